@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuagent: offers this machine's devices to a controller. Owns the process: folders, locks, signals, the
+ * order in which the parts come up and go down. It promises that one agent uses a state folder and a GPU at a
+ * time, and that its end disturbs no job: shims and ranks go on and the next agent finds them. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/node.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/files.h"
+#include "proto/base/log.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define HINT_SLOTS      "on a machine without GPUs, offer CPU slots with --cpu-slots N"
+#define COMPLAINT_BYTES (1 * MIB) /* the log of the shims starts anew above this */
+
+struct agent {
+    struct site site;
+    struct node *node;
+    struct loop_watch signals;
+    int lock;       /* of the state folder */
+    int complaints; /* stderr of the shims */
+};
+
+/* --- what belongs to one agent only -------------------------------------------------------------- */
+
+static bool lock_state(struct agent *agent, struct err *err)
+{
+    autofree char *path = xprintf("%s/lock", agent->site.config.state);
+    agent->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (agent->lock < 0) {
+        return err_errno(err, "cannot open %s", path);
+    }
+    if (flock(agent->lock, LOCK_EX | LOCK_NB) != 0) {
+        err_set(err, ERR_CONFLICT, "another gpuagent uses the state folder %s", agent->site.config.state);
+        return err_hint(err, "end it, or name another folder with --state and another node with --name");
+    }
+    return true;
+}
+
+/* An abstract socket is a lock that the kernel frees, whatever ends its owner. It stays open until the agent
+ * ends. */
+static bool lock_gpu(const char *uuid, struct err *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "gpuctl-gpu-%s", uuid);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) != 0) {
+        cleanup_close(&fd);
+        err_set(err, ERR_CONFLICT, "another gpuagent serves the GPU %s", uuid);
+        return err_hint(err, "divide the GPUs between the agents with --devices");
+    }
+    return true;
+}
+
+static bool lock_gpus(const struct devices *devices, struct err *err)
+{
+    for (size_t i = 0; i < devices->count && !devices->slots; i++) {
+        if (!lock_gpu(devices->items[i].uuid, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- folders ------------------------------------------------------------------------------------- */
+
+static bool remove_epochs(const char *run, struct err *err)
+{
+    bool removed = true;
+    DIR *listing = opendir(run);
+    for (struct dirent *entry; removed && listing != NULL && (entry = readdir(listing)) != NULL;) {
+        int64_t epoch;
+        autofree char *path = xprintf("%s/%s", run, entry->d_name);
+        removed = !text_to_int(entry->d_name, 1, INT64_MAX, &epoch) || file_remove_tree(path, err);
+    }
+    if (listing != NULL) {
+        closedir(listing);
+    }
+    return removed;
+}
+
+/* A run folder that a reboot did not empty tells of processes that are not there. */
+static bool renew_run(const struct site *site, struct err *err)
+{
+    autofree char *path = xprintf("%s/boot", site->config.run);
+    autofree char *boot_id = NULL;
+    if (file_read(path, 64, &boot_id, NULL, NULL) && strcmp(boot_id, site->boot_id) == 0) {
+        return true;
+    }
+    return remove_epochs(site->config.run, err) &&
+           file_replace(path, site->boot_id, strlen(site->boot_id), 0600, err);
+}
+
+static int open_complaints(const char *path)
+{
+    struct stat status;
+    bool long_enough = stat(path, &status) == 0 && status.st_size > COMPLAINT_BYTES;
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (long_enough ? O_TRUNC : 0), 0600);
+}
+
+static bool open_folders(struct agent *agent, struct err *err)
+{
+    struct site *site = &agent->site;
+    autofree char *attempts = xprintf("%s/attempts", site->config.state);
+    autofree char *trash = xprintf("%s/trash", site->config.state);
+    autofree char *spares = xprintf("%s/spare", site->config.state);
+    autofree char *complaints = xprintf("%s/shim.log", site->config.state);
+    file_boot_id(site->boot_id);
+    if (!file_make_directories(attempts, 0700, err) || !lock_state(agent, err) ||
+        !file_make_directories(site->config.run, 0700, err) || !renew_run(site, err)) {
+        return false;
+    }
+    site->trash = trash_create(trash, err);
+    site->spares = site->trash != NULL ? spares_create(spares, site->trash, err) : NULL;
+    agent->complaints = open_complaints(complaints);
+    return site->spares != NULL && (agent->complaints >= 0 || err_errno(err, "cannot open %s", complaints));
+}
+
+/* --- parts --------------------------------------------------------------------------------------- */
+
+static bool open_devices(struct site *site, struct err *err)
+{
+    const struct config *config = &site->config;
+    if (config->cpu_slots > 0) {
+        devices_open_slots(config->cpu_slots, config->gpu_type, &site->devices);
+        return true;
+    }
+#ifdef WITH_NVML
+    if (strcmp(config->devices, "none") != 0) {
+        bool found = devices_open_nvml(DEVICES_NVML, config->devices, config->gpu_type, &site->devices, err);
+        return found || (err->hint[0] != '\0' ? false : err_hint(err, HINT_SLOTS));
+    }
+#endif
+    err_set(err, ERR_USAGE, "there is nothing to offer: no GPUs are used");
+    return err_hint(err, HINT_SLOTS);
+}
+
+/* The address on the way to the controller; the link itself may know better later. */
+static void find_address(struct site *site)
+{
+    char controller[ADDRESS_BYTES];
+    const char *given = site->config.address;
+    if (given[0] != '\0') {
+        memcpy(site->address, given, ADDRESS_BYTES);
+    } else if (!address_resolve(site->config.controller_host, controller, NULL) ||
+               !address_towards(controller, site->address)) {
+        memcpy(site->address, "127.0.0.1", sizeof "127.0.0.1");
+    }
+}
+
+static bool open_parts(struct agent *agent, struct err *err)
+{
+    struct site *site = &agent->site;
+    const struct link_config link = {site->config.url, site->config.token_file, site->config.cacert};
+    autofree char *payloads = xprintf("%s/payloads", site->config.state);
+    if (!open_folders(agent, err) || !open_devices(site, err) || !lock_gpus(&site->devices, err)) {
+        return false;
+    }
+    cgroup_find(site->config.unique, &site->cgroups);
+    find_address(site);
+    site->loop = loop_create();
+    site->link = link_create(&link, site->loop, err);
+    site->shims = site->link != NULL ? shims_create(agent->complaints, site->loop, err) : NULL;
+    site->payloads = site->shims != NULL ? payloads_create(payloads, site->link, err) : NULL;
+    if (site->payloads == NULL) {
+        return false;
+    }
+    site->outputs = outputs_create(site->config.name, site->link, site->loop, site->trash);
+    return true;
+}
+
+static void close_parts(struct agent *agent)
+{
+    struct site *site = &agent->site;
+    node_destroy(agent->node);
+    outputs_destroy(site->outputs);
+    payloads_destroy(site->payloads);
+    shims_destroy(site->shims);
+    link_destroy(site->link);
+    loop_destroy(site->loop);
+    spares_destroy(site->spares);
+    trash_destroy(site->trash);
+    cgroup_finish(&site->cgroups);
+    devices_close(&site->devices);
+    cleanup_close(&agent->complaints);
+    cleanup_close(&agent->lock);
+}
+
+/* --- the process --------------------------------------------------------------------------------- */
+
+static void signal_ready(void *closure, uint32_t events)
+{
+    struct agent *agent = closure;
+    struct signalfd_siginfo info;
+    while (read(agent->signals.fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo != SIGCHLD) {
+            log_info("agent ends", "signal=%s", strsignal((int)info.ssi_signo));
+            loop_end(agent->site.loop);
+        }
+    }
+    while (waitpid(-1, NULL, WNOHANG) > 0) { /* shims that have ended; their end is seen elsewhere */
+    }
+}
+
+static void watch_signals(struct agent *agent)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    agent->signals = (struct loop_watch){.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
+                                         .events = EPOLLIN,
+                                         .ready = signal_ready,
+                                         .closure = agent};
+    loop_watch(agent->site.loop, &agent->signals);
+}
+
+static bool idle(void *closure)
+{
+    struct site *site = closure;
+    if (clock_boot_ms() < site->hurry_ms) {
+        return false; /* the next event brings it here again */
+    }
+    return payloads_step(site->payloads) || shims_refill(site->shims) || spares_refill(site->spares) ||
+           trash_step(site->trash);
+}
+
+static void told_to_end(void *closure)
+{
+    struct agent *agent = closure;
+    log_info("agent ends", "told_by=controller");
+    loop_end(agent->site.loop);
+}
+
+static void raise_limits(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
+static void run(struct agent *agent)
+{
+    struct site *site = &agent->site;
+    raise_limits();
+    watch_signals(agent);
+    loop_set_idle(site->loop, idle, site);
+    agent->node = node_create(site, told_to_end, agent);
+    log_info("agent starts", "name=%s devices=%zu type=%s isolation=%s address=%s state=%s",
+             site->config.name, site->devices.count, site->devices.items[0].type,
+             isolation_text(site->cgroups.isolation), site->address, site->config.state);
+    node_start(agent->node);
+    loop_run(site->loop);
+    loop_unwatch(site->loop, &agent->signals);
+    close(agent->signals.fd);
+}
+
+/* A JSON array, one device a line. */
+static bool list_devices(struct site *site, struct err *err)
+{
+    if (!open_devices(site, err)) {
+        return false;
+    }
+    autotext struct text list = {0};
+    for (size_t i = 0; i < site->devices.count; i++) {
+        const struct device *device = &site->devices.items[i];
+        text_printf(&list, "%s{\"index\": %lld, \"uuid\": ", i == 0 ? "[" : ",\n ", (long long)device->index);
+        text_json_string(&list, device->uuid, strlen(device->uuid));
+        text_append(&list, ", \"type\": ");
+        text_json_string(&list, device->type, strlen(device->type));
+        text_printf(&list, ", \"memory_bytes\": %lld}", (long long)device->memory_bytes);
+    }
+    printf("%s]\n", list.bytes);
+    devices_close(&site->devices);
+    return true;
+}
+
+static int fail(const struct err *err)
+{
+    fprintf(stderr, "gpuagent: %s\n", err->text);
+    if (err->hint[0] != '\0') {
+        fprintf(stderr, "  %s\n", err->hint);
+    }
+    return err_exit(err->code);
+}
+
+int main(int argc, char **argv)
+{
+    struct agent agent = {.lock = -1, .complaints = -1};
+    struct err err = {0};
+    bool done;
+    if (!config_read(argc, argv, &agent.site.config, &done, &err)) {
+        return fail(&err);
+    }
+    if (done) {
+        return 0;
+    }
+    if (agent.site.config.list_devices) {
+        bool listed = list_devices(&agent.site, &err);
+        config_finish(&agent.site.config);
+        return listed ? 0 : fail(&err);
+    }
+    bool opened = open_parts(&agent, &err);
+    if (opened) {
+        run(&agent);
+    }
+    close_parts(&agent);
+    config_finish(&agent.site.config);
+    return opened ? 0 : fail(&err);
+}

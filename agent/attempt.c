@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the life of an attempt on this node: its claim, what is wished of it, its end and what is left of it.
+ * It promises that an epoch is claimed by mkdir and never twice in one boot, that no attempt is called over
+ * while a process of it lives, and that its GPUs were seen empty, or were waited for long enough. Why things
+ * are done is left to duty.c. */
+#include "agent/attempt.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/launch.h"
+#include "agent/remains.h"
+#include "agent/shimwire.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define REMAINS_PACE_MS 20 /* between two kills of what a lost shim left */
+
+static void hear(struct attempt *attempt, enum duty_news news)
+{
+    attempt->site->heard(attempt->site->closure, attempt->epoch, news);
+}
+
+/* --- beginning ----------------------------------------------------------------------------------- */
+
+struct attempt *attempt_create(struct site *site, uint64_t epoch)
+{
+    struct attempt *attempt = xzalloc(sizeof *attempt);
+    attempt->site = site;
+    attempt->epoch = epoch;
+    attempt->stage = STAGE_LAYING;
+    attempt->run = xprintf("%s/%llu", site->config.run, (unsigned long long)epoch);
+    attempt->logs = xprintf("%s/attempts/%llu", site->config.state, (unsigned long long)epoch);
+    attempt->shim = (struct shim_process){-1, -1};
+    attempt->talk.fd = attempt->death.fd = -1;
+    return attempt;
+}
+
+static void finish_order(struct attempt *attempt)
+{
+    struct order *order = &attempt->order;
+    free((void *)(uintptr_t)order->job_id);
+    free((void *)(uintptr_t)order->master_address);
+    free((void *)(uintptr_t)order->devices);
+    json_decref(order->spec);
+    *order = (struct order){0};
+}
+
+void attempt_destroy(struct attempt *attempt)
+{
+    if (attempt == NULL) {
+        return;
+    }
+    stage_cancel(attempt);
+    converse_end(attempt);
+    link_cancel(attempt->report);
+    loop_disarm(attempt->site->loop, &attempt->timer);
+    output_destroy(attempt->output);
+    record_finish(&attempt->record);
+    if (attempt->spec.json != NULL) {
+        job_spec_finish(&attempt->spec);
+    }
+    finish_order(attempt);
+    free(attempt->failed_text);
+    free(attempt->declined);
+    free(attempt->devices);
+    free(attempt->cgroup);
+    free(attempt->logs);
+    free(attempt->run);
+    free(attempt);
+}
+
+void attempt_order(struct attempt *attempt, const struct order *order)
+{
+    json_t *spec = order->spec != NULL ? order->spec : attempt->order.spec;
+    json_incref(spec);
+    finish_order(attempt);
+    attempt->order = *order;
+    attempt->order.spec = spec;
+    attempt->order.job_id = xstrdup(order->job_id != NULL ? order->job_id : "");
+    attempt->order.master_address = order->master_address != NULL ? xstrdup(order->master_address) : NULL;
+    size_t size = order->device_count * sizeof *order->devices;
+    int64_t *devices = xalloc(size + 1);
+    if (size > 0) {
+        memcpy(devices, order->devices, size);
+    }
+    attempt->order.devices = devices;
+}
+
+void attempt_claim(struct attempt *attempt, const struct duty_action *action)
+{
+    struct err err;
+    attempt_order(attempt, action->order);
+    attempt->term_ms = action->term_ms;
+    attempt->kill_ms = action->kill_ms;
+    if (mkdir(attempt->run, 0700) == 0) {
+        stage_begin(attempt);
+    } else if (errno == EEXIST) {
+        attempt_over(attempt, CAUSE_SHIM_LOST, "the node has seen this attempt before, and it is gone");
+    } else {
+        err_errno(&err, "cannot make %s", attempt->run);
+        attempt_decline(attempt, err.text);
+    }
+}
+
+void attempt_bury(struct attempt *attempt, const struct duty_action *action)
+{
+    mkdir(attempt->run, 0700); /* if it is there, the epoch was seen, which is all that is wanted */
+    attempt_over(attempt, action->cause, NULL);
+}
+
+/* --- ends ---------------------------------------------------------------------------------------- */
+
+static void drop_cgroup(struct attempt *attempt)
+{
+    if (attempt->cgroup != NULL) {
+        rmdir(attempt->cgroup); /* the shim has done it already, unless there was none */
+        free(give(attempt->cgroup));
+    }
+}
+
+void attempt_decline(struct attempt *attempt, const char *text)
+{
+    log_warning("attempt declined", "epoch=%llu reason=\"%s\"", (unsigned long long)attempt->epoch, text);
+    attempt->stage = STAGE_OVER;
+    drop_cgroup(attempt);
+    free(attempt->declined);
+    attempt->declined = xstrdup(text);
+    hear(attempt, NEWS_DECLINED);
+}
+
+void attempt_over(struct attempt *attempt, enum cause cause, const char *text)
+{
+    attempt->stage = STAGE_OVER;
+    record_finish(&attempt->record);
+    attempt->record.cause = cause;
+    attempt->record.text = text != NULL ? xstrdup(text) : NULL;
+    drop_cgroup(attempt);
+    if (attempt->output != NULL) {
+        output_close(attempt->output);
+    }
+    hear(attempt, NEWS_EXITED);
+}
+
+static void remains_due(void *closure)
+{
+    struct attempt *attempt = closure;
+    if (!remains_clear(attempt->cgroup, attempt->cgroup_version, attempt->epoch)) {
+        loop_arm(attempt->site->loop, &attempt->timer, clock_boot_ms() + REMAINS_PACE_MS);
+        return;
+    }
+    attempt_over(attempt, CAUSE_SHIM_LOST, "gpushim was killed");
+}
+
+void attempt_salvage(struct attempt *attempt)
+{
+    if (record_read(attempt->logs, &attempt->record, NULL)) {
+        attempt->stage = STAGE_OVER;
+        if (attempt->output != NULL) {
+            output_close(attempt->output);
+        }
+        hear(attempt, NEWS_EXITED);
+        return;
+    }
+    log_warning("shim lost", "epoch=%llu", (unsigned long long)attempt->epoch);
+    attempt->stage = STAGE_REMAINS;
+    attempt->timer = (struct loop_timer){.due = remains_due, .closure = attempt};
+    remains_due(attempt);
+}
+
+void attempt_stop(struct attempt *attempt, int64_t grace_ms, enum cause cause)
+{
+    switch (attempt->stage) {
+    case STAGE_LAYING:
+    case STAGE_LEASE:
+        stage_cancel(attempt);
+        attempt_over(attempt, cause, NULL);
+        return;
+    case STAGE_SHIM:
+        shim_process_tell(&attempt->shim, "stop %lld %s", (long long)grace_ms, cause_text(cause));
+        return;
+    case STAGE_REMAINS:
+    case STAGE_OVER:
+        return;
+    }
+}
+
+void attempt_lease(struct attempt *attempt, int64_t term_ms, int64_t kill_ms)
+{
+    attempt->term_ms = term_ms;
+    attempt->kill_ms = kill_ms;
+    if (attempt->stage == STAGE_LEASE) {
+        stage_go_on(attempt);
+    } else if (attempt->stage == STAGE_SHIM && term_ms > 0) {
+        shim_process_tell(&attempt->shim, "lease %lld %lld", (long long)term_ms, (long long)kill_ms);
+    }
+}
+
+/* --- empty GPUs ---------------------------------------------------------------------------------- */
+
+static void clear_due(void *closure)
+{
+    struct attempt *attempt = closure;
+    int64_t index, pid, now = clock_boot_ms();
+    if (!devices_in_use(&attempt->site->devices, attempt->devices, attempt->device_count, &index, &pid)) {
+        hear(attempt, NEWS_CLEARED);
+    } else if (now < attempt->clear_until_ms) {
+        loop_arm(attempt->site->loop, &attempt->timer, now + GPU_CLEAR_PACE_MS);
+    } else {
+        log_error("gpu occupied", "epoch=%llu index=%lld pid=%lld", (unsigned long long)attempt->epoch,
+                  (long long)index, (long long)pid);
+        hear(attempt, NEWS_CLEARED);
+    }
+}
+
+void attempt_clear(struct attempt *attempt)
+{
+    attempt->clear_until_ms = clock_boot_ms() + GPU_CLEAR_MS;
+    attempt->timer = (struct loop_timer){.due = clear_due, .closure = attempt};
+    clear_due(attempt);
+}
+
+/* --- logs ---------------------------------------------------------------------------------------- */
+
+int64_t attempt_first_rank(const struct attempt *attempt)
+{
+    const struct order *order = &attempt->order;
+    return attempt->spec.launch_mode == LAUNCH_NODE ? order->node_rank : order->first_rank;
+}
+
+static void output_idle(void *closure)
+{
+    account_idle(closure);
+}
+
+void attempt_make_output(struct attempt *attempt, bool resume)
+{
+    const struct order *order = &attempt->order;
+    attempt->output =
+        output_create(attempt->site->outputs, attempt->epoch, attempt->logs, resume, output_idle, attempt);
+    if (resume) {
+        return;
+    }
+    attempt->device_count = order->device_count;
+    attempt->devices = xalloc(order->device_count * sizeof *attempt->devices + 1);
+    for (size_t i = 0; i < order->device_count; i++) {
+        attempt->devices[i] = order->devices[i];
+    }
+    int64_t count = attempt->spec.launch_mode == LAUNCH_NODE ? 1 : order->local_ranks;
+    for (int64_t i = 0; i < count; i++) {
+        output_add_rank(attempt->output, attempt_first_rank(attempt) + i);
+    }
+}
+
+/* --- adoption ------------------------------------------------------------------------------------ */
+
+/* What a rank wrote is found by its file, where nothing else is known. */
+static void add_found_ranks(struct attempt *attempt)
+{
+    DIR *listing = opendir(attempt->logs);
+    for (struct dirent *entry; listing != NULL && (entry = readdir(listing)) != NULL;) {
+        char *dot = strrchr(entry->d_name, '.');
+        int64_t rank;
+        if (dot != NULL && strcmp(dot + 1, stream_text(STREAM_STDOUT)) == 0) {
+            *dot = '\0';
+            if (text_to_int(entry->d_name, 0, LIMIT_GPUS, &rank)) {
+                output_add_rank(attempt->output, rank);
+            }
+        }
+    }
+    if (listing != NULL) {
+        closedir(listing);
+    }
+}
+
+static void take_facts(struct attempt *attempt, struct launch_facts *facts)
+{
+    attempt->cgroup = give(facts->cgroup);
+    attempt->cgroup_version = facts->cgroup_version;
+    attempt->devices = give(facts->devices);
+    attempt->device_count = facts->device_count;
+    attempt->holds_port = facts->holds_port;
+}
+
+void attempt_adopt(struct attempt *attempt)
+{
+    struct launch_facts facts = {.cgroup_version = 2};
+    launch_read(attempt->run, &facts, NULL);
+    take_facts(attempt, &facts);
+    attempt_make_output(attempt, true);
+    bool found = shims_find(attempt->run, &attempt->shim);
+    for (size_t i = 0; i < facts.rank_count && found; i++) {
+        output_add_rank(attempt->output, facts.ranks[i]);
+    }
+    launch_facts_finish(&facts);
+    log_info("attempt adopted", "epoch=%llu shim=%s", (unsigned long long)attempt->epoch,
+             found ? "alive" : "gone");
+    if (found) {
+        attempt->stage = STAGE_SHIM;
+        converse_begin(attempt);
+        converse_catch_up(attempt);
+        return;
+    }
+    add_found_ranks(attempt);
+    mkdir(attempt->run, 0700); /* a reboot has emptied the folder; the epoch stays seen */
+    attempt_salvage(attempt);
+}
+
+/* --- forgetting ---------------------------------------------------------------------------------- */
+
+/* The folder itself stays: it says that the epoch was seen. */
+static void empty_run_folder(const char *run)
+{
+    static const char *const names[] = {SHIM_LAUNCH_FILE, SHIM_PID_FILE, SHIM_SOCKET_FILE};
+    autoclose int folder = open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        unlinkat(folder, names[i], 0);
+    }
+}
+
+void attempt_forget(struct attempt *attempt)
+{
+    converse_dismiss(attempt);
+    link_abandon(give(attempt->report));
+    empty_run_folder(attempt->run);
+    if (attempt->output != NULL) {
+        output_retire(give(attempt->output));
+    } else {
+        trash_take(attempt->site->trash, attempt->logs);
+    }
+    attempt_destroy(attempt);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One attempt on this node: its folders, its shim, what was heard of it, its logs. stage.c brings it up to
+ * its shim, converse.c talks with that, account.c tells the controller of it; attempt.c has the rest. */
+#ifndef AGENT_ATTEMPT_H
+#define AGENT_ATTEMPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/cgroup.h"
+#include "agent/config.h"
+#include "agent/devices.h"
+#include "agent/duty.h"
+#include "agent/link.h"
+#include "agent/loop.h"
+#include "agent/output.h"
+#include "agent/payload.h"
+#include "agent/record.h"
+#include "agent/shims.h"
+#include "agent/spares.h"
+#include "proto/jobspec.h"
+
+/* What all attempts of a node share. */
+struct site {
+    struct config config;
+    char boot_id[37];
+    char address[ADDRESS_BYTES]; /* where ranks on other nodes reach this one */
+    struct loop *loop;
+    struct link *link;
+    struct shims *shims;
+    struct devices devices;
+    struct cgroup_root cgroups;
+    struct payloads *payloads;
+    struct trash *trash;
+    struct spares *spares;
+    struct outputs *outputs;
+    int64_t hurry_ms; /* CLOCK_BOOTTIME until which nothing is made ready for later: ranks are starting */
+    void (*heard)(void *closure, uint64_t epoch, enum duty_news news);
+    void *closure;
+};
+
+enum stage {
+    STAGE_LAYING,  /* its folders are being filled; it has no shim */
+    STAGE_LEASE,   /* the same, and its lease has ended: the next beat renews it */
+    STAGE_SHIM,    /* a shim has it */
+    STAGE_REMAINS, /* its shim is gone and left no record: what it left behind is being killed */
+    STAGE_OVER,    /* declined, or nothing of it lives */
+};
+
+/* A file that waits for its payload. */
+struct fill {
+    struct attempt *attempt;
+    struct payload_order *order; /* NULL: done */
+    int file;
+};
+
+struct attempt {
+    struct site *site;
+    uint64_t epoch;
+    enum stage stage;
+    char *run, *logs; /* folders */
+
+    /* What is asked for; stage.c. */
+    struct order order; /* its strings and devices are ours */
+    bool ordered;       /* false: the attempt was adopted, and no order has come yet */
+    struct job_spec spec;
+    struct fill *fills;
+    size_t fill_count, fills_waiting;
+    int64_t term_ms, kill_ms; /* lease; 0: none */
+    char *cgroup;             /* NULL: none */
+    int cgroup_version;
+    int64_t *devices;
+    size_t device_count;
+    bool holds_port;
+
+    /* The shim; converse.c. */
+    struct shim_process shim;
+    struct loop_watch talk, death;
+
+    /* What it said. */
+    int64_t port;
+    int64_t running_ms; /* wall clock */
+    struct rank_exit failed;
+    enum cause failed_cause;
+    char *failed_text;
+    char *declined;
+    struct record record;
+
+    struct output *output;       /* NULL: there are no logs */
+    struct link_request *report; /* the one that is out */
+    bool tails_flushed;          /* the last exit report carried all that was left of the logs */
+    bool draining;               /* the exit was told; the last log bytes go after it */
+    struct loop_timer timer;     /* of REMAINS, and of waiting for the GPUs */
+    int64_t clear_until_ms;
+};
+
+/* --- attempt.c */
+
+/* The attempt of an epoch; nothing is done yet. What comes of the calls below is heard, perhaps before they
+ * return. */
+struct attempt *attempt_create(struct site *site, uint64_t epoch);
+void attempt_claim(struct attempt *attempt, const struct duty_action *action);
+void attempt_bury(struct attempt *attempt, const struct duty_action *action);
+/* One whose folders were found at the start of the agent. */
+void attempt_adopt(struct attempt *attempt);
+/* Frees the memory; what lives, lives on. */
+void attempt_destroy(struct attempt *attempt);
+
+/* The newest order of an attempt that is known already. */
+void attempt_order(struct attempt *attempt, const struct order *order);
+void attempt_stop(struct attempt *attempt, int64_t grace_ms, enum cause cause);
+void attempt_lease(struct attempt *attempt, int64_t term_ms, int64_t kill_ms);
+/* Waits until its GPUs are empty. */
+void attempt_clear(struct attempt *attempt);
+/* Cleans up and destroys. */
+void attempt_forget(struct attempt *attempt);
+
+/* The first of its ranks here, as its files count them: the node rank with launch_mode=node. */
+int64_t attempt_first_rank(const struct attempt *attempt);
+
+/* For the other files: ends it here, and tells why. */
+void attempt_decline(struct attempt *attempt, const char *text);
+void attempt_over(struct attempt *attempt, enum cause cause, const char *text);
+void attempt_make_output(struct attempt *attempt, bool resume);
+/* Its shim is gone: there is a record of the exit, or its remains are killed. */
+void attempt_salvage(struct attempt *attempt);
+
+/* --- stage.c: from the order to the shim. */
+void stage_begin(struct attempt *attempt);
+void stage_cancel(struct attempt *attempt);
+/* The lease was renewed. */
+void stage_go_on(struct attempt *attempt);
+
+/* --- converse.c */
+
+/* Starts to listen to attempt->shim. */
+void converse_begin(struct attempt *attempt);
+void converse_end(struct attempt *attempt);
+/* The shim is not needed any more. */
+void converse_dismiss(struct attempt *attempt);
+/* Reads what an adopted shim says at once; waits for it, but not long. */
+void converse_catch_up(struct attempt *attempt);
+void converse_prepare(struct attempt *attempt);
+void converse_run(struct attempt *attempt);
+void converse_start(struct attempt *attempt);
+
+/* --- account.c */
+
+/* The body of a report. */
+json_t *account_report(struct attempt *attempt, enum report_kind kind);
+/* The controller has taken the report; how that is to be understood. */
+enum duty_answer account_taken(struct attempt *attempt, enum report_kind kind);
+/* All logs that can be sent were sent. */
+void account_idle(struct attempt *attempt);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the agent's command line and its defaults. It promises that what it lets through is usable: a name
+ * that can be part of a path, folders that are absolute, a URL that may carry a token. It makes no folder. */
+#include "agent/config.h"
+
+#include <curl/curl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/hash.h"
+#include "proto/base/log.h"
+#include "proto/base/options.h"
+#include "proto/base/settings.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define USAGE   "gpuagent --controller URL --token-file FILE [options]"
+#define SUMMARY "Offers this machine's GPUs, or CPU slots, to a gpuctl controller and runs its jobs."
+
+/* Options as they are written. */
+struct given {
+    const char *state, *run, *address, *ports, *log_level;
+    bool help, version;
+};
+
+static bool parse_options(int argc, char **argv, struct config *config, struct given *given, struct err *err)
+{
+    const struct option_spec specs[] = {
+        {0, "controller", "URL", "the controller [GPUCTL_URL]", OPTION_TEXT, &config->url, 0, 0, NULL},
+        {0, "token-file", "FILE", "file with the node's token [GPUCTL_TOKEN_FILE]", OPTION_TEXT,
+         &config->token_file, 0, 0, NULL},
+        {0, "name", "NAME", "name of this node (default: the host name)", OPTION_TEXT, &config->name, 0, 0,
+         NULL},
+        {0, "state", "DIR", "folder that survives a reboot", OPTION_TEXT, &given->state, 0, 0, NULL},
+        {0, "run", "DIR", "folder that a reboot empties", OPTION_TEXT, &given->run, 0, 0, NULL},
+        {0, "devices", "LIST", "GPUs by index or UUID, or none (default: all)", OPTION_TEXT, &config->devices,
+         0, 0, NULL},
+        {0, "cpu-slots", "N", "offer N CPU slots instead of GPUs", OPTION_INT, &config->cpu_slots, 1,
+         LIMIT_NODE_DEVICES, NULL},
+        {0, "gpu-type", "NAME", "name of the devices' type in job specs", OPTION_TEXT, &config->gpu_type, 0,
+         0, NULL},
+        {0, "pool", "NAME", "pool of this node", OPTION_TEXT, &config->pool, 0, 0, NULL},
+        {0, "reserved", NULL, "the pool is a reserved one", OPTION_FLAG, &config->reserved, 0, 0, NULL},
+        {0, "address", "ADDR", "where other nodes reach this one (default: found out)", OPTION_TEXT,
+         &given->address, 0, 0, NULL},
+        {0, "python", "PATH", "interpreter of jobs that name none (default: python3 on PATH)", OPTION_TEXT,
+         &config->python, 0, 0, NULL},
+        {0, "ports", "A-B", "range of MASTER_PORT (default: 20000-29999)", OPTION_TEXT, &given->ports, 0, 0,
+         NULL},
+        {0, "cacert", "FILE", "certificates that sign the controller's", OPTION_TEXT, &config->cacert, 0, 0,
+         NULL},
+        {0, "insecure-plain-http", NULL, "allow http:// to another host", OPTION_FLAG,
+         &config->insecure_plain_http, 0, 0, NULL},
+        {0, "log-level", "LEVEL", "error, warning, info or debug", OPTION_TEXT, &given->log_level, 0, 0,
+         "error|warning|info|debug"},
+        {0, "list-devices", NULL, "print what this machine has as JSON, one device a line, and end",
+         OPTION_FLAG, &config->list_devices, 0, 0, NULL},
+        {'h', "help", NULL, "show this", OPTION_FLAG, &given->help, 0, 0, NULL},
+        {0, "version", NULL, "show the version", OPTION_FLAG, &given->version, 0, 0, NULL},
+    };
+    size_t count = sizeof specs / sizeof specs[0], rest_count;
+    autofree char **rest = NULL;
+    if (!options_parse(specs, count, argc, argv, false, &rest, &rest_count, err)) {
+        return false;
+    }
+    if (given->help) {
+        options_help(stdout, USAGE, SUMMARY, specs, count);
+    } else if (given->version) {
+        puts("gpuagent " GPUCTL_VERSION);
+    } else if (rest_count > 0) {
+        return err_set(err, ERR_USAGE, "gpuagent takes no argument %s", rest[0]);
+    }
+    return true;
+}
+
+static bool read_settings(struct config *config, struct err *err)
+{
+    config->settings = settings_load(err);
+    if (config->settings == NULL) {
+        return false;
+    }
+    config->url = config->url != NULL ? config->url : settings_get(config->settings, "url");
+    config->token_file =
+        config->token_file != NULL ? config->token_file : settings_get(config->settings, "token_file");
+    if (config->url == NULL) {
+        err_set(err, ERR_USAGE, "no controller is named");
+        return err_hint(err, "give its address with --controller, or in GPUCTL_URL");
+    }
+    if (config->token_file == NULL) {
+        err_set(err, ERR_USAGE, "no token is named");
+        return err_hint(err,
+                        "give a file that holds the node's token with --token-file, or in GPUCTL_TOKEN_FILE");
+    }
+    return true;
+}
+
+static bool check_name(struct config *config, struct err *err)
+{
+    if (config->name == NULL) {
+        char host[HOST_NAME_MAX + 1] = "";
+        gethostname(host, sizeof host - 1);
+        config->host_name = xstrdup(host);
+        config->name = config->host_name;
+    }
+    if (!text_is_name(config->name, LIMIT_NAME_BYTES)) {
+        return err_field(err, ERR_USAGE, "--name", "use letters, digits, '.', '_' and '-'",
+                         "\"%s\" cannot be the name of a node", config->name);
+    }
+    return true;
+}
+
+/* A token goes in clear text only to this host, or where somebody has said that it may. */
+static bool check_url(struct config *config, struct err *err)
+{
+    CURLU *url = curl_url();
+    char *host = NULL, *scheme = NULL;
+    bool usable = curl_url_set(url, CURLUPART_URL, config->url, 0) == CURLUE_OK &&
+                  curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+                  curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+                  (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
+    bool plain = usable && strcmp(scheme, "http") == 0;
+    if (usable) {
+        size_t length = strlen(host);
+        bool bracket = host[0] == '[';
+        snprintf(config->controller_host, sizeof config->controller_host, "%.*s",
+                 (int)(bracket ? length - 2 : length), bracket ? host + 1 : host);
+    }
+    curl_free(host);
+    curl_free(scheme);
+    curl_url_cleanup(url);
+    if (!usable) {
+        return err_field(err, ERR_USAGE, "--controller", "write it as https://HOST:PORT", "%s is not a URL",
+                         config->url);
+    }
+    if (plain && !address_is_loopback(config->controller_host)) {
+        if (!config->insecure_plain_http) {
+            return err_field(err, ERR_USAGE, "--controller",
+                             "use https, or allow it with --insecure-plain-http",
+                             "plain http to %s would show the token to the network", config->controller_host);
+        }
+        log_warning("transport insecure", "url=%s", config->url);
+    }
+    return true;
+}
+
+static char *make_absolute(const char *path)
+{
+    if (path[0] == '/') {
+        return xstrdup(path);
+    }
+    autofree char *here = getcwd(NULL, 0);
+    return xprintf("%s/%s", here != NULL ? here : "", path);
+}
+
+static void choose_folders(struct config *config, const struct given *given)
+{
+    bool root = geteuid() == 0;
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    autofree char *user_state = settings_state_directory();
+    autofree char *state = given->state != NULL ? xstrdup(given->state)
+                           : root               ? xprintf("/var/lib/gpuctl/agent-%s", config->name)
+                                                : xprintf("%s/agent-%s", user_state, config->name);
+    config->state = make_absolute(state);
+    char hash[HASH_HEX + 1];
+    hash_hex(config->state, strlen(config->state), hash);
+    config->unique = xprintf("%s-%.8s", config->name, hash); /* two clusters may both call a node "node0" */
+    autofree char *run = given->run != NULL ? xstrdup(given->run)
+                         : root             ? xprintf("/run/gpuctl-%s", config->unique)
+                         : runtime != NULL && runtime[0] == '/'
+                             ? xprintf("%s/gpuctl-%s", runtime, config->unique)
+                             : xprintf("%s/run", config->state);
+    config->run = make_absolute(run);
+}
+
+static bool parse_ports(const char *ports, struct config *config, struct err *err)
+{
+    config->port_first = DEFAULT_PORT_FIRST;
+    config->port_last = DEFAULT_PORT_LAST;
+    if (ports == NULL) {
+        return true;
+    }
+    autofree char *copy = xstrdup(ports);
+    char *last = copy, *first = strsep(&last, "-");
+    if (last == NULL || !text_to_int(first, 1, 65535, &config->port_first) ||
+        !text_to_int(last, config->port_first, 65535, &config->port_last)) {
+        return err_field(err, ERR_USAGE, "--ports", "write it as 20000-29999", "%s is not a range of ports",
+                         ports);
+    }
+    return true;
+}
+
+static bool complete(struct config *config, const struct given *given, struct err *err)
+{
+    enum log_level level;
+    if (given->log_level != NULL && log_level_from_text(given->log_level, &level)) {
+        log_set_level(level);
+    }
+    if (!read_settings(config, err) || !check_name(config, err) || !check_url(config, err) ||
+        !parse_ports(given->ports, config, err)) {
+        return false;
+    }
+    choose_folders(config, given);
+    return given->address == NULL || address_resolve(given->address, config->address, err);
+}
+
+bool config_read(int argc, char **argv, struct config *ret_config, bool *ret_done, struct err *err)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    struct config config = {.devices = visible != NULL && *visible != '\0' ? visible : "all"};
+    struct given given = {0};
+    bool usable = parse_options(argc, argv, &config, &given, err);
+    *ret_done = given.help || given.version;
+    usable = usable && (*ret_done || config.list_devices || complete(&config, &given, err));
+    if (!usable || *ret_done) {
+        config_finish(&config);
+        return usable;
+    }
+    *ret_config = config;
+    return true;
+}
+
+void config_finish(struct config *config)
+{
+    settings_destroy(config->settings);
+    free(config->host_name);
+    free(config->unique);
+    free(config->state);
+    free(config->run);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the agent was told at its start: options, settings, and what follows from them. */
+#ifndef AGENT_CONFIG_H
+#define AGENT_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/address.h"
+#include "proto/base/err.h"
+
+struct config {
+    const char *url;
+    const char *token_file;
+    const char *name;
+    char *unique;         /* owned: the name and a hash of state, which no other agent of this host has */
+    char *state;          /* owned, absolute */
+    char *run;            /* owned, absolute */
+    const char *devices;  /* "all", "none", or a list */
+    const char *gpu_type; /* or NULL */
+    const char *pool;     /* or NULL */
+    const char *python;   /* or NULL */
+    const char *cacert;   /* or NULL */
+    int64_t cpu_slots;    /* 0: GPUs */
+    int64_t port_first, port_last;
+    char address[ADDRESS_BYTES]; /* of --address, numeric; "" where it was not given */
+    char controller_host[256];   /* of url */
+    bool reserved;
+    bool insecure_plain_http;
+    bool list_devices; /* only that: name, folders and controller are not set */
+    struct settings *settings;
+    char *host_name; /* owned */
+};
+
+/* Reads the command line. *ret_done: --help or --version was asked for and answered. */
+bool config_read(int argc, char **argv, struct config *ret_config, bool *ret_done, struct err *err);
+void config_finish(struct config *config);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the environment contract: torchrun's variables for launch_mode=process, the per-node contract of the
+ * Google and PAI platforms for launch_mode=node. It promises that each variable is written once, that the
+ * spec wins over defaults and never over the names that tell a rank who it is. MASTER_ADDR, MASTER_PORT and
+ * the interface are known only at the start and are left to the shim. */
+#include "agent/contract.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/launch.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+
+#define DEFAULT_PYTHON "python3" /* on the PATH of the ranks */
+
+/* Names that a spec cannot set. */
+static const char *const own_names[] = {
+    "RANK",          "WORLD_SIZE",       "LOCAL_RANK",        "LOCAL_WORLD_SIZE", "GROUP_RANK",
+    "ROLE_RANK",     "ROLE_NAME",        "ROLE_WORLD_SIZE",   "GROUP_WORLD_SIZE", "NODE_RANK",
+    "NNODES",        "NUM_NODES",        "NPROC_PER_NODE",    "CLUSTER_SPEC",     "CUDA_VISIBLE_DEVICES",
+    "GPUCTL_JOB_ID", "GPUCTL_ATTEMPT",   "GPUCTL_EPOCH",      "GPUCTL_NODE",      "GPUCTL_RANK",
+    "GPUCTL_NODES",  "GPUCTL_NODE_RANK", "CUDA_DEVICE_ORDER",
+};
+
+bool contract_has_port(const struct contract *contract)
+{
+    return contract->order->gang || contract->spec->launch_mode == LAUNCH_NODE;
+}
+
+static bool is_own(const struct contract *contract, const char *name)
+{
+    for (size_t i = 0; i < sizeof own_names / sizeof own_names[0]; i++) {
+        if (strcmp(own_names[i], name) == 0) {
+            return true;
+        }
+    }
+    if (strcmp(name, "MASTER_ADDR") == 0 || strcmp(name, "MASTER_PORT") == 0) {
+        return contract_has_port(contract);
+    }
+    return strncmp(name, "TORCHELASTIC_", strlen("TORCHELASTIC_")) == 0;
+}
+
+static bool spec_has(const struct contract *contract, const char *name)
+{
+    return json_object_get(contract->spec->env, name) != NULL;
+}
+
+static void put_int(struct text *launch, const char *name, int64_t value)
+{
+    autofree char *number = xprintf("%lld", (long long)value);
+    launch_put_env(launch, name, number);
+}
+
+static void put_default(const struct contract *contract, struct text *launch, const char *name,
+                        const char *value)
+{
+    if (!spec_has(contract, name)) {
+        launch_put_env(launch, name, value);
+    }
+}
+
+/* --- the command --------------------------------------------------------------------------------- */
+
+static void write_command(const struct contract *contract, struct text *launch)
+{
+    const struct job_spec *spec = contract->spec;
+    const char *agents = contract->python != NULL ? contract->python : DEFAULT_PYTHON;
+    const char *python = spec->python != NULL ? spec->python : agents;
+    size_t index;
+    const json_t *word;
+    json_array_foreach (spec->command, index, word) {
+        const char *text = json_string_value(word);
+        bool names_python = index == 0 && (strcmp(text, "python") == 0 || strcmp(text, "python3") == 0);
+        launch_put(launch, "arg", names_python ? python : text);
+    }
+}
+
+/* --- what all ranks share ------------------------------------------------------------------------ */
+
+static void write_inherited(const struct contract *contract, struct text *launch)
+{
+    for (const char *const *at = contract->inherited; at != NULL && *at != NULL; at++) {
+        const char *equals = strchr(*at, '=');
+        autofree char *name = xstrndup(*at, (size_t)(equals - *at));
+        put_default(contract, launch, name, equals + 1);
+    }
+}
+
+static void write_spec(const struct contract *contract, struct text *launch)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach (json_object_get(contract->spec->json, "env"), name, value) {
+        if (!is_own(contract, name)) {
+            launch_put_env(launch, name, json_string_value(value));
+        }
+    }
+}
+
+static void write_devices(const struct contract *contract, struct text *launch)
+{
+    if (contract->slots) {
+        launch_put_env(launch, "CUDA_VISIBLE_DEVICES", "");
+        put_default(contract, launch, "ACCELERATE_USE_CPU", "true");
+        return;
+    }
+    autotext struct text list = {0};
+    text_append(&list, "");
+    for (size_t i = 0; i < contract->order->device_count; i++) {
+        text_printf(&list, "%s%lld", i > 0 ? "," : "", (long long)contract->order->devices[i]);
+    }
+    launch_put_env(launch, "CUDA_VISIBLE_DEVICES", list.bytes);
+    launch_put_env(launch, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+    if (contract->no_peer_access) {
+        put_default(contract, launch, "NCCL_P2P_DISABLE", "1");
+        put_default(contract, launch, "NCCL_IB_DISABLE", "1");
+    }
+}
+
+static void write_ours(const struct contract *contract, struct text *launch)
+{
+    const struct order *order = contract->order;
+    launch_put_env(launch, "GPUCTL_JOB_ID", order->job_id);
+    put_int(launch, "GPUCTL_ATTEMPT", order->attempt);
+    autofree char *epoch = xprintf("%llu", (unsigned long long)order->epoch);
+    launch_put_env(launch, "GPUCTL_EPOCH", epoch);
+    launch_put_env(launch, "GPUCTL_NODE", contract->node);
+    put_int(launch, "GPUCTL_NODE_RANK", order->node_rank);
+    put_int(launch, "GPUCTL_NODES", order->nodes);
+    put_default(contract, launch, "PYTHONUNBUFFERED", "1");
+    put_default(contract, launch, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+}
+
+/* --- launch_mode=process ------------------------------------------------------------------------- */
+
+static void write_torchrun(const struct contract *contract, struct text *launch)
+{
+    const struct order *order = contract->order;
+    put_int(launch, "WORLD_SIZE", order->world);
+    put_int(launch, "LOCAL_WORLD_SIZE", order->local_ranks);
+    put_int(launch, "GROUP_RANK", order->node_rank);
+    put_int(launch, "GROUP_WORLD_SIZE", order->nodes);
+    put_int(launch, "NODE_RANK", order->node_rank);
+    launch_put_env(launch, "ROLE_NAME", "default");
+    put_int(launch, "ROLE_WORLD_SIZE", order->world);
+    launch_put_env(launch, "TORCHELASTIC_RUN_ID", order->job_id);
+    launch_put_env(launch, "TORCHELASTIC_USE_AGENT_STORE", "False");
+    put_int(launch, "TORCHELASTIC_RESTART_COUNT", order->attempt - 1);
+    put_int(launch, "TORCHELASTIC_MAX_RESTARTS", contract->spec->retries);
+    if (order->local_ranks > 1) {
+        put_default(contract, launch, "OMP_NUM_THREADS", "1");
+    }
+    if (!contract_has_port(
+            contract)) { /* for programs that make a group of one: their store takes any port */
+        put_default(contract, launch, "MASTER_ADDR", "127.0.0.1");
+        put_default(contract, launch, "MASTER_PORT", "0");
+    }
+}
+
+static void write_rank(const struct contract *contract, int64_t local_rank, struct text *launch)
+{
+    int64_t rank = contract->order->first_rank + local_rank;
+    launch_put_int(launch, "rank", rank);
+    put_int(launch, "RANK", rank);
+    put_int(launch, "LOCAL_RANK", local_rank);
+    put_int(launch, "ROLE_RANK", rank);
+    put_int(launch, "GPUCTL_RANK", rank);
+    autofree char *errors = xprintf("%s/%lld.json", contract->errors, (long long)rank);
+    launch_put_env(launch, "TORCHELASTIC_ERROR_FILE", errors);
+}
+
+/* --- launch_mode=node ---------------------------------------------------------------------------- */
+
+/* Every replica with its role and index. Hosts are named by node rank: only the master's address is known on
+ * all nodes, by MASTER_ADDR. */
+static char *cluster_spec(const struct order *order)
+{
+    autojson json_t *workers = json_array();
+    for (int64_t i = 1; i < order->nodes; i++) {
+        json_array_append_new(workers, json_sprintf("node-%lld", (long long)i));
+    }
+    bool master = order->node_rank == 0;
+    autojson json_t *spec =
+        json_pack("{s:{s:[s]}, s:s, s:{s:s, s:I}, s:s}", "cluster", "master", "node-0", "environment",
+                  "cloud", "task", "type", master ? "master" : "worker", "index",
+                  (json_int_t)(master ? 0 : order->node_rank - 1), "job", order->job_id);
+    if (order->nodes > 1) {
+        json_object_set(json_object_get(spec, "cluster"), "worker", workers);
+    }
+    return json_text(spec);
+}
+
+static void write_node(const struct contract *contract, struct text *launch)
+{
+    const struct order *order = contract->order;
+    put_int(launch, "WORLD_SIZE", order->nodes);
+    put_int(launch, "RANK", order->node_rank);
+    put_int(launch, "NODE_RANK", order->node_rank);
+    put_int(launch, "NNODES", order->nodes);
+    put_int(launch, "NUM_NODES", order->nodes);
+    put_int(launch, "NPROC_PER_NODE", (int64_t)order->device_count);
+    put_int(launch, "LOCAL_WORLD_SIZE", (int64_t)order->device_count);
+    put_int(launch, "GPUCTL_RANK", order->node_rank);
+    autofree char *spec = cluster_spec(order);
+    launch_put_env(launch, "CLUSTER_SPEC", spec);
+    launch_put_int(launch, "rank", order->node_rank);
+}
+
+void contract_write(const struct contract *contract, struct text *launch)
+{
+    write_command(contract, launch);
+    write_inherited(contract, launch);
+    write_spec(contract, launch);
+    write_devices(contract, launch);
+    write_ours(contract, launch);
+    if (contract->spec->launch_mode == LAUNCH_NODE) {
+        write_node(contract, launch);
+        return;
+    }
+    write_torchrun(contract, launch);
+    for (int64_t i = 0; i < contract->order->local_ranks; i++) {
+        write_rank(contract, i, launch);
+    }
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The environment that the ranks of a job find, and the command they run. Pure. */
+#ifndef AGENT_CONTRACT_H
+#define AGENT_CONTRACT_H
+
+#include <stdbool.h>
+
+#include "proto/base/text.h"
+#include "proto/jobspec.h"
+#include "proto/messages.h"
+
+struct contract {
+    const struct order *order;
+    const struct job_spec *spec;
+    const char *node;    /* name */
+    const char *errors;  /* folder for one error file a rank */
+    const char *python;  /* the agent's; NULL: python3 */
+    bool slots;          /* CPU slots, not GPUs */
+    bool no_peer_access; /* the GPUs cannot talk to each other directly, and NCCL must be told */
+    /* What ranks inherit from the agent where the spec does not give it; each may be NULL. */
+    const char *const *inherited; /* NAME=VALUE, ended by NULL */
+};
+
+/* Whether some rank hosts a rendezvous on a port: gangs, and all of launch_mode=node. Its port is held on
+ * node rank 0. */
+bool contract_has_port(const struct contract *contract);
+
+/* Appends argv, the variables of all ranks, and the section of each rank to a launch file. */
+void contract_write(const struct contract *contract, struct text *launch);
+
+#endif

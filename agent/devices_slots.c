@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns CPU slots: devices that exist only as a count. They are never in use by a process that one could see.
+ */
+#include "agent/devices.h"
+#include "proto/base/text.h"
+
+static bool in_use(void *state, int64_t index, int64_t *ret_pid)
+{
+    return false;
+}
+
+static void close_slots(void *state)
+{
+}
+
+static const struct device_driver driver = {.name = "slots", .in_use = in_use, .close = close_slots};
+
+void devices_open_slots(int64_t count, const char *type, struct devices *ret_devices)
+{
+    struct devices devices = {.driver = &driver, .count = (size_t)count, .slots = true};
+    devices.items = xzalloc((size_t)count * sizeof *devices.items);
+    for (int64_t i = 0; i < count; i++) {
+        devices.items[i] = (struct device){
+            .index = i,
+            .uuid = xprintf("slot-%lld", (long long)i),
+            .type = xstrdup(type != NULL ? type : "cpu"),
+        };
+    }
+    *ret_devices = devices;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What duty.c and duty_attempt.c share, and nobody else. */
+#ifndef AGENT_DUTY_PARTS_H
+#define AGENT_DUTY_PARTS_H
+
+#include "agent/duty.h"
+
+enum standing {
+    STANDING_STRANGER, /* a register is out, or will be */
+    STANDING_MEMBER,
+};
+
+/* What the controller wants of an attempt. It only ever grows: later orders supersede earlier ones. */
+enum wish {
+    WISH_UNKNOWN, /* adopted, and not told yet */
+    WISH_READY,
+    WISH_RUN,
+    WISH_STOP,
+    WISH_NOTHING, /* it is not listed any more, or was fenced */
+};
+
+#define REPORTS_DUE 8 /* prepared, running, failed, exited, exited again, and room for repetitions */
+
+struct known {
+    uint64_t epoch;
+    enum duty_phase phase;
+    enum wish wish;
+    int64_t lease_ms;
+    enum report_kind due[REPORTS_DUE]; /* not yet answered, in order */
+    size_t due_count;
+    bool asking; /* the first of them is out */
+};
+
+struct duty {
+    enum standing standing;
+    bool polling, beating; /* one is out */
+    bool ending;
+    uint64_t version;
+    int64_t beat_ms;
+    int64_t beaten_ms;  /* when the last beat left */
+    int64_t renewed_ms; /* when the last beat or register that was answered left */
+    struct known *items;
+    size_t count, room;
+    struct duty_action *actions;
+    size_t action_first, action_count, action_room;
+};
+
+/* Adds an action; what goes with it is filled in by the caller. */
+struct duty_action *duty_act(struct duty *duty, enum duty_act what, uint64_t epoch);
+
+/* The attempt of an epoch, NULL when it is not known; valid until one is added or forgotten. */
+struct known *duty_find(const struct duty *duty, uint64_t epoch);
+struct known *duty_add(struct duty *duty, uint64_t epoch, enum duty_phase phase, enum wish wish);
+
+/* Whether processes of it may live, or come to live. */
+bool duty_is_alive(const struct known *known);
+
+/* Adds a report behind those that wait; sends the first of them, if none is out and the node is a member. */
+void duty_report(struct duty *duty, struct known *known, enum report_kind kind);
+void duty_push_report(struct duty *duty, struct known *known);
+
+/* Brings together what is and what is wished, after one of them changed. */
+void duty_settle(struct duty *duty, struct known *known);
+
+/* Nobody wants it: what lives is stopped, what is over is forgotten. True when it was forgotten, and known is
+ * gone. */
+bool duty_drop(struct duty *duty, struct known *known);
+
+/* The end of an agent that was told to end. */
+void duty_end_if_done(struct duty *duty);
+
+#endif

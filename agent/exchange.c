@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the requests of the protocol between node and controller: register, beat, poll, report. It promises
+ * that every answer is told to duty.c, and that orders are worked in before the reply that they are borrowed
+ * from is gone. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/node_parts.h"
+#include "proto/base/clock.h"
+#include "proto/base/files.h"
+#include "proto/base/log.h"
+#include "proto/limits.h"
+
+/* --- register ------------------------------------------------------------------------------------ */
+
+static json_t *register_body(void *closure)
+{
+    struct node *node = closure;
+    struct site *site = node->site;
+    char host_id[65];
+    file_host_id(host_id);
+    struct register_message message = {
+        .name = site->config.name,
+        .boot_id = site->boot_id,
+        .host_id = host_id,
+        .version = GPUCTL_VERSION,
+        .address = site->address,
+        .pool = site->config.pool,
+        .reserved = site->config.reserved,
+        .slots = site->devices.slots,
+        .isolation = site->cgroups.isolation,
+        .devices = site->devices.items,
+        .device_count = site->devices.count,
+    };
+    message.attempts = duty_list(node->duty, &message.attempt_count);
+    json_t *json = register_message_encode(&message);
+    free(message.attempts);
+    return json;
+}
+
+static void learn_address(struct site *site, const char *local_address)
+{
+    if (site->config.address[0] == '\0' && local_address[0] != '\0') {
+        memcpy(site->address, local_address, strnlen(local_address, ADDRESS_BYTES - 1) + 1);
+    }
+}
+
+static void register_done(void *closure, const struct link_answer *answer)
+{
+    struct node *node = closure;
+    struct register_reply reply;
+    struct err err = answer->problem;
+    node->registering = NULL;
+    if (answer->status / 100 != 2 || !register_reply_decode(json_incref(answer->json), &reply, &err)) {
+        log_error("node refused", "name=%s status=%d problem=\"%s\" hint=\"%s\"", node->site->config.name,
+                  answer->status, err.text, err.hint);
+        loop_arm(node->site->loop, &node->again, clock_boot_ms() + BACKOFF_MAX_MS);
+        return;
+    }
+    log_info("node registered", "name=%s incarnation=%lld", node->site->config.name,
+             (long long)reply.incarnation);
+    learn_address(node->site, answer->local_address);
+    node->park_ms = reply.park_ms;
+    duty_registered(node->duty, &reply, answer->sent_ms);
+    register_reply_finish(&reply);
+    node_wake(node, 0);
+}
+
+void exchange_register(struct node *node)
+{
+    link_cancel(node->polling);
+    node->polling = NULL;
+    node->registering = link_send(node->site->link, &(struct link_call){
+                                                        .path = "/v1/agent/register",
+                                                        .body = register_body,
+                                                        .timeout_ms = REQUEST_TIMEOUT_MS,
+                                                        .persistent = true,
+                                                        .done = register_done,
+                                                        .closure = node,
+                                                    });
+}
+
+/* --- beat ---------------------------------------------------------------------------------------- */
+
+static json_t *beat_body(void *closure)
+{
+    struct node *node = closure;
+    struct beat_message message = {
+        .node = node->site->config.name, .boot_id = node->site->boot_id, .seq = ++node->beat_seq};
+    message.attempts = duty_list(node->duty, &message.attempt_count);
+    json_t *json = beat_message_encode(&message);
+    free(message.attempts);
+    return json;
+}
+
+static void beat_done(void *closure, const struct link_answer *answer)
+{
+    struct node *node = closure;
+    node->beating = NULL;
+    duty_beaten(node->duty, answer->status / 100 == 2, answer->sent_ms);
+    if (answer->status == 404) {
+        duty_stranger(node->duty);
+    }
+    node_wake(node, 0);
+}
+
+void exchange_beat(struct node *node)
+{
+    node->beating = link_send(node->site->link, &(struct link_call){
+                                                    .path = "/v1/agent/beat",
+                                                    .body = beat_body,
+                                                    .timeout_ms = REQUEST_TIMEOUT_MS,
+                                                    .done = beat_done,
+                                                    .closure = node,
+                                                });
+}
+
+/* --- poll ---------------------------------------------------------------------------------------- */
+
+static json_t *poll_body(void *closure)
+{
+    struct node *node = closure;
+    struct poll_message message = {
+        .node = node->site->config.name, .boot_id = node->site->boot_id, .version = duty_version(node->duty)};
+    return poll_message_encode(&message);
+}
+
+/* What an attempt that is known is to do later is with the newest order. */
+static void keep_orders(struct node *node, const struct poll_reply *reply)
+{
+    for (size_t i = 0; i < reply->order_count; i++) {
+        struct entry *entry = node_find(node, reply->orders[i].epoch);
+        if (entry != NULL) {
+            attempt_order(entry->attempt, &reply->orders[i]);
+        }
+    }
+}
+
+static void poll_done(void *closure, const struct link_answer *answer)
+{
+    struct node *node = closure;
+    struct poll_reply reply;
+    struct err err = answer->problem;
+    node->polling = NULL;
+    if (answer->status / 100 != 2 || !poll_reply_decode(json_incref(answer->json), &reply, &err)) {
+        log_warning("poll refused", "status=%d problem=\"%s\"", answer->status, err.text);
+        duty_stranger(node->duty);
+        node_wake(node, answer->status == 404 ? 0 : clock_boot_ms() + BACKOFF_MAX_MS);
+        return;
+    }
+    keep_orders(node, &reply);
+    duty_polled(node->duty, &reply);
+    node_work(node); /* now: the orders are borrowed from the reply */
+    poll_reply_finish(&reply);
+}
+
+void exchange_poll(struct node *node)
+{
+    node->polling = link_send(node->site->link, &(struct link_call){
+                                                    .path = "/v1/agent/poll",
+                                                    .body = poll_body,
+                                                    .timeout_ms = node->park_ms + REQUEST_TIMEOUT_MS,
+                                                    .persistent = true,
+                                                    .done = poll_done,
+                                                    .closure = node,
+                                                });
+}
+
+/* --- report -------------------------------------------------------------------------------------- */
+
+static json_t *report_body(void *closure)
+{
+    struct entry *entry = closure;
+    return account_report(entry->attempt, entry->report);
+}
+
+static enum duty_answer understand(struct entry *entry, const struct link_answer *answer)
+{
+    if (answer->status / 100 == 2) {
+        return account_taken(entry->attempt, entry->report);
+    }
+    if (answer->problem.code == ERR_FENCED) {
+        return ANSWER_FENCED;
+    }
+    if (answer->status == 404) {
+        return ANSWER_STRANGER;
+    }
+    log_warning("report refused", "epoch=%llu kind=%s status=%d problem=\"%s\"",
+                (unsigned long long)entry->epoch, report_kind_text(entry->report), answer->status,
+                answer->problem.text);
+    return account_taken(entry->attempt, entry->report);
+}
+
+static void report_done(void *closure, const struct link_answer *answer)
+{
+    struct entry *entry = closure;
+    struct node *node = entry->node;
+    entry->attempt->report = NULL;
+    duty_answered(node->duty, entry->epoch, understand(entry, answer));
+    node_wake(node, 0);
+    if (entry->attempt->output != NULL && entry->attempt->draining) {
+        output_grown(entry->attempt->output);
+    }
+}
+
+void exchange_report(struct entry *entry, enum report_kind kind)
+{
+    log_debug("attempt report", "epoch=%llu kind=%s", (unsigned long long)entry->epoch,
+              report_kind_text(kind));
+    entry->report = kind;
+    entry->attempt->report = link_send(entry->node->site->link, &(struct link_call){
+                                                                    .path = "/v1/agent/report",
+                                                                    .body = report_body,
+                                                                    .timeout_ms = REQUEST_TIMEOUT_MS,
+                                                                    .persistent = true,
+                                                                    .done = report_done,
+                                                                    .closure = entry,
+                                                                });
+}
+
+/* --- life ---------------------------------------------------------------------------------------- */
+
+static void again_due(void *closure)
+{
+    exchange_register(closure);
+}
+
+void exchange_init(struct node *node)
+{
+    node->again = (struct loop_timer){.due = again_due, .closure = node};
+}
+
+void exchange_finish(struct node *node)
+{
+    link_cancel(node->registering);
+    link_cancel(node->polling);
+    link_cancel(node->beating);
+    loop_disarm(node->site->loop, &node->again);
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the requests to the controller: connections, token, time limits and repetition. It promises that a
+ * persistent request is tried until the controller has answered it, at once after a success and with a random
+ * wait after a failure, and that nothing here waits. What requests say and what their answers mean is left to
+ * those who send them. */
+#include "agent/link.h"
+
+#include <curl/curl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <utlist.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/files.h"
+#include "proto/base/json.h"
+#include "proto/base/log.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+#include "proto/views.h"
+
+#define TOKEN_BYTES 4096
+#define SPARE_COUNT 8 /* handles kept for the next requests */
+#define BACKOFF_CAP 6 /* doublings from BACKOFF_FIRST_MS to above BACKOFF_MAX_MS */
+
+struct link {
+    struct link_config config;
+    struct loop *loop;
+    CURLM *multi;
+    struct loop_timer timer; /* curl's */
+    char *token;
+    struct curl_slist *json_headers, *bytes_headers;
+    CURL *spares[SPARE_COUNT];
+    size_t spare_count;
+    struct link_request *requests;
+    bool lost; /* the last try of any request failed */
+};
+
+struct link_request {
+    struct link *link;
+    struct link_call call; /* without path */
+    char *url;
+    CURL *easy; /* NULL while it waits for its next try */
+    char *sent; /* the JSON of this try */
+    struct text received;
+    bool arrived, refused; /* bytes have gone to arrive; it gave up */
+    int64_t sent_ms;
+    unsigned failures;
+    struct loop_timer retry;
+    struct link_request *prev, *next;
+};
+
+/* A socket of curl's in the loop. */
+struct socket_watch {
+    struct loop_watch watch;
+    struct link *link;
+};
+
+static void collect(struct link *link);
+
+/* --- curl in the loop ---------------------------------------------------------------------------- */
+
+static void socket_ready(void *closure, uint32_t events)
+{
+    struct socket_watch *socket = closure;
+    struct link *link = socket->link;
+    int mask = (events & EPOLLIN ? CURL_CSELECT_IN : 0) | (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+               (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
+    int running;
+    curl_multi_socket_action(link->multi, socket->watch.fd, mask, &running);
+    collect(link);
+}
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *closure, void *socket_closure)
+{
+    struct link *link = closure;
+    struct socket_watch *socket = socket_closure;
+    if (what == CURL_POLL_REMOVE) {
+        if (socket != NULL) {
+            loop_unwatch(link->loop, &socket->watch);
+            free(socket);
+        }
+        return 0;
+    }
+    uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
+    if (socket != NULL) {
+        socket->watch.events = events;
+        loop_rewatch(link->loop, &socket->watch);
+        return 0;
+    }
+    socket = xzalloc(sizeof *socket);
+    socket->link = link;
+    socket->watch = (struct loop_watch){.fd = fd, .events = events, .ready = socket_ready, .closure = socket};
+    loop_watch(link->loop, &socket->watch);
+    curl_multi_assign(link->multi, fd, socket);
+    return 0;
+}
+
+static int on_timer(CURLM *multi, long timeout_ms, void *closure)
+{
+    struct link *link = closure;
+    if (timeout_ms < 0) {
+        loop_disarm(link->loop, &link->timer);
+    } else {
+        loop_arm(link->loop, &link->timer, clock_boot_ms() + timeout_ms);
+    }
+    return 0;
+}
+
+static void timer_due(void *closure)
+{
+    struct link *link = closure;
+    int running;
+    curl_multi_socket_action(link->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    collect(link);
+}
+
+/* --- one try ------------------------------------------------------------------------------------- */
+
+static size_t on_bytes(char *bytes, size_t size, size_t count, void *closure)
+{
+    struct link_request *request = closure;
+    size_t length = size * count;
+    long status = 0;
+    curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (request->call.arrive != NULL && status == 200) {
+        request->refused = !request->call.arrive(request->call.closure, bytes, length, !request->arrived);
+        request->arrived = true;
+        return request->refused ? 0 : length;
+    }
+    if (request->received.length + length > (size_t)LIMIT_AGENT_REPLY_BYTES) {
+        return 0;
+    }
+    text_append_bytes(&request->received, bytes, length);
+    return length;
+}
+
+static void set_body(struct link_request *request)
+{
+    struct link *link = request->link;
+    CURL *easy = request->easy;
+    if (request->call.arrive != NULL) {
+        return;
+    }
+    const void *bytes = request->call.bytes;
+    size_t length = request->call.length;
+    if (request->call.body != NULL) {
+        autojson json_t *body = request->call.body(request->call.closure);
+        free(request->sent);
+        request->sent = json_text(body);
+        bytes = request->sent;
+        length = strlen(request->sent);
+    }
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER,
+                     request->call.body != NULL ? link->json_headers : link->bytes_headers);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)length);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, length > 0 ? bytes : "");
+}
+
+static void set_protocols(CURL *easy)
+{
+#if LIBCURL_VERSION_NUM >= 0x075500
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+}
+
+static void begin(struct link_request *request)
+{
+    struct link *link = request->link;
+    CURL *easy = link->spare_count > 0 ? link->spares[--link->spare_count] : curl_easy_init();
+    if (easy == NULL) {
+        abort();
+    }
+    request->easy = easy;
+    request->arrived = false;
+    text_clear(&request->received);
+    curl_easy_setopt(easy, CURLOPT_URL, request->url);
+    curl_easy_setopt(easy, CURLOPT_PRIVATE, request);
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    set_protocols(easy);
+    curl_easy_setopt(easy, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->call.timeout_ms);
+    curl_easy_setopt(easy, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
+    curl_easy_setopt(easy, CURLOPT_XOAUTH2_BEARER, link->token);
+    curl_easy_setopt(easy, CURLOPT_USERAGENT, "gpuagent/" GPUCTL_VERSION);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_bytes);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, request);
+    if (link->config.cacert != NULL) {
+        curl_easy_setopt(easy, CURLOPT_CAINFO, link->config.cacert);
+    }
+    set_body(request);
+    request->sent_ms = clock_boot_ms();
+    curl_multi_add_handle(link->multi, easy);
+}
+
+static void end_try(struct link_request *request)
+{
+    struct link *link = request->link;
+    if (request->easy == NULL) {
+        return;
+    }
+    curl_multi_remove_handle(link->multi, request->easy);
+    if (link->spare_count < SPARE_COUNT) {
+        curl_easy_reset(request->easy);
+        link->spares[link->spare_count++] = request->easy;
+    } else {
+        curl_easy_cleanup(request->easy);
+    }
+    request->easy = NULL;
+}
+
+static void destroy_request(struct link_request *request)
+{
+    end_try(request);
+    loop_disarm(request->link->loop, &request->retry);
+    DL_DELETE(request->link->requests, request);
+    text_finish(&request->received);
+    free(request->sent);
+    free(request->url);
+    free(request);
+}
+
+void link_cancel(struct link_request *request)
+{
+    if (request != NULL) {
+        destroy_request(request);
+    }
+}
+
+static json_t *no_body(void *closure)
+{
+    return json_object();
+}
+
+static void not_done(void *closure, const struct link_answer *answer)
+{
+}
+
+void link_abandon(struct link_request *request)
+{
+    if (request != NULL && request->easy == NULL) {
+        destroy_request(request);
+    } else if (request != NULL) {
+        request->call = (struct link_call){.body = no_body, .done = not_done};
+    }
+}
+
+/* --- answers ------------------------------------------------------------------------------------- */
+
+static bool read_token(struct link *link, struct err *err)
+{
+    char *token;
+    if (!file_read(link->config.token_file, TOKEN_BYTES, &token, NULL, err)) {
+        return err_hint(err, "give the node's token in a file with --token-file");
+    }
+    token[strcspn(token, " \t\r\n")] = '\0';
+    free(link->token);
+    link->token = token;
+    return true;
+}
+
+static void note_health(struct link *link, const struct err *problem)
+{
+    bool failed = problem != NULL;
+    if (failed && !link->lost) {
+        log_warning("controller lost", "url=%s problem=\"%s\"", link->config.url, problem->text);
+    } else if (!failed && link->lost) {
+        log_info("controller found", "url=%s", link->config.url);
+    }
+    link->lost = failed;
+}
+
+/* Whether a later try may be answered otherwise. */
+static bool is_passing(int status)
+{
+    return status == 0 || status == 401 || status == 403 || status == 408 || status == 429 || status >= 500;
+}
+
+static int64_t backoff_ms(unsigned failures)
+{
+    int64_t most = BACKOFF_FIRST_MS << (failures < BACKOFF_CAP ? failures : BACKOFF_CAP);
+    uint32_t chance;
+    random_fill(&chance, sizeof chance);
+    return chance % ((most < BACKOFF_MAX_MS ? most : BACKOFF_MAX_MS) + 1);
+}
+
+static void retry_due(void *closure)
+{
+    begin(closure);
+}
+
+static void answer_request(struct link_request *request, struct link_answer *answer)
+{
+    autojson json_t *json = NULL;
+    char *address = NULL;
+    if (request->received.length > 0) {
+        json = json_parse(request->received.bytes, request->received.length, NULL);
+    }
+    if (request->easy != NULL) {
+        curl_easy_getinfo(request->easy, CURLINFO_LOCAL_IP, &address);
+    }
+    autofree char *local_address = xstrdup(address != NULL ? address : "");
+    answer->json = json;
+    answer->local_address = local_address;
+    answer->sent_ms = request->sent_ms;
+    struct link_call call = request->call;
+    destroy_request(request);
+    call.done(call.closure, answer);
+}
+
+static void finish_try(struct link_request *request, CURLcode result)
+{
+    struct link *link = request->link;
+    struct link_answer answer = {0};
+    long status = 0;
+    curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (request->refused) {
+        err_set(&answer.problem, ERR_IO, "the bytes of the answer could not be stored");
+        answer_request(request, &answer);
+        return;
+    }
+    answer.status = result == CURLE_OK ? (int)status : 0;
+    if (answer.status == 0) {
+        err_set(&answer.problem, ERR_UNREACHABLE, "%s", curl_easy_strerror(result));
+    } else if (answer.status / 100 != 2) {
+        problem_decode(request->received.bytes, request->received.length, answer.status, &answer.problem);
+    }
+    note_health(link, is_passing(answer.status) ? &answer.problem : NULL);
+    if (answer.status == 401) {
+        read_token(link, NULL);
+    }
+    if (!request->call.persistent || !is_passing(answer.status)) {
+        answer_request(request, &answer);
+        return;
+    }
+    end_try(request);
+    loop_arm(link->loop, &request->retry, clock_boot_ms() + backoff_ms(request->failures++));
+}
+
+static void collect(struct link *link)
+{
+    int left;
+    for (CURLMsg *message; (message = curl_multi_info_read(link->multi, &left)) != NULL;) {
+        if (message->msg == CURLMSG_DONE) {
+            void *request;
+            CURLcode result = message->data.result;
+            curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &request);
+            finish_try(request, result);
+        }
+    }
+}
+
+/* --- from outside -------------------------------------------------------------------------------- */
+
+struct link *link_create(const struct link_config *config, struct loop *loop, struct err *err)
+{
+    struct link *link = xzalloc(sizeof *link);
+    link->config = *config;
+    link->loop = loop;
+    if (!read_token(link, err)) {
+        free(link);
+        return NULL;
+    }
+    link->timer = (struct loop_timer){.due = timer_due, .closure = link};
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    link->multi = curl_multi_init();
+    link->json_headers = curl_slist_append(NULL, "Content-Type: application/json");
+    link->json_headers = curl_slist_append(link->json_headers, "Expect:");
+    link->bytes_headers = curl_slist_append(NULL, "Content-Type: application/octet-stream");
+    link->bytes_headers = curl_slist_append(link->bytes_headers, "Expect:");
+    curl_multi_setopt(link->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    curl_multi_setopt(link->multi, CURLMOPT_SOCKETDATA, link);
+    curl_multi_setopt(link->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    curl_multi_setopt(link->multi, CURLMOPT_TIMERDATA, link);
+    curl_multi_setopt(link->multi, CURLMOPT_MAXCONNECTS, (long)LIMIT_AGENT_CONNECTIONS);
+    curl_multi_setopt(link->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)LIMIT_AGENT_CONNECTIONS);
+    return link;
+}
+
+void link_destroy(struct link *link)
+{
+    if (link == NULL) {
+        return;
+    }
+    while (link->requests != NULL) {
+        destroy_request(link->requests);
+    }
+    while (link->spare_count > 0) {
+        curl_easy_cleanup(link->spares[--link->spare_count]);
+    }
+    curl_multi_cleanup(link->multi);
+    loop_disarm(link->loop, &link->timer);
+    curl_slist_free_all(link->json_headers);
+    curl_slist_free_all(link->bytes_headers);
+    curl_global_cleanup();
+    free(link->token);
+    free(link);
+}
+
+struct link_request *link_send(struct link *link, const struct link_call *call)
+{
+    struct link_request *request = xzalloc(sizeof *request);
+    request->link = link;
+    request->call = *call;
+    request->call.path = NULL;
+    size_t base = strlen(link->config.url);
+    while (base > 0 && link->config.url[base - 1] == '/') {
+        base--;
+    }
+    request->url = xprintf("%.*s%s", (int)base, link->config.url, call->path);
+    request->retry = (struct loop_timer){.due = retry_due, .closure = request};
+    DL_APPEND(link->requests, request);
+    begin(request);
+    return request;
+}

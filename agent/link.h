@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to the controller over kept connections, on the agent's loop. */
+#ifndef AGENT_LINK_H
+#define AGENT_LINK_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/loop.h"
+#include "proto/base/err.h"
+
+struct link_config {
+    const char *url;        /* of the controller, borrowed */
+    const char *token_file; /* read at the start and again when the controller does not know the token */
+    const char *cacert;     /* or NULL */
+};
+
+struct link_answer {
+    int status;                /* HTTP status; 0 when there was no answer */
+    json_t *json;              /* the body, borrowed; NULL where there is none */
+    struct err problem;        /* of any status but 2xx */
+    int64_t sent_ms;           /* CLOCK_BOOTTIME when the request left */
+    const char *local_address; /* of the connection; "" when not known */
+};
+
+/* One request. One of body, bytes and arrive is set. */
+struct link_call {
+    const char *path;               /* with its query, copied */
+    json_t *(*body)(void *closure); /* POST of JSON, made anew for each try; new reference */
+    const void *bytes;              /* POST of these; they live until the answer */
+    size_t length;
+    /* GET; first with the first bytes of each try. False gives up. */
+    bool (*arrive)(void *closure, const void *bytes, size_t length, bool first);
+    int64_t timeout_ms;
+    bool persistent; /* tried again, after a wait, until the controller has said yes or no */
+    void (*done)(void *closure, const struct link_answer *answer);
+    void *closure;
+};
+
+struct link;
+struct link_request;
+
+/* NULL with an error when the token cannot be read. */
+struct link *link_create(const struct link_config *config, struct loop *loop, struct err *err);
+/* Cancels what is under way. */
+void link_destroy(struct link *link);
+
+/* done is called later, once; the request is gone before. */
+struct link_request *link_send(struct link *link, const struct link_call *call);
+/* Ends a request without an answer; NULL is allowed. */
+void link_cancel(struct link_request *request);
+/* The same, but what is on its way is let through, so that its connection is kept. Not for one with bytes or
+ * arrive. */
+void link_abandon(struct link_request *request);
+
+#endif

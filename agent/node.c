@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the attempts of this node. It promises that every action of duty.c is carried out in order and its
+ * outcome told back, and that no action runs inside another. The requests of the protocol are exchange.c's.
+ */
+#include "agent/node.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+
+#include "agent/node_parts.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/base/text.h"
+
+void node_wake(struct node *node, int64_t at_ms)
+{
+    if (!node->work.on || at_ms < node->work.at_ms) {
+        loop_arm(node->site->loop, &node->work, at_ms);
+    }
+}
+
+static void heard(void *closure, uint64_t epoch, enum duty_news news)
+{
+    struct node *node = closure;
+    duty_heard(node->duty, epoch, news);
+    node_wake(node, 0);
+}
+
+struct entry *node_find(struct node *node, uint64_t epoch)
+{
+    struct entry *entry;
+    HASH_FIND(hh, node->entries, &epoch, sizeof epoch, entry);
+    return entry;
+}
+
+static struct entry *add(struct node *node, uint64_t epoch)
+{
+    struct entry *entry = xzalloc(sizeof *entry);
+    entry->epoch = epoch;
+    entry->node = node;
+    entry->attempt = attempt_create(node->site, epoch);
+    HASH_ADD(hh, node->entries, epoch, sizeof entry->epoch, entry);
+    return entry;
+}
+
+static void drop(struct node *node, struct entry *entry)
+{
+    HASH_DEL(node->entries, entry);
+    free(entry);
+}
+
+/* --- actions ------------------------------------------------------------------------------------- */
+
+static void begin_attempt(struct node *node, const struct duty_action *action)
+{
+    struct attempt *attempt = add(node, action->epoch)->attempt;
+    log_info("attempt claimed", "epoch=%llu job=%s order=%s", (unsigned long long)action->epoch,
+             action->order->job_id != NULL ? action->order->job_id : "",
+             order_phase_text(action->order->phase));
+    if (action->act == ACT_CLAIM) {
+        attempt_claim(attempt, action);
+    } else {
+        attempt_bury(attempt, action);
+    }
+}
+
+static void act_on_attempt(struct entry *entry, const struct duty_action *action)
+{
+    struct attempt *attempt = entry->attempt;
+    switch (action->act) {
+    case ACT_PREPARE:
+        converse_prepare(attempt);
+        return;
+    case ACT_RUN:
+        converse_run(attempt);
+        return;
+    case ACT_START:
+        converse_start(attempt);
+        return;
+    case ACT_STOP:
+        attempt_stop(attempt, action->grace_ms, action->cause);
+        return;
+    case ACT_LEASE:
+        attempt_lease(attempt, action->term_ms, action->kill_ms);
+        return;
+    case ACT_CLEAR:
+        attempt_clear(attempt);
+        return;
+    case ACT_REPORT:
+        exchange_report(entry, action->report);
+        return;
+    case ACT_FORGET:
+        log_info("attempt forgotten", "epoch=%llu", (unsigned long long)entry->epoch);
+        attempt_forget(attempt);
+        drop(entry->node, entry);
+        return;
+    case ACT_REGISTER:
+    case ACT_POLL:
+    case ACT_BEAT:
+    case ACT_CLAIM:
+    case ACT_BURY:
+    case ACT_END:
+        abort();
+    }
+}
+
+static void act_on(struct node *node, const struct duty_action *action)
+{
+    switch (action->act) {
+    case ACT_REGISTER:
+        exchange_register(node);
+        return;
+    case ACT_POLL:
+        exchange_poll(node);
+        return;
+    case ACT_BEAT:
+        exchange_beat(node);
+        return;
+    case ACT_CLAIM:
+    case ACT_BURY:
+        begin_attempt(node, action);
+        return;
+    case ACT_END:
+        node->ended(node->closure);
+        return;
+    case ACT_PREPARE:
+    case ACT_RUN:
+    case ACT_START:
+    case ACT_STOP:
+    case ACT_LEASE:
+    case ACT_CLEAR:
+    case ACT_REPORT:
+    case ACT_FORGET:
+        act_on_attempt(node_find(node, action->epoch), action);
+        return;
+    }
+}
+
+void node_work(struct node *node)
+{
+    struct duty_action action;
+    loop_disarm(node->site->loop, &node->work);
+    duty_tick(node->duty, clock_boot_ms());
+    while (duty_next(node->duty, &action)) {
+        act_on(node, &action);
+    }
+    int64_t deadline_ms = duty_deadline(node->duty);
+    if (deadline_ms != INT64_MAX) {
+        node_wake(node, deadline_ms);
+    }
+}
+
+static void work_due(void *closure)
+{
+    node_work(closure);
+}
+
+/* --- life ---------------------------------------------------------------------------------------- */
+
+static void adopt(struct node *node, uint64_t epoch)
+{
+    if (node_find(node, epoch) == NULL) {
+        duty_adopt(node->duty, epoch);
+        attempt_adopt(add(node, epoch)->attempt);
+    }
+}
+
+/* A run folder that is empty is only the memory of an epoch. */
+static bool is_empty(const char *path)
+{
+    DIR *listing = opendir(path);
+    size_t entries = 0;
+    while (listing != NULL && readdir(listing) != NULL) {
+        entries++;
+    }
+    if (listing != NULL) {
+        closedir(listing);
+    }
+    return entries <= 2;
+}
+
+static void adopt_folders(struct node *node, const char *path, bool even_empty)
+{
+    DIR *listing = opendir(path);
+    for (struct dirent *entry; listing != NULL && (entry = readdir(listing)) != NULL;) {
+        int64_t epoch;
+        autofree char *folder = xprintf("%s/%s", path, entry->d_name);
+        if (text_to_int(entry->d_name, 1, INT64_MAX, &epoch) && (even_empty || !is_empty(folder))) {
+            adopt(node, (uint64_t)epoch);
+        }
+    }
+    if (listing != NULL) {
+        closedir(listing);
+    }
+}
+
+struct node *node_create(struct site *site, void (*ended)(void *closure), void *closure)
+{
+    struct node *node = xzalloc(sizeof *node);
+    *node = (struct node){.site = site, .duty = duty_create(), .ended = ended, .closure = closure};
+    node->work = (struct loop_timer){.due = work_due, .closure = node};
+    exchange_init(node);
+    site->heard = heard;
+    site->closure = node;
+    autofree char *attempts = xprintf("%s/attempts", site->config.state);
+    adopt_folders(node, site->config.run, false);
+    adopt_folders(node, attempts, true);
+    return node;
+}
+
+void node_start(struct node *node)
+{
+    duty_start(node->duty);
+    node_wake(node, 0);
+}
+
+void node_destroy(struct node *node)
+{
+    if (node == NULL) {
+        return;
+    }
+    struct entry *entry, *next;
+    HASH_ITER (hh, node->entries, entry, next) {
+        attempt_destroy(entry->attempt);
+        drop(node, entry);
+    }
+    exchange_finish(node);
+    loop_disarm(node->site->loop, &node->work);
+    duty_destroy(node->duty);
+    free(node);
+}

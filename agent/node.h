@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* This node in front of its controller: carries out what duty.c decides. */
+#ifndef AGENT_NODE_H
+#define AGENT_NODE_H
+
+#include "agent/attempt.h"
+
+struct node;
+
+/* Takes up the attempts that are in the folders of the site, and sets site->heard. ended is called when the
+ * controller has told the agent to end. */
+struct node *node_create(struct site *site, void (*ended)(void *closure), void *closure);
+/* What lives, lives on. */
+void node_destroy(struct node *node);
+
+/* Registers, and from then on works. */
+void node_start(struct node *node);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What node.c and exchange.c share, and nobody else. */
+#ifndef AGENT_NODE_PARTS_H
+#define AGENT_NODE_PARTS_H
+
+#include <uthash.h>
+
+#include "agent/node.h"
+
+/* An attempt by its epoch, and the report of it that is out. */
+struct entry {
+    uint64_t epoch;
+    struct attempt *attempt;
+    struct node *node;
+    enum report_kind report;
+    UT_hash_handle hh;
+};
+
+struct node {
+    struct site *site;
+    struct duty *duty;
+    struct entry *entries;
+    struct link_request *registering, *polling, *beating;
+    int64_t park_ms;
+    int64_t beat_seq;
+    struct loop_timer work;  /* duty has actions, or soon will */
+    struct loop_timer again; /* a register that was refused */
+    void (*ended)(void *closure);
+    void *closure;
+};
+
+/* The attempt of an epoch; NULL when it is not here. */
+struct entry *node_find(struct node *node, uint64_t epoch);
+
+/* Lets the actions of duty be carried out at a time, 0 for at once: from the loop, never inside what caused
+ * them. */
+void node_wake(struct node *node, int64_t at_ms);
+
+/* Carries out what is to be done now. */
+void node_work(struct node *node);
+
+/* exchange.c: the requests of the protocol. Their answers are told to duty. */
+void exchange_init(struct node *node);
+void exchange_finish(struct node *node);
+void exchange_register(struct node *node);
+void exchange_beat(struct node *node);
+void exchange_poll(struct node *node);
+void exchange_report(struct entry *entry, enum report_kind kind);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the reading of exit records. It promises that a record without its last line is not one, and that no
+ * number in it goes unchecked. What a record means is left to the caller. */
+#include "agent/record.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/shimwire.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define RANK_NUMBERS 7
+
+/* Cuts the next word off *rest; false when there is none. */
+static bool next_word(char **rest, char **ret_word)
+{
+    *ret_word = strsep(rest, " ");
+    return *ret_word != NULL && **ret_word != '\0';
+}
+
+static bool parse_rank(char *rest, struct rank_exit *ret_exit)
+{
+    int64_t numbers[RANK_NUMBERS];
+    for (size_t i = 0; i < RANK_NUMBERS; i++) {
+        char *word;
+        if (!next_word(&rest, &word) || !text_to_int(word, 0, INT64_MAX, &numbers[i])) {
+            return false;
+        }
+    }
+    *ret_exit = (struct rank_exit){numbers[0], numbers[1], numbers[2],     numbers[3],
+                                   numbers[4], numbers[5], numbers[6] != 0};
+    return rest == NULL;
+}
+
+static bool parse_cause(char *rest, struct record *record)
+{
+    char *word;
+    if (!next_word(&rest, &word) || !cause_from_text(word, &record->cause)) {
+        return false;
+    }
+    free(record->text);
+    record->text = rest != NULL && *rest != '\0' ? xstrdup(rest) : NULL;
+    return true;
+}
+
+static bool parse_line(char *line, struct record *record)
+{
+    char *word = strsep(&line, " ");
+    if (strcmp(word, "rank") == 0 && record->rank_count < LIMIT_NODE_DEVICES) {
+        size_t size = (record->rank_count + 1) * sizeof *record->ranks;
+        record->ranks = xrealloc(record->ranks, size);
+        return parse_rank(line, &record->ranks[record->rank_count++]);
+    }
+    return strcmp(word, "cause") == 0 && parse_cause(line, record);
+}
+
+bool record_parse(const char *text, struct record *ret_record, struct err *err)
+{
+    struct record record = {.cause = CAUSE_NONE};
+    autofree char *copy = xstrdup(text);
+    char *rest = copy;
+    for (char *line = strsep(&rest, "\n"); line != NULL && rest != NULL; line = strsep(&rest, "\n")) {
+        if (strcmp(line, "end") == 0) {
+            *ret_record = record;
+            return true;
+        }
+        if (!parse_line(line, &record)) {
+            record_finish(&record);
+            return err_set(err, ERR_MALFORMED, "the exit record has a line that is not understood");
+        }
+    }
+    record_finish(&record);
+    return err_set(err, ERR_MALFORMED, "the exit record is cut short");
+}
+
+bool record_read(const char *logs_folder, struct record *ret_record, struct err *err)
+{
+    autofree char *path = xprintf("%s/%s", logs_folder, SHIM_EXIT_FILE);
+    autofree char *text = NULL;
+    return file_read(path, LIMIT_EXIT_RECORD_BYTES, &text, NULL, err) && record_parse(text, ret_record, err);
+}
+
+void record_finish(struct record *record)
+{
+    free(record->ranks);
+    free(record->text);
+    *record = (struct record){.cause = CAUSE_NONE};
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The exit record of a shim, as agent/shimwire.h describes it. */
+#ifndef AGENT_RECORD_H
+#define AGENT_RECORD_H
+
+#include "proto/base/err.h"
+#include "proto/messages.h"
+
+struct record {
+    struct rank_exit *ranks; /* owned */
+    size_t rank_count;
+    enum cause cause;
+    char *text; /* the cause for people, owned; NULL when there is nothing to add */
+};
+
+/* Reads a record from its text; ERR_MALFORMED when it is cut short or not understood. */
+bool record_parse(const char *text, struct record *ret_record, struct err *err);
+
+/* Reads the record in an attempt's folder on disk; false when there is none. */
+bool record_read(const char *logs_folder, struct record *ret_record, struct err *err);
+
+void record_finish(struct record *record);
+
+#endif

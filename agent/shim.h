@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of gpushim: one plain value that its files share, and what each file offers the others. The shim
+ * has one thread and one attempt, so `struct shim` is the whole program; each part below says who writes it.
+ * Functions that return false fill `why`. */
+#ifndef AGENT_SHIM_H
+#define AGENT_SHIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "agent/shimwire.h"
+#include "proto/limits.h"
+
+#define SHIM_NEVER INT64_MAX /* a time that does not come */
+
+enum phase {
+    PHASE_IDLE,      /* waits for an attempt */
+    PHASE_ASSIGNED,  /* has its folder; holds nothing yet */
+    PHASE_PREPARED,  /* port, files and cgroup are held */
+    PHASE_DECLINED,  /* nothing was started and nothing will be */
+    PHASE_RUNNING,   /* there are processes, or there were a moment ago */
+    PHASE_RECORDING, /* all processes are gone; the exit record is not on disk yet */
+    PHASE_EXITED,    /* the exit record is on disk */
+};
+
+enum ladder {
+    LADDER_NONE,
+    LADDER_TERM,      /* the ranks were asked to end */
+    LADDER_LEFTOVERS, /* the ranks are gone; what they left behind was asked to end */
+    LADDER_KILL,      /* whatever is there is killed, again and again until nothing is */
+};
+
+/* What the shim has to say, in the order in which a new connection hears it. */
+enum fact { FACT_PREPARED, FACT_DECLINED, FACT_RUNNING, FACT_FAILED, FACT_OUTPUT, FACT_EXITED, FACT_COUNT };
+
+enum notice { NOTICE_QUIET, NOTICE_DUE, NOTICE_TOLD, NOTICE_TOLD_AND_DUE };
+
+enum stream_state {
+    STREAM_STORES, /* bytes go to the file */
+    STREAM_FAILS,  /* the file could not be written; bytes are dropped until a marker can be */
+    STREAM_FULL,   /* the file is at its limit; bytes are dropped */
+    STREAM_ENDED,
+};
+
+enum rank_state { RANK_WAITS, RANK_LIVE, RANK_EXITED };
+
+/* What an event on a descriptor means; with an index in epoll's data. */
+enum watch { WATCH_SIGNAL, WATCH_TIMER, WATCH_LINK, WATCH_LISTENER, WATCH_STREAM };
+
+struct why {
+    char text[LIMIT_SHIM_TEXT];
+};
+
+struct launch_rank {
+    int number;
+    char **env;
+    size_t env_count;
+};
+
+/* The launch file. All texts point into `bytes`. */
+struct launch {
+    char *bytes;
+    const char *epoch, *logs, *cwd, *cgroup; /* cgroup: NULL where there is none */
+    int64_t cgroup_version, port_first, port_last, failed_grace_ms;
+    char **arguments; /* ends with NULL */
+    size_t argument_count;
+    char **env;
+    size_t env_count;
+    struct launch_rank *ranks;
+    size_t rank_count;
+};
+
+/* One output stream of one rank. */
+struct stream {
+    enum stream_state state;
+    int pipe, file;
+    int error;       /* why the file cannot be written, in STREAM_FAILS */
+    int64_t stored;  /* size of the file */
+    int64_t dropped; /* bytes since the last marker */
+};
+
+struct rank {
+    enum rank_state state;
+    pid_t pid;
+    int code, signal;
+    int64_t wall_ms;
+    bool by_us;
+    struct stream streams[2]; /* stdout, stderr */
+};
+
+struct link {
+    int fd, listener;
+    char *said[FACT_COUNT]; /* the last words on each fact; NULL: does not hold */
+    enum notice notice;
+};
+
+struct port {
+    int number; /* 0: none held */
+    int lock, socket;
+};
+
+struct shim {
+    enum phase phase;
+    bool ended; /* the loop ends */
+    int exit_code;
+    int epoll, signals, timer, null;
+    int64_t timer_ms;                               /* what the timer is set to */
+    struct rlimit files;                            /* as it was before the shim raised it */
+    struct launch launch;                           /* shim_launch.c */
+    struct link link;                               /* shim_link.c */
+    struct port port;                               /* shim_port.c */
+    int cgroup;                                     /* folder; shim_cgroup.c */
+    int record;                                     /* shim_exit.c */
+    struct rank *ranks;                             /* shim_rank.c, as many as launch.ranks */
+    enum ladder ladder;                             /* shim_kill.c, as the next two */
+    int64_t kill_ms, tick_ms;                       /* boot */
+    int64_t tick_pause_ms;                          /* shim_kill.c */
+    int64_t lease_term_ms, lease_kill_ms, again_ms; /* boot; shim_attempt.c, as what follows */
+    size_t failed;  /* index of the rank that ended the attempt; launch.rank_count: none did */
+    char cause[32]; /* "": not known yet */
+    struct why cause_text;
+};
+
+/* shim.c: a line on stderr; memory that is there or the program ends; the two clocks; a whole number between
+ * the two bounds; watching a descriptor. */
+void shim_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void *shim_resize(void *pointer, size_t count, size_t size);
+int64_t shim_boot_ms(void);
+int64_t shim_wall_ms(void);
+bool shim_number(const char *text, int64_t min, int64_t max, int64_t *ret_number);
+bool shim_watch(struct shim *shim, int fd, enum watch watch, size_t index);
+bool why_set(struct why *why, const char *format, ...)
+    __attribute__((format(printf, 2, 3))); /* always false */
+
+/* shim_order.c: works in one message of the agent; the text is cut up. */
+void order_work(struct shim *shim, char *text);
+
+/* shim_attempt.c: the life of the attempt, from the agent's orders, from SIGCHLD and from the clock.
+ * attempt_due_ms is when attempt_clock has something to do. */
+void attempt_assign(struct shim *shim, const char *folder);
+void attempt_prepare(struct shim *shim);
+void attempt_start(struct shim *shim, const char *address, const char *port, const char *interface);
+void attempt_run(struct shim *shim, const char *address, const char *interface);
+void attempt_stop(struct shim *shim, int64_t grace_ms, const char *cause);
+void attempt_children(struct shim *shim);
+int64_t attempt_due_ms(const struct shim *shim);
+void attempt_clock(struct shim *shim, int64_t now_ms);
+
+/* shim_launch.c: reads the launch file of the current folder; the environment of one rank, to be freed as one
+ * piece. `added` are NAME=VALUE, ended by NULL, and yield to what the launch file says. */
+bool launch_read(struct launch *launch, struct why *why);
+void launch_finish(struct launch *launch);
+char **launch_environment(const struct launch *launch, size_t rank, char *const *added);
+
+/* shim_rank.c: starts one rank with its pipes. false: it failed, with the exit code that tells so, 0 when
+ * there is no process at all. rank_reap takes in whoever has ended, ranks and strangers; false: no child is
+ * left. */
+bool rank_start(struct shim *shim, size_t index, char *const *added, int *ret_code, struct why *why);
+bool rank_reap(struct shim *shim);
+bool rank_any_live(const struct shim *shim);
+
+/* shim_output.c: opens the files, makes the pipes of a rank (the write ends are the caller's), moves bytes
+ * when a pipe has some, takes what a rank that failed has in its pipes now, and at the end what is still in
+ * any. */
+bool output_open(struct shim *shim, struct why *why);
+bool output_pipes(struct shim *shim, size_t rank, int ret_write[2], struct why *why);
+void output_move(struct shim *shim, size_t stream);
+void output_drain(struct shim *shim, size_t rank);
+void output_finish(struct shim *shim);
+void output_close(struct shim *shim);
+
+/* shim_kill.c: the ladder; each call may only make things end sooner. kill_due_ms is when kill_clock has
+ * something to do. */
+void kill_begin(struct shim *shim, int64_t grace_ms);
+void kill_leftovers(struct shim *shim);
+void kill_now(struct shim *shim);
+int64_t kill_due_ms(const struct shim *shim);
+void kill_clock(struct shim *shim, int64_t now_ms);
+
+/* shim_sweep.c: a list of processes; every descendant of the shim, which being a subreaper sees them all; a
+ * signal to each that is still the process that was listed. */
+struct pid_list {
+    pid_t *pids;
+    size_t count, room;
+    int64_t listed_ticks;
+};
+void pid_list_begin(struct pid_list *list);
+void pid_list_add(struct pid_list *list, pid_t pid);
+void pid_list_finish(struct pid_list *list);
+void sweep_collect(struct pid_list *list);
+void sweep_signal(const struct pid_list *list, int signal);
+
+/* shim_cgroup.c: the attempt's cgroup; all do nothing where there is none. cgroup_vacate removes it and is
+ * false while there are processes in it. */
+bool cgroup_open(struct shim *shim, struct why *why);
+void cgroup_collect(const struct shim *shim, struct pid_list *list);
+void cgroup_kill(const struct shim *shim);
+bool cgroup_vacate(struct shim *shim);
+
+/* shim_port.c: finds and holds a port of the range; gives it back. */
+bool port_hold(struct port *port, int first, int last, struct why *why);
+void port_release(struct port *port);
+
+/* shim_exit.c: makes room on disk for the exit record; gives that back; writes the record. */
+bool record_reserve(struct shim *shim, struct why *why);
+void record_cancel(struct shim *shim);
+bool record_write(struct shim *shim, struct why *why);
+
+/* shim_link.c: listens in the current folder; takes a connection, or one message; says a fact, now and on
+ * each new connection; log files have grown, were looked at; and at the end of a turn, `output` where it is
+ * due. */
+bool link_listen(struct shim *shim, struct why *why);
+void link_accept(struct shim *shim);
+void link_receive(struct shim *shim);
+void link_say(struct shim *shim, enum fact fact, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void link_grown(struct shim *shim);
+void link_seen(struct shim *shim);
+void link_tell_output(struct shim *shim);
+void link_forget(struct shim *shim);
+void link_finish(struct link *link);
+
+#endif

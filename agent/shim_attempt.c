@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of the attempt: what the agent's orders, the end of processes and the clock do to it in each
+ * phase, and why it ended. The first cause stays: a rank that fails after a stop was killed by it, a stop
+ * that comes after a rank failed finds it ending. Nothing is started after the lease, and nothing is told to
+ * have ended before all processes are gone and the record of it is on disk. */
+#include "agent/shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PID_FILE_NEW "shim.pid.new"
+#define ADDED_MAX    4
+
+/* "pid starttime" names this process for ever, as far as this boot goes. */
+static bool pid_write(struct why *why)
+{
+    char stat[1024] = "";
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, stat, sizeof stat - 1) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    const char *field = length > 0 ? strrchr(stat, ')') : NULL;
+    for (int number = 2; field != NULL && number < 22; number++) {
+        field = strchr(field + 1, ' ');
+    }
+    int out = open(PID_FILE_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    bool written = field != NULL && out >= 0 &&
+                   dprintf(out, "%d %lld\n", (int)getpid(), strtoll(field + 1, NULL, 10)) > 0;
+    if (out >= 0) {
+        close(out);
+    }
+    return (written && rename(PID_FILE_NEW, SHIM_PID_FILE) == 0) ||
+           why_set(why, "%s: %s", SHIM_PID_FILE, strerror(errno));
+}
+
+/* Gives back what the attempt held. */
+static void attempt_release(struct shim *shim)
+{
+    struct why ignored;
+    output_finish(shim);
+    port_release(&shim->port);
+    if (cgroup_open(shim, &ignored)) {
+        cgroup_vacate(shim);
+    }
+}
+
+static void attempt_decline(struct shim *shim, const char *text)
+{
+    attempt_release(shim);
+    record_cancel(shim);
+    shim->phase = PHASE_DECLINED;
+    shim->again_ms = shim_boot_ms() + SHIM_RETIRE_MS;
+    link_say(shim, FACT_DECLINED, "declined %s", text);
+}
+
+static bool launch_take(struct shim *shim, const char *folder, struct why *why)
+{
+    if (!launch_read(&shim->launch, why)) {
+        launch_finish(&shim->launch);
+        return false;
+    }
+    shim->failed = shim->launch.rank_count;
+    shim->ranks = shim_resize(NULL, shim->launch.rank_count, sizeof *shim->ranks);
+    for (size_t i = 0; i < shim->launch.rank_count; i++) {
+        shim->ranks[i] = (struct rank){.streams = {{.state = STREAM_ENDED, .pipe = -1, .file = -1},
+                                                   {.state = STREAM_ENDED, .pipe = -1, .file = -1}}};
+    }
+    const char *slash = strrchr(folder, '/');
+    const char *name = slash != NULL ? slash + 1 : folder;
+    return strcmp(name, shim->launch.epoch) == 0 ||
+           why_set(why, "launch file: epoch %.32s in the folder of %.32s", shim->launch.epoch, name);
+}
+
+void attempt_assign(struct shim *shim, const char *folder)
+{
+    struct why why;
+    bool entered = chdir(folder) == 0 || why_set(&why, "%s: %s", folder, strerror(errno));
+    if (!entered || !link_listen(shim, &why) || !pid_write(&why)) {
+        shim_complain("cannot take an attempt: %s", why.text);
+        shim->exit_code = 1;
+        shim->ended = true;
+        return;
+    }
+    shim->phase = PHASE_ASSIGNED;
+    if (!launch_take(shim, folder, &why)) {
+        attempt_decline(shim, why.text);
+    }
+}
+
+/* false: declined. */
+static bool attempt_ready(struct shim *shim)
+{
+    struct why why;
+    if (shim->lease_term_ms <= shim_boot_ms()) {
+        attempt_decline(shim, "the lease ended before the start");
+        return false;
+    }
+    if (shim->phase == PHASE_PREPARED) {
+        return true;
+    }
+    const struct launch *launch = &shim->launch;
+    if ((launch->port_first != 0 &&
+         !port_hold(&shim->port, (int)launch->port_first, (int)launch->port_last, &why)) ||
+        !cgroup_open(shim, &why) || !record_reserve(shim, &why) || !output_open(shim, &why)) {
+        attempt_decline(shim, why.text);
+        return false;
+    }
+    shim->phase = PHASE_PREPARED;
+    return true;
+}
+
+void attempt_prepare(struct shim *shim)
+{
+    if (attempt_ready(shim)) {
+        link_say(shim, FACT_PREPARED, "prepared %d", shim->port.number);
+    }
+}
+
+static void cause_set(struct shim *shim, const char *cause, const char *text)
+{
+    if (shim->cause[0] == '\0') {
+        snprintf(shim->cause, sizeof shim->cause, "%s", cause);
+        snprintf(shim->cause_text.text, sizeof shim->cause_text.text, "%s", text);
+    }
+}
+
+/* A rank failed by itself: all the others of the gang end, too. */
+static void attempt_fail(struct shim *shim, size_t index, int code, int signal, const char *cause,
+                         const char *text)
+{
+    cause_set(shim, cause, text);
+    shim->failed = index;
+    output_drain(shim, index); /* its last words often say why */
+    link_say(shim, FACT_FAILED, "failed %d %d %d %lld %s %s", shim->launch.ranks[index].number, code, signal,
+             (long long)shim_wall_ms(), cause, text);
+    kill_begin(shim, shim->launch.failed_grace_ms);
+}
+
+static void ranks_start(struct shim *shim, char *const *added)
+{
+    struct why why;
+    for (size_t i = 0; i < shim->launch.rank_count; i++) {
+        int code = 0;
+        if (rank_start(shim, i, added, &code, &why)) {
+            shim->phase = PHASE_RUNNING;
+            continue;
+        }
+        if (i == 0 && code == 0) {
+            attempt_decline(shim, why.text);
+            return;
+        }
+        shim->phase = PHASE_RUNNING;
+        attempt_fail(shim, i, code != 0 ? code : 126, 0, "EXEC_FAILED", why.text);
+        return;
+    }
+    link_say(shim, FACT_RUNNING, "running %lld %d", (long long)shim_wall_ms(), shim->port.number);
+}
+
+static void added_put(char **added, size_t *count, const char *start, const char *value)
+{
+    if (strcmp(value, "-") != 0) {
+        if (asprintf(&added[*count], "%s%s", start, value) < 0) {
+            abort();
+        }
+        (*count)++;
+    }
+}
+
+static void attempt_begin(struct shim *shim, const char *address, const char *port, const char *interface)
+{
+    char *added[ADDED_MAX + 1] = {0};
+    size_t count = 0;
+    added_put(added, &count, "MASTER_ADDR=", address);
+    added_put(added, &count, "MASTER_PORT=", port);
+    added_put(added, &count, "GLOO_SOCKET_IFNAME=", interface);
+    added_put(added, &count, "NCCL_SOCKET_IFNAME==", interface); /* NCCL: exactly this one */
+    ranks_start(shim, added);
+    for (size_t i = 0; i < count; i++) {
+        free(added[i]);
+    }
+}
+
+void attempt_start(struct shim *shim, const char *address, const char *port, const char *interface)
+{
+    if (attempt_ready(shim)) {
+        attempt_begin(shim, address, port, interface);
+    }
+}
+
+void attempt_run(struct shim *shim, const char *address, const char *interface)
+{
+    char port[16] = "-";
+    if (!attempt_ready(shim)) {
+        return;
+    }
+    if (shim->port.number != 0) {
+        snprintf(port, sizeof port, "%d", shim->port.number);
+    }
+    attempt_begin(shim, address, port, interface);
+}
+
+static void attempt_record(struct shim *shim)
+{
+    struct why why;
+    if (!record_write(shim, &why)) {
+        shim_complain("%s", why.text);
+        shim->again_ms = shim_boot_ms() + SHIM_RECORD_RETRY_MS;
+        return;
+    }
+    shim->phase = PHASE_EXITED;
+    shim->again_ms = shim_boot_ms() + SHIM_RETIRE_MS;
+    link_tell_output(shim);
+    link_say(shim, FACT_EXITED, "exited");
+}
+
+static void attempt_gone(struct shim *shim)
+{
+    attempt_release(shim);
+    shim->phase = PHASE_RECORDING;
+    attempt_record(shim);
+}
+
+void attempt_stop(struct shim *shim, int64_t grace_ms, const char *cause)
+{
+    cause_set(shim, cause, "");
+    if (shim->phase == PHASE_RUNNING) {
+        kill_begin(shim, grace_ms);
+    } else {
+        attempt_gone(shim);
+    }
+}
+
+static void failure_find(struct shim *shim)
+{
+    for (size_t i = 0; i < shim->launch.rank_count && shim->cause[0] == '\0'; i++) {
+        const struct rank *rank = &shim->ranks[i];
+        if (rank->state != RANK_EXITED || rank->by_us || rank->code == 0) {
+            continue;
+        }
+        struct why how;
+        int number = shim->launch.ranks[i].number;
+        if (rank->signal != 0) {
+            why_set(&how, "rank %d was killed by signal %d (%s)", number, rank->signal,
+                    strsignal(rank->signal));
+        } else {
+            why_set(&how, "rank %d exited with code %d", number, rank->code);
+        }
+        attempt_fail(shim, i, rank->code, rank->signal, "RANK_FAILED", how.text);
+    }
+}
+
+void attempt_children(struct shim *shim)
+{
+    bool children = rank_reap(shim);
+    if (shim->phase != PHASE_RUNNING) {
+        return;
+    }
+    failure_find(shim);
+    if (rank_any_live(shim)) {
+        return;
+    }
+    cause_set(shim, "NONE", "");
+    if (children || !cgroup_vacate(shim)) {
+        kill_leftovers(shim);
+    } else {
+        attempt_gone(shim);
+    }
+}
+
+int64_t attempt_due_ms(const struct shim *shim)
+{
+    int64_t kill_ms = kill_due_ms(shim);
+    switch (shim->phase) {
+    case PHASE_IDLE:
+        return SHIM_NEVER;
+    case PHASE_ASSIGNED:
+    case PHASE_PREPARED:
+        return shim->lease_term_ms;
+    case PHASE_RUNNING:
+        return shim->ladder == LADDER_NONE && shim->lease_term_ms < kill_ms ? shim->lease_term_ms : kill_ms;
+    case PHASE_DECLINED:
+    case PHASE_RECORDING:
+    case PHASE_EXITED:
+        return shim->again_ms;
+    }
+    return SHIM_NEVER;
+}
+
+static void running_clock(struct shim *shim, int64_t now_ms)
+{
+    if (shim->ladder == LADDER_NONE && shim->lease_term_ms <= now_ms) {
+        cause_set(shim, "NODE_LOST", "the lease ended");
+        kill_begin(shim, shim->lease_kill_ms > now_ms ? shim->lease_kill_ms - now_ms : 0);
+    }
+    kill_clock(shim, now_ms);
+}
+
+void attempt_clock(struct shim *shim, int64_t now_ms)
+{
+    if (now_ms < attempt_due_ms(shim)) {
+        return;
+    }
+    switch (shim->phase) {
+    case PHASE_IDLE:
+        break;
+    case PHASE_ASSIGNED:
+    case PHASE_PREPARED:
+        attempt_decline(shim, "the lease ended before the start");
+        break;
+    case PHASE_RUNNING:
+        running_clock(shim, now_ms);
+        break;
+    case PHASE_RECORDING:
+        attempt_record(shim);
+        break;
+    case PHASE_DECLINED:
+    case PHASE_EXITED:
+        link_forget(shim);
+        break;
+    }
+}

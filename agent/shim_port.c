@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The port of a gang, MASTER_PORT: found in the node's range and held until the attempt has ended. Between
+ * shims it is safe by a lock per port, an abstract unix socket that the kernel frees with the shim. Other
+ * programs are kept off by a TCP socket that is bound with SO_REUSEADDR and does not listen: it refuses plain
+ * and ephemeral binds, but not the SO_REUSEADDR bind of its owner, rank 0. */
+#include "agent/shim.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static int port_lock(int number)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "gpuctl-port-%d", number);
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, size) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static int bound(int family, const struct sockaddr *address, socklen_t size)
+{
+    const int on = 1, off = 0;
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return -1;
+    }
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+        (family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0) ||
+        bind(fd, address, size) != 0) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+static int port_bind(int number)
+{
+    struct sockaddr_in6 both = {
+        .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)number), .sin6_addr = IN6ADDR_ANY_INIT};
+    struct sockaddr_in old = {.sin_family = AF_INET, .sin_port = htons((uint16_t)number)};
+    int fd = bound(AF_INET6, (struct sockaddr *)&both, sizeof both);
+    if (fd < 0 && errno != EADDRINUSE) { /* a host without IPv6 */
+        fd = bound(AF_INET, (struct sockaddr *)&old, sizeof old);
+    }
+    return fd;
+}
+
+static bool port_take(struct port *port, int number)
+{
+    int lock = port_lock(number);
+    if (lock < 0) {
+        return false;
+    }
+    int fd = port_bind(number);
+    if (fd < 0) {
+        close(lock);
+        return false;
+    }
+    *port = (struct port){.number = number, .lock = lock, .socket = fd};
+    return true;
+}
+
+bool port_hold(struct port *port, int first, int last, struct why *why)
+{
+    unsigned count = (unsigned)(last - first + 1);
+    unsigned chance = 0;
+    if (getrandom(&chance, sizeof chance, GRND_NONBLOCK) < 0) {
+        chance = (unsigned)getpid();
+    }
+    for (unsigned i = 0; i < count; i++) {
+        if (port_take(port, first + (int)((chance % count + i) % count))) {
+            return true;
+        }
+    }
+    return why_set(why, "no port free in %d-%d", first, last);
+}
+
+void port_release(struct port *port)
+{
+    if (port->number != 0) {
+        close(port->socket);
+        close(port->lock);
+    }
+    *port = (struct port){.lock = -1, .socket = -1};
+}

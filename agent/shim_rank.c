@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A rank from vfork to its exit code. A rank gets exactly what the launch file says: its environment, its
+ * folder, /dev/null and two pipes as its descriptors, default signals, a session of its own, and the death of
+ * the shim as its own. It promises that a rank is in its cgroup before it is the user's program, and that a
+ * failure before that point is told with its reason. */
+#include "agent/shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/shim_signals.h"
+
+#define DEFAULT_PATH    "/usr/local/bin:/usr/bin:/bin"
+#define CODE_NOT_FOUND  127 /* as shells say it */
+#define CODE_NOT_USABLE 126
+
+/* How far the child came. */
+enum stage { STAGE_CGROUP, STAGE_FOLDER, STAGE_NOT_FOUND, STAGE_INTERPRETER, STAGE_COMMAND };
+
+struct report {
+    enum stage stage;
+    int error;
+};
+
+/* All that the child needs; made by the parent, as the child of a vfork must not allocate. */
+struct spawn {
+    const struct shim *shim;
+    char **env;
+    const char *path; /* of the job */
+    pid_t parent;
+    int output[2];
+    int report; /* closed by exec */
+    bool enter; /* the child enters the cgroup itself */
+};
+
+static _Noreturn void child_fail(const struct spawn *spawn, enum stage stage)
+{
+    struct report report = {.stage = stage, .error = errno};
+    ssize_t written = write(spawn->report, &report, sizeof report);
+    (void)written;
+    _exit(stage == STAGE_NOT_FOUND ? CODE_NOT_FOUND : CODE_NOT_USABLE);
+}
+
+static void child_file(int folder, const char *path, const char *text, bool *ret_done)
+{
+    int fd = openat(folder, path, O_WRONLY | O_CLOEXEC);
+    *ret_done = fd >= 0 && write(fd, text, strlen(text)) > 0;
+}
+
+static void child_signals(void)
+{
+    sigset_t none;
+    for (size_t i = 0; i < SHIM_IGNORED_COUNT; i++) {
+        signal(shim_ignored[i], SIG_DFL);
+    }
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void child_descriptors(const struct spawn *spawn)
+{
+    setrlimit(RLIMIT_NOFILE, &spawn->shim->files);
+    dup2(spawn->shim->null, STDIN_FILENO);
+    dup2(spawn->output[0], STDOUT_FILENO);
+    dup2(spawn->output[1], STDERR_FILENO);
+    close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
+}
+
+/* Returns only where the file is not there; a file without its interpreter fails with the same error. */
+static void child_try(const struct spawn *spawn, const char *file, bool *denied)
+{
+    execve(file, spawn->shim->launch.arguments, spawn->env);
+    if (errno == ENOENT && access(file, F_OK) == 0) {
+        child_fail(spawn, STAGE_INTERPRETER);
+    }
+    if (errno == EACCES) {
+        *denied = true; /* another folder of PATH may have it */
+    } else if (errno != ENOENT && errno != ENOTDIR) {
+        child_fail(spawn, STAGE_COMMAND);
+    }
+}
+
+static _Noreturn void child_exec(const struct spawn *spawn)
+{
+    const char *name = spawn->shim->launch.arguments[0];
+    bool denied = false;
+    if (strchr(name, '/') != NULL) {
+        child_try(spawn, name, &denied);
+    } else {
+        for (const char *at = spawn->path; *name != '\0' && at != NULL;) {
+            char file[PATH_MAX];
+            const char *end = strchrnul(at, ':');
+            int folder = (int)(end - at);
+            if (snprintf(file, sizeof file, "%.*s/%s", folder > 0 ? folder : 1, folder > 0 ? at : ".", name) <
+                PATH_MAX) {
+                child_try(spawn, file, &denied);
+            }
+            at = *end == ':' ? end + 1 : NULL;
+        }
+    }
+    errno = denied ? EACCES : ENOENT;
+    child_fail(spawn, denied ? STAGE_COMMAND : STAGE_NOT_FOUND);
+}
+
+static _Noreturn void child_run(const struct spawn *spawn)
+{
+    bool done = true;
+    child_signals();
+    setsid();
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (getppid() != spawn->parent) {
+        _exit(CODE_NOT_USABLE); /* the shim died before the line above */
+    }
+    if (spawn->enter) {
+        child_file(spawn->shim->cgroup, "cgroup.procs", "0", &done);
+        if (!done) {
+            child_fail(spawn, STAGE_CGROUP);
+        }
+    }
+    child_file(AT_FDCWD, "/proc/self/oom_score_adj", "0", &done);
+    child_descriptors(spawn);
+    if (chdir(spawn->shim->launch.cwd) != 0) {
+        child_fail(spawn, STAGE_FOLDER);
+    }
+    child_exec(spawn);
+}
+
+/* Both return when the child has become the program, or has ended. */
+static __attribute__((noinline)) pid_t child_vfork(const struct spawn *spawn)
+{
+    pid_t pid = vfork();
+    if (pid == 0) {
+        child_run(spawn);
+    }
+    return pid;
+}
+
+/* Born in its cgroup: to move there after the fork makes version 2 wait for all CPUs, 13 ms at times. */
+static pid_t child_clone(const struct spawn *spawn)
+{
+    struct clone_args arguments = {.flags = CLONE_VFORK | CLONE_INTO_CGROUP,
+                                   .exit_signal = SIGCHLD,
+                                   .cgroup = (uint64_t)spawn->shim->cgroup};
+    pid_t pid = (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments);
+    if (pid == 0) {
+        child_run(spawn);
+    }
+    return pid;
+}
+
+static pid_t child_start(struct spawn *spawn)
+{
+    if (spawn->shim->cgroup < 0) {
+        return child_vfork(spawn);
+    }
+    if (spawn->shim->launch.cgroup_version == 2) {
+        pid_t pid = child_clone(spawn);
+        if (pid > 0) {
+            return pid;
+        }
+    }
+    spawn->enter = true;
+    return child_vfork(spawn);
+}
+
+static void report_explain(const struct shim *shim, const struct report *report, struct why *why)
+{
+    const char *name = shim->launch.arguments[0], *error = strerror(report->error);
+    switch (report->stage) {
+    case STAGE_CGROUP:
+        why_set(why, "cannot enter cgroup %s: %s", shim->launch.cgroup, error);
+        break;
+    case STAGE_FOLDER:
+        why_set(why, "working folder %s: %s", shim->launch.cwd, error);
+        break;
+    case STAGE_NOT_FOUND:
+        why_set(why, "command not found: %s", name);
+        break;
+    case STAGE_INTERPRETER:
+        why_set(why, "cannot execute %s: the interpreter that it names does not exist", name);
+        break;
+    case STAGE_COMMAND:
+        why_set(why, "cannot execute %s: %s", name, error);
+        break;
+    }
+}
+
+static const char *path_of(char *const *env)
+{
+    for (; *env != NULL; env++) {
+        if (strncmp(*env, "PATH=", 5) == 0) {
+            return *env + 5;
+        }
+    }
+    return DEFAULT_PATH;
+}
+
+/* Forks and takes in the child's report; its write end is closed by the exec, so that nothing to read is
+ * success. */
+static bool rank_spawn(struct shim *shim, struct rank *rank, struct spawn *spawn, int *ret_code,
+                       struct why *why)
+{
+    int ends[2];
+    struct report report;
+    *ret_code = 0;
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return why_set(why, "cannot make a pipe: %s", strerror(errno));
+    }
+    spawn->report = ends[1];
+    pid_t pid = child_start(spawn);
+    int error = errno;
+    close(ends[1]);
+    ssize_t got = read(ends[0], &report, sizeof report);
+    close(ends[0]);
+    if (pid < 0) {
+        return why_set(why, "cannot start a process: %s", strerror(error));
+    }
+    rank->pid = pid;
+    rank->state = RANK_LIVE;
+    if (got == sizeof report) {
+        *ret_code = report.stage == STAGE_NOT_FOUND ? CODE_NOT_FOUND : CODE_NOT_USABLE;
+        report_explain(shim, &report, why);
+        return false;
+    }
+    return true;
+}
+
+bool rank_start(struct shim *shim, size_t index, char *const *added, int *ret_code, struct why *why)
+{
+    struct spawn spawn = {.shim = shim, .parent = getpid()};
+    *ret_code = 0;
+    if (!output_pipes(shim, index, spawn.output, why)) {
+        return false;
+    }
+    spawn.env = launch_environment(&shim->launch, index, added);
+    spawn.path = path_of(spawn.env);
+    bool started = rank_spawn(shim, &shim->ranks[index], &spawn, ret_code, why);
+    free(spawn.env);
+    close(spawn.output[0]);
+    close(spawn.output[1]);
+    return started;
+}
+
+static void rank_exited(struct shim *shim, pid_t pid, int status)
+{
+    for (size_t i = 0; i < shim->launch.rank_count; i++) {
+        struct rank *rank = &shim->ranks[i];
+        if (rank->state == RANK_LIVE && rank->pid == pid) {
+            rank->state = RANK_EXITED;
+            rank->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+            rank->code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+            rank->wall_ms = shim_wall_ms();
+            rank->by_us = shim->ladder != LADDER_NONE && i != shim->failed;
+            return;
+        }
+    }
+}
+
+bool rank_reap(struct shim *shim)
+{
+    pid_t pid;
+    int status;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        rank_exited(shim, pid, status);
+    }
+    return pid == 0;
+}
+
+bool rank_any_live(const struct shim *shim)
+{
+    for (size_t i = 0; i < shim->launch.rank_count; i++) {
+        if (shim->ranks[i].state == RANK_LIVE) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the starting and the finding of shims. It promises that a shim inherits nothing from the agent but a
+ * socket and a place to complain to, that it is in a session of its own, and that one is taken for another
+ * only if process number, start time and boot agree (run folders do not outlive a boot). What is said to a
+ * shim is left to attempt.c. */
+#include "agent/shims.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "agent/shimwire.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "proto/base/log.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define STAT_BYTES      1024
+#define START_TIME_WORD 20 /* of /proc/PID/stat, counted from the one after the name */
+
+/* A shim that was told to end. */
+struct farewell {
+    struct shims *shims;
+    struct loop_watch watch;
+    struct farewell *prev, *next;
+};
+
+struct shims {
+    struct loop *loop;
+    char *program;
+    int complaints, null;
+    struct shim_process idle[LIMIT_IDLE_SHIMS];
+    size_t idle_count;
+    struct farewell *farewells;
+    bool failing; /* the last start failed; it is tried again when one is needed */
+};
+
+struct shims *shims_create(int complaints, struct loop *loop, struct err *err)
+{
+    char *program = file_find_program("gpushim", err);
+    if (program == NULL) {
+        return NULL;
+    }
+    struct shims *shims = xzalloc(sizeof *shims);
+    shims->program = program;
+    shims->complaints = complaints;
+    shims->loop = loop;
+    shims->null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    return shims;
+}
+
+static void end_farewell(struct farewell *farewell)
+{
+    loop_unwatch(farewell->shims->loop, &farewell->watch);
+    close(farewell->watch.fd);
+    DL_DELETE(farewell->shims->farewells, farewell);
+    free(farewell);
+}
+
+void shims_destroy(struct shims *shims)
+{
+    if (shims == NULL) {
+        return;
+    }
+    while (shims->idle_count > 0) {
+        shim_process_close(&shims->idle[--shims->idle_count]);
+    }
+    while (shims->farewells != NULL) {
+        end_farewell(shims->farewells);
+    }
+    close(shims->null);
+    free(shims->program);
+    free(shims);
+}
+
+void shim_process_close(struct shim_process *shim)
+{
+    cleanup_close(&shim->fd);
+    cleanup_close(&shim->pidfd);
+    *shim = (struct shim_process){-1, -1};
+}
+
+bool shim_process_tell(const struct shim_process *shim, const char *format, ...)
+{
+    char message[LIMIT_SHIM_MESSAGE];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    return shim->fd >= 0 && length < (int)sizeof message &&
+           send(shim->fd, message, (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT) == length;
+}
+
+/* --- starting ------------------------------------------------------------------------------------ */
+
+/* posix_spawn does not copy the agent's memory, as fork would. */
+static int spawn(const struct shims *shims, int control, pid_t *ret_pid)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    sigset_t none, reset;
+    sigemptyset(&none);
+    sigfillset(&reset);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, shims->null, STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&files, shims->null, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&files, shims->complaints, STDERR_FILENO);
+    posix_spawn_file_actions_adddup2(&files, control, SHIM_CONTROL_FD);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &reset);
+    posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    char *arguments[] = {shims->program, NULL};
+    int result = posix_spawn(ret_pid, shims->program, &files, &attributes, arguments, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&files);
+    return result;
+}
+
+static bool start(const struct shims *shims, struct shim_process *ret_shim, struct err *err)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
+        return err_errno(err, "cannot make a socket for gpushim");
+    }
+    autoclose int own = pair[0];
+    autoclose int theirs = pair[1];
+    pid_t pid;
+    errno = spawn(shims, theirs, &pid);
+    if (errno != 0) {
+        return err_errno(err, "cannot start %s", shims->program);
+    }
+    *ret_shim = (struct shim_process){.fd = give_fd(&own), .pidfd = pidfd_open(pid, 0)};
+    return true;
+}
+
+/* A shim that waits says nothing, so anything to read is its end. */
+static bool is_well(const struct shim_process *shim)
+{
+    struct pollfd poll_fd = {.fd = shim->fd, .events = POLLIN};
+    return poll(&poll_fd, 1, 0) == 0;
+}
+
+bool shims_take(struct shims *shims, struct shim_process *ret_shim, struct err *err)
+{
+    while (shims->idle_count > 0) {
+        struct shim_process *shim = &shims->idle[--shims->idle_count];
+        if (is_well(shim)) {
+            *ret_shim = *shim;
+            return true;
+        }
+        shim_process_close(shim);
+    }
+    shims->failing = false;
+    return start(shims, ret_shim, err);
+}
+
+bool shims_refill(struct shims *shims)
+{
+    struct err err;
+    if (shims->idle_count == LIMIT_IDLE_SHIMS || shims->failing) {
+        return false;
+    }
+    if (!start(shims, &shims->idle[shims->idle_count], &err)) {
+        log_warning("shim unstarted", "problem=\"%s\"", err.text);
+        shims->failing = true;
+        return false;
+    }
+    return ++shims->idle_count < LIMIT_IDLE_SHIMS;
+}
+
+/* --- ending --------------------------------------------------------------------------------------- */
+
+static void farewell_ready(void *closure, uint32_t events)
+{
+    struct farewell *farewell = closure;
+    char unread[LIMIT_SHIM_MESSAGE];
+    ssize_t length = recv(farewell->watch.fd, unread, sizeof unread, MSG_DONTWAIT);
+    if (length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR)) {
+        end_farewell(farewell);
+    }
+}
+
+void shims_dismiss(struct shims *shims, struct shim_process *shim)
+{
+    if (shim_process_tell(shim, "forget")) {
+        struct farewell *farewell = xzalloc(sizeof *farewell);
+        farewell->shims = shims;
+        farewell->watch = (struct loop_watch){give_fd(&shim->fd), EPOLLIN, farewell_ready, farewell};
+        DL_APPEND(shims->farewells, farewell);
+        loop_watch(shims->loop, &farewell->watch);
+    }
+    shim_process_close(shim);
+}
+
+/* --- finding ------------------------------------------------------------------------------------- */
+
+static bool read_start_time(pid_t pid, long long *ret_ticks)
+{
+    autofree char *path = xprintf("/proc/%d/stat", (int)pid);
+    autofree char *stat = NULL;
+    if (!file_read(path, STAT_BYTES, &stat, NULL, NULL)) {
+        return false;
+    }
+    const char *at = strrchr(stat, ')'); /* the name before it may hold anything */
+    for (int word = 0; at != NULL && word < START_TIME_WORD; word++) {
+        at = strchr(at + 1, ' ');
+    }
+    return at != NULL && sscanf(at, " %lld", ret_ticks) == 1;
+}
+
+/* The process that shim.pid names, if it is still that one. */
+static int find_process(const char *run_folder)
+{
+    autofree char *path = xprintf("%s/%s", run_folder, SHIM_PID_FILE);
+    autofree char *text = NULL;
+    int pid;
+    long long ticks, now_ticks;
+    if (!file_read(path, STAT_BYTES, &text, NULL, NULL) || sscanf(text, "%d %lld", &pid, &ticks) != 2 ||
+        pid <= 0) {
+        return -1;
+    }
+    autoclose int pidfd = pidfd_open(pid, 0);
+    if (pidfd < 0 || !read_start_time(pid, &now_ticks) || now_ticks != ticks) {
+        return -1;
+    }
+    return give_fd(&pidfd);
+}
+
+/* Through the folder's descriptor: the path itself may be too long for an address. */
+int shims_connect(const char *run_folder)
+{
+    autoclose int folder = open(run_folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    autoclose int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", folder, SHIM_SOCKET_FILE);
+    if (folder < 0 || fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+        return -1;
+    }
+    return give_fd(&fd);
+}
+
+bool shims_find(const char *run_folder, struct shim_process *ret_shim)
+{
+    int pidfd = find_process(run_folder);
+    if (pidfd < 0) {
+        return false;
+    }
+    *ret_shim = (struct shim_process){.fd = shims_connect(run_folder), .pidfd = pidfd};
+    return true;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What gpuagent and gpushim say to each other, and the files between them. Needs only libc: the shim links
+ * nothing else.
+ *
+ * Two folders belong to an attempt on a node, both named by its epoch in decimal:
+ *   RUN/<epoch>    tmpfs, emptied by a reboot; made by the agent with mkdir, which claims the epoch for ever
+ *                  (of this boot)
+ *     launch       what to start, written by the agent before the shim gets the folder
+ *     shim.pid     "pid starttime-ticks\n", written by the shim when it takes the folder
+ *     shim.sock    SOCK_SEQPACKET, the shim listens, before shim.pid is there; one agent at a time, a newer
+ *                  connection replaces the older one
+ *   STATE/attempts/<epoch>    disk
+ *     <rank>.stdout <rank>.stderr   output of the ranks, only ever appended to (rank = global rank, node rank
+ *                                   in node mode)
+ *     exit         the exit record: written beside (exit.new), fsynced, renamed, before anybody is told
+ *     work/        working folder of the ranks where the spec names none
+ *     errors/<rank>.json            TORCHELASTIC_ERROR_FILE
+ *
+ * The agent starts shims ahead of need: `gpushim`, with its end of a SOCK_SEQPACKET pair as fd 3 and nothing
+ * else open but stdio. Messages are text, one a datagram, at most LIMIT_SHIM_MESSAGE bytes: a word, then
+ * arguments separated by single spaces; the last argument runs to the end. Times are milliseconds; "boot" is
+ * CLOCK_BOOTTIME, "wall" is CLOCK_REALTIME.
+ *
+ * agent to shim:
+ *
+ *   assign RUN-FOLDER         take this attempt: chdir there, read launch, write shim.pid, listen on
+ *                             shim.sock. Only on fd 3, once.
+ *   prepare                   check and hold a port (where launch says so); answers prepared or declined
+ *   start ADDRESS PORT IFACE  after prepared: start the ranks of a gang. "-" stands for an absent argument,
+ *                             here and in run
+ *   run ADDRESS IFACE         prepare and start at once (gang on one node); the port is the one that it holds
+ *                             itself; answers running, or declined
+ *   stop GRACE-MS CAUSE       TERM to all, KILL after the grace; CAUSE is a spelling of proto/states.h. A
+ *                             second stop may only shorten. Before the start: no rank is started, the record
+ *                             says the cause, exited is told
+ *   lease TERM-BOOT KILL-BOOT stop by itself at these times; a later lease replaces it. Never sent where
+ *                             on_disconnect is keep
+ *   seen                      the last `output` was worked in; the shim may send another
+ *   forget                    after exited, when the controller has it, or after declined: remove shim.sock
+ *                             and end
+ *
+ * A word that does not fit the phase is an echo of an older one and does nothing; after declined and after
+ * exited, all but `forget` do nothing.
+ *
+ * shim to agent:
+ *
+ *   prepared PORT             0 where no port is held
+ *   declined TEXT             nothing was started and nothing will be; the shim ends after `forget`
+ *   running WALL PORT         every rank was started (exec worked); PORT as in prepared
+ *   failed RANK CODE SIGNAL WALL CAUSE TEXT
+ *                             the first rank that failed here; RANK_FAILED or EXEC_FAILED; the ladder has
+ *                             begun. CODE is 128 + SIGNAL where a signal ended the rank; 127 where the
+ *                             command was not found, 126 where it or its working folder cannot be used
+ *   output                    log files have grown; not sent again before `seen`
+ *   exited                    all processes are gone, both streams of all ranks at EOF, the exit record is on
+ *                             disk
+ *
+ * On a new connection to shim.sock the shim repeats, in this order, those of prepared, declined, running,
+ * failed, output, exited that hold.
+ *
+ * launch: a sequence of NUL-terminated strings, KEY then VALUE, keys in any order but that `rank` opens the
+ * section of a rank:
+ *
+ *   epoch, logs (folder on disk), cwd, cgroup (folder, or absent), cgroup_version (1 or 2),
+ *   port_first, port_last (a gang's port is to be held; absent: none), failed_grace_ms,
+ *   arg (again and again: argv), env (NAME=VALUE, for all ranks), rank (global rank: opens a section, its env
+ *   follow).
+ *
+ * Variables that start and run add, unless env has them already: MASTER_ADDR, MASTER_PORT,
+ * GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME (as =IFACE).
+ *
+ * exit record: lines. `rank RANK CODE SIGNAL WALL OUT-BYTES ERR-BYTES BY-US`, one for each that was started;
+ * then `cause CAUSE TEXT` (NONE when all exited with 0; `cause CAUSE` where there is nothing more to say);
+ * then `end`. A record without `end` is not one. */
+#ifndef AGENT_SHIMWIRE_H
+#define AGENT_SHIMWIRE_H
+
+#define SHIM_CONTROL_FD    3
+#define SHIM_LAUNCH_FILE   "launch"
+#define SHIM_PID_FILE      "shim.pid"
+#define SHIM_SOCKET_FILE   "shim.sock"
+#define SHIM_EXIT_FILE     "exit"
+#define SHIM_EXIT_NEW_FILE "exit.new" /* the record until it is renamed; an empty one may be there before */
+#define SHIM_WORK_FOLDER   "work"
+#define SHIM_ERRORS_FOLDER "errors"
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the way of an attempt from its order to a shim: checks, folders, files, the launch file. This is the
+ * path on which a person waits for the first instruction: nothing here forks, syncs or waits, unless a
+ * payload must be fetched. What cannot be done is declined, with the reason. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/attempt.h"
+#include "agent/contract.h"
+#include "agent/launch.h"
+#include "agent/lay.h"
+#include "agent/shimwire.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+/* Variables of the agent that ranks see, where the spec does not give them. */
+static const char *const inherited_names[] = {"PATH", "HOME", "USER", "LANG", "LD_LIBRARY_PATH"};
+#define INHERITED_COUNT (sizeof inherited_names / sizeof inherited_names[0])
+
+/* --- checks ----------------------------------------------------------------------------------- */
+
+static bool check_devices(const struct attempt *attempt, struct err *err)
+{
+    int64_t index, pid;
+    const struct order *order = &attempt->order;
+    if (devices_in_use(&attempt->site->devices, order->devices, order->device_count, &index, &pid)) {
+        return err_set(err, ERR_CONFLICT, "GPU %lld is in use by process %lld", (long long)index,
+                       (long long)pid);
+    }
+    return true;
+}
+
+/* --- files --------------------------------------------------------------------------------------- */
+
+static void finish(struct attempt *attempt);
+
+void stage_cancel(struct attempt *attempt)
+{
+    for (size_t i = 0; i < attempt->fill_count; i++) {
+        payload_cancel(attempt->fills[i].order);
+        cleanup_close(&attempt->fills[i].file);
+    }
+    free(attempt->fills);
+    attempt->fills = NULL;
+    attempt->fill_count = attempt->fills_waiting = 0;
+}
+
+static void filled(void *closure, const struct err *err)
+{
+    struct fill *fill = closure;
+    struct attempt *attempt = fill->attempt;
+    fill->order = NULL;
+    close(give_fd(&fill->file));
+    attempt->fills_waiting--;
+    if (err != NULL) {
+        stage_cancel(attempt);
+        attempt_decline(attempt, err->text);
+    } else if (attempt->fills_waiting == 0) {
+        finish(attempt);
+    }
+}
+
+static bool write_given(int file, const struct job_file *given, struct err *err)
+{
+    if (given->text != NULL) {
+        return lay_write(file, given->text, strlen(given->text), given->path, err);
+    }
+    autofree uint8_t *bytes = NULL;
+    size_t length;
+    if (!text_from_base64(given->base64, strlen(given->base64), &bytes, &length)) {
+        return err_set(err, ERR_FIELD, "the content of %s is not base64", given->path);
+    }
+    return lay_write(file, bytes, length, given->path, err);
+}
+
+static bool lay_files(struct attempt *attempt, struct err *err)
+{
+    const struct job_spec *spec = &attempt->spec;
+    autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
+    autoclose int folder = open(work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    attempt->fills = xzalloc((spec->file_count + 1) * sizeof *attempt->fills);
+    for (size_t i = 0; i < spec->file_count; i++) {
+        const struct job_file *given = &spec->files[i];
+        autoclose int file = lay_open(folder, given->path, given->executable, err);
+        if (file < 0 || (given->blob == NULL && !write_given(file, given, err))) {
+            return false;
+        }
+        if (given->blob != NULL) {
+            struct fill *fill = &attempt->fills[attempt->fill_count++];
+            *fill = (struct fill){.attempt = attempt, .file = give_fd(&file)};
+            fill->order = payload_fill(attempt->site->payloads, given->blob, fill->file, filled, fill);
+            attempt->fills_waiting++;
+        }
+    }
+    return true;
+}
+
+/* --- the launch file ----------------------------------------------------------------------------- */
+
+static void put_inherited(char *variables[INHERITED_COUNT + 1])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < INHERITED_COUNT; i++) {
+        const char *value = getenv(inherited_names[i]);
+        if (value != NULL) {
+            variables[count++] = xprintf("%s=%s", inherited_names[i], value);
+        }
+    }
+    variables[count] = NULL;
+}
+
+static void compose(struct attempt *attempt, struct text *launch)
+{
+    struct site *site = attempt->site;
+    char *inherited[INHERITED_COUNT + 1];
+    put_inherited(inherited);
+    autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
+    autofree char *errors = xprintf("%s/%s", attempt->logs, SHIM_ERRORS_FOLDER);
+    autofree char *epoch = xprintf("%llu", (unsigned long long)attempt->epoch);
+    struct contract contract = {
+        .order = &attempt->order,
+        .spec = &attempt->spec,
+        .node = site->config.name,
+        .errors = errors,
+        .python = site->config.python,
+        .slots = site->devices.slots,
+        .no_peer_access = site->devices.no_peer_access,
+        .inherited = (const char *const *)inherited,
+    };
+    launch_put(launch, "epoch", epoch);
+    launch_put(launch, "logs", attempt->logs);
+    launch_put(launch, "cwd", attempt->spec.workdir != NULL ? attempt->spec.workdir : work);
+    launch_put_int(launch, "failed_grace_ms", FAILED_GRACE_MS);
+    if (attempt->cgroup != NULL) {
+        launch_put(launch, "cgroup", attempt->cgroup);
+        launch_put_int(launch, "cgroup_version", attempt->cgroup_version);
+    }
+    attempt->holds_port = contract_has_port(&contract) && attempt->order.node_rank == 0;
+    if (attempt->holds_port) {
+        launch_put_int(launch, "port_first", site->config.port_first);
+        launch_put_int(launch, "port_last", site->config.port_last);
+    }
+    contract_write(&contract, launch);
+    for (size_t i = 0; inherited[i] != NULL; i++) {
+        free(inherited[i]);
+    }
+}
+
+static bool write_launch(struct attempt *attempt, struct err *err)
+{
+    autotext struct text launch = {0};
+    compose(attempt, &launch);
+    autofree char *path = xprintf("%s/%s", attempt->run, SHIM_LAUNCH_FILE);
+    autoclose int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (file < 0) {
+        return err_errno(err, "cannot make %s", path);
+    }
+    return lay_write(file, launch.bytes, launch.length, path, err);
+}
+
+/* --- from order to shim -------------------------------------------------------------------------- */
+
+static bool hand_over(struct attempt *attempt, struct err *err)
+{
+    return write_launch(attempt, err) && shims_take(attempt->site->shims, &attempt->shim, err) &&
+           (shim_process_tell(&attempt->shim, "assign %s", attempt->run) ||
+            err_set(err, ERR_IO, "the shim does not listen"));
+}
+
+static void finish(struct attempt *attempt)
+{
+    struct err err;
+    if (attempt->term_ms != 0 && attempt->term_ms <= clock_boot_ms()) {
+        attempt->stage = STAGE_LEASE;
+        return;
+    }
+    if (!hand_over(attempt, &err)) {
+        shim_process_close(&attempt->shim);
+        attempt_decline(attempt, err.text);
+        return;
+    }
+    attempt->stage = STAGE_SHIM;
+    attempt_lease(attempt, attempt->term_ms, attempt->kill_ms);
+    if (attempt->order.phase == ORDER_RUN) {
+        converse_run(attempt);
+    } else {
+        converse_prepare(attempt);
+    }
+    attempt_make_output(attempt, false);
+    converse_begin(attempt);
+}
+
+static bool prepare(struct attempt *attempt, struct err *err)
+{
+    struct site *site = attempt->site;
+    attempt->cgroup_version = site->cgroups.isolation == ISOLATION_CGROUP1 ? 1 : 2;
+    return job_spec_decode(json_incref(attempt->order.spec), 0, &attempt->spec, err) &&
+           check_devices(attempt, err) &&
+           spares_take(site->spares, attempt->logs, attempt_first_rank(attempt), err) &&
+           cgroup_make(&site->cgroups, attempt->epoch, &attempt->cgroup, err) && lay_files(attempt, err);
+}
+
+void stage_go_on(struct attempt *attempt)
+{
+    attempt->stage = STAGE_LAYING;
+    finish(attempt);
+}
+
+void stage_begin(struct attempt *attempt)
+{
+    struct err err;
+    if (!prepare(attempt, &err)) {
+        stage_cancel(attempt);
+        attempt_decline(attempt, err.text);
+    } else if (attempt->fills_waiting == 0) {
+        finish(attempt);
+    }
+}

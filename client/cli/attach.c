@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns how local files get into a job. It promises that a file is sent as it was when it was read, and that
+ * only what is small rides in the spec. */
+#include "client/cli/attach.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "proto/base/hash.h"
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define CHUNK_BYTES (256 * KIB)
+
+static bool lies_below(const char *path)
+{
+    if (path[0] == '/' || path[0] == '\0') {
+        return false;
+    }
+    for (const char *part = path; part != NULL; part = strchr(part, '/')) {
+        part += *part == '/';
+        size_t length = strcspn(part, "/");
+        if (length == 0 || (length == 2 && strncmp(part, "..", 2) == 0) || (length == 1 && part[0] == '.')) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+bool attach_split(const char *argument, char **ret_local, char **ret_remote, struct err *err)
+{
+    const char *colon = strrchr(argument, ':');
+    size_t length = colon != NULL ? (size_t)(colon - argument) : strlen(argument);
+    autofree char *local = xstrndup(argument, length);
+    const char *plain = strncmp(local, "./", 2) == 0 ? local + 2 : local;
+    const char *remote = colon != NULL ? colon + 1 : lies_below(plain) ? plain : last_part(local);
+    if (local[0] == '\0' || remote[0] == '\0') {
+        return err_field(err, ERR_USAGE, "file", "write --file LOCAL or --file LOCAL:REMOTE",
+                         "--file \"%s\" names no file", argument);
+    }
+    *ret_remote = xstrdup(remote);
+    *ret_local = give(local);
+    return true;
+}
+
+/* --- contents --- */
+
+/* A small file's content as a member of the entry: text where it is text, else base64. */
+static bool set_inline(json_t *entry, const char *local, size_t max, size_t *ret_length, struct err *err)
+{
+    autofree char *bytes = NULL;
+    size_t length;
+    if (!file_read(local, max, &bytes, &length, err)) {
+        return false;
+    }
+    *ret_length = length;
+    json_t *text = memchr(bytes, '\0', length) == NULL ? json_stringn(bytes, length) : NULL;
+    if (text != NULL) {
+        json_object_set_new(entry, "text", text);
+        return true;
+    }
+    autofree char *base64 = text_to_base64((const uint8_t *)bytes, length);
+    json_object_set_new(entry, "base64", json_string(base64));
+    return true;
+}
+
+static bool hash_file(FILE *file, const char *local, char hex[HASH_HEX + 1], size_t *ret_length,
+                      struct err *err)
+{
+    autofree char *chunk = xalloc(CHUNK_BYTES);
+    struct hash *hash = hash_create();
+    size_t got, length = 0;
+    while ((got = fread(chunk, 1, CHUNK_BYTES, file)) > 0) {
+        hash_update(hash, chunk, got);
+        length += got;
+    }
+    uint8_t digest[HASH_BYTES];
+    hash_finish(hash, digest);
+    text_to_hex(digest, HASH_BYTES, hex);
+    *ret_length = length;
+    return !ferror(file) || err_errno(err, "cannot read %s", local);
+}
+
+/* true when the controller has the blob already. */
+static bool blob_is_there(struct api *api, const char *path)
+{
+    return api_send(api, &(struct request){.method = "HEAD", .path = path, .head = true}, NULL, NULL);
+}
+
+static bool put_blob(struct api *api, const char *local, char hex[HASH_HEX + 1], struct err *err)
+{
+    autofclose FILE *file = fopen(local, "re");
+    size_t length;
+    if (file == NULL) {
+        return err_errno(err, "cannot open %s", local);
+    }
+    if (!hash_file(file, local, hex, &length, err)) {
+        return false;
+    }
+    rewind(file);
+    autofree char *path = xprintf("/v1/blobs/%s", hex);
+    return blob_is_there(api, path) || api_send(api,
+                                                &(struct request){.method = "PUT",
+                                                                  .path = path,
+                                                                  .upload = file,
+                                                                  .length = length,
+                                                                  .content_type = "application/octet-stream",
+                                                                  .timeout_ms = -1,
+                                                                  .retry = true},
+                                                NULL, err);
+}
+
+static bool set_blob(struct api *api, json_t *entry, const char *local, struct err *err)
+{
+    char hex[HASH_HEX + 1];
+    if (!put_blob(api, local, hex, err)) {
+        return false;
+    }
+    json_object_set_new(entry, "blob", json_string(hex));
+    return true;
+}
+
+/* --- entries --- */
+
+static bool check_file(const char *local, struct stat *ret_status, struct err *err)
+{
+    if (stat(local, ret_status) != 0) {
+        err_errno(err, "cannot send %s", local);
+    } else if (!S_ISREG(ret_status->st_mode)) {
+        err_set(err, ERR_USAGE, "cannot send %s: it is not a regular file", local);
+    } else if (ret_status->st_size > LIMIT_BLOB_BYTES) {
+        err_set(err, ERR_TOO_LARGE, "cannot send %s: it is larger than %lld bytes", local,
+                (long long)LIMIT_BLOB_BYTES);
+    } else {
+        return true;
+    }
+    snprintf(err->field, sizeof err->field, "file");
+    return false;
+}
+
+/* *left is what may still ride in the spec. */
+static json_t *make_entry(struct api *api, const char *argument, int64_t *left, struct err *err)
+{
+    autofree char *local = NULL;
+    autofree char *remote = NULL;
+    struct stat status;
+    if (!attach_split(argument, &local, &remote, err) || !check_file(local, &status, err)) {
+        return NULL;
+    }
+    autojson json_t *entry = json_pack("{s:s}", "path", remote);
+    if (entry == NULL) {
+        err_field(err, ERR_USAGE, "file", NULL, "the name %s is not UTF-8", remote);
+        return NULL;
+    }
+    size_t length = 0;
+    bool fits = status.st_size <= *left;
+    bool good =
+        fits ? set_inline(entry, local, (size_t)*left, &length, err) : set_blob(api, entry, local, err);
+    *left -= (int64_t)length;
+    if ((status.st_mode & S_IXUSR) != 0) {
+        json_object_set_new(entry, "executable", json_true());
+    }
+    return good ? give(entry) : NULL;
+}
+
+bool attach_files(struct api *api, const struct option_list *files, json_t *spec, struct err *err)
+{
+    if (files->count == 0) {
+        return true;
+    }
+    int64_t left = CLIENT_INLINE_BYTES;
+    json_t *entries = json_array();
+    json_object_set_new(spec, "files", entries);
+    for (size_t i = 0; i < files->count; i++) {
+        json_t *entry = make_entry(api, files->items[i], &left, err);
+        if (entry == NULL) {
+            return false;
+        }
+        json_array_append_new(entries, entry);
+    }
+    return true;
+}

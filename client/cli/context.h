@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whom gpuctl speaks to and as whom: by flags, then settings, then the user's own instance. */
+#ifndef CLI_CONTEXT_H
+#define CLI_CONTEXT_H
+
+#include <stdbool.h>
+
+#include "client/cli/verb.h"
+#include "proto/base/err.h"
+
+struct context {
+    char *url; /* without a slash at the end */
+    char *token;
+    char *ca_file; /* NULL: the system's */
+    char *state;   /* folder of the user's own instance */
+    bool embedded; /* url is that instance */
+};
+
+/* Fills state alone. */
+bool context_load_state(const struct common *common, struct context *ret_context, struct err *err);
+
+/* Fills all of it. ERR_UNREACHABLE where no controller is configured and the user's own instance does not
+ * run. */
+bool context_load(const struct common *common, struct context *ret_context, struct err *err);
+
+/* After the controller was lost: an instance that was started again has a new URL. */
+void context_refresh(struct context *context);
+
+void context_finish(struct context *context);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How one row of a job's history reads. */
+#ifndef CLI_EVENT_H
+#define CLI_EVENT_H
+
+#include <stdbool.h>
+
+#include "proto/base/text.h"
+#include "proto/states.h"
+#include "proto/views.h"
+
+/* Appends the detail of an event as "name value, name value". */
+void event_detail(const char *detail, struct text *out);
+/* Does nothing follow this one? */
+bool event_is_last(enum event_kind kind);
+
+#endif

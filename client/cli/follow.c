@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the loop of `gpuctl run`: one stream of output, one of events, and the person at the keyboard. It
+ * promises the job's own exit code, and that a controller that is away for a while is only waited for. */
+#include "client/cli/follow.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/event.h"
+#include "client/cli/output.h"
+#include "client/cli/print.h"
+#include "client/cli/feed.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/json.h"
+#include "proto/limits.h"
+
+struct follow {
+    struct api *api;
+    const char *id;
+    bool quiet;
+    struct feed *logs, *events;
+    struct output *output;
+    bool ranks_known;    /* whether lines get a prefix is decided */
+    bool waiting;        /* in the queue, as far as the events tell */
+    char *reason;        /* that was shown last, or NULL */
+    int64_t ask_at_ms;   /* when to ask again why it waits */
+    int64_t ended_at_ms; /* when the output did; 0: it has not */
+    int interrupts;      /* that were worked in */
+};
+
+bool follow_many_ranks(const struct job_view *job)
+{
+    autojson json_t *spec = job->spec != NULL ? json_parse(job->spec, strlen(job->spec), NULL) : NULL;
+    const char *mode = NULL;
+    json_read_text(spec, "launch_mode", &mode, NULL);
+    bool by_node = mode != NULL && strcmp(mode, launch_mode_text(LAUNCH_NODE)) == 0;
+    return by_node ? job->placement_count > 1 : job->gpus > 1;
+}
+
+static bool get_job(struct follow *follow, struct job_view *ret_job, struct err *err)
+{
+    autofree char *path = xprintf("/v1/jobs/%s", follow->id);
+    json_t *json = api_get(follow->api, path, err);
+    return json != NULL && job_view_decode(json, ret_job, err);
+}
+
+/* --- notes --- */
+
+static void note_reason(struct follow *follow, const struct job_view *job)
+{
+    bool waits = job->state == JOB_QUEUED && job->reason != NULL;
+    if (!waits || (follow->reason != NULL && strcmp(follow->reason, job->reason) == 0)) {
+        return;
+    }
+    free(follow->reason);
+    follow->reason = xstrdup(job->reason);
+    if (!follow->quiet) {
+        print_note("job %s waits: %s", follow->id, job->reason);
+    }
+}
+
+/* Asks now and then why the job waits. An answer that does not come is no failure here: the streams notice.
+ */
+static void ask_reason(struct follow *follow)
+{
+    if (!follow->waiting || follow->ended_at_ms != 0 || clock_boot_ms() < follow->ask_at_ms) {
+        return;
+    }
+    follow->ask_at_ms = clock_boot_ms() + CLIENT_REASON_MS;
+    struct job_view job;
+    struct err ignored;
+    if (get_job(follow, &job, &ignored)) {
+        note_reason(follow, &job);
+        job_view_finish(&job);
+    }
+}
+
+static void note_event(struct follow *follow, const struct event_view *event)
+{
+    autotext struct text detail = {0};
+    event_detail(event->detail, &detail);
+    bool told_before = event->kind == EVENT_SUBMITTED || event->kind == EVENT_STARTED;
+    bool told_at_the_end = event_is_last(event->kind);
+    if (!follow->quiet && !told_before && !told_at_the_end) {
+        print_note("job %s: %s%s%s", follow->id, event_kind_text(event->kind), detail.length > 0 ? ": " : "",
+                   detail.length > 0 ? detail.bytes : "");
+    }
+}
+
+static void note_end(const struct follow *follow, const struct job_view *job)
+{
+    char span[32];
+    print_span(job->started_ms, job->ended_ms, span);
+    const char *after = job->started_ms != 0 ? " after " : "";
+    bool news =
+        job->state == JOB_FAILED && !cause_user_fault(job->cause); /* the exit code alone would mislead */
+    if (!follow->quiet || news) {
+        print_note("job %s %s%s%s%s%s", follow->id, job_state_text(job->state), after,
+                   job->started_ms != 0 ? span : "", job->reason != NULL ? ": " : "",
+                   job->reason != NULL ? job->reason : "");
+    }
+}
+
+/* --- the two streams --- */
+
+/* Before the first output of a job of several GPUs: are there several ranks? */
+static bool decide_prefix(struct follow *follow, struct err *err)
+{
+    struct job_view job;
+    if (!get_job(follow, &job, err)) {
+        return false;
+    }
+    if (follow_many_ranks(&job)) {
+        output_prefix(follow->output);
+    }
+    follow->ranks_known = true;
+    job_view_finish(&job);
+    return true;
+}
+
+static bool drain_logs(struct follow *follow, struct err *err)
+{
+    struct sse_event event;
+    while (feed_next(follow->logs, &event)) {
+        if ((!follow->ranks_known && !decide_prefix(follow, err)) ||
+            !output_write_event(follow->output, event.data, event.data_length, err)) {
+            return false;
+        }
+    }
+    if (feed_ended(follow->logs) && follow->ended_at_ms == 0) {
+        follow->ended_at_ms = clock_boot_ms();
+    }
+    return output_flush(follow->output, err);
+}
+
+static bool drain_events(struct follow *follow, struct err *err)
+{
+    struct sse_event event;
+    while (feed_next(follow->events, &event)) {
+        json_t *json = json_parse(event.data, event.data_length, err);
+        struct event_view view;
+        if (json == NULL || !event_view_decode(json, &view, err)) {
+            return false;
+        }
+        follow->waiting = view.kind == EVENT_SUBMITTED || view.kind == EVENT_REQUEUED;
+        note_event(follow, &view);
+        event_view_finish(&view);
+    }
+    return true;
+}
+
+/* --- the person --- */
+
+static bool ask_cancel(struct follow *follow, struct err *err)
+{
+    autofree char *path = xprintf("/v1/jobs/%s/cancel", follow->id);
+    print_note("canceling job %s; Ctrl-C again leaves at once", follow->id);
+    autojson json_t *reply = api_post(follow->api, path, NULL, NULL, err);
+    return reply != NULL || err->code == ERR_CONFLICT; /* it has just ended otherwise */
+}
+
+/* *ret_left is set when the person does not want to wait any more. */
+static bool heed_interrupts(struct follow *follow, bool *ret_left, struct err *err)
+{
+    if (follow->interrupts == 0 && api_interrupts(follow->api) > 0) {
+        follow->interrupts = 1;
+        if (!ask_cancel(follow, err) && api_interrupts(follow->api) < 2) {
+            return false;
+        }
+    }
+    *ret_left = api_interrupts(follow->api) > 1;
+    return true;
+}
+
+/* --- the loop --- */
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t patience_ms(const struct follow *follow)
+{
+    int64_t patience = smaller(feed_patience_ms(follow->logs), feed_patience_ms(follow->events));
+    if (follow->waiting) {
+        patience = smaller(patience, follow->ask_at_ms - clock_boot_ms());
+    }
+    if (follow->ended_at_ms != 0) {
+        patience = smaller(patience, follow->ended_at_ms + CLIENT_FOLLOW_END_MS - clock_boot_ms());
+    }
+    return patience > 0 ? patience : 0;
+}
+
+/* The events may lag behind the output a little, and are waited for only as long. */
+static bool is_over(const struct follow *follow)
+{
+    return follow->ended_at_ms != 0 &&
+           (feed_ended(follow->events) || clock_boot_ms() >= follow->ended_at_ms + CLIENT_FOLLOW_END_MS);
+}
+
+static bool tend(struct follow *follow, struct err *err)
+{
+    return feed_tend(follow->logs, err) && feed_tend(follow->events, err);
+}
+
+static bool follow_to_end(struct follow *follow, bool *ret_left, struct err *err)
+{
+    *ret_left = false;
+    while (!is_over(follow) && !*ret_left) {
+        api_turn(follow->api, patience_ms(follow));
+        if (!drain_events(follow, err) || !drain_logs(follow, err) || !tend(follow, err) ||
+            !heed_interrupts(follow, ret_left, err)) {
+            return false;
+        }
+        ask_reason(follow);
+    }
+    return true;
+}
+
+/* What the job came to. The controller may be away just now; a read is safe to repeat. */
+static bool conclude(struct follow *follow, int *ret_exit, struct err *err)
+{
+    autofree char *path = xprintf("/v1/jobs/%s", follow->id);
+    autotext struct text body = {0};
+    struct job_view job;
+    if (!api_send(follow->api, &(struct request){.method = "GET", .path = path, .retry = true}, &body, err)) {
+        return false;
+    }
+    json_t *json = json_parse(body.bytes, body.length, err);
+    if (json == NULL || !job_view_decode(json, &job, err)) {
+        return false;
+    }
+    note_end(follow, &job);
+    *ret_exit = (int)job.exit_code;
+    job_view_finish(&job);
+    return true;
+}
+
+bool follow_job(struct api *api, const struct job_view *job, bool quiet, int *ret_exit, struct err *err)
+{
+    autofree char *logs_path = xprintf("/v1/jobs/%s/logs", job->id);
+    autofree char *events_path = xprintf("/v1/jobs/%s/events", job->id);
+    struct follow follow = {.api = api, .id = job->id, .quiet = quiet, .waiting = job->state == JOB_QUEUED};
+    follow.ranks_known = job->gpus == 1;
+    follow.ask_at_ms = clock_boot_ms() + (job->reason != NULL ? CLIENT_REASON_MS : 0);
+    follow.output = output_create(stdout, stderr, -1);
+    follow.logs = feed_create(api, logs_path, NULL);
+    follow.events = feed_create(api, events_path, NULL);
+    note_reason(&follow, job);
+    bool left = false;
+    bool good = follow_to_end(&follow, &left, err);
+    feed_destroy(follow.logs);
+    feed_destroy(follow.events);
+    output_destroy(follow.output);
+    if (good && left) {
+        print_note("left job %s, which ends by itself", job->id);
+        *ret_exit = EXIT_LEFT;
+    } else if (good) {
+        good = conclude(&follow, ret_exit, err);
+    }
+    free(follow.reason);
+    return good;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Following a job to its end: its output on ours, its states on stderr, Ctrl-C to cancel it. */
+#ifndef CLI_FOLLOW_H
+#define CLI_FOLLOW_H
+
+#include <stdbool.h>
+
+#include "client/cli/api.h"
+#include "proto/base/err.h"
+#include "proto/views.h"
+
+#define EXIT_LEFT 130 /* the person has left the job with a second Ctrl-C */
+
+/* job is the answer to its submission. Needs api_catch_interrupts. *ret_exit is the job's exit code. quiet:
+ * no states on stderr. */
+bool follow_job(struct api *api, const struct job_view *job, bool quiet, int *ret_exit, struct err *err);
+
+/* Does the job have more than one rank? Decides on the prefix. In node mode that is known only once it is
+ * placed. */
+bool follow_many_ranks(const struct job_view *job);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gpuctl get`: everything that is known of one job. */
+#include <stdint.h>
+#include <string.h>
+
+#include "client/cli/connect.h"
+#include "client/cli/events.h"
+#include "client/cli/print.h"
+#include "client/cli/resolve.h"
+#include "client/cli/watch.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+#include "proto/views.h"
+
+struct get_options {
+    bool watch;
+    const char *format;
+};
+
+/* What one look is made of. */
+struct look {
+    const char *id;
+    enum print_format format;
+};
+
+static void describe(void *options, struct option_table *table)
+{
+    struct get_options *o = options;
+    watch_option(table, &o->watch);
+    option_add_format(table, &o->format);
+}
+
+/* --- facts --- */
+
+static const struct column fact_columns[] = {{"FACT", false}, {"VALUE", false}};
+
+static void add_fact(struct grid *grid, const char *name, const char *value)
+{
+    if (value != NULL && value[0] != '\0') {
+        grid_add(grid, name);
+        grid_add(grid, value);
+    }
+}
+
+static void add_number(struct grid *grid, const char *name, int64_t value)
+{
+    grid_add(grid, name);
+    grid_addf(grid, "%lld", (long long)value);
+}
+
+static void add_time(struct grid *grid, const char *name, int64_t wall_ms)
+{
+    char at[32];
+    print_time(wall_ms, at);
+    add_fact(grid, name, wall_ms != 0 ? at : NULL);
+}
+
+/* What was asked for, as it was; values of files and variables are long and sometimes secret, so only their
+ * names. */
+static void add_spec(struct grid *grid, const char *text)
+{
+    autojson json_t *spec = text != NULL ? json_parse(text, strlen(text), NULL) : NULL;
+    const char *name;
+    json_t *value;
+    json_object_foreach (spec, name, value) {
+        autotext struct text shown = {0};
+        const char *key;
+        json_t *inner;
+        if (strcmp(name, "env") == 0) {
+            json_object_foreach (value, key, inner) {
+                text_printf(&shown, "%s%s", shown.length > 0 ? " " : "", key);
+            }
+        } else if (strcmp(name, "files") == 0) {
+            size_t i;
+            json_array_foreach (value, i, inner) {
+                const char *path = json_string_value(json_object_get(inner, "path"));
+                text_printf(&shown, "%s%s", i > 0 ? " " : "", path != NULL ? path : "?");
+            }
+        } else if (!json_is_string(value)) {
+            autofree char *plain = json_text(value);
+            text_append(&shown, plain);
+        }
+        autofree char *fact = xprintf("spec.%s", name);
+        add_fact(grid, fact, json_is_string(value) ? json_string_value(value) : shown.bytes);
+    }
+}
+
+static void add_end(struct grid *grid, const struct job_view *job)
+{
+    if (job->exit_code >= 0) {
+        add_number(grid, "exit code", job->exit_code);
+    }
+    if (job->failed_rank >= 0) {
+        add_number(grid, "failed rank", job->failed_rank);
+    }
+    add_fact(grid, "failed node", job->failed_node);
+    add_fact(grid, "cause", job->cause != CAUSE_NONE ? cause_sentence(job->cause) : NULL);
+}
+
+static void print_facts(const struct job_view *job, struct text *out)
+{
+    autogrid struct grid *grid = grid_create(fact_columns, sizeof fact_columns / sizeof fact_columns[0]);
+    char span[32];
+    print_span(job->started_ms, job->ended_ms, span);
+    add_fact(grid, "id", job->id);
+    add_fact(grid, "state", job_state_text(job->state));
+    add_fact(grid, job_state_terminal(job->state) ? "why" : "reason", job->reason);
+    add_fact(grid, "name", job->name);
+    add_fact(grid, "owner", job->owner);
+    add_fact(grid, "project", job->project);
+    add_number(grid, "gpus", job->gpus);
+    add_fact(grid, "gpu type", job->gpu_type);
+    add_fact(grid, "pool", job->pool);
+    add_number(grid, "attempt", job->attempt);
+    add_time(grid, "created", job->created_ms);
+    add_time(grid, "started", job->started_ms);
+    add_time(grid, "ended", job->ended_ms);
+    add_fact(grid, "ran", job->started_ms != 0 ? span : NULL);
+    add_end(grid, job);
+    add_spec(grid, job->spec);
+    grid_print(grid, false, 0, print_colour(), out);
+}
+
+static const struct column node_columns[] = {
+    {"NODE", false}, {"NODE RANK", false}, {"RANKS", false}, {"DEVICES", false}, {"STATE", false}};
+
+static void print_placements(const struct job_view *job, struct text *out)
+{
+    if (job->placement_count == 0) {
+        return;
+    }
+    autogrid struct grid *grid = grid_create(node_columns, sizeof node_columns / sizeof node_columns[0]);
+    for (size_t i = 0; i < job->placement_count; i++) {
+        const struct placement_view *placement = &job->placements[i];
+        grid_add(grid, placement->node);
+        grid_addf(grid, "%lld", (long long)placement->node_rank);
+        grid_addf(grid, "%lld-%lld", (long long)placement->first_rank,
+                  (long long)(placement->first_rank + placement->local_ranks - 1));
+        grid_add(grid, placement->devices);
+        grid_add(grid, member_state_text(placement->state));
+    }
+    text_append(out, "\n");
+    grid_print(grid, false, 0, print_colour(), out);
+}
+
+/* --- the verb --- */
+
+static bool print_people(json_t *json, const json_t *events, bool wide, struct text *out, bool *ret_last,
+                         struct err *err)
+{
+    struct job_view job;
+    if (!job_view_decode(json_incref(json), &job, err)) {
+        return false;
+    }
+    *ret_last = job_state_terminal(job.state);
+    print_facts(&job, out);
+    print_placements(&job, out);
+    job_view_finish(&job);
+    text_append(out, "\n");
+    return events_table(events, wide, 0, out, err);
+}
+
+static bool show(struct api *api, const void *closure, struct text *out, bool *ret_last, struct err *err)
+{
+    const struct look *look = closure;
+    autofree char *path = xprintf("/v1/jobs/%s", look->id);
+    autojson json_t *job = api_get(api, path, err);
+    autojson json_t *events = job != NULL ? events_get(api, look->id, err) : NULL;
+    if (events == NULL) {
+        return false;
+    }
+    if (look->format == FORMAT_TABLE || look->format == FORMAT_WIDE) {
+        return print_people(job, events, look->format == FORMAT_WIDE, out, ret_last, err);
+    }
+    const json_t *ended = json_object_get(job, "ended_at");
+    *ret_last = json_is_string(ended);
+    json_object_set(job, "events", events);
+    print_json(job, out);
+    return true;
+}
+
+static bool run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct get_options *options = call->options;
+    autoapi struct api *api = NULL;
+    char id[ID_LENGTH + 1];
+    if (!connect_controller(call, false, &api, err) || !resolve_job(api, call->rest[0], id, err)) {
+        return false;
+    }
+    struct look look = {.id = id, .format = print_format(options->format)};
+    struct watch watch = {.show = show, .options = &look, .format = look.format};
+    return watch_run(api, &watch, options->watch, err);
+}
+
+const struct verb verb_get = {
+    .name = "get",
+    .arguments = "ID",
+    .summary = "Show all that is known of a job: state, why it waits, where it runs, its history.",
+    .argument = ARGUMENT_JOB,
+    .least = 1,
+    .most = 1,
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct get_options),
+    .describe = describe,
+    .run = run,
+};

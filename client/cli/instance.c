@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the layout of the state folder and the knowledge of which of its processes live. It promises that a
+ * stale file is never taken for a running instance. Starting one is start.c's. */
+#include "client/cli/instance.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "client/cli/process.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/files.h"
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define ENDPOINT_BYTES 4096
+
+char *instance_file(const char *state, const char *name)
+{
+    return xprintf("%s/%s", state, name);
+}
+
+char *instance_node_file(const char *state, int64_t number, const char *suffix)
+{
+    return xprintf("%s/node%lld%s", state, (long long)number, suffix);
+}
+
+char *instance_token_file(const char *state)
+{
+    return instance_file(state, "controller/admin.token");
+}
+
+char *instance_url(const char *state)
+{
+    autofree char *record = instance_file(state, "controller.pid");
+    autofree char *path = instance_file(state, "endpoint");
+    autofree char *bytes = NULL;
+    size_t length;
+    if (!file_read(path, ENDPOINT_BYTES, &bytes, &length, NULL)) {
+        return NULL;
+    }
+    autojson json_t *endpoint = json_parse(bytes, length, NULL);
+    const char *url = NULL;
+    int64_t pid = 0;
+    if (endpoint == NULL || !json_need_text(endpoint, "url", &url, NULL) ||
+        !json_need_int(endpoint, "pid", 1, INT32_MAX, &pid, NULL)) {
+        return NULL;
+    }
+    pid_t recorded = 0;
+    autoclose int pidfd = process_open(record, &recorded);
+    return pidfd >= 0 && recorded == (pid_t)pid ? xstrdup(url) : NULL;
+}
+
+bool instance_lock(const char *state, int *ret_fd, struct err *err)
+{
+    autofree char *path = instance_file(state, "lock");
+    if (!file_make_directories(state, 0700, err)) {
+        return false;
+    }
+    autoclose int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return err_errno(err, "cannot open %s", path);
+    }
+    while (flock(fd, LOCK_EX) != 0) {
+        if (errno != EINTR) {
+            return err_errno(err, "cannot lock %s", path);
+        }
+    }
+    *ret_fd = give_fd(&fd);
+    return true;
+}
+
+/* --- the processes --- */
+
+/* "controller.pid" or "node<i>.pid". */
+static bool is_record(const char *name)
+{
+    size_t digits = strncmp(name, "node", 4) == 0 ? strspn(name + 4, "0123456789") : 0;
+    return strcmp(name, "controller.pid") == 0 || (digits > 0 && strcmp(name + 4 + digits, ".pid") == 0);
+}
+
+/* Calls visit with the path of each record, the controller's too. */
+static bool each_record(const char *state, bool (*visit)(const char *record, void *closure), void *closure,
+                        struct err *err)
+{
+    DIR *folder = opendir(state);
+    if (folder == NULL) {
+        return errno == ENOENT || err_errno(err, "cannot read %s", state);
+    }
+    bool all = true;
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        if (is_record(entry->d_name)) {
+            autofree char *record = instance_file(state, entry->d_name);
+            all = visit(record, closure) && all;
+        }
+    }
+    closedir(folder);
+    return all;
+}
+
+static bool count_agent(const char *record, void *closure)
+{
+    int64_t *count = closure;
+    autoclose int pidfd = process_open(record, NULL);
+    *count += pidfd >= 0 && strstr(record, "/controller.pid") == NULL;
+    return true;
+}
+
+int64_t instance_agents(const char *state)
+{
+    int64_t count = 0;
+    each_record(state, count_agent, &count, NULL);
+    return count;
+}
+
+struct stopping {
+    int64_t deadline_ms; /* until then they may end by themselves */
+    struct err *err;
+};
+
+static bool stop_one(const char *record, void *closure)
+{
+    const struct stopping *stopping = closure;
+    pid_t pid = 0;
+    autoclose int pidfd = process_open(record, &pid);
+    int64_t left = stopping->deadline_ms - clock_boot_ms();
+    if (pidfd >= 0 && !process_wait(pidfd, left > 0 ? left : 0) && !process_end(pidfd, CLIENT_TERM_MS)) {
+        return err_set(stopping->err, ERR_IO, "process %ld of %s does not end", (long)pid, record);
+    }
+    unlink(record);
+    return true;
+}
+
+bool instance_stop(const char *state, int64_t patience_ms, struct err *err)
+{
+    struct stopping stopping = {.deadline_ms = clock_boot_ms() + patience_ms, .err = err};
+    if (!each_record(state, stop_one, &stopping, err)) {
+        return false;
+    }
+    autofree char *endpoint = instance_file(state, "endpoint");
+    unlink(endpoint);
+    return true;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuctl, the command line. Owns the way from argv to a verb and from its error to an exit code; everything
+ * else is in the file of the verb. */
+#include <stdio.h>
+#include <string.h>
+
+#include "client/cli/print.h"
+#include "client/cli/verb.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/text.h"
+
+static void help(FILE *out)
+{
+    fputs("Usage: gpuctl VERB [OPTIONS] [ARGUMENTS]\n\nRun jobs on GPUs that you own.\n\nVerbs:\n", out);
+    for (const struct verb *const *verb = verb_all(); *verb != NULL; verb++) {
+        fprintf(out, "  %-12s %s\n", (*verb)->name, (*verb)->summary);
+    }
+    fputs("\n`gpuctl VERB --help` tells more. Settings: flags, then GPUCTL_URL, GPUCTL_TOKEN_FILE and other "
+          "GPUCTL_* variables,\n"
+          "then ~/.config/gpuctl/config, then /etc/gpuctl/config. Without any, `gpuctl run` starts a "
+          "controller of your own,\nwith its state in GPUCTL_STATE, or in ~/.local/state/gpuctl.\n",
+          out);
+}
+
+static bool check_rest(const struct verb *verb, const struct call *call, const char *path, struct err *err)
+{
+    if (call->rest_count < verb->least) {
+        err_set(err, ERR_USAGE, "%s needs %s", path, verb->arguments);
+    } else if (call->rest_count > verb->most) {
+        err_set(err, ERR_USAGE, "%s does not take \"%s\"", path, call->rest[verb->most]);
+    } else {
+        return true;
+    }
+    return err_hint(err, "see %s --help", path);
+}
+
+/* Parses and runs a verb that has no nested ones. */
+static bool run_verb(const struct verb *verb, const char *path, int argc, char **argv, int *ret_exit,
+                     struct err *err)
+{
+    autofree void *options = xzalloc(verb->options_size + 1);
+    struct common common = {0};
+    struct option_table table;
+    verb_describe(verb, options, &common, &table);
+    autofree char **rest = NULL;
+    struct call call = {.options = options, .common = &common};
+    bool good = options_parse(table.items, table.count, argc, argv, verb->stop_at_positional, &rest,
+                              &call.rest_count, err);
+    option_table_finish(&table);
+    call.rest = rest;
+    if (good && common.help) {
+        verb_help(stdout, verb, path);
+    } else if (good) {
+        good = check_rest(verb, &call, path, err) && verb->run(&call, ret_exit, err);
+    }
+    if (verb->finish != NULL) {
+        verb->finish(options);
+    }
+    return good;
+}
+
+static bool is_help(const char *word)
+{
+    return strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
+}
+
+/* The exit code of a failed verb. */
+static int exit_of(const struct verb *verb, const struct err *err)
+{
+    return verb->own_failure != 0 && err->code != ERR_WAIT_TIMEOUT ? verb->own_failure : err_exit(err->code);
+}
+
+static int run(const struct verb *verb, const char *path, int argc, char **argv)
+{
+    struct err err = {0};
+    int code = 0;
+    if (run_verb(verb, path, argc, argv, &code, &err)) {
+        return code;
+    }
+    print_error(&err);
+    return exit_of(verb, &err);
+}
+
+/* `gpuctl nodes ...`: the first nested verb is the one that may be left out. */
+static int run_group(const struct verb *group, int argc, char **argv)
+{
+    autofree char *path = xprintf("gpuctl %s", group->name);
+    struct err err;
+    if (argc > 1 && is_help(argv[1])) {
+        verb_help(stdout, group, path);
+        return 0;
+    }
+    bool left_out = argc < 2 || argv[1][0] == '-';
+    const struct verb *verb = left_out ? group->nested[0] : verb_find(group->nested, argv[1], &err);
+    if (verb == NULL) {
+        err_hint(&err, "see %s --help", path);
+        print_error(&err);
+        return err_exit(err.code);
+    }
+    autofree char *nested_path = xprintf("%s %s", path, verb->name);
+    return run(verb, nested_path, left_out ? argc : argc - 1, left_out ? argv : argv + 1);
+}
+
+static int run_named(const char *name, int argc, char **argv)
+{
+    struct err err;
+    const struct verb *verb = verb_find(verb_all(), name, &err);
+    if (verb == NULL) {
+        print_error(&err);
+        return err_exit(err.code);
+    }
+    if (verb->nested != NULL) {
+        return run_group(verb, argc, argv);
+    }
+    autofree char *path = xprintf("gpuctl %s", verb->name);
+    return run(verb, path, argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        help(stderr);
+        return err_exit(ERR_USAGE);
+    }
+    if (is_help(argv[1]) || (strcmp(argv[1], "help") == 0 && argc == 2)) {
+        help(stdout);
+        return 0;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("gpuctl %s\n", GPUCTL_VERSION);
+        return 0;
+    }
+    if (strcmp(argv[1], "help") == 0) {
+        char flag[] = "--help";
+        char *asked[] = {argv[2], argc > 3 ? argv[3] : flag, argc > 3 ? flag : NULL, NULL};
+        return run_named(argv[2], argc > 3 ? 3 : 2, asked);
+    }
+    return run_named(argv[1], argc - 1, argv + 1);
+}

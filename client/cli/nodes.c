@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gpuctl nodes`: lists nodes, and takes them out of service and back. */
+#include <stdint.h>
+
+#include "client/cli/connect.h"
+#include "client/cli/print.h"
+#include "client/cli/watch.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+#include "proto/limits.h"
+#include "proto/views.h"
+
+#define LIMIT_SHOWN 100000
+
+/* --- list --- */
+
+struct list_options {
+    bool quiet, watch;
+    const char *format;
+};
+
+static void list_describe(void *options, struct option_table *table)
+{
+    struct list_options *o = options;
+    option_flag(table, 'q', "quiet", "names alone", &o->quiet);
+    watch_option(table, &o->watch);
+    option_add_format(table, &o->format);
+}
+
+static const struct column columns[] = {
+    {"NAME", false},   {"STATE", false},    {"POOL", false},   {"KIND", true},
+    {"TYPE", false},   {"GPUS", false},     {"FREE", false},   {"HEARD", false},
+    {"ADDRESS", true}, {"ISOLATION", true}, {"VERSION", true}, {"REASON", false},
+};
+
+static void add_row(struct grid *grid, const struct node_view *node)
+{
+    char age[32];
+    text_from_duration_ms(node->beat_age_ms, age, sizeof age);
+    grid_add(grid, node->name);
+    grid_add(grid, node_state_text(node->state));
+    grid_add(grid, node->pool);
+    grid_add(grid, pool_kind_text(node->pool_kind));
+    grid_add(grid, node->gpu_type);
+    grid_addf(grid, "%lld", (long long)node->gpus);
+    grid_addf(grid, "%lld", (long long)node->free_gpus);
+    if (node->beat_age_ms >= 0) {
+        grid_addf(grid, "%s ago", age);
+    } else {
+        grid_add(grid, NULL);
+    }
+    grid_add(grid, node->address);
+    grid_add(grid, isolation_text(node->isolation));
+    grid_add(grid, node->version);
+    grid_add(grid, node->reason);
+}
+
+static bool show_table(const json_t *nodes, bool wide, struct text *out, struct err *err)
+{
+    autogrid struct grid *grid = grid_create(columns, sizeof columns / sizeof columns[0]);
+    size_t i;
+    json_t *item;
+    json_array_foreach (nodes, i, item) {
+        struct node_view node;
+        if (!node_view_decode(json_incref(item), &node, err)) {
+            return false;
+        }
+        add_row(grid, &node);
+        node_view_finish(&node);
+    }
+    grid_print(grid, wide, print_width(), print_colour(), out);
+    return true;
+}
+
+static void show_names(const json_t *nodes, struct text *out)
+{
+    size_t i;
+    json_t *node;
+    json_array_foreach (nodes, i, node) {
+        const char *name = json_string_value(json_object_get(node, "name"));
+        text_printf(out, "%s\n", name != NULL ? name : "");
+    }
+}
+
+static bool list_show(struct api *api, const void *closure, struct text *out, bool *ret_last, struct err *err)
+{
+    const struct list_options *options = closure;
+    enum print_format format = print_format(options->format);
+    autojson json_t *nodes = api_list(api, "/v1/nodes", "nodes", "cursor", LIMIT_SHOWN, err);
+    *ret_last = false;
+    if (nodes == NULL) {
+        return false;
+    }
+    if (options->quiet) {
+        show_names(nodes, out);
+        return true;
+    }
+    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
+        print_list(format, "nodes", nodes, out);
+        return true;
+    }
+    return show_table(nodes, format == FORMAT_WIDE, out, err);
+}
+
+static bool list_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct list_options *options = call->options;
+    autoapi struct api *api = NULL;
+    struct watch watch = {.show = list_show, .options = options, .format = print_format(options->format)};
+    return connect_controller(call, false, &api, err) && watch_run(api, &watch, options->watch, err);
+}
+
+static const struct verb verb_list = {
+    .name = "list",
+    .summary = "List the nodes.",
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct list_options),
+    .describe = list_describe,
+    .run = list_run,
+};
+
+/* --- drain, resume, fence --- */
+
+struct change_options {
+    const char *reason;
+    bool assert_dead;
+    const char *format;
+};
+
+/* Posts the body, which it takes over, and shows the answer. */
+static bool change(const struct call *call, const char *verb, json_t *body, struct err *err)
+{
+    const struct change_options *options = call->options;
+    enum print_format format = print_format(options->format);
+    autojson json_t *sent = body;
+    autoapi struct api *api = NULL;
+    autotext struct text path = {0};
+    if (options->reason != NULL && json_object_set_new(sent, "reason", json_string(options->reason)) != 0) {
+        return err_field(err, ERR_USAGE, "reason", NULL, "--reason is not UTF-8");
+    }
+    if (!connect_controller(call, false, &api, err)) {
+        return false;
+    }
+    text_append(&path, "/v1/nodes/");
+    api_part(&path, call->rest[0]);
+    text_printf(&path, "/%s", verb);
+    autojson json_t *node = api_post(api, path.bytes, sent, NULL, err);
+    if (node == NULL) {
+        return false;
+    }
+    autotext struct text out = {0};
+    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
+        print_json(node, &out);
+    } else {
+        const char *state = json_string_value(json_object_get(node, "state"));
+        print_note("node %s: %s%s%s", call->rest[0], verb, state != NULL ? "; now it is " : "",
+                   state != NULL ? state : "");
+    }
+    return print_out(&out, err);
+}
+
+static void drain_describe(void *options, struct option_table *table)
+{
+    struct change_options *o = options;
+    option_text(table, 0, "reason", "TEXT", "shown to people", &o->reason);
+    option_add_format(table, &o->format);
+}
+
+static bool drain_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    return change(call, "drain", json_object(), err);
+}
+
+static const struct verb verb_drain = {
+    .name = "drain",
+    .arguments = "NAME",
+    .summary = "Give a node no new work; what runs there goes on.",
+    .argument = ARGUMENT_NODE,
+    .least = 1,
+    .most = 1,
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct change_options),
+    .describe = drain_describe,
+    .run = drain_run,
+};
+
+static void resume_describe(void *options, struct option_table *table)
+{
+    struct change_options *o = options;
+    option_add_format(table, &o->format);
+}
+
+static bool resume_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    return change(call, "resume", json_object(), err);
+}
+
+static const struct verb verb_resume = {
+    .name = "resume",
+    .arguments = "NAME",
+    .summary = "Give a drained node work again.",
+    .argument = ARGUMENT_NODE,
+    .least = 1,
+    .most = 1,
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct change_options),
+    .describe = resume_describe,
+    .run = resume_run,
+};
+
+static void fence_describe(void *options, struct option_table *table)
+{
+    struct change_options *o = options;
+    option_flag(table, 0, "i-assert-dead", "nothing of it runs any more: I have made sure", &o->assert_dead);
+    option_text(table, 0, "reason", "TEXT", "shown to people", &o->reason);
+    option_add_format(table, &o->format);
+}
+
+static bool fence_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct change_options *options = call->options;
+    if (!options->assert_dead) {
+        return err_field(err, ERR_USAGE, "i-assert-dead",
+                         "switch the machine off, then repeat this with --i-assert-dead",
+                         "fencing %s gives its jobs to other nodes; if they still run there, they run twice",
+                         call->rest[0]);
+    }
+    return change(call, "fence", json_pack("{s:b}", "assert_dead", 1), err);
+}
+
+static const struct verb verb_fence = {
+    .name = "fence",
+    .arguments = "NAME --i-assert-dead",
+    .summary = "Declare a node dead: its jobs go to others.",
+    .argument = ARGUMENT_NODE,
+    .least = 1,
+    .most = 1,
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct change_options),
+    .describe = fence_describe,
+    .run = fence_run,
+};
+
+static const struct verb *const nested[] = {&verb_list, &verb_drain, &verb_resume, &verb_fence, NULL};
+
+const struct verb verb_nodes = {
+    .name = "nodes",
+    .summary = "List nodes; drain, resume and fence them.",
+    .nested = nested,
+};

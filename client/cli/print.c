@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what gpuctl writes. It promises that stdout carries only what was asked for, that text from others
+ * cannot steer the terminal, and that nothing is coloured where nobody can see it. What is worth showing is
+ * left to the verbs. */
+#include "client/cli/print.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/json.h"
+
+enum print_format print_format(const char *text)
+{
+    if (strcmp(text, "json") == 0) {
+        return FORMAT_JSON;
+    }
+    if (strcmp(text, "jsonl") == 0) {
+        return FORMAT_JSONL;
+    }
+    return strcmp(text, "wide") == 0 ? FORMAT_WIDE : FORMAT_TABLE;
+}
+
+/* --- tables --- */
+
+struct grid {
+    const struct column *columns;
+    size_t column_count;
+    char **cells;
+    size_t cell_count;
+};
+
+struct grid *grid_create(const struct column *columns, size_t count)
+{
+    struct grid *grid = xzalloc(sizeof *grid);
+    grid->columns = columns;
+    grid->column_count = count;
+    return grid;
+}
+
+void grid_destroy(struct grid *grid)
+{
+    if (grid == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < grid->cell_count; i++) {
+        free(grid->cells[i]);
+    }
+    free(grid->cells);
+    free(grid);
+}
+
+/* Control characters, those of C1 in UTF-8 as well, become '?'. */
+static void disarm(char *text)
+{
+    for (unsigned char *at = (unsigned char *)text; *at != '\0'; at++) {
+        if (*at < 0x20 || *at == 0x7f) {
+            *at = '?';
+        } else if (*at == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0) {
+            at[0] = at[1] = '?';
+        }
+    }
+}
+
+void grid_add(struct grid *grid, const char *cell)
+{
+    grid->cells = xrealloc(grid->cells, (grid->cell_count + 1) * sizeof grid->cells[0]);
+    char *copy = xstrdup(cell != NULL && cell[0] != '\0' ? cell : "-");
+    disarm(copy);
+    grid->cells[grid->cell_count++] = copy;
+}
+
+void grid_addf(struct grid *grid, const char *format, ...)
+{
+    char cell[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(cell, sizeof cell, format, args);
+    va_end(args);
+    grid_add(grid, cell);
+}
+
+/* Characters of UTF-8 text. */
+static size_t measure(const char *text)
+{
+    size_t width = 0;
+    for (; *text != '\0'; text++) {
+        width += ((unsigned char)*text & 0xc0) != 0x80;
+    }
+    return width;
+}
+
+/* Bytes of the first width characters. */
+static size_t cut(const char *text, size_t width)
+{
+    size_t at = 0;
+    while (text[at] != '\0' && (width > 0 || ((unsigned char)text[at] & 0xc0) == 0x80)) {
+        width -= ((unsigned char)text[at] & 0xc0) != 0x80;
+        at++;
+    }
+    return at;
+}
+
+static size_t column_width(const struct grid *grid, size_t column)
+{
+    size_t widest = measure(grid->columns[column].title);
+    for (size_t i = column; i < grid->cell_count; i += grid->column_count) {
+        size_t width = measure(grid->cells[i]);
+        widest = width > widest ? width : widest;
+    }
+    return widest;
+}
+
+struct paint {
+    const char *word;
+    const char *code;
+};
+
+/* The escape that a cell is painted with; NULL for none. */
+static const char *paint_of(const char *cell)
+{
+    static const struct paint paints[] = {
+        {"SUCCEEDED", "\033[32m"}, {"READY", "\033[32m"},   {"RUNNING", "\033[36m"},  {"FAILED", "\033[31m"},
+        {"TIMED_OUT", "\033[31m"}, {"LOST", "\033[31m"},    {"CANCELED", "\033[33m"}, {"QUEUED", "\033[33m"},
+        {"SUSPECT", "\033[33m"},   {"DRAINED", "\033[33m"}, {"DRAINING", "\033[33m"},
+    };
+    for (size_t i = 0; i < sizeof paints / sizeof paints[0]; i++) {
+        if (strcmp(paints[i].word, cell) == 0) {
+            return paints[i].code;
+        }
+    }
+    return NULL;
+}
+
+struct layout {
+    const size_t *widths; /* 0: not shown */
+    size_t count;
+    size_t width; /* of a line; 0: any */
+    bool colour;
+};
+
+/* Appends one line from cells[0..count). */
+static void print_line(const struct layout *layout, const char *const *cells, struct text *out)
+{
+    size_t used = 0, pending = 0;
+    for (size_t i = 0; i < layout->count; i++) {
+        if (layout->widths[i] == 0 || (layout->width > 0 && used + pending >= layout->width)) {
+            continue;
+        }
+        for (used += pending; pending > 0; pending--) {
+            text_append(out, " ");
+        }
+        size_t shown = measure(cells[i]);
+        if (layout->width > 0 && used + shown > layout->width) {
+            shown = layout->width - used;
+        }
+        const char *paint = layout->colour ? paint_of(cells[i]) : NULL;
+        text_append(out, paint != NULL ? paint : "");
+        text_append_bytes(out, cells[i], cut(cells[i], shown));
+        text_append(out, paint != NULL ? "\033[0m" : "");
+        used += shown;
+        pending = layout->widths[i] > shown ? layout->widths[i] - shown + 2 : 2;
+    }
+    text_append(out, "\n");
+}
+
+void grid_print(const struct grid *grid, bool wide, size_t width, bool colour, struct text *out)
+{
+    size_t count = grid->column_count;
+    autofree size_t *widths = xzalloc(count * sizeof widths[0]);
+    autofree const char **titles = xzalloc(count * sizeof titles[0]);
+    for (size_t i = 0; i < count; i++) {
+        titles[i] = grid->columns[i].title;
+        widths[i] = grid->columns[i].wide && !wide ? 0 : column_width(grid, i);
+    }
+    struct layout layout = {.widths = widths, .count = count, .width = wide ? 0 : width, .colour = colour};
+    print_line(&layout, titles, out);
+    for (size_t i = 0; i + count <= grid->cell_count; i += count) {
+        print_line(&layout, (const char *const *)&grid->cells[i], out);
+    }
+}
+
+bool print_colour(void)
+{
+    const char *no = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+    return (no == NULL || no[0] == '\0') && term != NULL && strcmp(term, "dumb") != 0 &&
+           isatty(STDOUT_FILENO);
+}
+
+size_t print_width(void)
+{
+    struct winsize size;
+    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+/* --- JSON --- */
+
+static void append_json(const json_t *value, struct text *out)
+{
+    autofree char *line = json_text(value);
+    text_append(out, line);
+}
+
+void print_list(enum print_format format, const char *name, const json_t *items, struct text *out)
+{
+    if (format == FORMAT_JSON) {
+        text_printf(out, "{\"%s\":", name);
+        append_json(items, out);
+        text_append(out, "}\n");
+        return;
+    }
+    size_t i;
+    json_t *item;
+    json_array_foreach (items, i, item) {
+        print_json(item, out);
+    }
+}
+
+void print_json(const json_t *document, struct text *out)
+{
+    append_json(document, out);
+    text_append(out, "\n");
+}
+
+bool print_out(const struct text *text, struct err *err)
+{
+    if (text->length > 0 && fwrite(text->bytes, 1, text->length, stdout) != text->length) {
+        return err_errno(err, "cannot write to stdout");
+    }
+    return fflush(stdout) == 0 || err_errno(err, "cannot write to stdout");
+}
+
+/* --- people --- */
+
+void print_note(const char *format, ...)
+{
+    char line[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    disarm(line);
+    fprintf(stderr, "gpuctl: %s\n", line);
+}
+
+void print_error(const struct err *err)
+{
+    print_note("%s", err->text);
+    if (err->field[0] != '\0') {
+        fprintf(stderr, "  field: %s\n", err->field);
+    }
+    if (err->hint[0] != '\0') {
+        fprintf(stderr, "  remedy: %s\n", err->hint);
+    }
+}
+
+void print_time(int64_t wall_ms, char out[32])
+{
+    time_t seconds = (time_t)(wall_ms / 1000);
+    struct tm parts;
+    if (wall_ms == 0 || localtime_r(&seconds, &parts) == NULL || strftime(out, 32, "%F %T", &parts) == 0) {
+        snprintf(out, 32, "-");
+    }
+}
+
+void print_span(int64_t from_ms, int64_t to_ms, char out[32])
+{
+    if (from_ms == 0) {
+        snprintf(out, 32, "-");
+        return;
+    }
+    int64_t span = (to_ms != 0 ? to_ms : clock_wall_ms()) - from_ms;
+    text_from_duration_ms(span > 0 ? span : 0, out, 32);
+}

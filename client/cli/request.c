@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns requests and their replies: JSON in and out, pages, repetition. It promises that a POST is repeated
+ * only under its own Idempotency-Key. What the requests mean is left to the verbs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/api.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/json.h"
+#include "proto/limits.h"
+
+static bool send_once(struct api *api, const struct request *request, struct text *ret_body, struct err *err)
+{
+    struct transfer *transfer = transfer_start(api, request, NULL, NULL);
+    while (!transfer_done(transfer) && api_interrupts(api) < 2) {
+        api_turn(api, CLIENT_REPLY_MS);
+    }
+    bool sent = transfer_done(transfer)
+                    ? transfer_result(transfer, err)
+                    : err_set(err, ERR_UNKNOWN_OUTCOME, "interrupted before the controller answered");
+    if (sent && ret_body != NULL) {
+        const struct text *body = transfer_body(transfer);
+        text_append_bytes(ret_body, body->bytes != NULL ? body->bytes : "", body->length);
+    }
+    transfer_destroy(transfer);
+    return sent;
+}
+
+bool api_send(struct api *api, const struct request *request, struct text *ret_body, struct err *err)
+{
+    int64_t deadline = clock_boot_ms() + CLIENT_RETRY_MS;
+    int interrupts = api_interrupts(api);
+    for (int64_t pause = CLIENT_BACKOFF_MS;; pause = api_next_pause(pause)) {
+        if (send_once(api, request, ret_body, err)) {
+            api_found(api);
+            return true;
+        }
+        if (!request->retry || !err_retryable(err->code) || api_interrupts(api) > interrupts ||
+            clock_boot_ms() + pause > deadline) {
+            return false;
+        }
+        api_lost(api, err);
+        api_pause(api, pause);
+        if (request->upload != NULL) {
+            rewind(request->upload);
+        }
+    }
+}
+
+static json_t *send_json(struct api *api, const struct request *request, struct err *err)
+{
+    autotext struct text body = {0};
+    return api_send(api, request, &body, err) ? json_parse(body.bytes, body.length, err) : NULL;
+}
+
+json_t *api_get(struct api *api, const char *path, struct err *err)
+{
+    return send_json(api, &(struct request){.method = "GET", .path = path}, err);
+}
+
+json_t *api_post(struct api *api, const char *path, const json_t *body, const char *key, struct err *err)
+{
+    autofree char *text = body != NULL ? json_text(body) : xstrdup("{}");
+    char drawn[ID_LENGTH + 1];
+    if (key == NULL) {
+        uint8_t random[10];
+        random_fill(random, sizeof random);
+        text_id_from_bytes(random, drawn);
+    }
+    return send_json(api,
+                     &(struct request){.method = "POST",
+                                       .path = path,
+                                       .body = text,
+                                       .length = strlen(text),
+                                       .content_type = "application/json",
+                                       .key = key != NULL ? key : drawn,
+                                       .retry = true},
+                     err);
+}
+
+/* Appends the items of one page; *ret_next is the cursor as text, NULL at the end. */
+static bool take_page(const json_t *page, const char *name, int64_t max, json_t *items, char **ret_next,
+                      struct err *err)
+{
+    const json_t *found = json_object_get(page, name);
+    if (!json_is_array(found)) {
+        return err_set(err, ERR_MALFORMED, "the controller's reply has no list \"%s\"", name);
+    }
+    for (size_t i = 0; i < json_array_size(found) && (int64_t)json_array_size(items) < max; i++) {
+        json_array_append(items, json_array_get(found, i));
+    }
+    const json_t *next = json_object_get(page, "next");
+    bool more = (int64_t)json_array_size(items) < max && json_array_size(found) > 0;
+    *ret_next = NULL;
+    if (more && json_is_string(next)) {
+        *ret_next = xstrdup(json_string_value(next));
+    } else if (more && json_is_integer(next)) {
+        *ret_next = xprintf("%lld", (long long)json_integer_value(next));
+    }
+    return true;
+}
+
+json_t *api_list(struct api *api, const char *path, const char *name, const char *cursor, int64_t max,
+                 struct err *err)
+{
+    autojson json_t *items = json_array();
+    autofree char *next = NULL;
+    do {
+        autotext struct text page_path = {0};
+        text_append(&page_path, path);
+        api_query(&page_path, cursor, next);
+        autojson json_t *page = api_get(api, page_path.bytes, err);
+        free(give(next));
+        if (page == NULL || !take_page(page, name, max, items, &next, err)) {
+            return NULL;
+        }
+    } while (next != NULL);
+    return give(items);
+}
+
+void api_part(struct text *path, const char *part)
+{
+    for (; *part != '\0'; part++) {
+        bool plain = (*part >= 'a' && *part <= 'z') || (*part >= 'A' && *part <= 'Z') ||
+                     (*part >= '0' && *part <= '9') || strchr("-._~", *part) != NULL;
+        if (plain) {
+            text_append_bytes(path, part, 1);
+        } else {
+            text_printf(path, "%%%02X", (unsigned)(unsigned char)*part);
+        }
+    }
+}
+
+void api_query(struct text *path, const char *name, const char *value)
+{
+    if (value != NULL) {
+        text_printf(path, "%s%s=", strchr(path->bytes, '?') != NULL ? "&" : "?", name);
+        api_part(path, value);
+    }
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gpuctl run`: makes a job, shows its output, and exits as it did. */
+#include <stdint.h>
+
+#include "client/cli/connect.h"
+#include "client/cli/follow.h"
+#include "client/cli/print.h"
+#include "client/cli/submit.h"
+#include "proto/base/json.h"
+
+struct run_options {
+    struct spec_options spec;
+    bool quiet;
+};
+
+static void describe(void *options, struct option_table *table)
+{
+    struct run_options *o = options;
+    spec_describe(&o->spec, table);
+    option_flag(table, 'q', "quiet", "do not tell what becomes of the job", &o->quiet);
+}
+
+static void finish(void *options)
+{
+    struct run_options *o = options;
+    spec_finish(&o->spec);
+}
+
+static bool run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct run_options *options = call->options;
+    autoapi struct api *api = NULL;
+    autojson json_t *json = NULL;
+    struct job_view job;
+    if (!connect_controller(call, true, &api, err) || !api_catch_interrupts(api, err) ||
+        !submit_job(api, &options->spec, call, &json, err) ||
+        !job_view_decode(json_incref(json), &job, err)) {
+        return false;
+    }
+    if (!options->quiet) {
+        print_note("job %s", job.id);
+    }
+    bool good = follow_job(api, &job, options->quiet, ret_exit, err);
+    job_view_finish(&job);
+    return good;
+}
+
+const struct verb verb_run = {
+    .name = "run",
+    .arguments = "[--] COMMAND [ARGUMENT]...",
+    .summary = "Make a job, show its output, and exit as it did.",
+    .details = "Exits with the code of the rank that did worst (128+N for signal N), 130 when canceled, 124 "
+               "at the time limit, 125 when\n"
+               "gpuctl itself failed. Ctrl-C cancels the job, a second one leaves at once. Starts a "
+               "controller and a node of your own\n"
+               "where no controller is named.",
+    .argument = ARGUMENT_COMMAND,
+    .least = 1,
+    .most = SIZE_MAX,
+    .stop_at_positional = true,
+    .reach = REACH_CONTROLLER,
+    .own_failure = EXIT_OWN_FAILURE,
+    .options_size = sizeof(struct run_options),
+    .describe = describe,
+    .finish = finish,
+    .run = run,
+};

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the translation of options into a job spec. It promises that a field is sent only when somebody asked
+ * for it, so that the defaults are the controller's. Files are attach.c's. */
+#include "client/cli/spec.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define NOT_GIVEN (-1)
+
+/* --- options --- */
+
+static void describe_place(struct spec_options *o, struct option_table *t)
+{
+    option_int(t, 'g', "gpus", "N", "GPUs over all nodes, as many as ranks (default 1)", 1, LIMIT_GPUS,
+               &o->gpus);
+    option_text(t, 0, "gpu-type", "NAME", "of all of them, such as H100", &o->gpu_type);
+    option_text(t, 0, "pool", "NAME", "of the nodes", &o->pool);
+    option_flag(t, 0, "no-reserved", "not in a reserved pool", &o->no_reserved);
+    option_flag(t, 0, "reserved", "only in a reserved pool", &o->reserved);
+    option_flag(t, 0, "local", "on a node of this host", &o->local);
+}
+
+static void describe_program(struct spec_options *o, struct option_table *t)
+{
+    option_several(t, 'e', "env", "NAME[=VALUE]", "variable of the ranks; without a value, the one here",
+                   &o->env);
+    option_several(t, 'f', "file", "LOCAL[:REMOTE]", "lay a file into the job's folder", &o->files);
+    option_text(t, 0, "chdir", "DIR", "run there on the nodes (default: here, on a node of your own)",
+                &o->workdir);
+    option_text(t, 0, "python", "FILE", "the Python of the nodes", &o->python);
+    option_choice(t, 0, "launch-mode", "MODE", "one process a GPU, or one a node", "process|node",
+                  &o->launch_mode);
+}
+
+static void describe_record(struct spec_options *o, struct option_table *t)
+{
+    option_text(t, 'n', "name", "NAME", "of the job", &o->name);
+    option_several(t, 0, "label", "KEY=VALUE", "to find it by", &o->labels);
+    option_text(t, 0, "project", "NAME", "it belongs to", &o->project);
+    option_text(t, 0, "key", "KEY", "Idempotency-Key: the same key never makes two jobs", &o->key);
+}
+
+static void describe_rules(struct spec_options *o, struct option_table *t)
+{
+    option_int(t, 0, "priority", "N", "higher goes first", -LIMIT_PRIORITY, LIMIT_PRIORITY, &o->priority);
+    option_duration(t, 't', "time", "limit: 90s, 15m, 2h", &o->time_ms);
+    option_duration(t, 0, "grace", "from TERM to KILL", &o->grace_ms);
+    option_int(t, 0, "retries", "N", "attempts after the program failed", 0, LIMIT_RETRIES, &o->retries);
+    option_int(t, 0, "infra-retries", "N", "attempts after a node failed", 0, LIMIT_RETRIES,
+               &o->infra_retries);
+    option_choice(t, 0, "on-disconnect", "RULE", "when a node is not heard", "keep|requeue|fail",
+                  &o->on_disconnect);
+    option_duration(t, 0, "lease", "how long a node may be silent", &o->lease_ms);
+}
+
+void spec_describe(struct spec_options *options, struct option_table *table)
+{
+    options->gpus = 1;
+    options->time_ms = options->grace_ms = options->lease_ms = NOT_GIVEN;
+    options->retries = options->infra_retries = NOT_GIVEN;
+    describe_place(options, table);
+    describe_program(options, table);
+    describe_record(options, table);
+    describe_rules(options, table);
+}
+
+void spec_finish(struct spec_options *options)
+{
+    options_finish_list(&options->env);
+    options_finish_list(&options->files);
+    options_finish_list(&options->labels);
+}
+
+/* --- the spec --- */
+
+static void set_text(json_t *spec, const char *name, const char *value)
+{
+    if (value != NULL) {
+        json_object_set_new(spec, name, json_string(value));
+    }
+}
+
+static void set_int(json_t *spec, const char *name, int64_t value, int64_t absent)
+{
+    if (value != absent) {
+        json_object_set_new(spec, name, json_integer(value));
+    }
+}
+
+/* Whole seconds as a whole number. */
+static void set_seconds(json_t *spec, const char *name, int64_t ms)
+{
+    if (ms != NOT_GIVEN) {
+        json_object_set_new(spec, name,
+                            ms % 1000 == 0 ? json_integer(ms / 1000) : json_real((double)ms / 1000));
+    }
+}
+
+/* The words that Databricks takes for no; anything else leaves the choice to the controller. */
+static bool means_no(const char *word)
+{
+    static const char *const words[] = {"false", "0", "no", "off"};
+    for (size_t i = 0; word != NULL && i < sizeof words / sizeof words[0]; i++) {
+        if (strcasecmp(word, words[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool set_reserved(json_t *spec, const struct spec_options *options, const char *from_environment,
+                         struct err *err)
+{
+    if (options->reserved && options->no_reserved) {
+        return err_field(err, ERR_USAGE, "reserved", "give one of the two",
+                         "--reserved and --no-reserved exclude each other");
+    }
+    if (options->reserved || options->no_reserved) {
+        json_object_set_new(spec, "use_reserved_pool", json_boolean(options->reserved));
+    } else if (means_no(from_environment)) {
+        json_object_set_new(spec, "use_reserved_pool", json_false());
+    }
+    return true;
+}
+
+/* Texts that are no UTF-8 cannot travel in JSON. */
+static bool set_pair(json_t *object, const char *name, size_t length, const char *value, const char *option,
+                     struct err *err)
+{
+    autofree char *key = xstrndup(name, length);
+    if (length == 0) {
+        return err_field(err, ERR_USAGE, option, "write NAME=VALUE", "--%s \"%s\" has no name", option, name);
+    }
+    if (json_object_set_new(object, key, json_string(value)) != 0) {
+        return err_field(err, ERR_USAGE, option, "put such bytes into a file", "--%s %s is not UTF-8", option,
+                         key);
+    }
+    return true;
+}
+
+static bool set_env(json_t *spec, const struct option_list *list, struct err *err)
+{
+    autojson json_t *env = json_object();
+    for (size_t i = 0; i < list->count; i++) {
+        const char *item = list->items[i];
+        size_t length = strcspn(item, "=");
+        const char *value = item[length] == '=' ? item + length + 1 : getenv(item);
+        if (value == NULL) {
+            return err_field(err, ERR_USAGE, "env", "set it, or write --env NAME=VALUE",
+                             "--env %s: there is no such variable here", item);
+        }
+        if (!set_pair(env, item, length, value, "env", err)) {
+            return false;
+        }
+    }
+    if (list->count > 0) {
+        json_object_set(spec, "env", env);
+    }
+    return true;
+}
+
+static bool set_labels(json_t *spec, const struct option_list *list, struct err *err)
+{
+    autojson json_t *labels = json_object();
+    for (size_t i = 0; i < list->count; i++) {
+        const char *item = list->items[i];
+        size_t length = strcspn(item, "=");
+        if (item[length] == '\0') {
+            return err_field(err, ERR_USAGE, "label", "write --label KEY=VALUE",
+                             "--label \"%s\" has no value", item);
+        }
+        if (!set_pair(labels, item, length, item + length + 1, "label", err)) {
+            return false;
+        }
+    }
+    if (list->count > 0) {
+        json_object_set(spec, "labels", labels);
+    }
+    return true;
+}
+
+static bool set_command(json_t *spec, char **command, size_t count, struct err *err)
+{
+    json_t *words = json_array();
+    json_object_set_new(spec, "command", words);
+    for (size_t i = 0; i < count; i++) {
+        if (json_array_append_new(words, json_string(command[i])) != 0) {
+            return err_field(err, ERR_USAGE, "command", "put such bytes into a file",
+                             "word %zu of the command is not UTF-8", i + 1);
+        }
+    }
+    return true;
+}
+
+/* Files are laid into the job's own folder, and the program is to find them there: then `here` is no default.
+ */
+static void set_workdir(json_t *spec, const struct spec_options *options, const char *here)
+{
+    const char *workdir = options->workdir;
+    if (workdir == NULL) {
+        set_text(spec, "workdir", options->files.count == 0 ? here : NULL);
+    } else if (workdir[0] != '/' && here != NULL) {
+        autofree char *absolute = xprintf("%s/%s", here, workdir);
+        set_text(spec, "workdir", absolute);
+    } else {
+        set_text(spec, "workdir", workdir);
+    }
+}
+
+static void set_place(json_t *spec, const struct spec_options *options,
+                      const struct spec_surroundings *around)
+{
+    json_object_set_new(spec, "gpus", json_integer(options->gpus));
+    set_text(spec, "gpu_type", options->gpu_type);
+    set_text(spec, "pool", options->pool);
+    set_text(spec, "launch_mode", options->launch_mode);
+    if (options->local) {
+        json_object_set_new(spec, "remote", json_false());
+        set_text(spec, "host_id", around->host_id);
+    }
+    set_workdir(spec, options, around->here);
+}
+
+static void set_rules(json_t *spec, const struct spec_options *options)
+{
+    set_int(spec, "priority", options->priority, 0);
+    set_seconds(spec, "time_limit_s", options->time_ms);
+    set_seconds(spec, "grace_s", options->grace_ms);
+    set_seconds(spec, "lease_s", options->lease_ms);
+    set_int(spec, "retries", options->retries, NOT_GIVEN);
+    set_int(spec, "infra_retries", options->infra_retries, NOT_GIVEN);
+    set_text(spec, "on_disconnect", options->on_disconnect);
+}
+
+json_t *spec_build(const struct spec_options *options, const struct spec_surroundings *around, char **command,
+                   size_t count, struct err *err)
+{
+    autojson json_t *spec = json_object();
+    set_place(spec, options, around);
+    set_text(spec, "name", options->name);
+    set_text(spec, "project", options->project);
+    set_text(spec, "python", options->python);
+    set_rules(spec, options);
+    bool good = set_command(spec, command, count, err) &&
+                set_reserved(spec, options, around->reserved, err) && set_env(spec, &options->env, err) &&
+                set_labels(spec, &options->labels, err);
+    return good ? give(spec) : NULL;
+}

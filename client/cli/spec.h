@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of `submit` and `run`, and the job spec that they amount to. */
+#ifndef CLI_SPEC_H
+#define CLI_SPEC_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/cli/verb.h"
+#include "proto/base/err.h"
+
+struct spec_options {
+    int64_t gpus;
+    const char *gpu_type, *pool;
+    bool reserved, no_reserved;
+    bool local;
+    const char *launch_mode;
+    struct option_list env, files, labels;
+    const char *name, *project, *python;
+    int64_t priority;
+    int64_t time_ms, grace_ms, lease_ms; /* -1: not given */
+    int64_t retries, infra_retries;      /* -1: not given */
+    const char *on_disconnect;
+    const char *workdir;
+    const char *key; /* Idempotency-Key; NULL: drawn */
+};
+
+/* What of the spec comes from around us. */
+struct spec_surroundings {
+    const char *here;     /* the current directory, where the nodes share it; NULL: they do not */
+    const char *reserved; /* DATABRICKS_USE_RESERVED_GPU_POOL, or NULL */
+    const char *host_id;
+};
+
+void spec_describe(struct spec_options *options, struct option_table *table);
+void spec_finish(struct spec_options *options);
+
+/* The spec without its files; only what was asked for is in it. New reference; NULL with ERR_USAGE that names
+ * the option. */
+json_t *spec_build(const struct spec_options *options, const struct spec_surroundings *around, char **command,
+                   size_t count, struct err *err);
+
+#endif

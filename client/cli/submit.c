@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gpuctl submit`: makes a job and prints its id. */
+#include "client/cli/submit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/cli/attach.h"
+#include "client/cli/connect.h"
+#include "client/cli/print.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "proto/base/json.h"
+#include "proto/views.h"
+
+struct submit_options {
+    struct spec_options spec;
+    const char *format;
+};
+
+static void describe(void *options, struct option_table *table)
+{
+    struct submit_options *o = options;
+    spec_describe(&o->spec, table);
+    option_add_format(table, &o->format);
+}
+
+static void finish(void *options)
+{
+    struct submit_options *o = options;
+    spec_finish(&o->spec);
+}
+
+bool submit_job(struct api *api, const struct spec_options *options, const struct call *call,
+                json_t **ret_job, struct err *err)
+{
+    char host_id[65];
+    file_host_id(host_id);
+    autofree char *here = api_context(api)->embedded ? getcwd(NULL, 0) : NULL;
+    struct spec_surroundings around = {
+        .here = here, .reserved = getenv("DATABRICKS_USE_RESERVED_GPU_POOL"), .host_id = host_id};
+    autojson json_t *spec = spec_build(options, &around, call->rest, call->rest_count, err);
+    if (spec == NULL || !attach_files(api, &options->files, spec, err)) {
+        return false;
+    }
+    *ret_job = api_post(api, "/v1/jobs", spec, options->key, err);
+    return *ret_job != NULL;
+}
+
+static bool show(const struct submit_options *options, json_t *json, struct err *err)
+{
+    autotext struct text out = {0};
+    struct job_view job;
+    if (!job_view_decode(json_incref(json), &job, err)) {
+        return false;
+    }
+    switch (print_format(options->format)) {
+    case FORMAT_JSON:
+    case FORMAT_JSONL:
+        print_json(json, &out);
+        break;
+    case FORMAT_TABLE:
+    case FORMAT_WIDE:
+        text_printf(&out, "%s\n", job.id);
+        if (job.state == JOB_QUEUED && job.reason != NULL) {
+            print_note("job %s waits: %s", job.id, job.reason);
+        }
+        break;
+    }
+    job_view_finish(&job);
+    return print_out(&out, err);
+}
+
+static bool run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct submit_options *options = call->options;
+    autoapi struct api *api = NULL;
+    autojson json_t *job = NULL;
+    return connect_controller(call, true, &api, err) && submit_job(api, &options->spec, call, &job, err) &&
+           show(options, job, err);
+}
+
+const struct verb verb_submit = {
+    .name = "submit",
+    .arguments = "[--] COMMAND [ARGUMENT]...",
+    .summary = "Make a job and print its id.",
+    .details = "Starts a controller and a node of your own where no controller is named.",
+    .argument = ARGUMENT_COMMAND,
+    .least = 1,
+    .most = SIZE_MAX,
+    .stop_at_positional = true,
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct submit_options),
+    .describe = describe,
+    .finish = finish,
+    .run = run,
+};

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the list of verbs and what their option tables have in common. It promises that help, parsing and
+ * completion see the same rows. What a verb does is left to the file of its name. */
+#include "client/cli/verb.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/print.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/text.h"
+
+static const struct verb *const all[] = {
+    &verb_run,    &verb_submit, &verb_ps,      &verb_get,        &verb_logs,
+    &verb_events, &verb_wait,   &verb_cancel,  &verb_up,         &verb_down,
+    &verb_nodes,  &verb_token,  &verb_version, &verb_completion, NULL,
+};
+
+const struct verb *const *verb_all(void)
+{
+    return all;
+}
+
+static const struct verb *find_nearest(const struct verb *const *verbs, const char *name)
+{
+    const struct verb *nearest = NULL;
+    unsigned best = (unsigned)(strlen(name) / 3) + 2;
+    for (; *verbs != NULL; verbs++) {
+        unsigned distance = text_distance(name, (*verbs)->name);
+        if (distance < best && distance < strlen(name)) {
+            nearest = *verbs;
+            best = distance;
+        }
+    }
+    return nearest;
+}
+
+const struct verb *verb_find(const struct verb *const *verbs, const char *name, struct err *err)
+{
+    for (size_t i = 0; verbs[i] != NULL; i++) {
+        if (strcmp(verbs[i]->name, name) == 0) {
+            return verbs[i];
+        }
+    }
+    const struct verb *nearest = find_nearest(verbs, name);
+    if (nearest != NULL) {
+        err_set(err, ERR_USAGE, "unknown verb \"%s\"; did you mean \"%s\"?", name, nearest->name);
+    } else {
+        err_set(err, ERR_USAGE, "unknown verb \"%s\"", name);
+    }
+    err_hint(err, "see gpuctl --help");
+    return NULL;
+}
+
+static void add(struct option_table *table, struct option_spec spec)
+{
+    table->items = xrealloc(table->items, (table->count + 1) * sizeof table->items[0]);
+    table->items[table->count++] = spec;
+}
+
+void option_flag(struct option_table *table, char letter, const char *name, const char *help, bool *target)
+{
+    add(table, (struct option_spec){
+                   .letter = letter, .name = name, .help = help, .kind = OPTION_FLAG, .target = target});
+}
+
+void option_choice(struct option_table *table, char letter, const char *name, const char *value,
+                   const char *help, const char *choices, const char **target)
+{
+    add(table, (struct option_spec){.letter = letter,
+                                    .name = name,
+                                    .value_name = value,
+                                    .help = help,
+                                    .kind = OPTION_TEXT,
+                                    .target = target,
+                                    .choices = choices});
+}
+
+void option_text(struct option_table *table, char letter, const char *name, const char *value,
+                 const char *help, const char **target)
+{
+    option_choice(table, letter, name, value, help, NULL, target);
+}
+
+void option_int(struct option_table *table, char letter, const char *name, const char *value,
+                const char *help, int64_t min, int64_t max, int64_t *target)
+{
+    add(table, (struct option_spec){.letter = letter,
+                                    .name = name,
+                                    .value_name = value,
+                                    .help = help,
+                                    .kind = OPTION_INT,
+                                    .target = target,
+                                    .min = min,
+                                    .max = max});
+}
+
+void option_duration(struct option_table *table, char letter, const char *name, const char *help,
+                     int64_t *target_ms)
+{
+    add(table, (struct option_spec){.letter = letter,
+                                    .name = name,
+                                    .value_name = "DURATION",
+                                    .help = help,
+                                    .kind = OPTION_DURATION,
+                                    .target = target_ms});
+}
+
+void option_several(struct option_table *table, char letter, const char *name, const char *value,
+                    const char *help, struct option_list *target)
+{
+    add(table, (struct option_spec){.letter = letter,
+                                    .name = name,
+                                    .value_name = value,
+                                    .help = help,
+                                    .kind = OPTION_LIST,
+                                    .target = target});
+}
+
+void option_add_format(struct option_table *table, const char **target)
+{
+    *target = "table";
+    option_choice(table, 'o', "output", "FORMAT", "how to show it", PRINT_FORMATS, target);
+}
+
+void option_table_finish(struct option_table *table)
+{
+    free(table->items);
+    *table = (struct option_table){0};
+}
+
+void verb_describe(const struct verb *verb, void *options, struct common *common,
+                   struct option_table *ret_table)
+{
+    *ret_table = (struct option_table){0};
+    if (verb->describe != NULL) {
+        verb->describe(options, ret_table);
+    }
+    if (verb->reach == REACH_CONTROLLER) {
+        option_text(ret_table, 0, "url", "URL", "of the controller", &common->url);
+        option_text(ret_table, 0, "token-file", "FILE", "that holds the token for it", &common->token_file);
+        option_text(ret_table, 0, "ca-file", "FILE", "certificates to trust for https", &common->ca_file);
+        option_flag(ret_table, 0, "insecure-plain-http", "allow http to another host",
+                    &common->insecure_plain_http);
+    }
+    if (verb->reach == REACH_STATE) {
+        option_text(ret_table, 0, "state", "DIR", "state folder of your own instance", &common->state);
+    }
+    option_flag(ret_table, 'h', "help", "show this", &common->help);
+}
+
+static void help_group(FILE *out, const struct verb *verb, const char *path)
+{
+    fprintf(out, "Usage: %s VERB\n\n%s\n\nVerbs:\n", path, verb->summary);
+    for (size_t i = 0; verb->nested[i] != NULL; i++) {
+        fprintf(out, "  %-12s %s\n", verb->nested[i]->name, verb->nested[i]->summary);
+    }
+}
+
+void verb_help(FILE *out, const struct verb *verb, const char *path)
+{
+    if (verb->nested != NULL) {
+        help_group(out, verb, path);
+        return;
+    }
+    autofree void *options = xzalloc(verb->options_size + 1);
+    struct common common = {0};
+    struct option_table table;
+    verb_describe(verb, options, &common, &table);
+    autofree char *usage = xprintf("%s [OPTIONS]%s%s", path, verb->arguments != NULL ? " " : "",
+                                   verb->arguments != NULL ? verb->arguments : "");
+    options_help(out, usage, verb->summary, table.items, table.count);
+    if (verb->details != NULL) {
+        fprintf(out, "\n%s\n", verb->details);
+    }
+    option_table_finish(&table);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a verb of gpuctl is: a row with its name, its help, its options and its function. Parsing, --help and
+ * completion come from it. */
+#ifndef CLI_VERB_H
+#define CLI_VERB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "proto/base/err.h"
+#include "proto/base/options.h"
+
+#define EXIT_OWN_FAILURE 125 /* of `run` and `wait`, where 1..124 may be the job's own */
+
+/* What the positional arguments are; completion offers these. */
+enum argument_kind {
+    ARGUMENT_NONE,
+    ARGUMENT_JOB,
+    ARGUMENT_NODE,
+    ARGUMENT_COMMAND,
+    ARGUMENT_SHELL,
+    ARGUMENT_TOKEN
+};
+
+/* What a verb speaks to: decides which of the common options it takes. */
+enum reach { REACH_NOTHING, REACH_STATE, REACH_CONTROLLER };
+
+/* Options that verbs share. All strings are borrowed from argv. */
+struct common {
+    bool help;
+    const char *url;
+    const char *token_file;
+    const char *ca_file;
+    const char *state;
+    bool insecure_plain_http;
+};
+
+struct option_table {
+    struct option_spec *items;
+    size_t count;
+};
+
+/* One invocation. */
+struct call {
+    const void *options; /* the verb's own struct */
+    const struct common *common;
+    char **rest; /* positional arguments, borrowed from argv */
+    size_t rest_count;
+};
+
+struct verb {
+    const char *name;
+    const char *arguments; /* of the usage line, or NULL */
+    const char *summary;
+    const char *details; /* more paragraphs of --help, or NULL */
+    enum argument_kind argument;
+    size_t least, most; /* positional arguments */
+    bool stop_at_positional;
+    enum reach reach;
+    int own_failure; /* exit code of every error but a wait's timeout; 0: by the table of proto/errors.h */
+    size_t options_size;
+    void (*describe)(void *options, struct option_table *table); /* sets defaults, adds rows */
+    void (*finish)(void *options);                               /* frees lists; or NULL */
+    /* *ret_exit starts as 0. */
+    bool (*run)(const struct call *call, int *ret_exit, struct err *err);
+    const struct verb *const *nested; /* ends with NULL; then the fields from argument on do not apply */
+};
+
+extern const struct verb verb_up, verb_down, verb_submit, verb_run, verb_ps, verb_get, verb_logs, verb_cancel,
+    verb_wait, verb_events, verb_nodes, verb_token, verb_version, verb_completion;
+
+/* All verbs in the order of the help; ends with NULL. */
+const struct verb *const *verb_all(void);
+
+/* The verb of that name in a list that ends with NULL. NULL with ERR_USAGE, which suggests the nearest. */
+const struct verb *verb_find(const struct verb *const *verbs, const char *name, struct err *err);
+
+/* The whole option table of a verb: its own rows, then the common ones. Targets are in *options and *common.
+ */
+void verb_describe(const struct verb *verb, void *options, struct common *common,
+                   struct option_table *ret_table);
+
+/* Each adds one row; texts and targets are borrowed, letter is 0 where there is none. */
+void option_flag(struct option_table *table, char letter, const char *name, const char *help, bool *target);
+void option_text(struct option_table *table, char letter, const char *name, const char *value,
+                 const char *help, const char **target);
+void option_choice(struct option_table *table, char letter, const char *name, const char *value,
+                   const char *help, const char *choices, const char **target);
+void option_int(struct option_table *table, char letter, const char *name, const char *value,
+                const char *help, int64_t min, int64_t max, int64_t *target);
+void option_duration(struct option_table *table, char letter, const char *name, const char *help,
+                     int64_t *target_ms);
+/* One that may be given again and again. */
+void option_several(struct option_table *table, char letter, const char *name, const char *value,
+                    const char *help, struct option_list *target);
+/* -o with the choices of print.h. */
+void option_add_format(struct option_table *table, const char **target);
+void option_table_finish(struct option_table *table);
+
+/* Writes --help of a verb; path is "gpuctl nodes drain". */
+void verb_help(FILE *out, const struct verb *verb, const char *path);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the folder of large payloads. It promises that a file under the name of a hash has those bytes: it is
+ * hashed while it arrives, and comes to its name only by rename after fsync. Which blobs exist is the
+ * database's business: the row comes after the file. */
+#include "daemon/blob/blobs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/files.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+struct blobs {
+    int folder;    /* of the kept ones */
+    int temporary; /* of those that are arriving */
+};
+
+struct blob_upload {
+    struct blobs *blobs;
+    struct hash *hash;
+    uint8_t expected[HASH_BYTES];
+    int64_t size;
+    struct text small;
+    int fd; /* of the temporary file; -1 while small */
+    char name[33];
+};
+
+static int open_folder(const char *path, struct err *err)
+{
+    if (!file_make_directories(path, 0700, err)) {
+        return -1;
+    }
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        err_errno(err, "cannot open the folder %s", path);
+    }
+    return fd;
+}
+
+struct blobs *blobs_open(const char *folder, struct err *err)
+{
+    autofree char *temporary = xprintf("%s/arriving", folder);
+    if (!file_remove_tree(temporary, err)) {
+        return NULL;
+    }
+    autoclose int kept_fd = open_folder(folder, err);
+    autoclose int temporary_fd = kept_fd < 0 ? -1 : open_folder(temporary, err);
+    if (temporary_fd < 0) {
+        return NULL;
+    }
+    struct blobs *blobs = xzalloc(sizeof *blobs);
+    blobs->folder = give_fd(&kept_fd);
+    blobs->temporary = give_fd(&temporary_fd);
+    return blobs;
+}
+
+void blobs_close(struct blobs *blobs)
+{
+    if (blobs == NULL) {
+        return;
+    }
+    close(blobs->folder);
+    close(blobs->temporary);
+    free(blobs);
+}
+
+struct blob_upload *blob_upload_begin(struct blobs *blobs, const uint8_t hash[HASH_BYTES])
+{
+    struct blob_upload *upload = xzalloc(sizeof *upload);
+    uint8_t random[16];
+    random_fill(random, sizeof random);
+    text_to_hex(random, sizeof random, upload->name);
+    upload->blobs = blobs;
+    upload->hash = hash_create();
+    upload->fd = -1;
+    memcpy(upload->expected, hash, sizeof upload->expected);
+    return upload;
+}
+
+static bool write_all(int fd, const char *bytes, size_t length, struct err *err)
+{
+    while (length > 0) {
+        ssize_t written = write(fd, bytes, length);
+        if (written < 0 && errno != EINTR) {
+            return err_errno(err, "cannot write the blob");
+        }
+        if (written > 0) {
+            bytes += written;
+            length -= (size_t)written;
+        }
+    }
+    return true;
+}
+
+/* From memory to a file, when it outgrows a row. */
+static bool spill(struct blob_upload *upload, struct err *err)
+{
+    upload->fd =
+        openat(upload->blobs->temporary, upload->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (upload->fd < 0) {
+        return err_errno(err, "cannot make a file for the blob");
+    }
+    bool ok = write_all(upload->fd, upload->small.bytes, upload->small.length, err);
+    text_finish(&upload->small);
+    return ok;
+}
+
+bool blob_upload_write(struct blob_upload *upload, const void *bytes, size_t length, struct err *err)
+{
+    if (upload->size + (int64_t)length > LIMIT_BLOB_BYTES) {
+        return err_field(err, ERR_TOO_LARGE, NULL, "split it, or put it where the nodes can read it",
+                         "a blob has at most %lld bytes", LIMIT_BLOB_BYTES);
+    }
+    hash_update(upload->hash, bytes, length);
+    upload->size += (int64_t)length;
+    if (upload->fd < 0 && upload->size <= LIMIT_BLOB_ROW_BYTES) {
+        text_append_bytes(&upload->small, bytes, length);
+        return true;
+    }
+    return (upload->fd >= 0 || spill(upload, err)) && write_all(upload->fd, bytes, length, err);
+}
+
+bool blob_upload_check(struct blob_upload *upload, struct err *err)
+{
+    uint8_t found[HASH_BYTES];
+    hash_finish(give(upload->hash), found);
+    if (memcmp(found, upload->expected, sizeof found) == 0) {
+        return true;
+    }
+    char hex[HASH_HEX + 1];
+    text_to_hex(found, sizeof found, hex);
+    return err_field(err, ERR_FIELD, "sha256", "name the blob by the SHA-256 of its bytes",
+                     "the bytes have the SHA-256 %s", hex);
+}
+
+bool blob_upload_keep(struct blob_upload *upload, struct err *err)
+{
+    if (upload->fd < 0) {
+        return true;
+    }
+    char name[HASH_HEX + 1];
+    text_to_hex(upload->expected, HASH_BYTES, name);
+    if (fsync(upload->fd) != 0 ||
+        renameat(upload->blobs->temporary, upload->name, upload->blobs->folder, name) != 0 ||
+        fsync(upload->blobs->folder) != 0) {
+        return err_errno(err, "cannot keep the blob");
+    }
+    upload->name[0] = '\0';
+    return true;
+}
+
+int64_t blob_upload_size(const struct blob_upload *upload)
+{
+    return upload->size;
+}
+
+const uint8_t *blob_upload_hash(const struct blob_upload *upload)
+{
+    return upload->expected;
+}
+
+const void *blob_upload_bytes(const struct blob_upload *upload)
+{
+    if (upload->fd >= 0) {
+        return NULL;
+    }
+    return upload->small.bytes != NULL ? upload->small.bytes : "";
+}
+
+void blob_upload_end(struct blob_upload *upload)
+{
+    if (upload == NULL) {
+        return;
+    }
+    if (upload->fd >= 0) {
+        close(upload->fd);
+        if (upload->name[0] != '\0') {
+            unlinkat(upload->blobs->temporary, upload->name, 0);
+        }
+    }
+    if (upload->hash != NULL) {
+        uint8_t unused[HASH_BYTES];
+        hash_finish(upload->hash, unused);
+    }
+    text_finish(&upload->small);
+    free(upload);
+}
+
+int blobs_open_file(const struct blobs *blobs, const uint8_t hash[HASH_BYTES], struct err *err)
+{
+    char name[HASH_HEX + 1];
+    text_to_hex(hash, HASH_BYTES, name);
+    int fd = openat(blobs->folder, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) {
+        err_set(err, ERR_NOT_FOUND, "there is no blob %s", name);
+    } else if (fd < 0) {
+        err_errno(err, "cannot open the blob %s", name);
+    }
+    return fd;
+}

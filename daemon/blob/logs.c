@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the files that the ranks' output is stored in, and the knowledge of how far each is on disk. It
+ * promises that a stream is a prefix of what the rank wrote: bytes are only ever added at the end, by offset.
+ * What was acknowledged as received survives kill -9; what was acknowledged as durable survives a power loss.
+ * Reading in order of arrival is log_reader.c. */
+#include "daemon/blob/logs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uthash.h>
+
+#include "daemon/blob/log_file.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/files.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+enum sync_state { SYNC_IDLE, SYNC_QUEUED };
+
+/* How far one stream is on disk, as far as this process knows. */
+struct sync_entry {
+    struct task task; /* first: a task is its entry */
+    char *path;       /* of the stream; the key */
+    char *index, *folder;
+    int64_t durable;
+    int64_t aim; /* the size when the sync was queued */
+    int64_t size;
+    enum sync_state state;
+    bool failed; /* of the sync under way */
+    struct logs *logs;
+    UT_hash_handle hh;
+};
+
+struct logs {
+    char *folder;
+    struct worker *worker;
+    struct sync_entry *entries;
+};
+
+char *log_folder_path(const struct logs *logs, const char *job_id)
+{
+    return xprintf("%s/%.2s/%s", logs->folder, job_id, job_id);
+}
+
+char *log_stream_path(const struct logs *logs, const struct log_name *name)
+{
+    return xprintf("%s/%.2s/%s/%lld.%lld.%s", logs->folder, name->job_id, name->job_id,
+                   (long long)name->attempt, (long long)name->rank, stream_text(name->stream));
+}
+
+char *log_index_path(const struct logs *logs, const char *job_id, int64_t attempt)
+{
+    return xprintf("%s/%.2s/%s/%lld.index", logs->folder, job_id, job_id, (long long)attempt);
+}
+
+struct logs *logs_open(const char *folder, struct worker *worker, struct err *err)
+{
+    if (!file_make_directories(folder, 0700, err)) {
+        return NULL;
+    }
+    struct logs *logs = xzalloc(sizeof *logs);
+    logs->folder = xstrdup(folder);
+    logs->worker = worker;
+    return logs;
+}
+
+static void entry_destroy(struct sync_entry *entry)
+{
+    free(entry->path);
+    free(entry->index);
+    free(entry->folder);
+    free(entry);
+}
+
+void logs_close(struct logs *logs)
+{
+    if (logs == NULL) {
+        return;
+    }
+    struct sync_entry *entry, *next;
+    HASH_ITER (hh, logs->entries, entry, next) {
+        HASH_DEL(logs->entries, entry);
+        entry_destroy(entry);
+    }
+    free(logs->folder);
+    free(logs);
+}
+
+/* --- getting to disk
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+static bool sync_path(const char *path, int flags)
+{
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | flags);
+    return fd >= 0 && fsync(fd) == 0;
+}
+
+/* On the helper thread. */
+static void sync_work(struct task *task)
+{
+    struct sync_entry *entry = (struct sync_entry *)task;
+    entry->failed =
+        !sync_path(entry->path, 0) || !sync_path(entry->index, 0) || !sync_path(entry->folder, O_DIRECTORY);
+}
+
+static void sync_queue(struct sync_entry *entry)
+{
+    entry->state = SYNC_QUEUED;
+    entry->aim = entry->size;
+    worker_give(entry->logs->worker, &entry->task);
+}
+
+static void sync_done(struct task *task)
+{
+    struct sync_entry *entry = (struct sync_entry *)task;
+    entry->state = SYNC_IDLE;
+    if (entry->failed) {
+        return; /* durable stays; whoever asks next has it tried again */
+    }
+    entry->durable = entry->aim;
+    if (entry->size > entry->durable) {
+        sync_queue(entry);
+    }
+}
+
+static void forget_idle_entries(struct logs *logs)
+{
+    struct sync_entry *entry, *next;
+    HASH_ITER (hh, logs->entries, entry, next) {
+        if (entry->state == SYNC_IDLE) {
+            HASH_DEL(logs->entries, entry);
+            entry_destroy(entry);
+        }
+    }
+}
+
+static struct sync_entry *entry_of(struct logs *logs, const struct log_name *name, const char *path)
+{
+    struct sync_entry *entry;
+    HASH_FIND_STR(logs->entries, path, entry);
+    if (entry != NULL) {
+        return entry;
+    }
+    if (HASH_COUNT(logs->entries) >= LIMIT_LOG_SYNC_ENTRIES) {
+        forget_idle_entries(logs);
+    }
+    entry = xzalloc(sizeof *entry);
+    entry->task.work = sync_work;
+    entry->task.done = sync_done;
+    entry->path = xstrdup(path);
+    entry->index = log_index_path(logs, name->job_id, name->attempt);
+    entry->folder = log_folder_path(logs, name->job_id);
+    entry->logs = logs;
+    HASH_ADD_KEYPTR(hh, logs->entries, entry->path, strlen(entry->path), entry);
+    return entry;
+}
+
+static int64_t note_size(struct logs *logs, const struct log_name *name, const char *path, int64_t size)
+{
+    if (size == 0) {
+        return 0;
+    }
+    struct sync_entry *entry = entry_of(logs, name, path);
+    entry->size = size;
+    if (entry->state == SYNC_IDLE && entry->durable < size) {
+        sync_queue(entry);
+    }
+    return entry->durable;
+}
+
+/* --- adding
+ * ------------------------------------------------------------------------------------------------------------------
+ */
+
+static bool write_at(int fd, const char *bytes, size_t length, int64_t offset, struct err *err)
+{
+    while (length > 0) {
+        ssize_t written = pwrite(fd, bytes, length, offset);
+        if (written < 0 && errno != EINTR) {
+            return err_errno(err, "cannot store output");
+        }
+        if (written > 0) {
+            bytes += written;
+            offset += written;
+            length -= (size_t)written;
+        }
+    }
+    return true;
+}
+
+static bool add_record(const struct logs *logs, const struct log_name *name, int64_t offset, size_t length,
+                       struct err *err)
+{
+    const struct log_record record = {.channel = log_channel(name->rank, name->stream),
+                                      .offset = offset,
+                                      .length = (int64_t)length,
+                                      .at_ms = clock_wall_ms()};
+    autofree char *path = log_index_path(logs, name->job_id, name->attempt);
+    autoclose int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status) != 0) {
+        return err_errno(err, "cannot open the index %s", path);
+    }
+    int64_t end = status.st_size - status.st_size % (int64_t)sizeof record; /* a torn record is overwritten */
+    return write_at(fd, (const char *)&record, sizeof record, end, err);
+}
+
+/* Opens the stream for adding, with its folder when it is the first of the job. */
+static int open_for_adding(const struct logs *logs, const struct log_name *name, const char *path,
+                           struct err *err)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == ENOENT) {
+        autofree char *folder = log_folder_path(logs, name->job_id);
+        if (!file_make_directories(folder, 0700, err)) {
+            return -1;
+        }
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    }
+    if (fd < 0) {
+        err_errno(err, "cannot open %s", path);
+    }
+    return fd;
+}
+
+static int64_t stored_size(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 ? (int64_t)status.st_size : 0;
+}
+
+bool logs_append(struct logs *logs, const struct log_name *name, int64_t offset, const void *bytes,
+                 size_t length, int64_t *ret_received, int64_t *ret_durable, struct err *err)
+{
+    autofree char *path = log_stream_path(logs, name);
+    int64_t size = stored_size(path);
+    int64_t end = offset + (int64_t)length;
+    if (offset <= size && end > size) {
+        autoclose int fd = open_for_adding(logs, name, path, err);
+        const char *fresh = (const char *)bytes + (size - offset);
+        if (fd < 0 || !add_record(logs, name, size, (size_t)(end - size), err) ||
+            !write_at(fd, fresh, (size_t)(end - size), size, err)) {
+            return false;
+        }
+        size = end;
+    }
+    *ret_received = size;
+    *ret_durable = note_size(logs, name, path, size);
+    if (offset > size) {
+        return err_field(err, ERR_CONFLICT, "offset", "go on from what was received",
+                         "the stream is stored up to %lld, not up to %lld", (long long)size,
+                         (long long)offset);
+    }
+    return true;
+}
+
+int logs_open_stream(const struct logs *logs, const struct log_name *name, int64_t *ret_size, struct err *err)
+{
+    autofree char *path = log_stream_path(logs, name);
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) {
+        *ret_size = 0;
+        err->code = ERR_NONE;
+        return -1;
+    }
+    if (fd < 0 || fstat(fd, &status) != 0) {
+        err_errno(err, "cannot open %s", path);
+        return -1;
+    }
+    *ret_size = status.st_size;
+    return fd;
+}

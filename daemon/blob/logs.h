@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The output of the ranks: one file a stream, and one index an attempt that remembers in which order the
+ * pieces came. */
+#ifndef BLOB_LOGS_H
+#define BLOB_LOGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/blob/worker.h"
+#include "proto/base/err.h"
+#include "proto/states.h"
+
+struct logs;
+
+/* Syncs run on the worker, which must be closed before the logs are. */
+struct logs *logs_open(const char *folder, struct worker *worker, struct err *err);
+void logs_close(struct logs *logs);
+
+/* Which stream: of a job's attempt, a rank's stdout or stderr. job_id is borrowed. */
+struct log_name {
+    const char *job_id;
+    int64_t attempt;
+    int64_t rank;
+    enum stream stream;
+};
+
+/* Adds bytes that belong at the offset. What is there already is skipped; a gap is ERR_CONFLICT. length may
+ * be 0: then it only asks. *ret_received and *ret_durable are set in any case but ERR_IO and ERR_DISK_FULL:
+ * the stream is stored, and is on disk, up to there. */
+bool logs_append(struct logs *logs, const struct log_name *name, int64_t offset, const void *bytes,
+                 size_t length, int64_t *ret_received, int64_t *ret_durable, struct err *err);
+
+/* The stream's file, open for reading, with its size now; -1 and *ret_size 0 without an error when nothing
+ * was stored yet. */
+int logs_open_stream(const struct logs *logs, const struct log_name *name, int64_t *ret_size,
+                     struct err *err);
+
+/* --- reading in order of arrival
+ * ------------------------------------------------------------------------------------------- */
+
+struct log_piece {
+    int64_t rank;
+    enum stream stream;
+    int64_t offset;
+    const char *bytes; /* valid until the next call */
+    size_t length;
+    char id[64]; /* hand it to log_reader_open to go on behind this piece */
+};
+
+struct log_reader;
+
+/* rank -1: all; stream STREAM_COUNT: both. after is the id of a piece that was seen, of this attempt; NULL:
+ * from the start. ERR_FIELD when it is none. */
+struct log_reader *log_reader_open(const struct logs *logs, const char *job_id, int64_t attempt, int64_t rank,
+                                   enum stream stream, const char *after, struct err *err);
+void log_reader_close(struct log_reader *reader);
+
+/* The next piece; *ret_found false: nothing more is stored for now. */
+bool log_reader_next(struct log_reader *reader, bool *ret_found, struct log_piece *ret_piece,
+                     struct err *err);
+
+/* The attempt in an id; false when it is not one. */
+bool log_id_attempt(const char *id, int64_t *ret_attempt);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the options of gpuctld: their table, defaults and checks. It promises that what it returns can be used
+ * as it is, and that a listening address that others can reach never goes without TLS unless that was asked
+ * for in so many words. */
+#include "daemon/config.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/log.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define OPTION_COUNT 15
+
+static void table_fill(struct config *config, struct option_spec table[OPTION_COUNT])
+{
+    const struct option_spec filled[OPTION_COUNT] = {
+        {.name = "state",
+         .value_name = "DIR",
+         .help = "folder of database, payloads and logs (default /var/lib/gpuctl)",
+         .kind = OPTION_TEXT,
+         .target = &config->state},
+        {.name = "listen",
+         .value_name = "HOST:PORT",
+         .help = "where to serve; port 0 is any (default 127.0.0.1:7070)",
+         .kind = OPTION_TEXT,
+         .target = &config->listen},
+        {.name = "tls-cert",
+         .value_name = "FILE",
+         .help = "certificate chain in PEM; serves HTTPS",
+         .kind = OPTION_TEXT,
+         .target = &config->tls_certificate},
+        {.name = "tls-key",
+         .value_name = "FILE",
+         .help = "its key in PEM",
+         .kind = OPTION_TEXT,
+         .target = &config->tls_key},
+        {.name = "insecure-plain-http",
+         .help = "allow plain HTTP on an address that others can reach",
+         .kind = OPTION_FLAG,
+         .target = &config->insecure_plain_http},
+        {.name = "host-name",
+         .value_name = "NAME",
+         .help = "a name that clients may use for this host; may be repeated",
+         .kind = OPTION_LIST,
+         .target = &config->host_names},
+        {.name = "endpoint-file",
+         .value_name = "FILE",
+         .help = "write the URL and pid there once it serves",
+         .kind = OPTION_TEXT,
+         .target = &config->endpoint_file},
+        {.name = "idle-exit",
+         .value_name = "TIME",
+         .help = "end after this long without jobs and requests (default: never)",
+         .kind = OPTION_DURATION,
+         .target = &config->idle_exit_ms},
+        {.name = "embedded",
+         .help = "the agents are this instance's own and end with it",
+         .kind = OPTION_FLAG,
+         .target = &config->embedded},
+        {.name = "beat",
+         .value_name = "TIME",
+         .help = "how often nodes report that they live (default 5s)",
+         .kind = OPTION_DURATION,
+         .target = &config->beat_ms},
+        {.name = "lease-min",
+         .value_name = "TIME",
+         .help = "the smallest lease that a job may ask for (default 60s)",
+         .kind = OPTION_DURATION,
+         .target = &config->lease_min_ms},
+        {.name = "min-free",
+         .value_name = "SIZE",
+         .help = "refuse submissions with less free disk (default 256MiB)",
+         .kind = OPTION_TEXT,
+         .target = &config->min_free},
+        {.name = "log-level",
+         .value_name = "LEVEL",
+         .help = "error, warning, info or debug (default info)",
+         .kind = OPTION_TEXT,
+         .target = &config->log_level,
+         .choices = "error|warning|info|debug"},
+        {.name = "version", .help = "show the version", .kind = OPTION_FLAG, .target = &config->version},
+        {.letter = 'h', .name = "help", .help = "show this", .kind = OPTION_FLAG, .target = &config->help},
+    };
+    memcpy(table, filled, sizeof filled);
+}
+
+bool config_is_loopback(const char *address)
+{
+    struct in_addr four;
+    struct in6_addr six;
+    if (inet_pton(AF_INET, address, &four) == 1) {
+        return ntohl(four.s_addr) >> 24 == 127;
+    }
+    return inet_pton(AF_INET6, address, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+}
+
+/* "127.0.0.1:7070", "[::1]:7070" */
+static bool split_listen(struct config *config, struct err *err)
+{
+    const char *colon = strrchr(config->listen, ':');
+    const char *begin = config->listen;
+    size_t length = colon != NULL ? (size_t)(colon - begin) : 0;
+    if (length > 2 && begin[0] == '[' && begin[length - 1] == ']') {
+        begin++;
+        length -= 2;
+    }
+    int64_t port;
+    unsigned char bytes[16];
+    snprintf(config->address, sizeof config->address, "%.*s", (int)length, begin);
+    if (colon == NULL || length >= sizeof config->address || !text_to_int(colon + 1, 0, 65535, &port) ||
+        (inet_pton(AF_INET, config->address, bytes) != 1 &&
+         inet_pton(AF_INET6, config->address, bytes) != 1)) {
+        return err_field(err, ERR_USAGE, "--listen", "write 127.0.0.1:7070 or [::1]:7070",
+                         "\"%s\" is not an address and a port", config->listen);
+    }
+    config->port = (uint16_t)port;
+    return true;
+}
+
+static bool size_parse(const char *text, int64_t *ret_bytes)
+{
+    static const struct {
+        const char *suffix;
+        int64_t factor;
+    } units[] = {{"KiB", KIB}, {"MiB", MIB}, {"GiB", GIB}, {"TiB", 1024 * GIB}, {"", 1}};
+    size_t length = strlen(text);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        size_t suffix = strlen(units[i].suffix);
+        if (length > suffix && strcmp(text + length - suffix, units[i].suffix) == 0) {
+            char *number = xstrndup(text, length - suffix);
+            int64_t count = 0;
+            bool ok = text_to_int(number, 0, INT64_MAX / units[i].factor, &count);
+            free(number);
+            *ret_bytes = count * units[i].factor;
+            return ok;
+        }
+    }
+    return false;
+}
+
+static bool check(struct config *config, struct err *err)
+{
+    if (!split_listen(config, err)) {
+        return false;
+    }
+    if (!size_parse(config->min_free, &config->min_free_bytes)) {
+        return err_field(err, ERR_USAGE, "--min-free", "write 256MiB or 2GiB", "\"%s\" is not a size",
+                         config->min_free);
+    }
+    if ((config->tls_certificate == NULL) != (config->tls_key == NULL)) {
+        return err_field(err, ERR_USAGE, "--tls-cert", "give both",
+                         "--tls-cert and --tls-key belong together");
+    }
+    if (config->tls_certificate == NULL && !config->insecure_plain_http &&
+        !config_is_loopback(config->address)) {
+        return err_field(
+            err, ERR_USAGE, "--listen", "give --tls-cert and --tls-key, or --insecure-plain-http",
+            "%s can be reached by others, and plain HTTP would show them the tokens", config->address);
+    }
+    if (config->beat_ms < 50) {
+        return err_field(err, ERR_USAGE, "--beat", "give 50ms or more", "nodes cannot report that often");
+    }
+    return true;
+}
+
+bool config_parse(int argc, char **argv, struct config *ret_config, struct err *err)
+{
+    *ret_config = (struct config){.state = "/var/lib/gpuctl",
+                                  .listen = "127.0.0.1:7070",
+                                  .beat_ms = BEAT_MS,
+                                  .lease_min_ms = LIMIT_LEASE_MIN_MS,
+                                  .min_free = "256MiB"};
+    struct option_spec table[OPTION_COUNT];
+    table_fill(ret_config, table);
+    char **rest = NULL;
+    size_t rest_count = 0;
+    bool ok = options_parse(table, OPTION_COUNT, argc, argv, false, &rest, &rest_count, err);
+    if (ok && rest_count > 0) {
+        ok = err_field(err, ERR_USAGE, NULL, "see --help", "gpuctld takes no argument \"%s\"", rest[0]);
+    }
+    free(rest);
+    enum log_level level;
+    if (ok && ret_config->log_level != NULL && log_level_from_text(ret_config->log_level, &level)) {
+        log_set_level(level);
+    }
+    return ok && (ret_config->help || ret_config->version || check(ret_config, err));
+}
+
+void config_finish(struct config *config)
+{
+    options_finish_list(&config->host_names);
+}
+
+void config_help(void)
+{
+    struct config unused = {0};
+    struct option_spec table[OPTION_COUNT];
+    table_fill(&unused, table);
+    options_help(stdout, "gpuctld [OPTIONS]",
+                 "The controller of gpuctl: serves the REST API, keeps jobs in SQLite, and gives work to the "
+                 "nodes' agents.",
+                 table, OPTION_COUNT);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line and settings of gpuctld. */
+#ifndef DAEMON_CONFIG_H
+#define DAEMON_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/base/err.h"
+#include "proto/base/options.h"
+
+struct config {
+    const char *state;                     /* folder of everything that is kept */
+    const char *listen;                    /* HOST:PORT */
+    const char *endpoint_file;             /* where to write {"url", "pid"}; NULL: nowhere */
+    const char *tls_certificate, *tls_key; /* PEM files; both NULL: plain HTTP */
+    bool insecure_plain_http;
+    struct option_list host_names; /* further names in the Host header */
+    int64_t idle_exit_ms;          /* 0: never */
+    int64_t beat_ms;
+    int64_t lease_min_ms;
+    const char *min_free; /* as it was written: "256MiB" */
+    int64_t min_free_bytes;
+    const char *log_level; /* NULL: info */
+    bool embedded;
+    bool help, version;
+
+    /* Taken apart from listen. */
+    char address[64];
+    uint16_t port;
+};
+
+/* Fills *ret_config from argv, with defaults. ERR_USAGE names the option. */
+bool config_parse(int argc, char **argv, struct config *ret_config, struct err *err);
+void config_finish(struct config *config);
+
+/* Writes --help to stdout. */
+void config_help(void);
+
+/* true when the address is one that only this host reaches. */
+bool config_is_loopback(const char *address);
+
+#endif

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the states of attempts. It promises that no rank is told to start before all nodes are prepared, that
+ * the first fault is the one that counts, and that devices are free when, and only when, every member is gone
+ * and flushed or given up. What a node's part does is left to member.c, what becomes of the job to job.c. */
+#include "daemon/core/attempt.h"
+
+#include <string.h>
+
+#include "daemon/core/expiry.h"
+#include "daemon/core/fit.h"
+#include "daemon/core/job.h"
+#include "daemon/core/member.h"
+#include "daemon/core/node.h"
+#include "daemon/core/orders.h"
+#include "daemon/core/record.h"
+#include "daemon/core/state.h"
+#include "daemon/core/trace.h"
+#include "proto/limits.h"
+
+/* What happens to an attempt. */
+enum attempt_event {
+    ATTEMPT_EVENT_PREPARED, /* one more member is prepared */
+    ATTEMPT_EVENT_ALL_PREPARED,
+    ATTEMPT_EVENT_START,
+    ATTEMPT_EVENT_STOP,
+    ATTEMPT_EVENT_GONE,    /* no member is left, but log bytes are on the way */
+    ATTEMPT_EVENT_FLUSHED, /* no member is left, and nothing is on the way */
+    ATTEMPT_EVENT_FLUSH_EXPIRED,
+};
+
+/* --- the table --------------------------------------------------------------------------------------- */
+
+static void start(struct core *core, struct attempt *attempt);
+static void tell_start(struct core *core, struct attempt *attempt);
+static void end(struct core *core, struct attempt *attempt);
+static void end_cut(struct core *core, struct attempt *attempt);
+
+static const struct attempt_rule {
+    enum attempt_state from;
+    enum attempt_event event;
+    enum attempt_state to;
+    void (*effect)(struct core *core, struct attempt *attempt); /* or NULL */
+} rules[] = {
+    {ATTEMPT_RESERVED, ATTEMPT_EVENT_PREPARED, ATTEMPT_PREPARING, NULL},
+    {ATTEMPT_PREPARING, ATTEMPT_EVENT_ALL_PREPARED, ATTEMPT_PREPARED, start},
+    {ATTEMPT_RESERVED, ATTEMPT_EVENT_START, ATTEMPT_STARTED, tell_start}, /* all on one node */
+    {ATTEMPT_PREPARED, ATTEMPT_EVENT_START, ATTEMPT_STARTED, tell_start},
+    {ATTEMPT_RESERVED, ATTEMPT_EVENT_STOP, ATTEMPT_STOPPING, NULL},
+    {ATTEMPT_PREPARING, ATTEMPT_EVENT_STOP, ATTEMPT_STOPPING, NULL},
+    {ATTEMPT_STARTED, ATTEMPT_EVENT_STOP, ATTEMPT_STOPPING, NULL},
+    {ATTEMPT_STARTED, ATTEMPT_EVENT_GONE, ATTEMPT_FLUSHING, NULL},
+    {ATTEMPT_STOPPING, ATTEMPT_EVENT_GONE, ATTEMPT_FLUSHING, NULL},
+    {ATTEMPT_STARTED, ATTEMPT_EVENT_FLUSHED, ATTEMPT_ENDED, end},
+    {ATTEMPT_STOPPING, ATTEMPT_EVENT_FLUSHED, ATTEMPT_ENDED, end},
+    {ATTEMPT_FLUSHING, ATTEMPT_EVENT_FLUSHED, ATTEMPT_ENDED, end},
+    {ATTEMPT_FLUSHING, ATTEMPT_EVENT_FLUSH_EXPIRED, ATTEMPT_ENDED, end_cut},
+};
+
+static const struct attempt_rule *rule_of(enum attempt_state from, enum attempt_event event)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        if (rules[i].from == from && rules[i].event == event) {
+            return &rules[i];
+        }
+    }
+    return NULL;
+}
+
+/* false: no such edge; the event came too late or twice. */
+static bool fire(struct core *core, struct attempt *attempt, enum attempt_event event)
+{
+    const struct attempt_rule *rule = rule_of(attempt->state, event);
+    if (rule == NULL) {
+        return false;
+    }
+    trace_line(core, "attempt %s/%lld %s -> %s", attempt->job->id, (long long)attempt->number,
+               attempt_state_text(rule->from), attempt_state_text(rule->to));
+    attempt->state = rule->to;
+    if (rule->to != ATTEMPT_PREPARING) { /* where the expiry of RESERVED goes on */
+        expiry_set(core, attempt);
+    }
+    record_attempt(core, attempt);
+    if (rule->effect != NULL) {
+        rule->effect(core, attempt);
+    }
+    return true;
+}
+
+/* --- lists ------------------------------------------------------------------------------------------- */
+
+struct attempt *attempt_alloc(struct core *core, struct job *job, uint64_t epoch, int64_t number)
+{
+    struct attempt *attempt = xzalloc(sizeof *attempt);
+    attempt->epoch = epoch;
+    attempt->job = job;
+    attempt->number = number;
+    attempt->failed_rank = -1;
+    attempt->deadline_ms = NEVER;
+    HASH_ADD(hh, core->attempts_by_epoch, epoch, sizeof attempt->epoch, attempt);
+    return attempt;
+}
+
+void attempt_free(struct attempt *attempt)
+{
+    for (size_t i = 0; i < attempt->member_count; i++) {
+        member_free(attempt->members[i]);
+    }
+    free(attempt->members);
+    free(attempt->pool);
+    free(attempt->cause_text);
+    free(attempt->master_address);
+    free(attempt);
+}
+
+void attempt_list_live(struct core *core, struct attempt *attempt)
+{
+    struct attempt *before = core->attempts != NULL ? core->attempts->prev : NULL;
+    while (before != NULL && before->epoch > attempt->epoch) {
+        before = before != core->attempts ? before->prev : NULL;
+    }
+    if (before != NULL) {
+        DL_APPEND_ELEM(core->attempts, before, attempt);
+    } else {
+        DL_PREPEND(core->attempts, attempt);
+    }
+}
+
+/* Nobody will ask for this ended attempt any more. */
+static void forget(struct core *core, struct attempt *attempt)
+{
+    assert(attempt->state == ATTEMPT_ENDED);
+    DL_DELETE(core->ended, attempt);
+    core->ended_count--;
+    HASH_DEL(core->attempts_by_epoch, attempt);
+    if (attempt->job != NULL && attempt->job->attempt == attempt) {
+        attempt->job->attempt = NULL;
+    }
+    record_leaving_attempt(core, attempt);
+}
+
+void attempt_list_ended(struct core *core, struct attempt *attempt)
+{
+    DL_APPEND(core->ended, attempt);
+    core->ended_count++;
+}
+
+bool attempt_is_live(const struct attempt *attempt)
+{
+    return attempt_state_holds_gpus(attempt->state);
+}
+
+bool attempt_has_started(const struct attempt *attempt)
+{
+    return attempt->started_ms != 0;
+}
+
+/* --- birth ------------------------------------------------------------------------------------------- */
+
+static const char *placed_detail(struct core *core, const struct attempt *attempt, const struct group *group)
+{
+    struct text json = {0};
+    text_append(&json, "{\"pool\":");
+    text_json_string(&json, group->pool, strlen(group->pool));
+    text_append(&json, ",\"gpu_type\":");
+    text_json_string(&json, group->type, strlen(group->type));
+    text_printf(&json, ",\"nodes\":%zu}", attempt->member_count);
+    const char *detail = record_text(core, "%s", json.bytes);
+    text_finish(&json);
+    return detail;
+}
+
+static const char *placed_note(struct core *core, const struct attempt *attempt)
+{
+    if (core->trace == NULL) {
+        return NULL;
+    }
+    struct text places = {0};
+    for (size_t i = 0; i < attempt->member_count; i++) {
+        trace_place(attempt->members[i], &places);
+    }
+    const char *note = record_text(core, " on%s", places.bytes);
+    text_finish(&places);
+    return note;
+}
+
+static uint64_t next_epoch(struct core *core)
+{
+    assert(core->epoch_count < UINT32_MAX);
+    return (uint64_t)core->config.incarnation << 32 | ++core->epoch_count;
+}
+
+void attempt_create(struct core *core, struct job *job, const struct share *shares, size_t count)
+{
+    assert(job->state == JOB_QUEUED && (job->attempt == NULL || !attempt_is_live(job->attempt)));
+    const struct group *group = shares[0].stock->group;
+    if (job->attempt != NULL) {
+        forget(core, job->attempt);
+    }
+    struct attempt *attempt = attempt_alloc(core, job, next_epoch(core), ++job->attempt_number);
+    attempt_list_live(core, attempt);
+    job->attempt = attempt;
+    attempt->pool = xstrdup(group->pool);
+    free(job->pool);
+    job->pool = xstrdup(group->pool);
+    attempt->members = xalloc(count * sizeof(struct member *));
+    int64_t first_rank = 0;
+    for (size_t i = 0; i < count; i++) {
+        attempt->members[i] = member_create(core, attempt, &shares[i], (int64_t)i, first_rank);
+        first_rank += attempt->members[i]->local_ranks;
+        attempt->member_count++;
+    }
+    bool fired =
+        job_fire(core, job, JOB_EVENT_PLACE, placed_detail(core, attempt, group), placed_note(core, attempt));
+    assert(fired);
+    attempt->created_ms = job->event_ms;
+    expiry_set(core, attempt);
+    record_attempt_birth(core, attempt);
+    for (size_t i = 0; i < count; i++) {
+        record_member_birth(core, attempt->members[i]);
+        orders_changed(core, attempt->members[i]);
+    }
+    if (count == 1) {
+        fire(core, attempt, ATTEMPT_EVENT_START);
+    }
+}
+
+/* --- start ------------------------------------------------------------------------------------------- */
+
+/* START is decided: what follows must be on disk before anybody hears of it. */
+static void start(struct core *core, struct attempt *attempt)
+{
+    core->sheet.lazy = false;
+    fire(core, attempt, ATTEMPT_EVENT_START);
+}
+
+static void tell_start(struct core *core, struct attempt *attempt)
+{
+    record_event(core, attempt->job, EVENT_STARTED, NULL);
+    attempt->started_ms = attempt->job->event_ms;
+    for (size_t i = 0; i < attempt->member_count; i++) {
+        orders_changed(core, attempt->members[i]);
+    }
+}
+
+static bool all_in(const struct attempt *attempt, bool (*test)(const struct member *member))
+{
+    for (size_t i = 0; i < attempt->member_count; i++) {
+        if (!test(attempt->members[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_prepared(const struct member *member)
+{
+    return member->state == MEMBER_PREPARED;
+}
+
+/* Members that have exited have run: while the gang is STARTED nobody else exits without a fault. */
+static bool has_run(const struct member *member)
+{
+    return member->state == MEMBER_RUNNING || member->state == MEMBER_EXITED ||
+           member->state == MEMBER_FLUSHED;
+}
+
+void attempt_note_prepared(struct core *core, struct attempt *attempt)
+{
+    fire(core, attempt, ATTEMPT_EVENT_PREPARED);
+    if (all_in(attempt, is_prepared)) {
+        fire(core, attempt, ATTEMPT_EVENT_ALL_PREPARED);
+    }
+}
+
+void attempt_note_running(struct core *core, struct attempt *attempt)
+{
+    if (attempt->state == ATTEMPT_STARTED && attempt->job->state == JOB_PLACED && all_in(attempt, has_run)) {
+        job_fire(core, attempt->job, JOB_EVENT_RUN, NULL, NULL);
+    }
+}
+
+/* --- stop -------------------------------------------------------------------------------------------- */
+
+static void keep_fault(struct attempt *attempt, const struct fault *fault)
+{
+    assert(attempt->cause == CAUSE_NONE && fault->cause != CAUSE_NONE && fault->text != NULL);
+    attempt->cause = fault->cause;
+    attempt->cause_text = xstrdup(fault->text);
+    attempt->failed_rank = fault->rank;
+    attempt->failed_code = fault->code;
+    attempt->worst_code = fault->code;
+    attempt->failed_node = fault->member != NULL ? fault->member->node->name : NULL;
+}
+
+/* Tells the members that are up, and counts them. */
+static size_t tell_stop(struct core *core, struct attempt *attempt, const struct member *except)
+{
+    size_t up = 0;
+    for (size_t i = 0; i < attempt->member_count; i++) {
+        struct member *member = attempt->members[i];
+        if (member_is_up(member)) {
+            up++;
+            if (member != except) {
+                orders_changed(core, member);
+            }
+        }
+    }
+    return up;
+}
+
+void attempt_stop(struct core *core, struct attempt *attempt, const struct fault *fault)
+{
+    if (!fire(core, attempt, ATTEMPT_EVENT_STOP)) {
+        return;
+    }
+    keep_fault(attempt, fault);
+    trace_line(core, "attempt %s/%lld ends: %s", attempt->job->id, (long long)attempt->number, fault->text);
+    if (fault->cause == CAUSE_DECLINED) {
+        node_hold(core, fault->member->node);
+    }
+    if (tell_stop(core, attempt, fault->stops_itself ? fault->member : NULL) > 0) {
+        record_event(core, attempt->job, EVENT_STOPPING, record_detail(core, "reason", fault->text));
+    }
+}
+
+void attempt_lose(struct core *core, struct member *member, const char *text)
+{
+    if (!member_fire(core, member, MEMBER_EVENT_LOSE)) {
+        return;
+    }
+    trace_line(core, "member %s@%s is lost: %s", member->attempt->job->id, member->node->name, text);
+    const struct fault fault = {.cause = CAUSE_NODE_LOST, .member = member, .rank = -1, .text = text};
+    attempt_stop(core, member->attempt, &fault);
+    attempt_settle(core, member->attempt);
+}
+
+/* --- end --------------------------------------------------------------------------------------------- */
+
+void attempt_settle(struct core *core, struct attempt *attempt)
+{
+    bool flushed = true;
+    for (size_t i = 0; i < attempt->member_count; i++) {
+        if (member_is_up(attempt->members[i])) {
+            return;
+        }
+        flushed = flushed && attempt->members[i]->state != MEMBER_EXITED;
+    }
+    fire(core, attempt, flushed ? ATTEMPT_EVENT_FLUSHED : ATTEMPT_EVENT_GONE);
+}
+
+static void free_devices(struct core *core, struct attempt *attempt)
+{
+    for (size_t i = 0; i < attempt->member_count; i++) {
+        struct member *member = attempt->members[i];
+        if (member->state == MEMBER_EXITED) {
+            orders_dropped(core, member); /* given up: it is still among the node's live epochs */
+        }
+        node_release(core, member);
+    }
+}
+
+static void end(struct core *core, struct attempt *attempt)
+{
+    struct job *job = attempt->job;
+    attempt->ended_ms = record_time(core, job);
+    DL_DELETE(core->attempts, attempt);
+    free_devices(core, attempt);
+    attempt_list_ended(core, attempt);
+    if (core->ended_count > LIMIT_ENDED_ATTEMPTS) {
+        forget(core, core->ended);
+    }
+    core->place_wanted = true;
+    job_conclude(core, job, attempt);
+}
+
+static void end_cut(struct core *core, struct attempt *attempt)
+{
+    for (size_t i = 0; i < attempt->member_count; i++) {
+        const struct member *member = attempt->members[i];
+        if (member->state == MEMBER_EXITED) {
+            record_event(core, attempt->job, EVENT_LOGS_CUT, record_detail(core, "node", member->node->name));
+        }
+    }
+    end(core, attempt);
+}
+
+void attempt_give_up_logs(struct core *core, struct attempt *attempt)
+{
+    fire(core, attempt, ATTEMPT_EVENT_FLUSH_EXPIRED);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Row changes: what a step wants to be written, as plain values. The core makes them, the store applies them,
+ * nobody interprets them. Strings are borrowed from the step that carries the change. Times named _ms are
+ * wall clock, for display. */
+#ifndef CORE_CHANGE_H
+#define CORE_CHANGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/states.h"
+
+/* The columns of a job that never change after its submission. */
+struct job_birth {
+    int64_t key; /* internal, increasing */
+    const char *id;
+    const char *owner;
+    const char *name; /* or NULL */
+    const char *project;
+    const char *spec; /* JSON, as it was received */
+    size_t spec_length;
+    int64_t gpus;
+    const char *gpu_type; /* or NULL */
+    int64_t created_ms;
+};
+
+/* The columns of a job that do. */
+struct job_life {
+    int64_t key;
+    enum job_state state;
+    int64_t seq;     /* of its last event */
+    int64_t attempt; /* number of the newest; 0: none yet */
+    int64_t user_failures, infra_failures;
+    const char *pool; /* of the newest attempt, or NULL */
+    int64_t started_ms, ended_ms;
+    int64_t exit_code;       /* -1 while not terminal */
+    int64_t failed_rank;     /* -1: none */
+    const char *failed_node; /* or NULL */
+    enum cause cause;
+    const char *reason; /* or NULL */
+};
+
+struct event_row {
+    int64_t job_key;
+    int64_t seq;
+    int64_t at_ms;
+    enum event_kind kind;
+    int64_t attempt;
+    const char *detail; /* JSON object, or NULL */
+};
+
+struct attempt_row {
+    uint64_t epoch;
+    int64_t job_key;
+    int64_t number;
+    enum attempt_state state;
+    enum cause cause;
+    const char *cause_text; /* for people, or NULL */
+    const char *pool;
+    const char *master_address; /* or NULL */
+    int64_t master_port;        /* 0: none */
+    int64_t created_ms, started_ms, ended_ms;
+    int64_t failed_rank; /* -1: none */
+    int64_t failed_code;
+};
+
+struct member_row {
+    uint64_t epoch;
+    int64_t node_rank;
+    const char *node; /* name */
+    int64_t first_rank, local_ranks;
+    const char *devices; /* "0,1,5" */
+    enum member_state state;
+};
+
+struct rank_row {
+    uint64_t epoch;
+    int64_t rank;
+    int64_t code, signal, at_ms;
+    int64_t out_bytes, err_bytes;
+};
+
+struct node_row {
+    const char *name;
+    const char *boot_id, *host_id, *version, *address;
+    const char *pool;
+    enum pool_kind pool_kind;
+    enum node_state
+        state;          /* READY, DRAINING, DRAINED or LOST; SUSPECT is not stored, it follows from beats */
+    const char *reason; /* or NULL */
+    enum isolation isolation;
+    bool slots;
+    const char *devices; /* JSON array of {index, uuid, type, memory_bytes} */
+    int64_t registered_ms;
+};
+
+/* The first answer to a request that carried an Idempotency-Key. */
+struct reply_row {
+    uint8_t scope[32]; /* SHA-256 of owner, route and key */
+    uint8_t body[32];  /* SHA-256 of the raw request body */
+    int64_t job_key;   /* that lives as long as this row; 0: none */
+    int64_t status;
+    const char *answer;
+    size_t answer_length;
+    int64_t at_ms;
+};
+
+struct token_row {
+    const char *id;
+    uint8_t secret[32]; /* SHA-256 */
+    enum role role;
+    const char *owner;
+    int64_t created_ms, expires_ms; /* 0: never */
+    bool revoked;
+};
+
+struct blob_row {
+    uint8_t hash[32];
+    int64_t size;
+    const void *bytes; /* NULL: the bytes are a file */
+    int64_t created_ms;
+};
+
+enum change_kind {
+    CHANGE_JOB_INSERT, /* birth and life */
+    CHANGE_JOB_UPDATE, /* life */
+    CHANGE_EVENT_INSERT,
+    CHANGE_ATTEMPT_INSERT,
+    CHANGE_ATTEMPT_UPDATE, /* state, cause, master_*, started_ms, ended_ms, failed_* of attempt */
+    CHANGE_MEMBER_INSERT,
+    CHANGE_MEMBER_UPDATE, /* state of member */
+    CHANGE_RANK_PUT,
+    CHANGE_NODE_PUT,
+    CHANGE_REPLY_INSERT,
+    CHANGE_TOKEN_INSERT,
+    CHANGE_TOKEN_REVOKE, /* token.id */
+    CHANGE_BLOB_PUT,     /* a hash that is there already is left as it is */
+};
+
+struct change {
+    enum change_kind kind;
+    union {
+        struct {
+            struct job_birth birth;
+            struct job_life life;
+        } job;
+        struct event_row event;
+        struct attempt_row attempt;
+        struct member_row member;
+        struct rank_row rank;
+        struct node_row node;
+        struct reply_row reply;
+        struct token_row token;
+        struct blob_row blob;
+    };
+};
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the core's life and its one entrance: an input goes to the file that knows it, then waiting jobs are
+ * placed, then the step is closed and checked. It promises that a refused input changes nothing. All rules
+ * are left to the other files of this folder. */
+#include "daemon/core/core.h"
+
+#include "daemon/core/attempt.h"
+#include "daemon/core/invariants.h"
+#include "daemon/core/job.h"
+#include "daemon/core/node.h"
+#include "daemon/core/place.h"
+#include "daemon/core/pool.h"
+#include "daemon/core/queue.h"
+#include "daemon/core/record.h"
+#include "daemon/core/register.h"
+#include "daemon/core/report.h"
+#include "daemon/core/state.h"
+#include "daemon/core/submit.h"
+#include "daemon/core/tick.h"
+
+struct core *core_create(const struct core_config *config)
+{
+    assert(config->incarnation > 0 && config->next_job_key > 0 && config->beat_ms > 0);
+    struct core *core = xzalloc(sizeof *core);
+    core->config = *config;
+    core->next_job_key = config->next_job_key;
+    core->deadline_ms = NEVER;
+    core->registry = 1;
+    return core;
+}
+
+/* --- end --------------------------------------------------------------------------------------------- */
+
+static void destroy_jobs(struct core *core)
+{
+    struct job *job, *next;
+    HASH_ITER (by_key, core->jobs_by_key, job, next) {
+        if (job->state == JOB_QUEUED) {
+            queue_take(core, job);
+        }
+        queue_leave(core, job);
+        HASH_DELETE(by_id, core->jobs_by_id, job);
+        HASH_DELETE(by_key, core->jobs_by_key, job);
+        job_free(job);
+    }
+}
+
+static void destroy_attempts(struct core *core)
+{
+    struct attempt *attempt, *next;
+    HASH_ITER (hh, core->attempts_by_epoch, attempt, next) {
+        HASH_DEL(core->attempts_by_epoch, attempt);
+        attempt_free(attempt);
+    }
+}
+
+static void destroy_nodes(struct core *core)
+{
+    HASH_CLEAR(hh, core->nodes_by_name);
+    for (size_t i = 0; i < core->node_count; i++) {
+        if (core->nodes[i]->state != NODE_LOST) {
+            pool_leave(core, core->nodes[i]);
+        }
+        node_free(core->nodes[i]);
+    }
+    free(core->nodes);
+}
+
+void core_destroy(struct core *core)
+{
+    if (core == NULL) {
+        return;
+    }
+    destroy_jobs(core);
+    destroy_attempts(core);
+    destroy_nodes(core);
+    assert(core->groups == NULL && core->lanes_by_key == NULL);
+    free(core);
+}
+
+/* --- step -------------------------------------------------------------------------------------------- */
+
+static bool dispatch(struct core *core, const struct input *input, struct err *err)
+{
+    switch (input->kind) {
+    case INPUT_BOOT:
+        return tick_boot(core, input, err);
+    case INPUT_SUBMIT:
+        return submit_job(core, input, err);
+    case INPUT_CANCEL:
+        return job_cancel(core, input, err);
+    case INPUT_REGISTER:
+        return register_node(core, input, err);
+    case INPUT_BEAT:
+        return node_beat(core, input, err);
+    case INPUT_REPORT:
+        return report_take(core, input, err);
+    case INPUT_NODE:
+        return node_verb(core, input, err);
+    case INPUT_TICK:
+        return tick_pass(core, input, err);
+    }
+    abort();
+}
+
+void core_step(struct core *core, const struct input *input, int64_t now_ms, struct step *ret_step)
+{
+    assert(core->booted != (input->kind == INPUT_BOOT));
+    core->now_ms = now_ms > core->now_ms ? now_ms : core->now_ms; /* inputs were stamped by several threads */
+    *ret_step = (struct step){0};
+    record_open(core, input->wall_ms);
+    ret_step->ok = dispatch(core, input, &ret_step->err);
+    if (core->place_wanted) {
+        place_pass(core);
+    }
+    tick_watch_brake(core);
+    record_close(core, ret_step);
+    invariants_after_step(core, ret_step);
+}
+
+/* --- questions --------------------------------------------------------------------------------------- */
+
+void core_each_node(const struct core *core, void (*visit)(const char *name, void *closure), void *closure)
+{
+    for (size_t i = 0; i < core->node_count; i++) {
+        visit(core->nodes[i]->name, closure);
+    }
+}
+
+size_t core_live_jobs(const struct core *core)
+{
+    return HASH_CNT(by_id, core->jobs_by_id);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The core: all state that decides, and the one function that changes it. Pure: (state, input, time) ->
+ * (state, row changes, orders, answer). It does no I/O, reads no clock, logs nothing and draws no random
+ * numbers; those come in with the input. */
+#ifndef CORE_CORE_H
+#define CORE_CORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/core/change.h"
+#include "proto/base/err.h"
+#include "proto/jobspec.h"
+#include "proto/messages.h"
+
+struct core;
+
+struct core_config {
+    uint32_t incarnation; /* strictly larger at every start */
+    int64_t next_job_key;
+    int64_t beat_ms; /* how often nodes beat; SUSPECT after BEATS_MISSED of them */
+};
+
+struct core *core_create(const struct core_config *config);
+void core_destroy(struct core *core);
+
+/* --- loading, before the first step: nodes, then live jobs in order of key, then their newest attempts, then
+ * the members of those ------- */
+void core_load_node(struct core *core, const struct node_row *row);
+/* spec is only read. user_failures etc. come from life. */
+void core_load_job(struct core *core, const struct job_birth *birth, const struct job_life *life,
+                   const struct job_spec *spec);
+void core_load_attempt(struct core *core, const struct attempt_row *row);
+void core_load_member(struct core *core, const struct member_row *row);
+
+/* --- inputs
+ * ------------------------------------------------------------------------------------------------------------------------------
+ */
+
+enum input_kind {
+    INPUT_BOOT, /* once, after loading: beats count from now, live attempts are renewed, what fits is placed
+                 */
+    INPUT_SUBMIT,
+    INPUT_CANCEL,
+    INPUT_REGISTER,
+    INPUT_BEAT,
+    INPUT_REPORT,
+    INPUT_NODE, /* drain, resume, fence */
+    INPUT_TICK, /* time has passed: deadlines are looked at */
+};
+
+enum node_verb { NODE_VERB_DRAIN, NODE_VERB_RESUME, NODE_VERB_FENCE };
+
+struct input {
+    enum input_kind kind;
+    int64_t wall_ms; /* for records only */
+    union {
+        struct {
+            const char *id; /* of the job to be: ID_LENGTH characters from fresh random bytes */
+            const char *owner;
+            const struct job_spec *spec; /* only read */
+            const char
+                *body; /* the spec's JSON as received; must live until the step's changes are applied */
+            size_t body_length;
+        } submit;
+        struct {
+            const char *id;
+            const char *by; /* owner of the token, for the history */
+        } cancel;
+        const struct register_message *node_register;
+        const struct beat_message *beat;
+        const struct report_message *report;
+        struct {
+            const char *name;
+            enum node_verb verb;
+            const char *reason; /* or NULL */
+            const char *by;
+        } node;
+    };
+};
+
+/* --- what a step gives back
+ * -------------------------------------------------------------------------------------------------------------
+ */
+
+/* The job as an answer needs it; strings live as long as the step. */
+struct job_touch {
+    int64_t key;
+    char id[17];
+    enum job_state state;
+    int64_t seq;
+};
+
+struct step {
+    bool ok;
+    struct err err;         /* why not; then nothing was changed */
+    struct job_touch job;   /* SUBMIT and CANCEL: the job */
+    struct change *changes; /* in order; their strings live as long as the step */
+    size_t change_count;
+    bool lazy; /* changes may ride with a later commit, LIMIT LAZY_COMMIT_MS at most; the answer need not wait
+                */
+    const char **dirty_nodes; /* nodes whose orders changed: names, borrowed from the core, each once */
+    size_t dirty_count;
+    struct job_touch *touched; /* jobs whose state or history changed, each once */
+    size_t touched_count;
+    struct arena *arena; /* owns all of the above */
+};
+
+/* Does one input. now_ms is CLOCK_BOOTTIME. *ret_step is always filled and is finished by step_finish. */
+void core_step(struct core *core, const struct input *input, int64_t now_ms, struct step *ret_step);
+void step_finish(struct step *step);
+
+/* The earliest time at which a TICK has something to do; INT64_MAX when there is none. */
+int64_t core_deadline(const struct core *core);
+
+/* --- orders: the whole desired state of one node, derived from the state
+ * ----------------------------------------------------------------- */
+
+struct node_order {
+    struct order order; /* spec is NULL: whoever sends it reads the spec of job_key */
+    int64_t job_key;
+    uint64_t version;     /* when it last changed: sent to polls with an older version */
+    int64_t *devices;     /* owned: order.devices points here */
+    char job_id[17];      /* order.job_id points here */
+    char *master_address; /* owned, or NULL */
+};
+
+struct node_orders {
+    char *node;
+    char *boot_id;
+    uint64_t version; /* incarnation << 32 | counter */
+    struct node_order *items;
+    size_t count;
+};
+
+/* NULL when the node is not known. A copy, which the caller destroys; may be handed to another thread. */
+struct node_orders *core_orders(const struct core *core, const char *node);
+void node_orders_destroy(struct node_orders *orders);
+
+/* Calls visit for every node, by name. */
+void core_each_node(const struct core *core, void (*visit)(const char *name, void *closure), void *closure);
+
+/* How many jobs are live: an embedded controller ends when there are none for long. */
+size_t core_live_jobs(const struct core *core);
+
+/* --- for tests: why it decided
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+/* From now on each decision appends a line to *trace; NULL ends it. */
+struct text;
+void core_trace(struct core *core, struct text *trace);
+
+/* Aborts with a message on stderr when a global invariant does not hold; local ones are asserted after every
+ * step anyway. */
+void core_check(const struct core *core);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the two texts in which rows name devices: the JSON array of a node and the indices of a member. It
+ * promises that what it wrote reads back equal; a row that does not is damage that the store has let through,
+ * and aborts. */
+#include "daemon/core/device.h"
+
+#include <string.h>
+
+#include "daemon/core/state.h"
+#include "proto/base/json.h"
+#include "proto/limits.h"
+
+static void encode_seat(const struct seat *seat, struct text *out)
+{
+    text_printf(out, "{\"index\":%lld,\"uuid\":", (long long)seat->index);
+    text_json_string(out, seat->uuid, strlen(seat->uuid));
+    text_append(out, ",\"type\":");
+    text_json_string(out, seat->type, strlen(seat->type));
+    text_printf(out, ",\"memory_bytes\":%lld}", (long long)seat->memory_bytes);
+}
+
+void device_list_encode(const struct node *node, struct text *out)
+{
+    const char *separator = "";
+    text_append(out, "[");
+    for (size_t i = 0; i < node->seat_count; i++) {
+        if (!node->seats[i].retired) {
+            text_append(out, separator);
+            encode_seat(&node->seats[i], out);
+            separator = ",";
+        }
+    }
+    text_append(out, "]");
+}
+
+static struct seat decode_seat(const json_t *object)
+{
+    const char *uuid, *type;
+    struct seat seat = {0};
+    bool read = json_need_int(object, "index", 0, INT64_MAX, &seat.index, NULL) &&
+                json_need_text(object, "uuid", &uuid, NULL) && json_need_text(object, "type", &type, NULL) &&
+                json_need_int(object, "memory_bytes", 0, INT64_MAX, &seat.memory_bytes, NULL);
+    assert(read);
+    seat.uuid = xstrdup(uuid);
+    seat.type = xstrdup(type);
+    return seat;
+}
+
+struct seat *device_list_decode(const char *json, size_t *ret_count)
+{
+    autojson json_t *array = json_parse(json, strlen(json), NULL);
+    assert(json_is_array(array));
+    size_t count = json_array_size(array);
+    struct seat *seats = xalloc(count * sizeof *seats);
+    for (size_t i = 0; i < count; i++) {
+        seats[i] = decode_seat(json_array_get(array, i));
+    }
+    bool sound = device_seats_sort(seats, count);
+    assert(sound);
+    *ret_count = count;
+    return seats;
+}
+
+static int by_index(const void *a, const void *b)
+{
+    const struct seat *left = a, *right = b;
+    return (left->index > right->index) - (left->index < right->index);
+}
+
+bool device_seats_sort(struct seat *seats, size_t count)
+{
+    qsort(seats, count, sizeof *seats, by_index);
+    for (size_t i = 0; i < count; i++) {
+        if (seats[i].index < 0 || (i > 0 && seats[i].index == seats[i - 1].index)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void device_seats_free(struct seat *seats, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(seats[i].uuid);
+        free(seats[i].type);
+    }
+    free(seats);
+}
+
+int64_t *device_indices_decode(const char *text, size_t *ret_count)
+{
+    size_t count = 0;
+    int64_t *indices = xalloc((strlen(text) / 2 + 1) * sizeof *indices);
+    for (const char *at = text; *at != '\0';) {
+        char number[24];
+        size_t length = strcspn(at, ",");
+        assert(length < sizeof number);
+        memcpy(number, at, length);
+        number[length] = '\0';
+        bool whole = text_to_int(number, 0, INT64_MAX, &indices[count++]);
+        assert(whole);
+        at += length + (at[length] == ',');
+    }
+    assert(count > 0);
+    *ret_count = count;
+    return indices;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fits: which devices a wish could get. */
+#ifndef CORE_FIT_H
+#define CORE_FIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/states.h"
+
+struct core;
+struct group;
+struct stock;
+struct wish;
+
+/* What is kept for earlier jobs: 1 at the index of the group or node. */
+struct kept {
+    uint8_t *groups, *nodes;
+};
+
+/* Which devices of a node count. */
+enum view {
+    VIEW_REGISTERED, /* all */
+    VIEW_WORKING,    /* those of nodes that take work */
+    VIEW_FREE,       /* those that a job can have now */
+};
+
+struct search {
+    const struct core *core;
+    const struct wish *wish;
+    enum pool_kind kind; /* where use_reserved = auto leads */
+    enum view view;
+    const struct kept *kept; /* NULL: nothing */
+};
+struct search fit_search(const struct core *core, const struct wish *wish, enum view view,
+                         const struct kept *kept);
+
+/* Whether the wish may use the group at all, and a node by its host. */
+bool fit_allowed(const struct search *search, const struct group *group);
+bool fit_host_allowed(const struct wish *wish, const struct stock *stock);
+
+/* The largest gang that the group could hold. */
+int64_t fit_largest(const struct search *search, const struct group *group);
+
+/* What one node gives to a gang. */
+struct share {
+    const struct stock *stock;
+    int64_t count;
+};
+
+/* A way to place a gang. */
+struct fit {
+    struct share *shares; /* by node rank; the caller frees them */
+    size_t count;
+    int64_t left; /* devices left over on its nodes */
+};
+
+/* The best way to place the wish now, with what is kept left out. false: there is none, and shares is NULL.
+ */
+bool fit_find(const struct search *search, struct fit *ret_fit);
+
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the statement of what must hold, in one place. It promises to change nothing; whatever does not hold
+ * is a defect of the core and aborts before it is written to disk. */
+#include "daemon/core/invariants.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "daemon/core/attempt.h"
+#include "daemon/core/member.h"
+#include "daemon/core/node.h"
+#include "daemon/core/place.h"
+#include "daemon/core/state.h"
+#include "proto/limits.h"
+
+/* --- nodes ------------------------------------------------------------------------------------------- */
+
+static bool holds(const struct member *member, int64_t index)
+{
+    for (size_t i = 0; i < member->device_count; i++) {
+        if (member->devices[i] == index) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A device serves at most one attempt, which is live and knows it; and no member has a device that serves
+ * another. */
+static void check_seats(const struct node *node)
+{
+    size_t held = 0;
+    for (size_t i = 0; i < node->seat_count; i++) {
+        const struct seat *seat = &node->seats[i];
+        assert(i == 0 || node->seats[i - 1].index < seat->index);
+        assert(seat->stock == NULL || (!seat->retired && node->state != NODE_LOST));
+        assert(!seat->retired || seat->holder != NULL);
+        if (seat->holder != NULL) {
+            held++;
+            assert(seat->holder->node == node && attempt_is_live(seat->holder->attempt) &&
+                   holds(seat->holder, seat->index));
+        }
+    }
+    size_t claimed = 0;
+    for (const struct member *member = node->members; member != NULL; member = member->next) {
+        claimed += member->device_count;
+    }
+    assert(held == claimed);
+}
+
+static void check_stocks(const struct node *node)
+{
+    assert((node->state == NODE_LOST || node->seat_count == 0) || node->stocks != NULL ||
+           node->seats[0].retired);
+    for (const struct stock *stock = node->stocks; stock != NULL; stock = stock->next) {
+        int64_t total = 0, free_now = 0;
+        for (size_t i = 0; i < node->seat_count; i++) {
+            total += node->seats[i].stock == stock;
+            free_now += node->seats[i].stock == stock && node->seats[i].holder == NULL;
+        }
+        assert(stock->node == node && stock->total == total && stock->free == free_now);
+        assert(strcmp(stock->group->pool, node->pool) == 0 && stock->group->kind == node->pool_kind);
+    }
+}
+
+static void check_node(const struct node *node)
+{
+    check_seats(node);
+    check_stocks(node);
+    assert(node->state != NODE_SUSPECT && node->slot == 0 && !node->dirty);
+    assert(node->state != NODE_DRAINED || node->members == NULL);
+    assert(node->state != NODE_DRAINING || node->members != NULL);
+    for (const struct member *member = node->members; member != NULL; member = member->next) {
+        assert(member->node == node && attempt_is_live(member->attempt));
+        assert(member->version <= node->orders_version);
+        assert(node->state != NODE_LOST || !member_is_up(member));
+        assert(member->next == NULL || member->attempt->epoch < member->next->attempt->epoch);
+    }
+}
+
+static void check_nodes(const struct core *core)
+{
+    size_t known = 0, silent = 0;
+    for (size_t i = 0; i < core->node_count; i++) {
+        const struct node *node = core->nodes[i];
+        check_node(node);
+        assert(node->index == i && node_find(core, node->name) == node);
+        assert(i == 0 || strcmp(core->nodes[i - 1]->name, node->name) < 0);
+        known += node->state != NODE_LOST;
+        silent += node->contact == CONTACT_SILENT;
+        assert(node->state != NODE_LOST || node->contact == CONTACT_FRESH);
+        assert(node->state == NODE_LOST || node->contact == CONTACT_SILENT ||
+               core->deadline_ms <= node_silent_ms(core, node));
+        assert(node->hold_until_ms == 0 || core->deadline_ms <= node->hold_until_ms);
+    }
+    assert(known == core->known_count && silent == core->silent_count);
+    assert(HASH_COUNT(core->nodes_by_name) == core->node_count);
+}
+
+static void check_group(const struct group *group)
+{
+    int64_t total = 0, free_now = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        assert(group->stocks[i]->group == group);
+        assert(i == 0 || strcmp(group->stocks[i - 1]->node->name, group->stocks[i]->node->name) < 0);
+        total += group->stocks[i]->total;
+        free_now += group->stocks[i]->free;
+    }
+    assert(group->count > 0 && total == group->total && free_now == group->free);
+}
+
+static void check_free(const struct core *core)
+{
+    int64_t free_now = 0;
+    for (const struct group *group = core->groups; group != NULL; group = group->next) {
+        free_now += group->free;
+    }
+    assert(free_now == core->free);
+}
+
+static void check_groups(const struct core *core)
+{
+    for (const struct group *group = core->groups; group != NULL; group = group->next) {
+        check_group(group);
+        if (group->next != NULL) {
+            int order = strcmp(group->pool, group->next->pool);
+            assert(group->next->index == group->index + 1);
+            assert(order < 0 || (order == 0 && strcasecmp(group->type, group->next->type) < 0));
+            assert(order != 0 || group->kind == group->next->kind);
+        }
+    }
+    check_free(core);
+}
+
+/* --- attempts ---------------------------------------------------------------------------------------- */
+
+static size_t count_in(const struct attempt *attempt, enum member_state state)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < attempt->member_count; i++) {
+        count += attempt->members[i]->state == state;
+    }
+    return count;
+}
+
+static size_t count_up(const struct attempt *attempt)
+{
+    return count_in(attempt, MEMBER_ORDERED) + count_in(attempt, MEMBER_PREPARED) +
+           count_in(attempt, MEMBER_RUNNING);
+}
+
+/* The attempt's state says where its members are. */
+static void check_attempt_state(const struct attempt *attempt)
+{
+    size_t all = attempt->member_count, up = count_up(attempt), prepared = count_in(attempt, MEMBER_PREPARED);
+    bool started = attempt_has_started(attempt);
+    switch (attempt->state) {
+    case ATTEMPT_RESERVED:
+        assert(!started && all > 1 && count_in(attempt, MEMBER_ORDERED) == all &&
+               attempt->cause == CAUSE_NONE);
+        return;
+    case ATTEMPT_PREPARING:
+        assert(!started && prepared > 0 && prepared < all && attempt->cause == CAUSE_NONE);
+        assert(prepared + count_in(attempt, MEMBER_ORDERED) == all);
+        return;
+    case ATTEMPT_STARTED:
+        assert(started && up > 0 && count_in(attempt, MEMBER_LOST) == 0 && attempt->cause == CAUSE_NONE);
+        assert(all == 1 || count_in(attempt, MEMBER_ORDERED) == 0);
+        return;
+    case ATTEMPT_STOPPING:
+        assert(up > 0 && attempt->cause != CAUSE_NONE);
+        assert(started || count_in(attempt, MEMBER_RUNNING) == 0);
+        return;
+    case ATTEMPT_FLUSHING:
+        assert(up == 0 && count_in(attempt, MEMBER_EXITED) > 0);
+        return;
+    case ATTEMPT_PREPARED: /* nobody sees it: START is committed in the same step */
+    case ATTEMPT_ENDED:
+    case ATTEMPT_STATE_COUNT:
+        break;
+    }
+    abort();
+}
+
+static void check_attempt(const struct attempt *attempt)
+{
+    const struct job *job = attempt->job;
+    check_attempt_state(attempt);
+    assert(job != NULL && job->attempt == attempt && job->attempt_number == attempt->number &&
+           attempt->slot == 0);
+    int64_t next_rank = 0, devices = 0;
+    for (size_t i = 0; i < attempt->member_count; i++) {
+        const struct member *member = attempt->members[i];
+        assert(member->attempt == attempt && member->node_rank == (int64_t)i &&
+               member->first_rank == next_rank);
+        assert(member->slot == 0 && member_on(member->node, attempt->epoch) == member);
+        next_rank += member->local_ranks;
+        devices += (int64_t)member->device_count;
+    }
+    assert(devices == job->lane->wish.gpus);
+    assert(next_rank == (job->launch_mode == LAUNCH_NODE ? (int64_t)attempt->member_count : devices));
+}
+
+static void check_attempts(const struct core *core)
+{
+    uint64_t last = 0;
+    for (const struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
+        check_attempt(attempt);
+        assert(attempt->epoch > last && attempt->epoch >> 32 <= core->config.incarnation);
+        assert(core->deadline_ms <= attempt->deadline_ms);
+        last = attempt->epoch;
+    }
+    size_t ended = 0;
+    for (const struct attempt *attempt = core->ended; attempt != NULL; attempt = attempt->next) {
+        assert(attempt->state == ATTEMPT_ENDED && (attempt->job == NULL || attempt->job->attempt == attempt));
+        ended++;
+    }
+    assert(ended == core->ended_count && ended <= LIMIT_ENDED_ATTEMPTS);
+}
+
+/* --- jobs -------------------------------------------------------------------------------------------- */
+
+static void check_job(const struct job *job)
+{
+    bool live = job->attempt != NULL && attempt_is_live(job->attempt);
+    assert(!job_state_terminal(job->state) && job->exit_code == -1 && job->slot == 0 && job->lane != NULL);
+    assert(live == (job->state != JOB_QUEUED));
+    assert(job->state != JOB_QUEUED || job->cause != CAUSE_CANCELED);
+    assert(job->state != JOB_RUNNING || attempt_has_started(job->attempt));
+    assert(job->user_failures <= job->retries && job->infra_failures <= job->infra_retries);
+    if (live) {
+        check_attempt(job->attempt);
+    }
+}
+
+static void check_lane(const struct lane *lane)
+{
+    for (const struct job *job = lane->jobs; job != NULL; job = job->next) {
+        assert(job->lane == lane && job->state == JOB_QUEUED);
+        assert(job->next == NULL || job->key < job->next->key);
+    }
+    assert(lane->next == NULL || lane->jobs->key < lane->next->jobs->key);
+}
+
+static void check_jobs(const struct core *core)
+{
+    size_t queued = 0, listed = 0;
+    for (const struct job *job = core->jobs_by_key; job != NULL; job = job->by_key.next) {
+        check_job(job);
+        assert(job->key < core->next_job_key);
+        queued += job->state == JOB_QUEUED;
+    }
+    for (const struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
+        check_lane(lane);
+        for (const struct job *job = lane->jobs; job != NULL; job = job->next) {
+            listed++;
+        }
+    }
+    assert(queued == listed && HASH_CNT(by_id, core->jobs_by_id) == HASH_CNT(by_key, core->jobs_by_key));
+}
+
+/* --- when -------------------------------------------------------------------------------------------- */
+
+static void check_touched(const struct core *core, const struct job_touch *touch)
+{
+    struct job *job;
+    HASH_FIND(by_key, core->jobs_by_key, &touch->key, sizeof touch->key, job);
+    assert((job == NULL) == job_state_terminal(touch->state));
+    if (job != NULL) {
+        assert(job->seq == touch->seq && job->state == touch->state);
+        check_job(job);
+    }
+}
+
+void invariants_after_step(const struct core *core, const struct step *step)
+{
+    assert(step->ok || (step->change_count == 0 && step->dirty_count == 0));
+    assert(!core->place_wanted && core->sheet.arena == NULL);
+    check_free(core);
+    for (size_t i = 0; i < step->touched_count; i++) {
+        check_touched(core, &step->touched[i]);
+    }
+    for (size_t i = 0; i < step->dirty_count; i++) {
+        check_node(node_find(core, step->dirty_nodes[i]));
+    }
+}
+
+void core_check(const struct core *core)
+{
+    check_nodes(core);
+    check_groups(core);
+    check_attempts(core);
+    check_jobs(core);
+    assert(!core->booted || !place_would(core));
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the states of jobs: the table, the retries, the cancel, and how a job ends. It promises that a job
+ * ends once, that a cancel which was acknowledged wins over any retry and any other end, and that failures of
+ * the infrastructure never cost a retry of the user. How a gang lives and dies is left to attempt.c. */
+#include "daemon/core/job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/core/attempt.h"
+#include "daemon/core/queue.h"
+#include "daemon/core/record.h"
+#include "daemon/core/state.h"
+#include "daemon/core/trace.h"
+
+#define EXIT_TIME_LIMIT 124
+#define EXIT_INFRA      125
+#define EXIT_CANCELED   130
+
+/* What the limits of the project allow a waiting job to cost: two hash tables add 16 bytes to it. */
+static_assert(sizeof(struct job) <= 584, "a waiting job is too large");
+
+/* --- birth and death --------------------------------------------------------------------------------- */
+
+struct wish job_wish(const struct job_spec *spec)
+{
+    return (struct wish){
+        .gpu_type = spec->gpu_type,
+        .pool = spec->pool,
+        .host_id = spec->remote ? NULL : spec->host_id,
+        .use_reserved = spec->use_reserved_pool,
+        .gpus = spec->gpus,
+    };
+}
+
+struct job *job_create(struct core *core, int64_t key, const char *id, const struct job_spec *spec)
+{
+    struct job *job;
+    HASH_FIND(by_id, core->jobs_by_id, id, strlen(id), job);
+    assert(job == NULL && strlen(id) <= ID_LENGTH);
+    job = xzalloc(sizeof *job);
+    job->key = key;
+    snprintf(job->id, sizeof job->id, "%s", id);
+    job->state = JOB_QUEUED;
+    job->time_limit_ms = spec->time_limit_ms;
+    job->grace_ms = spec->grace_ms;
+    job->lease_ms = spec->lease_ms;
+    job->retries = (int32_t)spec->retries;
+    job->infra_retries = (int32_t)spec->infra_retries;
+    job->launch_mode = spec->launch_mode;
+    job->on_disconnect = spec->on_disconnect;
+    job->exit_code = -1;
+    job->failed_rank = -1;
+    const struct wish wish = job_wish(spec);
+    queue_join(core, job, &wish);
+    HASH_ADD(by_id, core->jobs_by_id, id, strlen(job->id), job);
+    HASH_ADD(by_key, core->jobs_by_key, key, sizeof job->key, job);
+    return job;
+}
+
+void job_free(struct job *job)
+{
+    if (job->attempt != NULL) {
+        job->attempt->job = NULL;
+    }
+    free(job->pool);
+    free(job);
+}
+
+/* The job has ended: it leaves memory when the step does. */
+static void leave(struct core *core, struct job *job)
+{
+    assert(job->attempt == NULL || !attempt_is_live(job->attempt));
+    queue_leave(core, job);
+    HASH_DELETE(by_id, core->jobs_by_id, job);
+    HASH_DELETE(by_key, core->jobs_by_key, job);
+    record_leaving(core, job);
+}
+
+/* --- the table --------------------------------------------------------------------------------------- */
+
+static void stop_waiting(struct core *core, struct job *job)
+{
+    queue_take(core, job);
+}
+
+static void wait_again(struct core *core, struct job *job)
+{
+    queue_put(core, job);
+}
+
+static void note_start(struct core *core, struct job *job)
+{
+    if (job->started_ms == 0) {
+        job->started_ms = job->event_ms;
+    }
+}
+
+static void end(struct core *core, struct job *job)
+{
+    job->ended_ms = job->event_ms;
+    leave(core, job);
+}
+
+static void end_waiting(struct core *core, struct job *job)
+{
+    queue_take(core, job);
+    end(core, job);
+}
+
+static const struct job_rule {
+    enum job_state from;
+    enum job_event event;
+    enum job_state to;
+    enum event_kind history;
+    void (*effect)(struct core *core, struct job *job);
+} rules[] = {
+    {JOB_QUEUED, JOB_EVENT_PLACE, JOB_PLACED, EVENT_PLACED, stop_waiting},
+    {JOB_PLACED, JOB_EVENT_RUN, JOB_RUNNING, EVENT_RUNNING, note_start},
+    {JOB_PLACED, JOB_EVENT_REQUEUE, JOB_QUEUED, EVENT_REQUEUED, wait_again},
+    {JOB_RUNNING, JOB_EVENT_REQUEUE, JOB_QUEUED, EVENT_REQUEUED, wait_again},
+    {JOB_RUNNING, JOB_EVENT_SUCCEED, JOB_SUCCEEDED, EVENT_SUCCEEDED, end},
+    {JOB_PLACED, JOB_EVENT_FAIL, JOB_FAILED, EVENT_FAILED, end},
+    {JOB_RUNNING, JOB_EVENT_FAIL, JOB_FAILED, EVENT_FAILED, end},
+    {JOB_QUEUED, JOB_EVENT_CANCEL, JOB_CANCELED, EVENT_CANCELED, end_waiting},
+    {JOB_PLACED, JOB_EVENT_CANCEL, JOB_CANCELED, EVENT_CANCELED, end},
+    {JOB_RUNNING, JOB_EVENT_CANCEL, JOB_CANCELED, EVENT_CANCELED, end},
+    {JOB_PLACED, JOB_EVENT_TIME_OUT, JOB_TIMED_OUT, EVENT_TIMED_OUT, end},
+    {JOB_RUNNING, JOB_EVENT_TIME_OUT, JOB_TIMED_OUT, EVENT_TIMED_OUT, end},
+};
+
+static const struct job_rule *rule_of(enum job_state from, enum job_event event)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        if (rules[i].from == from && rules[i].event == event) {
+            return &rules[i];
+        }
+    }
+    return NULL;
+}
+
+bool job_fire(struct core *core, struct job *job, enum job_event event, const char *detail, const char *note)
+{
+    const struct job_rule *rule = rule_of(job->state, event);
+    if (rule == NULL) {
+        return false;
+    }
+    trace_line(core, "job %s %s -> %s%s", job->id, job_state_text(rule->from), job_state_text(rule->to),
+               note != NULL ? note : "");
+    job->state = rule->to;
+    record_event(core, job, rule->history, detail);
+    rule->effect(core, job);
+    return true;
+}
+
+/* --- the end of an attempt --------------------------------------------------------------------------- */
+
+static void finish(struct core *core, struct job *job, enum job_event event, int64_t exit_code,
+                   enum cause cause, const char *reason)
+{
+    job->exit_code = exit_code;
+    job->cause = cause;
+    job->reason = reason;
+    const char *detail = reason != NULL ? record_detail(core, "reason", reason) : NULL;
+    const char *note = reason != NULL ? record_text(core, ": %s", reason) : NULL;
+    bool fired = job_fire(core, job, event, detail, note);
+    assert(fired);
+}
+
+static void fail(struct core *core, struct job *job, const struct attempt *attempt, int64_t exit_code,
+                 const char *reason)
+{
+    job->failed_rank = attempt->failed_rank;
+    job->failed_node = attempt->failed_node;
+    finish(core, job, JOB_EVENT_FAIL, exit_code, attempt->cause, reason);
+}
+
+static void requeue(struct core *core, struct job *job, enum cause cause)
+{
+    job->cause = cause;
+    bool fired = job_fire(core, job, JOB_EVENT_REQUEUE, record_detail(core, "cause", cause_text(cause)),
+                          record_text(core, " (%s)", cause_text(cause)));
+    assert(fired);
+}
+
+static void conclude_user_fault(struct core *core, struct job *job, const struct attempt *attempt)
+{
+    if (++job->user_failures <= job->retries) {
+        requeue(core, job, attempt->cause);
+        return;
+    }
+    fail(core, job, attempt, attempt->worst_code, record_text(core, "%s", attempt->cause_text));
+}
+
+static void conclude_infra_fault(struct core *core, struct job *job, const struct attempt *attempt)
+{
+    bool final = attempt->cause == CAUSE_NODE_LOST && job->on_disconnect == ON_DISCONNECT_FAIL;
+    if (++job->infra_failures <= job->infra_retries && !final) {
+        requeue(core, job, attempt->cause);
+        return;
+    }
+    const char *why = final ? "on_disconnect is fail" : "no infrastructure retry is left";
+    fail(core, job, attempt, EXIT_INFRA, record_text(core, "%s, and %s", attempt->cause_text, why));
+}
+
+static void conclude_canceled(struct core *core, struct job *job, const struct attempt *attempt)
+{
+    bool first = attempt->cause == CAUSE_CANCELED;
+    const char *reason =
+        first ? record_text(core, "%s", attempt->cause_text) : cause_sentence(CAUSE_CANCELED);
+    finish(core, job, JOB_EVENT_CANCEL, EXIT_CANCELED, CAUSE_CANCELED, reason);
+}
+
+void job_conclude(struct core *core, struct job *job, const struct attempt *attempt)
+{
+    assert(job->attempt == attempt && attempt->state == ATTEMPT_ENDED);
+    if (job->cause == CAUSE_CANCELED) {
+        conclude_canceled(core, job, attempt);
+        return;
+    }
+    switch (attempt->cause) {
+    case CAUSE_NONE:
+        finish(core, job, JOB_EVENT_SUCCEED, 0, CAUSE_NONE, NULL);
+        return;
+    case CAUSE_RANK_FAILED:
+    case CAUSE_EXEC_FAILED:
+        conclude_user_fault(core, job, attempt);
+        return;
+    case CAUSE_TIME_LIMIT:
+        finish(core, job, JOB_EVENT_TIME_OUT, EXIT_TIME_LIMIT, CAUSE_TIME_LIMIT,
+               record_text(core, "%s", attempt->cause_text));
+        return;
+    case CAUSE_DECLINED:
+        requeue(core, job, attempt->cause);
+        return;
+    case CAUSE_PORT_TAKEN:
+    case CAUSE_PREPARE_EXPIRED:
+    case CAUSE_NODE_LOST:
+    case CAUSE_SHIM_LOST:
+        conclude_infra_fault(core, job, attempt);
+        return;
+    case CAUSE_CANCELED: /* the job's own cause says so, too */
+    case CAUSE_COUNT:
+        break;
+    }
+    abort();
+}
+
+/* --- cancel ------------------------------------------------------------------------------------------ */
+
+bool job_cancel(struct core *core, const struct input *input, struct err *err)
+{
+    struct job *job;
+    HASH_FIND(by_id, core->jobs_by_id, input->cancel.id, strlen(input->cancel.id), job);
+    if (job == NULL) {
+        return err_field(err, ERR_NOT_FOUND, "id", "list the jobs", "no live job has the id %.64s",
+                         input->cancel.id);
+    }
+    core->sheet.answer = job;
+    if (job->cause == CAUSE_CANCELED) {
+        return true;
+    }
+    job->cause = CAUSE_CANCELED;
+    record_event(core, job, EVENT_CANCEL_ASKED, record_detail(core, "by", input->cancel.by));
+    const char *reason = record_text(core, "canceled by %s", input->cancel.by);
+    trace_line(core, "job %s is to be %s", job->id, reason);
+    if (job->state == JOB_QUEUED) {
+        finish(core, job, JOB_EVENT_CANCEL, EXIT_CANCELED, CAUSE_CANCELED, reason);
+    } else {
+        const struct fault fault = {.cause = CAUSE_CANCELED, .rank = -1, .text = reason};
+        attempt_stop(core, job->attempt, &fault);
+    }
+    return true;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the way from rows to state when the controller starts. It promises a state that decides as the one did
+ * which wrote the rows; what only time had told (beats, holds, deadlines) begins anew at BOOT. Rows that
+ * contradict each other abort: the store checks itself before it hands them out. */
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/core/attempt.h"
+#include "daemon/core/device.h"
+#include "daemon/core/job.h"
+#include "daemon/core/member.h"
+#include "daemon/core/node.h"
+#include "daemon/core/pool.h"
+#include "daemon/core/queue.h"
+#include "daemon/core/state.h"
+#include "proto/limits.h"
+
+static char *copy_or_null(const char *text)
+{
+    return text != NULL ? xstrdup(text) : NULL;
+}
+
+void core_load_node(struct core *core, const struct node_row *row)
+{
+    assert(!core->booted && node_find(core, row->name) == NULL && row->state != NODE_SUSPECT);
+    struct node *node = node_create(core, row->name);
+    node->boot_id = xstrdup(row->boot_id);
+    node->host_id = xstrdup(row->host_id);
+    node->version = xstrdup(row->version);
+    node->address = xstrdup(row->address);
+    node->pool = xstrdup(row->pool);
+    node->pool_kind = row->pool_kind;
+    node->state = row->state;
+    node->reason = copy_or_null(row->reason);
+    node->isolation = row->isolation;
+    node->slots = row->slots;
+    node->registered_ms = row->registered_ms;
+    node->seats = device_list_decode(row->devices, &node->seat_count);
+    if (node->state != NODE_LOST) {
+        core->known_count++;
+        pool_join(core, node);
+    }
+}
+
+void core_load_job(struct core *core, const struct job_birth *birth, const struct job_life *life,
+                   const struct job_spec *spec)
+{
+    assert(!core->booted && birth->key < core->next_job_key && !job_state_terminal(life->state));
+    struct job *job = job_create(core, birth->key, birth->id, spec);
+    job->state = life->state;
+    job->seq = life->seq;
+    job->event_ms = life->started_ms > birth->created_ms ? life->started_ms : birth->created_ms;
+    job->attempt_number = life->attempt;
+    job->user_failures = (int32_t)life->user_failures;
+    job->infra_failures = (int32_t)life->infra_failures;
+    job->pool = copy_or_null(life->pool);
+    job->started_ms = life->started_ms;
+    job->cause = life->cause;
+    if (job->state == JOB_QUEUED) {
+        queue_put(core, job);
+    }
+}
+
+void core_load_attempt(struct core *core, const struct attempt_row *row)
+{
+    struct job *job;
+    HASH_FIND(by_key, core->jobs_by_key, &row->job_key, sizeof row->job_key, job);
+    assert(!core->booted && job != NULL && job->attempt == NULL && row->number == job->attempt_number);
+    assert(row->epoch >> 32 < core->config.incarnation);
+    bool ended = row->state == ATTEMPT_ENDED;
+    if (ended && core->ended_count >= LIMIT_ENDED_ATTEMPTS) {
+        return; /* a report that repeats its exit will be fenced, which ends it as well */
+    }
+    struct attempt *attempt = attempt_alloc(core, job, row->epoch, row->number);
+    job->attempt = attempt;
+    attempt->state = row->state;
+    attempt->cause = row->cause;
+    attempt->cause_text = copy_or_null(row->cause_text);
+    attempt->pool = copy_or_null(row->pool);
+    attempt->master_address = copy_or_null(row->master_address);
+    attempt->master_port = row->master_port;
+    attempt->created_ms = row->created_ms;
+    attempt->started_ms = row->started_ms;
+    attempt->ended_ms = row->ended_ms;
+    attempt->failed_rank = row->failed_rank;
+    attempt->failed_code = row->failed_code;
+    attempt->worst_code = row->failed_code;
+    if (ended) {
+        attempt_list_ended(core, attempt);
+    } else {
+        attempt_list_live(core, attempt);
+    }
+}
+
+/* Puts it where its node rank belongs. */
+static void insert_member(struct attempt *attempt, struct member *member)
+{
+    size_t at = attempt->member_count++;
+    attempt->members = xrealloc(attempt->members, attempt->member_count * sizeof(struct member *));
+    while (at > 0 && attempt->members[at - 1]->node_rank > member->node_rank) {
+        attempt->members[at] = attempt->members[at - 1];
+        at--;
+    }
+    attempt->members[at] = member;
+}
+
+void core_load_member(struct core *core, const struct member_row *row)
+{
+    struct attempt *attempt;
+    HASH_FIND(hh, core->attempts_by_epoch, &row->epoch, sizeof row->epoch, attempt);
+    if (attempt == NULL) {
+        return; /* of an ended attempt that was not kept */
+    }
+    struct member *member = xzalloc(sizeof *member);
+    member->attempt = attempt;
+    member->node = node_find(core, row->node);
+    assert(!core->booted && member->node != NULL);
+    member->node_rank = row->node_rank;
+    member->first_rank = row->first_rank;
+    member->local_ranks = row->local_ranks;
+    member->devices = device_indices_decode(row->devices, &member->device_count);
+    member->state = row->state;
+    member->version = member->node->orders_version;
+    insert_member(attempt, member);
+    if (attempt_is_live(attempt)) {
+        member_settle_on(core, member);
+    }
+    int64_t failed = attempt->failed_rank;
+    if (failed >= member->first_rank && failed < member->first_rank + member->local_ranks) {
+        attempt->failed_node = member->node->name;
+    }
+}

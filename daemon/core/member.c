@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the states of members, each one node's part of a gang. It promises that a member goes only forward, so
+ * that a report which comes twice or late changes nothing. What its going means for the gang is left to
+ * attempt.c. */
+#include "daemon/core/member.h"
+
+#include "daemon/core/attempt.h"
+#include "daemon/core/fit.h"
+#include "daemon/core/node.h"
+#include "daemon/core/orders.h"
+#include "daemon/core/pool.h"
+#include "daemon/core/record.h"
+#include "daemon/core/state.h"
+#include "daemon/core/trace.h"
+
+static void trust_node(struct core *core, struct member *member)
+{
+    member->node->declines = 0;
+}
+
+static const struct member_rule {
+    enum member_state from;
+    enum member_event event;
+    enum member_state to;
+    void (*effect)(struct core *core, struct member *member); /* or NULL */
+} rules[] = {
+    {MEMBER_ORDERED, MEMBER_EVENT_PREPARE, MEMBER_PREPARED, NULL},
+    {MEMBER_ORDERED, MEMBER_EVENT_RUN, MEMBER_RUNNING, trust_node},
+    {MEMBER_PREPARED, MEMBER_EVENT_RUN, MEMBER_RUNNING, trust_node},
+    {MEMBER_ORDERED, MEMBER_EVENT_DECLINE, MEMBER_FLUSHED, orders_dropped},
+    {MEMBER_PREPARED, MEMBER_EVENT_DECLINE, MEMBER_FLUSHED, orders_dropped},
+    {MEMBER_RUNNING, MEMBER_EVENT_DECLINE, MEMBER_FLUSHED,
+     orders_dropped}, /* whatever ran, nothing is left */
+    {MEMBER_ORDERED, MEMBER_EVENT_EXIT, MEMBER_EXITED, NULL},
+    {MEMBER_PREPARED, MEMBER_EVENT_EXIT, MEMBER_EXITED, NULL},
+    {MEMBER_RUNNING, MEMBER_EVENT_EXIT, MEMBER_EXITED, NULL},
+    {MEMBER_EXITED, MEMBER_EVENT_FLUSH, MEMBER_FLUSHED, orders_dropped},
+    {MEMBER_ORDERED, MEMBER_EVENT_LOSE, MEMBER_LOST, orders_dropped},
+    {MEMBER_PREPARED, MEMBER_EVENT_LOSE, MEMBER_LOST, orders_dropped},
+    {MEMBER_RUNNING, MEMBER_EVENT_LOSE, MEMBER_LOST, orders_dropped},
+};
+
+static const struct member_rule *rule_of(enum member_state from, enum member_event event)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        if (rules[i].from == from && rules[i].event == event) {
+            return &rules[i];
+        }
+    }
+    return NULL;
+}
+
+bool member_fire(struct core *core, struct member *member, enum member_event event)
+{
+    const struct member_rule *rule = rule_of(member->state, event);
+    if (rule == NULL) {
+        return false;
+    }
+    const struct attempt *attempt = member->attempt;
+    trace_line(core, "member %s/%lld@%s %s -> %s", attempt->job->id, (long long)attempt->number,
+               member->node->name, member_state_text(rule->from), member_state_text(rule->to));
+    member->state = rule->to;
+    record_member(core, member);
+    if (rule->effect != NULL) {
+        rule->effect(core, member);
+    }
+    return true;
+}
+
+/* The first free seats of the share's stock, in order of index. */
+static void choose_devices(struct member *member, const struct share *share)
+{
+    const struct node *node = member->node;
+    member->devices = xalloc((size_t)share->count * sizeof *member->devices);
+    for (size_t i = 0; i < node->seat_count && member->device_count < (size_t)share->count; i++) {
+        const struct seat *seat = &node->seats[i];
+        if (seat->stock == share->stock && seat->holder == NULL) {
+            member->devices[member->device_count++] = seat->index;
+        }
+    }
+    assert(member->device_count == (size_t)share->count);
+}
+
+struct member *member_create(struct core *core, struct attempt *attempt, const struct share *share,
+                             int64_t node_rank, int64_t first_rank)
+{
+    struct member *member = xzalloc(sizeof *member);
+    member->attempt = attempt;
+    member->node = share->stock->node;
+    member->node_rank = node_rank;
+    member->first_rank = first_rank;
+    member->local_ranks = attempt->job->launch_mode == LAUNCH_NODE ? 1 : share->count;
+    member->state = MEMBER_ORDERED;
+    choose_devices(member, share);
+    member_settle_on(core, member);
+    return member;
+}
+
+void member_free(struct member *member)
+{
+    free(member->devices);
+    free(member);
+}
+
+void member_settle_on(struct core *core, struct member *member)
+{
+    struct node *node = member->node;
+    struct member *after = node->members;
+    while (after != NULL && after->attempt->epoch < member->attempt->epoch) {
+        after = after->next;
+    }
+    if (after != NULL) {
+        DL_PREPEND_ELEM(node->members, after, member);
+    } else {
+        DL_APPEND(node->members, member);
+    }
+    for (size_t i = 0; i < member->device_count; i++) {
+        pool_take(core, node_seat(node, member->devices[i]), member);
+    }
+}
+
+bool member_is_up(const struct member *member)
+{
+    return member->state == MEMBER_ORDERED || member->state == MEMBER_PREPARED ||
+           member->state == MEMBER_RUNNING;
+}
+
+bool member_is_listed(const struct member *member)
+{
+    return member_is_up(member) || member->state == MEMBER_EXITED;
+}
+
+struct member *member_on(const struct node *node, uint64_t epoch)
+{
+    for (struct member *member = node->members; member != NULL; member = member->next) {
+        if (member->attempt->epoch == epoch) {
+            return member;
+        }
+    }
+    return NULL;
+}

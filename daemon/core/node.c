@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what a node is good for: its standing (a table), its contact (beats), its holds and its seats. It
+ * promises that LOST nodes offer nothing, and that a drained node becomes DRAINED by itself. How nodes come
+ * is left to register.c, what silence means for attempts to tick.c. */
+#include "daemon/core/node.h"
+
+#include <string.h>
+
+#include "daemon/core/attempt.h"
+#include "daemon/core/device.h"
+#include "daemon/core/pool.h"
+#include "daemon/core/record.h"
+#include "daemon/core/state.h"
+#include "daemon/core/tick.h"
+#include "daemon/core/trace.h"
+#include "proto/limits.h"
+
+/* --- the list ---------------------------------------------------------------------------------------- */
+
+struct node *node_find(const struct core *core, const char *name)
+{
+    struct node *node;
+    HASH_FIND_STR(core->nodes_by_name, name, node);
+    return node;
+}
+
+static void list_by_name(struct core *core, struct node *node)
+{
+    if (core->node_count == core->node_room) {
+        core->node_room = core->node_room > 0 ? 2 * core->node_room : 16;
+        core->nodes = xrealloc(core->nodes, core->node_room * sizeof(struct node *));
+    }
+    size_t at = core->node_count++;
+    while (at > 0 && strcmp(core->nodes[at - 1]->name, node->name) > 0) {
+        core->nodes[at] = core->nodes[at - 1];
+        core->nodes[at]->index = at;
+        at--;
+    }
+    core->nodes[at] = node;
+    node->index = at;
+}
+
+struct node *node_create(struct core *core, const char *name)
+{
+    struct node *node = xzalloc(sizeof *node);
+    node->name = xstrdup(name);
+    node->state = NODE_LOST;
+    node->orders_version = (uint64_t)core->config.incarnation << 32;
+    list_by_name(core, node);
+    HASH_ADD_KEYPTR(hh, core->nodes_by_name, node->name, strlen(node->name), node);
+    return node;
+}
+
+void node_free(struct node *node)
+{
+    assert(node->stocks == NULL);
+    device_seats_free(node->seats, node->seat_count);
+    free(node->name);
+    free(node->boot_id);
+    free(node->host_id);
+    free(node->version);
+    free(node->address);
+    free(node->pool);
+    free(node->reason);
+    free(node);
+}
+
+/* --- standing ---------------------------------------------------------------------------------------- */
+
+static void come(struct core *core, struct node *node)
+{
+    core->known_count++;
+    core->place_wanted = true;
+}
+
+static void drain(struct core *core, struct node *node)
+{
+    core->place_wanted = true; /* what waited for this node no longer holds up others */
+    if (node->members == NULL) {
+        node_fire(core, node, NODE_EVENT_EMPTY, node->reason);
+    }
+}
+
+static void resume(struct core *core, struct node *node)
+{
+    core->place_wanted = true;
+}
+
+static void go(struct core *core, struct node *node)
+{
+    core->known_count--;
+    core->silent_count -= node->contact == CONTACT_SILENT;
+    node->contact = CONTACT_FRESH;
+    node->hold_until_ms = 0;
+    node->declines = 0;
+    pool_leave(core, node);
+    core->place_wanted = true;
+}
+
+static const struct node_rule {
+    enum node_state from;
+    enum node_event event;
+    enum node_state to;
+    void (*effect)(struct core *core, struct node *node); /* or NULL */
+} rules[] = {
+    {NODE_LOST, NODE_EVENT_REGISTER, NODE_READY, come},
+    {NODE_READY, NODE_EVENT_DRAIN, NODE_DRAINING, drain},
+    {NODE_DRAINING, NODE_EVENT_EMPTY, NODE_DRAINED, NULL},
+    {NODE_DRAINING, NODE_EVENT_RESUME, NODE_READY, resume},
+    {NODE_DRAINED, NODE_EVENT_RESUME, NODE_READY, resume},
+    {NODE_READY, NODE_EVENT_FENCE, NODE_LOST, go},
+    {NODE_DRAINING, NODE_EVENT_FENCE, NODE_LOST, go},
+    {NODE_DRAINED, NODE_EVENT_FENCE, NODE_LOST, go},
+};
+
+static const struct node_rule *rule_of(enum node_state from, enum node_event event)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        if (rules[i].from == from && rules[i].event == event) {
+            return &rules[i];
+        }
+    }
+    return NULL;
+}
+
+static void keep_reason(struct node *node, const char *reason)
+{
+    char *copy = reason != NULL ? xstrdup(reason) : NULL;
+    free(node->reason);
+    node->reason = copy;
+}
+
+bool node_fire(struct core *core, struct node *node, enum node_event event, const char *reason)
+{
+    const struct node_rule *rule = rule_of(node->state, event);
+    if (rule == NULL) {
+        return false;
+    }
+    trace_line(core, "node %s %s -> %s", node->name, node_state_text(rule->from), node_state_text(rule->to));
+    node->state = rule->to;
+    keep_reason(node, reason);
+    record_node(core, node);
+    if (rule->effect != NULL) {
+        rule->effect(core, node);
+    }
+    return true;
+}
+
+bool node_works(const struct node *node)
+{
+    return node->state == NODE_READY && node->contact == CONTACT_FRESH;
+}
+
+/* --- contact ----------------------------------------------------------------------------------------- */
+
+int64_t node_silent_ms(const struct core *core, const struct node *node)
+{
+    return node->beat_ms + BEATS_MISSED * core->config.beat_ms;
+}
+
+void node_heard(struct core *core, struct node *node)
+{
+    node->beat_ms = core->now_ms;
+    tick_note(core, node_silent_ms(core, node));
+    if (node->contact == CONTACT_SILENT) {
+        trace_line(core, "node %s is heard again", node->name);
+        node->contact = CONTACT_FRESH;
+        core->silent_count--;
+        core->place_wanted = true;
+    }
+}
+
+void node_silent(struct core *core, struct node *node)
+{
+    assert(node->contact == CONTACT_FRESH && node->state != NODE_LOST);
+    trace_line(core, "node %s is silent", node->name);
+    node->contact = CONTACT_SILENT;
+    core->silent_count++;
+    core->place_wanted = true; /* what waited for this node no longer holds up others */
+}
+
+void node_hold(struct core *core, struct node *node)
+{
+    int64_t hold_ms = DECLINE_HOLD_MS;
+    for (int64_t i = 0; i < node->declines && hold_ms < DECLINE_HOLD_MAX_MS; i++) {
+        hold_ms *= 2;
+    }
+    hold_ms = hold_ms < DECLINE_HOLD_MAX_MS ? hold_ms : DECLINE_HOLD_MAX_MS;
+    node->declines++;
+    node->hold_until_ms = core->now_ms + hold_ms;
+    tick_note(core, node->hold_until_ms);
+    trace_line(core, "node %s gets no work for %lld ms", node->name, (long long)hold_ms);
+}
+
+bool node_beat(struct core *core, const struct input *input, struct err *err)
+{
+    const struct beat_message *beat = input->beat;
+    struct node *node = node_find(core, beat->node);
+    if (node == NULL || node->state == NODE_LOST || strcmp(node->boot_id, beat->boot_id) != 0) {
+        return err_field(err, ERR_NOT_FOUND, "node", "register again", "node %.64s is not registered",
+                         beat->node);
+    }
+    node_heard(core, node);
+    return true;
+}
+
+/* --- seats ------------------------------------------------------------------------------------------- */
+
+struct seat *node_seat(struct node *node, int64_t index)
+{
+    size_t at = 0;
+    while (at < node->seat_count && node->seats[at].index < index) {
+        at++;
+    }
+    if (at < node->seat_count && node->seats[at].index == index) {
+        return &node->seats[at];
+    }
+    node->seats = xrealloc(node->seats, (node->seat_count + 1) * sizeof *node->seats);
+    memmove(&node->seats[at + 1], &node->seats[at], (node->seat_count - at) * sizeof *node->seats);
+    node->seat_count++;
+    node->seats[at] = (struct seat){
+        .index = index, .uuid = xstrdup(""), .type = xstrdup(""), .holder = NULL, .retired = true};
+    return &node->seats[at];
+}
+
+static void drop_retired(struct node *node, int64_t index)
+{
+    struct seat *seat = node_seat(node, index);
+    if (seat->retired) {
+        free(seat->uuid);
+        free(seat->type);
+        size_t at = (size_t)(seat - node->seats);
+        node->seat_count--;
+        memmove(seat, seat + 1, (node->seat_count - at) * sizeof *seat);
+    }
+}
+
+void node_release(struct core *core, struct member *member)
+{
+    struct node *node = member->node;
+    for (size_t i = 0; i < member->device_count; i++) {
+        struct seat *seat = node_seat(node, member->devices[i]);
+        assert(seat->holder == member);
+        pool_give_back(core, seat);
+        drop_retired(node, member->devices[i]);
+    }
+    DL_DELETE(node->members, member);
+    if (node->members == NULL) {
+        node_fire(core, node, NODE_EVENT_EMPTY, node->reason);
+    }
+}
+
+/* --- the operator ------------------------------------------------------------------------------------ */
+
+static bool refuse_lost(const struct node *node, struct err *err)
+{
+    return err_field(err, ERR_CONFLICT, "name", "start its gpuagent, which registers it anew",
+                     "node %s is LOST", node->name);
+}
+
+static bool verb_drain(struct core *core, struct node *node, const char *reason, const char *by,
+                       struct err *err)
+{
+    if (node->state == NODE_LOST) {
+        return refuse_lost(node, err);
+    }
+    const char *text = reason != NULL ? reason : record_text(core, "drained by %s", by);
+    if (!node_fire(core, node, NODE_EVENT_DRAIN, text)) {
+        keep_reason(node, text);
+        record_node(core, node);
+    }
+    return true;
+}
+
+static bool verb_resume(struct core *core, struct node *node, struct err *err)
+{
+    if (node->state == NODE_LOST) {
+        return refuse_lost(node, err);
+    }
+    node_fire(core, node, NODE_EVENT_RESUME, NULL);
+    return true;
+}
+
+/* The operator asserts that nothing runs there any more. */
+static void verb_fence(struct core *core, struct node *node, const char *reason, const char *by)
+{
+    const char *text = reason != NULL ? reason : record_text(core, "fenced by %s", by);
+    if (!node_fire(core, node, NODE_EVENT_FENCE, text)) {
+        return;
+    }
+    struct member *member, *next;
+    DL_FOREACH_SAFE (node->members, member, next) {
+        attempt_lose(core, member, record_text(core, "node %s was fenced", node->name));
+    }
+}
+
+bool node_verb(struct core *core, const struct input *input, struct err *err)
+{
+    struct node *node = node_find(core, input->node.name);
+    if (node == NULL) {
+        return err_field(err, ERR_NOT_FOUND, "name", "list the nodes", "no node is named %.64s",
+                         input->node.name);
+    }
+    switch (input->node.verb) {
+    case NODE_VERB_DRAIN:
+        return verb_drain(core, node, input->node.reason, input->node.by, err);
+    case NODE_VERB_RESUME:
+        return verb_resume(core, node, err);
+    case NODE_VERB_FENCE:
+        verb_fence(core, node, input->node.reason, input->node.by);
+        return true;
+    }
+    abort();
+}

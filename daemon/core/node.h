@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A node: whether it takes work, whether it is heard, and its seats. */
+#ifndef CORE_NODE_H
+#define CORE_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/base/err.h"
+
+struct core;
+struct input;
+struct member;
+struct node;
+struct seat;
+
+/* What happens to a node. */
+enum node_event {
+    NODE_EVENT_REGISTER,
+    NODE_EVENT_DRAIN,
+    NODE_EVENT_EMPTY,
+    NODE_EVENT_RESUME,
+    NODE_EVENT_FENCE,
+};
+
+struct node *node_find(const struct core *core, const char *name);
+/* A node that is LOST, in the list by name. */
+struct node *node_create(struct core *core, const char *name);
+void node_free(struct node *node);
+
+/* Moves it along its table; reason may be NULL. false: no such edge. */
+bool node_fire(struct core *core, struct node *node, enum node_event event, const char *reason);
+
+/* It takes new work, unless it is on hold. */
+bool node_works(const struct node *node);
+
+/* It was heard now. */
+void node_heard(struct core *core, struct node *node);
+/* It missed its beats. */
+void node_silent(struct core *core, struct node *node);
+/* When it will count as silent. */
+int64_t node_silent_ms(const struct core *core, const struct node *node);
+
+/* It gets no work for a while, longer each time in a row. */
+void node_hold(struct core *core, struct node *node);
+
+/* The seat with this index; one that the node no longer has is added as retired. */
+struct seat *node_seat(struct node *node, int64_t index);
+/* The member gives back its devices and leaves the node. */
+void node_release(struct core *core, struct member *member);
+
+/* The inputs BEAT and NODE. */
+bool node_beat(struct core *core, const struct input *input, struct err *err);
+bool node_verb(struct core *core, const struct input *input, struct err *err);
+
+#endif

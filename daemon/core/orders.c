@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the orders: what a node should do for each epoch that it should hold. It promises that they follow
+ * from the state alone, so that a restart gives the same, and that every change raises the node's version.
+ * Sending them is left to whoever answers the polls. */
+#include "daemon/core/orders.h"
+
+#include <string.h>
+
+#include "daemon/core/attempt.h"
+#include "daemon/core/member.h"
+#include "daemon/core/record.h"
+#include "daemon/core/state.h"
+#include "proto/limits.h"
+
+static void raise_version(struct core *core, struct node *node)
+{
+    node->orders_version++;
+    assert(node->orders_version >> 32 == core->config.incarnation);
+    record_dirty(core, node);
+}
+
+void orders_changed(struct core *core, struct member *member)
+{
+    raise_version(core, member->node);
+    member->version = member->node->orders_version;
+}
+
+void orders_dropped(struct core *core, struct member *member)
+{
+    raise_version(core, member->node);
+}
+
+/* One that has exited gets STOP, so that an agent that forgot reports its exit again; it is not told anew for
+ * that. */
+static enum order_phase phase_of(const struct member *member)
+{
+    const struct attempt *attempt = member->attempt;
+    if (member->state == MEMBER_EXITED) {
+        return ORDER_STOP;
+    }
+    switch (attempt->state) {
+    case ATTEMPT_RESERVED:
+    case ATTEMPT_PREPARING:
+    case ATTEMPT_PREPARED:
+        return ORDER_PREPARE;
+    case ATTEMPT_STARTED:
+        return attempt->member_count > 1 ? ORDER_START : ORDER_RUN;
+    case ATTEMPT_STOPPING:
+    case ATTEMPT_FLUSHING:
+        return ORDER_STOP;
+    case ATTEMPT_ENDED:
+    case ATTEMPT_STATE_COUNT:
+        break;
+    }
+    abort();
+}
+
+/* People may set how long their ranks get to end well; ranks of a gang that cannot go on have no use for it.
+ */
+static int64_t grace_of(const struct attempt *attempt)
+{
+    bool asked = attempt->cause == CAUSE_CANCELED || attempt->cause == CAUSE_TIME_LIMIT;
+    return asked ? attempt->job->grace_ms : FAILED_GRACE_MS;
+}
+
+static struct order order_of(const struct member *member)
+{
+    const struct attempt *attempt = member->attempt;
+    const struct job *job = attempt->job;
+    enum order_phase phase = phase_of(member);
+    bool by_node = job->launch_mode == LAUNCH_NODE;
+    int64_t world = by_node ? (int64_t)attempt->member_count : job->lane->wish.gpus;
+    return (struct order){
+        .epoch = attempt->epoch,
+        .phase = phase,
+        .attempt = attempt->number,
+        .node_rank = member->node_rank,
+        .nodes = (int64_t)attempt->member_count,
+        .first_rank = member->first_rank,
+        .local_ranks = member->local_ranks,
+        .world = world,
+        .device_count = member->device_count,
+        .master_port = phase == ORDER_START ? attempt->master_port : 0,
+        .grace_ms = phase == ORDER_STOP ? grace_of(attempt) : 0,
+        .lease_ms = job->on_disconnect == ON_DISCONNECT_KEEP ? 0 : job->lease_ms,
+        .cause = phase == ORDER_STOP ? attempt->cause : CAUSE_NONE,
+        .gang = world > 1,
+    };
+}
+
+static void copy_order(const struct member *member, struct node_order *item)
+{
+    const struct attempt *attempt = member->attempt;
+    item->order = order_of(member);
+    item->job_key = attempt->job->key;
+    item->version = member->version;
+    item->devices = xalloc(member->device_count * sizeof *item->devices);
+    memcpy(item->devices, member->devices, member->device_count * sizeof *item->devices);
+    item->order.devices = item->devices;
+    memcpy(item->job_id, attempt->job->id, sizeof item->job_id);
+    item->order.job_id = item->job_id;
+    if (item->order.phase == ORDER_START && attempt->master_address != NULL) {
+        item->master_address = xstrdup(attempt->master_address);
+    }
+    item->order.master_address = item->master_address;
+}
+
+struct node_orders *core_orders(const struct core *core, const char *name)
+{
+    struct node *node;
+    HASH_FIND_STR(core->nodes_by_name, name, node);
+    if (node == NULL) {
+        return NULL;
+    }
+    struct node_orders *orders = xzalloc(sizeof *orders);
+    orders->node = xstrdup(node->name);
+    orders->boot_id = xstrdup(node->boot_id);
+    orders->version = node->orders_version;
+    size_t room = 0;
+    for (const struct member *member = node->members; member != NULL; member = member->next) {
+        room += member_is_listed(member);
+    }
+    orders->items = xzalloc(room * sizeof *orders->items);
+    for (const struct member *member = node->members; member != NULL; member = member->next) {
+        if (member_is_listed(member)) {
+            copy_order(member, &orders->items[orders->count++]);
+        }
+    }
+    return orders;
+}
+
+void node_orders_destroy(struct node_orders *orders)
+{
+    if (orders == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < orders->count; i++) {
+        free(orders->items[i].devices);
+        free(orders->items[i].master_address);
+    }
+    free(orders->items);
+    free(orders->node);
+    free(orders->boot_id);
+    free(orders);
+}

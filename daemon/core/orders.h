@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Orders: what each node should do, derived from the state of its members. */
+#ifndef CORE_ORDERS_H
+#define CORE_ORDERS_H
+
+struct core;
+struct member;
+
+/* The member's order is another than before. */
+void orders_changed(struct core *core, struct member *member);
+/* The member is no longer among those that its node should hold. */
+void orders_dropped(struct core *core, struct member *member);
+
+#endif

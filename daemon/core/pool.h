@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is registered: the devices of all nodes by pool and type, and how many are free. */
+#ifndef CORE_POOL_H
+#define CORE_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "proto/states.h"
+
+struct core;
+struct group;
+struct member;
+struct node;
+struct seat;
+struct text;
+
+/* Offers the seats of a node that is not LOST, and takes the offer back. */
+void pool_join(struct core *core, struct node *node);
+void pool_leave(struct core *core, struct node *node);
+
+/* A seat changes hands: free to holder, and back. */
+void pool_take(struct core *core, struct seat *seat, struct member *holder);
+void pool_give_back(struct core *core, struct seat *seat);
+
+/* The kind of a pool as nodes other than this one made it; false when there is no such pool. except may be
+ * NULL. */
+bool pool_kind_of(const struct core *core, const char *pool, const struct node *except,
+                  enum pool_kind *ret_kind);
+/* How many pools and types there are. */
+size_t pool_count(const struct core *core);
+size_t pool_type_count(const struct core *core);
+bool pool_has_type(const struct core *core, const char *type);
+
+/* Appends "a, b, c": the names of all pools or types. */
+void pool_list_names(const struct core *core, struct text *out);
+void pool_list_types(const struct core *core, struct text *out);
+/* The registered type that is most like this one; there must be one. */
+const char *pool_nearest_type(const struct core *core, const char *type);
+
+/* Whether ranks on other hosts cannot reach the node. */
+bool pool_is_loopback(const struct node *node);
+
+#endif

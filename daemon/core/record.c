@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the sheet on which a step notes its row changes. It promises that a row is written once a step, with
+ * its final values; that inserts come before what refers to them; and that everything it hands out lives in
+ * the step's arena. It decides nothing. */
+#include "daemon/core/record.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "daemon/core/arena.h"
+#include "daemon/core/attempt.h"
+#include "daemon/core/device.h"
+#include "daemon/core/job.h"
+#include "daemon/core/state.h"
+
+#define FIRST_ROOM 8 /* changes; most steps need fewer */
+
+void record_open(struct core *core, int64_t wall_ms)
+{
+    assert(core->sheet.arena == NULL);
+    /* 0 stands for never, whatever the clock says. */
+    core->sheet = (struct sheet){.arena = arena_create(), .wall_ms = wall_ms > 0 ? wall_ms : 1};
+}
+
+/* --- noting ------------------------------------------------------------------------------------------ */
+
+static void sheet_grow(struct sheet *sheet)
+{
+    size_t room = sheet->room > 0 ? 2 * sheet->room : FIRST_ROOM;
+    size_t used = sheet->count;
+    sheet->changes = arena_grow(sheet->arena, sheet->changes, used * sizeof *sheet->changes,
+                                room * sizeof *sheet->changes);
+    sheet->subjects = arena_grow(sheet->arena, sheet->subjects, used * sizeof *sheet->subjects,
+                                 room * sizeof *sheet->subjects);
+    sheet->room = room;
+}
+
+static struct change *append(struct core *core, enum change_kind kind, void *subject)
+{
+    struct sheet *sheet = &core->sheet;
+    if (sheet->count == sheet->room) {
+        sheet_grow(sheet);
+    }
+    sheet->subjects[sheet->count] = subject;
+    struct change *change = &sheet->changes[sheet->count++];
+    memset(change, 0, sizeof *change);
+    change->kind = kind;
+    return change;
+}
+
+/* Notes a row whose values are filled in at the end; slot remembers that it is noted. */
+static struct change *append_once(struct core *core, enum change_kind kind, void *subject, uint32_t *slot)
+{
+    if (*slot != 0) {
+        return &core->sheet.changes[*slot - 1];
+    }
+    struct change *change = append(core, kind, subject);
+    *slot = (uint32_t)core->sheet.count;
+    return change;
+}
+
+void record_birth(struct core *core, struct job *job, const struct input *input)
+{
+    assert(job->slot == 0);
+    struct arena *arena = core->sheet.arena;
+    const struct job_spec *spec = input->submit.spec;
+    struct change *change = append_once(core, CHANGE_JOB_INSERT, job, &job->slot);
+    core->sheet.job_count++;
+    change->job.birth = (struct job_birth){
+        .key = job->key,
+        .id = arena_copy(arena, job->id),
+        .owner = arena_copy(arena, input->submit.owner),
+        .name = arena_copy(arena, spec->name),
+        .project = arena_copy(arena, spec->project != NULL ? spec->project : "default"),
+        .spec = input->submit.body,
+        .spec_length = input->submit.body_length,
+        .gpus = spec->gpus,
+        .gpu_type = arena_copy(arena, spec->gpu_type),
+        .created_ms = record_time(core, job),
+    };
+}
+
+void record_job(struct core *core, struct job *job)
+{
+    if (job->slot == 0) {
+        append_once(core, CHANGE_JOB_UPDATE, job, &job->slot);
+        core->sheet.job_count++;
+    }
+}
+
+void record_attempt_birth(struct core *core, struct attempt *attempt)
+{
+    append_once(core, CHANGE_ATTEMPT_INSERT, attempt, &attempt->slot);
+}
+
+void record_attempt(struct core *core, struct attempt *attempt)
+{
+    append_once(core, CHANGE_ATTEMPT_UPDATE, attempt, &attempt->slot);
+}
+
+void record_member_birth(struct core *core, struct member *member)
+{
+    append_once(core, CHANGE_MEMBER_INSERT, member, &member->slot);
+}
+
+void record_member(struct core *core, struct member *member)
+{
+    append_once(core, CHANGE_MEMBER_UPDATE, member, &member->slot);
+}
+
+void record_node(struct core *core, struct node *node)
+{
+    append_once(core, CHANGE_NODE_PUT, node, &node->slot);
+}
+
+int64_t record_time(const struct core *core, const struct job *job)
+{
+    return core->sheet.wall_ms > job->event_ms ? core->sheet.wall_ms : job->event_ms;
+}
+
+void record_event(struct core *core, struct job *job, enum event_kind kind, const char *detail)
+{
+    record_job(core, job);
+    job->seq++;
+    job->event_ms = record_time(core, job);
+    struct change *change = append(core, CHANGE_EVENT_INSERT, NULL);
+    change->event = (struct event_row){
+        .job_key = job->key,
+        .seq = job->seq,
+        .at_ms = job->event_ms,
+        .kind = kind,
+        .attempt = job->attempt_number,
+        .detail = detail,
+    };
+}
+
+void record_rank(struct core *core, const struct attempt *attempt, const struct rank_exit *rank)
+{
+    struct change *change = append(core, CHANGE_RANK_PUT, NULL);
+    change->rank = (struct rank_row){
+        .epoch = attempt->epoch,
+        .rank = rank->rank,
+        .code = rank->code,
+        .signal = rank->signal,
+        .at_ms = rank->at_ms,
+        .out_bytes = rank->out_bytes,
+        .err_bytes = rank->err_bytes,
+    };
+}
+
+void record_dirty(struct core *core, struct node *node)
+{
+    struct sheet *sheet = &core->sheet;
+    if (node->dirty) {
+        return;
+    }
+    node->dirty = true;
+    if (sheet->dirty_count == sheet->dirty_room) {
+        size_t room = sheet->dirty_room > 0 ? 2 * sheet->dirty_room : FIRST_ROOM;
+        size_t used = sheet->dirty_count * sizeof *sheet->dirty;
+        sheet->dirty = arena_grow(sheet->arena, sheet->dirty, used, room * sizeof *sheet->dirty);
+        sheet->dirty_room = room;
+    }
+    sheet->dirty[sheet->dirty_count++] = node->name;
+}
+
+void record_leaving(struct core *core, struct job *job)
+{
+    LL_PREPEND(core->sheet.leaving, job);
+}
+
+void record_leaving_attempt(struct core *core, struct attempt *attempt)
+{
+    LL_PREPEND(core->sheet.leaving_attempts, attempt);
+}
+
+const char *record_text(struct core *core, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *text = arena_vprintf(core->sheet.arena, format, args);
+    va_end(args);
+    return text;
+}
+
+const char *record_detail(struct core *core, const char *name, const char *value)
+{
+    struct text json = {0};
+    text_printf(&json, "{\"%s\":", name);
+    text_json_string(&json, value, strlen(value));
+    text_append(&json, "}");
+    const char *detail = arena_copy(core->sheet.arena, json.bytes);
+    text_finish(&json);
+    return detail;
+}
+
+/* --- filling in -------------------------------------------------------------------------------------- */
+
+static struct job_life life_of(struct arena *arena, const struct job *job)
+{
+    return (struct job_life){
+        .key = job->key,
+        .state = job->state,
+        .seq = job->seq,
+        .attempt = job->attempt_number,
+        .user_failures = job->user_failures,
+        .infra_failures = job->infra_failures,
+        .pool = arena_copy(arena, job->pool),
+        .started_ms = job->started_ms,
+        .ended_ms = job->ended_ms,
+        .exit_code = job->exit_code,
+        .failed_rank = job->failed_rank,
+        .failed_node = arena_copy(arena, job->failed_node),
+        .cause = job->cause,
+        .reason = job->reason,
+    };
+}
+
+static struct attempt_row row_of_attempt(struct arena *arena, const struct attempt *attempt)
+{
+    return (struct attempt_row){
+        .epoch = attempt->epoch,
+        .job_key = attempt->job->key,
+        .number = attempt->number,
+        .state = attempt->state,
+        .cause = attempt->cause,
+        .cause_text = arena_copy(arena, attempt->cause_text),
+        .pool = arena_copy(arena, attempt->pool),
+        .master_address = arena_copy(arena, attempt->master_address),
+        .master_port = attempt->master_port,
+        .created_ms = attempt->created_ms,
+        .started_ms = attempt->started_ms,
+        .ended_ms = attempt->ended_ms,
+        .failed_rank = attempt->failed_rank,
+        .failed_code = attempt->failed_code,
+    };
+}
+
+static const char *devices_text(struct arena *arena, const struct member *member)
+{
+    struct text list = {0};
+    for (size_t i = 0; i < member->device_count; i++) {
+        text_printf(&list, "%s%lld", i > 0 ? "," : "", (long long)member->devices[i]);
+    }
+    const char *copy = arena_copy(arena, list.bytes);
+    text_finish(&list);
+    return copy;
+}
+
+static struct member_row row_of_member(struct arena *arena, const struct member *member)
+{
+    return (struct member_row){
+        .epoch = member->attempt->epoch,
+        .node_rank = member->node_rank,
+        .node = arena_copy(arena, member->node->name),
+        .first_rank = member->first_rank,
+        .local_ranks = member->local_ranks,
+        .devices = devices_text(arena, member),
+        .state = member->state,
+    };
+}
+
+static struct node_row row_of_node(struct arena *arena, const struct node *node)
+{
+    struct text devices = {0};
+    device_list_encode(node, &devices);
+    struct node_row row = {
+        .name = arena_copy(arena, node->name),
+        .boot_id = arena_copy(arena, node->boot_id),
+        .host_id = arena_copy(arena, node->host_id),
+        .version = arena_copy(arena, node->version),
+        .address = arena_copy(arena, node->address),
+        .pool = arena_copy(arena, node->pool),
+        .pool_kind = node->pool_kind,
+        .state = node->state,
+        .reason = arena_copy(arena, node->reason),
+        .isolation = node->isolation,
+        .slots = node->slots,
+        .devices = arena_copy(arena, devices.bytes),
+        .registered_ms = node->registered_ms,
+    };
+    text_finish(&devices);
+    return row;
+}
+
+static struct job_touch touch_of(const struct job *job)
+{
+    struct job_touch touch = {.key = job->key, .state = job->state, .seq = job->seq};
+    memcpy(touch.id, job->id, sizeof touch.id);
+    return touch;
+}
+
+static void fill_job(struct core *core, struct change *change, struct job *job, struct step *step)
+{
+    job->slot = 0;
+    change->job.life = life_of(core->sheet.arena, job);
+    step->touched[step->touched_count++] = touch_of(job);
+}
+
+static void fill(struct core *core, struct change *change, void *subject, struct step *step)
+{
+    struct arena *arena = core->sheet.arena;
+    switch (change->kind) {
+    case CHANGE_JOB_INSERT:
+    case CHANGE_JOB_UPDATE:
+        fill_job(core, change, subject, step);
+        break;
+    case CHANGE_ATTEMPT_INSERT:
+    case CHANGE_ATTEMPT_UPDATE:
+        ((struct attempt *)subject)->slot = 0;
+        change->attempt = row_of_attempt(arena, subject);
+        break;
+    case CHANGE_MEMBER_INSERT:
+    case CHANGE_MEMBER_UPDATE:
+        ((struct member *)subject)->slot = 0;
+        change->member = row_of_member(arena, subject);
+        break;
+    case CHANGE_NODE_PUT:
+        ((struct node *)subject)->slot = 0;
+        change->node = row_of_node(arena, subject);
+        break;
+    case CHANGE_EVENT_INSERT:
+    case CHANGE_RANK_PUT:
+    case CHANGE_REPLY_INSERT:
+    case CHANGE_TOKEN_INSERT:
+    case CHANGE_TOKEN_REVOKE:
+    case CHANGE_BLOB_PUT:
+        break;
+    }
+}
+
+static void free_leaving(struct core *core)
+{
+    for (struct attempt *attempt = core->sheet.leaving_attempts, *next; attempt != NULL; attempt = next) {
+        next = attempt->next;
+        attempt_free(attempt);
+    }
+    for (struct job *job = core->sheet.leaving, *next; job != NULL; job = next) {
+        next = job->next;
+        job_free(job);
+    }
+}
+
+static void clean_dirty(struct core *core)
+{
+    for (size_t i = 0; i < core->sheet.dirty_count; i++) {
+        struct node *node;
+        HASH_FIND_STR(core->nodes_by_name, core->sheet.dirty[i], node);
+        assert(node != NULL && node->dirty);
+        node->dirty = false;
+    }
+}
+
+void record_close(struct core *core, struct step *ret_step)
+{
+    struct sheet *sheet = &core->sheet;
+    if (sheet->job_count > 0) {
+        ret_step->touched = arena_alloc(sheet->arena, sheet->job_count * sizeof *ret_step->touched);
+    }
+    for (size_t i = 0; i < sheet->count; i++) {
+        fill(core, &sheet->changes[i], sheet->subjects[i], ret_step);
+    }
+    assert(ret_step->touched_count == sheet->job_count);
+    if (sheet->answer != NULL) {
+        ret_step->job = touch_of(sheet->answer);
+    }
+    free_leaving(core);
+    clean_dirty(core);
+    ret_step->changes = sheet->changes;
+    ret_step->change_count = sheet->count;
+    ret_step->lazy = sheet->lazy;
+    ret_step->dirty_nodes = sheet->dirty;
+    ret_step->dirty_count = sheet->dirty_count;
+    ret_step->arena = sheet->arena;
+    core->sheet = (struct sheet){0};
+}
+
+void step_finish(struct step *step)
+{
+    arena_destroy(step->arena);
+    *step = (struct step){0};
+}

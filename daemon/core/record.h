@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a step leaves behind: row changes, touched jobs, nodes with new orders, and memory to be freed at its
+ * end. */
+#ifndef CORE_RECORD_H
+#define CORE_RECORD_H
+
+#include <stdint.h>
+
+#include "proto/messages.h"
+#include "proto/states.h"
+
+struct attempt;
+struct core;
+struct input;
+struct job;
+struct member;
+struct node;
+struct step;
+
+void record_open(struct core *core, int64_t wall_ms);
+/* Fills in the values of all changes as they are now, hands everything to the step, and frees what left. */
+void record_close(struct core *core, struct step *ret_step);
+
+/* Each of these notes that the row is to be written, once a step, with the values that it has at the end of
+ * the step. */
+void record_birth(struct core *core, struct job *job, const struct input *input);
+void record_job(struct core *core, struct job *job);
+void record_attempt_birth(struct core *core, struct attempt *attempt);
+void record_attempt(struct core *core, struct attempt *attempt);
+void record_member_birth(struct core *core, struct member *member);
+void record_member(struct core *core, struct member *member);
+void record_node(struct core *core, struct node *node);
+
+/* A row of the job's history; detail is a JSON object in the step's memory, or NULL. */
+void record_event(struct core *core, struct job *job, enum event_kind kind, const char *detail);
+void record_rank(struct core *core, const struct attempt *attempt, const struct rank_exit *rank);
+
+/* The wall clock for a record of this job: never earlier than its last one. */
+int64_t record_time(const struct core *core, const struct job *job);
+
+/* The node's orders changed. */
+void record_dirty(struct core *core, struct node *node);
+
+/* Frees it at the end of the step; it is out of all lists already. */
+void record_leaving(struct core *core, struct job *job);
+void record_leaving_attempt(struct core *core, struct attempt *attempt);
+
+/* Text that lives as long as the step. */
+const char *record_text(struct core *core, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* {"name":"value"}, with value escaped. */
+const char *record_detail(struct core *core, const char *name, const char *value);
+
+#endif

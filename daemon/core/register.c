@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the coming of nodes. It promises that a refused registration changes nothing, and that an attempt is
+ * given up only on evidence: a new boot of the same machine, or an agent that no longer knows what ran.
+ * Another machine under the same name is no evidence. */
+#include "daemon/core/register.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "daemon/core/attempt.h"
+#include "daemon/core/device.h"
+#include "daemon/core/member.h"
+#include "daemon/core/node.h"
+#include "daemon/core/pool.h"
+#include "daemon/core/record.h"
+#include "daemon/core/state.h"
+#include "daemon/core/trace.h"
+#include "proto/limits.h"
+
+/* --- may it come? ------------------------------------------------------------------------------------ */
+
+static const char *pool_of(const struct register_message *message)
+{
+    if (message->pool != NULL) {
+        return message->pool;
+    }
+    return message->reserved ? "reserved" : "default";
+}
+
+static enum pool_kind kind_of(const struct register_message *message)
+{
+    return message->reserved ? POOL_RESERVED : POOL_ON_DEMAND;
+}
+
+/* Two machines under one name: as long as the first may hold work, the second must wait. */
+static bool check_name(const struct register_message *message, const struct node *node, struct err *err)
+{
+    if (node == NULL || node->state == NODE_LOST || strcmp(node->host_id, message->host_id) == 0) {
+        return true;
+    }
+    if (node->contact == CONTACT_FRESH) {
+        return err_field(err, ERR_CONFLICT, "name", "give each agent its own --name",
+                         "an agent on another host is registered as %s", node->name);
+    }
+    if (node->members != NULL) {
+        return err_field(err, ERR_CONFLICT, "name",
+                         "give this agent another --name, or fence the node if it is dead",
+                         "node %s was on another host, and jobs may still run there", node->name);
+    }
+    return true;
+}
+
+static bool check_pool(const struct core *core, const struct register_message *message,
+                       const struct node *node, struct err *err)
+{
+    const char *pool = pool_of(message);
+    enum pool_kind kind;
+    bool known = pool_kind_of(core, pool, node, &kind);
+    if (known && kind != kind_of(message)) {
+        return err_field(err, ERR_CONFLICT, "pool", "name another pool, or register it the same way",
+                         "pool %.64s is %s", pool, pool_kind_text(kind));
+    }
+    if (!known && pool_count(core) >= LIMIT_POOLS) {
+        return err_field(err, ERR_FIELD, "pool", "name a pool that exists", "there are %d pools already",
+                         LIMIT_POOLS);
+    }
+    return true;
+}
+
+static bool check_types(const struct core *core, const struct register_message *message, struct err *err)
+{
+    size_t count = pool_type_count(core);
+    for (size_t i = 0; i < message->device_count; i++) {
+        const char *type = message->devices[i].type;
+        bool known = pool_has_type(core, type);
+        for (size_t j = 0; j < i && !known; j++) {
+            known = strcasecmp(message->devices[j].type, type) == 0;
+        }
+        count += !known;
+    }
+    if (count > LIMIT_GPU_TYPES) {
+        return err_field(err, ERR_FIELD, "devices", "use the names of types that exist",
+                         "there would be more than %d GPU types", LIMIT_GPU_TYPES);
+    }
+    return true;
+}
+
+/* Sorted seats from the message; NULL with *err when two have one index. */
+static struct seat *seats_of(const struct register_message *message, struct err *err)
+{
+    struct seat *seats = xzalloc(message->device_count * sizeof *seats);
+    for (size_t i = 0; i < message->device_count; i++) {
+        const struct device *device = &message->devices[i];
+        seats[i] = (struct seat){
+            .index = device->index,
+            .uuid = xstrdup(device->uuid),
+            .type = xstrdup(device->type),
+            .memory_bytes = device->memory_bytes,
+        };
+    }
+    if (!device_seats_sort(seats, message->device_count)) {
+        device_seats_free(seats, message->device_count);
+        err_field(err, ERR_FIELD, "devices", "count each device once, from 0",
+                  "two devices have the same index");
+        return NULL;
+    }
+    return seats;
+}
+
+/* --- taking it in ------------------------------------------------------------------------------------ */
+
+static void replace(char **text, const char *with)
+{
+    char *copy = xstrdup(with != NULL ? with : "");
+    free(*text);
+    *text = copy;
+}
+
+static void take_names(struct core *core, struct node *node, const struct register_message *message)
+{
+    replace(&node->boot_id, message->boot_id);
+    replace(&node->host_id, message->host_id);
+    replace(&node->version, message->version);
+    replace(&node->address, message->address);
+    replace(&node->pool, pool_of(message));
+    node->pool_kind = kind_of(message);
+    node->isolation = message->isolation;
+    node->slots = message->slots;
+    node->registered_ms = core->sheet.wall_ms;
+}
+
+/* The new seats, held by those who held the old ones with the same index. */
+static void take_seats(struct node *node, struct seat *seats, size_t count)
+{
+    device_seats_free(node->seats, node->seat_count);
+    node->seats = seats;
+    node->seat_count = count;
+    for (struct member *member = node->members; member != NULL; member = member->next) {
+        for (size_t i = 0; i < member->device_count; i++) {
+            node_seat(node, member->devices[i])->holder = member;
+        }
+    }
+}
+
+static const struct node_attempt *listed(const struct register_message *message, uint64_t epoch)
+{
+    for (size_t i = 0; i < message->attempt_count; i++) {
+        if (message->attempts[i].epoch == epoch) {
+            return &message->attempts[i];
+        }
+    }
+    return NULL;
+}
+
+/* A member that was only ordered or prepared, and that an agent of the same boot does not know, keeps its
+ * order: the next poll brings it. */
+static void take_evidence(struct core *core, const struct register_message *message, struct member *member,
+                          bool rebooted)
+{
+    const struct node_attempt *known = listed(message, member->attempt->epoch);
+    const char *name = member->node->name;
+    if (known == NULL && rebooted) {
+        attempt_lose(core, member, record_text(core, "node %s was rebooted", name));
+    } else if (known == NULL && member->state == MEMBER_RUNNING) {
+        attempt_lose(core, member,
+                     record_text(core, "the agent of node %s no longer knows the attempt", name));
+    } else if (known != NULL && known->state == MEMBER_RUNNING && attempt_has_started(member->attempt) &&
+               member_fire(core, member, MEMBER_EVENT_RUN)) {
+        attempt_note_running(core, member->attempt);
+    }
+}
+
+static void take_in(struct core *core, struct node *node, const struct register_message *message,
+                    struct seat *seats)
+{
+    bool rebooted = node->boot_id != NULL && strcmp(node->boot_id, message->boot_id) != 0;
+    if (node->state != NODE_LOST) {
+        pool_leave(core, node);
+    }
+    record_node(core, node);
+    take_names(core, node, message);
+    take_seats(node, seats, message->device_count);
+    trace_line(core, "node %s registers %zu devices in pool %s%s", node->name, message->device_count,
+               node->pool, rebooted ? ", rebooted" : "");
+    node_fire(core, node, NODE_EVENT_REGISTER, NULL);
+    pool_join(core, node);
+    node_heard(core, node);
+    core->place_wanted = true;
+    struct member *member, *next;
+    DL_FOREACH_SAFE (node->members, member, next) {
+        take_evidence(core, message, member, rebooted);
+    }
+}
+
+bool register_node(struct core *core, const struct input *input, struct err *err)
+{
+    const struct register_message *message = input->node_register;
+    struct node *node = node_find(core, message->name);
+    if (!check_name(message, node, err) || !check_pool(core, message, node, err) ||
+        !check_types(core, message, err)) {
+        return false;
+    }
+    struct seat *seats = seats_of(message, err);
+    if (seats == NULL) {
+        return false;
+    }
+    if (node == NULL) {
+        node = node_create(core, message->name);
+    }
+    take_in(core, node, message, seats);
+    return true;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state that decides, for the files of the core and nobody else. Iteration follows ordered lists; hashes
+ * are only for finding. */
+#ifndef CORE_STATE_H
+#define CORE_STATE_H
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "daemon/core/core.h"
+#include "proto/base/text.h"
+
+#ifdef NDEBUG
+#error "the core keeps its assertions in every build"
+#endif
+
+#define uthash_malloc(size) xalloc(size)
+#define uthash_fatal(text)  abort()
+#include <uthash.h>
+#include <utlist.h>
+
+#define NEVER INT64_MAX
+
+/* What a job asks of the cluster; equal wishes are indistinguishable to the scheduler. */
+struct wish {
+    const char *gpu_type; /* NULL: any one type */
+    const char *pool;     /* NULL: any that use_reserved allows */
+    const char *host_id;  /* NULL: anywhere; else one node on this host */
+    enum use_reserved use_reserved;
+    int64_t gpus;
+};
+
+/* Jobs with one wish, first in, first out. A head that does not fit keeps all behind it from being looked at.
+ */
+struct lane {
+    char *key;                       /* the wish as text */
+    char *gpu_type, *pool, *host_id; /* owned, or NULL; the wish borrows them */
+    struct wish wish;
+    uint64_t registry;        /* the registry's stamp when largest was found */
+    int64_t largest;          /* the largest gang that the registered nodes could ever hold */
+    size_t job_count;         /* live jobs with this wish, queued or not; the lane goes with the last one */
+    struct job *jobs;         /* queued, by key */
+    struct lane *prev, *next; /* lanes that are not empty, by the key of their first job */
+    int64_t told_key;         /* the job whose waiting the trace has explained */
+    UT_hash_handle hh;
+};
+
+struct job {
+    int64_t key;
+    char id[ID_LENGTH + 1];
+    enum job_state state;
+    int64_t seq;
+    int64_t event_ms; /* wall clock of its last event: the next one is not earlier */
+    struct lane *lane;
+    struct job *prev, *next; /* in the lane while QUEUED */
+
+    int64_t time_limit_ms, grace_ms, lease_ms;
+    int32_t retries, infra_retries;
+    enum launch_mode launch_mode;
+    enum on_disconnect on_disconnect;
+
+    int64_t attempt_number;
+    struct attempt *attempt; /* the newest, which may have ended; or NULL */
+    int32_t user_failures, infra_failures;
+    char *pool; /* of the newest attempt; owned; or NULL */
+    int64_t started_ms, ended_ms;
+    int64_t exit_code, failed_rank;
+    const char *failed_node; /* borrowed from the node, or NULL */
+    enum cause cause;        /* CANCELED while the job is live: a cancel was acknowledged */
+    const char *reason;      /* set by the step that ends the job, and as short-lived; or NULL */
+
+    uint32_t slot; /* 1 + index of its change in the open sheet; 0: none */
+    UT_hash_handle by_id, by_key;
+};
+
+struct member {
+    struct attempt *attempt;
+    struct node *node;
+    int64_t node_rank, first_rank, local_ranks;
+    int64_t *devices; /* indices; owned */
+    size_t device_count;
+    enum member_state state;
+    uint64_t version;           /* of its order */
+    struct member *prev, *next; /* of the node, while the attempt is live */
+    uint32_t slot;
+};
+
+struct attempt {
+    uint64_t epoch;
+    struct job *job; /* NULL when the job has ended and left */
+    int64_t number;
+    enum attempt_state state;
+    enum cause cause;     /* the first wins */
+    char *cause_text;     /* owned, or NULL */
+    char *pool;           /* owned */
+    char *master_address; /* owned, or NULL */
+    int64_t master_port;
+    int64_t created_ms, started_ms, ended_ms; /* wall clock; started_ms 0: START was never committed */
+    int64_t failed_rank, failed_code;
+    const char *failed_node; /* borrowed from the node, or NULL */
+    int64_t worst_code; /* largest code of ranks that we did not kill; a restart while stopping starts it anew
+                           at failed_code */
+    int64_t deadline_ms;     /* what it means follows from state: prepare expiry, time limit, flush expiry */
+    struct member **members; /* by node rank; owned */
+    size_t member_count;
+    struct attempt *prev, *next; /* live ones by epoch; ended ones by when */
+    uint32_t slot;
+    UT_hash_handle hh;
+};
+
+/* One device of a node. */
+struct seat {
+    int64_t index;
+    char *uuid, *type;
+    int64_t memory_bytes;
+    struct member *holder; /* NULL: free */
+    struct stock *stock;   /* NULL: not offered, because the node is LOST or the seat retired */
+    bool retired;          /* the node no longer has it; it goes when its holder does */
+};
+
+enum contact { CONTACT_FRESH, CONTACT_SILENT };
+
+struct node {
+    char *name;
+    char *boot_id, *host_id, *version, *address;
+    char *pool;
+    enum pool_kind pool_kind;
+    enum node_state state; /* READY, DRAINING, DRAINED or LOST */
+    char *reason;          /* or NULL */
+    enum isolation isolation;
+    bool slots;
+    int64_t registered_ms;
+    struct seat *seats; /* by index */
+    size_t seat_count;
+    struct stock *stocks; /* its seats by type; none while LOST */
+
+    enum contact contact;  /* SILENT is shown as SUSPECT */
+    int64_t beat_ms;       /* when it was last heard */
+    int64_t hold_until_ms; /* it declined: no work before this; 0: none */
+    int64_t declines;      /* in a row */
+
+    struct member *members;  /* of live attempts, by epoch */
+    uint64_t orders_version; /* incarnation << 32 | how often they changed since */
+    bool dirty;              /* its orders changed in this step */
+    size_t index;            /* in core->nodes */
+    uint32_t slot;
+    UT_hash_handle hh;
+};
+
+/* The seats of one type on one node. */
+struct stock {
+    struct node *node;
+    struct group *group;
+    int64_t total, free;
+    struct stock *next; /* of the node */
+};
+
+/* The nodes of one pool that have one type: what a gang may spread over. */
+struct group {
+    char *pool, *type;
+    enum pool_kind kind;
+    int64_t total, free;
+    struct stock **stocks; /* by node name */
+    size_t count;
+    size_t loopback_count; /* nodes that other hosts cannot reach */
+    size_t index;
+    struct group *prev, *next; /* by pool, then type */
+};
+
+/* The step that is being made. */
+struct sheet {
+    struct arena *arena;
+    struct change *changes;
+    void **subjects; /* whose change it is; its values are filled in when the sheet is closed */
+    size_t count, room;
+    const char **dirty;
+    size_t dirty_count, dirty_room;
+    size_t job_count; /* changes that are of jobs */
+    bool lazy;
+    struct job *answer;  /* the job of a SUBMIT or CANCEL */
+    struct job *leaving; /* jobs that ended */
+    struct attempt *leaving_attempts;
+    int64_t wall_ms;
+};
+
+struct core {
+    struct core_config config;
+    bool booted;
+    int64_t now_ms;
+    int64_t deadline_ms; /* not later than the first thing that TICK will find due */
+    int64_t next_job_key;
+    uint32_t epoch_count;
+
+    struct node **nodes; /* by name */
+    size_t node_count, node_room;
+    struct node *nodes_by_name;
+    size_t known_count;    /* not LOST */
+    size_t silent_count;   /* of these */
+    bool braked;           /* too many are silent: the fault is likely ours */
+    int64_t calm_since_ms; /* leases count from here at the earliest: boot, or the end of a brake */
+
+    struct group *groups;
+    uint64_t registry; /* stamp of what is registered */
+    int64_t free;      /* seats in groups that nobody holds */
+
+    struct job *jobs_by_id, *jobs_by_key;
+    struct lane *lanes_by_key;
+    struct lane *lanes;
+    bool place_wanted; /* something happened that may let a job be placed */
+
+    struct attempt *attempts_by_epoch;
+    struct attempt *attempts; /* live */
+    struct attempt *ended;    /* the last LIMIT_ENDED_ATTEMPTS, oldest first */
+    size_t ended_count;
+
+    struct sheet sheet;
+    struct text *trace;
+};
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns admission: whether the registered nodes, busy or not, could ever run a job. It promises that a refusal
+ * changes nothing and names the field and the remedy, and that a job like one that waits already costs no
+ * look at the nodes. When it runs is left to place.c. */
+#include "daemon/core/submit.h"
+
+#include <string.h>
+
+#include "daemon/core/job.h"
+#include "daemon/core/place.h"
+#include "daemon/core/pool.h"
+#include "daemon/core/queue.h"
+#include "daemon/core/record.h"
+#include "daemon/core/state.h"
+#include "daemon/core/trace.h"
+#include "proto/limits.h"
+
+static bool check_type(const struct core *core, const struct wish *wish, struct err *err)
+{
+    if (wish->gpu_type == NULL || pool_has_type(core, wish->gpu_type)) {
+        return true;
+    }
+    autotext struct text types = {0};
+    pool_list_types(core, &types);
+    err_field(err, ERR_GPU_TYPE, "gpu_type", NULL, "no registered node has the GPU type %.64s",
+              wish->gpu_type);
+    return err_hint(err, "did you mean %.64s? Registered: %.150s", pool_nearest_type(core, wish->gpu_type),
+                    types.bytes);
+}
+
+static bool check_pool(const struct core *core, const struct wish *wish, struct err *err)
+{
+    enum pool_kind kind;
+    if (wish->pool == NULL) {
+        return true;
+    }
+    if (!pool_kind_of(core, wish->pool, NULL, &kind)) {
+        autotext struct text pools = {0};
+        pool_list_names(core, &pools);
+        err_field(err, ERR_FIELD, "pool", NULL, "there is no pool %.64s", wish->pool);
+        return err_hint(err, "pools: %.200s", pools.bytes);
+    }
+    bool wants_other = (wish->use_reserved == USE_RESERVED_TRUE && kind != POOL_RESERVED) ||
+                       (wish->use_reserved == USE_RESERVED_FALSE && kind != POOL_ON_DEMAND);
+    if (wants_other) {
+        return err_field(err, ERR_FIELD, "use_reserved_pool", "leave one of pool and use_reserved_pool out",
+                         "pool %.64s is %s", wish->pool, pool_kind_text(kind));
+    }
+    return true;
+}
+
+static bool check_reserved(const struct core *core, const struct wish *wish, struct err *err)
+{
+    if (wish->use_reserved != USE_RESERVED_TRUE) {
+        return true;
+    }
+    for (const struct group *group = core->groups; group != NULL; group = group->next) {
+        if (group->kind == POOL_RESERVED) {
+            return true;
+        }
+    }
+    return err_field(err, ERR_CAPACITY, "use_reserved_pool",
+                     "leave use_reserved_pool out, or start a gpuagent with --reserved",
+                     "no reserved pool is registered");
+}
+
+static bool check_host(const struct core *core, const struct wish *wish, struct err *err)
+{
+    if (wish->host_id == NULL) {
+        return true;
+    }
+    for (size_t i = 0; i < core->node_count; i++) {
+        if (core->nodes[i]->state != NODE_LOST && strcmp(core->nodes[i]->host_id, wish->host_id) == 0) {
+            return true;
+        }
+    }
+    return err_field(err, ERR_NO_LOCAL_NODE, "remote", "set remote=true to run on any node",
+                     "remote=false wants a node on the submitter's host, and none is registered there");
+}
+
+static const char *capacity_hint(const struct wish *wish)
+{
+    if (wish->host_id != NULL) {
+        return "ask for fewer GPUs, or set remote=true; remote=false runs on one node of this host";
+    }
+    if (wish->use_reserved == USE_RESERVED_AUTO && wish->pool == NULL) {
+        return "ask for fewer GPUs, name another pool or type, or set use_reserved_pool; a gang is of one "
+               "pool and type";
+    }
+    return "ask for fewer GPUs, or name another pool or type; a gang is of one pool and type";
+}
+
+static bool check_capacity(const struct core *core, const struct wish *wish, struct err *err)
+{
+    struct lane *lane = queue_find(core, wish);
+    if (lane != NULL && place_lane_largest(core, lane) >= wish->gpus) {
+        return true;
+    }
+    const struct group *where;
+    int64_t largest = place_largest(core, wish, &where);
+    if (largest >= wish->gpus) {
+        return true;
+    }
+    if (where == NULL) {
+        return err_field(err, ERR_CAPACITY, "gpus", capacity_hint(wish),
+                         "the job needs %lld GPUs, and no node that it may use has any",
+                         (long long)wish->gpus);
+    }
+    return err_field(err, ERR_CAPACITY, "gpus", capacity_hint(wish),
+                     "the job needs %lld GPUs, and the most it can get is %lld of type %.64s in pool %.64s",
+                     (long long)wish->gpus, (long long)largest, where->type, where->pool);
+}
+
+static bool check(const struct core *core, const struct wish *wish, struct err *err)
+{
+    if (core->groups == NULL) {
+        return err_field(err, ERR_CAPACITY, "gpus", "start gpuagent on a machine with GPUs",
+                         "no node with GPUs is registered");
+    }
+    if (HASH_CNT(by_id, core->jobs_by_id) >= LIMIT_LIVE_JOBS) {
+        return err_field(err, ERR_TOO_MANY, NULL, "wait until some have ended", "there are %d live jobs",
+                         LIMIT_LIVE_JOBS);
+    }
+    return check_type(core, wish, err) && check_pool(core, wish, err) && check_reserved(core, wish, err) &&
+           check_host(core, wish, err) && check_capacity(core, wish, err);
+}
+
+bool submit_job(struct core *core, const struct input *input, struct err *err)
+{
+    const struct job_spec *spec = input->submit.spec;
+    const struct wish wish = job_wish(spec);
+    if (!check(core, &wish, err)) {
+        return false;
+    }
+    struct job *job = job_create(core, core->next_job_key++, input->submit.id, spec);
+    core->sheet.answer = job;
+    trace_line(core, "job %s is submitted: %lld of %s", job->id, (long long)spec->gpus,
+               spec->gpu_type != NULL ? spec->gpu_type : "any type");
+    record_birth(core, job, input);
+    record_event(core, job, EVENT_SUBMITTED, NULL);
+    queue_put(core, job);
+    return true;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the form of trace lines. It promises one line a call and no effect on any decision. */
+#include "daemon/core/trace.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "daemon/core/state.h"
+
+#define LINE_BYTES 512 /* a gang's list of nodes is cut here */
+
+void core_trace(struct core *core, struct text *trace)
+{
+    core->trace = trace;
+}
+
+void trace_line(const struct core *core, const char *format, ...)
+{
+    if (core->trace == NULL) {
+        return;
+    }
+    char line[LINE_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    text_printf(core->trace, "[%5lld] %s\n", (long long)core->now_ms, line);
+}
+
+void trace_place(const struct member *member, struct text *out)
+{
+    text_printf(out, " %s:", member->node->name);
+    for (size_t i = 0; i < member->device_count; i++) {
+        text_printf(out, "%s%lld", i > 0 ? "," : "", (long long)member->devices[i]);
+    }
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The resource of agents: register, beat, poll, report. It promises that an agent hears the same things again
+ * when it asks again, and that the last log bytes of an exit report are stored before the exit counts. What a
+ * message changes is the core's part. */
+#include <stdlib.h>
+
+#include "daemon/http/ask.h"
+#include "daemon/http/logs.h"
+#include "daemon/http/parts.h"
+#include "daemon/http/resources.h"
+#include "proto/base/cleanup.h"
+#include "proto/limits.h"
+#include "proto/messages.h"
+
+static int render_nothing(const struct door_request *door, const struct step *step, struct text *out)
+{
+    text_append(out, "{}");
+    return 200;
+}
+
+/* --- register
+ * --------------------------------------------------------------------------------------------------------------
+ */
+
+struct registration {
+    struct ask ask;
+    struct register_message message;
+    struct register_reply reply;
+};
+
+static int render_registered(const struct door_request *door, const struct step *step, struct text *out)
+{
+    const struct registration *registration = door->asker;
+    const struct register_reply *reply = &registration->reply;
+    text_printf(out, "{\"incarnation\":%lld,\"beat_ms\":%lld,\"park_ms\":%lld}",
+                (long long)reply->incarnation, (long long)reply->beat_ms, (long long)reply->park_ms);
+    return 200;
+}
+
+static void registered(struct ask *ask)
+{
+    const struct register_message *message = &((struct registration *)ask)->message;
+    struct server *server = ask->request->server;
+    mailbox_register(server->mailbox, message->name, message->boot_id, server->now_ms);
+}
+
+static void registration_finish(struct ask *ask)
+{
+    register_message_finish(&((struct registration *)ask)->message);
+}
+
+void agents_register(struct request *request)
+{
+    struct server *server = request->server;
+    struct err err;
+    struct register_message message;
+    if (!register_message_decode(give(request->json), &message, &err)) {
+        request_fail(request, &err);
+        return;
+    }
+    struct registration *registration = ask_create(request, sizeof *registration, render_registered);
+    registration->message = message;
+    registration->reply = (struct register_reply){.incarnation = server->config.incarnation,
+                                                  .beat_ms = server->config.beat_ms,
+                                                  .park_ms = POLL_PARK_MS};
+    registration->ask.committed = registered;
+    registration->ask.finish = registration_finish;
+    registration->ask.door.input.kind = INPUT_REGISTER;
+    registration->ask.door.input.node_register = &registration->message;
+    ask_door(&registration->ask);
+}
+
+/* --- beat
+ * -------------------------------------------------------------------------------------------------------------------
+ */
+
+struct beat {
+    struct ask ask;
+    struct beat_message message;
+};
+
+static void beaten(struct ask *ask)
+{
+    const struct beat *beat = (struct beat *)ask;
+    struct server *server = ask->request->server;
+    mailbox_beat(server->mailbox, beat->message.node, server->now_ms);
+}
+
+static void beat_finish(struct ask *ask)
+{
+    beat_message_finish(&((struct beat *)ask)->message);
+}
+
+void agents_beat(struct request *request)
+{
+    struct err err;
+    struct beat_message message;
+    if (!beat_message_decode(give(request->json), &message, &err)) {
+        request_fail(request, &err);
+        return;
+    }
+    struct beat *beat = ask_create(request, sizeof *beat, render_nothing);
+    beat->message = message;
+    beat->ask.committed = beaten;
+    beat->ask.finish = beat_finish;
+    beat->ask.door.input.kind = INPUT_BEAT;
+    beat->ask.door.input.beat = &beat->message;
+    ask_door(&beat->ask);
+}
+
+/* --- poll
+ * -------------------------------------------------------------------------------------------------------------------
+ */
+
+void agents_poll(struct request *request)
+{
+    struct err err;
+    struct poll_message message;
+    if (!poll_message_decode(give(request->json), &message, &err)) {
+        request_fail(request, &err);
+        return;
+    }
+    request_drop_body(request);
+    mailbox_poll(request->server->mailbox, request, &message);
+    poll_message_finish(&message);
+}
+
+/* --- report
+ * -----------------------------------------------------------------------------------------------------------------
+ */
+
+struct report {
+    struct ask ask;
+    struct report_message message;
+};
+
+static void report_finish(struct ask *ask)
+{
+    report_message_finish(&((struct report *)ask)->message);
+}
+
+/* An epoch that nobody knows is the core's to refuse. */
+static bool store_tails(struct server *server, const struct report_message *message, struct err *err)
+{
+    bool found = false;
+    struct epoch_record epoch;
+    if (message->tail_count == 0 || server->config.logs == NULL) {
+        return true;
+    }
+    return reader_epoch(server->reader, message->epoch, &found, &epoch, err) &&
+           (!found || logs_store_tails(server->config.logs, message, &epoch, err));
+}
+
+void agents_report(struct request *request)
+{
+    struct err err;
+    struct report_message message;
+    if (!report_message_decode(give(request->json), &message, &err)) {
+        request_fail(request, &err);
+        return;
+    }
+    if (!store_tails(request->server, &message, &err)) {
+        report_message_finish(&message);
+        request_fail(request, &err);
+        return;
+    }
+    struct report *report = ask_create(request, sizeof *report, render_nothing);
+    report->message = message;
+    report->ask.finish = report_finish;
+    report->ask.door.input.kind = INPUT_REPORT;
+    report->ask.door.input.report = &report->message;
+    ask_door(&report->ask);
+}

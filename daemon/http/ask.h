@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request's question to the door: the change that it asks for, and how its answer becomes the reply. */
+#ifndef HTTP_ASK_H
+#define HTTP_ASK_H
+
+#include <stddef.h>
+
+#include "daemon/door.h"
+
+struct request;
+struct server;
+
+/* First member of what a resource sends to the door. */
+struct ask {
+    struct door_request door;
+    struct request *request;
+    size_t size; /* of the whole */
+    /* Called on the HTTP thread when the change is committed, before the reply is given; NULL: nothing to do.
+     */
+    void (*committed)(struct ask *ask);
+    /* Called on the HTTP thread when the change was refused; true: it has given the reply itself. NULL: the
+     * reply is the error. */
+    bool (*refused)(struct ask *ask);
+    /* Releases what the resource holds in it, in any case; NULL: nothing. */
+    void (*finish)(struct ask *ask);
+};
+
+/* Makes an ask of size bytes, whose first is the ask; the rest is zero. It asks for an input; kind may be
+ * changed. The render, which runs on the door's thread, finds it as door->asker. */
+void *ask_create(struct request *request, size_t size,
+                 int (*render)(const struct door_request *door, const struct step *step, struct text *out));
+
+/* Hands it to the door, which takes it over; the reply follows the door's answer. A keyed route's
+ * Idempotency-Key goes with it. When the door is full, the reply is 503. */
+void ask_door(struct ask *ask);
+
+/* Releases an ask that was not handed over. */
+void ask_destroy(struct ask *ask);
+
+/* For server.c: the door has answered. */
+void ask_answered(struct server *server, struct door_request *door);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the copy in memory of all tokens, of which only SHA-256 hashes exist. It promises that a guess learns
+ * nothing: an unknown id costs the same hash and the same comparison as a known one and gets the same words,
+ * and hashes are compared in constant time. A token has 256 random bits, so a fast hash will do. Which route
+ * wants which role is the route table's part; which object belongs to whom is the resource's. */
+#include "daemon/http/auth.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <uthash.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/text.h"
+
+struct identity {
+    char id[TOKEN_ID_LENGTH + 1];
+    char *owner;
+    enum role role;
+    uint8_t secret[HASH_BYTES];
+    int64_t expires_ms; /* 0: never */
+    bool revoked;
+    UT_hash_handle hh;
+};
+
+struct auth {
+    struct identity *identities; /* by id */
+};
+
+/* --- tokens
+ * --------------------------------------------------------------------------------------------------- */
+
+static void base64url(const uint8_t *bytes, size_t length, char *out, size_t characters)
+{
+    autofree char *plain = text_to_base64(bytes, length);
+    for (size_t i = 0; i < characters; i++) {
+        out[i] = (char)(plain[i] == '+' ? '-' : plain[i] == '/' ? '_' : plain[i]);
+    }
+    out[characters] = '\0';
+}
+
+void token_make(const uint8_t random[TOKEN_RANDOM_BYTES], struct token *ret_token)
+{
+    uint8_t id_bytes[10] = {0};
+    memcpy(id_bytes, random, 5); /* 40 bits are 8 characters */
+    char id[ID_LENGTH + 1];
+    text_id_from_bytes(id_bytes, id);
+    memcpy(ret_token->id, id, TOKEN_ID_LENGTH);
+    ret_token->id[TOKEN_ID_LENGTH] = '\0';
+    char secret[TOKEN_SECRET_LENGTH + 1];
+    base64url(random + 5, 32, secret, TOKEN_SECRET_LENGTH);
+    hash_bytes(secret, TOKEN_SECRET_LENGTH, ret_token->secret);
+    snprintf(ret_token->text, sizeof ret_token->text, "gct_%s_%s", ret_token->id, secret);
+}
+
+/* --- those that are known
+ * --------------------------------------------------------------------------------------- */
+
+const char *identity_owner(const struct identity *who)
+{
+    return who->owner;
+}
+
+enum role identity_role(const struct identity *who)
+{
+    return who->role;
+}
+
+bool identity_is_admin(const struct identity *who)
+{
+    return who->role == ROLE_ADMIN;
+}
+
+bool identity_stands(const struct identity *who, int64_t wall_ms)
+{
+    return !who->revoked && (who->expires_ms == 0 || wall_ms < who->expires_ms);
+}
+
+struct auth *auth_create(void)
+{
+    return xzalloc(sizeof(struct auth));
+}
+
+void auth_destroy(struct auth *auth)
+{
+    if (auth == NULL) {
+        return;
+    }
+    struct identity *identity, *next;
+    HASH_ITER (hh, auth->identities, identity, next) {
+        HASH_DEL(auth->identities, identity);
+        free(identity->owner);
+        free(identity);
+    }
+    free(auth);
+}
+
+void auth_put(struct auth *auth, const struct token_row *row)
+{
+    if (strlen(row->id) != TOKEN_ID_LENGTH) {
+        return;
+    }
+    struct identity *identity;
+    HASH_FIND(hh, auth->identities, row->id, TOKEN_ID_LENGTH, identity);
+    if (identity == NULL) {
+        identity = xzalloc(sizeof *identity);
+        memcpy(identity->id, row->id, TOKEN_ID_LENGTH);
+        identity->owner = xstrdup(row->owner);
+        identity->role = row->role;
+        memcpy(identity->secret, row->secret, sizeof identity->secret);
+        HASH_ADD(hh, auth->identities, id, TOKEN_ID_LENGTH, identity);
+    }
+    identity->expires_ms = row->expires_ms;
+    identity->revoked = row->revoked;
+}
+
+static bool put_row(const struct token_row *row, void *closure)
+{
+    auth_put(closure, row);
+    return true;
+}
+
+bool auth_load(struct auth *auth, struct reader *reader, struct err *err)
+{
+    return reader_tokens(reader, NULL, put_row, auth, err);
+}
+
+/* Points at "<id>_<secret>" in "Bearer gct_<id>_<secret>"; NULL when it is not of that form. */
+static const char *token_of(const char *authorization)
+{
+    static const char prefix[] = "Bearer gct_";
+    if (authorization == NULL || strncasecmp(authorization, prefix, sizeof prefix - 1) != 0) {
+        return NULL;
+    }
+    const char *token = authorization + sizeof prefix - 1;
+    bool sound = strlen(token) == TOKEN_ID_LENGTH + 1 + TOKEN_SECRET_LENGTH && token[TOKEN_ID_LENGTH] == '_';
+    return sound ? token : NULL;
+}
+
+const struct identity *auth_check(struct auth *auth, const char *authorization, int64_t wall_ms,
+                                  struct err *err)
+{
+    static const uint8_t nobody[HASH_BYTES];
+    const char *token = token_of(authorization);
+    if (token == NULL) {
+        err_set(err, ERR_UNAUTHENTICATED, "the request carries no token");
+        err_hint(err, "send the header Authorization: Bearer gct_...");
+        return NULL;
+    }
+    struct identity *identity;
+    HASH_FIND(hh, auth->identities, token, TOKEN_ID_LENGTH, identity);
+    uint8_t secret[HASH_BYTES];
+    hash_bytes(token + TOKEN_ID_LENGTH + 1, TOKEN_SECRET_LENGTH, secret);
+    bool equal = hash_equal(secret, identity != NULL ? identity->secret : nobody);
+    if (identity == NULL || !equal || !identity_stands(identity, wall_ms)) {
+        err_set(err, ERR_UNAUTHENTICATED, "the token is not valid: unknown, revoked or expired");
+        return NULL;
+    }
+    return identity;
+}
+
+/* --- roles
+ * ------------------------------------------------------------------------------------------------------- */
+
+bool auth_allows(enum access access, enum role role, struct err *err)
+{
+    bool person = role == ROLE_USER || role == ROLE_ADMIN;
+    bool allowed = false;
+    const char *wanted = "";
+    switch (access) {
+    case ACCESS_OPEN:
+    case ACCESS_ANY:
+        allowed = person || role == ROLE_NODE;
+        wanted = "any";
+        break;
+    case ACCESS_USER:
+        allowed = person;
+        wanted = "user";
+        break;
+    case ACCESS_USER_OR_NODE:
+        allowed = person || role == ROLE_NODE;
+        wanted = "user or node";
+        break;
+    case ACCESS_ADMIN:
+        allowed = role == ROLE_ADMIN;
+        wanted = "admin";
+        break;
+    case ACCESS_NODE:
+        allowed = role == ROLE_NODE;
+        wanted = "node";
+        break;
+    }
+    if (!allowed) {
+        return err_set(err, ERR_FORBIDDEN, "this needs a token of role %s; yours has role %s", wanted,
+                       role_text(role));
+    }
+    return true;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who asks: bearer tokens, roles, and what each role may reach. */
+#ifndef HTTP_AUTH_H
+#define HTTP_AUTH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/store/store.h"
+#include "proto/base/err.h"
+#include "proto/base/hash.h"
+#include "proto/states.h"
+
+/* --- tokens: gct_<id>_<secret>
+ * ------------------------------------------------------------------------------- */
+
+#define TOKEN_ID_LENGTH     8  /* a-z2-7 */
+#define TOKEN_SECRET_LENGTH 43 /* base64url of 32 bytes */
+#define TOKEN_LENGTH        (4 + TOKEN_ID_LENGTH + 1 + TOKEN_SECRET_LENGTH)
+
+struct token {
+    char id[TOKEN_ID_LENGTH + 1];
+    char text[TOKEN_LENGTH + 1]; /* the whole, shown once */
+    uint8_t secret[HASH_BYTES];  /* SHA-256 of the secret's characters: what is stored */
+};
+
+/* Makes a token from 37 random bytes. */
+#define TOKEN_RANDOM_BYTES 37
+void token_make(const uint8_t random[TOKEN_RANDOM_BYTES], struct token *ret_token);
+
+/* --- those that are known
+ * -------------------------------------------------------------------------------------- */
+
+/* One token's bearer. Lives as long as the auth that it comes from. */
+struct identity;
+const char *identity_owner(const struct identity *who);
+enum role identity_role(const struct identity *who);
+bool identity_is_admin(const struct identity *who);
+/* false once the token was revoked or has expired. */
+bool identity_stands(const struct identity *who, int64_t wall_ms);
+
+struct auth;
+
+struct auth *auth_create(void);
+void auth_destroy(struct auth *auth);
+
+/* Takes one token in, or its revocation. */
+void auth_put(struct auth *auth, const struct token_row *row);
+/* Takes in all tokens of the store: at start, and after a change to them was committed. */
+bool auth_load(struct auth *auth, struct reader *reader, struct err *err);
+
+/* The bearer of an Authorization header (NULL: there was none). NULL with ERR_UNAUTHENTICATED: the same words
+ * and the same work whether the token is unknown or wrong. */
+const struct identity *auth_check(struct auth *auth, const char *authorization, int64_t wall_ms,
+                                  struct err *err);
+
+/* --- roles
+ * ------------------------------------------------------------------------------------------------------- */
+
+/* Who may use a route. */
+enum access {
+    ACCESS_OPEN,         /* nobody needs a token */
+    ACCESS_ANY,          /* every token */
+    ACCESS_USER,         /* people: users and admins */
+    ACCESS_USER_OR_NODE, /* people and nodes */
+    ACCESS_ADMIN,
+    ACCESS_NODE,
+};
+
+/* ERR_FORBIDDEN when the role may not. Not for ACCESS_OPEN. */
+bool auth_allows(enum access access, enum role role, struct err *err);
+
+#endif

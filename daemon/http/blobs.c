@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns /v1/blobs. An upload is hashed while it arrives; a large one is brought to disk by the helper thread,
+ * and only then does its row go through the door, so that a blob which is listed is there. */
+#include "daemon/http/blobs.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/blob/blobs.h"
+#include "daemon/blob/worker.h"
+#include "daemon/http/ask.h"
+#include "daemon/http/parts.h"
+#include "daemon/http/space.h"
+#include "proto/base/cleanup.h"
+
+/* --- PUT
+ * -------------------------------------------------------------------------------------------------------------------
+ */
+
+/* An upload on its way to disk. It outlives its request when that goes away. */
+struct keep {
+    struct task task;        /* first: a task is its keep */
+    struct request *request; /* NULL: gone */
+    struct blob_upload *upload;
+    bool working; /* on the helper thread */
+    bool ok;
+    struct err err;
+};
+
+struct blob_ask {
+    struct ask ask; /* first */
+    struct change change;
+    struct blob_upload *upload;
+    bool existed;
+};
+
+static void keep_free(struct keep *keep)
+{
+    blob_upload_end(keep->upload);
+    free(keep);
+}
+
+static void request_gone(void *state)
+{
+    struct keep *keep = state;
+    keep->request = NULL;
+    if (!keep->working) {
+        keep_free(keep);
+    }
+}
+
+static bool read_hash(const struct request *request, uint8_t out[HASH_BYTES], struct err *err)
+{
+    if (text_from_hex(request->argument, out, HASH_BYTES)) {
+        return true;
+    }
+    return err_field(err, ERR_FIELD, "sha256", "name the blob by the SHA-256 of its bytes in 64 hex digits",
+                     "\"%s\" is not a SHA-256", request->argument);
+}
+
+static void upload_begin(struct request *request)
+{
+    struct err err;
+    uint8_t hash[HASH_BYTES];
+    if (!read_hash(request, hash, &err) ||
+        !space_allows(request->server->space, 0, request->server->now_ms, &err)) {
+        request_fail(request, &err);
+        return;
+    }
+    struct keep *keep = xzalloc(sizeof *keep);
+    keep->request = request;
+    keep->upload = blob_upload_begin(request->server->config.blobs, hash);
+    request->state = keep;
+    request->state_finish = request_gone;
+}
+
+static size_t upload_piece(struct request *request, const char *bytes, size_t length)
+{
+    const struct keep *keep = request->state;
+    struct err err;
+    if (!blob_upload_write(keep->upload, bytes, length, &err)) {
+        request_fail(request, &err);
+    }
+    return length;
+}
+
+const struct body_sink blobs_sink = {.begin = upload_begin, .piece = upload_piece};
+
+static int render_put(const struct door_request *door, const struct step *step, struct text *out)
+{
+    const struct blob_ask *ask = (const struct blob_ask *)door;
+    char hex[HASH_HEX + 1];
+    text_to_hex(ask->change.blob.hash, HASH_BYTES, hex);
+    text_printf(out, "{\"sha256\": \"%s\", \"size\": %lld}", hex, (long long)ask->change.blob.size);
+    return ask->existed ? 200 : 201;
+}
+
+static void ask_finish(struct ask *ask)
+{
+    blob_upload_end(((struct blob_ask *)ask)->upload);
+}
+
+static void see_blob(const struct blob_row *row, void *closure)
+{
+}
+
+/* The bytes are safe: now the row. */
+static void ask_for_row(struct request *request, struct blob_upload *upload)
+{
+    struct err err;
+    bool existed;
+    const uint8_t *hash = blob_upload_hash(upload);
+    if (!reader_blob(request->server->reader, hash, see_blob, NULL, &existed, &err)) {
+        blob_upload_end(upload);
+        request_fail(request, &err);
+        return;
+    }
+    struct blob_ask *ask = ask_create(request, sizeof *ask, render_put);
+    ask->ask.finish = ask_finish;
+    ask->existed = existed;
+    ask->upload = upload;
+    ask->change = (struct change){.kind = CHANGE_BLOB_PUT,
+                                  .blob = {.size = blob_upload_size(upload),
+                                           .bytes = blob_upload_bytes(upload),
+                                           .created_ms = request->server->wall_ms}};
+    memcpy(ask->change.blob.hash, hash, HASH_BYTES);
+    ask->ask.door.kind = DOOR_RECORD;
+    ask->ask.door.records = &ask->change;
+    ask->ask.door.record_count = 1;
+    ask_door(&ask->ask);
+}
+
+static void keep_work(struct task *task)
+{
+    struct keep *keep = (struct keep *)task;
+    keep->ok = blob_upload_keep(keep->upload, &keep->err);
+}
+
+static void keep_done(struct task *task)
+{
+    struct keep *keep = (struct keep *)task;
+    keep->working = false;
+    if (keep->request == NULL) {
+        keep_free(keep);
+    } else if (!keep->ok) {
+        request_fail(keep->request, &keep->err);
+    } else {
+        ask_for_row(keep->request, give(keep->upload));
+    }
+}
+
+void blobs_put(struct request *request)
+{
+    struct keep *keep = request->state;
+    struct err err;
+    if (!blob_upload_check(keep->upload, &err)) {
+        request_fail(request, &err);
+    } else if (blob_upload_bytes(keep->upload) != NULL) {
+        ask_for_row(request, give(keep->upload));
+    } else {
+        keep->task = (struct task){.work = keep_work, .done = keep_done};
+        keep->working = true;
+        request_wait(request);
+        worker_give(request->server->config.worker, &keep->task);
+    }
+}
+
+/* --- GET
+ * --------------------------------------------------------------------------------------------------------------------
+ */
+
+static void reply_row(const struct blob_row *row, void *closure)
+{
+    struct request *request = closure;
+    if (row->bytes != NULL || row->size == 0) {
+        struct text bytes = {0};
+        text_append_bytes(&bytes, row->bytes, (size_t)row->size);
+        request_reply(request, 200, "application/octet-stream", text_take(&bytes), (size_t)row->size);
+        return;
+    }
+    struct err err;
+    int fd = blobs_open_file(request->server->config.blobs, row->hash, &err);
+    if (fd < 0) {
+        request_fail(request, &err);
+        return;
+    }
+    request_reply_file(request, 200, "application/octet-stream", fd, 0, (uint64_t)row->size);
+}
+
+void blobs_get(struct request *request)
+{
+    struct err err;
+    uint8_t hash[HASH_BYTES];
+    bool found;
+    if (!read_hash(request, hash, &err) ||
+        !reader_blob(request->server->reader, hash, reply_row, request, &found, &err)) {
+        request_fail(request, &err);
+    } else if (!found) {
+        request_fail_with(request, ERR_NOT_FOUND, "there is no blob %s", request->argument);
+    }
+}

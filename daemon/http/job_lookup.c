@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the way from an id in a path to a job, and the view of one job. It promises that a job of somebody
+ * else is not told apart from one that does not exist. */
+#include "daemon/http/job_lookup.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/http/parts.h"
+#include "proto/base/cleanup.h"
+#include "proto/limits.h"
+
+/* --- finding
+ * ------------------------------------------------------------------------------------------------------------
+ */
+
+struct finding {
+    const struct request *request;
+    struct job_facts *facts;
+    bool seen;
+};
+
+static void take_facts(const struct job_record *job, void *closure)
+{
+    struct finding *finding = closure;
+    if (!request_may_see(finding->request, job->birth.owner)) {
+        return;
+    }
+    finding->seen = true;
+    *finding->facts = (struct job_facts){.key = job->birth.key,
+                                         .state = job->life.state,
+                                         .seq = job->life.seq,
+                                         .attempt = job->life.attempt,
+                                         .exit_code = job->life.exit_code,
+                                         .gpus = job->birth.gpus};
+    memcpy(finding->facts->id, job->birth.id, ID_LENGTH + 1);
+}
+
+bool job_missing(const struct request *request, struct err *err)
+{
+    return err_field(err, ERR_NOT_FOUND, "id", "`gpuctl ps --all` shows the jobs that there are",
+                     "there is no job %s", request->argument);
+}
+
+bool job_find(const struct request *request, struct job_facts *ret_facts, struct err *err)
+{
+    struct finding finding = {.request = request, .facts = ret_facts};
+    bool found = false;
+    if (!text_is_id(request->argument)) {
+        return job_missing(request, err);
+    }
+    if (!reader_job(request->server->reader, request->argument, take_facts, &finding, &found, err)) {
+        return false;
+    }
+    return finding.seen || job_missing(request, err);
+}
+
+/* --- views
+ * ---------------------------------------------------------------------------------------------------------------
+ */
+
+void job_view_fill(struct job_view *view, const struct job_birth *birth, const struct job_life *life)
+{
+    *view = (struct job_view){.id = birth->id,
+                              .state = life->state,
+                              .name = birth->name,
+                              .owner = birth->owner,
+                              .project = birth->project,
+                              .gpus = birth->gpus,
+                              .gpu_type = birth->gpu_type,
+                              .pool = life->pool,
+                              .attempt = life->attempt,
+                              .seq = life->seq,
+                              .created_ms = birth->created_ms,
+                              .started_ms = life->started_ms,
+                              .ended_ms = life->ended_ms,
+                              .exit_code = life->exit_code,
+                              .failed_rank = life->failed_rank,
+                              .failed_node = life->failed_node,
+                              .cause = life->cause,
+                              .reason = life->reason};
+}
+
+const struct job_life *job_newest_life(const struct step *step)
+{
+    for (size_t i = step->change_count; i > 0; i--) {
+        const struct change *change = &step->changes[i - 1];
+        bool job = change->kind == CHANGE_JOB_INSERT || change->kind == CHANGE_JOB_UPDATE;
+        if (job && change->job.life.key == step->job.key) {
+            return &change->job.life;
+        }
+    }
+    return NULL;
+}
+
+/* The placements of the newest attempt; node names and device lists are owned. */
+struct placements {
+    struct placement_view *items;
+    size_t count, room;
+};
+
+static void placements_finish(struct placements *placements)
+{
+    for (size_t i = 0; i < placements->count; i++) {
+        free((void *)(uintptr_t)placements->items[i].node);
+        free((void *)(uintptr_t)placements->items[i].devices);
+    }
+    free(placements->items);
+}
+
+static bool take_placement(const struct member_row *row, void *closure)
+{
+    struct placements *placements = closure;
+    if (placements->count == placements->room) {
+        placements->room = placements->room > 0 ? 2 * placements->room : 4;
+        placements->items = xrealloc(placements->items, placements->room * sizeof *placements->items);
+    }
+    placements->items[placements->count++] = (struct placement_view){.node = xstrdup(row->node),
+                                                                     .node_rank = row->node_rank,
+                                                                     .first_rank = row->first_rank,
+                                                                     .local_ranks = row->local_ranks,
+                                                                     .devices = xstrdup(row->devices),
+                                                                     .state = row->state};
+    return true;
+}
+
+static bool take_newest_epoch(const struct attempt_row *row, void *closure)
+{
+    uint64_t *epoch = closure;
+    *epoch = row->epoch;
+    return false;
+}
+
+static bool read_placements(struct reader *reader, int64_t job_key, struct placements *placements,
+                            struct err *err)
+{
+    uint64_t epoch = 0;
+    if (!reader_attempts(reader, job_key, take_newest_epoch, &epoch, err)) {
+        return false;
+    }
+    return epoch == 0 || reader_members(reader, epoch, take_placement, placements, err);
+}
+
+/* "needs 4 GPUs of type A10: 2 of 8 are free; 3 jobs are ahead" */
+static void say_why_it_waits(const struct queue_facts *facts, const struct job_birth *birth, struct text *out)
+{
+    const char *type = birth->gpu_type;
+    text_printf(out, "needs %lld GPU%s", (long long)birth->gpus, birth->gpus == 1 ? "" : "s");
+    if (type != NULL) {
+        text_printf(out, " of type %s", type);
+    }
+    text_printf(out, ": %lld of %lld %s free", (long long)(facts->registered - facts->used),
+                (long long)facts->registered, facts->registered - facts->used == 1 ? "is" : "are");
+    if (facts->drained > 0) {
+        text_printf(out, ", %lld on nodes that take no work", (long long)facts->drained);
+    }
+    if (facts->ahead > 0) {
+        text_printf(out, "; %lld job%s ahead", (long long)facts->ahead, facts->ahead == 1 ? " is" : "s are");
+    }
+}
+
+/* What the job's row does not hold is read before it, for rows are borrowed for the time of a visit only. */
+struct showing {
+    const struct request *request;
+    struct placements placements;
+    struct queue_facts facts;
+    bool facts_known;
+    struct text *out;
+    bool seen;
+};
+
+static void write_view(const struct job_record *job, void *closure)
+{
+    struct showing *showing = closure;
+    if (!request_may_see(showing->request, job->birth.owner)) {
+        return;
+    }
+    showing->seen = true;
+    struct job_view view;
+    job_view_fill(&view, &job->birth, &job->life);
+    autofree char *spec = xstrndup(job->birth.spec, job->birth.spec_length);
+    autotext struct text reason = {0};
+    view.spec = spec;
+    view.placements = showing->placements.items;
+    view.placement_count = showing->placements.count;
+    if (view.state == JOB_QUEUED && view.reason == NULL && showing->facts_known) {
+        say_why_it_waits(&showing->facts, &job->birth, &reason);
+        view.reason = reason.bytes;
+    }
+    job_view_encode(&view, showing->out);
+}
+
+static void take_gpu_type(const struct job_record *job, void *closure)
+{
+    char **gpu_type = closure;
+    *gpu_type = job->birth.gpu_type != NULL ? xstrdup(job->birth.gpu_type) : NULL;
+}
+
+static bool read_facts(struct reader *reader, const struct job_facts *job, struct showing *showing,
+                       struct err *err)
+{
+    if (job->state != JOB_QUEUED) {
+        return true;
+    }
+    autofree char *gpu_type = NULL;
+    if (!reader_job_by_key(reader, job->key, take_gpu_type, &gpu_type, &showing->facts_known, err)) {
+        return false;
+    }
+    return reader_queue_facts(reader, job->key, gpu_type, &showing->facts, err);
+}
+
+bool job_show(const struct request *request, struct text *out, struct err *err)
+{
+    struct reader *reader = request->server->reader;
+    struct job_facts facts;
+    struct showing showing = {.request = request, .out = out};
+    if (!job_find(request, &facts, err)) {
+        return false;
+    }
+    bool found = false;
+    bool ok = read_placements(reader, facts.key, &showing.placements, err) &&
+              read_facts(reader, &facts, &showing, err) &&
+              reader_job(reader, request->argument, write_view, &showing, &found, err);
+    placements_finish(&showing.placements);
+    return ok && (showing.seen || job_missing(request, err));
+}

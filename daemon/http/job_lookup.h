@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The job that a path names, as far as its sender may see it. */
+#ifndef HTTP_JOB_LOOKUP_H
+#define HTTP_JOB_LOOKUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/core/core.h"
+#include "proto/base/err.h"
+#include "proto/base/text.h"
+#include "proto/views.h"
+
+struct request;
+
+struct job_facts {
+    int64_t key;
+    char id[ID_LENGTH + 1];
+    enum job_state state;
+    int64_t seq;
+    int64_t attempt;   /* number of the newest; 0: none */
+    int64_t exit_code; /* -1 while not terminal */
+    int64_t gpus;
+};
+
+/* The job whose id is the request's argument. ERR_NOT_FOUND when there is none, or when it belongs to someone
+ * else. */
+bool job_find(const struct request *request, struct job_facts *ret_facts, struct err *err);
+
+/* That error, for readers of their own; returns false. */
+bool job_missing(const struct request *request, struct err *err);
+
+/* A view of a job as a list shows it: without spec and placements. Borrows from both rows. Any thread. */
+void job_view_fill(struct job_view *view, const struct job_birth *birth, const struct job_life *life);
+
+/* The newest life of the step's job among its changes; NULL when it did not change. Any thread. */
+const struct job_life *job_newest_life(const struct step *step);
+
+/* The whole view of one job: spec, placements, and why it waits. The same errors as job_find. */
+bool job_show(const struct request *request, struct text *out, struct err *err);
+
+#endif

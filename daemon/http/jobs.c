@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The resource of jobs: submit, list, show, wait. It promises that a person sees its own jobs only, that a
+ * list pages without gaps or repetitions while jobs come in, and that a wait misses no change. Rules about
+ * jobs are the core's. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/http/ask.h"
+#include "daemon/http/job_lookup.h"
+#include "daemon/http/parts.h"
+#include "daemon/http/resources.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+#include "proto/jobspec.h"
+#include "proto/limits.h"
+#include "proto/views.h"
+
+/* --- submit
+ * ------------------------------------------------------------------------------------------------------------
+ */
+
+struct submit {
+    struct ask ask;
+    struct job_spec spec;
+    char id[ID_LENGTH + 1];
+    int64_t job_key; /* of a job that was placed at once: its spec is wanted in a moment; 0: none was */
+};
+
+static int render_submit(const struct door_request *door, const struct step *step, struct text *out)
+{
+    struct submit *submit = door->asker;
+    submit->job_key = step->job.state != JOB_QUEUED ? step->job.key : 0;
+    job_receipt_encode(step->job.id, step->job.state, step->job.seq, out);
+    return 201;
+}
+
+static void submit_committed(struct ask *ask)
+{
+    struct submit *submit = (struct submit *)ask;
+    if (submit->job_key != 0) {
+        specs_keep(ask->request->server->specs, submit->job_key, submit->spec.json,
+                   ask->request->body_length);
+    }
+}
+
+static void submit_finish(struct ask *ask)
+{
+    struct submit *submit = (struct submit *)ask;
+    ask->request->server->submits--;
+    job_spec_finish(&submit->spec);
+}
+
+static void see_blob(const struct blob_row *row, void *closure)
+{
+}
+
+/* The blobs that the spec names are there. */
+static bool blobs_exist(struct reader *reader, const struct job_spec *spec, struct err *err)
+{
+    for (size_t i = 0; i < spec->file_count; i++) {
+        if (spec->files[i].blob == NULL) {
+            continue;
+        }
+        uint8_t hash[32];
+        bool found = false;
+        if (text_from_hex(spec->files[i].blob, hash, sizeof hash) &&
+            !reader_blob(reader, hash, see_blob, NULL, &found, err)) {
+            return false;
+        }
+        if (!found) {
+            char field[48];
+            snprintf(field, sizeof field, "files[%zu].blob", i);
+            return err_field(err, ERR_FIELD, field, "send it first with PUT /v1/blobs/{sha256}",
+                             "%s names a blob that is not stored", field);
+        }
+    }
+    return true;
+}
+
+static bool submit_allowed(struct server *server, const struct request *request, struct err *err)
+{
+    if (server->refusing) {
+        return err_set(err, ERR_UNAVAILABLE, "the controller is ending");
+    }
+    return space_allows(server->space, (int64_t)request->body_length, server->now_ms, err);
+}
+
+void jobs_submit(struct request *request)
+{
+    struct server *server = request->server;
+    struct err err;
+    struct job_spec spec;
+    if (!submit_allowed(server, request, &err) ||
+        !job_spec_decode(give(request->json), server->config.lease_min_ms, &spec, &err)) {
+        request_fail(request, &err);
+        return;
+    }
+    if (!blobs_exist(server->reader, &spec, &err)) {
+        job_spec_finish(&spec);
+        request_fail(request, &err);
+        return;
+    }
+    struct submit *submit = ask_create(request, sizeof *submit, render_submit);
+    submit->spec = spec;
+    submit->ask.committed = submit_committed;
+    submit->ask.finish = submit_finish;
+    uint8_t random[10];
+    server_random(server, random, sizeof random);
+    text_id_from_bytes(random, submit->id);
+    struct input *input = &submit->ask.door.input;
+    input->kind = INPUT_SUBMIT;
+    input->submit.id = submit->id;
+    input->submit.owner = identity_owner(request->who);
+    input->submit.spec = &submit->spec;
+    input->submit.body = request->body;
+    input->submit.body_length = request->body_length;
+    text_reserve(&submit->ask.door.answer,
+                 RECEIPT_BYTES); /* here, so that one thread allocates and frees it */
+    server->submits++;
+    ask_door(&submit->ask);
+}
+
+/* --- list
+ * ---------------------------------------------------------------------------------------------------------------
+ */
+
+struct listing {
+    struct text json;
+    int64_t rows, limit;
+    int64_t last_key;
+    bool more;
+};
+
+static bool list_job(const struct job_record *job, void *closure)
+{
+    struct listing *listing = closure;
+    if (listing->rows == listing->limit) {
+        listing->more = true;
+        return false;
+    }
+    struct job_view view;
+    job_view_fill(&view, &job->birth, &job->life);
+    text_append(&listing->json, listing->rows > 0 ? "," : "");
+    job_view_encode(&view, &listing->json);
+    listing->last_key = job->birth.key;
+    listing->rows++;
+    return true;
+}
+
+/* One "state" parameter: a state, or several separated by commas. */
+static bool add_states(const char *list, uint32_t *states, struct err *err)
+{
+    autofree char *copy = xstrdup(list);
+    char *rest = copy;
+    for (char *word; (word = strsep(&rest, ",")) != NULL;) {
+        enum job_state state;
+        if (!job_state_from_text(word, &state)) {
+            return err_field(err, ERR_FIELD, "state", "see the states in GET /v1/openapi.yaml",
+                             "there is no job state \"%s\"", word);
+        }
+        *states |= 1U << state;
+    }
+    return true;
+}
+
+static bool read_states(const struct query *query, uint32_t *ret_states, struct err *err)
+{
+    for (size_t i = 0; query != NULL && i < query->count; i++) {
+        if (strcmp(query->items[i].name, "state") == 0 &&
+            !add_states(query->items[i].value, ret_states, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A cursor is the key of the last job that was shown: as text that invites nobody to count. */
+static void write_cursor(int64_t key, char out[17])
+{
+    uint8_t bytes[8];
+    for (int i = 0; i < 8; i++) {
+        bytes[i] = (uint8_t)((uint64_t)key >> (8 * i));
+    }
+    text_to_hex(bytes, sizeof bytes, out);
+}
+
+static bool read_cursor(const char *text, int64_t *ret_key, struct err *err)
+{
+    uint8_t bytes[8];
+    uint64_t key = 0;
+    if (text == NULL) {
+        return true;
+    }
+    if (text_from_hex(text, bytes, sizeof bytes)) {
+        for (int i = 0; i < 8; i++) {
+            key |= (uint64_t)bytes[i] << (8 * i);
+        }
+    }
+    if (key == 0 || key > INT64_MAX) {
+        return err_field(err, ERR_FIELD, "cursor", "take it from \"next\" of the page before",
+                         "the cursor is not one of ours");
+    }
+    *ret_key = (int64_t)key;
+    return true;
+}
+
+static bool read_filter(const struct request *request, struct job_filter *filter, struct err *err)
+{
+    const struct query *query = request->query;
+    const char *scope = request_owner_scope(request);
+    filter->owner = scope != NULL ? scope : query_text(query, "owner");
+    filter->id_prefix = query_text(query, "id_prefix");
+    filter->name = query_text(query, "name");
+    filter->project = query_text(query, "project");
+    filter->limit = LIMIT_LIST_DEFAULT_ROWS;
+    return read_states(query, &filter->states, err) && query_moment(query, "since", &filter->since_ms, err) &&
+           query_int(query, "limit", 1, LIMIT_LIST_ROWS, &filter->limit, err) &&
+           read_cursor(query_text(query, "cursor"), &filter->before_key, err);
+}
+
+/* A user who asks for somebody else's jobs gets none. */
+static bool asks_for_others(const struct request *request)
+{
+    const char *owner = query_text(request->query, "owner");
+    return owner != NULL && !request_may_see(request, owner);
+}
+
+void jobs_list(struct request *request)
+{
+    struct err err;
+    struct job_filter filter = {0};
+    if (!read_filter(request, &filter, &err)) {
+        request_fail(request, &err);
+        return;
+    }
+    struct listing listing = {.limit = filter.limit};
+    filter.limit++; /* one more tells whether there is a next page */
+    text_append(&listing.json, "{\"jobs\":[");
+    if (!asks_for_others(request) &&
+        !reader_jobs(request->server->reader, &filter, list_job, &listing, &err)) {
+        text_finish(&listing.json);
+        request_fail(request, &err);
+        return;
+    }
+    char cursor[17];
+    write_cursor(listing.last_key, cursor);
+    text_printf(&listing.json, listing.more ? "],\"next\":\"%s\"}" : "],\"next\":null}", cursor);
+    request_reply_json(request, 200, &listing.json);
+}
+
+/* --- show and wait
+ * -------------------------------------------------------------------------------------------------------- */
+
+static void reply_view(struct request *request)
+{
+    struct text view = {0};
+    struct err err;
+    if (job_show(request, &view, &err)) {
+        request_reply_json(request, 200, &view);
+    } else {
+        text_finish(&view);
+        request_fail(request, &err);
+    }
+}
+
+/* What a wait waits for: state of the request. */
+struct wait {
+    int64_t seq; /* an event above this; -1: only the end */
+};
+
+static bool wait_is_over(const struct wait *wait, enum job_state state, int64_t seq)
+{
+    return job_state_terminal(state) || (wait->seq >= 0 && seq > wait->seq);
+}
+
+static void job_touched(struct waiter *waiter, const struct job_touch *touch)
+{
+    struct request *request = waiter->closure;
+    if (touch != NULL && wait_is_over(request->state, touch->state, touch->seq)) {
+        reply_view(request);
+    }
+}
+
+static void wait_expired(struct deadline *deadline)
+{
+    reply_view(deadline->closure);
+}
+
+static void start_wait(struct request *request, int64_t job_key, int64_t seq, int64_t wait_ms)
+{
+    struct server *server = request->server;
+    struct wait *wait = xzalloc(sizeof *wait);
+    wait->seq = seq;
+    request->state = wait;
+    request->state_finish = free;
+    request->waiter.wake = job_touched;
+    request->waiter.closure = request;
+    waiters_add(server->waiters, &request->waiter, job_key);
+    request->deadline.due = wait_expired;
+    request->deadline.closure = request;
+    deadline_set(server->deadlines, &request->deadline, server->now_ms + wait_ms);
+    request_wait(request);
+}
+
+void jobs_show(struct request *request)
+{
+    struct err err;
+    struct job_facts facts;
+    int64_t wait_ms = 0;
+    int64_t seq = -1;
+    if (!query_duration(request->query, "wait", LIMIT_WAIT_S * 1000, &wait_ms, &err) ||
+        !query_int(request->query, "seq", 0, INT64_MAX, &seq, &err) ||
+        (wait_ms > 0 && !job_find(request, &facts, &err))) {
+        request_fail(request, &err);
+        return;
+    }
+    const struct wait wait = {.seq = seq};
+    if (wait_ms == 0 || request->server->ending || wait_is_over(&wait, facts.state, facts.seq)) {
+        reply_view(request);
+        return;
+    }
+    start_wait(request, facts.key, seq, wait_ms);
+}

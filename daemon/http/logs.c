@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the routes of the logs: the agents' uploads, one stream as bytes with ranges, and all streams followed
+ * in order of arrival. It promises that a follower sees each byte once, across reconnects and across the
+ * attempts of a job, and that the event `end` comes only when nothing is missing. */
+#include "daemon/http/logs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/blob/logs.h"
+#include "daemon/http/job_lookup.h"
+#include "daemon/http/parts.h"
+#include "daemon/http/router.h"
+#include "daemon/http/sse.h"
+#include "proto/base/cleanup.h"
+#include "proto/views.h"
+
+/* --- uploads
+ * ------------------------------------------------------------------------------------------------------------------
+ */
+
+static bool epoch_known(struct server *server, uint64_t epoch, struct epoch_record *ret_record,
+                        struct err *err)
+{
+    bool found;
+    if (!reader_epoch(server->reader, epoch, &found, ret_record, err)) {
+        return false;
+    }
+    return found || err_field(err, ERR_FENCED, "epoch", NULL, "no attempt has the epoch %llu",
+                              (unsigned long long)epoch);
+}
+
+bool logs_store_tails(struct logs *logs, const struct report_message *report,
+                      const struct epoch_record *epoch, struct err *err)
+{
+    for (size_t i = 0; i < report->tail_count; i++) {
+        const struct log_tail *tail = &report->tails[i];
+        const struct log_name name = {epoch->job_id, epoch->number, tail->rank, tail->stream};
+        autofree uint8_t *bytes = NULL;
+        size_t length = 0;
+        int64_t received, durable;
+        if (!text_from_base64(tail->base64, strlen(tail->base64), &bytes, &length)) {
+            return err_field(err, ERR_FIELD, "tails", NULL, "a log tail is not base64");
+        }
+        if (!logs_append(logs, &name, tail->offset, bytes, length, &received, &durable, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The problem with one member more, from which the agent goes on. */
+static void fail_with_received(struct request *request, const struct err *err, int64_t received)
+{
+    struct text problem = {0};
+    problem_encode(err, &problem);
+    problem.length--; /* the closing brace */
+    text_printf(&problem, ", \"received\": %lld}", (long long)received);
+    size_t length = problem.length;
+    request_reply(request, (unsigned)err_http(err->code), "application/problem+json", text_take(&problem),
+                  length);
+}
+
+static bool read_stream(const struct query *query, enum stream *ret_stream, struct err *err)
+{
+    const char *text = query_text(query, "stream");
+    if (text == NULL || stream_from_text(text, ret_stream)) {
+        return true;
+    }
+    return err_field(err, ERR_FIELD, "stream", "name stdout or stderr", "\"%.32s\" is not a stream", text);
+}
+
+void logs_upload(struct request *request)
+{
+    struct server *server = request->server;
+    struct epoch_record epoch;
+    struct err err = {0};
+    int64_t number = -1, rank = -1, offset = -1, received = 0, durable = 0;
+    enum stream stream = STREAM_STDOUT;
+    if (!query_int(request->query, "epoch", 0, INT64_MAX, &number, &err) ||
+        !query_int(request->query, "rank", 0, LIMIT_GPUS - 1, &rank, &err) ||
+        !query_int(request->query, "offset", 0, INT64_MAX / 2, &offset, &err) ||
+        !read_stream(request->query, &stream, &err)) {
+        request_fail(request, &err);
+        return;
+    }
+    if (number < 0 || rank < 0 || offset < 0) {
+        request_fail_with(request, ERR_FIELD, "epoch, rank and offset are needed");
+        return;
+    }
+    if (!epoch_known(server, (uint64_t)number, &epoch, &err)) {
+        request_fail(request, &err);
+        return;
+    }
+    const struct log_name name = {epoch.job_id, epoch.number, rank, stream};
+    if (!logs_append(server->config.logs, &name, offset, request->body, request->body_length, &received,
+                     &durable, &err)) {
+        fail_with_received(request, &err, received);
+        return;
+    }
+    if (request->body_length > 0) {
+        server_wake(server, epoch.job_key);
+    }
+    struct text reply = {0};
+    text_printf(&reply, "{\"received\": %lld, \"durable\": %lld}", (long long)received, (long long)durable);
+    request_reply_json(request, 200, &reply);
+}
+
+/* --- which job, and what of it
+ * ---------------------------------------------------------------------------------------------------- */
+
+struct wish {
+    struct job_facts job;
+    int64_t attempt, rank; /* asked for; -1: not said */
+    enum stream stream;    /* STREAM_COUNT: not said */
+    int64_t tail;          /* bytes; -1: all */
+    int64_t follow;
+};
+
+static bool read_wish(struct request *request, struct wish *wish, struct err *err)
+{
+    *wish = (struct wish){.attempt = -1, .rank = -1, .stream = STREAM_COUNT, .tail = -1, .follow = 1};
+    if (!job_find(request, &wish->job, err)) {
+        return false;
+    }
+    const struct query *query = request->query;
+    return query_int(query, "attempt", 1, wish->job.attempt > 0 ? wish->job.attempt : 1, &wish->attempt,
+                     err) &&
+           query_int(query, "rank", 0, wish->job.gpus - 1, &wish->rank, err) &&
+           read_stream(query, &wish->stream, err) &&
+           query_int(query, "tail", 0, INT64_MAX, &wish->tail, err) &&
+           query_int(query, "follow", 0, 1, &wish->follow, err);
+}
+
+/* --- one stream as bytes
+ * --------------------------------------------------------------------------------------------------------------
+ */
+
+/* "bytes=2-4", "bytes=7-", "bytes=-3"; any other unit or form is ignored, as RFC 9110 has it. */
+static bool read_range(const char *range, int64_t size, int64_t *ret_first, int64_t *ret_last)
+{
+    long long first = 0, last = 0;
+    char rest;
+    if (sscanf(range, "bytes=%lld-%lld%c", &first, &last, &rest) == 2 && first >= 0) {
+        *ret_first = first;
+        *ret_last = last < size ? last : size - 1;
+        return last >= first;
+    }
+    if (sscanf(range, "bytes=-%lld%c", &last, &rest) == 1) {
+        *ret_first = last < size ? size - last : 0;
+        *ret_last = size - 1;
+        return true;
+    }
+    *ret_first = first;
+    *ret_last = size - 1;
+    return sscanf(range, "bytes=%lld-%c", &first, &rest) == 1 && (*ret_first = first) >= 0;
+}
+
+static void reply_range(struct request *request, int fd, int64_t size, int64_t first, int64_t last)
+{
+    autofree char *content_range = NULL;
+    if (first >= size || last < first) {
+        close(fd);
+        request_fail_with(request, ERR_RANGE, "the stream has %lld bytes", (long long)size);
+        content_range = xprintf("bytes */%lld", (long long)size);
+    } else {
+        request_reply_file(request, 206, "text/plain; charset=utf-8", fd, (uint64_t)first,
+                           (uint64_t)(last - first + 1));
+        content_range = xprintf("bytes %lld-%lld/%lld", (long long)first, (long long)last, (long long)size);
+    }
+    request_header(request, "Content-Range", content_range);
+}
+
+static void show_bytes(struct request *request, const struct wish *wish)
+{
+    const struct log_name name = {wish->job.id, wish->attempt > 0 ? wish->attempt : wish->job.attempt,
+                                  wish->rank >= 0 ? wish->rank : 0,
+                                  wish->stream == STREAM_COUNT ? STREAM_STDOUT : wish->stream};
+    struct err err = {0};
+    int64_t size, first, last;
+    int fd = logs_open_stream(request->server->config.logs, &name, &size, &err);
+    const char *range = request->headers.range;
+    if (fd < 0 && err.code != ERR_NONE) {
+        request_fail(request, &err);
+    } else if (fd < 0) {
+        request_reply(request, 200, "text/plain; charset=utf-8", xstrdup(""), 0);
+    } else if (range != NULL && read_range(range, size, &first, &last)) {
+        reply_range(request, fd, size, first, last);
+    } else {
+        first = wish->tail >= 0 && wish->tail < size ? size - wish->tail : 0;
+        request_reply_file(request, 200, "text/plain; charset=utf-8", fd, (uint64_t)first,
+                           (uint64_t)(size - first));
+    }
+}
+
+/* --- following
+ * -------------------------------------------------------------------------------------------------------------------------
+ */
+
+struct follower {
+    struct server *server;
+    struct wish wish;
+    int64_t attempt; /* that is being read */
+    bool fixed;      /* only this attempt was asked for */
+    struct log_reader *reader;
+};
+
+static void follower_finish(void *closure)
+{
+    struct follower *follower = closure;
+    log_reader_close(follower->reader);
+    free(follower);
+}
+
+static void refresh_job(const struct job_record *job, void *closure)
+{
+    struct wish *wish = closure;
+    wish->job.state = job->life.state;
+    wish->job.exit_code = job->life.exit_code;
+    wish->job.attempt = job->life.attempt;
+}
+
+static void append_piece(const struct follower *follower, const struct log_piece *piece, struct text *out)
+{
+    autotext struct text data = {0};
+    text_printf(&data, "{\"rank\": %lld, \"stream\": \"%s\", \"attempt\": %lld, \"offset\": %lld, \"text\": ",
+                (long long)piece->rank, stream_text(piece->stream), (long long)follower->attempt,
+                (long long)piece->offset);
+    text_json_string(&data, piece->bytes, piece->length);
+    text_append(&data, "}");
+    sse_append(out, piece->id, NULL, data.bytes, data.length);
+}
+
+static void append_end(const struct follower *follower, struct text *out)
+{
+    autotext struct text data = {0};
+    text_printf(&data, "{\"state\": \"%s\", \"exit_code\": ", job_state_text(follower->wish.job.state));
+    if (follower->wish.job.exit_code >= 0) {
+        text_printf(&data, "%lld}", (long long)follower->wish.job.exit_code);
+    } else {
+        text_append(&data, "null}");
+    }
+    sse_append(out, NULL, "end", data.bytes, data.length);
+}
+
+/* Nothing more is stored of this attempt: go on to the next, wait, or end. */
+static enum sse_more after_last(struct follower *follower, struct text *out)
+{
+    struct wish *wish = &follower->wish;
+    struct err err;
+    bool found;
+    if (!reader_job_by_key(follower->server->reader, wish->job.key, refresh_job, wish, &found, &err) ||
+        !found) {
+        return SSE_END; /* without the event `end`: the client comes back */
+    }
+    if (!follower->fixed && follower->attempt < wish->job.attempt) {
+        log_reader_close(follower->reader);
+        follower->attempt++;
+        follower->reader = log_reader_open(follower->server->config.logs, wish->job.id, follower->attempt,
+                                           wish->rank, wish->stream, NULL, &err);
+        return SSE_MORE;
+    }
+    if (job_state_terminal(wish->job.state) || !wish->follow ||
+        (follower->fixed && follower->attempt < wish->job.attempt)) {
+        append_end(follower, out);
+        return SSE_END;
+    }
+    return SSE_WAIT;
+}
+
+static enum sse_more follower_fill(void *closure, struct text *out)
+{
+    struct follower *follower = closure;
+    struct log_piece piece;
+    struct err err;
+    bool found;
+    if (!log_reader_next(follower->reader, &found, &piece, &err)) {
+        return SSE_END;
+    }
+    if (!found) {
+        return after_last(follower, out);
+    }
+    append_piece(follower, &piece, out);
+    return SSE_MORE;
+}
+
+static void show_events(struct request *request, const struct wish *wish)
+{
+    struct follower *follower = xzalloc(sizeof *follower);
+    const char *after = request->headers.last_event_id;
+    struct err err = {0};
+    follower->server = request->server;
+    follower->wish = *wish;
+    follower->fixed = wish->attempt > 0;
+    follower->attempt = follower->fixed ? wish->attempt : wish->job.attempt > 0 ? wish->job.attempt : 1;
+    if (after != NULL && !follower->fixed) {
+        log_id_attempt(after, &follower->attempt); /* what is no id is refused by the reader */
+    }
+    follower->reader = log_reader_open(request->server->config.logs, wish->job.id, follower->attempt,
+                                       wish->rank, wish->stream, after, &err);
+    if (follower->reader == NULL) {
+        free(follower);
+        request_fail(request, &err);
+        return;
+    }
+    const struct sse_source source = {
+        .fill = follower_fill, .finish = follower_finish, .closure = follower, .job_key = wish->job.key};
+    sse_reply(request, &source);
+}
+
+void logs_show(struct request *request)
+{
+    struct wish wish;
+    struct err err;
+    if (!read_wish(request, &wish, &err)) {
+        request_fail(request, &err);
+    } else if (request_wants_events(request)) {
+        show_events(request, &wish);
+    } else {
+        show_bytes(request, &wish);
+    }
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns, for each registered node, its newest orders, its parked poll and the time of its last beat. It
+ * promises that a poll is answered as soon as the node's orders are newer than what the poll has seen, with
+ * every epoch that should live on the node and the orders that changed since; that one poll a node is parked,
+ * the newest; and that nothing here is lost by a restart, for orders are derived from the state. Making
+ * orders is the core's part, sending them no sooner than they are committed the door's. */
+#include "daemon/http/mailbox.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "daemon/http/parts.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+#include "proto/base/log.h"
+#include "proto/limits.h"
+
+struct box {
+    char *node;
+    char *boot_id;              /* with which it has registered; NULL: not yet */
+    struct node_orders *orders; /* NULL: it never had any */
+    struct request *parked;     /* NULL: none */
+    uint64_t seen;              /* by the parked poll */
+    int64_t beat_ms;            /* -1: none yet */
+    bool told;                  /* to shut down */
+    UT_hash_handle hh;
+};
+
+struct mailbox {
+    struct server *server;
+    struct box *boxes; /* by node */
+    bool shutting_down;
+};
+
+struct mailbox *mailbox_create(struct server *server)
+{
+    struct mailbox *mailbox = xzalloc(sizeof *mailbox);
+    mailbox->server = server;
+    return mailbox;
+}
+
+void mailbox_destroy(struct mailbox *mailbox)
+{
+    if (mailbox == NULL) {
+        return;
+    }
+    struct box *box, *next;
+    HASH_ITER (hh, mailbox->boxes, box, next) {
+        HASH_DEL(mailbox->boxes, box);
+        node_orders_destroy(box->orders);
+        free(box->boot_id);
+        free(box->node);
+        free(box);
+    }
+    free(mailbox);
+}
+
+static struct box *find(const struct mailbox *mailbox, const char *node)
+{
+    struct box *box;
+    HASH_FIND_STR(mailbox->boxes, node, box);
+    return box;
+}
+
+/* Only of nodes that are registered: their number bounds the boxes. */
+static struct box *find_or_make(struct mailbox *mailbox, const char *node)
+{
+    struct box *box = find(mailbox, node);
+    if (box == NULL) {
+        box = xzalloc(sizeof *box);
+        box->node = xstrdup(node);
+        box->beat_ms = -1;
+        HASH_ADD_KEYPTR(hh, mailbox->boxes, box->node, strlen(box->node), box);
+    }
+    return box;
+}
+
+static void set_boot(struct box *box, const char *boot_id)
+{
+    if (box->boot_id == NULL || strcmp(box->boot_id, boot_id) != 0) {
+        free(box->boot_id);
+        box->boot_id = xstrdup(boot_id);
+    }
+}
+
+/* A node without orders has the first version of this incarnation: above 0, so that an agent which has just
+ * started is answered at once, and below that of its first order. */
+static uint64_t version_of(const struct mailbox *mailbox, const struct box *box)
+{
+    return box->orders != NULL ? box->orders->version : (uint64_t)mailbox->server->config.incarnation << 32;
+}
+
+/* --- answers
+ * ------------------------------------------------------------------------------------------------------ */
+
+/* What the poll shows of the orders: specs for those that start something. The specs are the caller's to
+ * release. */
+static bool fill_orders(const struct mailbox *mailbox, const struct box *box, uint64_t seen,
+                        struct poll_reply *reply, json_t **specs, struct err *err)
+{
+    for (size_t i = 0; box->orders != NULL && i < box->orders->count; i++) {
+        const struct node_order *item = &box->orders->items[i];
+        reply->live[reply->live_count++] = item->order.epoch;
+        if (item->version <= seen) {
+            continue;
+        }
+        struct order *order = &reply->orders[reply->order_count];
+        *order = item->order;
+        if (order->phase != ORDER_STOP) {
+            order->spec = specs[reply->order_count] = specs_get(mailbox->server->specs, item->job_key, err);
+            if (order->spec == NULL) {
+                return false;
+            }
+        }
+        reply->order_count++;
+    }
+    return true;
+}
+
+static void answer(const struct mailbox *mailbox, struct box *box, struct request *request, uint64_t seen)
+{
+    size_t room = box->orders != NULL ? box->orders->count + 1 : 1;
+    autofree uint64_t *live = xzalloc(room * sizeof *live);
+    autofree struct order *changed = xzalloc(room * sizeof *changed);
+    autofree json_t **specs = xzalloc(room * sizeof(json_t *));
+    struct poll_reply reply = {.version = version_of(mailbox, box),
+                               .shutdown = mailbox->shutting_down,
+                               .live = live,
+                               .orders = changed};
+    struct err err;
+    if (fill_orders(mailbox, box, seen, &reply, specs, &err)) {
+        autojson json_t *json = poll_reply_encode(&reply);
+        char *text = json_text(json);
+        request_reply(request, 200, "application/json", text, strlen(text));
+        box->told = mailbox->shutting_down;
+    } else {
+        log_error("orders unreadable", "node=%s text=\"%s\"", box->node, err.text);
+        request_fail(request, &err);
+    }
+    for (size_t i = 0; i < room; i++) {
+        json_decref(specs[i]);
+    }
+}
+
+static void answer_parked(const struct mailbox *mailbox, struct box *box)
+{
+    struct request *request = box->parked;
+    if (request != NULL) {
+        box->parked = NULL;
+        answer(mailbox, box, request, box->seen);
+    }
+}
+
+static void park_is_over(struct deadline *deadline)
+{
+    struct box *box = deadline->closure;
+    answer_parked(box->parked->server->mailbox, box);
+}
+
+/* --- from outside
+ * ----------------------------------------------------------------------------------------------------- */
+
+void mailbox_put(struct mailbox *mailbox, struct node_orders *orders)
+{
+    struct box *box = find_or_make(mailbox, orders->node);
+    node_orders_destroy(box->orders);
+    box->orders = orders;
+    set_boot(box, orders->boot_id);
+    if (box->parked != NULL && orders->version > box->seen) {
+        answer_parked(mailbox, box);
+    }
+}
+
+void mailbox_poll(struct mailbox *mailbox, struct request *request, const struct poll_message *message)
+{
+    struct box *box = find(mailbox, message->node);
+    if (box == NULL || box->boot_id == NULL || strcmp(box->boot_id, message->boot_id) != 0) {
+        request_fail_with(request, ERR_NOT_FOUND, "node %s is not registered with this boot id",
+                          message->node);
+        return;
+    }
+    answer_parked(mailbox, box);
+    /* A version from the future is from before a restore of the store: it has seen nothing of this history.
+     */
+    uint64_t seen = message->version <= version_of(mailbox, box) ? message->version : 0;
+    bool news = seen < version_of(mailbox, box);
+    if (news || mailbox->shutting_down || mailbox->server->ending) {
+        answer(mailbox, box, request, seen);
+        return;
+    }
+    box->parked = request;
+    box->seen = seen;
+    request->deadline.due = park_is_over;
+    request->deadline.closure = box;
+    deadline_set(mailbox->server->deadlines, &request->deadline, mailbox->server->now_ms + POLL_PARK_MS);
+    request_wait(request);
+}
+
+void mailbox_register(struct mailbox *mailbox, const char *node, const char *boot_id, int64_t now_ms)
+{
+    struct box *box = find_or_make(mailbox, node);
+    set_boot(box, boot_id);
+    box->beat_ms = now_ms;
+}
+
+void mailbox_beat(struct mailbox *mailbox, const char *node, int64_t now_ms)
+{
+    find_or_make(mailbox, node)->beat_ms = now_ms;
+}
+
+int64_t mailbox_last_beat(const struct mailbox *mailbox, const char *node)
+{
+    const struct box *box = find(mailbox, node);
+    return box != NULL ? box->beat_ms : -1;
+}
+
+void mailbox_shut_down(struct mailbox *mailbox)
+{
+    mailbox->shutting_down = true;
+    struct box *box, *next;
+    HASH_ITER (hh, mailbox->boxes, box, next) {
+        answer_parked(mailbox, box);
+    }
+}
+
+bool mailbox_all_told(const struct mailbox *mailbox, int64_t now_ms)
+{
+    const int64_t alive_ms = BEATS_MISSED * mailbox->server->config.beat_ms;
+    struct box *box, *next;
+    HASH_ITER (hh, mailbox->boxes, box, next) {
+        if (!box->told && box->beat_ms >= 0 && now_ms - box->beat_ms <= alive_ms) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The resource of nodes: list, show, drain, resume, fence. It promises that a node which has missed its beats
+ * shows as SUSPECT, which no row says. What the verbs do is the core's part. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/http/ask.h"
+#include "daemon/http/parts.h"
+#include "daemon/http/resources.h"
+#include "proto/base/json.h"
+#include "proto/limits.h"
+#include "proto/views.h"
+
+/* --- views
+ * ---------------------------------------------------------------------------------------------------------------
+ */
+
+/* The one type of all devices, or "mixed"; borrowed from the array. NULL: no devices. */
+static const char *type_of(const json_t *devices)
+{
+    const char *type = NULL;
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const char *one = json_string_value(json_object_get(json_array_get(devices, i), "type"));
+        if (type != NULL && one != NULL && strcmp(type, one) != 0) {
+            return "mixed";
+        }
+        type = one;
+    }
+    return type;
+}
+
+static enum node_state shown_state(const struct server *server, const struct node_row *row, int64_t beat_ms)
+{
+    int64_t last_ms = beat_ms >= 0 ? beat_ms : server->opened_ms;
+    bool silent = server->now_ms - last_ms > BEATS_MISSED * server->config.beat_ms;
+    return row->state == NODE_READY && silent ? NODE_SUSPECT : row->state;
+}
+
+static void write_node(const struct server *server, const struct node_row *row, int64_t used_gpus, bool whole,
+                       struct text *out)
+{
+    autojson json_t *devices = json_parse(row->devices, strlen(row->devices), NULL);
+    int64_t beat_ms = mailbox_last_beat(server->mailbox, row->name);
+    int64_t gpus = (int64_t)json_array_size(devices);
+    const struct node_view view = {.name = row->name,
+                                   .state = shown_state(server, row, beat_ms),
+                                   .pool = row->pool,
+                                   .pool_kind = row->pool_kind,
+                                   .gpu_type = type_of(devices),
+                                   .gpus = gpus,
+                                   .free_gpus = gpus - used_gpus,
+                                   .address = row->address,
+                                   .version = row->version,
+                                   .host_id = row->host_id,
+                                   .isolation = row->isolation,
+                                   .slots = row->slots,
+                                   .beat_age_ms = beat_ms >= 0 ? server->now_ms - beat_ms : -1,
+                                   .reason = row->reason,
+                                   .devices = whole ? row->devices : NULL};
+    node_view_encode(&view, out);
+}
+
+struct listing {
+    const struct server *server;
+    struct text json;
+    bool whole; /* one node with its devices */
+    bool any;
+};
+
+static bool list_node(const struct node_row *row, int64_t used_gpus, void *closure)
+{
+    struct listing *listing = closure;
+    text_append(&listing->json, listing->any ? "," : "");
+    write_node(listing->server, row, used_gpus, listing->whole, &listing->json);
+    listing->any = true;
+    return true;
+}
+
+void nodes_list(struct request *request)
+{
+    struct err err;
+    struct listing listing = {.server = request->server};
+    text_append(&listing.json, "{\"nodes\":[");
+    if (!reader_nodes(request->server->reader, NULL, list_node, &listing, &err)) {
+        text_finish(&listing.json);
+        request_fail(request, &err);
+        return;
+    }
+    text_append(&listing.json, "]}");
+    request_reply_json(request, 200, &listing.json);
+}
+
+static bool read_node(const struct request *request, struct listing *listing, struct err *err)
+{
+    return reader_nodes(request->server->reader, request->argument, list_node, listing, err) &&
+           (listing->any || err_set(err, ERR_NOT_FOUND, "there is no node %s", request->argument));
+}
+
+void nodes_show(struct request *request)
+{
+    struct err err;
+    struct listing listing = {.server = request->server, .whole = true};
+    if (read_node(request, &listing, &err)) {
+        request_reply_json(request, 200, &listing.json);
+    } else {
+        text_finish(&listing.json);
+        request_fail(request, &err);
+    }
+}
+
+/* --- verbs
+ * ----------------------------------------------------------------------------------------------------------------
+ */
+
+/* The state that the step has left the node in. */
+static int render_verb(const struct door_request *door, const struct step *step, struct text *out)
+{
+    const struct input *input = &door->input;
+    enum node_state state = NODE_STATE_COUNT;
+    for (size_t i = 0; i < step->change_count; i++) {
+        const struct change *change = &step->changes[i];
+        if (change->kind == CHANGE_NODE_PUT && strcmp(change->node.name, input->node.name) == 0) {
+            state = change->node.state;
+        }
+    }
+    text_append(out, "{\"name\":");
+    text_json_string(out, input->node.name, strlen(input->node.name));
+    if (state != NODE_STATE_COUNT) {
+        text_printf(out, ",\"state\":\"%s\"", node_state_text(state));
+    }
+    text_append(out, "}");
+    return 200;
+}
+
+static bool read_verb(const struct request *request, enum node_verb verb, const char **ret_reason,
+                      struct err *err)
+{
+    bool fence = verb == NODE_VERB_FENCE;
+    bool dead = false;
+    if (!request_only_fields(request->json, fence ? "reason assert_dead" : "reason", err) ||
+        !json_read_text(request->json, "reason", ret_reason, err) ||
+        !json_read_bool(request->json, "assert_dead", &dead, err)) {
+        return false;
+    }
+    if (*ret_reason != NULL && strlen(*ret_reason) > LIMIT_REASON_BYTES) {
+        return err_field(err, ERR_FIELD, "reason", NULL, "the reason is longer than %d bytes",
+                         LIMIT_REASON_BYTES);
+    }
+    if (fence && !dead) {
+        return err_field(err, ERR_FIELD, "assert_dead", "make sure that nothing runs there, then send true",
+                         "fencing gives the node's jobs to other nodes: assert_dead must be true");
+    }
+    return true;
+}
+
+static void ask_verb(struct request *request, enum node_verb verb)
+{
+    struct err err;
+    const char *reason = NULL;
+    if (!read_verb(request, verb, &reason, &err)) {
+        request_fail(request, &err);
+        return;
+    }
+    struct ask *ask = ask_create(request, sizeof *ask, render_verb);
+    ask->door.input.kind = INPUT_NODE;
+    ask->door.input.node.name = request->argument;
+    ask->door.input.node.verb = verb;
+    ask->door.input.node.reason = reason;
+    ask->door.input.node.by = identity_owner(request->who);
+    ask_door(ask);
+}
+
+void nodes_drain(struct request *request)
+{
+    ask_verb(request, NODE_VERB_DRAIN);
+}
+
+void nodes_resume(struct request *request)
+{
+    ask_verb(request, NODE_VERB_RESUME);
+}
+
+void nodes_fence(struct request *request)
+{
+    ask_verb(request, NODE_VERB_FENCE);
+}

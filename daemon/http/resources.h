@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The handlers of the route table, one file a resource. Each replies to its request, at once or later. */
+#ifndef HTTP_RESOURCES_H
+#define HTTP_RESOURCES_H
+
+struct request;
+
+/* meta.c */
+void meta_health(struct request *request);
+void meta_version(struct request *request);
+void meta_contract(struct request *request);
+void meta_shutdown(struct request *request);
+
+/* jobs.c */
+void jobs_submit(struct request *request);
+void jobs_list(struct request *request);
+void jobs_show(struct request *request);
+
+/* cancel.c */
+void cancel_job(struct request *request);
+
+/* events.c */
+void events_show(struct request *request);
+
+/* attempts.c */
+void attempts_list(struct request *request);
+
+/* nodes.c */
+void nodes_list(struct request *request);
+void nodes_show(struct request *request);
+void nodes_drain(struct request *request);
+void nodes_resume(struct request *request);
+void nodes_fence(struct request *request);
+
+/* tokens.c */
+void tokens_list(struct request *request);
+void tokens_make(struct request *request);
+void tokens_revoke(struct request *request);
+
+/* agents.c */
+void agents_register(struct request *request);
+void agents_beat(struct request *request);
+void agents_poll(struct request *request);
+void agents_report(struct request *request);
+
+#endif

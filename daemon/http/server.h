@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HTTP side of the controller: one thread that parses, limits, authenticates and reads, and hands every
+ * change to the door. */
+#ifndef HTTP_SERVER_H
+#define HTTP_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/door.h"
+#include "proto/base/err.h"
+
+/* Strings are borrowed for as long as the server lives. */
+struct server_config {
+    const char *address;         /* to listen on: an IPv4 or IPv6 address; NULL: 127.0.0.1 */
+    uint16_t port;               /* 0: any that is free */
+    struct door *door;           /* open; outlives the server */
+    struct logs *logs;           /* daemon/blob; open, outlive the server; NULL: no log store */
+    struct blobs *blobs;         /* NULL: no blob store */
+    struct worker *worker;       /* whose finished tasks the server collects; NULL: none */
+    const char *store_path;      /* of the database: the server opens one reader */
+    const char *state_directory; /* whose file system must keep min_free_bytes */
+    int64_t min_free_bytes;      /* below it submissions and blobs are refused; 0: never */
+    const char *tls_certificate; /* PEM texts; both NULL: plain HTTP */
+    const char *tls_key;
+    const char *const
+        *host_names; /* allowed in the Host header besides loopback names and the listen address */
+    size_t host_name_count;
+    uint32_t incarnation; /* store_incarnation */
+    int64_t beat_ms;      /* how often nodes beat; 0: BEAT_MS */
+    int64_t lease_min_ms; /* the smallest lease of a job spec; 0: LIMIT_LEASE_MIN_MS */
+    int64_t
+        idle_exit_ms; /* ends by itself after this long without live jobs and people's requests; 0: never */
+    bool embedded;    /* the agents are this instance's own: they are told to end when it ends by idleness or
+                         shutdown */
+    int signal_fd; /* a signalfd: server_run ends when it is readable; -1: none. The server does not close it
+                    */
+};
+
+struct server;
+
+/* Binds and opens all it needs; nothing is answered before server_run. Ignores SIGPIPE and raises
+ * RLIMIT_NOFILE for the process. */
+struct server *server_open(const struct server_config *config, struct err *err);
+
+/* The port that it listens on. */
+uint16_t server_port(const struct server *server);
+
+enum server_end {
+    SERVER_END_SIGNAL,   /* signal_fd became readable */
+    SERVER_END_SHUTDOWN, /* POST /v1/shutdown */
+    SERVER_END_IDLE,     /* idle_exit_ms is over */
+    SERVER_END_FAILED,   /* a commit failed: the process must end without touching the store again */
+};
+
+/* Serves until it is asked to stop; answers then what is under way, within CLOSE_LINGER_MS. *err is set with
+ * SERVER_END_FAILED only. */
+enum server_end server_run(struct server *server, struct err *err);
+
+/* Closes all connections. Before door_close, for requests may be under way to the door. Takes NULL. */
+void server_close(struct server *server);
+
+#endif

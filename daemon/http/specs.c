@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns a small ring of decoded job specs, so that a job which starts at once is not read and parsed again for
+ * its order. It promises a bounded size: few entries, small ones only. The store holds the truth. */
+#include "daemon/http/specs.h"
+
+#include <stdlib.h>
+
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+struct specs {
+    struct reader *reader;
+    struct {
+        int64_t job_key; /* 0: empty */
+        json_t *spec;
+    } ring[LIMIT_SPECS_KEPT];
+    size_t next;
+};
+
+struct specs *specs_create(struct reader *reader)
+{
+    struct specs *specs = xzalloc(sizeof *specs);
+    specs->reader = reader;
+    return specs;
+}
+
+void specs_destroy(struct specs *specs)
+{
+    if (specs == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < LIMIT_SPECS_KEPT; i++) {
+        json_decref(specs->ring[i].spec);
+    }
+    free(specs);
+}
+
+void specs_keep(struct specs *specs, int64_t job_key, json_t *spec, size_t length)
+{
+    if (length > LIMIT_SPEC_KEPT_BYTES) {
+        return;
+    }
+    json_decref(specs->ring[specs->next].spec);
+    specs->ring[specs->next].job_key = job_key;
+    specs->ring[specs->next].spec = json_incref(spec);
+    specs->next = (specs->next + 1) % LIMIT_SPECS_KEPT;
+}
+
+struct reading {
+    struct specs *specs;
+    json_t *spec;
+    struct err *err;
+};
+
+static void parse_spec(const struct job_record *job, void *closure)
+{
+    struct reading *reading = closure;
+    reading->spec = json_parse(job->birth.spec, job->birth.spec_length, reading->err);
+    if (reading->spec != NULL) {
+        specs_keep(reading->specs, job->birth.key, reading->spec, job->birth.spec_length);
+    }
+}
+
+json_t *specs_get(struct specs *specs, int64_t job_key, struct err *err)
+{
+    for (size_t i = 0; i < LIMIT_SPECS_KEPT; i++) {
+        if (specs->ring[i].job_key == job_key) {
+            return json_incref(specs->ring[i].spec);
+        }
+    }
+    struct reading reading = {.specs = specs, .err = err};
+    bool found;
+    if (!reader_job_by_key(specs->reader, job_key, parse_spec, &reading, &found, err)) {
+        return NULL;
+    }
+    if (!found) {
+        err_set(err, ERR_INTERNAL, "an order names a job that is not in the store");
+    }
+    return reading.spec;
+}

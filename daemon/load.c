@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the way of the live rows from the store into a new core. What a row means is the core's business. */
+#include "daemon/load.h"
+
+#include "proto/base/json.h"
+#include "proto/jobspec.h"
+
+static bool load_node(const struct node_row *row, void *closure, struct err *err)
+{
+    core_load_node(closure, row);
+    return true;
+}
+
+static bool load_job(const struct job_birth *birth, const struct job_life *life, void *closure,
+                     struct err *err)
+{
+    struct job_spec spec;
+    json_t *json = json_parse(birth->spec, birth->spec_length, err);
+    if (json == NULL || !job_spec_decode(json, 0, &spec, err)) {
+        return false;
+    }
+    core_load_job(closure, birth, life, &spec);
+    job_spec_finish(&spec);
+    return true;
+}
+
+static bool load_attempt(const struct attempt_row *row, void *closure, struct err *err)
+{
+    core_load_attempt(closure, row);
+    return true;
+}
+
+static bool load_member(const struct member_row *row, void *closure, struct err *err)
+{
+    core_load_member(closure, row);
+    return true;
+}
+
+bool load_live(struct store *store, struct core *core, struct err *err)
+{
+    const struct store_visitor visitor = {
+        .node = load_node, .job = load_job, .attempt = load_attempt, .member = load_member, .closure = core};
+    return store_load_live(store, &visitor, err);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Brings the live state from the store into a core that has done nothing yet. */
+#ifndef DAEMON_LOAD_H
+#define DAEMON_LOAD_H
+
+#include <stdbool.h>
+
+#include "daemon/core/core.h"
+#include "daemon/store/store.h"
+
+bool load_live(struct store *store, struct core *core, struct err *err);
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuctld: opens the parts in order, serves, and closes them in reverse. It owns the state folder's lock, the
+ * first admin token and the endpoint file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/blob/blobs.h"
+#include "daemon/blob/logs.h"
+#include "daemon/blob/worker.h"
+#include "daemon/config.h"
+#include "daemon/door.h"
+#include "daemon/http/auth.h"
+#include "daemon/http/server.h"
+#include "daemon/store/store.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/files.h"
+#include "proto/base/log.h"
+#include "proto/base/text.h"
+
+#define PEM_BYTES (1024 * 1024) /* a certificate chain */
+
+/* All that is open, in the order of opening. */
+struct daemon {
+    struct config config;
+    int lock;
+    int signals;
+    char *database;
+    char *tls_certificate, *tls_key; /* texts */
+    struct store *store;
+    struct door *door;
+    struct worker *worker;
+    struct logs *logs;
+    struct blobs *blobs;
+    struct server *server;
+};
+
+/* One controller a state folder. */
+static bool take_state(struct daemon *daemon, struct err *err)
+{
+    if (!file_make_directories(daemon->config.state, 0700, err)) {
+        return false;
+    }
+    autofree char *path = xprintf("%s/lock", daemon->config.state);
+    daemon->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (daemon->lock < 0) {
+        return err_errno(err, "cannot open %s", path);
+    }
+    if (flock(daemon->lock, LOCK_EX | LOCK_NB) != 0) {
+        return err_field(err, ERR_CONFLICT, "--state", "end it first, or name another folder",
+                         "another gpuctld uses %s", daemon->config.state);
+    }
+    daemon->database = xprintf("%s/gpuctl.db", daemon->config.state);
+    return true;
+}
+
+/* --- the first token
+ * ----------------------------------------------------------------------------------------------------- */
+
+static bool see_admin(const struct token_row *row, void *closure)
+{
+    bool *seen = closure;
+    *seen = *seen || row->role == ROLE_ADMIN;
+    return true;
+}
+
+static bool admin_exists(struct daemon *daemon, bool *ret_exists, struct err *err)
+{
+    struct reader *reader = reader_open(daemon->database, err);
+    *ret_exists = false;
+    if (reader == NULL) {
+        return false;
+    }
+    bool ok = reader_tokens(reader, NULL, see_admin, ret_exists, err);
+    reader_close(reader);
+    return ok;
+}
+
+/* The first start makes a token for the administrator: the file first, so that a crash in between makes both
+ * anew. */
+static bool make_first_token(struct daemon *daemon, struct err *err)
+{
+    bool exists;
+    if (!admin_exists(daemon, &exists, err)) {
+        return false;
+    }
+    if (exists) {
+        return true;
+    }
+    uint8_t random[TOKEN_RANDOM_BYTES];
+    struct token token;
+    random_fill(random, sizeof random);
+    token_make(random, &token);
+    autofree char *path = xprintf("%s/admin.token", daemon->config.state);
+    autofree char *line = xprintf("%s\n", token.text);
+    if (!file_replace(path, line, strlen(line), 0600, err)) {
+        return false;
+    }
+    struct change change = {
+        .kind = CHANGE_TOKEN_INSERT,
+        .token = {.id = token.id, .role = ROLE_ADMIN, .owner = "admin", .created_ms = clock_wall_ms()}};
+    memcpy(change.token.secret, token.secret, sizeof change.token.secret);
+    bool ok = store_begin(daemon->store, err) && store_apply(daemon->store, &change, 1, err) &&
+              store_commit(daemon->store, err);
+    if (ok) {
+        log_info("token make", "role=admin file=%s", path);
+    }
+    return ok;
+}
+
+/* --- opening and closing
+ * --------------------------------------------------------------------------------------------------- */
+
+static int open_signals(struct err *err)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0) {
+        err_errno(err, "cannot make a signalfd");
+    }
+    return fd;
+}
+
+static bool read_pem(const char *path, char **ret_text, struct err *err)
+{
+    return path == NULL || file_read(path, PEM_BYTES, ret_text, NULL, err);
+}
+
+static bool open_files(struct daemon *daemon, struct err *err)
+{
+    autofree char *logs = xprintf("%s/logs", daemon->config.state);
+    autofree char *blobs = xprintf("%s/blobs", daemon->config.state);
+    return (daemon->worker = worker_open(err)) != NULL &&
+           (daemon->logs = logs_open(logs, daemon->worker, err)) != NULL &&
+           (daemon->blobs = blobs_open(blobs, err)) != NULL;
+}
+
+static bool open_server(struct daemon *daemon, struct err *err)
+{
+    const struct config *config = &daemon->config;
+    const struct server_config server = {.address = config->address,
+                                         .port = config->port,
+                                         .door = daemon->door,
+                                         .logs = daemon->logs,
+                                         .blobs = daemon->blobs,
+                                         .worker = daemon->worker,
+                                         .store_path = daemon->database,
+                                         .state_directory = config->state,
+                                         .min_free_bytes = config->min_free_bytes,
+                                         .tls_certificate = daemon->tls_certificate,
+                                         .tls_key = daemon->tls_key,
+                                         .host_names = config->host_names.items,
+                                         .host_name_count = config->host_names.count,
+                                         .incarnation = store_incarnation(daemon->store),
+                                         .beat_ms = config->beat_ms,
+                                         .lease_min_ms = config->lease_min_ms,
+                                         .idle_exit_ms = config->idle_exit_ms,
+                                         .embedded = config->embedded,
+                                         .signal_fd = daemon->signals};
+    return (daemon->server = server_open(&server, err)) != NULL;
+}
+
+static bool daemon_open(struct daemon *daemon, struct err *err)
+{
+    return take_state(daemon, err) && (daemon->signals = open_signals(err)) >= 0 &&
+           read_pem(daemon->config.tls_certificate, &daemon->tls_certificate, err) &&
+           read_pem(daemon->config.tls_key, &daemon->tls_key, err) &&
+           (daemon->store = store_open(daemon->database, err)) != NULL && make_first_token(daemon, err) &&
+           (daemon->door = door_open(daemon->store, daemon->config.beat_ms, err)) != NULL &&
+           open_files(daemon, err) && open_server(daemon, err);
+}
+
+static void daemon_close(struct daemon *daemon)
+{
+    server_close(daemon->server);
+    worker_close(daemon->worker); /* it may still work on blobs and logs */
+    blobs_close(daemon->blobs);
+    logs_close(daemon->logs);
+    door_close(daemon->door);
+    store_close(daemon->store);
+    free(daemon->tls_certificate);
+    free(daemon->tls_key);
+    free(daemon->database);
+    config_finish(&daemon->config);
+    if (daemon->signals >= 0) {
+        close(daemon->signals);
+    }
+    if (daemon->lock >= 0) {
+        close(daemon->lock);
+    }
+}
+
+/* --- serving
+ * ------------------------------------------------------------------------------------------------------------------
+ */
+
+static char *url_of(const struct daemon *daemon)
+{
+    const char *scheme = daemon->tls_certificate != NULL ? "https" : "http";
+    const char *address = daemon->config.address;
+    const char *form = strchr(address, ':') != NULL ? "%s://[%s]:%u" : "%s://%s:%u";
+    return xprintf(form, scheme, address, server_port(daemon->server));
+}
+
+static bool write_endpoint(const struct daemon *daemon, const char *url, struct err *err)
+{
+    if (daemon->config.endpoint_file == NULL) {
+        return true;
+    }
+    autofree char *text = xprintf("{\"url\": \"%s\", \"pid\": %ld}\n", url, (long)getpid());
+    return file_replace(daemon->config.endpoint_file, text, strlen(text), 0600, err);
+}
+
+static const char *end_text(enum server_end end)
+{
+    switch (end) {
+    case SERVER_END_SIGNAL:
+        return "signal";
+    case SERVER_END_SHUTDOWN:
+        return "shutdown";
+    case SERVER_END_IDLE:
+        return "idle";
+    case SERVER_END_FAILED:
+        return "failed";
+    }
+    abort();
+}
+
+static bool serve(struct daemon *daemon, struct err *err)
+{
+    autofree char *url = url_of(daemon);
+    if (!write_endpoint(daemon, url, err)) {
+        return false;
+    }
+    if (daemon->tls_certificate == NULL && !config_is_loopback(daemon->config.address)) {
+        log_warning("controller exposed", "reason=insecure-plain-http url=%s", url);
+    }
+    log_info("controller serve", "url=%s version=%s incarnation=%u live_jobs=%zu", url, GPUCTL_VERSION,
+             store_incarnation(daemon->store), door_live_jobs(daemon->door));
+    enum server_end end = server_run(daemon->server, err);
+    if (daemon->config.endpoint_file != NULL) {
+        unlink(daemon->config.endpoint_file);
+    }
+    log_info("controller end", "reason=%s", end_text(end));
+    return end != SERVER_END_FAILED;
+}
+
+static int report(const struct err *err)
+{
+    fprintf(stderr, "gpuctld: %s\n", err->text);
+    if (err->hint[0] != '\0') {
+        fprintf(stderr, "  remedy: %s\n", err->hint);
+    }
+    return err_exit(err->code);
+}
+
+int main(int argc, char **argv)
+{
+    struct daemon daemon = {.lock = -1, .signals = -1};
+    struct err err = {0};
+    umask(0077);
+    prctl(PR_SET_DUMPABLE, 0);
+    if (!config_parse(argc, argv, &daemon.config, &err)) {
+        return report(&err);
+    }
+    if (daemon.config.help) {
+        config_help();
+        return 0;
+    }
+    if (daemon.config.version) {
+        printf("gpuctld %s\n", GPUCTL_VERSION);
+        return 0;
+    }
+    bool ok = daemon_open(&daemon, &err) && serve(&daemon, &err);
+    int code = ok ? 0 : report(&err);
+    daemon_close(&daemon);
+    return code;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the writing of rows: one function a kind of change. It promises that an insert makes a row and an
+ * update finds one; when not, the change is a defect and the transaction fails. Nothing is interpreted, and
+ * nothing is committed here. */
+#include "daemon/store/store.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "daemon/store/writer.h"
+
+/* Runs a statement that must touch exactly one row. */
+static bool touch_one(struct store *store, enum sql sql, struct err *err)
+{
+    if (!connection_run(&store->connection, sql, err)) {
+        return false;
+    }
+    return sqlite3_changes(store->connection.db) == 1 ||
+           err_set(err, ERR_INTERNAL, "a row that shall change is not in the database");
+}
+
+/* The columns of a job that change, in the order of SQL_INSERT_JOB and SQL_UPDATE_JOB. */
+static void bind_life(struct binder *to, const struct job_life *life)
+{
+    bind_text(to, job_state_text(life->state));
+    bind_int(to, life->seq);
+    bind_int(to, life->attempt);
+    bind_int(to, life->user_failures);
+    bind_int(to, life->infra_failures);
+    bind_text(to, life->pool);
+    bind_int(to, life->started_ms);
+    bind_int(to, life->ended_ms);
+    bind_int(to, life->exit_code);
+    bind_int(to, life->failed_rank);
+    bind_text(to, life->failed_node);
+    bind_text(to, cause_text(life->cause));
+    bind_text(to, life->reason);
+}
+
+static bool insert_job(struct store *store, const struct job_birth *birth, const struct job_life *life,
+                       struct err *err)
+{
+    assert(birth->key == life->key);
+    struct binder to = binder_begin(&store->connection, SQL_INSERT_JOB);
+    bind_int(&to, birth->key);
+    bind_text(&to, birth->id);
+    bind_text(&to, birth->owner);
+    bind_text(&to, birth->name);
+    bind_text(&to, birth->project);
+    bind_int(&to, birth->gpus);
+    bind_text(&to, birth->gpu_type);
+    bind_int(&to, birth->created_ms);
+    bind_life(&to, life);
+    struct binder spec = binder_begin(&store->connection, SQL_INSERT_SPEC);
+    bind_int(&spec, birth->key);
+    bind_bytes_as_text(&spec, birth->spec, birth->spec_length);
+    if (!touch_one(store, SQL_INSERT_JOB, err) || !touch_one(store, SQL_INSERT_SPEC, err)) {
+        return false;
+    }
+    if (birth->key >= store->next_job_key) {
+        store->next_job_key = birth->key + 1;
+    }
+    return true;
+}
+
+static bool update_job(struct store *store, const struct job_life *life, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_UPDATE_JOB);
+    bind_int(&to, life->key);
+    bind_life(&to, life);
+    return touch_one(store, SQL_UPDATE_JOB, err);
+}
+
+static bool insert_event(struct store *store, const struct event_row *event, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_INSERT_EVENT);
+    bind_int(&to, event->job_key);
+    bind_int(&to, event->seq);
+    bind_int(&to, event->at_ms);
+    bind_text(&to, event_kind_text(event->kind));
+    bind_int(&to, event->attempt);
+    bind_text(&to, event->detail);
+    return touch_one(store, SQL_INSERT_EVENT, err);
+}
+
+/* The columns of an attempt that change, in the order of SQL_INSERT_ATTEMPT and SQL_UPDATE_ATTEMPT. */
+static void bind_progress(struct binder *to, const struct attempt_row *attempt)
+{
+    bind_text(to, attempt_state_text(attempt->state));
+    bind_text(to, cause_text(attempt->cause));
+    bind_text(to, attempt->cause_text);
+    bind_text(to, attempt->master_address);
+    bind_int(to, attempt->master_port);
+    bind_int(to, attempt->started_ms);
+    bind_int(to, attempt->ended_ms);
+    bind_int(to, attempt->failed_rank);
+    bind_int(to, attempt->failed_code);
+}
+
+static bool insert_attempt(struct store *store, const struct attempt_row *attempt, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_INSERT_ATTEMPT);
+    bind_int(&to, (int64_t)attempt->epoch);
+    bind_int(&to, attempt->job_key);
+    bind_int(&to, attempt->number);
+    bind_text(&to, attempt->pool);
+    bind_int(&to, attempt->created_ms);
+    bind_progress(&to, attempt);
+    return touch_one(store, SQL_INSERT_ATTEMPT, err);
+}
+
+static bool update_attempt(struct store *store, const struct attempt_row *attempt, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_UPDATE_ATTEMPT);
+    bind_int(&to, (int64_t)attempt->epoch);
+    bind_progress(&to, attempt);
+    return touch_one(store, SQL_UPDATE_ATTEMPT, err);
+}
+
+static bool insert_member(struct store *store, const struct member_row *member, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_INSERT_MEMBER);
+    bind_int(&to, (int64_t)member->epoch);
+    bind_int(&to, member->node_rank);
+    bind_text(&to, member->node);
+    bind_int(&to, member->first_rank);
+    bind_int(&to, member->local_ranks);
+    bind_text(&to, member->devices);
+    bind_text(&to, member_state_text(member->state));
+    return touch_one(store, SQL_INSERT_MEMBER, err);
+}
+
+static bool update_member(struct store *store, const struct member_row *member, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_UPDATE_MEMBER);
+    bind_int(&to, (int64_t)member->epoch);
+    bind_int(&to, member->node_rank);
+    bind_text(&to, member_state_text(member->state));
+    return touch_one(store, SQL_UPDATE_MEMBER, err);
+}
+
+static bool put_rank(struct store *store, const struct rank_row *rank, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_PUT_RANK);
+    bind_int(&to, (int64_t)rank->epoch);
+    bind_int(&to, rank->rank);
+    bind_int(&to, rank->code);
+    bind_int(&to, rank->signal);
+    bind_int(&to, rank->at_ms);
+    bind_int(&to, rank->out_bytes);
+    bind_int(&to, rank->err_bytes);
+    return touch_one(store, SQL_PUT_RANK, err);
+}
+
+static bool put_node(struct store *store, const struct node_row *node, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_PUT_NODE);
+    bind_text(&to, node->name);
+    bind_text(&to, node->boot_id);
+    bind_text(&to, node->host_id);
+    bind_text(&to, node->version);
+    bind_text(&to, node->address);
+    bind_text(&to, node->pool);
+    bind_text(&to, pool_kind_text(node->pool_kind));
+    bind_text(&to, node_state_text(node->state));
+    bind_text(&to, node->reason);
+    bind_text(&to, isolation_text(node->isolation));
+    bind_int(&to, node->slots);
+    bind_text(&to, node->devices);
+    bind_int(&to, node->registered_ms);
+    return touch_one(store, SQL_PUT_NODE, err);
+}
+
+/* One key, one answer: whoever inserts has looked before, so a second one is a defect. */
+static bool expect_no_reply(struct store *store, const uint8_t scope[32], struct err *err)
+{
+    bool found;
+    struct stored_reply earlier = {0};
+    bool ok = store_find_reply(store, scope, &found, &earlier, err);
+    free(earlier.answer);
+    return ok && (!found || err_set(err, ERR_INTERNAL, "a second reply under one Idempotency-Key"));
+}
+
+static bool insert_reply(struct store *store, const struct reply_row *reply, struct err *err)
+{
+    if (!expect_no_reply(store, reply->scope, err)) {
+        return false;
+    }
+    struct binder to = binder_begin(&store->connection, SQL_INSERT_REPLY);
+    bind_int(&to, store->last_reply_key + 1);
+    bind_blob(&to, reply->scope, sizeof reply->scope);
+    bind_blob(&to, reply->body, sizeof reply->body);
+    bind_int(&to, reply->job_key);
+    bind_int(&to, reply->status);
+    bind_int(&to, reply->at_ms);
+    bind_bytes_as_text(&to, reply->answer, reply->answer_length);
+    if (!touch_one(store, SQL_INSERT_REPLY, err)) {
+        return false;
+    }
+    store->last_reply_key++;
+    scopes_add(&store->scopes, reply->scope, store->last_reply_key);
+    return true;
+}
+
+static bool insert_token(struct store *store, const struct token_row *token, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_INSERT_TOKEN);
+    bind_text(&to, token->id);
+    bind_blob(&to, token->secret, sizeof token->secret);
+    bind_text(&to, role_text(token->role));
+    bind_text(&to, token->owner);
+    bind_int(&to, token->created_ms);
+    bind_int(&to, token->expires_ms);
+    bind_int(&to, token->revoked);
+    return touch_one(store, SQL_INSERT_TOKEN, err);
+}
+
+static bool revoke_token(struct store *store, const struct token_row *token, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_REVOKE_TOKEN);
+    bind_text(&to, token->id);
+    return touch_one(store, SQL_REVOKE_TOKEN, err);
+}
+
+static bool put_blob(struct store *store, const struct blob_row *blob, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_PUT_BLOB);
+    bind_blob(&to, blob->hash, sizeof blob->hash);
+    bind_int(&to, blob->size);
+    bind_blob(&to, blob->bytes, blob->bytes == NULL ? 0 : (size_t)blob->size);
+    bind_int(&to, blob->created_ms);
+    return connection_run(&store->connection, SQL_PUT_BLOB, err); /* a row that is there stays */
+}
+
+static bool apply(struct store *store, const struct change *change, struct err *err)
+{
+    switch (change->kind) {
+    case CHANGE_JOB_INSERT:
+        return insert_job(store, &change->job.birth, &change->job.life, err);
+    case CHANGE_JOB_UPDATE:
+        return update_job(store, &change->job.life, err);
+    case CHANGE_EVENT_INSERT:
+        return insert_event(store, &change->event, err);
+    case CHANGE_ATTEMPT_INSERT:
+        return insert_attempt(store, &change->attempt, err);
+    case CHANGE_ATTEMPT_UPDATE:
+        return update_attempt(store, &change->attempt, err);
+    case CHANGE_MEMBER_INSERT:
+        return insert_member(store, &change->member, err);
+    case CHANGE_MEMBER_UPDATE:
+        return update_member(store, &change->member, err);
+    case CHANGE_RANK_PUT:
+        return put_rank(store, &change->rank, err);
+    case CHANGE_NODE_PUT:
+        return put_node(store, &change->node, err);
+    case CHANGE_REPLY_INSERT:
+        return insert_reply(store, &change->reply, err);
+    case CHANGE_TOKEN_INSERT:
+        return insert_token(store, &change->token, err);
+    case CHANGE_TOKEN_REVOKE:
+        return revoke_token(store, &change->token, err);
+    case CHANGE_BLOB_PUT:
+        return put_blob(store, &change->blob, err);
+    }
+    return err_set(err, ERR_INTERNAL, "a change of a kind that does not exist");
+}
+
+bool store_apply(struct store *store, const struct change *changes, size_t count, struct err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!apply(store, &changes[i], err)) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the reading of rows: the only place that knows columns by position, one function a kind of row. It
+ * promises that every column of the statement was read, and that words are values of their lists. The order
+ * of columns is that of the lists in sql.h. */
+#include "daemon/store/columns.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* A row that is being read, column by column. */
+struct row {
+    sqlite3_stmt *statement;
+    int next;
+    const char *unknown; /* the first word that is in no list */
+};
+
+static int64_t read_int(struct row *row)
+{
+    return sqlite3_column_int64(row->statement, row->next++);
+}
+
+static const char *read_text(struct row *row)
+{
+    return (const char *)sqlite3_column_text(row->statement, row->next++);
+}
+
+static const char *read_text_of(struct row *row, size_t *ret_length)
+{
+    const char *text = read_text(row);
+    *ret_length = (size_t)sqlite3_column_bytes(row->statement, row->next - 1);
+    return text;
+}
+
+static void read_digest(struct row *row, uint8_t ret_digest[32])
+{
+    int column = row->next++;
+    if (sqlite3_column_bytes(row->statement, column) != 32) {
+        row->unknown = "(a digest of another size)";
+        return;
+    }
+    memcpy(ret_digest, sqlite3_column_blob(row->statement, column), 32);
+}
+
+/* Reads a column whose words are those of one enum. */
+#define DEFINE_READ(type)                                                                                    \
+    static enum type read_##type(struct row *row)                                                            \
+    {                                                                                                        \
+        enum type value = (enum type)0;                                                                      \
+        const char *word = read_text(row);                                                                   \
+        if (word == NULL || !type##_from_text(word, &value)) {                                               \
+            row->unknown = word == NULL ? "(null)" : word;                                                   \
+        }                                                                                                    \
+        return value;                                                                                        \
+    }
+DEFINE_READ(job_state)
+DEFINE_READ(attempt_state)
+DEFINE_READ(member_state)
+DEFINE_READ(node_state)
+DEFINE_READ(cause)
+DEFINE_READ(event_kind)
+DEFINE_READ(pool_kind)
+DEFINE_READ(isolation)
+DEFINE_READ(role)
+
+static bool read_end(const struct row *row, struct err *err)
+{
+    assert(row->next == sqlite3_column_count(row->statement));
+    return row->unknown == NULL ||
+           err_set(err, ERR_INTERNAL, "the database holds \"%s\", which this program does not know",
+                   row->unknown);
+}
+
+static void read_job(struct row *row, struct job_record *job)
+{
+    *job = (struct job_record){0};
+    struct job_birth *birth = &job->birth;
+    birth->key = job->life.key = read_int(row);
+    birth->id = read_text(row);
+    birth->owner = read_text(row);
+    birth->name = read_text(row);
+    birth->project = read_text(row);
+    birth->gpus = read_int(row);
+    birth->gpu_type = read_text(row);
+    birth->created_ms = read_int(row);
+    struct job_life *life = &job->life;
+    life->state = read_job_state(row);
+    life->seq = read_int(row);
+    life->attempt = read_int(row);
+    life->user_failures = read_int(row);
+    life->infra_failures = read_int(row);
+    life->pool = read_text(row);
+    life->started_ms = read_int(row);
+    life->ended_ms = read_int(row);
+    life->exit_code = read_int(row);
+    life->failed_rank = read_int(row);
+    life->failed_node = read_text(row);
+    life->cause = read_cause(row);
+    life->reason = read_text(row);
+}
+
+bool columns_job(sqlite3_stmt *statement, struct job_record *ret_job, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    read_job(&row, ret_job);
+    return read_end(&row, err);
+}
+
+bool columns_job_with_spec(sqlite3_stmt *statement, struct job_record *ret_job, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    read_job(&row, ret_job);
+    ret_job->birth.spec = read_text_of(&row, &ret_job->birth.spec_length);
+    return read_end(&row, err);
+}
+
+bool columns_event(sqlite3_stmt *statement, struct event_row *ret_event, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    ret_event->job_key = read_int(&row);
+    ret_event->seq = read_int(&row);
+    ret_event->at_ms = read_int(&row);
+    ret_event->kind = read_event_kind(&row);
+    ret_event->attempt = read_int(&row);
+    ret_event->detail = read_text(&row);
+    return read_end(&row, err);
+}
+
+bool columns_attempt(sqlite3_stmt *statement, struct attempt_row *ret_attempt, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    ret_attempt->epoch = (uint64_t)read_int(&row);
+    ret_attempt->job_key = read_int(&row);
+    ret_attempt->number = read_int(&row);
+    ret_attempt->pool = read_text(&row);
+    ret_attempt->created_ms = read_int(&row);
+    ret_attempt->state = read_attempt_state(&row);
+    ret_attempt->cause = read_cause(&row);
+    ret_attempt->cause_text = read_text(&row);
+    ret_attempt->master_address = read_text(&row);
+    ret_attempt->master_port = read_int(&row);
+    ret_attempt->started_ms = read_int(&row);
+    ret_attempt->ended_ms = read_int(&row);
+    ret_attempt->failed_rank = read_int(&row);
+    ret_attempt->failed_code = read_int(&row);
+    return read_end(&row, err);
+}
+
+bool columns_member(sqlite3_stmt *statement, struct member_row *ret_member, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    ret_member->epoch = (uint64_t)read_int(&row);
+    ret_member->node_rank = read_int(&row);
+    ret_member->node = read_text(&row);
+    ret_member->first_rank = read_int(&row);
+    ret_member->local_ranks = read_int(&row);
+    ret_member->devices = read_text(&row);
+    ret_member->state = read_member_state(&row);
+    return read_end(&row, err);
+}
+
+bool columns_rank(sqlite3_stmt *statement, struct rank_row *ret_rank, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    ret_rank->epoch = (uint64_t)read_int(&row);
+    ret_rank->rank = read_int(&row);
+    ret_rank->code = read_int(&row);
+    ret_rank->signal = read_int(&row);
+    ret_rank->at_ms = read_int(&row);
+    ret_rank->out_bytes = read_int(&row);
+    ret_rank->err_bytes = read_int(&row);
+    return read_end(&row, err);
+}
+
+bool columns_epoch(sqlite3_stmt *statement, struct epoch_record *ret_epoch, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    const char *id = read_text(&row);
+    size_t length = strlen(id);
+    if (length >= sizeof ret_epoch->job_id) {
+        return err_set(err, ERR_INTERNAL, "the database holds the job id \"%s\", which is too long", id);
+    }
+    memcpy(ret_epoch->job_id, id, length + 1);
+    ret_epoch->job_key = read_int(&row);
+    ret_epoch->number = read_int(&row);
+    ret_epoch->state = read_attempt_state(&row);
+    return read_end(&row, err);
+}
+
+static void read_node(struct row *row, struct node_row *node)
+{
+    node->name = read_text(row);
+    node->boot_id = read_text(row);
+    node->host_id = read_text(row);
+    node->version = read_text(row);
+    node->address = read_text(row);
+    node->pool = read_text(row);
+    node->pool_kind = read_pool_kind(row);
+    node->state = read_node_state(row);
+    node->reason = read_text(row);
+    node->isolation = read_isolation(row);
+    node->slots = read_int(row) != 0;
+    node->devices = read_text(row);
+    node->registered_ms = read_int(row);
+}
+
+bool columns_node(sqlite3_stmt *statement, struct node_row *ret_node, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    read_node(&row, ret_node);
+    return read_end(&row, err);
+}
+
+bool columns_node_with_use(sqlite3_stmt *statement, struct node_row *ret_node, int64_t *ret_used,
+                           struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    read_node(&row, ret_node);
+    *ret_used = read_int(&row);
+    return read_end(&row, err);
+}
+
+bool columns_token(sqlite3_stmt *statement, struct token_row *ret_token, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    ret_token->id = read_text(&row);
+    read_digest(&row, ret_token->secret);
+    ret_token->role = read_role(&row);
+    ret_token->owner = read_text(&row);
+    ret_token->created_ms = read_int(&row);
+    ret_token->expires_ms = read_int(&row);
+    ret_token->revoked = read_int(&row) != 0;
+    return read_end(&row, err);
+}
+
+bool columns_blob(sqlite3_stmt *statement, struct blob_row *ret_blob, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    read_digest(&row, ret_blob->hash);
+    ret_blob->size = read_int(&row);
+    int column = row.next++;
+    ret_blob->bytes = sqlite3_column_blob(statement, column);
+    if (sqlite3_column_type(statement, column) == SQLITE_BLOB && ret_blob->bytes == NULL) {
+        ret_blob->bytes = ""; /* SQLite gives no pointer to no bytes */
+    }
+    ret_blob->created_ms = read_int(&row);
+    return read_end(&row, err);
+}
+
+bool columns_facts(sqlite3_stmt *statement, struct queue_facts *ret_facts, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    ret_facts->ahead = read_int(&row);
+    ret_facts->registered = read_int(&row);
+    ret_facts->used = read_int(&row);
+    ret_facts->drained = read_int(&row);
+    return read_end(&row, err);
+}
+
+bool columns_scope(sqlite3_stmt *statement, int64_t *ret_key, uint8_t ret_scope[32], struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    *ret_key = read_int(&row);
+    read_digest(&row, ret_scope);
+    return read_end(&row, err);
+}
+
+bool columns_reply(sqlite3_stmt *statement, struct reply_row *ret_reply, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    read_digest(&row, ret_reply->scope);
+    read_digest(&row, ret_reply->body);
+    ret_reply->status = read_int(&row);
+    ret_reply->answer = read_text_of(&row, &ret_reply->answer_length);
+    return read_end(&row, err);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns how a database file is opened and what every connection is set to. It promises that a reader cannot
+ * write, that no connection but the writer moves the WAL, and not even that one by itself. When to begin,
+ * commit and checkpoint is left to store.c and wal.c.
+ *
+ * One connection writes and checkpoints because SQLite up to 3.51.2 can corrupt a database when a second one
+ * does (the WAL-reset bug). Readers wait for nothing (no busy timeout): in WAL mode neither the writer nor a
+ * checkpoint blocks them, so SQLITE_BUSY would be a defect, which must be seen instead of slowing the HTTP
+ * thread. */
+#include "daemon/store/connection.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "daemon/store/schema.h"
+#include "proto/limits.h"
+
+bool connection_fail(const struct connection *connection, struct err *err)
+{
+    int code = sqlite3_errcode(connection->db) & 0xff;
+    const char *text = sqlite3_errmsg(connection->db);
+    if (code == SQLITE_FULL) {
+        err_set(err, ERR_DISK_FULL, "the disk of the database is full");
+        return err_hint(err, "free space, then start gpuctld again");
+    }
+    if (!connection->serving) {
+        return err_set(err, ERR_IO, "cannot use the database: %s", text);
+    }
+    if (code == SQLITE_IOERR && connection->kind == CONNECTION_WRITER) {
+        return err_set(err, ERR_UNKNOWN_OUTCOME, "the database failed while it was written: %s", text);
+    }
+    return err_set(err, ERR_INTERNAL, "the database failed: %s", text);
+}
+
+bool connection_set(struct connection *connection, const char *sql, struct err *err)
+{
+    return sqlite3_exec(connection->db, sql, NULL, NULL, NULL) == SQLITE_OK ||
+           connection_fail(connection, err);
+}
+
+/* Before anything is read: what SQLite may do by itself. */
+static void restrain(sqlite3 *db)
+{
+    static const struct {
+        int setting, on;
+    } settings[] = {
+        {SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1}, {SQLITE_DBCONFIG_DEFENSIVE, 1},
+        {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},   {SQLITE_DBCONFIG_DQS_DDL, 0},
+        {SQLITE_DBCONFIG_DQS_DML, 0},          {SQLITE_DBCONFIG_ENABLE_FKEY, 0},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        int code = sqlite3_db_config(db, settings[i].setting, settings[i].on, NULL);
+        assert(code == SQLITE_OK);
+    }
+}
+
+/* The mode that is asked for may be refused without an error. */
+static bool set_wal(struct connection *connection, struct err *err)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(connection->db, "PRAGMA journal_mode = WAL", -1, &statement, NULL) != SQLITE_OK ||
+        sqlite3_step(statement) != SQLITE_ROW) {
+        sqlite3_finalize(statement);
+        return connection_fail(connection, err);
+    }
+    bool ok = strcmp((const char *)sqlite3_column_text(statement, 0), "wal") == 0;
+    sqlite3_finalize(statement);
+    return ok || err_set(err, ERR_IO, "the file system of the database does not allow a write-ahead log");
+}
+
+static bool configure_writer(struct connection *connection, struct err *err)
+{
+    char limit[64];
+    sqlite3_snprintf(sizeof limit, limit, "PRAGMA journal_size_limit = %lld", 2 * WAL_PASSIVE_BYTES);
+    return connection_set(connection, "PRAGMA page_size = 4096", err) && set_wal(connection, err) &&
+           connection_set(connection, "PRAGMA synchronous = FULL", err) &&
+           connection_set(connection, limit, err);
+}
+
+static bool configure(struct connection *connection, struct err *err)
+{
+    bool writer = connection->kind == CONNECTION_WRITER;
+    char cache[64];
+    sqlite3_snprintf(sizeof cache, cache, "PRAGMA cache_size = -%lld",
+                     (writer ? LIMIT_WRITER_CACHE_BYTES : LIMIT_READER_CACHE_BYTES) / KIB);
+    return connection_set(connection, "PRAGMA mmap_size = 0", err) &&
+           connection_set(connection, "PRAGMA cell_size_check = ON", err) &&
+           connection_set(connection, "PRAGMA wal_autocheckpoint = 0", err) &&
+           connection_set(connection, cache, err) &&
+           (writer ? configure_writer(connection, err)
+                   : connection_set(connection, "PRAGMA query_only = ON", err));
+}
+
+static const struct {
+    enum connection_kind kind;
+    const char *text;
+} statements[SQL_COUNT] = {
+#define AS_STATEMENT(name, kind, text) [SQL_##name] = {CONNECTION_##kind, text},
+    SQL_STATEMENTS(AS_STATEMENT)
+#undef AS_STATEMENT
+};
+
+static bool prepare(struct connection *connection, struct err *err)
+{
+    for (size_t i = 0; i < SQL_COUNT; i++) {
+        if (statements[i].kind == connection->kind &&
+            sqlite3_prepare_v3(connection->db, statements[i].text, -1, SQLITE_PREPARE_PERSISTENT,
+                               &connection->statements[i], NULL) != SQLITE_OK) {
+            return err_set(err, ERR_IO, "cannot use the database: %s in \"%s\"",
+                           sqlite3_errmsg(connection->db), statements[i].text);
+        }
+    }
+    return true;
+}
+
+bool connection_open(struct connection *connection, const char *path, enum connection_kind kind,
+                     struct err *err)
+{
+    *connection = (struct connection){.kind = kind};
+    /* Each connection stays on one thread at a time: no mutex. */
+    int flags =
+        SQLITE_OPEN_NOMUTEX | (kind == CONNECTION_WRITER ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY);
+    if (sqlite3_open_v2(path, &connection->db, flags, NULL) != SQLITE_OK) {
+        return connection_fail(connection, err);
+    }
+    restrain(connection->db);
+    if (kind == CONNECTION_WRITER && !schema_check(connection->db, err)) {
+        return false;
+    }
+    return configure(connection, err) && (kind == CONNECTION_READER || schema_migrate(connection->db, err)) &&
+           prepare(connection, err);
+}
+
+void connection_close(struct connection *connection)
+{
+    for (size_t i = 0; i < SQL_COUNT; i++) {
+        sqlite3_finalize(connection->statements[i]);
+    }
+    int code = sqlite3_close(connection->db);
+    assert(code == SQLITE_OK);
+    *connection = (struct connection){0};
+}
+
+bool connection_step(struct connection *connection, sqlite3_stmt *statement, bool *ret_row, struct err *err)
+{
+    int code = sqlite3_step(statement);
+    *ret_row = code == SQLITE_ROW;
+    return code == SQLITE_ROW || code == SQLITE_DONE || connection_fail(connection, err);
+}
+
+bool connection_run(struct connection *connection, enum sql sql, struct err *err)
+{
+    autoreset sqlite3_stmt *statement = connection->statements[sql];
+    bool row;
+    bool ok = connection_step(connection, statement, &row, err);
+    assert(!row);
+    return ok;
+}
+
+struct binder binder_begin(struct connection *connection, enum sql sql)
+{
+    assert(connection->statements[sql] != NULL);
+    return (struct binder){.statement = connection->statements[sql]};
+}
+
+/* A parameter that is not there or a statement that is under way is a defect; memory that is out ends the
+ * program. */
+static void must(int code)
+{
+    assert(code == SQLITE_OK);
+}
+
+void bind_int(struct binder *binder, int64_t value)
+{
+    must(sqlite3_bind_int64(binder->statement, ++binder->last, value));
+}
+
+void bind_text(struct binder *binder, const char *text)
+{
+    must(sqlite3_bind_text(binder->statement, ++binder->last, text, -1, SQLITE_STATIC));
+}
+
+void bind_bytes_as_text(struct binder *binder, const char *bytes, size_t length)
+{
+    must(sqlite3_bind_text64(binder->statement, ++binder->last, bytes == NULL ? "" : bytes, length,
+                             SQLITE_STATIC, SQLITE_UTF8));
+}
+
+void bind_blob(struct binder *binder, const void *bytes, size_t length)
+{
+    must(sqlite3_bind_blob64(binder->statement, ++binder->last, bytes, length, SQLITE_STATIC));
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One SQLite connection with its prepared statements, and the way to run them. */
+#ifndef STORE_CONNECTION_H
+#define STORE_CONNECTION_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/store/sql.h"
+#include "proto/base/err.h"
+
+enum connection_kind { CONNECTION_WRITER, CONNECTION_READER };
+
+struct connection {
+    sqlite3 *db;
+    enum connection_kind kind;
+    bool serving; /* its owner has opened all: what fails from now on fails a request */
+    sqlite3_stmt *statements[SQL_COUNT]; /* those of its kind */
+};
+
+/* Opens the file; a writer refuses a database that schema_check refuses, else migrates it. Closed by
+ * connection_close in any case, which moves nothing out of the WAL. */
+bool connection_open(struct connection *connection, const char *path, enum connection_kind kind,
+                     struct err *err);
+void connection_close(struct connection *connection);
+
+/* Runs one statement without parameters and rows that is not of sql.h: a setting. */
+bool connection_set(struct connection *connection, const char *sql, struct err *err);
+
+/* Turns SQLite's error into ours. While serving, an error of the disk means for a writer that the outcome is
+ * not known. */
+bool connection_fail(const struct connection *connection, struct err *err);
+
+/* A statement on its way, back at its start when the scope ends. */
+static inline void cleanup_statement(sqlite3_stmt **statement)
+{
+    sqlite3_reset(*statement);
+}
+#define autoreset __attribute__((cleanup(cleanup_statement)))
+
+/* Goes to the next row; *ret_row false: there is none. */
+bool connection_step(struct connection *connection, sqlite3_stmt *statement, bool *ret_row, struct err *err);
+
+/* Runs a statement that has no rows. */
+bool connection_run(struct connection *connection, enum sql sql, struct err *err);
+
+/* Binds parameters one after the other, from the first. What is bound must stay until the statement is reset.
+ */
+struct binder {
+    sqlite3_stmt *statement;
+    int last;
+};
+struct binder binder_begin(struct connection *connection, enum sql sql);
+void bind_int(struct binder *binder, int64_t value);
+void bind_text(struct binder *binder, const char *text); /* NULL is NULL */
+void bind_bytes_as_text(struct binder *binder, const char *bytes, size_t length);
+void bind_blob(struct binder *binder, const void *bytes, size_t length); /* NULL is NULL */
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what the core learns at the start: all nodes, live jobs in order of key, their newest attempts, the
+ * members of those. It promises to touch nothing of the history, however long that is. */
+#include "daemon/store/store.h"
+
+#include "daemon/store/columns.h"
+#include "daemon/store/writer.h"
+
+static bool load_nodes(struct store *store, const struct store_visitor *visitor, struct err *err)
+{
+    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_NODES];
+    bool ok, row;
+    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
+        struct node_row node;
+        if (!columns_node(statement, &node, err) || !visitor->node(&node, visitor->closure, err)) {
+            return false;
+        }
+    }
+    return ok;
+}
+
+static bool load_jobs(struct store *store, const struct store_visitor *visitor, struct err *err)
+{
+    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_JOBS];
+    bool ok, row;
+    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
+        struct job_record job;
+        if (!columns_job_with_spec(statement, &job, err) ||
+            !visitor->job(&job.birth, &job.life, visitor->closure, err)) {
+            return false;
+        }
+    }
+    return ok;
+}
+
+static bool load_attempts(struct store *store, const struct store_visitor *visitor, struct err *err)
+{
+    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_ATTEMPTS];
+    bool ok, row;
+    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
+        struct attempt_row attempt;
+        if (!columns_attempt(statement, &attempt, err) ||
+            !visitor->attempt(&attempt, visitor->closure, err)) {
+            return false;
+        }
+    }
+    return ok;
+}
+
+static bool load_members(struct store *store, const struct store_visitor *visitor, struct err *err)
+{
+    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_MEMBERS];
+    bool ok, row;
+    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
+        struct member_row member;
+        if (!columns_member(statement, &member, err) || !visitor->member(&member, visitor->closure, err)) {
+            return false;
+        }
+    }
+    return ok;
+}
+
+bool store_load_live(struct store *store, const struct store_visitor *visitor, struct err *err)
+{
+    return load_nodes(store, visitor, err) && load_jobs(store, visitor, err) &&
+           load_attempts(store, visitor, err) && load_members(store, visitor, err);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the tables. It promises that a database is either of the newest version or refused, and that a version
+ * is reached in one transaction or not at all. What the rows mean is left to daemon/core/change.h, what is
+ * asked of them to sql.h.
+ *
+ * Submissions set the speed of the whole, and what they cost is the number of pages that they touch: each
+ * goes whole into the WAL and later into the file. A row at the end of a table or index shares its page with
+ * its neighbours of the same transaction; a row at a random place has a page for itself. Therefore no index
+ * here is in order of a random value:
+ * - jobs_id is in order of id only within 1,024 jobs; a search begins with the newest thousand.
+ * - replies has no index by scope: scopes.c keeps that in memory.
+ * The text of a job's spec has a table of its own because a job's row is written again with each change of
+ * state. */
+#include "daemon/store/schema.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Marks the file as ours: "gpuc". */
+#define APPLICATION_ID      0x67707563
+#define APPLICATION_ID_TEXT "0x67707563"
+
+/* "CASE column WHEN 'A' THEN 1 ... ELSE 0 END": one of the words of a list of proto/states.h. A list that
+ * grows needs a migration that makes the table anew. */
+#define IS_NAME(name, ...)          " WHEN '" #name "' THEN 1"
+#define IS_SPELLING(name, spelling) " WHEN '" spelling "' THEN 1"
+#define ONE_OF(column, words)       "CHECK (CASE " column words " ELSE 0 END)"
+
+#define A_JOB_STATE      ONE_OF("state", JOB_STATES(IS_NAME))
+#define AN_ATTEMPT_STATE ONE_OF("state", ATTEMPT_STATES(IS_NAME))
+#define A_MEMBER_STATE   ONE_OF("state", MEMBER_STATES(IS_NAME))
+#define A_NODE_STATE     ONE_OF("state", NODE_STATES(IS_NAME))
+#define A_CAUSE          ONE_OF("cause", CAUSES(IS_NAME))
+#define AN_EVENT_KIND    ONE_OF("kind", EVENT_KINDS(IS_SPELLING))
+#define A_POOL_KIND      ONE_OF("pool_kind", POOL_KINDS(IS_SPELLING))
+#define AN_ISOLATION     ONE_OF("isolation", ISOLATIONS(IS_SPELLING))
+#define A_ROLE           ONE_OF("role", ROLES(IS_SPELLING))
+
+static const char *const version_1[] = {
+    "PRAGMA application_id = " APPLICATION_ID_TEXT,
+
+    "CREATE TABLE meta ( -- single numbers\n"
+    "  name TEXT PRIMARY KEY, -- incarnation: how often the controller was started; the upper half of every "
+    "epoch\n"
+    "  value INTEGER NOT NULL\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "INSERT INTO meta VALUES ('incarnation', 0)",
+
+    "CREATE TABLE jobs (\n"
+    "  key INTEGER PRIMARY KEY, -- increases with every submission\n"
+    "  id TEXT NOT NULL, -- 16 random characters: the name of the job outside\n"
+    "  owner TEXT NOT NULL, -- of the token that submitted it\n"
+    "  name TEXT, -- given by the owner; NULL: none\n"
+    "  project TEXT NOT NULL,\n"
+    "  gpus INTEGER NOT NULL, -- in total over all nodes\n"
+    "  gpu_type TEXT, -- NULL: any\n"
+    "  created_ms INTEGER NOT NULL, -- wall clock, as all columns that end so\n"
+    "  state TEXT NOT NULL " A_JOB_STATE ",\n"
+    "  seq INTEGER NOT NULL, -- of its last event\n"
+    "  attempt INTEGER NOT NULL, -- number of the newest attempt; 0: none yet\n"
+    "  user_failures INTEGER NOT NULL, -- attempts that ended by the user's fault\n"
+    "  infra_failures INTEGER NOT NULL, -- attempts that ended by ours\n"
+    "  pool TEXT, -- of the newest attempt; NULL: none yet\n"
+    "  started_ms INTEGER NOT NULL, -- 0: not yet\n"
+    "  ended_ms INTEGER NOT NULL, -- 0: not yet\n"
+    "  exit_code INTEGER NOT NULL, -- -1 while the state is not terminal\n"
+    "  failed_rank INTEGER NOT NULL, -- the first that failed; -1: none\n"
+    "  failed_node TEXT, -- where that was; NULL: nowhere\n"
+    "  cause TEXT NOT NULL " A_CAUSE ",\n"
+    "  reason TEXT -- one sentence for people; NULL: nothing to say\n"
+    ") STRICT",
+
+    "CREATE UNIQUE INDEX jobs_id ON jobs (" SCHEMA_JOB_PART ", id)",
+    "CREATE INDEX jobs_owner ON jobs (owner)",
+    "CREATE INDEX jobs_live ON jobs (key, state) WHERE " SCHEMA_JOB_IS_LIVE,
+
+    "CREATE TABLE specs (\n"
+    "  job_key INTEGER PRIMARY KEY, -- jobs.key\n"
+    "  spec TEXT NOT NULL -- JSON as it was received; carries priority, labels and all else that no query "
+    "asks for\n"
+    ") STRICT",
+
+    "CREATE TABLE events ( -- the history of each job: only ever appended to, without gaps\n"
+    "  job_key INTEGER NOT NULL, -- jobs.key\n"
+    "  seq INTEGER NOT NULL, -- from 1\n"
+    "  at_ms INTEGER NOT NULL,\n"
+    "  kind TEXT NOT NULL " AN_EVENT_KIND ",\n"
+    "  attempt INTEGER NOT NULL, -- number; 0: before the first\n"
+    "  detail TEXT, -- JSON object; NULL: none\n"
+    "  PRIMARY KEY (job_key, seq)\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "CREATE TABLE attempts (\n"
+    "  epoch INTEGER PRIMARY KEY, -- incarnation << 32 | n\n"
+    "  job_key INTEGER NOT NULL, -- jobs.key\n"
+    "  number INTEGER NOT NULL, -- within the job, from 1\n"
+    "  state TEXT NOT NULL " AN_ATTEMPT_STATE ",\n"
+    "  cause TEXT NOT NULL " A_CAUSE ", -- what ended it\n"
+    "  cause_text TEXT, -- the same for people; NULL: nothing to add\n"
+    "  pool TEXT NOT NULL,\n"
+    "  master_address TEXT, -- of the rendezvous; NULL: none\n"
+    "  master_port INTEGER NOT NULL, -- 0: none\n"
+    "  created_ms INTEGER NOT NULL,\n"
+    "  started_ms INTEGER NOT NULL, -- 0: not yet\n"
+    "  ended_ms INTEGER NOT NULL, -- 0: not yet\n"
+    "  failed_rank INTEGER NOT NULL, -- the first that failed; -1: none\n"
+    "  failed_code INTEGER NOT NULL, -- its exit code\n"
+    "  image TEXT -- container image; NULL: none. Kept for later\n"
+    ") STRICT",
+
+    "CREATE UNIQUE INDEX attempts_job ON attempts (job_key, number)",
+    "CREATE UNIQUE INDEX attempts_live ON attempts (job_key) WHERE " SCHEMA_ATTEMPT_IS_LIVE,
+
+    "CREATE TABLE members ( -- one node's part of an attempt\n"
+    "  epoch INTEGER NOT NULL, -- attempts.epoch\n"
+    "  node_rank INTEGER NOT NULL,\n"
+    "  node TEXT NOT NULL, -- nodes.name\n"
+    "  first_rank INTEGER NOT NULL,\n"
+    "  local_ranks INTEGER NOT NULL,\n"
+    "  devices TEXT NOT NULL, -- their indices on the node, separated by commas\n"
+    "  state TEXT NOT NULL " A_MEMBER_STATE ",\n"
+    "  PRIMARY KEY (epoch, node_rank)\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "CREATE TABLE ranks ( -- how each rank ended\n"
+    "  epoch INTEGER NOT NULL, -- attempts.epoch\n"
+    "  rank INTEGER NOT NULL, -- over all nodes\n"
+    "  code INTEGER NOT NULL, -- exit code; 128 + signal when killed by one\n"
+    "  signal INTEGER NOT NULL, -- 0: none\n"
+    "  at_ms INTEGER NOT NULL, -- wall clock of the node\n"
+    "  out_bytes INTEGER NOT NULL, -- final size of its stdout\n"
+    "  err_bytes INTEGER NOT NULL, -- final size of its stderr\n"
+    "  PRIMARY KEY (epoch, rank)\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "CREATE TABLE nodes (\n"
+    "  name TEXT PRIMARY KEY,\n"
+    "  boot_id TEXT NOT NULL, -- of the kernel: another one proves a reboot\n"
+    "  host_id TEXT NOT NULL, -- SHA-256 of the machine id: agents on one host share it\n"
+    "  version TEXT NOT NULL, -- of the agent\n"
+    "  address TEXT NOT NULL, -- where its ranks can be reached\n"
+    "  pool TEXT NOT NULL,\n"
+    "  pool_kind TEXT NOT NULL " A_POOL_KIND ",\n"
+    "  state TEXT NOT NULL " A_NODE_STATE ",\n"
+    "  reason TEXT, -- of a drain or a loss; NULL: none\n"
+    "  isolation TEXT NOT NULL " AN_ISOLATION ",\n"
+    "  slots INTEGER NOT NULL CHECK (slots IN "
+    "(0, 1)), -- 1: devices are CPU slots\n"
+    "  devices TEXT NOT NULL, -- JSON array of "
+    "{index, uuid, type, memory_bytes}\n"
+    "  registered_ms INTEGER NOT NULL,\n"
+    "  expires_at_ms INTEGER, -- when its "
+    "provider takes it back; NULL: never. Kept "
+    "for later\n"
+    "  provider TEXT -- who supplied it; NULL: "
+    "nobody. Kept for later\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "CREATE TABLE replies ( -- the first answer to a request with an Idempotency-Key\n"
+    "  key INTEGER PRIMARY KEY, -- in order of arrival\n"
+    "  scope BLOB NOT NULL, -- SHA-256 of owner, route and key; unique, see scopes.c\n"
+    "  body BLOB NOT NULL, -- SHA-256 of the request body\n"
+    "  job_key INTEGER NOT NULL, -- that lives as long as this row; 0: none\n"
+    "  status INTEGER NOT NULL, -- of HTTP\n"
+    "  at_ms INTEGER NOT NULL,\n"
+    "  answer TEXT NOT NULL\n"
+    ") STRICT",
+
+    "CREATE TABLE tokens (\n"
+    "  id TEXT PRIMARY KEY, -- the part of the token that is no secret\n"
+    "  secret BLOB NOT NULL, -- SHA-256 of the rest\n"
+    "  role TEXT NOT NULL " A_ROLE ",\n"
+    "  owner TEXT NOT NULL,\n"
+    "  created_ms INTEGER NOT NULL,\n"
+    "  expires_ms INTEGER NOT NULL, -- 0: never\n"
+    "  revoked INTEGER NOT NULL CHECK (revoked IN (0, 1))\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "CREATE TABLE blobs (\n"
+    "  hash BLOB NOT NULL UNIQUE, -- SHA-256\n"
+    "  size INTEGER NOT NULL,\n"
+    "  created_ms INTEGER NOT NULL,\n"
+    "  bytes BLOB -- NULL: they are a file\n"
+    ") STRICT",
+
+    NULL,
+};
+
+/* Append only: a version that was released never changes. */
+static const char *const *const versions[] = {version_1};
+
+enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
+
+static bool fail(sqlite3 *db, const char *doing, struct err *err)
+{
+    return err_set(err, ERR_IO, "cannot %s the database: %s", doing, sqlite3_errmsg(db));
+}
+
+static bool number(sqlite3 *db, const char *sql, int64_t *ret_value, struct err *err)
+{
+    sqlite3_stmt *statement = NULL;
+    bool ok = sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
+              sqlite3_step(statement) == SQLITE_ROW;
+    if (ok) {
+        *ret_value = sqlite3_column_int64(statement, 0);
+    } else {
+        fail(db, "read", err);
+    }
+    sqlite3_finalize(statement);
+    return ok;
+}
+
+bool schema_check(sqlite3 *db, struct err *err)
+{
+    int64_t application, version, things;
+    if (!number(db, "PRAGMA application_id", &application, err) ||
+        !number(db, "PRAGMA user_version", &version, err) ||
+        !number(db, "SELECT count(*) FROM sqlite_schema", &things, err)) {
+        return false;
+    }
+    if (things > 0 && application != APPLICATION_ID) {
+        return err_set(err, ERR_IO, "the file is a database of another program");
+    }
+    if (version > VERSION_COUNT) {
+        err_set(err, ERR_IO, "the database has schema version %lld; this program knows versions up to %d",
+                (long long)version, VERSION_COUNT);
+        return err_hint(err, "start the version of gpuctld that wrote it, or a newer one");
+    }
+    return true;
+}
+
+/* Runs statements up to the NULL and sets the version, inside the transaction of the caller. */
+static bool apply(sqlite3 *db, const char *const *statements, int version)
+{
+    for (; *statements != NULL; statements++) {
+        if (sqlite3_exec(db, *statements, NULL, NULL, NULL) != SQLITE_OK) {
+            return false;
+        }
+    }
+    char set_version[64];
+    sqlite3_snprintf(sizeof set_version, set_version, "PRAGMA user_version = %d", version);
+    return sqlite3_exec(db, set_version, NULL, NULL, NULL) == SQLITE_OK;
+}
+
+bool schema_migrate(sqlite3 *db, struct err *err)
+{
+    int64_t version;
+    if (!number(db, "PRAGMA user_version", &version, err)) {
+        return false;
+    }
+    for (int next = (int)version + 1; next <= VERSION_COUNT; next++) {
+        if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
+            !apply(db, versions[next - 1], next) ||
+            sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
+            return fail(db, "migrate", err); /* the connection is closed, which rolls back */
+        }
+    }
+    return true;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shape of the database, version by version, and the conditions that its indices and the queries share.
+ */
+#ifndef STORE_SCHEMA_H
+#define STORE_SCHEMA_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+
+#include "proto/base/err.h"
+#include "proto/states.h"
+
+/* A job that may still change. A query that shall use the index jobs_live carries this very condition. */
+#define SCHEMA_IF_LIVE(name, terminal, ...) SCHEMA_IF_LIVE_##terminal(#name)
+#define SCHEMA_IF_LIVE_true(word)           ""
+#define SCHEMA_IF_LIVE_false(word)          " WHEN '" word "' THEN 1"
+#define SCHEMA_JOB_IS_LIVE                                                                                   \
+    "CASE jobs.state" JOB_STATES(SCHEMA_IF_LIVE)                                                             \
+    " END"
+
+/* The attempts that hold GPUs; a query that shall use the index attempts_live carries this very condition. */
+#define SCHEMA_ATTEMPT_IS_LIVE "state <> 'ENDED'"
+
+/* Job keys are cut into parts of 1,024, and ids are indexed part by part: see jobs_id. */
+#define SCHEMA_PART_BITS "10"
+#define SCHEMA_JOB_PART  "key >> " SCHEMA_PART_BITS
+
+/* Refuses a file that is no database of ours or has a newer schema; changes nothing. */
+bool schema_check(sqlite3 *db, struct err *err);
+
+/* Brings a database that schema_check let pass to the newest version, one transaction a version. */
+bool schema_migrate(sqlite3 *db, struct err *err);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every statement that runs after the start, once: all are prepared when a connection opens, so a typo ends
+ * the program at its start. Parameters are numbered in the order in which the one caller binds them. */
+#ifndef STORE_SQL_H
+#define STORE_SQL_H
+
+#include "daemon/store/schema.h"
+
+/* What columns.c reads, in its order. */
+#define SQL_COLUMNS_JOB                                                                                      \
+    "key, id, owner, name, project, gpus, gpu_type, created_ms, state, seq, attempt, "                       \
+    "user_failures, infra_failures, pool, started_ms, ended_ms, exit_code, failed_rank, "                    \
+    "failed_node, cause, reason"
+#define SQL_COLUMNS_EVENT "job_key, seq, at_ms, kind, attempt, detail"
+#define SQL_COLUMNS_ATTEMPT                                                                                  \
+    "attempts.epoch, attempts.job_key, attempts.number, attempts.pool, attempts.created_ms, "                \
+    "attempts.state, attempts.cause, attempts.cause_text, attempts.master_address, "                         \
+    "attempts.master_port, attempts.started_ms, attempts.ended_ms, attempts.failed_rank, "                   \
+    "attempts.failed_code"
+#define SQL_COLUMNS_MEMBER                                                                                   \
+    "members.epoch, members.node_rank, members.node, members.first_rank, members.local_ranks, "              \
+    "members.devices, members.state"
+#define SQL_COLUMNS_RANK "epoch, rank, code, signal, at_ms, out_bytes, err_bytes"
+#define SQL_COLUMNS_NODE                                                                                     \
+    "name, boot_id, host_id, version, address, pool, pool_kind, state, reason, isolation, slots, "           \
+    "devices, registered_ms"
+#define SQL_COLUMNS_TOKEN "id, secret, role, owner, created_ms, expires_ms, revoked"
+#define SQL_COLUMNS_BLOB  "hash, size, bytes, created_ms"
+
+/* All parts of the keys of jobs, the newest first. The join that uses it says CROSS JOIN, which keeps it
+ * lazy. */
+#define SQL_WITH_PARTS                                                                                       \
+    "WITH RECURSIVE part (n) AS "                                                                            \
+    "(SELECT max(key) >> " SCHEMA_PART_BITS " FROM jobs UNION ALL SELECT n - 1 FROM part WHERE n > 0) "
+
+/* Parameters of a list of jobs: before, limit, owner, name, project, since, prefix of the id, then one a
+ * state: its name when it is wanted. '{' follows 'z', the last character of ids. */
+#define SQL_STATE_PARAMETER(...) ", ?"
+#define SQL_PREFIX_FITS          "id >= ?7 AND id < ?7 || '{'"
+#define SQL_JOBS_FILTER                                                                                      \
+    "key < ?1 AND (?3 IS NULL OR owner = ?3) AND (?4 IS NULL OR name = ?4) "                                 \
+    "AND (?5 IS NULL OR project = ?5) AND created_ms >= ?6 "                                                 \
+    "AND (?7 IS NULL OR (" SQL_PREFIX_FITS ")) "                                                             \
+    "AND state IN (NULL" JOB_STATES(SQL_STATE_PARAMETER)                                                     \
+    ") ORDER BY key DESC LIMIT ?2"
+
+/* Rows (node, devices) of all live attempts. */
+#define SQL_LIVE_MEMBERS                                                                                     \
+    "(SELECT node, devices FROM attempts INDEXED BY attempts_live JOIN members USING (epoch) "               \
+    "WHERE attempts." SCHEMA_ATTEMPT_IS_LIVE ") "
+/* How many devices a list like "0,1,5" names. */
+#define SQL_DEVICE_COUNT "length(devices) - length(replace(devices, ',', '')) + (devices <> '')"
+
+/* X(name, writer or reader, text) */
+#define SQL_STATEMENTS(X)                                                                                    \
+    X(BEGIN, WRITER, "BEGIN IMMEDIATE")                                                                      \
+    X(COMMIT, WRITER, "COMMIT")                                                                              \
+    X(BUMP, WRITER, "UPDATE meta SET value = value + 1 WHERE name = 'incarnation' RETURNING value")          \
+    X(NEXT_KEY, WRITER, "SELECT coalesce(max(key), 0) + 1 FROM jobs")                                        \
+    X(INSERT_JOB, WRITER,                                                                                    \
+      "INSERT INTO jobs (" SQL_COLUMNS_JOB ") "                                                              \
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                              \
+    X(INSERT_SPEC, WRITER, "INSERT INTO specs (job_key, spec) VALUES (?, ?)")                                \
+    X(UPDATE_JOB, WRITER,                                                                                    \
+      "UPDATE jobs SET state = ?2, seq = ?3, attempt = ?4, user_failures = ?5, infra_failures = ?6, "        \
+      "pool = ?7, started_ms = ?8, ended_ms = ?9, exit_code = ?10, failed_rank = ?11, "                      \
+      "failed_node = ?12, cause = ?13, reason = ?14 WHERE key = ?1")                                         \
+    X(INSERT_EVENT, WRITER, "INSERT INTO events (" SQL_COLUMNS_EVENT ") VALUES (?, ?, ?, ?, ?, ?)")          \
+    X(INSERT_ATTEMPT, WRITER,                                                                                \
+      "INSERT INTO attempts (epoch, job_key, number, pool, created_ms, state, cause, cause_text, "           \
+      "master_address, master_port, started_ms, ended_ms, failed_rank, failed_code) "                        \
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                                   \
+    X(UPDATE_ATTEMPT, WRITER,                                                                                \
+      "UPDATE attempts SET state = ?2, cause = ?3, cause_text = ?4, master_address = ?5, "                   \
+      "master_port = ?6, started_ms = ?7, ended_ms = ?8, failed_rank = ?9, failed_code = ?10 "               \
+      "WHERE epoch = ?1")                                                                                    \
+    X(INSERT_MEMBER, WRITER,                                                                                 \
+      "INSERT INTO members (epoch, node_rank, node, first_rank, local_ranks, devices, state) "               \
+      "VALUES (?, ?, ?, ?, ?, ?, ?)")                                                                        \
+    X(UPDATE_MEMBER, WRITER, "UPDATE members SET state = ?3 WHERE epoch = ?1 AND node_rank = ?2")            \
+    X(PUT_RANK, WRITER,                                                                                      \
+      "INSERT INTO ranks (" SQL_COLUMNS_RANK ") VALUES (?, ?, ?, ?, ?, ?, ?) "                               \
+      "ON CONFLICT (epoch, rank) DO UPDATE SET code = excluded.code, signal = excluded.signal, "             \
+      "at_ms = excluded.at_ms, out_bytes = excluded.out_bytes, err_bytes = excluded.err_bytes")              \
+    X(PUT_NODE, WRITER,                                                                                      \
+      "INSERT INTO nodes (" SQL_COLUMNS_NODE ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "             \
+      "ON CONFLICT (name) DO UPDATE SET boot_id = excluded.boot_id, host_id = excluded.host_id, "            \
+      "version = excluded.version, address = excluded.address, pool = excluded.pool, "                       \
+      "pool_kind = excluded.pool_kind, state = excluded.state, reason = excluded.reason, "                   \
+      "isolation = excluded.isolation, slots = excluded.slots, devices = excluded.devices, "                 \
+      "registered_ms = excluded.registered_ms")                                                              \
+    X(INSERT_REPLY, WRITER,                                                                                  \
+      "INSERT INTO replies (key, scope, body, job_key, status, at_ms, answer) "                              \
+      "VALUES (?, ?, ?, ?, ?, ?, ?)")                                                                        \
+    X(FIND_REPLY, WRITER, "SELECT scope, body, status, answer FROM replies WHERE key = ?")                   \
+    X(LOAD_SCOPES, WRITER, "SELECT key, scope FROM replies ORDER BY key")                                    \
+    X(INSERT_TOKEN, WRITER, "INSERT INTO tokens (" SQL_COLUMNS_TOKEN ") VALUES (?, ?, ?, ?, ?, ?, ?)")       \
+    X(REVOKE_TOKEN, WRITER, "UPDATE tokens SET revoked = 1 WHERE id = ?")                                    \
+    X(PUT_BLOB, WRITER,                                                                                      \
+      "INSERT INTO blobs (" SQL_COLUMNS_BLOB ") VALUES (?, ?, ?, ?) ON CONFLICT (hash) DO NOTHING")          \
+    X(LOAD_NODES, WRITER, "SELECT " SQL_COLUMNS_NODE " FROM nodes ORDER BY name")                            \
+    X(LOAD_JOBS, WRITER,                                                                                     \
+      "SELECT " SQL_COLUMNS_JOB ", spec FROM jobs INDEXED BY jobs_live "                                     \
+      "JOIN specs ON job_key = key WHERE " SCHEMA_JOB_IS_LIVE " ORDER BY key")                               \
+    X(LOAD_ATTEMPTS, WRITER,                                                                                 \
+      "SELECT " SQL_COLUMNS_ATTEMPT " FROM jobs INDEXED BY jobs_live "                                       \
+      "JOIN attempts ON job_key = key AND number = attempt WHERE " SCHEMA_JOB_IS_LIVE " ORDER BY key")       \
+    X(LOAD_MEMBERS, WRITER,                                                                                  \
+      "SELECT " SQL_COLUMNS_MEMBER " FROM jobs INDEXED BY jobs_live "                                        \
+      "JOIN attempts ON job_key = key AND number = attempt JOIN members USING (epoch) "                      \
+      "WHERE " SCHEMA_JOB_IS_LIVE " ORDER BY key, node_rank")                                                \
+    X(JOB, READER,                                                                                           \
+      SQL_WITH_PARTS "SELECT " SQL_COLUMNS_JOB ", spec FROM part "                                           \
+                     "CROSS JOIN jobs INDEXED BY jobs_id ON " SCHEMA_JOB_PART " = n AND id = ? "             \
+                     "CROSS JOIN specs ON job_key = key LIMIT 1")                                            \
+    X(JOB_BY_KEY, READER,                                                                                    \
+      "SELECT " SQL_COLUMNS_JOB ", spec FROM jobs JOIN specs ON job_key = key WHERE key = ?")                \
+    X(JOBS, READER, "SELECT " SQL_COLUMNS_JOB " FROM jobs NOT INDEXED WHERE " SQL_JOBS_FILTER)               \
+    X(JOBS_OF_OWNER, READER,                                                                                 \
+      "SELECT " SQL_COLUMNS_JOB " FROM jobs INDEXED BY jobs_owner "                                          \
+      "WHERE owner = ?3 AND " SQL_JOBS_FILTER)                                                               \
+    X(JOBS_LIVE, READER,                                                                                     \
+      "SELECT " SQL_COLUMNS_JOB " FROM jobs INDEXED BY jobs_live "                                           \
+      "WHERE " SCHEMA_JOB_IS_LIVE " AND " SQL_JOBS_FILTER)                                                   \
+    X(JOBS_BY_PREFIX, READER,                                                                                \
+      SQL_WITH_PARTS "SELECT " SQL_COLUMNS_JOB " FROM part "                                                 \
+                     "CROSS JOIN jobs INDEXED BY jobs_id ON " SCHEMA_JOB_PART " = n AND " SQL_PREFIX_FITS    \
+                     " WHERE " SQL_JOBS_FILTER)                                                              \
+    X(EVENTS, READER,                                                                                        \
+      "SELECT " SQL_COLUMNS_EVENT " FROM events WHERE job_key = ? AND seq > ? ORDER BY seq LIMIT ?")         \
+    X(ATTEMPTS, READER,                                                                                      \
+      "SELECT " SQL_COLUMNS_ATTEMPT " FROM attempts WHERE job_key = ? ORDER BY number DESC")                 \
+    X(MEMBERS, READER, "SELECT " SQL_COLUMNS_MEMBER " FROM members WHERE epoch = ? ORDER BY node_rank")      \
+    X(RANKS, READER, "SELECT " SQL_COLUMNS_RANK " FROM ranks WHERE epoch = ? ORDER BY rank")                 \
+    X(EPOCH, READER,                                                                                         \
+      "SELECT id, job_key, number, attempts.state FROM attempts JOIN jobs ON jobs.key = job_key "            \
+      "WHERE epoch = ?")                                                                                     \
+    X(NODE, READER,                                                                                          \
+      "SELECT " SQL_COLUMNS_NODE ", "                                                                        \
+      "(SELECT coalesce(sum(" SQL_DEVICE_COUNT "), 0) FROM " SQL_LIVE_MEMBERS "WHERE node = ?1) "            \
+      "FROM nodes WHERE name = ?1")                                                                          \
+    X(NODES, READER,                                                                                         \
+      "SELECT " SQL_COLUMNS_NODE ", coalesce(used, 0) FROM nodes LEFT JOIN "                                 \
+      "(SELECT node, sum(" SQL_DEVICE_COUNT ") AS used FROM " SQL_LIVE_MEMBERS "GROUP BY node) "             \
+      "ON node = name ORDER BY name")                                                                        \
+    X(TOKEN, READER, "SELECT " SQL_COLUMNS_TOKEN " FROM tokens WHERE id = ?")                                \
+    X(TOKENS, READER, "SELECT " SQL_COLUMNS_TOKEN " FROM tokens ORDER BY created_ms, id")                    \
+    X(BLOB, READER, "SELECT " SQL_COLUMNS_BLOB " FROM blobs WHERE hash = ?")                                 \
+    X(QUEUE_FACTS, READER,                                                                                   \
+      "WITH gpu AS MATERIALIZED (SELECT name AS node, state, value ->> 'index' AS device "                   \
+      "FROM nodes, json_each(nodes.devices) "                                                                \
+      "WHERE state <> 'LOST' AND (?2 IS NULL OR value ->> 'type' = ?2)), "                                   \
+      "held AS MATERIALIZED (SELECT node, value AS device "                                                  \
+      "FROM " SQL_LIVE_MEMBERS "JOIN json_each('[' || devices || ']')) "                                     \
+      "SELECT (SELECT count(*) FROM jobs INDEXED BY jobs_live "                                              \
+      "WHERE " SCHEMA_JOB_IS_LIVE " AND key < ?1 AND state = 'QUEUED'), "                                    \
+      "(SELECT count(*) FROM gpu), "                                                                         \
+      "(SELECT count(*) FROM gpu JOIN held USING (node, device)), "                                          \
+      "(SELECT count(*) FROM gpu WHERE state <> 'READY')")
+
+enum sql {
+#define SQL_AS_ENUM(name, kind, text) SQL_##name,
+    SQL_STATEMENTS(SQL_AS_ENUM)
+#undef SQL_AS_ENUM
+        SQL_COUNT
+};
+
+#endif

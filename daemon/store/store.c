@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the life of the writer: the lock, the order of opening, transactions, and first answers. It promises
+ * that at most one writer is open on a database, that a commit is on disk when it returns, and that each
+ * opening has an incarnation that was never seen before. Rows are apply.c's, the log's size is wal.c's. */
+#include "daemon/store/store.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "daemon/store/columns.h"
+#include "daemon/store/writer.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/text.h"
+
+/* --- opening ------------------------------------------------------------------------------------------- */
+
+static bool take_lock(struct store *store, const char *path, struct err *err)
+{
+    autofree char *name = xprintf("%s.lock", path);
+    store->lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (store->lock < 0) {
+        return err_errno(err, "cannot open %s", name);
+    }
+    if (flock(store->lock, LOCK_EX | LOCK_NB) == 0) {
+        return true;
+    }
+    if (errno != EWOULDBLOCK) {
+        return err_errno(err, "cannot lock %s", name);
+    }
+    err_set(err, ERR_CONFLICT, "another controller uses the database %s", path);
+    return err_hint(err, "stop it first, or give this one another state folder");
+}
+
+/* SQLite would make the file readable for all. An existing file is not opened here: closing it would drop
+ * SQLite's locks. */
+static bool make_file(const char *path, struct err *err)
+{
+    autoclose int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return fd >= 0 || errno == EEXIST || err_errno(err, "cannot make %s", path);
+}
+
+/* SQLite does not report when it fails to sync the folder after it made the log. */
+static bool sync_folder(const char *path, struct err *err)
+{
+    const char *slash = strrchr(path, '/');
+    autofree char *folder = slash == NULL   ? xstrdup(".")
+                            : slash == path ? xstrdup("/")
+                                            : xstrndup(path, (size_t)(slash - path));
+    autoclose int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return (fd >= 0 && fsync(fd) == 0) || err_errno(err, "cannot sync %s", folder);
+}
+
+static bool check_pages(struct connection *connection, const char *path, struct err *err)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(connection->db, "PRAGMA quick_check(1)", -1, &statement, NULL) != SQLITE_OK ||
+        sqlite3_step(statement) != SQLITE_ROW) {
+        sqlite3_finalize(statement);
+        return connection_fail(connection, err);
+    }
+    const char *finding = (const char *)sqlite3_column_text(statement, 0);
+    bool ok = strcmp(finding, "ok") == 0;
+    if (!ok) {
+        err_set(err, ERR_IO, "the database %s is damaged: %s", path, finding);
+        err_hint(err, "put a backup in its place");
+    }
+    sqlite3_finalize(statement);
+    return ok;
+}
+
+static bool bump_incarnation(struct store *store, struct err *err)
+{
+    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_BUMP];
+    bool row;
+    if (!connection_step(&store->connection, statement, &row, err)) {
+        return false;
+    }
+    int64_t value = row ? sqlite3_column_int64(statement, 0) : 0;
+    if (value < 1 || value > INT32_MAX) { /* an epoch is one of SQLite's integers, and not negative */
+        return err_set(err, ERR_IO, "the database has no usable incarnation");
+    }
+    store->incarnation = (uint32_t)value;
+    return connection_step(&store->connection, statement, &row, err); /* this commits */
+}
+
+static bool find_next_job_key(struct store *store, struct err *err)
+{
+    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_NEXT_KEY];
+    bool row;
+    if (!connection_step(&store->connection, statement, &row, err)) {
+        return false;
+    }
+    assert(row);
+    store->next_job_key = sqlite3_column_int64(statement, 0);
+    return true;
+}
+
+static bool load_scopes(struct store *store, struct err *err)
+{
+    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_SCOPES];
+    bool ok, row;
+    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
+        uint8_t scope[32];
+        if (!columns_scope(statement, &store->last_reply_key, scope, err)) {
+            return false;
+        }
+        scopes_add(&store->scopes, scope, store->last_reply_key);
+    }
+    return ok;
+}
+
+static bool open_all(struct store *store, const char *path, struct err *err)
+{
+    if (!take_lock(store, path, err) || !make_file(path, err) ||
+        !connection_open(&store->connection, path, CONNECTION_WRITER, err)) {
+        return false;
+    }
+    wal_watch(&store->wal, &store->connection);
+    return check_pages(&store->connection, path, err) && bump_incarnation(store, err) &&
+           wal_grow(&store->connection, err) && sync_folder(path, err) && find_next_job_key(store, err) &&
+           load_scopes(store, err);
+}
+
+struct store *store_open(const char *path, struct err *err)
+{
+    struct store *store = xzalloc(sizeof *store);
+    store->lock = -1;
+    if (!open_all(store, path, err)) {
+        store_close(store);
+        return NULL;
+    }
+    store->connection.serving = true;
+    return store;
+}
+
+void store_close(struct store *store)
+{
+    if (store == NULL) {
+        return;
+    }
+    connection_close(&store->connection);
+    scopes_finish(&store->scopes);
+    if (store->lock >= 0) {
+        close(store->lock);
+    }
+    free(store);
+}
+
+uint32_t store_incarnation(const struct store *store)
+{
+    return store->incarnation;
+}
+
+int64_t store_next_job_key(struct store *store)
+{
+    return store->next_job_key;
+}
+
+/* --- transactions -------------------------------------------------------------------------------------- */
+
+bool store_begin(struct store *store, struct err *err)
+{
+    return connection_run(&store->connection, SQL_BEGIN, err);
+}
+
+bool store_commit(struct store *store, struct err *err)
+{
+    return connection_run(&store->connection, SQL_COMMIT, err);
+}
+
+bool store_checkpoint(struct store *store, bool idle, struct err *err)
+{
+    return wal_checkpoint(&store->wal, &store->connection, idle, err);
+}
+
+/* --- first answers ------------------------------------------------------------------------------------- */
+
+/* The reply of this row when it has the scope. */
+static bool read_reply(struct store *store, int64_t key, const uint8_t scope[32], bool *ret_found,
+                       struct stored_reply *ret_reply, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_FIND_REPLY);
+    bind_int(&to, key);
+    autoreset sqlite3_stmt *statement = to.statement;
+    bool row;
+    struct reply_row reply;
+    if (!connection_step(&store->connection, statement, &row, err)) {
+        return false;
+    }
+    assert(row); /* what was added to scopes was inserted, and a transaction that fails ends the program */
+    if (!columns_reply(statement, &reply, err)) {
+        return false;
+    }
+    *ret_found = memcmp(reply.scope, scope, sizeof reply.scope) == 0;
+    if (*ret_found) {
+        memcpy(ret_reply->body, reply.body, sizeof ret_reply->body);
+        ret_reply->status = reply.status;
+        ret_reply->answer = xstrndup(reply.answer, reply.answer_length);
+        ret_reply->answer_length = reply.answer_length;
+    }
+    return true;
+}
+
+bool store_find_reply(struct store *store, const uint8_t scope[32], bool *ret_found,
+                      struct stored_reply *ret_reply, struct err *err)
+{
+    *ret_found = false;
+    size_t cursor = 0;
+    int64_t key;
+    while (!*ret_found && (key = scopes_next(&store->scopes, scope, &cursor)) != 0) {
+        if (!read_reply(store, key, scope, ret_found, ret_reply, err)) {
+            return false;
+        }
+    }
+    return true;
+}

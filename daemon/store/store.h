@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The database behind a small interface: SQLite now. One writer, on the door's thread, which alone
+ * checkpoints; any number of readers, which see committed state only. No SQL exists outside this folder. */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/core/change.h"
+#include "proto/base/err.h"
+#include "proto/limits.h"
+
+/* --- the writer
+ * ---------------------------------------------------------------------------------------------------------------------------
+ */
+
+struct store;
+
+/* Opens or makes the database, migrates it in one transaction a version, checks it (quick_check), syncs its
+ * directory, and bumps the incarnation durably. A newer schema is refused untouched. */
+struct store *store_open(const char *path, struct err *err);
+void store_close(struct store *store);
+
+uint32_t store_incarnation(const struct store *store);
+int64_t store_next_job_key(struct store *store);
+
+/* Live rows for the core, in the order that core_load_* wants; rows are borrowed for the time of the call. A
+ * visitor that returns false ends the load with its *err. */
+struct store_visitor {
+    bool (*node)(const struct node_row *row, void *closure, struct err *err);
+    bool (*job)(const struct job_birth *birth, const struct job_life *life, void *closure, struct err *err);
+    bool (*attempt)(const struct attempt_row *row, void *closure, struct err *err);
+    bool (*member)(const struct member_row *row, void *closure, struct err *err);
+    void *closure;
+};
+bool store_load_live(struct store *store, const struct store_visitor *visitor, struct err *err);
+
+/* One transaction: begin, any number of apply and find, commit. After any failure the outcome on disk is
+ * unknown and the process must end: the caller answers 503 and exits. */
+bool store_begin(struct store *store, struct err *err);
+bool store_apply(struct store *store, const struct change *changes, size_t count, struct err *err);
+bool store_commit(struct store *store, struct err *err);
+
+/* The first answer under this scope, also one of the open transaction. *ret_found false: none. answer is
+ * copied, the caller frees it. */
+struct stored_reply {
+    uint8_t body[32];
+    int64_t status;
+    char *answer;
+    size_t answer_length;
+};
+bool store_find_reply(struct store *store, const uint8_t scope[32], bool *ret_found,
+                      struct stored_reply *ret_reply, struct err *err);
+
+/* Moves the WAL into the database when more than WAL_PASSIVE_BYTES of it wait (passive; WAL_IDLE_BYTES when
+ * idle, which says that no input waits), or when the file is over WAL_FORCED_BYTES (forced). Called between
+ * transactions. After a failure the process must end, as above. */
+bool store_checkpoint(struct store *store, bool idle, struct err *err);
+
+/* --- readers
+ * ------------------------------------------------------------------------------------------------------------------------------
+ */
+
+struct reader;
+
+struct reader *reader_open(const char *path, struct err *err);
+void reader_close(struct reader *reader);
+
+/* Every function below is one read transaction that has ended when it returns. Rows are borrowed for the time
+ * of the visit; a visitor that returns false ends the query (which is then still true). */
+
+struct job_record {
+    struct job_birth birth; /* spec is set by reader_job and reader_job_by_key only */
+    struct job_life life;
+};
+/* ret_found false: no such id. */
+bool reader_job(struct reader *reader, const char *id,
+                void (*visit)(const struct job_record *job, void *closure), void *closure, bool *ret_found,
+                struct err *err);
+bool reader_job_by_key(struct reader *reader, int64_t key,
+                       void (*visit)(const struct job_record *job, void *closure), void *closure,
+                       bool *ret_found, struct err *err);
+
+struct job_filter {
+    const char *owner;     /* NULL: any */
+    const char *id_prefix; /* NULL: any */
+    const char *name;      /* NULL: any */
+    const char *project;   /* NULL: any */
+    uint32_t states;       /* bit (1 << enum job_state); 0: any */
+    int64_t before_key;    /* rows with a smaller key: newest first; 0: from the newest */
+    int64_t since_ms;      /* created at or after; 0: any */
+    int64_t limit;
+};
+bool reader_jobs(struct reader *reader, const struct job_filter *filter,
+                 bool (*visit)(const struct job_record *job, void *closure), void *closure, struct err *err);
+
+bool reader_events(struct reader *reader, int64_t job_key, int64_t after_seq, int64_t limit,
+                   bool (*visit)(const struct event_row *row, void *closure), void *closure, struct err *err);
+
+/* Attempts of a job, newest first; epoch 0 and number 0: all. */
+bool reader_attempts(struct reader *reader, int64_t job_key,
+                     bool (*visit)(const struct attempt_row *row, void *closure), void *closure,
+                     struct err *err);
+bool reader_members(struct reader *reader, uint64_t epoch,
+                    bool (*visit)(const struct member_row *row, void *closure), void *closure,
+                    struct err *err);
+bool reader_ranks(struct reader *reader, uint64_t epoch,
+                  bool (*visit)(const struct rank_row *row, void *closure), void *closure, struct err *err);
+
+/* Whose attempt an epoch is: for log uploads. */
+struct epoch_record {
+    char job_id[17];
+    int64_t job_key;
+    int64_t number;
+    enum attempt_state state;
+};
+bool reader_epoch(struct reader *reader, uint64_t epoch, bool *ret_found, struct epoch_record *ret_record,
+                  struct err *err);
+
+/* name NULL: all, by name. used_gpus is how many devices live attempts hold on the node. */
+bool reader_nodes(struct reader *reader, const char *name,
+                  bool (*visit)(const struct node_row *row, int64_t used_gpus, void *closure), void *closure,
+                  struct err *err);
+
+/* id NULL: all, oldest first. */
+bool reader_tokens(struct reader *reader, const char *id,
+                   bool (*visit)(const struct token_row *row, void *closure), void *closure, struct err *err);
+
+/* ret_found false: no such blob. visit sees bytes NULL for one that is a file. */
+bool reader_blob(struct reader *reader, const uint8_t hash[32],
+                 void (*visit)(const struct blob_row *row, void *closure), void *closure, bool *ret_found,
+                 struct err *err);
+
+/* For the sentence that says why a job waits. gpu_type NULL: any. */
+struct queue_facts {
+    int64_t ahead;            /* QUEUED jobs with a smaller key */
+    int64_t registered, used; /* GPUs of the type on nodes that are not LOST */
+    int64_t drained;          /* of these, on nodes that take no work */
+};
+bool reader_queue_facts(struct reader *reader, int64_t job_key, const char *gpu_type,
+                        struct queue_facts *ret_facts, struct err *err);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the size of the write-ahead log. It promises that the file is never shorter than WAL_GROWN_BYTES and
+ * that the log moves into the database only when wal_checkpoint is called. A file that grows makes fdatasync
+ * write the inode as well, which doubles its time; therefore the file begins with room, is never deleted, and
+ * is cut back only after a forced checkpoint, to twice WAL_PASSIVE_BYTES. */
+#include "daemon/store/wal.h"
+
+#include "proto/limits.h"
+
+enum { FRAME_BYTES = 4096 + 24 };
+
+static int count_pages(void *closure, sqlite3 *db, const char *name, int pages)
+{
+    struct wal *wal = closure;
+    if (pages < wal->pages) { /* SQLite has begun the log anew */
+        wal->moved = 0;
+    }
+    wal->pages = pages;
+    return SQLITE_OK;
+}
+
+void wal_watch(struct wal *wal, struct connection *connection)
+{
+    sqlite3_wal_hook(connection->db, count_pages, wal);
+}
+
+/* Zeros behind the log are no frames of it: the salts in their headers are not those of the log. */
+static int extend(sqlite3_file *file, sqlite3_int64 size)
+{
+    static const char zeros[64 * KIB];
+    int code = SQLITE_OK;
+    while (size < WAL_GROWN_BYTES && code == SQLITE_OK) {
+        sqlite3_int64 left = WAL_GROWN_BYTES - size;
+        int piece = left < (sqlite3_int64)sizeof zeros ? (int)left : (int)sizeof zeros;
+        code = file->pMethods->xWrite(file, zeros, piece, size);
+        size += piece;
+    }
+    return code == SQLITE_OK ? file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) : code;
+}
+
+bool wal_grow(struct connection *connection, struct err *err)
+{
+    sqlite3_file *file = NULL;
+    sqlite3_int64 size = 0;
+    int code = sqlite3_file_control(connection->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file);
+    if (code == SQLITE_OK) {
+        code = file->pMethods->xFileSize(file, &size);
+    }
+    if (code == SQLITE_OK && size < WAL_GROWN_BYTES) {
+        code = extend(file, size);
+    }
+    if (code == SQLITE_FULL) {
+        return err_set(err, ERR_DISK_FULL, "the disk has no room for the write-ahead log of the database");
+    }
+    return code == SQLITE_OK ||
+           err_set(err, ERR_IO, "cannot grow the write-ahead log of the database: %s", sqlite3_errstr(code));
+}
+
+static bool checkpoint(struct wal *wal, struct connection *connection, int mode, struct err *err)
+{
+    int pages = 0;
+    int moved = 0;
+    int code = sqlite3_wal_checkpoint_v2(connection->db, "main", mode, &pages, &moved);
+    if (code == SQLITE_BUSY) { /* a reader is in the way: next time */
+        return true;
+    }
+    wal->moved = moved;
+    return code == SQLITE_OK || connection_fail(connection, err);
+}
+
+bool wal_checkpoint(struct wal *wal, struct connection *connection, bool idle, struct err *err)
+{
+    int64_t log_bytes = (int64_t)wal->pages * FRAME_BYTES;
+    int64_t waiting_bytes = (int64_t)(wal->pages - wal->moved) * FRAME_BYTES;
+    if (log_bytes >= WAL_FORCED_BYTES) {
+        sqlite3_busy_timeout(connection->db, WAL_FORCED_WAIT_MS);
+        bool ok = checkpoint(wal, connection, SQLITE_CHECKPOINT_RESTART, err);
+        sqlite3_busy_timeout(connection->db, 0);
+        if (wal->moved == wal->pages) {
+            *wal = (struct wal){0}; /* the next commit begins the log anew */
+        }
+        return ok;
+    }
+    if (waiting_bytes >= (idle ? WAL_IDLE_BYTES : WAL_PASSIVE_BYTES)) {
+        return checkpoint(wal, connection, SQLITE_CHECKPOINT_PASSIVE, err);
+    }
+    return true;
+}

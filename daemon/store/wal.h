@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The write-ahead log of the writer: how large it is, and when it moves into the database. */
+#ifndef STORE_WAL_H
+#define STORE_WAL_H
+
+#include <stdbool.h>
+
+#include "daemon/store/connection.h"
+
+struct wal {
+    int pages; /* in the log, as of the last commit */
+    int moved; /* of these, in the database as well */
+};
+
+/* Counts pages from now on; *wal stays where it is while the connection is open. */
+void wal_watch(struct wal *wal, struct connection *connection);
+
+/* Makes the file WAL_GROWN_BYTES long where it is shorter, and syncs it. The log must have been written
+ * before. */
+bool wal_grow(struct connection *connection, struct err *err);
+
+/* As store_checkpoint. */
+bool wal_checkpoint(struct wal *wal, struct connection *connection, bool idle, struct err *err);
+
+#endif

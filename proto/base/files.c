@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns whole small files, folders as a whole, and where our programs and the host's identity are found. It
+ * promises that file_replace leaves the old or the new content whatever happens, that file_remove_tree never
+ * leaves the tree by a link or a mount, and that descriptors are O_CLOEXEC. Streams, locks and what the bytes
+ * mean are left to the callers. */
+#include "proto/base/files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/hash.h"
+#include "proto/base/text.h"
+
+#define READ_STEP  4096
+#define TREE_DEPTH 64 /* open folders at once; what lies deeper is moved up first */
+
+/* --- reading and replacing
+ * ------------------------------------------------------------------------------------------- */
+
+/* Reads until the end or until more than max bytes came; false with errno. */
+static bool read_to_end(int fd, size_t max, struct text *text)
+{
+    while (text->length <= max) {
+        size_t left = max - text->length + 1; /* one more than allowed shows that there is more */
+        size_t step = text->length > READ_STEP ? text->length : READ_STEP;
+        step = step < left ? step : left;
+        text_reserve(text, step);
+        ssize_t got = read(fd, text->bytes + text->length, step);
+        if (got == 0) {
+            break;
+        }
+        if (got < 0 && errno != EINTR) {
+            return false;
+        }
+        text->length += got > 0 ? (size_t)got : 0;
+        text->bytes[text->length] = '\0';
+    }
+    return true;
+}
+
+bool file_read(const char *path, size_t max, char **ret_bytes, size_t *ret_length, struct err *err)
+{
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) {
+        return err_errno(err, "cannot open %s", path);
+    }
+    autotext struct text text = {0};
+    if (!read_to_end(fd, max, &text)) {
+        return err_errno(err, "cannot read %s", path);
+    }
+    if (text.length > max) {
+        return err_set(err, ERR_TOO_LARGE, "%s is larger than %zu bytes", path, max);
+    }
+    if (ret_length != NULL) {
+        *ret_length = text.length;
+    }
+    *ret_bytes = text_take(&text);
+    return true;
+}
+
+static bool write_all(int fd, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        ssize_t wrote = write(fd, bytes, length);
+        if (wrote < 0 && errno != EINTR) {
+            return false;
+        }
+        size_t done = wrote > 0 ? (size_t)wrote : 0;
+        bytes += done;
+        length -= done;
+    }
+    return true;
+}
+
+/* Makes a rename in the folder of path last. */
+static bool sync_folder_of(const char *path)
+{
+    autofree char *folder = xstrdup(path);
+    char *slash = strrchr(folder, '/');
+    if (slash != NULL) {
+        slash[slash == folder] = '\0'; /* "/x" is in "/" */
+    }
+    autoclose int fd = open(slash != NULL ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd >= 0 && fsync(fd) == 0;
+}
+
+bool file_replace(const char *path, const void *bytes, size_t length, mode_t mode, struct err *err)
+{
+    autofree char *temporary = xprintf("%s.XXXXXX", path);
+    autoclose int fd = mkostemp(temporary, O_CLOEXEC);
+    if (fd < 0) {
+        return err_errno(err, "cannot make a file beside %s", path);
+    }
+    bool replaced = fchmod(fd, mode) == 0 && write_all(fd, bytes, length) && fsync(fd) == 0 &&
+                    rename(temporary, path) == 0;
+    if (!replaced) {
+        err_errno(err, "cannot write %s", path);
+        unlink(temporary);
+        return false;
+    }
+    return sync_folder_of(path) || err_errno(err, "cannot sync the folder of %s", path);
+}
+
+/* --- folders
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+bool file_make_directories(const char *path, mode_t mode, struct err *err)
+{
+    autofree char *prefix = xstrdup(path);
+    for (char *at = prefix; *at != '\0';) {
+        at += strspn(at, "/");
+        at += strcspn(at, "/");
+        char separator = *at;
+        *at = '\0';
+        if (mkdir(prefix, mode) != 0 && errno != EEXIST) {
+            return err_errno(err, "cannot make the folder %s", prefix);
+        }
+        *at = separator;
+    }
+    struct stat status;
+    if (stat(path, &status) != 0) {
+        return err_errno(err, "cannot make the folder %s", path);
+    }
+    if (!S_ISDIR(status.st_mode)) {
+        errno = ENOTDIR;
+        return err_errno(err, "cannot make the folder %s", path);
+    }
+    return true;
+}
+
+/* A file system as it is mounted: a bind mount of the same device is another one. */
+struct mount {
+    unsigned major, minor;
+    unsigned long long id; /* 0 where the kernel does not tell */
+};
+
+struct removal {
+    const char *path;
+    struct mount mount;
+    int top;         /* the open folder that is removed */
+    unsigned lifted; /* names that were tried for folders moved up into it */
+    int first_errno; /* 0 while nothing failed */
+    char name[64];   /* the entry that failed first, empty for the tree itself */
+};
+
+static bool mount_of(int fd, struct mount *ret_mount)
+{
+    struct statx status;
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_MNT_ID, &status) != 0) {
+        return false;
+    }
+    *ret_mount = (struct mount){
+        .major = status.stx_dev_major,
+        .minor = status.stx_dev_minor,
+        .id = (status.stx_mask & STATX_MNT_ID) != 0 ? status.stx_mnt_id : 0,
+    };
+    return true;
+}
+
+/* Keeps the first failure; no name when it is the tree itself. */
+static void note_failure(struct removal *removal, const char *name, int error)
+{
+    if (removal->first_errno == 0) {
+        removal->first_errno = error;
+        snprintf(removal->name, sizeof removal->name, "%s", name != removal->path ? name : "");
+    }
+}
+
+/* Opens a folder of the tree; -1 with errno, EXDEV when something else is mounted there. */
+static int open_folder(struct removal *removal, int parent, const char *name)
+{
+    autoclose int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct mount mount;
+    if (fd < 0 || !mount_of(fd, &mount)) {
+        return -1;
+    }
+    if (removal->top < 0) {
+        removal->top = fd;
+        removal->mount = mount;
+    }
+    const struct mount *top = &removal->mount;
+    if (mount.major != top->major || mount.minor != top->minor || mount.id != top->id) {
+        errno = EXDEV;
+        return -1;
+    }
+    return give_fd(&fd);
+}
+
+static void remove_entry(struct removal *removal, int parent, const char *name, int depth);
+
+/* Removes what is in the open folder, which it closes. */
+static void remove_content(struct removal *removal, int folder, int depth)
+{
+    DIR *entries = fdopendir(folder);
+    if (entries == NULL) {
+        abort(); /* memory: folder is open and is a folder */
+    }
+    unsigned lifted;
+    do { /* a folder that was moved up into this one may have been missed by the walk */
+        lifted = removal->lifted;
+        rewinddir(entries);
+        const struct dirent *entry;
+        while ((entry = readdir(entries)) != NULL) {
+            if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+                remove_entry(removal, folder, entry->d_name, depth + 1);
+            }
+        }
+    } while (depth == 0 && lifted != removal->lifted);
+    closedir(entries);
+}
+
+/* Moves a folder that lies too deep up to the top, under a name that is free there; the walk finds it again.
+ */
+static void lift_folder(struct removal *removal, int parent, const char *name)
+{
+    int status;
+    do {
+        char lifted[32];
+        snprintf(lifted, sizeof lifted, ".lifted-%u", removal->lifted++);
+        status = renameat(parent, name, removal->top, lifted);
+    } while (status != 0 && (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR));
+    if (status != 0) {
+        note_failure(removal, name, errno);
+    }
+}
+
+static void remove_entry(struct removal *removal, int parent, const char *name, int depth)
+{
+    if (unlinkat(parent, name, 0) == 0 || errno == ENOENT) {
+        return;
+    }
+    if (errno != EISDIR) {
+        note_failure(removal, name, errno);
+        return;
+    }
+    if (depth >= TREE_DEPTH) {
+        lift_folder(removal, parent, name);
+        return;
+    }
+    int folder = open_folder(removal, parent, name);
+    if (folder < 0) {
+        note_failure(removal, name, errno);
+        return;
+    }
+    remove_content(removal, folder, depth);
+    if (unlinkat(parent, name, AT_REMOVEDIR) != 0 && errno != ENOENT) {
+        note_failure(removal, name, errno);
+    }
+}
+
+bool file_remove_tree(const char *path, struct err *err)
+{
+    struct removal removal = {.path = path, .top = -1};
+    remove_entry(&removal, AT_FDCWD, path, 0);
+    if (removal.first_errno == 0) {
+        return true;
+    }
+    errno = removal.first_errno;
+    if (removal.name[0] == '\0') {
+        return err_errno(err, "cannot remove %s", path);
+    }
+    return err_errno(err, "cannot remove %s below %s", removal.name, path);
+}
+
+/* --- our programs
+ * ---------------------------------------------------------------------------------------------------- */
+
+/* From the caller's folder: beside it, in the build tree, and as installed in bin and libexec. */
+static const char *const program_places[] = {
+    "",
+    "../daemon/",
+    "../agent/",
+    "../../daemon/",
+    "../../agent/",
+    "../client/cli/",
+    "../../client/cli/",
+    "../libexec/gpuctl/",
+    "../../bin/",
+};
+
+/* NULL when /proc does not tell. The name of a file that was replaced ends in " (deleted)"; its folder is
+ * right still. */
+static char *own_folder(void)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length <= 0) {
+        return NULL;
+    }
+    path[length] = '\0';
+    char *slash = strrchr(path, '/');
+    return slash != NULL ? xstrndup(path, (size_t)(slash - path)) : NULL;
+}
+
+static bool is_program(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode) && access(path, X_OK) == 0;
+}
+
+/* folder/placename when it is a program, which the caller frees; else NULL, with the place added to tried. */
+static char *try_place(const char *folder, const char *place, const char *name, struct text *tried)
+{
+    autofree char *path = xprintf("%s/%s%s", folder, place, name);
+    if (is_program(path)) {
+        return give(path);
+    }
+    text_printf(tried, "%s%s", tried->length > 0 ? ", " : "", place[0] != '\0' ? place : folder);
+    return NULL;
+}
+
+char *file_find_program(const char *name, struct err *err)
+{
+    autotext struct text tried = {0};
+    const char *libexec = getenv("GPUCTL_LIBEXEC");
+    char *found = libexec != NULL && libexec[0] != '\0' ? try_place(libexec, "", name, &tried) : NULL;
+    autofree char *folder = own_folder();
+    for (size_t i = 0;
+         folder != NULL && found == NULL && i < sizeof program_places / sizeof program_places[0]; i++) {
+        found = try_place(folder, program_places[i], name, &tried);
+    }
+    if (found == NULL) {
+        err_set(err, ERR_IO, "cannot find the program %s in %s", name,
+                tried.length > 0 ? tried.bytes : "any place");
+        err_hint(err, "set GPUCTL_LIBEXEC to the folder that holds it");
+    }
+    return found;
+}
+
+/* --- the host
+ * -------------------------------------------------------------------------------------------------------- */
+
+/* The first word of a small file; NULL when there is none. The caller frees it. */
+static char *read_word(const char *path)
+{
+    autofree char *bytes = NULL;
+    if (!file_read(path, 4096, &bytes, NULL, NULL)) {
+        return NULL;
+    }
+    size_t start = strspn(bytes, " \t\r\n");
+    size_t length = strcspn(bytes + start, " \t\r\n");
+    return length > 0 ? xstrndup(bytes + start, length) : NULL;
+}
+
+void file_host_id(char out[65])
+{
+    autofree char *id = read_word("/etc/machine-id");
+    if (id != NULL && strcmp(id, "uninitialized") != 0) {
+        hash_hex(id, strlen(id), out);
+        return;
+    }
+    char boot_id[37];
+    file_boot_id(boot_id);
+    hash_hex(boot_id, strlen(boot_id), out);
+}
+
+void file_boot_id(char out[37])
+{
+    autofree char *id = read_word("/proc/sys/kernel/random/boot_id");
+    if (id == NULL) {
+        abort(); /* no /proc: nothing of ours works without it */
+    }
+    snprintf(out, 37, "%s", id);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole small files and the places that our programs use. */
+#ifndef BASE_FILES_H
+#define BASE_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "proto/base/err.h"
+
+/* Reads a whole file of at most max bytes; *ret_bytes is terminated by a NUL that *ret_length (may be NULL)
+ * does not count, and is the caller's. */
+bool file_read(const char *path, size_t max, char **ret_bytes, size_t *ret_length, struct err *err);
+
+/* Replaces a file in one step: a temporary file beside it, fsync, rename, fsync of the directory. */
+bool file_replace(const char *path, const void *bytes, size_t length, mode_t mode, struct err *err);
+
+/* mkdir -p with the mode for what it makes. */
+bool file_make_directories(const char *path, mode_t mode, struct err *err);
+
+/* rm -r that follows no link and stays on one file system; a path that is not there is no error. */
+bool file_remove_tree(const char *path, struct err *err);
+
+/* The folder of the caller's own executable, and the path of another of our programs: $GPUCTL_LIBEXEC, else
+ * beside the caller's file, else by the build tree's relative places. NULL with ERR_IO that names the places
+ * tried. The caller frees it. */
+char *file_find_program(const char *name, struct err *err);
+
+/* SHA-256 in hex of the machine id (/etc/machine-id, else the boot id): the name of this host in requests;
+ * out has room for 65. */
+void file_host_id(char out[65]);
+
+/* The kernel's boot id as text; out has room for 37. */
+void file_boot_id(char out[37]);
+
+#endif

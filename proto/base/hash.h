@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SHA-256, by Nettle. */
+#ifndef BASE_HASH_H
+#define BASE_HASH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HASH_BYTES 32
+#define HASH_HEX   64
+
+void hash_bytes(const void *bytes, size_t length, uint8_t out[HASH_BYTES]);
+void hash_hex(const void *bytes, size_t length, char out[HASH_HEX + 1]);
+
+/* Incremental: create, update, then finish, which frees it. */
+struct hash;
+struct hash *hash_create(void);
+void hash_update(struct hash *hash, const void *bytes, size_t length);
+void hash_finish(struct hash *hash, uint8_t out[HASH_BYTES]);
+
+/* Compares in constant time. */
+bool hash_equal(const uint8_t a[HASH_BYTES], const uint8_t b[HASH_BYTES]);
+
+#endif

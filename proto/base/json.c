@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns how JSON enters and leaves: one strict parse, one compact text, and the readers of single members. It
+ * promises that what is deeper than LIMIT_JSON_DEPTH never reaches jansson's recursion, and that errors name
+ * the place or the member. Sizes of bodies and fields that nobody knows are left to the callers. */
+#include "proto/base/json.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/limits.h"
+
+/* How far a scan got, for messages. */
+struct place {
+    unsigned line;
+    size_t line_start;
+};
+
+/* The index of the quote that ends the string which starts at `at`, or length when it does not end. */
+static size_t string_end(const char *bytes, size_t length, size_t at)
+{
+    for (at++; at < length && bytes[at] != '"'; at++) {
+        at += bytes[at] == '\\';
+    }
+    return at < length ? at : length;
+}
+
+/* Finds the first byte that may not reach the parser: a NUL, or the bracket that goes one level too deep.
+ * Returns length when there is none. What is no JSON is no concern here: the parser stops at its first fault,
+ * and up to there both see the same depth. */
+static size_t find_refused(const char *bytes, size_t length, struct place *place)
+{
+    int depth = 0;
+    for (size_t at = 0; at < length; at++) {
+        switch (bytes[at]) {
+        case '"':
+            at = string_end(bytes, length, at);
+            break;
+        case '[':
+        case '{':
+            if (++depth > LIMIT_JSON_DEPTH) {
+                return at;
+            }
+            break;
+        case ']':
+        case '}':
+            depth--;
+            break;
+        case '\n':
+            place->line++;
+            place->line_start = at + 1;
+            break;
+        default:
+            break;
+        }
+    }
+    return length;
+}
+
+json_t *json_parse(const char *bytes, size_t length, struct err *err)
+{
+    if (length > 0 && memchr(bytes, '\0', length) != NULL) {
+        err_set(err, ERR_MALFORMED, "the JSON text holds a NUL byte");
+        return NULL;
+    }
+    struct place place = {.line = 1};
+    size_t refused = find_refused(bytes, length, &place);
+    if (refused < length) {
+        err_set(err, ERR_MALFORMED, "line %u, column %zu: JSON is nested deeper than %d levels", place.line,
+                refused - place.line_start + 1, LIMIT_JSON_DEPTH);
+        return NULL;
+    }
+    json_error_t fault;
+    json_t *value = json_loadb(bytes, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &fault);
+    if (value == NULL) {
+        err_set(err, ERR_MALFORMED, "line %d, column %d: %s", fault.line, fault.column, fault.text);
+    }
+    return value;
+}
+
+char *json_text(const json_t *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    if (text == NULL) {
+        abort();
+    }
+    return text;
+}
+
+/* The member, NULL when it is absent or null. */
+static const json_t *member(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    return json_is_null(value) ? NULL : value;
+}
+
+static bool refuse(struct err *err, const char *name, const char *wanted)
+{
+    return err_field(err, ERR_FIELD, name, NULL, "%s must be %s", name, wanted);
+}
+
+static bool refuse_missing(struct err *err, const char *name)
+{
+    return err_field(err, ERR_FIELD, name, NULL, "%s is missing", name);
+}
+
+bool json_read_text(const json_t *object, const char *name, const char **ret_value, struct err *err)
+{
+    const json_t *value = member(object, name);
+    if (value == NULL) {
+        return true;
+    }
+    if (!json_is_string(value)) {
+        return refuse(err, name, "a string");
+    }
+    *ret_value = json_string_value(value);
+    return true;
+}
+
+bool json_read_int(const json_t *object, const char *name, int64_t min, int64_t max, int64_t *ret_value,
+                   struct err *err)
+{
+    const json_t *value = member(object, name);
+    if (value == NULL) {
+        return true;
+    }
+    int64_t number = json_integer_value(value);
+    if (!json_is_integer(value) || number < min || number > max) {
+        return err_field(err, ERR_FIELD, name, NULL, "%s must be a whole number from %lld to %lld", name,
+                         (long long)min, (long long)max);
+    }
+    *ret_value = number;
+    return true;
+}
+
+bool json_read_bool(const json_t *object, const char *name, bool *ret_value, struct err *err)
+{
+    const json_t *value = member(object, name);
+    if (value == NULL) {
+        return true;
+    }
+    if (!json_is_boolean(value)) {
+        return refuse(err, name, "true or false");
+    }
+    *ret_value = json_is_true(value);
+    return true;
+}
+
+/* Seconds to milliseconds; false when it is no number or does not fit. Whole seconds are converted exactly.
+ */
+static bool seconds_to_ms(const json_t *value, int64_t *ret_ms)
+{
+    if (json_is_integer(value)) {
+        return !__builtin_mul_overflow(json_integer_value(value), 1000, ret_ms);
+    }
+    double ms = round(json_number_value(value) * 1000);
+    if (!json_is_real(value) || !(fabs(ms) < 9e18)) {
+        return false;
+    }
+    *ret_ms = (int64_t)ms;
+    return true;
+}
+
+bool json_read_seconds(const json_t *object, const char *name, int64_t min_ms, int64_t max_ms,
+                       int64_t *ret_ms, struct err *err)
+{
+    const json_t *value = member(object, name);
+    if (value == NULL) {
+        return true;
+    }
+    int64_t ms = 0;
+    if (!seconds_to_ms(value, &ms) || ms < min_ms || ms > max_ms) {
+        return err_field(err, ERR_FIELD, name, NULL, "%s must be a number of seconds from %.15g to %.15g",
+                         name, (double)min_ms / 1000, (double)max_ms / 1000);
+    }
+    *ret_ms = ms;
+    return true;
+}
+
+bool json_need_text(const json_t *object, const char *name, const char **ret_value, struct err *err)
+{
+    if (member(object, name) == NULL) {
+        return refuse_missing(err, name);
+    }
+    return json_read_text(object, name, ret_value, err);
+}
+
+bool json_need_int(const json_t *object, const char *name, int64_t min, int64_t max, int64_t *ret_value,
+                   struct err *err)
+{
+    if (member(object, name) == NULL) {
+        return refuse_missing(err, name);
+    }
+    return json_read_int(object, name, min, max, ret_value, err);
+}

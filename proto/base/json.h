@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The few things that all our uses of jansson share: ownership by scope, strict parsing, and errors that name
+ * the field. */
+#ifndef BASE_JSON_H
+#define BASE_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "proto/base/err.h"
+
+static inline void cleanup_json(json_t **value)
+{
+    json_decref(*value);
+}
+
+#define autojson __attribute__((cleanup(cleanup_json)))
+
+/* Parses exactly one JSON value of length bytes: duplicate keys and nesting deeper than LIMIT_JSON_DEPTH are
+ * refused. The caller owns the value; NULL with ERR_MALFORMED, naming line and column. */
+json_t *json_parse(const char *bytes, size_t length, struct err *err);
+
+/* The compact text of a value, which the caller frees. */
+char *json_text(const json_t *value);
+
+/* Readers of one member. Each returns false with ERR_FIELD, naming the member, when it is there with another
+ * type or outside its range; an absent or null member leaves *ret_value as it is. Strings are borrowed from
+ * the object. */
+bool json_read_text(const json_t *object, const char *name, const char **ret_value, struct err *err);
+bool json_read_int(const json_t *object, const char *name, int64_t min, int64_t max, int64_t *ret_value,
+                   struct err *err);
+bool json_read_bool(const json_t *object, const char *name, bool *ret_value, struct err *err);
+/* Seconds, whole or fractional, to milliseconds. */
+bool json_read_seconds(const json_t *object, const char *name, int64_t min_ms, int64_t max_ms,
+                       int64_t *ret_ms, struct err *err);
+
+/* Like the readers above, but an absent member is ERR_FIELD too. */
+bool json_need_text(const json_t *object, const char *name, const char **ret_value, struct err *err);
+bool json_need_int(const json_t *object, const char *name, int64_t min, int64_t max, int64_t *ret_value,
+                   struct err *err);
+
+#endif

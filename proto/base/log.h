@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Logging of the programs (libraries never log): one line an event, "level noun verb key=value ...", on
+ * stderr, with journald's priority prefix when stderr is the journal. */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include <stdbool.h>
+
+enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+
+/* Lines above the level are dropped; the start value is LOG_LEVEL_INFO. */
+void log_set_level(enum log_level level);
+bool log_level_from_text(const char *text, enum log_level *ret_level);
+
+/* event is "noun verb"; format gives the key=value pairs and may be "". Secrets never go here. */
+void log_error(const char *event, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void log_warning(const char *event, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void log_info(const char *event, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void log_debug(const char *event, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

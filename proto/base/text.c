@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns text in memory: the allocators that abort, the growing buffer, and JSON strings. It promises that
+ * buffers are terminated and that what it writes as JSON is valid whatever the bytes were. Reading what
+ * people write is left to text_spelling.c. */
+#include "proto/base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *xalloc(size_t size)
+{
+    void *pointer = malloc(size > 0 ? size : 1);
+    if (pointer == NULL) {
+        abort();
+    }
+    return pointer;
+}
+
+void *xzalloc(size_t size)
+{
+    void *pointer = calloc(1, size > 0 ? size : 1);
+    if (pointer == NULL) {
+        abort();
+    }
+    return pointer;
+}
+
+void *xrealloc(void *pointer, size_t size)
+{
+    void *moved = realloc(pointer, size > 0 ? size : 1);
+    if (moved == NULL) {
+        abort();
+    }
+    return moved;
+}
+
+char *xstrdup(const char *text)
+{
+    return xstrndup(text, strlen(text));
+}
+
+char *xstrndup(const char *text, size_t length)
+{
+    size_t used = strnlen(text, length);
+    char *copy = xalloc(used + 1);
+    memcpy(copy, text, used);
+    copy[used] = '\0';
+    return copy;
+}
+
+char *xprintf(const char *format, ...)
+{
+    char *printed = NULL;
+    va_list args;
+    va_start(args, format);
+    int length = vasprintf(&printed, format, args);
+    va_end(args);
+    if (length < 0) {
+        abort();
+    }
+    return printed;
+}
+
+/* --- the buffer
+ * ------------------------------------------------------------------------------------------------------ */
+
+void text_finish(struct text *text)
+{
+    free(text->bytes);
+    *text = (struct text){0};
+}
+
+void text_clear(struct text *text)
+{
+    text->length = 0;
+    if (text->bytes != NULL) {
+        text->bytes[0] = '\0';
+    }
+}
+
+void text_reserve(struct text *text, size_t more)
+{
+    size_t need;
+    if (__builtin_add_overflow(text->length, more, &need) || need > SIZE_MAX / 4) {
+        abort();
+    }
+    if (need < text->room) {
+        return;
+    }
+    size_t room = text->room + text->room / 2;
+    room = room > need ? room : need + 1;
+    room = room > 32 ? room : 32;
+    text->bytes = xrealloc(text->bytes, room);
+    text->bytes[text->length] = '\0';
+    text->room = room;
+}
+
+void text_append(struct text *text, const char *string)
+{
+    text_append_bytes(text, string, strlen(string));
+}
+
+void text_append_bytes(struct text *text, const void *bytes, size_t length)
+{
+    text_reserve(text, length);
+    if (length > 0) {
+        memcpy(text->bytes + text->length, bytes, length);
+    }
+    text->length += length;
+    text->bytes[text->length] = '\0';
+}
+
+static int print_at_end(struct text *text, const char *format, va_list args)
+{
+    va_list copy;
+    va_copy(copy, args);
+    int length = vsnprintf(text->bytes + text->length, text->room - text->length, format, copy);
+    va_end(copy);
+    if (length < 0) {
+        abort();
+    }
+    return length;
+}
+
+void text_append_int(struct text *text, int64_t value)
+{
+    char digits[24];
+    size_t at = sizeof digits;
+    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    do {
+        digits[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (value < 0) {
+        digits[--at] = '-';
+    }
+    text_append_bytes(text, digits + at, sizeof digits - at);
+}
+
+void text_printf(struct text *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    text_reserve(text, 0);
+    size_t length = (size_t)print_at_end(text, format, args);
+    if (length >= text->room - text->length) {
+        text_reserve(text, length);
+        print_at_end(text, format, args);
+    }
+    va_end(args);
+    text->length += length;
+}
+
+char *text_take(struct text *text)
+{
+    text_reserve(text, 0);
+    char *bytes = text->bytes;
+    *text = (struct text){0};
+    return bytes;
+}
+
+/* --- JSON strings
+ * ---------------------------------------------------------------------------------------------------- */
+
+/* Eight bytes at once: are they all ASCII that JSON takes as it is? A borrow can turn a yes into a no, never
+ * a no into a yes. */
+static bool word_is_plain(const char *bytes)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+    uint64_t quote = word ^ (ones * '"');
+    uint64_t backslash = word ^ (ones * '\\');
+    return ((word | (word - ones * ' ') | (quote - ones) | (backslash - ones)) & (ones << 7)) == 0;
+}
+
+/* Length of the character of two to four bytes that starts here, 0 when it is not UTF-8 (overlong, surrogate,
+ * cut off). */
+static size_t utf8_length(const unsigned char *bytes, size_t left)
+{
+    unsigned char first = bytes[0];
+    size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    if (first < 0xc2 || first > 0xf4 || left < length) {
+        return 0;
+    }
+    unsigned char low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    unsigned char high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+    if (bytes[1] < low || bytes[1] > high) {
+        return 0;
+    }
+    for (size_t i = 2; i < length; i++) {
+        if ((bytes[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    return length;
+}
+
+/* How many bytes from here on go into a JSON string unchanged. */
+static size_t plain_run(const char *bytes, size_t length)
+{
+    size_t at = 0;
+    while (at < length) {
+        if (length - at >= sizeof(uint64_t) && word_is_plain(bytes + at)) {
+            at += sizeof(uint64_t);
+            continue;
+        }
+        unsigned char byte = (unsigned char)bytes[at];
+        bool escaped = byte < ' ' || byte == '"' || byte == '\\';
+        size_t step = byte < 0x80 ? !escaped : utf8_length((const unsigned char *)bytes + at, length - at);
+        if (step == 0) {
+            break;
+        }
+        at += step;
+    }
+    return at;
+}
+
+static void append_escape(struct text *text, unsigned char byte)
+{
+    static const char letters[] = "\"\"\\\\\nn\rr\tt\bb\ff";
+    for (size_t i = 0; i + 1 < sizeof letters; i += 2) {
+        if ((unsigned char)letters[i] == byte) {
+            text_append_bytes(text, (char[]){'\\', letters[i + 1]}, 2);
+            return;
+        }
+    }
+    if (byte < ' ') {
+        text_printf(text, "\\u%04x", byte);
+    } else {
+        text_append_bytes(text, "\\ufffd", 6);
+    }
+}
+
+void text_json_string(struct text *text, const char *bytes, size_t length)
+{
+    text_reserve(text, length + 2);
+    text_append_bytes(text, "\"", 1);
+    size_t at = 0;
+    while (at < length) {
+        size_t run = plain_run(bytes + at, length - at);
+        text_append_bytes(text, bytes + at, run);
+        at += run;
+        if (at < length) {
+            append_escape(text, (unsigned char)bytes[at]);
+            at++;
+        }
+    }
+    text_append_bytes(text, "\"", 1);
+}

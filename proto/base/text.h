@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text: a growing buffer, strict numbers, durations and sizes as people write them, hex, base32 and base64.
+ * Running out of memory aborts. */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/base/err.h"
+
+/* malloc, calloc, realloc and strdup that abort when memory is out. */
+void *xalloc(size_t size);
+void *xzalloc(size_t size);
+void *xrealloc(void *pointer, size_t size);
+char *xstrdup(const char *text);
+char *xstrndup(const char *text, size_t length);
+char *xprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A buffer that grows; bytes is always terminated by a NUL that length does not count. Starts as {0}. */
+struct text {
+    char *bytes;
+    size_t length;
+    size_t room;
+};
+
+void text_finish(struct text *text);
+void text_clear(struct text *text);
+void text_reserve(struct text *text, size_t more);
+void text_append(struct text *text, const char *string);
+void text_append_bytes(struct text *text, const void *bytes, size_t length);
+/* Appends a decimal number; many times faster than text_printf. */
+void text_append_int(struct text *text, int64_t value);
+void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Appends the string as a JSON string with its quotes; bytes that are not UTF-8 become U+FFFD. */
+void text_json_string(struct text *text, const char *bytes, size_t length);
+/* Takes the bytes out of the buffer; the caller frees them. Never NULL. */
+char *text_take(struct text *text);
+
+static inline void cleanup_text(struct text *text)
+{
+    text_finish(text);
+}
+#define autotext __attribute__((cleanup(cleanup_text)))
+
+/* A whole decimal number and nothing else; false when it is not one or lies outside min..max. */
+bool text_to_int(const char *string, int64_t min, int64_t max, int64_t *ret_value);
+
+/* "90", "90s", "15m", "2h", "1d12h", "250ms" to milliseconds; false when it is none of these or does not fit.
+ */
+bool text_to_duration_ms(const char *string, int64_t *ret_ms);
+/* "1.4 s", "3 min", "2 h 05 min" for people; buffer of 32 bytes or more. */
+void text_from_duration_ms(int64_t ms, char *buffer, size_t size);
+
+/* RFC 3339 with any offset, "2026-11-21T09:30:00.125Z", to milliseconds since 1970; digits finer than that
+ * are cut off. False for anything else, a leap second included. */
+bool text_to_wall_ms(const char *string, int64_t *ret_wall_ms);
+
+/* Lower-case hex of length bytes; out has room for 2*length+1. */
+void text_to_hex(const uint8_t *bytes, size_t length, char *out);
+/* Exactly length bytes from 2*length hex digits followed by the end of the string. */
+bool text_from_hex(const char *hex, uint8_t *out, size_t length);
+
+/* An id: 16 characters of base32 (a-z2-7) from 10 random bytes; out has room for 17. */
+#define ID_LENGTH 16
+void text_id_from_bytes(const uint8_t bytes[10], char out[ID_LENGTH + 1]);
+bool text_is_id(const char *string);
+
+/* RFC 4648 base64 with padding. text_from_base64 returns false on any byte outside the alphabet. *ret_bytes
+ * is the caller's to free. */
+char *text_to_base64(const uint8_t *bytes, size_t length);
+bool text_from_base64(const char *string, size_t string_length, uint8_t **ret_bytes, size_t *ret_length);
+
+/* true when the name is 1..max characters out of letters, digits, '.', '_', '-', and starts with a letter or
+ * digit. */
+bool text_is_name(const char *string, size_t max);
+
+/* Edit distance of two short words, letter case ignored; used to suggest the name that was meant. */
+unsigned text_distance(const char *a, const char *b);
+
+#endif

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what a person may ask for: the fields of a job spec, their types, limits and defaults. It promises
+ * that a decoded spec is sound in itself, that a refusal names field and remedy, and that a spec survives
+ * encode and decode. Commands, environments, labels and files are checked in jobspec_parts.c; whether the
+ * cluster can serve a spec is left to the core. */
+#include "proto/jobspec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+#include "proto/jobspec_parts.h"
+#include "proto/limits.h"
+#include "proto/members.h"
+
+/* One row a field: its name, where it goes, and what is allowed. decode gets a value that is not null. */
+struct field {
+    const char *name;
+    size_t length;
+    size_t offset;
+    bool (*decode)(const struct field *field, json_t *value, struct job_spec *spec, struct err *err);
+    int64_t min, max;
+};
+
+static void *place_of(const struct field *field, struct job_spec *spec)
+{
+    return (char *)spec + field->offset;
+}
+
+/* --- kinds of fields --- */
+
+static bool decode_name(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    const char *name = json_string_value(value);
+    if (name == NULL || !text_is_name(name, LIMIT_NAME_BYTES)) {
+        return err_field(err, ERR_FIELD, field->name,
+                         "letters, digits, '.', '_' and '-', a letter or digit first",
+                         "%s must be a name of 1 to %d characters", field->name, LIMIT_NAME_BYTES);
+    }
+    *(const char **)place_of(field, spec) = name;
+    return true;
+}
+
+static bool decode_path(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    size_t length = json_string_length(value);
+    if (length == 0 || length > LIMIT_PATH_BYTES) {
+        return err_field(err, ERR_FIELD, field->name, NULL, "%s must be a path of 1 to %d bytes", field->name,
+                         LIMIT_PATH_BYTES);
+    }
+    *(const char **)place_of(field, spec) = json_string_value(value);
+    return true;
+}
+
+static bool decode_hash(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    const char *hash = json_string_value(value);
+    if (hash == NULL || !jobspec_is_hash(hash)) {
+        return err_field(err, ERR_FIELD, field->name, NULL,
+                         "%s must be a SHA-256 of 64 lower-case hex digits", field->name);
+    }
+    *(const char **)place_of(field, spec) = hash;
+    return true;
+}
+
+static bool decode_int(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    return json_read_int(spec->json, field->name, field->min, field->max, place_of(field, spec), err);
+}
+
+static bool decode_seconds(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    return json_read_seconds(spec->json, field->name, field->min, field->max, place_of(field, spec), err);
+}
+
+static bool decode_bool(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    return json_read_bool(spec->json, field->name, place_of(field, spec), err);
+}
+
+/* --- single fields --- */
+
+static bool decode_gpus(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    if (json_is_integer(value) && json_integer_value(value) < 1) {
+        return err_field(err, ERR_FIELD, "gpus",
+                         "give the total over all nodes; one rank is started for each",
+                         "gpus must be at least 1, it is %lld", (long long)json_integer_value(value));
+    }
+    return decode_int(field, value, spec, err);
+}
+
+static bool decode_reserved(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    if (!json_is_boolean(value)) {
+        return err_field(err, ERR_FIELD, field->name, "null lets the controller choose",
+                         "%s must be null, true or false", field->name);
+    }
+    spec->use_reserved_pool = json_is_true(value) ? USE_RESERVED_TRUE : USE_RESERVED_FALSE;
+    return true;
+}
+
+#define CHOICE(name, spelling) " " spelling
+
+static bool decode_launch_mode(const struct field *field, json_t *value, struct job_spec *spec,
+                               struct err *err)
+{
+    const char *text = json_string_value(value);
+    return (text != NULL && launch_mode_from_text(text, &spec->launch_mode)) ||
+           err_field(err, ERR_FIELD, field->name, NULL, "%s must be one of:" LAUNCH_MODES(CHOICE),
+                     field->name);
+}
+
+static bool decode_on_disconnect(const struct field *field, json_t *value, struct job_spec *spec,
+                                 struct err *err)
+{
+    const char *text = json_string_value(value);
+    return (text != NULL && on_disconnect_from_text(text, &spec->on_disconnect)) ||
+           err_field(err, ERR_FIELD, field->name, NULL, "%s must be one of:" DISCONNECTS(CHOICE),
+                     field->name);
+}
+
+static bool decode_command(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    spec->command = value;
+    return jobspec_check_command(value, err);
+}
+
+static bool decode_env(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    spec->env = value;
+    return jobspec_check_env(value, err);
+}
+
+static bool decode_labels(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    spec->labels = value;
+    return jobspec_check_labels(value, err);
+}
+
+static bool decode_files(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    return jobspec_decode_files(value, &spec->files, &spec->file_count, err);
+}
+
+static bool decode_workdir(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    if (!decode_path(field, value, spec, err)) {
+        return false;
+    }
+    return spec->workdir[0] == '/' ||
+           err_field(err, ERR_FIELD, field->name,
+                     "leave it out to run in the job's own folder, where files are laid",
+                     "%s must be an absolute path on the nodes", field->name);
+}
+
+static bool decode_function(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    return err_field(err, ERR_FIELD, field->name, "give command, an array of words",
+                     "this controller runs commands only, it takes no function");
+}
+
+/* --- the table --- */
+
+#define FIELD(name, member, decode, min, max)                                                                \
+    {                                                                                                        \
+        name, sizeof name - 1, offsetof(struct job_spec, member), decode, min, max                           \
+    }
+
+static const struct field fields[] = {
+    FIELD("gpus", gpus, decode_gpus, 1, LIMIT_GPUS),
+    FIELD("command", command, decode_command, 0, 0),
+    FIELD("name", name, decode_name, 0, 0),
+    FIELD("gpu_type", gpu_type, decode_name, 0, 0),
+    FIELD("remote", remote, decode_bool, 0, 0),
+    FIELD("use_reserved_pool", use_reserved_pool, decode_reserved, 0, 0),
+    FIELD("pool", pool, decode_name, 0, 0),
+    FIELD("launch_mode", launch_mode, decode_launch_mode, 0, 0),
+    FIELD("env", env, decode_env, 0, 0),
+    FIELD("labels", labels, decode_labels, 0, 0),
+    FIELD("files", files, decode_files, 0, 0),
+    FIELD("workdir", workdir, decode_workdir, 0, 0),
+    FIELD("python", python, decode_path, 0, 0),
+    FIELD("project", project, decode_name, 0, 0),
+    FIELD("priority", priority, decode_int, -LIMIT_PRIORITY, LIMIT_PRIORITY),
+    FIELD("time_limit_s", time_limit_ms, decode_seconds, 0, LIMIT_TIME_MS),
+    FIELD("grace_s", grace_ms, decode_seconds, 0, LIMIT_GRACE_MS),
+    FIELD("lease_s", lease_ms, decode_seconds, 0, LIMIT_LEASE_MAX_MS),
+    FIELD("retries", retries, decode_int, 0, LIMIT_RETRIES),
+    FIELD("infra_retries", infra_retries, decode_int, 0, LIMIT_RETRIES),
+    FIELD("on_disconnect", on_disconnect, decode_on_disconnect, 0, 0),
+    FIELD("host_id", host_id, decode_hash, 0, 0),
+    FIELD("function", command, decode_function, 0, 0),
+};
+#define FIELDS (sizeof fields / sizeof fields[0])
+
+static const struct field *find_field(const char *name, size_t length)
+{
+    for (size_t i = 0; i < FIELDS; i++) {
+        if (fields[i].length == length && memcmp(fields[i].name, name, length) == 0) {
+            return &fields[i];
+        }
+    }
+    return NULL;
+}
+
+static bool refuse_unknown(const char *name, struct err *err)
+{
+    struct nearest nearest = nearest_to(name);
+    for (size_t i = 0; i < FIELDS; i++) {
+        nearest_try(&nearest, fields[i].name);
+    }
+    return nearest_refuse(&nearest, name, err);
+}
+
+/* --- the whole --- */
+
+/* What no field can say alone. */
+static bool check_whole(const struct job_spec *spec, int64_t lease_min_ms, struct err *err)
+{
+    if (spec->gpus == 0) {
+        return err_field(err, ERR_FIELD, "gpus", "give the total over all nodes, 1 for instance",
+                         "gpus is missing");
+    }
+    if (spec->command == NULL) {
+        return err_field(err, ERR_FIELD, "command",
+                         "give an array of words, [\"python\", \"train.py\"] for instance",
+                         "command is missing");
+    }
+    if (spec->lease_ms < lease_min_ms) {
+        return err_field(err, ERR_FIELD, "lease_s", NULL, "lease_s must be at least %.15g",
+                         (double)lease_min_ms / 1000);
+    }
+    if (!spec->remote && spec->host_id == NULL) {
+        return err_field(err, ERR_FIELD, "host_id",
+                         "send the SHA-256 of your machine id as host_id, or use remote=true",
+                         "remote=false needs the submitter's host_id");
+    }
+    return true;
+}
+
+static bool decode_members(struct job_spec *spec, struct err *err)
+{
+    for (void *at = json_object_iter(spec->json); at != NULL; at = json_object_iter_next(spec->json, at)) {
+        const char *name = json_object_iter_key(at);
+        const struct field *field = find_field(name, json_object_iter_key_len(at));
+        if (field == NULL) {
+            return refuse_unknown(name, err);
+        }
+        json_t *value = json_object_iter_value(at);
+        if (!json_is_null(value) && !field->decode(field, value, spec, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool job_spec_decode(json_t *json, int64_t lease_min_ms, struct job_spec *ret_spec, struct err *err)
+{
+    struct job_spec spec = {
+        .json = json,
+        .remote = true,
+        .grace_ms = DEFAULT_GRACE_MS,
+        .lease_ms = DEFAULT_LEASE_MS,
+        .infra_retries = DEFAULT_INFRA_RETRIES,
+    };
+    if (!member_holder(json, err) || !decode_members(&spec, err) || !check_whole(&spec, lease_min_ms, err)) {
+        job_spec_finish(&spec);
+        return false;
+    }
+    *ret_spec = spec;
+    return true;
+}
+
+void job_spec_finish(struct job_spec *spec)
+{
+    free(spec->files);
+    json_decref(spec->json);
+    *spec = (struct job_spec){0};
+}
+
+/* --- encode --- */
+
+static void put_copy(json_t *json, const char *name, const json_t *value)
+{
+    if (value != NULL) {
+        member_put(json, name, json_deep_copy(value));
+    }
+}
+
+static void put_unless(json_t *json, const char *name, int64_t value, int64_t usual)
+{
+    if (value != usual) {
+        member_put_int(json, name, value);
+    }
+}
+
+static void put_seconds_unless(json_t *json, const char *name, int64_t ms, int64_t usual_ms)
+{
+    if (ms != usual_ms) {
+        member_put(json, name, ms % 1000 == 0 ? json_integer(ms / 1000) : json_real((double)ms / 1000));
+    }
+}
+
+json_t *job_spec_encode(const struct job_spec *spec)
+{
+    json_t *json = json_object();
+    member_put_text(json, "name", spec->name);
+    member_put_int(json, "gpus", spec->gpus);
+    member_put_text(json, "gpu_type", spec->gpu_type);
+    if (!spec->remote) {
+        member_put_bool(json, "remote", false);
+    }
+    if (spec->use_reserved_pool != USE_RESERVED_AUTO) {
+        member_put_bool(json, "use_reserved_pool", spec->use_reserved_pool == USE_RESERVED_TRUE);
+    }
+    member_put_text(json, "pool", spec->pool);
+    if (spec->launch_mode != LAUNCH_PROCESS) {
+        member_put_text(json, "launch_mode", launch_mode_text(spec->launch_mode));
+    }
+    put_copy(json, "command", spec->command);
+    put_copy(json, "env", spec->env);
+    put_copy(json, "labels", spec->labels);
+    if (spec->file_count > 0) {
+        member_put(json, "files", jobspec_encode_files(spec->files, spec->file_count));
+    }
+    member_put_text(json, "workdir", spec->workdir);
+    member_put_text(json, "python", spec->python);
+    member_put_text(json, "project", spec->project);
+    put_unless(json, "priority", spec->priority, 0);
+    put_seconds_unless(json, "time_limit_s", spec->time_limit_ms, 0);
+    put_seconds_unless(json, "grace_s", spec->grace_ms, DEFAULT_GRACE_MS);
+    put_seconds_unless(json, "lease_s", spec->lease_ms, DEFAULT_LEASE_MS);
+    put_unless(json, "retries", spec->retries, 0);
+    put_unless(json, "infra_retries", spec->infra_retries, DEFAULT_INFRA_RETRIES);
+    if (spec->on_disconnect != ON_DISCONNECT_KEEP) {
+        member_put_text(json, "on_disconnect", on_disconnect_text(spec->on_disconnect));
+    }
+    member_put_text(json, "host_id", spec->host_id);
+    return json;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a person asks for: the body of POST /v1/jobs, checked field by field, with its defaults. */
+#ifndef PROTO_JOBSPEC_H
+#define PROTO_JOBSPEC_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "proto/base/err.h"
+#include "proto/states.h"
+
+/* One file that is laid into the working directory of every node before the ranks start. */
+struct job_file {
+    const char *path;   /* relative, no "..", no empty part */
+    const char *text;   /* one of these three is set: the content itself, ... */
+    const char *base64; /* ... the content in base64, ... */
+    const char *blob;   /* ... or its SHA-256 in hex, put before by PUT /v1/blobs/{sha256} */
+    bool executable;
+};
+
+/* All strings are borrowed from json, which the spec owns. */
+struct job_spec {
+    json_t *json;
+    const char *name;     /* NULL: none */
+    int64_t gpus;         /* total over all nodes; as many ranks in process mode */
+    const char *gpu_type; /* NULL: any one type */
+    bool remote;          /* false: one node on the submitter's host */
+    enum use_reserved use_reserved_pool;
+    const char *pool; /* NULL: any that use_reserved_pool allows */
+    enum launch_mode launch_mode;
+    const json_t *command;  /* array of strings, at least one */
+    const json_t *env;      /* object of strings, or NULL */
+    const json_t *labels;   /* object of strings, or NULL */
+    struct job_file *files; /* owned */
+    size_t file_count;
+    const char
+        *workdir;       /* absolute path on the nodes; NULL: the attempt's own folder, where files are laid */
+    const char *python; /* NULL: the agent's */
+    const char *project;   /* NULL: "default" */
+    int64_t priority;      /* -1000..1000, default 0; stored, ordered by from a later version on */
+    int64_t time_limit_ms; /* 0: none */
+    int64_t grace_ms;      /* TERM to KILL on cancel and time limit */
+    int64_t lease_ms;
+    int64_t retries;       /* further attempts after the user's failures */
+    int64_t infra_retries; /* further attempts after the infrastructure's */
+    enum on_disconnect on_disconnect;
+    const char *host_id; /* SHA-256 of the submitter's machine id; needed with remote=false */
+};
+
+/* Checks every field; an unknown one is ERR_UNKNOWN_FIELD with the nearest known name, a wrong one ERR_FIELD;
+ * both name the field
+ * ("files[2].path"). lease_min_ms is the smallest lease that is accepted. Takes over json in any case. */
+bool job_spec_decode(json_t *json, int64_t lease_min_ms, struct job_spec *ret_spec, struct err *err);
+void job_spec_finish(struct job_spec *spec);
+
+/* The canonical JSON of a spec, defaults left out; decode of it gives an equal spec. New reference. */
+json_t *job_spec_encode(const struct job_spec *spec);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The composite fields of a job spec: command, environment, labels and files. Values are never NULL. */
+#ifndef PROTO_JOBSPEC_PARTS_H
+#define PROTO_JOBSPEC_PARTS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "proto/base/err.h"
+#include "proto/jobspec.h"
+
+bool jobspec_check_command(const json_t *command, struct err *err);
+bool jobspec_check_env(json_t *env, struct err *err);
+bool jobspec_check_labels(json_t *labels, struct err *err);
+
+/* *ret_files is the caller's to free, also after a failure; its strings are borrowed from json. */
+bool jobspec_decode_files(const json_t *json, struct job_file **ret_files, size_t *ret_count,
+                          struct err *err);
+/* New reference. */
+json_t *jobspec_encode_files(const struct job_file *files, size_t count);
+
+/* 64 lower-case hex digits. */
+bool jobspec_is_hash(const char *text);
+
+/* Looks for the name that was meant: begin with the unknown word, try all known names, then refuse. */
+struct nearest {
+    const char *word;
+    const char *name; /* the nearest so far, NULL when none is near enough */
+    unsigned distance;
+};
+struct nearest nearest_to(const char *word);
+void nearest_try(struct nearest *nearest, const char *name);
+/* ERR_UNKNOWN_FIELD about a field, with its whole path; false. */
+bool nearest_refuse(const struct nearest *nearest, const char *path, struct err *err);
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every limit of the system, with the sum that justifies it. */
+#ifndef PROTO_LIMITS_H
+#define PROTO_LIMITS_H
+
+#define KIB 1024LL
+#define MIB (1024LL * KIB)
+#define GIB (1024LL * MIB)
+
+/* --- requests --- */
+/* any JSON body but a submit: the largest, a node's report of 1,024 ranks, is 60 KiB */
+#define LIMIT_JSON_BYTES (64 * KIB)
+/* 1 MiB of inline files is 1.34 MiB in base64, plus 64 KiB of spec */
+#define LIMIT_SUBMIT_BYTES (1536 * KIB)
+/* inline files of one job, decoded; more goes by blob */
+#define LIMIT_INLINE_BYTES (1 * MIB)
+/* an exit report: 64 KiB of log tails in base64 and 1,024 ranks */
+#define LIMIT_REPORT_BYTES (256 * KIB)
+/* one upload of log bytes */
+#define LIMIT_LOG_CHUNK_BYTES (1 * MIB)
+#define LIMIT_BLOB_BYTES      (1 * GIB)
+/* up to here a blob is a row; a row of 64 KiB costs one commit, not four syncs */
+#define LIMIT_BLOB_ROW_BYTES (64 * KIB)
+/* the deepest message of ours is 6 */
+#define LIMIT_JSON_DEPTH 32
+/* request line and headers, in a connection memory of 8 KiB */
+#define LIMIT_HEADER_BYTES (6 * KIB)
+/* MHD's pool a connection: 10,000 parked agents cost 80 MiB at the worst */
+#define LIMIT_CONNECTION_MEMORY (8 * KIB)
+/* 10,000 agents, their uploads, and people */
+#define LIMIT_CONNECTIONS 16384
+/* an idle keep-alive connection; parked polls are suspended and exempt */
+#define LIMIT_CONNECTION_IDLE_S 60
+/* rows a page; the default is 50 */
+#define LIMIT_LIST_ROWS         200
+#define LIMIT_LIST_DEFAULT_ROWS 50
+/* characters */
+#define LIMIT_IDEMPOTENCY_KEY 128
+/* the longest ?wait= */
+#define LIMIT_WAIT_S 60
+
+/* --- job spec --- */
+#define LIMIT_GPUS          65536
+#define LIMIT_NAME_BYTES    63
+#define LIMIT_COMMAND_WORDS 4096
+/* well below Linux' 128 KiB for one argument */
+#define LIMIT_COMMAND_BYTES     (64 * KIB)
+#define LIMIT_ENV_VARIABLES     512
+#define LIMIT_ENV_BYTES         (64 * KIB)
+#define LIMIT_LABELS            64
+#define LIMIT_LABEL_VALUE_BYTES 255
+#define LIMIT_FILES             64
+#define LIMIT_PATH_BYTES        1024
+#define LIMIT_RETRIES           100
+#define LIMIT_TIME_MS           (366LL * 24 * 3600 * 1000)
+#define LIMIT_GRACE_MS          (3600LL * 1000)
+/* twelve beats; gpuctld --lease-min lowers it for tests */
+#define LIMIT_LEASE_MIN_MS (60LL * 1000)
+#define LIMIT_LEASE_MAX_MS (24LL * 3600 * 1000)
+#define DEFAULT_LEASE_MS   (15LL * 60 * 1000)
+/* cancel, time limit, preemption */
+#define DEFAULT_GRACE_MS (30LL * 1000)
+/* the other ranks after one failed */
+#define FAILED_GRACE_MS       (5LL * 1000)
+#define DEFAULT_INFRA_RETRIES 3
+/* on either side of 0: room for any scheme of steps */
+#define LIMIT_PRIORITY 1000
+/* NAME_MAX of the file systems that files are laid on */
+#define LIMIT_PATH_PART_BYTES 255
+
+/* --- nodes --- */
+/* CPU slots; no machine has more GPUs */
+#define LIMIT_NODE_DEVICES 1024
+/* one attempt a device */
+#define LIMIT_NODE_ATTEMPTS 1024
+#define LIMIT_ATTEMPT_NODES 4096
+#define LIMIT_POOLS         1024
+#define LIMIT_GPU_TYPES     256
+
+/* --- time of the protocol, milliseconds --- */
+#define BEAT_MS 5000
+/* SUSPECT after this many */
+#define BEATS_MISSED 3
+/* below the 30 s after which careless middleboxes forget a connection */
+#define POLL_PARK_MS      25000
+#define PREPARE_EXPIRY_MS 60000
+#define FLUSH_EXPIRY_MS   60000
+#define LAZY_COMMIT_MS    100
+/* a node that declined gets no work for this long, doubling ... */
+#define DECLINE_HOLD_MS 2000
+/* ... up to this */
+#define DECLINE_HOLD_MAX_MS 60000
+#define SSE_HEARTBEAT_MS    15000
+
+/* --- agent and shim --- */
+/* log bytes that ride in an exit report */
+#define LIMIT_EXIT_TAIL_BYTES (64 * KIB)
+/* one stream of one rank; what follows is counted and dropped */
+#define LIMIT_STREAM_BYTES (1 * GIB)
+/* from PREPARE or RUN to running: longer means that another node is slow, and this one has time */
+#define START_HURRY_MS 10
+/* one datagram between agent and shim */
+#define LIMIT_SHIM_MESSAGE 4096
+#define LIMIT_IDLE_SHIMS   2
+/* MASTER_PORT: below ip_local_port_range, which starts at 32768 */
+#define DEFAULT_PORT_FIRST  20000
+#define DEFAULT_PORT_LAST   29999
+#define LIMIT_PAYLOAD_CACHE (20 * GIB)
+/* of one agent: poll, beat, LIMIT_AGENT_UPLOADS, and a few reports at once */
+#define LIMIT_AGENT_CONNECTIONS 16
+/* log uploads at once: one flooding job does not hold up the others */
+#define LIMIT_AGENT_UPLOADS 4
+/* a poll's reply: 160 orders with the largest spec */
+#define LIMIT_AGENT_REPLY_BYTES (256 * MIB)
+/* a launch file: 1,024 ranks of 2 KiB, env and argv of 64 KiB each */
+#define LIMIT_LAUNCH_BYTES (4 * MIB)
+/* why something failed on a node: a path of 1,024 bytes in a sentence */
+#define LIMIT_SHIM_TEXT 1280
+/* folders that a job made in its own cgroup, one in the other */
+#define LIMIT_CGROUP_DEPTH 16
+/* between two sweeps of what will not die, doubling ... */
+#define SHIM_SWEEP_MS 1
+/* ... up to this, for processes that sleep in a driver */
+#define SHIM_SWEEP_MAX_MS 1000
+/* until the next try to write an exit record that the disk refused */
+#define SHIM_RECORD_RETRY_MS 1000
+/* a shim that nobody comes for ends; the exit record says all */
+#define SHIM_RETIRE_MS (24LL * 3600 * 1000)
+/* an exit record: 1,024 ranks of 140 bytes, and the cause */
+#define LIMIT_EXIT_RECORD_BYTES (256 * KIB)
+/* of rank 0's stderr, searched for a taken port: a traceback is 4 KiB */
+#define LIMIT_PORT_SCAN_BYTES (64 * KIB)
+/* how long an unfinished line waits for its end: below what a person notices */
+#define LOG_PARTIAL_MS 200
+/* before the agent asks again whether sent log bytes are durable */
+#define LOG_SETTLE_MS 1000
+/* full jitter below this after the first failure, doubling ... */
+#define BACKOFF_FIRST_MS 200
+/* ... up to this: 10,000 agents make 2,900 tries a second at the worst */
+#define BACKOFF_MAX_MS     7000
+#define CONNECT_TIMEOUT_MS 5000
+/* of small requests; a poll gets its park time and this */
+#define REQUEST_TIMEOUT_MS 10000
+/* of a blob: 1 GiB at 300 KB/s */
+#define TRANSFER_TIMEOUT_MS 3600000
+/* how long GPUs may stay in use after the last process has gone */
+#define GPU_CLEAR_MS 30000
+/* between two looks at them */
+#define GPU_CLEAR_PACE_MS 100
+
+/* --- controller --- */
+/* events that wait; more is answered 503 */
+#define LIMIT_DOOR_QUEUE 16384
+/* events a transaction */
+#define LIMIT_DOOR_BATCH  1024
+#define WAL_PASSIVE_BYTES (16 * MIB)
+#define WAL_FORCED_BYTES  (256 * MIB)
+/* from the start, so that no commit has to grow the file */
+#define WAL_GROWN_BYTES (8 * MIB)
+/* moved when idle above this: 130 commits, so fewer than 1 in 100 waits */
+#define WAL_IDLE_BYTES (4 * MIB)
+/* a forced checkpoint waits so long for readers, which take less than 10 */
+#define WAL_FORCED_WAIT_MS 100
+/* the pages of 1,024 submissions; more gave no speed */
+#define LIMIT_WRITER_CACHE_BYTES (4 * MIB)
+/* as SQLite has it */
+#define LIMIT_READER_CACHE_BYTES (2 * MIB)
+/* jobs that wait or run: 0.6 GB at 600 bytes each */
+#define LIMIT_LIVE_JOBS 1000000
+/* remembered for exit reports that are repeated after a lost answer: seconds of the busiest cluster */
+#define LIMIT_ENDED_ATTEMPTS 1024
+/* one event of a log stream: small enough to be fair between readers */
+#define LIMIT_LOG_PIECE_BYTES (32 * KIB)
+/* streams whose way to disk is remembered, 300 bytes each */
+#define LIMIT_LOG_SYNC_ENTRIES 16384
+/* below it submissions and blobs are refused: exits and logs of what runs still fit */
+#define DEFAULT_MIN_FREE_BYTES (256 * MIB)
+
+/* --- the HTTP thread --- */
+/* path and query: 200 ids of a filter, and within LIMIT_HEADER_BYTES */
+#define LIMIT_URI_BYTES (4 * KIB)
+/* the most that a route knows is 8, and `state` may come once a state */
+#define LIMIT_QUERY_PARAMETERS 32
+/* of a refused body that are read past its limit, so that the refusal arrives */
+#define LIMIT_DRAIN_BYTES (1 * MIB)
+/* asked of a streamed reply at once: half of LIMIT_CONNECTION_MEMORY */
+#define LIMIT_STREAM_BLOCK_BYTES 4096
+/* of events that wait for one client */
+#define LIMIT_SSE_FILL_BYTES (64 * KIB)
+/* specs of jobs that just came: a batch of the door at 64 connections */
+#define LIMIT_SPECS_KEPT 64
+/* larger ones are read again: 64 of these take 5 MiB decoded */
+#define LIMIT_SPEC_KEPT_BYTES (16 * KIB)
+/* a request with a path of 60 characters */
+#define REQUEST_BLOCK_BYTES 512
+/* a submission on its way to the door */
+#define ASK_BLOCK_BYTES 1280
+/* of each: one batch of the door */
+#define LIMIT_BLOCKS_KEPT 1024
+/* room for the receipt of a submission */
+#define RECEIPT_BYTES 96
+/* the kernel's own default limit: agents come back all at once */
+#define LIMIT_LISTEN_BACKLOG 4096
+/* descriptors that are no connection: store, logs, blobs under way */
+#define LIMIT_OTHER_FILES 256
+/* of a drain or fence, for people */
+#define LIMIT_REASON_BYTES 255
+#define LIMIT_TOKEN_LIFE_S (365LL * 24 * 3600)
+/* of people; tokens of nodes last until they are revoked */
+#define DEFAULT_TOKEN_LIFE_S (30LL * 24 * 3600)
+/* between two looks at the free space: 100 MB at most go by */
+#define SPACE_LOOK_MS 1000
+/* for answers that are under way when the server ends */
+#define CLOSE_LINGER_MS 2000
+
+/* --- gpuctl --- */
+/* a controller in the next continent answers in 1 s */
+#define CLIENT_CONNECT_MS 5000
+/* the slowest answer but those that wait or stream */
+#define CLIENT_REPLY_MS 30000
+/* a request that is safe to repeat: a controller is back within seconds */
+#define CLIENT_RETRY_MS 30000
+/* the first pause, doubling ... */
+#define CLIENT_BACKOFF_MS 100
+/* ... up to this */
+#define CLIENT_BACKOFF_MAX_MS 5000
+/* three heartbeats of an event stream */
+#define CLIENT_STREAM_IDLE_S 45
+/* of a stream that wait to be shown; then it is paused */
+#define CLIENT_STREAM_BYTES (4 * MIB)
+/* of a reply in memory: a page of 200 jobs with their specs is 13 MiB */
+#define CLIENT_REPLY_BYTES (64 * MIB)
+/* files that ride in the spec; base64 keeps them below LIMIT_SUBMIT_BYTES */
+#define CLIENT_INLINE_BYTES (512 * KIB)
+/* an instance of one's own, until its nodes are READY */
+#define CLIENT_START_MS 30000
+/* of an instance of one's own: more only serve to try things out */
+#define LIMIT_NODES_STARTED 64
+/* an instance of one's own ends after ten minutes without jobs */
+#define DEFAULT_IDLE_EXIT_MS 600000
+/* the same until its processes have ended by themselves */
+#define CLIENT_STOP_MS 15000
+/* TERM to KILL after that */
+#define CLIENT_TERM_MS 5000
+/* KILL to the end */
+#define CLIENT_KILL_MS 5000
+/* --watch asks again */
+#define CLIENT_WATCH_MS 1000
+/* `run` asks again why its job waits */
+#define CLIENT_REASON_MS 5000
+/* of one rank's output without a line end, before it is shown anyway */
+#define CLIENT_LINE_BYTES (64 * KIB)
+/* the last event after the end of the output */
+#define CLIENT_FOLLOW_END_MS 2000
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How this folder writes and reads the members of a JSON object, where proto/base/json.h does not do it
+ * already. Running out of memory aborts. */
+#ifndef PROTO_MEMBERS_H
+#define PROTO_MEMBERS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/base/err.h"
+#include "proto/base/text.h"
+#include "proto/states.h"
+
+/* Writers of one member; name is ASCII. A NULL text writes nothing, bytes that are not UTF-8 become U+FFFD.
+ * member_put takes over the value. */
+void member_put(json_t *object, const char *name, json_t *value);
+void member_put_text(json_t *object, const char *name, const char *value);
+void member_put_int(json_t *object, const char *name, int64_t value);
+void member_put_bool(json_t *object, const char *name, bool value);
+
+/* Writers of one member straight into a text, for answers that are made often. key is all that stands before
+ * the value: ",\"name\":". A NULL string, and a number that equals none, become null. */
+void member_write_text(struct text *out, const char *key, const char *value);
+void member_write_int(struct text *out, const char *key, int64_t value);
+void member_write_int_or_null(struct text *out, const char *key, int64_t value, int64_t none);
+void member_write_bool(struct text *out, const char *key, bool value);
+
+/* json is an object, else ERR_MALFORMED. NULL is no object. */
+bool member_holder(const json_t *json, struct err *err);
+
+/* A member that must be there: 1..INT64_MAX. */
+bool member_need_epoch(const json_t *object, const char *name, uint64_t *ret_epoch, struct err *err);
+
+/* The member as an array of at most max items; NULL, and true, when it is absent or null. */
+bool member_read_array(const json_t *object, const char *name, size_t max, json_t **ret_array,
+                       struct err *err);
+
+/* Puts the place in front of an error about a member: "rank" becomes "ranks[2].rank", no field becomes
+ * "ranks[2]". The text must begin with the member, or with a verb where there is no field. Returns false. */
+bool member_err_inside(struct err *err, const char *array, size_t index);
+
+/* Readers of a spelling of proto/states.h. need: an absent member is ERR_FIELD; else it leaves *ret_value as
+ * it is. */
+#define MEMBER_DECLARE(type)                                                                                 \
+    bool member_read_##type(const json_t *object, const char *name, bool need, enum type *ret_value,         \
+                            struct err *err);
+MEMBER_DECLARE(job_state)
+MEMBER_DECLARE(member_state)
+MEMBER_DECLARE(node_state)
+MEMBER_DECLARE(cause)
+MEMBER_DECLARE(event_kind)
+MEMBER_DECLARE(order_phase)
+MEMBER_DECLARE(report_kind)
+MEMBER_DECLARE(role)
+MEMBER_DECLARE(stream)
+MEMBER_DECLARE(pool_kind)
+MEMBER_DECLARE(isolation)
+
+/* Frees what was allocated by us and is shown to others as constant. */
+void member_release(const void *pointer);
+
+#endif

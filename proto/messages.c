@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what the controller says to an agent: its answers to register, poll and log uploads. It promises that
+ * an order that starts something carries its job spec. What an agent says is in messages_agent.c; when an
+ * order is given is left to the core. */
+#include "proto/messages.h"
+
+#include <stdlib.h>
+
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+#include "proto/members.h"
+
+/* --- register --- */
+
+json_t *register_reply_encode(const struct register_reply *message)
+{
+    json_t *json = json_object();
+    member_put_int(json, "incarnation", message->incarnation);
+    member_put_int(json, "beat_ms", message->beat_ms);
+    member_put_int(json, "park_ms", message->park_ms);
+    return json;
+}
+
+bool register_reply_decode(json_t *json, struct register_reply *ret_message, struct err *err)
+{
+    struct register_reply message = {.json = json};
+    bool good = member_holder(json, err) &&
+                json_need_int(json, "incarnation", 1, UINT32_MAX, &message.incarnation, err) &&
+                json_need_int(json, "beat_ms", 1, INT32_MAX, &message.beat_ms, err) &&
+                json_need_int(json, "park_ms", 1, INT32_MAX, &message.park_ms, err);
+    if (!good) {
+        register_reply_finish(&message);
+        return false;
+    }
+    *ret_message = message;
+    return true;
+}
+
+void register_reply_finish(struct register_reply *message)
+{
+    json_decref(message->json);
+    *message = (struct register_reply){0};
+}
+
+/* --- orders --- */
+
+static json_t *encode_devices(const int64_t *devices, size_t count)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_array_append_new(array, json_integer(devices[i]));
+    }
+    return array;
+}
+
+static bool decode_devices(const json_t *json, struct order *order, struct err *err)
+{
+    json_t *array;
+    if (!member_read_array(json, "devices", LIMIT_NODE_DEVICES, &array, err)) {
+        return false;
+    }
+    order->device_count = json_array_size(array);
+    int64_t *devices = xzalloc(order->device_count * sizeof *devices);
+    order->devices = devices;
+    for (size_t i = 0; i < order->device_count; i++) {
+        const json_t *item = json_array_get(array, i);
+        devices[i] = json_integer_value(item);
+        if (!json_is_integer(item) || devices[i] < 0) {
+            err_set(err, ERR_FIELD, "must be the index of a device");
+            return member_err_inside(err, "devices", i);
+        }
+    }
+    return true;
+}
+
+static json_t *encode_order(const struct order *order)
+{
+    json_t *json = json_object();
+    member_put_int(json, "epoch", (int64_t)order->epoch);
+    member_put_text(json, "phase", order_phase_text(order->phase));
+    member_put_text(json, "job_id", order->job_id);
+    member_put_int(json, "attempt", order->attempt);
+    member_put_int(json, "node_rank", order->node_rank);
+    member_put_int(json, "nodes", order->nodes);
+    member_put_int(json, "first_rank", order->first_rank);
+    member_put_int(json, "local_ranks", order->local_ranks);
+    member_put_int(json, "world", order->world);
+    member_put(json, "devices", encode_devices(order->devices, order->device_count));
+    member_put_text(json, "master_address", order->master_address);
+    member_put_int(json, "master_port", order->master_port);
+    member_put_int(json, "grace_ms", order->grace_ms);
+    member_put_int(json, "lease_ms", order->lease_ms);
+    member_put_text(json, "cause", cause_text(order->cause));
+    member_put_bool(json, "gang", order->gang);
+    if (order->spec != NULL) {
+        member_put(json, "spec", json_incref(order->spec));
+    }
+    return json;
+}
+
+static bool decode_spec(const json_t *json, struct order *order, struct err *err)
+{
+    json_t *spec = json_object_get(json, "spec");
+    order->spec = json_is_object(spec) ? spec : NULL;
+    if (order->spec == NULL && order->phase != ORDER_STOP) {
+        return err_field(err, ERR_FIELD, "spec", NULL, "spec is missing or no object");
+    }
+    return true;
+}
+
+static bool decode_order(const json_t *json, struct order *order, struct err *err)
+{
+    return member_need_epoch(json, "epoch", &order->epoch, err) &&
+           member_read_order_phase(json, "phase", true, &order->phase, err) &&
+           json_need_text(json, "job_id", &order->job_id, err) &&
+           json_read_int(json, "attempt", 0, INT64_MAX, &order->attempt, err) &&
+           json_read_int(json, "node_rank", 0, LIMIT_ATTEMPT_NODES - 1, &order->node_rank, err) &&
+           json_read_int(json, "nodes", 0, LIMIT_ATTEMPT_NODES, &order->nodes, err) &&
+           json_read_int(json, "first_rank", 0, LIMIT_GPUS - 1, &order->first_rank, err) &&
+           json_read_int(json, "local_ranks", 0, LIMIT_NODE_DEVICES, &order->local_ranks, err) &&
+           json_read_int(json, "world", 0, LIMIT_GPUS, &order->world, err) &&
+           decode_devices(json, order, err) &&
+           json_read_text(json, "master_address", &order->master_address, err) &&
+           json_read_int(json, "master_port", 0, 65535, &order->master_port, err) &&
+           json_read_int(json, "grace_ms", 0, LIMIT_GRACE_MS, &order->grace_ms, err) &&
+           json_read_int(json, "lease_ms", 0, LIMIT_LEASE_MAX_MS, &order->lease_ms, err) &&
+           member_read_cause(json, "cause", false, &order->cause, err) &&
+           json_read_bool(json, "gang", &order->gang, err) && decode_spec(json, order, err);
+}
+
+/* --- poll --- */
+
+json_t *poll_reply_encode(const struct poll_reply *message)
+{
+    json_t *json = json_object();
+    member_put_int(json, "version", (int64_t)message->version);
+    member_put_bool(json, "shutdown", message->shutdown);
+    json_t *live = json_array();
+    for (size_t i = 0; i < message->live_count; i++) {
+        json_array_append_new(live, json_integer((int64_t)message->live[i]));
+    }
+    member_put(json, "live", live);
+    json_t *orders = json_array();
+    for (size_t i = 0; i < message->order_count; i++) {
+        json_array_append_new(orders, encode_order(&message->orders[i]));
+    }
+    member_put(json, "orders", orders);
+    return json;
+}
+
+/* An absent list would fence everything that lives, so it must be there. */
+static bool decode_live(const json_t *json, struct poll_reply *message, struct err *err)
+{
+    json_t *array;
+    if (!member_read_array(json, "live", LIMIT_NODE_ATTEMPTS, &array, err)) {
+        return false;
+    }
+    if (array == NULL) {
+        return err_field(err, ERR_FIELD, "live", NULL, "live is missing");
+    }
+    message->live_count = json_array_size(array);
+    message->live = xzalloc(message->live_count * sizeof *message->live);
+    for (size_t i = 0; i < message->live_count; i++) {
+        int64_t epoch = json_integer_value(json_array_get(array, i));
+        if (epoch <= 0) {
+            err_set(err, ERR_FIELD, "must be an epoch");
+            return member_err_inside(err, "live", i);
+        }
+        message->live[i] = (uint64_t)epoch;
+    }
+    return true;
+}
+
+static bool decode_orders(const json_t *json, struct poll_reply *message, struct err *err)
+{
+    json_t *array;
+    if (!member_read_array(json, "orders", LIMIT_NODE_ATTEMPTS, &array, err)) {
+        return false;
+    }
+    message->order_count = json_array_size(array);
+    message->orders = xzalloc(message->order_count * sizeof *message->orders);
+    for (size_t i = 0; i < message->order_count; i++) {
+        if (!decode_order(json_array_get(array, i), &message->orders[i], err)) {
+            return member_err_inside(err, "orders", i);
+        }
+    }
+    return true;
+}
+
+bool poll_reply_decode(json_t *json, struct poll_reply *ret_message, struct err *err)
+{
+    struct poll_reply message = {.json = json};
+    int64_t version = 0;
+    bool good = member_holder(json, err) && json_need_int(json, "version", 0, INT64_MAX, &version, err) &&
+                json_read_bool(json, "shutdown", &message.shutdown, err) &&
+                decode_live(json, &message, err) && decode_orders(json, &message, err);
+    if (!good) {
+        poll_reply_finish(&message);
+        return false;
+    }
+    message.version = (uint64_t)version;
+    *ret_message = message;
+    return true;
+}
+
+void poll_reply_finish(struct poll_reply *message)
+{
+    for (size_t i = 0; i < message->order_count; i++) {
+        member_release(message->orders[i].devices);
+    }
+    free(message->orders);
+    free(message->live);
+    json_decref(message->json);
+    *message = (struct poll_reply){0};
+}
+
+/* --- log uploads --- */
+
+json_t *log_reply_encode(const struct log_reply *message)
+{
+    json_t *json = json_object();
+    member_put_int(json, "received", message->received);
+    member_put_int(json, "durable", message->durable);
+    return json;
+}
+
+bool log_reply_decode(json_t *json, struct log_reply *ret_message, struct err *err)
+{
+    struct log_reply message = {.json = json};
+    bool good = member_holder(json, err) &&
+                json_need_int(json, "received", 0, INT64_MAX, &message.received, err) &&
+                json_need_int(json, "durable", 0, INT64_MAX, &message.durable, err);
+    if (!good) {
+        log_reply_finish(&message);
+        return false;
+    }
+    *ret_message = message;
+    return true;
+}
+
+void log_reply_finish(struct log_reply *message)
+{
+    json_decref(message->json);
+    *message = (struct log_reply){0};
+}

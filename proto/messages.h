@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What controller and agent say to each other, one encode and one decode each. Decoding is tolerant: unknown
+ * members are ignored, so that neighbouring versions understand each other. Strings of a decoded message are
+ * borrowed from its json, which the message owns; arrays are owned by the message; *_finish frees both.
+ * Encoding borrows and returns a new reference. */
+#ifndef PROTO_MESSAGES_H
+#define PROTO_MESSAGES_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "proto/base/err.h"
+#include "proto/states.h"
+
+/* --- POST /v1/agent/register
+ * ------------------------------------------------------------------------------------------- */
+
+struct device {
+    int64_t index;        /* as CUDA counts it on that node; slots count from 0 */
+    const char *uuid;     /* of the GPU, or "slot-<n>" */
+    const char *type;     /* "A10", "H100", "cpu" */
+    int64_t memory_bytes; /* 0 for slots */
+};
+
+/* An attempt that lives on the node, or whose exit was not yet acknowledged. */
+struct node_attempt {
+    uint64_t epoch;
+    enum member_state state;
+};
+
+struct register_message {
+    json_t *json;
+    const char *name;    /* of the node; unique in the cluster */
+    const char *boot_id; /* of the kernel */
+    const char *host_id; /* SHA-256 of the machine id: agents on one host share it */
+    const char *version;
+    const char *address; /* where ranks on this node can be reached by the other nodes */
+    const char *pool;    /* NULL: "default", or "reserved" with reserved */
+    bool reserved;
+    bool slots; /* devices are CPU slots, not GPUs */
+    enum isolation isolation;
+    struct device *devices;
+    size_t device_count;
+    struct node_attempt *attempts;
+    size_t attempt_count;
+};
+
+struct register_reply {
+    json_t *json;
+    int64_t incarnation;
+    int64_t beat_ms;
+    int64_t park_ms; /* how long the controller holds a poll */
+};
+
+/* --- POST /v1/agent/beat
+ * ----------------------------------------------------------------------------------------------- */
+
+struct beat_message {
+    json_t *json;
+    const char *node;
+    const char *boot_id;
+    int64_t seq;
+    struct node_attempt *attempts;
+    size_t attempt_count;
+};
+/* The reply is {}; 404 not_found means: register again. */
+
+/* --- POST /v1/agent/poll
+ * ----------------------------------------------------------------------------------------------- */
+
+struct poll_message {
+    json_t *json;
+    const char *node;
+    const char *boot_id;
+    uint64_t version; /* of the last reply that was worked in; 0 after a start */
+};
+
+struct order {
+    uint64_t epoch;
+    enum order_phase phase;
+    const char *job_id;
+    int64_t attempt; /* 1 for the first */
+    int64_t node_rank, nodes;
+    int64_t first_rank, local_ranks, world;
+    const int64_t *devices; /* indices on this node; owned after a decode */
+    size_t device_count;
+    const char *master_address; /* NULL in PREPARE, and where there is no rendezvous */
+    int64_t master_port;        /* 0 likewise */
+    int64_t grace_ms;           /* of STOP: between TERM and KILL */
+    int64_t lease_ms;           /* 0 with on_disconnect = keep */
+    enum cause cause;           /* of STOP: why */
+    bool gang;                  /* ranks need a rendezvous: the master port is held on node rank 0 */
+    json_t *spec; /* the job spec; absent in STOP. Borrowed in an encode, part of json after a decode */
+};
+
+struct poll_reply {
+    json_t *json;
+    uint64_t version;
+    bool shutdown;  /* the embedded controller ends: so do its agents */
+    uint64_t *live; /* every epoch that this node should hold; any other is fenced and killed */
+    size_t live_count;
+    struct order *orders; /* those that changed since the poll's version */
+    size_t order_count;
+};
+
+/* --- POST /v1/agent/report
+ * --------------------------------------------------------------------------------------------- */
+
+struct rank_exit {
+    int64_t rank;                 /* global rank; the node rank in node mode */
+    int64_t code;                 /* exit code; 128+signal when killed by one */
+    int64_t signal;               /* 0: none */
+    int64_t at_ms;                /* wall clock of the node */
+    int64_t out_bytes, err_bytes; /* final sizes of its two streams */
+    bool by_us;                   /* killed by our kill ladder, so not to blame */
+};
+
+struct log_tail {
+    int64_t rank;
+    enum stream stream;
+    int64_t offset;
+    const char *base64;
+};
+
+struct report_message {
+    json_t *json;
+    const char *node;
+    const char *boot_id;
+    uint64_t epoch;
+    enum report_kind kind;
+    const char *address;     /* PREPARED by node rank 0 */
+    int64_t master_port;     /* PREPARED by node rank 0, and RUNNING of a gang on one node */
+    int64_t at_ms;           /* RUNNING: wall clock when the last rank was started */
+    enum cause cause;        /* DECLINED, FAILED, EXITED: what went wrong, CAUSE_NONE when nothing did */
+    const char *text;        /* the cause for people, NULL when there is nothing to add */
+    struct rank_exit *ranks; /* FAILED: the first that failed; EXITED: all that were started */
+    size_t rank_count;
+    struct log_tail *tails; /* EXITED: the last log bytes, LIMIT_EXIT_TAIL_BYTES in all */
+    size_t tail_count;
+    bool flushed; /* EXITED: with these tails every log byte has been sent */
+};
+
+struct log_reply {
+    json_t *json;
+    int64_t received; /* the controller has the stream up to here */
+    int64_t durable;  /* and it is on disk up to here: the agent may delete below */
+};
+
+#define MESSAGE_DECLARE(name)                                                                                \
+    json_t *name##_encode(const struct name *message);                                                       \
+    /* Takes over json in any case; ERR_FIELD names the member. */                                           \
+    bool name##_decode(json_t *json, struct name *ret_message, struct err *err);                             \
+    void name##_finish(struct name *message);
+MESSAGE_DECLARE(register_message)
+MESSAGE_DECLARE(register_reply)
+MESSAGE_DECLARE(beat_message)
+MESSAGE_DECLARE(poll_message)
+MESSAGE_DECLARE(poll_reply)
+MESSAGE_DECLARE(report_message)
+MESSAGE_DECLARE(log_reply)
+
+#endif

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what an agent says to the controller: register, beat, poll and report. It promises that a decoded
+ * message has every member without which it would mean nothing, within the limits of a node. Whether it fits
+ * the state of the cluster is left to the core; what the controller says is in messages.c. */
+#include "proto/messages.h"
+
+#include <stdlib.h>
+
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+#include "proto/members.h"
+
+/* --- attempts that live on a node --- */
+
+static json_t *encode_attempts(const struct node_attempt *attempts, size_t count)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_t *item = json_object();
+        member_put_int(item, "epoch", (int64_t)attempts[i].epoch);
+        member_put_text(item, "state", member_state_text(attempts[i].state));
+        json_array_append_new(array, item);
+    }
+    return array;
+}
+
+static bool decode_attempts(const json_t *json, struct node_attempt **ret_attempts, size_t *ret_count,
+                            struct err *err)
+{
+    json_t *array;
+    if (!member_read_array(json, "attempts", LIMIT_NODE_ATTEMPTS, &array, err)) {
+        return false;
+    }
+    *ret_count = json_array_size(array);
+    *ret_attempts = xzalloc(*ret_count * sizeof **ret_attempts);
+    for (size_t i = 0; i < *ret_count; i++) {
+        const json_t *item = json_array_get(array, i);
+        struct node_attempt *attempt = &(*ret_attempts)[i];
+        if (!member_need_epoch(item, "epoch", &attempt->epoch, err) ||
+            !member_read_member_state(item, "state", true, &attempt->state, err)) {
+            return member_err_inside(err, "attempts", i);
+        }
+    }
+    return true;
+}
+
+/* --- register --- */
+
+static json_t *encode_device(const struct device *device)
+{
+    json_t *json = json_object();
+    member_put_int(json, "index", device->index);
+    member_put_text(json, "uuid", device->uuid);
+    member_put_text(json, "type", device->type);
+    member_put_int(json, "memory_bytes", device->memory_bytes);
+    return json;
+}
+
+static bool decode_device(const json_t *json, struct device *device, struct err *err)
+{
+    return json_need_int(json, "index", 0, INT32_MAX, &device->index, err) &&
+           json_need_text(json, "uuid", &device->uuid, err) &&
+           json_need_text(json, "type", &device->type, err) &&
+           json_read_int(json, "memory_bytes", 0, INT64_MAX, &device->memory_bytes, err);
+}
+
+static bool decode_devices(const json_t *json, struct register_message *message, struct err *err)
+{
+    json_t *array;
+    if (!member_read_array(json, "devices", LIMIT_NODE_DEVICES, &array, err)) {
+        return false;
+    }
+    message->device_count = json_array_size(array);
+    message->devices = xzalloc(message->device_count * sizeof *message->devices);
+    for (size_t i = 0; i < message->device_count; i++) {
+        if (!decode_device(json_array_get(array, i), &message->devices[i], err)) {
+            return member_err_inside(err, "devices", i);
+        }
+    }
+    return true;
+}
+
+json_t *register_message_encode(const struct register_message *message)
+{
+    json_t *json = json_object();
+    member_put_text(json, "name", message->name);
+    member_put_text(json, "boot_id", message->boot_id);
+    member_put_text(json, "host_id", message->host_id);
+    member_put_text(json, "version", message->version);
+    member_put_text(json, "address", message->address);
+    member_put_text(json, "pool", message->pool);
+    member_put_bool(json, "reserved", message->reserved);
+    member_put_bool(json, "slots", message->slots);
+    member_put_text(json, "isolation", isolation_text(message->isolation));
+    json_t *devices = json_array();
+    for (size_t i = 0; i < message->device_count; i++) {
+        json_array_append_new(devices, encode_device(&message->devices[i]));
+    }
+    member_put(json, "devices", devices);
+    member_put(json, "attempts", encode_attempts(message->attempts, message->attempt_count));
+    return json;
+}
+
+bool register_message_decode(json_t *json, struct register_message *ret_message, struct err *err)
+{
+    struct register_message message = {.json = json};
+    bool good = member_holder(json, err) && json_need_text(json, "name", &message.name, err) &&
+                json_need_text(json, "boot_id", &message.boot_id, err) &&
+                json_need_text(json, "host_id", &message.host_id, err) &&
+                json_need_text(json, "version", &message.version, err) &&
+                json_need_text(json, "address", &message.address, err) &&
+                json_read_text(json, "pool", &message.pool, err) &&
+                json_read_bool(json, "reserved", &message.reserved, err) &&
+                json_read_bool(json, "slots", &message.slots, err) &&
+                member_read_isolation(json, "isolation", false, &message.isolation, err) &&
+                decode_devices(json, &message, err) &&
+                decode_attempts(json, &message.attempts, &message.attempt_count, err);
+    if (!good) {
+        register_message_finish(&message);
+        return false;
+    }
+    *ret_message = message;
+    return true;
+}
+
+void register_message_finish(struct register_message *message)
+{
+    free(message->devices);
+    free(message->attempts);
+    json_decref(message->json);
+    *message = (struct register_message){0};
+}
+
+/* --- beat --- */
+
+json_t *beat_message_encode(const struct beat_message *message)
+{
+    json_t *json = json_object();
+    member_put_text(json, "node", message->node);
+    member_put_text(json, "boot_id", message->boot_id);
+    member_put_int(json, "seq", message->seq);
+    member_put(json, "attempts", encode_attempts(message->attempts, message->attempt_count));
+    return json;
+}
+
+bool beat_message_decode(json_t *json, struct beat_message *ret_message, struct err *err)
+{
+    struct beat_message message = {.json = json};
+    bool good = member_holder(json, err) && json_need_text(json, "node", &message.node, err) &&
+                json_need_text(json, "boot_id", &message.boot_id, err) &&
+                json_need_int(json, "seq", 0, INT64_MAX, &message.seq, err) &&
+                decode_attempts(json, &message.attempts, &message.attempt_count, err);
+    if (!good) {
+        beat_message_finish(&message);
+        return false;
+    }
+    *ret_message = message;
+    return true;
+}
+
+void beat_message_finish(struct beat_message *message)
+{
+    free(message->attempts);
+    json_decref(message->json);
+    *message = (struct beat_message){0};
+}
+
+/* --- poll --- */
+
+json_t *poll_message_encode(const struct poll_message *message)
+{
+    json_t *json = json_object();
+    member_put_text(json, "node", message->node);
+    member_put_text(json, "boot_id", message->boot_id);
+    member_put_int(json, "version", (int64_t)message->version);
+    return json;
+}
+
+bool poll_message_decode(json_t *json, struct poll_message *ret_message, struct err *err)
+{
+    struct poll_message message = {.json = json};
+    int64_t version = 0;
+    bool good = member_holder(json, err) && json_need_text(json, "node", &message.node, err) &&
+                json_need_text(json, "boot_id", &message.boot_id, err) &&
+                json_need_int(json, "version", 0, INT64_MAX, &version, err);
+    if (!good) {
+        poll_message_finish(&message);
+        return false;
+    }
+    message.version = (uint64_t)version;
+    *ret_message = message;
+    return true;
+}
+
+void poll_message_finish(struct poll_message *message)
+{
+    json_decref(message->json);
+    *message = (struct poll_message){0};
+}
+
+/* --- report --- */
+
+static json_t *encode_rank(const struct rank_exit *rank)
+{
+    json_t *json = json_object();
+    member_put_int(json, "rank", rank->rank);
+    member_put_int(json, "code", rank->code);
+    member_put_int(json, "signal", rank->signal);
+    member_put_int(json, "at_ms", rank->at_ms);
+    member_put_int(json, "out_bytes", rank->out_bytes);
+    member_put_int(json, "err_bytes", rank->err_bytes);
+    member_put_bool(json, "by_us", rank->by_us);
+    return json;
+}
+
+static bool decode_rank(const json_t *json, struct rank_exit *rank, struct err *err)
+{
+    return json_need_int(json, "rank", 0, LIMIT_GPUS - 1, &rank->rank, err) &&
+           json_need_int(json, "code", 0, 255, &rank->code, err) &&
+           json_read_int(json, "signal", 0, 127, &rank->signal, err) &&
+           json_read_int(json, "at_ms", 0, INT64_MAX, &rank->at_ms, err) &&
+           json_read_int(json, "out_bytes", 0, INT64_MAX, &rank->out_bytes, err) &&
+           json_read_int(json, "err_bytes", 0, INT64_MAX, &rank->err_bytes, err) &&
+           json_read_bool(json, "by_us", &rank->by_us, err);
+}
+
+static bool decode_ranks(const json_t *json, struct report_message *message, struct err *err)
+{
+    json_t *array;
+    if (!member_read_array(json, "ranks", LIMIT_NODE_DEVICES, &array, err)) {
+        return false;
+    }
+    message->rank_count = json_array_size(array);
+    message->ranks = xzalloc(message->rank_count * sizeof *message->ranks);
+    for (size_t i = 0; i < message->rank_count; i++) {
+        if (!decode_rank(json_array_get(array, i), &message->ranks[i], err)) {
+            return member_err_inside(err, "ranks", i);
+        }
+    }
+    return true;
+}
+
+static json_t *encode_tail(const struct log_tail *tail)
+{
+    json_t *json = json_object();
+    member_put_int(json, "rank", tail->rank);
+    member_put_text(json, "stream", stream_text(tail->stream));
+    member_put_int(json, "offset", tail->offset);
+    member_put_text(json, "base64", tail->base64);
+    return json;
+}
+
+static bool decode_tail(const json_t *json, struct log_tail *tail, struct err *err)
+{
+    return json_need_int(json, "rank", 0, LIMIT_GPUS - 1, &tail->rank, err) &&
+           member_read_stream(json, "stream", true, &tail->stream, err) &&
+           json_need_int(json, "offset", 0, INT64_MAX, &tail->offset, err) &&
+           json_need_text(json, "base64", &tail->base64, err);
+}
+
+static bool decode_tails(const json_t *json, struct report_message *message, struct err *err)
+{
+    json_t *array;
+    if (!member_read_array(json, "tails", (size_t)STREAM_COUNT * LIMIT_NODE_DEVICES, &array, err)) {
+        return false;
+    }
+    message->tail_count = json_array_size(array);
+    message->tails = xzalloc(message->tail_count * sizeof *message->tails);
+    for (size_t i = 0; i < message->tail_count; i++) {
+        if (!decode_tail(json_array_get(array, i), &message->tails[i], err)) {
+            return member_err_inside(err, "tails", i);
+        }
+    }
+    return true;
+}
+
+json_t *report_message_encode(const struct report_message *message)
+{
+    json_t *json = json_object();
+    member_put_text(json, "node", message->node);
+    member_put_text(json, "boot_id", message->boot_id);
+    member_put_int(json, "epoch", (int64_t)message->epoch);
+    member_put_text(json, "kind", report_kind_text(message->kind));
+    member_put_text(json, "address", message->address);
+    member_put_int(json, "master_port", message->master_port);
+    member_put_int(json, "at_ms", message->at_ms);
+    member_put_text(json, "cause", cause_text(message->cause));
+    member_put_text(json, "text", message->text);
+    json_t *ranks = json_array();
+    for (size_t i = 0; i < message->rank_count; i++) {
+        json_array_append_new(ranks, encode_rank(&message->ranks[i]));
+    }
+    member_put(json, "ranks", ranks);
+    json_t *tails = json_array();
+    for (size_t i = 0; i < message->tail_count; i++) {
+        json_array_append_new(tails, encode_tail(&message->tails[i]));
+    }
+    member_put(json, "tails", tails);
+    member_put_bool(json, "flushed", message->flushed);
+    return json;
+}
+
+bool report_message_decode(json_t *json, struct report_message *ret_message, struct err *err)
+{
+    struct report_message message = {.json = json};
+    bool good = member_holder(json, err) && json_need_text(json, "node", &message.node, err) &&
+                json_need_text(json, "boot_id", &message.boot_id, err) &&
+                member_need_epoch(json, "epoch", &message.epoch, err) &&
+                member_read_report_kind(json, "kind", true, &message.kind, err) &&
+                json_read_text(json, "address", &message.address, err) &&
+                json_read_int(json, "master_port", 0, 65535, &message.master_port, err) &&
+                json_read_int(json, "at_ms", 0, INT64_MAX, &message.at_ms, err) &&
+                member_read_cause(json, "cause", false, &message.cause, err) &&
+                json_read_text(json, "text", &message.text, err) && decode_ranks(json, &message, err) &&
+                decode_tails(json, &message, err) && json_read_bool(json, "flushed", &message.flushed, err);
+    if (!good) {
+        report_message_finish(&message);
+        return false;
+    }
+    *ret_message = message;
+    return true;
+}
+
+void report_message_finish(struct report_message *message)
+{
+    free(message->ranks);
+    free(message->tails);
+    json_decref(message->json);
+    *message = (struct report_message){0};
+}

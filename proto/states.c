@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the spellings of all states, kinds and choices, and the facts of their lists. It promises that text
+ * and value map one to one, letter case included; a value outside its list is a defect and aborts. Which
+ * state follows which is left to the tables of the core. */
+#include "proto/states.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The index of text among count spellings, count when there is none. */
+static unsigned find(const char *const *spellings, unsigned count, const char *text)
+{
+    unsigned i = 0;
+    while (i < count && strcmp(spellings[i], text) != 0) {
+        i++;
+    }
+    return i;
+}
+
+/* A value that is an index of its list; anything else is memory gone wrong. */
+static unsigned checked(unsigned value, unsigned count)
+{
+    if (value >= count) {
+        abort();
+    }
+    return value;
+}
+
+#define SPELLED_BY_NAME(name, ...)      #name,
+#define SPELLED_BY_TEXT(name, spelling) spelling,
+
+#define DEFINE_SPELLINGS(type, LIST, SPELLED)                                                                \
+    static const char *const type##_spellings[] = {LIST(SPELLED)};                                           \
+    enum { type##_count = sizeof type##_spellings / sizeof type##_spellings[0] };                            \
+                                                                                                             \
+    const char *type##_text(enum type value)                                                                 \
+    {                                                                                                        \
+        return type##_spellings[checked((unsigned)value, type##_count)];                                     \
+    }                                                                                                        \
+                                                                                                             \
+    bool type##_from_text(const char *text, enum type *ret_value)                                            \
+    {                                                                                                        \
+        unsigned value = find(type##_spellings, type##_count, text);                                         \
+        if (value == type##_count) {                                                                         \
+            return false;                                                                                    \
+        }                                                                                                    \
+        *ret_value = (enum type)value;                                                                       \
+        return true;                                                                                         \
+    }
+
+DEFINE_SPELLINGS(job_state, JOB_STATES, SPELLED_BY_NAME)
+DEFINE_SPELLINGS(attempt_state, ATTEMPT_STATES, SPELLED_BY_NAME)
+DEFINE_SPELLINGS(member_state, MEMBER_STATES, SPELLED_BY_NAME)
+DEFINE_SPELLINGS(node_state, NODE_STATES, SPELLED_BY_NAME)
+DEFINE_SPELLINGS(cause, CAUSES, SPELLED_BY_NAME)
+DEFINE_SPELLINGS(event_kind, EVENT_KINDS, SPELLED_BY_TEXT)
+DEFINE_SPELLINGS(order_phase, ORDER_PHASES, SPELLED_BY_TEXT)
+DEFINE_SPELLINGS(report_kind, REPORT_KINDS, SPELLED_BY_TEXT)
+DEFINE_SPELLINGS(role, ROLES, SPELLED_BY_TEXT)
+DEFINE_SPELLINGS(launch_mode, LAUNCH_MODES, SPELLED_BY_TEXT)
+DEFINE_SPELLINGS(on_disconnect, DISCONNECTS, SPELLED_BY_TEXT)
+DEFINE_SPELLINGS(stream, STREAMS, SPELLED_BY_TEXT)
+DEFINE_SPELLINGS(pool_kind, POOL_KINDS, SPELLED_BY_TEXT)
+DEFINE_SPELLINGS(use_reserved, RESERVED_CHOICES, SPELLED_BY_TEXT)
+DEFINE_SPELLINGS(isolation, ISOLATIONS, SPELLED_BY_TEXT)
+
+#define SECOND(name, second, ...)  second,
+#define THIRD(name, second, third) third,
+
+bool job_state_terminal(enum job_state state)
+{
+    static const bool terminal[] = { JOB_STATES(SECOND) };
+    return terminal[checked((unsigned)state, JOB_STATE_COUNT)];
+}
+
+bool attempt_state_holds_gpus(enum attempt_state state)
+{
+    static const bool holds[] = { ATTEMPT_STATES(SECOND) };
+    return holds[checked((unsigned)state, ATTEMPT_STATE_COUNT)];
+}
+
+bool cause_user_fault(enum cause cause)
+{
+    static const bool user_fault[] = {CAUSES(SECOND)};
+    return user_fault[checked((unsigned)cause, CAUSE_COUNT)];
+}
+
+const char *cause_sentence(enum cause cause)
+{
+    static const char *const sentences[] = {CAUSES(THIRD)};
+    return sentences[checked((unsigned)cause, CAUSE_COUNT)];
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All states, kinds and choices with their one spelling: enum, JSON, SQL, CLI and docs come from these lists.
+ */
+#ifndef PROTO_STATES_H
+#define PROTO_STATES_H
+
+#include <stdbool.h>
+
+/* X(name, terminal, meaning) */
+#define JOB_STATES(X)                                                                                        \
+    X(QUEUED, false, "waits for GPUs")                                                                       \
+    X(STAGING, false, "nodes fetch what the job needs, holding no GPU")                                      \
+    X(PLACED, false, "GPUs are reserved; the gang is being started")                                         \
+    X(RUNNING, false, "all ranks were started")                                                              \
+    X(SUCCEEDED, true, "all ranks exited with 0")                                                            \
+    X(FAILED, true, "a rank failed and no retry is left")                                                    \
+    X(CANCELED, true, "canceled by a person")                                                                \
+    X(TIMED_OUT, true, "ran longer than its time limit")
+
+/* X(name, holds_gpus, meaning) */
+#define ATTEMPT_STATES(X)                                                                                    \
+    X(RESERVED, true, "GPUs are set aside; PREPARE is out to the nodes")                                     \
+    X(PREPARING, true, "some nodes are prepared")                                                            \
+    X(PREPARED, true, "all nodes are prepared; START is being committed")                                    \
+    X(STARTED, true, "START is committed")                                                                   \
+    X(STOPPING, true, "the gang is being killed")                                                            \
+    X(FLUSHING, true, "all ranks are gone; their last log bytes are on the way")                             \
+    X(ENDED, false, "over; its GPUs are free")
+
+/* One node's part of an attempt. X(name, meaning) */
+#define MEMBER_STATES(X)                                                                                     \
+    X(ORDERED, "the node has been told, or will be")                                                         \
+    X(PREPARED, "shim up, GPUs and payload checked, port held")                                              \
+    X(RUNNING, "its ranks run")                                                                              \
+    X(EXITED, "its processes are gone; log bytes may be missing")                                            \
+    X(FLUSHED, "its processes are gone and its logs are stored")                                             \
+    X(LOST, "evidence says that it is gone: reboot, fence, lease")
+
+/* X(name, meaning) */
+#define NODE_STATES(X)                                                                                       \
+    X(READY, "takes work")                                                                                   \
+    X(SUSPECT, "missed beats; gets no new work")                                                             \
+    X(DRAINING, "gets no new work; finishes what it has")                                                    \
+    X(DRAINED, "gets no new work and has none")                                                              \
+    X(LOST, "fenced by the operator or by its lease; must register anew")
+
+/* What ended an attempt. X(name, user_fault, spelling for people) */
+#define CAUSES(X)                                                                                            \
+    X(NONE, false, "none")                                                                                   \
+    X(RANK_FAILED, true, "a rank failed")                                                                    \
+    X(EXEC_FAILED, true, "the command could not be executed")                                                \
+    X(CANCELED, false, "canceled")                                                                           \
+    X(TIME_LIMIT, true, "time limit reached")                                                                \
+    X(DECLINED, false, "a node declined")                                                                    \
+    X(PORT_TAKEN, false, "MASTER_PORT was taken by another process")                                         \
+    X(PREPARE_EXPIRED, false, "a node did not get prepared in time")                                         \
+    X(NODE_LOST, false, "a node was lost")                                                                   \
+    X(SHIM_LOST, false, "the supervisor of the ranks was killed")
+
+/* Rows of a job's history. X(name, spelling) */
+#define EVENT_KINDS(X)                                                                                       \
+    X(SUBMITTED, "submitted")                                                                                \
+    X(PLACED, "placed")                                                                                      \
+    X(STARTED, "started")                                                                                    \
+    X(RUNNING, "running")                                                                                    \
+    X(CANCEL_ASKED, "cancel_asked")                                                                          \
+    X(STOPPING, "stopping")                                                                                  \
+    X(REQUEUED, "requeued")                                                                                  \
+    X(LOGS_CUT, "logs_cut")                                                                                  \
+    X(SUCCEEDED, "succeeded")                                                                                \
+    X(FAILED, "failed")                                                                                      \
+    X(CANCELED, "canceled")                                                                                  \
+    X(TIMED_OUT, "timed_out")
+
+/* What the controller wants of a node for one attempt; later rows supersede earlier ones. X(name, spelling)
+ */
+#define ORDER_PHASES(X)                                                                                      \
+    X(PREPARE, "prepare") /* gang over several nodes: get ready, report prepared */                          \
+    X(START, "start")     /* the gang was committed: start the ranks */                                      \
+    X(RUN, "run")         /* gang on one node: prepare and start at once */                                  \
+    X(STOP, "stop")       /* kill ladder, then report exited */
+
+/* What a node reports of one attempt. X(name, spelling) */
+#define REPORT_KINDS(X)                                                                                      \
+    X(PREPARED, "prepared")                                                                                  \
+    X(DECLINED, "declined")                                                                                  \
+    X(RUNNING, "running")                                                                                    \
+    X(FAILED, "failed") /* a rank failed; others may still run */                                            \
+    X(EXITED, "exited") /* all processes of the attempt on this node are gone */
+
+/* X(name, spelling) */
+#define ROLES(X)                                                                                             \
+    X(NONE, "none")                                                                                          \
+    X(NODE, "node")                                                                                          \
+    X(USER, "user")                                                                                          \
+    X(ADMIN, "admin")
+
+#define LAUNCH_MODES(X)                                                                                      \
+    X(PROCESS, "process")                                                                                    \
+    X(NODE, "node")
+
+#define DISCONNECTS(X)                                                                                       \
+    X(KEEP, "keep")                                                                                          \
+    X(REQUEUE, "requeue")                                                                                    \
+    X(FAIL, "fail")
+
+#define STREAMS(X)                                                                                           \
+    X(STDOUT, "stdout")                                                                                      \
+    X(STDERR, "stderr")
+
+#define POOL_KINDS(X)                                                                                        \
+    X(ON_DEMAND, "on-demand")                                                                                \
+    X(RESERVED, "reserved")
+
+/* use_reserved_pool of a job spec; spelled null, true and false in JSON */
+#define RESERVED_CHOICES(X)                                                                                  \
+    X(AUTO, "auto")                                                                                          \
+    X(TRUE, "true")                                                                                          \
+    X(FALSE, "false")
+
+/* How a node keeps the processes of an attempt together. */
+#define ISOLATIONS(X)                                                                                        \
+    X(NONE, "none")                                                                                          \
+    X(CGROUP1, "cgroup1")                                                                                    \
+    X(CGROUP2, "cgroup2")
+
+#define AS_ENUM_JOB(name, ...)       JOB_##name,
+#define AS_ENUM_ATTEMPT(name, ...)   ATTEMPT_##name,
+#define AS_ENUM_MEMBER(name, ...)    MEMBER_##name,
+#define AS_ENUM_NODE(name, ...)      NODE_##name,
+#define AS_ENUM_CAUSE(name, ...)     CAUSE_##name,
+#define AS_ENUM_EVENT(name, ...)     EVENT_##name,
+#define AS_ENUM_ORDER(name, ...)     ORDER_##name,
+#define AS_ENUM_REPORT(name, ...)    REPORT_##name,
+#define AS_ENUM_ROLE(name, ...)      ROLE_##name,
+#define AS_ENUM_LAUNCH(name, ...)    LAUNCH_##name,
+#define AS_ENUM_ON(name, ...)        ON_DISCONNECT_##name,
+#define AS_ENUM_STREAM(name, ...)    STREAM_##name,
+#define AS_ENUM_POOL(name, ...)      POOL_##name,
+#define AS_ENUM_RESERVED(name, ...)  USE_RESERVED_##name,
+#define AS_ENUM_ISOLATION(name, ...) ISOLATION_##name,
+
+enum job_state { JOB_STATES(AS_ENUM_JOB) JOB_STATE_COUNT };
+enum attempt_state { ATTEMPT_STATES(AS_ENUM_ATTEMPT) ATTEMPT_STATE_COUNT };
+enum member_state { MEMBER_STATES(AS_ENUM_MEMBER) MEMBER_STATE_COUNT };
+enum node_state { NODE_STATES(AS_ENUM_NODE) NODE_STATE_COUNT };
+enum cause { CAUSES(AS_ENUM_CAUSE) CAUSE_COUNT };
+enum event_kind { EVENT_KINDS(AS_ENUM_EVENT) EVENT_KIND_COUNT };
+enum order_phase { ORDER_PHASES(AS_ENUM_ORDER) ORDER_PHASE_COUNT };
+enum report_kind { REPORT_KINDS(AS_ENUM_REPORT) REPORT_KIND_COUNT };
+enum role { ROLES(AS_ENUM_ROLE) ROLE_COUNT };
+enum launch_mode { LAUNCH_MODES(AS_ENUM_LAUNCH) LAUNCH_MODE_COUNT };
+enum on_disconnect { DISCONNECTS(AS_ENUM_ON) ON_DISCONNECT_COUNT };
+enum stream { STREAMS(AS_ENUM_STREAM) STREAM_COUNT };
+enum pool_kind { POOL_KINDS(AS_ENUM_POOL) POOL_KIND_COUNT };
+enum use_reserved { RESERVED_CHOICES(AS_ENUM_RESERVED) USE_RESERVED_COUNT };
+enum isolation { ISOLATIONS(AS_ENUM_ISOLATION) ISOLATION_COUNT };
+
+/* The spelling of a value (static text; states in capitals, the rest as in the lists), and back; false when
+ * there is no such spelling. */
+#define STATES_DECLARE(type, prefix)                                                                         \
+    const char *prefix##_text(enum type value);                                                              \
+    bool prefix##_from_text(const char *text, enum type *ret_value);
+STATES_DECLARE(job_state, job_state)
+STATES_DECLARE(attempt_state, attempt_state)
+STATES_DECLARE(member_state, member_state)
+STATES_DECLARE(node_state, node_state)
+STATES_DECLARE(cause, cause)
+STATES_DECLARE(event_kind, event_kind)
+STATES_DECLARE(order_phase, order_phase)
+STATES_DECLARE(report_kind, report_kind)
+STATES_DECLARE(role, role)
+STATES_DECLARE(launch_mode, launch_mode)
+STATES_DECLARE(on_disconnect, on_disconnect)
+STATES_DECLARE(stream, stream)
+STATES_DECLARE(pool_kind, pool_kind)
+STATES_DECLARE(use_reserved, use_reserved)
+STATES_DECLARE(isolation, isolation)
+
+bool job_state_terminal(enum job_state state);
+bool attempt_state_holds_gpus(enum attempt_state state);
+bool cause_user_fault(enum cause cause);      /* costs a retry of the user, not one of the infrastructure */
+const char *cause_sentence(enum cause cause); /* for people */
+
+#endif

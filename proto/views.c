@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns how jobs, events, nodes and tokens look in the API. It promises that every member of a view is always
+ * written (null where there is nothing to say, but for those of a single job or a new token), and that a
+ * decode reads back what an encode wrote. Who may see what, and which rows, is left to the handlers. */
+#include "proto/views.h"
+
+#include <stdlib.h>
+
+#include "proto/base/clock.h"
+#include "proto/base/json.h"
+#include "proto/limits.h"
+#include "proto/members.h"
+
+/* --- times and JSON within JSON --- */
+
+/* RFC 3339, null for 0. */
+static void write_time(struct text *out, const char *key, int64_t wall_ms)
+{
+    char at[32];
+    clock_format_wall(wall_ms, at, sizeof at);
+    member_write_text(out, key, wall_ms != 0 ? at : NULL);
+}
+
+static bool read_time(const json_t *object, const char *name, int64_t *ret_wall_ms, struct err *err)
+{
+    const char *at = NULL;
+    if (!json_read_text(object, name, &at, err)) {
+        return false;
+    }
+    return at == NULL || text_to_wall_ms(at, ret_wall_ms) ||
+           err_field(err, ERR_FIELD, name, NULL, "%s must be a time of RFC 3339", name);
+}
+
+/* A text that is JSON already, null for NULL. */
+static void write_json(struct text *out, const char *key, const char *json)
+{
+    text_append(out, key);
+    text_append(out, json != NULL ? json : "null");
+}
+
+/* The text of a member, NULL when it is absent or null; freed with member_release. */
+static const char *read_json(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    return value == NULL || json_is_null(value) ? NULL : json_text(value);
+}
+
+/* --- jobs --- */
+
+static void write_placement(struct text *out, const struct placement_view *placement)
+{
+    member_write_text(out, "{\"node\":", placement->node);
+    member_write_int(out, ",\"node_rank\":", placement->node_rank);
+    member_write_int(out, ",\"first_rank\":", placement->first_rank);
+    member_write_int(out, ",\"local_ranks\":", placement->local_ranks);
+    member_write_text(out, ",\"devices\":", placement->devices);
+    member_write_text(out, ",\"state\":", member_state_text(placement->state));
+    text_append(out, "}");
+}
+
+static void write_placements(struct text *out, const struct job_view *view)
+{
+    text_append(out, ",\"nodes\":[");
+    for (size_t i = 0; i < view->placement_count; i++) {
+        text_append(out, i > 0 ? "," : "");
+        write_placement(out, &view->placements[i]);
+    }
+    text_append(out, "]");
+}
+
+void job_view_encode(const struct job_view *view, struct text *out)
+{
+    member_write_text(out, "{\"id\":", view->id);
+    member_write_text(out, ",\"state\":", job_state_text(view->state));
+    member_write_text(out, ",\"name\":", view->name);
+    member_write_text(out, ",\"owner\":", view->owner);
+    member_write_text(out, ",\"project\":", view->project);
+    member_write_int(out, ",\"gpus\":", view->gpus);
+    member_write_text(out, ",\"gpu_type\":", view->gpu_type);
+    member_write_text(out, ",\"pool\":", view->pool);
+    member_write_int(out, ",\"attempt\":", view->attempt);
+    member_write_int(out, ",\"seq\":", view->seq);
+    write_time(out, ",\"created_at\":", view->created_ms);
+    write_time(out, ",\"started_at\":", view->started_ms);
+    write_time(out, ",\"ended_at\":", view->ended_ms);
+    member_write_int_or_null(out, ",\"exit_code\":", view->exit_code, -1);
+    member_write_int_or_null(out, ",\"failed_rank\":", view->failed_rank, -1);
+    member_write_text(out, ",\"failed_node\":", view->failed_node);
+    member_write_text(out, ",\"cause\":", view->cause != CAUSE_NONE ? cause_text(view->cause) : NULL);
+    member_write_text(out, ",\"reason\":", view->reason);
+    if (view->spec != NULL) {
+        write_json(out, ",\"spec\":", view->spec);
+        write_placements(out, view);
+    }
+    text_append(out, "}");
+}
+
+static bool decode_placement(const json_t *json, struct placement_view *placement, struct err *err)
+{
+    return json_need_text(json, "node", &placement->node, err) &&
+           json_read_int(json, "node_rank", 0, INT64_MAX, &placement->node_rank, err) &&
+           json_read_int(json, "first_rank", 0, INT64_MAX, &placement->first_rank, err) &&
+           json_read_int(json, "local_ranks", 0, INT64_MAX, &placement->local_ranks, err) &&
+           json_read_text(json, "devices", &placement->devices, err) &&
+           member_read_member_state(json, "state", true, &placement->state, err);
+}
+
+static bool decode_placements(const json_t *json, struct job_view *view, struct err *err)
+{
+    json_t *array;
+    if (!member_read_array(json, "nodes", LIMIT_ATTEMPT_NODES, &array, err)) {
+        return false;
+    }
+    view->placement_count = json_array_size(array);
+    view->placements = xzalloc(view->placement_count * sizeof *view->placements);
+    for (size_t i = 0; i < view->placement_count; i++) {
+        if (!decode_placement(json_array_get(array, i), &view->placements[i], err)) {
+            return member_err_inside(err, "nodes", i);
+        }
+    }
+    return true;
+}
+
+void job_receipt_encode(const char *id, enum job_state state, int64_t seq, struct text *out)
+{
+    member_write_text(out, "{\"id\":", id);
+    member_write_text(out, ",\"state\":", job_state_text(state));
+    member_write_int(out, ",\"seq\":", seq);
+    text_append(out, "}");
+}
+
+static bool decode_job(const json_t *json, struct job_view *view, struct err *err)
+{
+    return json_need_text(json, "id", &view->id, err) &&
+           member_read_job_state(json, "state", true, &view->state, err) &&
+           json_read_text(json, "name", &view->name, err) &&
+           json_read_text(json, "owner", &view->owner, err) &&
+           json_read_text(json, "project", &view->project, err) &&
+           json_read_int(json, "gpus", 0, INT64_MAX, &view->gpus, err) &&
+           json_read_text(json, "gpu_type", &view->gpu_type, err) &&
+           json_read_text(json, "pool", &view->pool, err) &&
+           json_read_int(json, "attempt", 0, INT64_MAX, &view->attempt, err) &&
+           json_read_int(json, "seq", 0, INT64_MAX, &view->seq, err) &&
+           read_time(json, "created_at", &view->created_ms, err) &&
+           read_time(json, "started_at", &view->started_ms, err) &&
+           read_time(json, "ended_at", &view->ended_ms, err) &&
+           json_read_int(json, "exit_code", 0, 255, &view->exit_code, err) &&
+           json_read_int(json, "failed_rank", 0, INT64_MAX, &view->failed_rank, err) &&
+           json_read_text(json, "failed_node", &view->failed_node, err) &&
+           member_read_cause(json, "cause", false, &view->cause, err) &&
+           json_read_text(json, "reason", &view->reason, err) && decode_placements(json, view, err);
+}
+
+bool job_view_decode(json_t *json, struct job_view *ret_view, struct err *err)
+{
+    struct job_view view = {.json = json, .exit_code = -1, .failed_rank = -1};
+    if (!member_holder(json, err) || !decode_job(json, &view, err)) {
+        job_view_finish(&view);
+        return false;
+    }
+    view.spec = read_json(json, "spec");
+    *ret_view = view;
+    return true;
+}
+
+void job_view_finish(struct job_view *view)
+{
+    if (view->json != NULL) {
+        member_release(view->spec);
+        free(view->placements);
+        json_decref(view->json);
+    }
+    *view = (struct job_view){0};
+}
+
+/* --- events --- */
+
+void event_view_encode(const struct event_view *view, struct text *out)
+{
+    member_write_text(out, "{\"job_id\":", view->job_id);
+    member_write_int(out, ",\"seq\":", view->seq);
+    write_time(out, ",\"at\":", view->at_ms);
+    member_write_text(out, ",\"kind\":", event_kind_text(view->kind));
+    member_write_int(out, ",\"attempt\":", view->attempt);
+    write_json(out, ",\"detail\":", view->detail);
+    text_append(out, "}");
+}
+
+bool event_view_decode(json_t *json, struct event_view *ret_view, struct err *err)
+{
+    struct event_view view = {.json = json};
+    bool good = member_holder(json, err) && json_need_text(json, "job_id", &view.job_id, err) &&
+                json_need_int(json, "seq", 0, INT64_MAX, &view.seq, err) &&
+                read_time(json, "at", &view.at_ms, err) &&
+                member_read_event_kind(json, "kind", true, &view.kind, err) &&
+                json_read_int(json, "attempt", 0, INT64_MAX, &view.attempt, err);
+    if (!good) {
+        event_view_finish(&view);
+        return false;
+    }
+    view.detail = read_json(json, "detail");
+    *ret_view = view;
+    return true;
+}
+
+void event_view_finish(struct event_view *view)
+{
+    if (view->json != NULL) {
+        member_release(view->detail);
+        json_decref(view->json);
+    }
+    *view = (struct event_view){0};
+}
+
+/* --- nodes --- */
+
+/* Milliseconds as seconds with three decimals, null for -1. */
+static void write_age(struct text *out, const char *key, int64_t age_ms)
+{
+    if (age_ms < 0) {
+        member_write_text(out, key, NULL);
+    } else {
+        text_printf(out, "%s%lld.%03d", key, (long long)(age_ms / 1000), (int)(age_ms % 1000));
+    }
+}
+
+void node_view_encode(const struct node_view *view, struct text *out)
+{
+    member_write_text(out, "{\"name\":", view->name);
+    member_write_text(out, ",\"state\":", node_state_text(view->state));
+    member_write_text(out, ",\"pool\":", view->pool);
+    member_write_text(out, ",\"pool_kind\":", pool_kind_text(view->pool_kind));
+    member_write_text(out, ",\"gpu_type\":", view->gpu_type);
+    member_write_int(out, ",\"gpus\":", view->gpus);
+    member_write_int(out, ",\"free_gpus\":", view->free_gpus);
+    member_write_text(out, ",\"address\":", view->address);
+    member_write_text(out, ",\"version\":", view->version);
+    member_write_text(out, ",\"host_id\":", view->host_id);
+    member_write_text(out, ",\"isolation\":", isolation_text(view->isolation));
+    member_write_bool(out, ",\"slots\":", view->slots);
+    write_age(out, ",\"beat_age_s\":", view->beat_age_ms);
+    member_write_text(out, ",\"reason\":", view->reason);
+    write_json(out, ",\"devices\":", view->devices);
+    text_append(out, "}");
+}
+
+static bool decode_node(const json_t *json, struct node_view *view, struct err *err)
+{
+    return json_need_text(json, "name", &view->name, err) &&
+           member_read_node_state(json, "state", true, &view->state, err) &&
+           json_read_text(json, "pool", &view->pool, err) &&
+           member_read_pool_kind(json, "pool_kind", false, &view->pool_kind, err) &&
+           json_read_text(json, "gpu_type", &view->gpu_type, err) &&
+           json_read_int(json, "gpus", 0, INT64_MAX, &view->gpus, err) &&
+           json_read_int(json, "free_gpus", 0, INT64_MAX, &view->free_gpus, err) &&
+           json_read_text(json, "address", &view->address, err) &&
+           json_read_text(json, "version", &view->version, err) &&
+           json_read_text(json, "host_id", &view->host_id, err) &&
+           member_read_isolation(json, "isolation", false, &view->isolation, err) &&
+           json_read_bool(json, "slots", &view->slots, err) &&
+           json_read_seconds(json, "beat_age_s", 0, INT64_MAX, &view->beat_age_ms, err) &&
+           json_read_text(json, "reason", &view->reason, err);
+}
+
+bool node_view_decode(json_t *json, struct node_view *ret_view, struct err *err)
+{
+    struct node_view view = {.json = json, .beat_age_ms = -1};
+    if (!member_holder(json, err) || !decode_node(json, &view, err)) {
+        node_view_finish(&view);
+        return false;
+    }
+    view.devices = read_json(json, "devices");
+    *ret_view = view;
+    return true;
+}
+
+void node_view_finish(struct node_view *view)
+{
+    if (view->json != NULL) {
+        member_release(view->devices);
+        json_decref(view->json);
+    }
+    *view = (struct node_view){0};
+}
+
+/* --- tokens --- */
+
+void token_view_encode(const struct token_view *view, struct text *out)
+{
+    member_write_text(out, "{\"id\":", view->id);
+    member_write_text(out, ",\"role\":", role_text(view->role));
+    member_write_text(out, ",\"owner\":", view->owner);
+    write_time(out, ",\"created_at\":", view->created_ms);
+    write_time(out, ",\"expires_at\":", view->expires_ms);
+    member_write_bool(out, ",\"revoked\":", view->revoked);
+    if (view->secret != NULL) {
+        member_write_text(out, ",\"secret\":", view->secret);
+    }
+    text_append(out, "}");
+}
+
+bool token_view_decode(json_t *json, struct token_view *ret_view, struct err *err)
+{
+    struct token_view view = {.json = json};
+    bool good = member_holder(json, err) && json_need_text(json, "id", &view.id, err) &&
+                member_read_role(json, "role", true, &view.role, err) &&
+                json_read_text(json, "owner", &view.owner, err) &&
+                read_time(json, "created_at", &view.created_ms, err) &&
+                read_time(json, "expires_at", &view.expires_ms, err) &&
+                json_read_bool(json, "revoked", &view.revoked, err) &&
+                json_read_text(json, "secret", &view.secret, err);
+    if (!good) {
+        token_view_finish(&view);
+        return false;
+    }
+    *ret_view = view;
+    return true;
+}
+
+void token_view_finish(struct token_view *view)
+{
+    json_decref(view->json);
+    *view = (struct token_view){0};
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the API shows: jobs, events, nodes, tokens and problems. The controller writes them straight into a
+ * text buffer, the clients read them back by the decode of the same file. Strings are borrowed: in an encode
+ * from the caller, in a decode from json, which the view then owns. Texts that are JSON themselves (spec,
+ * detail, devices) and arrays are owned by a decoded view; *_finish frees all that a decode made and nothing
+ * of others. */
+#ifndef PROTO_VIEWS_H
+#define PROTO_VIEWS_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "proto/base/err.h"
+#include "proto/base/text.h"
+#include "proto/states.h"
+
+/* Where one attempt ran: one line of JobView.nodes. */
+struct placement_view {
+    const char *node;
+    int64_t node_rank, first_rank, local_ranks;
+    const char *devices; /* "0,1" */
+    enum member_state state;
+};
+
+struct job_view {
+    json_t *json;
+    const char *id;
+    enum job_state state;
+    const char *name; /* or NULL */
+    const char *owner;
+    const char *project;
+    int64_t gpus;
+    const char *gpu_type;                     /* or NULL */
+    const char *pool;                         /* that it was placed in; or NULL */
+    int64_t attempt;                          /* 0 before the first */
+    int64_t seq;                              /* of its last event */
+    int64_t created_ms, started_ms, ended_ms; /* wall clock; 0: not yet */
+    int64_t exit_code;       /* of the job: worst rank, 128+signal, 130 canceled, 124 time limit; -1 while not
+                                terminal */
+    int64_t failed_rank;     /* the first that failed; -1: none */
+    const char *failed_node; /* or NULL */
+    enum cause cause;
+    const char *reason; /* one sentence: why it waits, or why it ended so; NULL: nothing to say */
+    const char *spec;   /* the JSON of the spec, shown only for one job; or NULL */
+    struct placement_view *placements; /* of the newest attempt; shown only for one job */
+    size_t placement_count;
+};
+
+struct event_view {
+    json_t *json;
+    const char *job_id;
+    int64_t seq;
+    int64_t at_ms;
+    enum event_kind kind;
+    int64_t attempt;
+    const char *detail; /* a JSON object, or NULL */
+};
+
+struct node_view {
+    json_t *json;
+    const char *name;
+    enum node_state state;
+    const char *pool;
+    enum pool_kind pool_kind;
+    const char *gpu_type; /* the only type, or "mixed" */
+    int64_t gpus, free_gpus;
+    const char *address;
+    const char *version;
+    const char *host_id;
+    enum isolation isolation;
+    bool slots;
+    int64_t beat_age_ms; /* since the last beat; -1: none since the controller started */
+    const char *reason;  /* of a drain or a loss; or NULL */
+    const char *devices; /* JSON array of {index, uuid, type, memory_bytes}, or NULL in lists */
+};
+
+struct token_view {
+    json_t *json;
+    const char *id;
+    enum role role;
+    const char *owner;
+    int64_t created_ms, expires_ms; /* 0: never */
+    bool revoked;
+    const char *secret; /* the whole token, once, when it is made; else NULL */
+};
+
+/* The answer to a submission: the members of a job that say which it is and how far it got. It is stored with
+ * each Idempotency-Key, so it is short. job_view_decode reads it. */
+void job_receipt_encode(const char *id, enum job_state state, int64_t seq, struct text *out);
+
+#define VIEW_DECLARE(name)                                                                                   \
+    void name##_encode(const struct name *view, struct text *out);                                           \
+    /* Takes over json in any case. */                                                                       \
+    bool name##_decode(json_t *json, struct name *ret_view, struct err *err);                                \
+    void name##_finish(struct name *view);
+VIEW_DECLARE(job_view)
+VIEW_DECLARE(event_view)
+VIEW_DECLARE(node_view)
+VIEW_DECLARE(token_view)
+
+/* application/problem+json of RFC 9457: {type, title, status, detail, code, field, hint, retryable}. */
+void problem_encode(const struct err *err, struct text *out);
+/* Fills *ret_problem from such a body; from anything else an error that names the HTTP status. */
+void problem_decode(const char *body, size_t length, int http_status, struct err *ret_problem);
+
+#endif

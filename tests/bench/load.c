@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The load of the `submit` bench: a fixed number of keep-alive connections, each with one request under way,
+ * for some seconds. It is as lean as redis-benchmark, so that what is compared is the servers, which share
+ * the cores with it. Prints the answers a second; any answer but a 2xx ends it.
+ *
+ *     bench-load PORT CONNECTIONS SECONDS gpuctl TOKEN      submissions, each with an Idempotency-Key of its
+ * own bench-load PORT CONNECTIONS SECONDS etcd              puts of 400 bytes through the HTTP gateway, each
+ * under a key of its own */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proto/base/clock.h"
+#include "proto/base/text.h"
+
+#define REPLY_BYTES  4096
+#define NUMBER_WIDTH 12
+
+/* What `gpuctl submit --gpus 1 --gpu-type cpu --name bench --time 1h --retries 1 -- python train.py --epochs
+ * 10` sends. */
+#define SUBMIT_BODY                                                                                          \
+    "{\"command\":[\"python\",\"train.py\",\"--epochs\",\"10\"],\"gpus\":1,\"gpu_type\":\"cpu\",\"name\":"   \
+    "\"bench\","                                                                                             \
+    "\"time_limit_s\":3600,\"retries\":1}"
+
+struct connection {
+    int fd;
+    size_t length; /* of what has arrived of the reply */
+    char reply[REPLY_BYTES + 1];
+};
+
+struct load {
+    char *request; /* the same for all but the number in it */
+    size_t length;
+    char *number; /* NUMBER_WIDTH digits within request */
+    uint64_t next, answered;
+    int epoll;
+};
+
+static void die(const char *what)
+{
+    perror(what);
+    exit(1);
+}
+
+static void send_next(struct load *load, const struct connection *connection)
+{
+    uint64_t rest = load->next++;
+    for (int i = NUMBER_WIDTH - 1; i >= 0; i--) {
+        load->number[i] = (char)('0' + rest % 10);
+        rest /= 10;
+    }
+    if (send(connection->fd, load->request, load->length, MSG_NOSIGNAL) != (ssize_t)load->length) {
+        die("send");
+    }
+}
+
+/* true once the reply is whole. */
+static bool reply_is_whole(const struct connection *connection)
+{
+    const char *end = strstr(connection->reply, "\r\n\r\n");
+    const char *length = strcasestr(connection->reply, "content-length:");
+    if (end == NULL) {
+        return false;
+    }
+    if (strncmp(connection->reply, "HTTP/1.1 2", 10) != 0 || length == NULL) {
+        fprintf(stderr, "an answer that is no success: %s\n", connection->reply);
+        exit(1);
+    }
+    return connection->length >= (size_t)(end + 4 - connection->reply) + strtoul(length + 15, NULL, 10);
+}
+
+static void take(struct load *load, struct connection *connection)
+{
+    ssize_t got =
+        recv(connection->fd, connection->reply + connection->length, REPLY_BYTES - connection->length, 0);
+    if (got <= 0) {
+        die("recv");
+    }
+    connection->length += (size_t)got;
+    connection->reply[connection->length] = '\0';
+    if (reply_is_whole(connection)) {
+        connection->length = 0;
+        load->answered++;
+        send_next(load, connection);
+    }
+}
+
+static void open_connection(struct load *load, struct connection *connection, int port)
+{
+    const struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const int one = 1;
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
+    connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connection->fd < 0 ||
+        connect(connection->fd, (const struct sockaddr *)&address, sizeof address) != 0) {
+        die("connect");
+    }
+    setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    epoll_ctl(load->epoll, EPOLL_CTL_ADD, connection->fd, &event);
+    send_next(load, connection);
+}
+
+static void make_request(struct load *load, int port, const char *token)
+{
+    static const char hole[] = "############";
+    struct text request = {0};
+    if (token != NULL) {
+        text_printf(&request,
+                    "POST /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer "
+                    "%s\r\nContent-Type: application/json\r\n"
+                    "Idempotency-Key: %lld-%s\r\nContent-Length: %zu\r\n\r\n%s",
+                    port, token, (long long)clock_wall_ms(), hole, strlen(SUBMIT_BODY), SUBMIT_BODY);
+    } else { /* base64 of digits is digits read as base64: any 12 of them are 9 bytes */
+        struct text body = {0};
+        text_printf(&body, "{\"key\":\"%s\",\"value\":\"", hole);
+        for (int i = 0; i < 133; i++) {
+            text_append(&body, "QUJD");
+        }
+        text_append(&body, "\"}");
+        text_printf(&request,
+                    "POST /v3/kv/put HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: "
+                    "application/json\r\nContent-Length: %zu\r\n\r\n%s",
+                    port, body.length, body.bytes);
+        text_finish(&body);
+    }
+    load->length = request.length;
+    load->request = text_take(&request);
+    load->number = strstr(load->request, hole);
+}
+
+int main(int argc, char **argv)
+{
+    bool ours = argc == 6 && strcmp(argv[4], "gpuctl") == 0, etcd = argc == 5 && strcmp(argv[4], "etcd") == 0;
+    int64_t port = 0, count = 0, seconds = 0;
+    if (!(ours || etcd) || !text_to_int(argv[1], 1, 65535, &port) || !text_to_int(argv[2], 1, 1024, &count) ||
+        !text_to_int(argv[3], 1, 60, &seconds)) {
+        fprintf(stderr, "usage: bench-load PORT CONNECTIONS SECONDS gpuctl TOKEN | etcd\n");
+        return 2;
+    }
+    struct load load = {.epoll = epoll_create1(EPOLL_CLOEXEC)};
+    struct connection *connections = xzalloc((size_t)count * sizeof *connections);
+    make_request(&load, (int)port, ours ? argv[5] : NULL);
+    const int64_t begin_us = clock_boot_us(), end_us = begin_us + seconds * 1000000;
+    for (int64_t i = 0; i < count; i++) {
+        open_connection(&load, &connections[i], (int)port);
+    }
+    int64_t now_us = begin_us;
+    while (now_us < end_us) {
+        struct epoll_event events[256];
+        int ready = epoll_wait(load.epoll, events, 256, 1000);
+        for (int i = 0; i < ready; i++) {
+            take(&load, events[i].data.ptr);
+        }
+        now_us = clock_boot_us();
+    }
+    printf("%.1f\n", (double)load.answered * 1e6 / (double)(now_us - begin_us));
+    free(connections);
+    free(load.request);
+    return 0;
+}

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures: clusters of real programs, each with its own folder and ports."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from harness import Cluster  # noqa: E402
+
+
+@pytest.fixture
+def make_cluster(tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
+    """Make clusters that end with the test: make_cluster(1, 1) has two nodes of one slot each."""
+    made: list[Cluster] = []
+
+    def make(*slots: int, **options: Any) -> Cluster:
+        folder = tmp_path / f"cluster{len(made)}"
+        folder.mkdir()
+        cluster = Cluster(folder, list(slots), **options)
+        made.append(cluster)
+        return cluster.start()
+
+    yield make
+    for cluster in made:
+        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two nodes of two slots each, shared by the tests of a file; each test leaves it idle."""
+    shared = Cluster(tmp_path_factory.mktemp("cluster"), [2, 2]).start()
+    yield shared
+    shared.stop()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    os.environ.setdefault("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=0:exitcode=99")
+    os.environ.setdefault("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1")
+    os.environ.setdefault("TSAN_OPTIONS", "halt_on_error=1:exitcode=98")

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpuctl as a person uses it: an instance of one's own, jobs, exit codes, and JSON alone on stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import GPUCTL, PATIENCE, eventually, run_gpuctl
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+WAIT = "while ! test -e {gate}; do sleep 0.01; done"
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The state folder of an instance with two nodes of one slot each."""
+    folder = tmp_path_factory.mktemp("own") / "state"
+    up = run_gpuctl("up", "--state", str(folder), "--nodes", "2", "--cpu-slots", "1", "--devices", "none", "-o", "json")
+    assert up.returncode == 0, up.stderr
+    told = json.loads(up.stdout)
+    assert set(told) == {"url", "token_file", "state_dir"}
+    assert told["state_dir"] == str(folder) and Path(told["token_file"]).stat().st_mode & 0o777 == 0o600
+    yield folder
+    down = run_gpuctl("down", "--state", str(folder), "--force")
+    assert down.returncode == 0, down.stderr
+    assert not (folder / "endpoint").exists()
+
+
+@pytest.fixture
+def gpuctl(state: Path) -> Run:
+    return lambda *arguments, **options: run_gpuctl(*arguments, env={"GPUCTL_STATE": str(state), "NO_COLOR": "1"}, **options)
+
+
+@pytest.mark.parametrize(
+    ("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137), ("sleep 100", 124)], ids=["ok", "exit", "signal", "limit"]
+)
+def test_run_exits_as_the_job_did(gpuctl: Run, script: str, code: int) -> None:
+    limit = ["--time", "200ms", "--grace", "100ms"] if code == 124 else []
+    ran = gpuctl("run", *limit, "--", "sh", "-c", script)
+    assert ran.returncode == code, ran.stderr
+
+
+def test_run_shows_what_each_rank_says_and_keeps_stdout_for_it(gpuctl: Run) -> None:
+    ran = gpuctl("run", "--gpus", "2", "--", "sh", "-c", "echo out $RANK; echo err $RANK >&2")
+    assert sorted(ran.stdout.splitlines()) == ["[0] out 0", "[1] out 1"]
+    assert {"[0] err 0", "[1] err 1"} <= set(ran.stderr.splitlines())
+
+
+def test_run_with_one_rank_passes_its_output_through_untouched(gpuctl: Run) -> None:
+    ran = gpuctl("run", "--quiet", "--", "printf", "a\\nb")
+    assert ran.stdout == "a\nb"
+
+
+def test_run_in_node_mode_starts_one_process_a_node(gpuctl: Run) -> None:
+    ran = gpuctl("run", "--gpus", "2", "--launch-mode", "node", "--", "sh", "-c", "echo $RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT")
+    lines = sorted(ran.stdout.splitlines())
+    assert len(lines) == 2 and lines[0].startswith("[0] 0 of 2 at 127.0.0.1:")
+    assert lines[0].split(":")[1] == lines[1].split(":")[1] != ""
+
+
+def test_interrupting_run_cancels_the_job(gpuctl: Run, state: Path, tmp_path: Path) -> None:
+    command = [str(GPUCTL), "run", "--name", "interrupted", "--", "sh", "-c", f"touch {tmp_path}/up; sleep 1000"]
+    ran = subprocess.Popen(command, env={**os.environ, "GPUCTL_STATE": str(state)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    eventually(lambda: (tmp_path / "up").exists(), "the job to run")
+    ran.send_signal(signal.SIGINT)
+    _, err = ran.communicate(timeout=PATIENCE)
+    assert ran.returncode == 130, err
+    jobs = json.loads(gpuctl("ps", "--all", "--name", "interrupted", "-o", "json").stdout)["jobs"]
+    assert [job["state"] for job in jobs] == ["CANCELED"]
+
+
+def test_a_job_can_be_submitted_watched_and_canceled(gpuctl: Run, tmp_path: Path) -> None:
+    submitted = gpuctl("submit", "--name", "mine", "--label", "team=vision", "--", "sh", "-c", WAIT.format(gate=tmp_path / "gate"))
+    job = submitted.stdout.strip()
+    assert len(job) == 16
+    view = json.loads(gpuctl("get", job, "-o", "json").stdout)
+    assert view["id"] == job and view["name"] == "mine" and view["spec"]["labels"] == {"team": "vision"}
+    assert job in gpuctl("ps").stdout
+    assert gpuctl("wait", job, "--timeout", "100ms").returncode == 8
+    assert gpuctl("cancel", job[:8]).returncode == 0
+    assert gpuctl("wait", job).returncode == 130
+    kinds = [json.loads(line)["kind"] for line in gpuctl("events", job, "-o", "jsonl").stdout.splitlines()]
+    assert kinds[0] == "submitted" and kinds[-1] == "canceled"
+
+
+def test_logs_follow_and_tail(gpuctl: Run) -> None:
+    job = gpuctl("submit", "--gpus", "2", "--", "sh", "-c", "seq 1 5; echo to stderr >&2").stdout.strip()
+    followed = gpuctl("logs", "-f", job)
+    assert sorted(followed.stdout.splitlines()) == sorted(f"[{r}] {n}" for r in range(2) for n in range(1, 6))
+    assert gpuctl("logs", job, "--rank", "1", "--stream", "stdout", "--tail", "2").stdout == "4\n5\n"
+    assert gpuctl("logs", job, "--rank", "0", "--stream", "stderr").stdout == ""
+    assert "to stderr" in gpuctl("logs", job, "--rank", "0", "--stream", "stderr").stderr
+
+
+def test_nodes_are_drained_and_resumed(gpuctl: Run) -> None:
+    assert gpuctl("nodes", "drain", "node1", "--reason", "swap").returncode == 0
+    nodes = {node["name"]: node for node in json.loads(gpuctl("nodes", "list", "-o", "json").stdout)["nodes"]}
+    assert nodes["node1"]["state"] == "DRAINED" and nodes["node1"]["reason"] == "swap"
+    assert gpuctl("nodes", "resume", "node1").returncode == 0
+    assert gpuctl("nodes", "fence", "node1").returncode == 2, "a fence must be asserted"
+
+
+def test_tokens_are_made_listed_and_revoked(gpuctl: Run) -> None:
+    made = json.loads(gpuctl("token", "create", "--role", "user", "--owner", "anna", "-o", "json").stdout)
+    listed = json.loads(gpuctl("token", "list", "-o", "json").stdout)["tokens"]
+    assert made["id"] in [token["id"] for token in listed]
+    assert not any(token.get("secret") for token in listed)
+    assert gpuctl("token", "revoke", made["id"]).returncode == 0
+
+
+def test_the_reserved_toggle_of_the_environment_is_honoured(gpuctl: Run, state: Path) -> None:
+    for value, expected in (("False", False), ("0", False), ("off", False), ("True", None), ("", None)):
+        made = run_gpuctl("submit", "--", "true", env={"GPUCTL_STATE": str(state), "DATABRICKS_USE_RESERVED_GPU_POOL": value})
+        job = json.loads(gpuctl("get", made.stdout.strip(), "-o", "json").stdout)
+        assert job["spec"].get("use_reserved_pool") is expected, value
+        gpuctl("wait", job["id"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["sumbit"], 2, "submit"),
+        (["run", "--gpus", "0", "--", "true"], 125, "--gpus"),
+        (["submit", "--gpus", "3", "--", "true"], 6, "remedy"),
+        (["submit", "--gpu-type", "A10", "--", "true"], 6, "gpu_type"),
+        (["submit"], 2, "remedy"),
+        (["get", "zzzzzzzzzzzzzzzz"], 3, "remedy"),
+        (["ps", "-o", "xml"], 2, "jsonl"),
+        (["down"], 0, ""),
+    ],
+)
+def test_wrong_use_is_one_clear_error_with_its_exit_code(gpuctl: Run, arguments: list[str], code: int, says: str, tmp_path: Path) -> None:
+    if arguments == ["down"]:
+        job = gpuctl("submit", "--", "sh", "-c", WAIT.format(gate=tmp_path / "gate")).stdout.strip()
+        refused = gpuctl("down")
+        assert refused.returncode == 5 and job in refused.stderr
+        (tmp_path / "gate").touch()
+        assert gpuctl("wait", job).returncode == 0
+        return
+    wrong = gpuctl(*arguments)
+    assert wrong.returncode == code and says in wrong.stderr, wrong
+    assert wrong.stdout == ""
+
+
+def test_a_controller_that_is_not_there_is_said_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("gct_aaaaaaaa_" + "a" * 43)
+    gone = run_gpuctl("ps", "--url", "http://127.0.0.1:9", "--token-file", str(tmp_path / "token"))
+    assert gone.returncode == 7 and "127.0.0.1:9" in gone.stderr and "remedy" in gone.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_names_every_verb(shell: str) -> None:
+    script = run_gpuctl("completion", shell).stdout
+    for verb in ("submit", "logs", "nodes", "fence"):
+        assert verb in script
+
+
+def test_every_verb_has_help() -> None:
+    for verb in ("run", "submit", "ps", "get", "logs", "events", "wait", "cancel", "up", "down", "nodes", "token", "version", "completion"):
+        shown = run_gpuctl(verb, "--help")
+        assert shown.returncode == 0 and f"gpuctl {verb}" in shown.stdout, verb

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Simulated agents for the random walk: they poll, claim, prepare, run, fail, lose messages, restart and
+ * reboot, as chance wants. They know what really runs, and abort when two attempts of one job do, or two on
+ * one device. */
+#ifndef TRACE_AGENTS_H
+#define TRACE_AGENTS_H
+
+#include <stdint.h>
+
+#include "tests/trace/cluster.h"
+
+#define AGENT_COUNT 7
+
+/* A generator of chance that gives the same for the same seed. */
+struct chance {
+    uint64_t state;
+};
+uint64_t chance_below(struct chance *chance, uint64_t limit);
+bool chance_of(struct chance *chance, unsigned percent);
+
+struct agents;
+
+/* All registered. */
+struct agents *agents_create(struct cluster *cluster, struct chance *chance);
+void agents_destroy(struct agents *agents);
+
+/* One agent does something: mostly polls or goes on with an attempt. kind: 0 poll, 1 go on, 2 repeat an old
+ * report, 3 restart, 4 reboot. */
+void agents_act(struct agents *agents, size_t which, unsigned kind);
+/* The controller has forgotten lazy changes: what was told may have to be told again. */
+void agents_forget_reports(struct agents *agents);
+/* Time has passed: most agents beat; ranks whose lease is over are killed. */
+void agents_beat(struct agents *agents, unsigned percent);
+/* The operator asserts that this node is dead, and sees to it. */
+void agents_fence(struct agents *agents, size_t which);
+const char *agents_name(const struct agents *agents, size_t which);
+const char *agents_host(const struct agents *agents, size_t which);
+
+/* From now on nothing goes wrong. */
+void agents_heal(struct agents *agents);
+
+#endif

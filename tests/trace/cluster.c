@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the simulated cluster of the trace tests. It promises that every input is followed by a check of all
+ * invariants, and that the rows hold what a store would. What should come of it is left to the tests. */
+#include "tests/trace/cluster.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/limits.h"
+
+#define TEST_LEASE_MS 60000
+
+static void boot(struct cluster *cluster)
+{
+    struct core_config config = {
+        .incarnation = ++cluster->incarnation,
+        .next_job_key = rows_next_key(cluster->rows),
+        .beat_ms = BEAT_MS,
+    };
+    cluster->core = core_create(&config);
+    rows_load(cluster->rows, cluster->core);
+    core_trace(cluster->core, &cluster->trace);
+    cluster_step(cluster, &(struct input){.kind = INPUT_BOOT});
+}
+
+struct cluster *cluster_open(void)
+{
+    struct cluster *cluster = xzalloc(sizeof *cluster);
+    cluster->rows = rows_create();
+    cluster->wall_ms = 1000000;
+    boot(cluster);
+    return cluster;
+}
+
+static void drop_waiting(struct cluster *cluster)
+{
+    for (size_t i = 0; i < cluster->waiting_count; i++) {
+        step_finish(&cluster->waiting[i]);
+    }
+    cluster->waiting_count = 0;
+}
+
+void cluster_close(struct cluster *cluster)
+{
+    drop_waiting(cluster);
+    free(cluster->waiting);
+    step_finish(&cluster->step);
+    core_destroy(cluster->core);
+    rows_destroy(cluster->rows);
+    text_finish(&cluster->trace);
+    free(cluster);
+}
+
+void cluster_restart(struct cluster *cluster)
+{
+    core_destroy(cluster->core);
+    drop_waiting(cluster);
+    boot(cluster);
+}
+
+/* Takes the last step to the rows, or lets it wait for one that is not lazy. */
+static void commit(struct cluster *cluster, const struct job_spec *spec)
+{
+    if (cluster->late && cluster->step.lazy) {
+        size_t count = cluster->waiting_count + 1;
+        cluster->waiting = xrealloc(cluster->waiting, count * sizeof *cluster->waiting);
+        cluster->waiting[cluster->waiting_count++] = cluster->step;
+        cluster->step = (struct step){.ok = true, .lazy = true};
+        return;
+    }
+    if (cluster->step.change_count > 0) {
+        for (size_t i = 0; i < cluster->waiting_count; i++) {
+            rows_apply(cluster->rows, &cluster->waiting[i], NULL);
+        }
+        drop_waiting(cluster);
+    }
+    rows_apply(cluster->rows, &cluster->step, spec);
+}
+
+static enum err_code step_with(struct cluster *cluster, const struct input *input,
+                               const struct job_spec *spec)
+{
+    struct input stamped = *input;
+    stamped.wall_ms = cluster->wall_ms + cluster->now_ms;
+    step_finish(&cluster->step);
+    core_step(cluster->core, &stamped, cluster->now_ms, &cluster->step);
+    if (!cluster->large) {
+        core_check(cluster->core);
+    }
+    cluster->inputs++;
+    commit(cluster, spec);
+    return cluster->step.ok ? ERR_NONE : cluster->step.err.code;
+}
+
+enum err_code cluster_step(struct cluster *cluster, const struct input *input)
+{
+    return step_with(cluster, input, NULL);
+}
+
+/* --- nodes and jobs ---------------------------------------------------------------------------------- */
+
+static const char *text_or(const char *text, const char *otherwise)
+{
+    return text != NULL ? text : otherwise;
+}
+
+enum err_code cluster_register(struct cluster *cluster, const struct node_ask *ask)
+{
+    size_t count = ask->gpus > 0 ? (size_t)ask->gpus : 1;
+    autofree struct device *devices = xalloc(count * sizeof *devices);
+    for (size_t i = 0; i < count; i++) {
+        devices[i] = (struct device){.index = (int64_t)i, .uuid = "GPU", .type = text_or(ask->type, "A10")};
+    }
+    struct register_message message = {
+        .name = ask->name,
+        .boot_id = text_or(ask->boot, "boot-1"),
+        .host_id = text_or(ask->host, ask->name),
+        .version = "0.1.0",
+        .address = text_or(ask->address, "10.0.0.1"),
+        .pool = ask->pool,
+        .reserved = ask->reserved,
+        .devices = devices,
+        .device_count = count,
+        .attempts = ask->attempts,
+        .attempt_count = ask->attempt_count,
+    };
+    return cluster_step(cluster, &(struct input){.kind = INPUT_REGISTER, .node_register = &message});
+}
+
+enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
+{
+    struct job_spec spec = {
+        .gpus = ask->gpus > 0 ? ask->gpus : 1,
+        .gpu_type = ask->type,
+        .remote = ask->local == NULL,
+        .host_id = ask->local,
+        .use_reserved_pool = ask->reserved,
+        .pool = ask->pool,
+        .launch_mode = ask->by_node ? LAUNCH_NODE : LAUNCH_PROCESS,
+        .time_limit_ms = ask->time_limit_ms,
+        .grace_ms = DEFAULT_GRACE_MS,
+        .lease_ms = ask->lease_ms > 0 ? ask->lease_ms : TEST_LEASE_MS,
+        .retries = ask->retries,
+        .infra_retries = ask->infra_retries == 0 ? DEFAULT_INFRA_RETRIES : ask->infra_retries,
+        .on_disconnect = ask->on_disconnect,
+    };
+    spec.infra_retries = spec.infra_retries > 0 ? spec.infra_retries : 0;
+    struct input input = {
+        .kind = INPUT_SUBMIT,
+        .submit = {.id = ask->id, .owner = "alice", .spec = &spec, .body = "{}", .body_length = 2}};
+    return step_with(cluster, &input, &spec);
+}
+
+enum err_code cancel(struct cluster *cluster, const char *id)
+{
+    return cluster_step(cluster, &(struct input){.kind = INPUT_CANCEL, .cancel = {.id = id, .by = "alice"}});
+}
+
+static enum err_code node_verb(struct cluster *cluster, const char *name, enum node_verb verb)
+{
+    return cluster_step(
+        cluster, &(struct input){.kind = INPUT_NODE, .node = {.name = name, .verb = verb, .by = "root"}});
+}
+
+enum err_code drain(struct cluster *cluster, const char *name)
+{
+    return node_verb(cluster, name, NODE_VERB_DRAIN);
+}
+
+enum err_code resume(struct cluster *cluster, const char *name)
+{
+    return node_verb(cluster, name, NODE_VERB_RESUME);
+}
+
+enum err_code fence(struct cluster *cluster, const char *name)
+{
+    return node_verb(cluster, name, NODE_VERB_FENCE);
+}
+
+/* --- time -------------------------------------------------------------------------------------------- */
+
+enum err_code beat(struct cluster *cluster, const char *name)
+{
+    const struct node_row *row = rows_node(cluster->rows, name);
+    const struct beat_message message = {.node = name, .boot_id = row != NULL ? row->boot_id : "boot-1"};
+    return cluster_step(cluster, &(struct input){.kind = INPUT_BEAT, .beat = &message});
+}
+
+void advance(struct cluster *cluster, int64_t ms)
+{
+    int64_t until = cluster->now_ms + ms;
+    while (core_deadline(cluster->core) <= until) {
+        int64_t due = core_deadline(cluster->core);
+        cluster->now_ms = due > cluster->now_ms ? due : cluster->now_ms;
+        cluster_step(cluster, &(struct input){.kind = INPUT_TICK});
+        ck_assert_int_gt(core_deadline(cluster->core),
+                         cluster->now_ms); /* else TICK would be called for ever */
+    }
+    cluster->now_ms = until;
+}
+
+void advance_beating(struct cluster *cluster, int64_t ms, const char *names)
+{
+    int64_t until = cluster->now_ms + ms;
+    while (cluster->now_ms < until) {
+        int64_t rest = until - cluster->now_ms;
+        advance(cluster, rest < BEAT_MS ? rest : BEAT_MS);
+        for (const char *at = names; *at != '\0';) {
+            char name[32];
+            size_t length = strcspn(at, " ");
+            ck_assert_uint_lt(length, sizeof name);
+            memcpy(name, at, length);
+            name[length] = '\0';
+            ck_assert_int_eq(beat(cluster, name), ERR_NONE);
+            at += length + (at[length] == ' ');
+        }
+    }
+}
+
+/* --- reports ----------------------------------------------------------------------------------------- */
+
+enum err_code cluster_report(struct cluster *cluster, const char *id, const char *name,
+                             const struct report_message *report)
+{
+    const struct node_row *row = rows_node(cluster->rows, name);
+    struct report_message whole = *report;
+    whole.node = name;
+    if (whole.boot_id == NULL) {
+        whole.boot_id = row != NULL ? row->boot_id : "";
+    }
+    if (whole.epoch == 0) {
+        whole.epoch = rows_epoch(cluster->rows, id);
+    }
+    return cluster_step(cluster, &(struct input){.kind = INPUT_REPORT, .report = &whole});
+}
+
+enum err_code prepared(struct cluster *cluster, const char *id, const char *name)
+{
+    struct report_message report = {.kind = REPORT_PREPARED, .address = "10.0.0.1", .master_port = 20000};
+    return cluster_report(cluster, id, name, &report);
+}
+
+enum err_code running(struct cluster *cluster, const char *id, const char *name)
+{
+    struct report_message report = {.kind = REPORT_RUNNING};
+    return cluster_report(cluster, id, name, &report);
+}
+
+enum err_code declined(struct cluster *cluster, const char *id, const char *name)
+{
+    struct report_message report = {
+        .kind = REPORT_DECLINED, .cause = CAUSE_DECLINED, .text = "GPU 0 is in use"};
+    return cluster_report(cluster, id, name, &report);
+}
+
+enum err_code failed(struct cluster *cluster, const char *id, const char *name, int64_t rank, int64_t code)
+{
+    struct rank_exit exit = {.rank = rank, .code = code, .signal = code > 128 ? code - 128 : 0};
+    struct report_message report = {
+        .kind = REPORT_FAILED, .cause = CAUSE_RANK_FAILED, .ranks = &exit, .rank_count = 1};
+    return cluster_report(cluster, id, name, &report);
+}
+
+/* The ranks that the node was told to run. */
+static size_t ranks_of(const struct cluster *cluster, const char *id, const char *name,
+                       struct rank_exit *exits, struct rank_exit like)
+{
+    size_t count = 0;
+    struct node_orders *orders = core_orders(cluster->core, name);
+    for (size_t i = 0; i < orders->count; i++) {
+        const struct order *order = &orders->items[i].order;
+        for (int64_t j = 0; strcmp(order->job_id, id) == 0 && j < order->local_ranks; j++) {
+            exits[count] = like;
+            exits[count++].rank = order->first_rank + j;
+        }
+    }
+    node_orders_destroy(orders);
+    return count;
+}
+
+enum err_code exited(struct cluster *cluster, const char *id, const char *name, int64_t code)
+{
+    struct rank_exit exits[64];
+    struct rank_exit like = {.code = code, .signal = code > 128 ? code - 128 : 0};
+    struct report_message report = {.kind = REPORT_EXITED, .ranks = exits, .flushed = true};
+    report.rank_count = ranks_of(cluster, id, name, exits, like);
+    return cluster_report(cluster, id, name, &report);
+}
+
+enum err_code stopped(struct cluster *cluster, const char *id, const char *name)
+{
+    struct rank_exit exits[64];
+    struct report_message report = {.kind = REPORT_EXITED, .ranks = exits, .flushed = true};
+    report.rank_count =
+        ranks_of(cluster, id, name, exits, (struct rank_exit){.code = 143, .signal = 15, .by_us = true});
+    return cluster_report(cluster, id, name, &report);
+}
+
+/* --- what came of it --------------------------------------------------------------------------------- */
+
+void expect(struct cluster *cluster, const char *trace)
+{
+    ck_assert_str_eq(text_or(cluster->trace.bytes, ""), trace);
+    quiet(cluster);
+}
+
+void quiet(struct cluster *cluster)
+{
+    text_clear(&cluster->trace);
+}
+
+static void order_text(const struct order *order, struct text *out)
+{
+    text_printf(out, "%s %s/%lld rank ", order_phase_text(order->phase), order->job_id,
+                (long long)order->attempt);
+    text_printf(out, "%lld-%lld of %lld on ", (long long)order->first_rank,
+                (long long)(order->first_rank + order->local_ranks - 1), (long long)order->world);
+    for (size_t i = 0; i < order->device_count; i++) {
+        text_printf(out, "%s%lld", i > 0 ? "," : "", (long long)order->devices[i]);
+    }
+    if (order->nodes > 1) {
+        text_printf(out, " node %lld of %lld", (long long)order->node_rank, (long long)order->nodes);
+    }
+    if (order->master_port != 0) {
+        text_printf(out, " master %s:%lld", order->master_address, (long long)order->master_port);
+    }
+    if (order->phase == ORDER_STOP) {
+        text_printf(out, " %s grace %lld", cause_text(order->cause), (long long)order->grace_ms);
+    }
+    text_append(out, "\n");
+}
+
+static void orders_text(const struct cluster *cluster, const char *name, struct text *out)
+{
+    struct node_orders *orders = core_orders(cluster->core, name);
+    ck_assert_ptr_nonnull(orders);
+    for (size_t i = 0; i < orders->count; i++) {
+        order_text(&orders->items[i].order, out);
+    }
+    node_orders_destroy(orders);
+}
+
+void expect_orders(struct cluster *cluster, const char *name, const char *orders)
+{
+    autotext struct text text = {0};
+    orders_text(cluster, name, &text);
+    ck_assert_str_eq(text_or(text.bytes, ""), orders);
+}
+
+struct listing {
+    const struct cluster *cluster;
+    struct text *out;
+};
+
+static void list_node(const char *name, void *closure)
+{
+    const struct listing *listing = closure;
+    text_printf(listing->out, "%s:\n", name);
+    orders_text(listing->cluster, name, listing->out);
+}
+
+void cluster_orders_text(const struct cluster *cluster, struct text *out)
+{
+    struct listing listing = {cluster, out};
+    core_each_node(cluster->core, list_node, &listing);
+}
+
+void expect_job(struct cluster *cluster, const char *id, enum job_state state)
+{
+    const struct job_life *life = rows_job(cluster->rows, id);
+    ck_assert_ptr_nonnull(life);
+    ck_assert_str_eq(job_state_text(life->state), job_state_text(state));
+}
+
+void expect_ended(struct cluster *cluster, const char *id, enum job_state state, int64_t exit_code,
+                  const char *reason)
+{
+    expect_job(cluster, id, state);
+    const struct job_life *life = rows_job(cluster->rows, id);
+    ck_assert_int_eq(life->exit_code, exit_code);
+    ck_assert_str_eq(text_or(life->reason, ""), reason);
+}
+
+void expect_history(struct cluster *cluster, const char *id, const char *history)
+{
+    autotext struct text text = {0};
+    rows_history(cluster->rows, id, &text);
+    ck_assert_str_eq(text_or(text.bytes, ""), history);
+}
+
+void expect_field(struct cluster *cluster, const char *field)
+{
+    ck_assert(!cluster->step.ok);
+    ck_assert_str_eq(cluster->step.err.field, field);
+}

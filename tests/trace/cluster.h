@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A simulated cluster for tests: a core, the rows that a store would hold, a clock that only the test moves,
+ * and one call for each thing that can happen. Every call checks all invariants. */
+#ifndef TRACE_CLUSTER_H
+#define TRACE_CLUSTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/core/core.h"
+#include "tests/trace/rows.h"
+
+struct cluster {
+    struct core *core;
+    struct rows *rows;
+    struct text trace;
+    uint32_t incarnation;
+    int64_t now_ms, wall_ms;
+    struct step step; /* the last one, until the next */
+    int64_t inputs;   /* steps so far */
+    bool large;       /* global invariants are not checked after each step, only where the test says so */
+    bool late;        /* lazy changes reach the rows with the next that are not */
+    struct step *waiting;
+    size_t waiting_count;
+};
+
+/* A controller without nodes that has just started, at time 0. */
+struct cluster *cluster_open(void);
+void cluster_close(struct cluster *cluster);
+/* Ends the controller and starts another from the rows; changes that are late are lost. */
+void cluster_restart(struct cluster *cluster);
+
+static inline void cleanup_cluster(struct cluster **cluster)
+{
+    cluster_close(*cluster);
+}
+#define autocluster __attribute__((cleanup(cleanup_cluster)))
+
+/* --- what happens: each returns ERR_NONE or why the core refused ------------------------------------- */
+
+enum err_code cluster_step(struct cluster *cluster, const struct input *input);
+
+/* Fields that are left out get the value named here. */
+struct node_ask {
+    const char *name;
+    const char *type; /* "A10" */
+    int64_t gpus;     /* 1 */
+    const char *pool; /* NULL */
+    bool reserved;
+    const char *host;    /* the node's own name */
+    const char *boot;    /* "boot-1" */
+    const char *address; /* "10.0.0.1" */
+    struct node_attempt *attempts;
+    size_t attempt_count;
+};
+enum err_code cluster_register(struct cluster *cluster, const struct node_ask *ask);
+#define node(cluster, ...) cluster_register(cluster, &(struct node_ask){.name = __VA_ARGS__})
+
+struct job_ask {
+    const char *id;
+    int64_t gpus;     /* 1 */
+    const char *type; /* NULL: any */
+    const char *pool; /* NULL */
+    enum use_reserved reserved;
+    const char *local;     /* NULL: remote=true; else remote=false on this host */
+    bool by_node;          /* launch_mode = node */
+    int64_t time_limit_ms; /* 0: none */
+    int64_t lease_ms;      /* 60000 */
+    enum on_disconnect on_disconnect;
+    int64_t retries;       /* 0 */
+    int64_t infra_retries; /* 3; -1: none */
+};
+enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask);
+#define submit(cluster, ...) cluster_submit(cluster, &(struct job_ask){.id = __VA_ARGS__})
+
+enum err_code cancel(struct cluster *cluster, const char *id);
+enum err_code beat(struct cluster *cluster, const char *name);
+enum err_code drain(struct cluster *cluster, const char *name);
+enum err_code resume(struct cluster *cluster, const char *name);
+enum err_code fence(struct cluster *cluster, const char *name);
+
+/* Moves the clock; to the time of each TICK that becomes due in between. */
+void advance(struct cluster *cluster, int64_t ms);
+/* The same, while these nodes ("a b c") beat every five seconds. */
+void advance_beating(struct cluster *cluster, int64_t ms, const char *names);
+
+/* Reports of a node about the newest attempt of a job. */
+enum err_code prepared(struct cluster *cluster, const char *id, const char *name);
+enum err_code running(struct cluster *cluster, const char *id, const char *name);
+enum err_code declined(struct cluster *cluster, const char *id, const char *name);
+enum err_code failed(struct cluster *cluster, const char *id, const char *name, int64_t rank, int64_t code);
+/* All its ranks ended with this code, 0 or not; all log bytes are there. */
+enum err_code exited(struct cluster *cluster, const char *id, const char *name, int64_t code);
+/* The same, killed by us. */
+enum err_code stopped(struct cluster *cluster, const char *id, const char *name);
+/* The whole report, for whatever the others cannot say; node, boot_id and epoch are filled in when they are
+ * missing. */
+enum err_code cluster_report(struct cluster *cluster, const char *id, const char *name,
+                             const struct report_message *report);
+
+/* --- what came of it --------------------------------------------------------------------------------- */
+
+/* The trace since the last call is exactly this. */
+void expect(struct cluster *cluster, const char *trace);
+/* Forgets the trace so far. */
+void quiet(struct cluster *cluster);
+/* The orders of a node, one a line: "run aaaa/1 rank 0-1 of 2 on 0,1". */
+void expect_orders(struct cluster *cluster, const char *name, const char *orders);
+void expect_job(struct cluster *cluster, const char *id, enum job_state state);
+void expect_ended(struct cluster *cluster, const char *id, enum job_state state, int64_t exit_code,
+                  const char *reason);
+void expect_history(struct cluster *cluster, const char *id, const char *history);
+/* The last refusal names this field. */
+void expect_field(struct cluster *cluster, const char *field);
+
+/* All orders of all nodes, without versions. */
+void cluster_orders_text(const struct cluster *cluster, struct text *out);
+
+#endif

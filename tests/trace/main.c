@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs all trace tests of the core. */
+#include <stdlib.h>
+
+#include "tests/trace/suites.h"
+
+int main(void)
+{
+    SRunner *runner = srunner_create(queue_suite());
+    srunner_add_suite(runner, admission_suite());
+    srunner_add_suite(runner, gang_suite());
+    srunner_add_suite(runner, failure_suite());
+    srunner_add_suite(runner, cancel_suite());
+    srunner_add_suite(runner, node_suite());
+    srunner_add_suite(runner, lease_suite());
+    srunner_add_suite(runner, limit_suite());
+    srunner_add_suite(runner, restart_suite());
+    srunner_run_all(runner, CK_ENV);
+    int failures = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

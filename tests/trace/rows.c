@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the rows of a store that is only memory. It promises that changes which no store could take, or that
+ * break the promises about histories (gapless, final, epochs that rise), abort. Who reads and writes when is
+ * left to cluster.c. */
+#include "tests/trace/rows.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct job_rows {
+    struct job_birth birth;
+    struct job_life life;
+    struct job_spec spec;
+    enum event_kind *events;
+    int64_t event_count;
+    int64_t last_ms;
+    uint64_t epoch;
+};
+
+struct attempt_rows {
+    struct attempt_row row;
+    struct member_row *members;
+    size_t member_count, rank_count;
+};
+
+struct rows {
+    struct job_rows *jobs; /* by key, from 1 */
+    size_t job_count, job_room;
+    struct attempt_rows *attempts; /* by epoch */
+    size_t attempt_count, attempt_room;
+    struct node_row *nodes; /* in order of appearance */
+    size_t node_count;
+};
+
+static char *copy(const char *text)
+{
+    return text != NULL ? xstrdup(text) : NULL;
+}
+
+/* Drops a string that a row owns. */
+static void drop(const char *text)
+{
+    free((void *)(uintptr_t)text);
+}
+
+struct rows *rows_create(void)
+{
+    return xzalloc(sizeof(struct rows));
+}
+
+/* --- nodes ------------------------------------------------------------------------------------------- */
+
+static void node_finish(struct node_row *row)
+{
+    drop(row->name);
+    drop(row->boot_id);
+    drop(row->host_id);
+    drop(row->version);
+    drop(row->address);
+    drop(row->pool);
+    drop(row->reason);
+    drop(row->devices);
+}
+
+static struct node_row node_copy(const struct node_row *row)
+{
+    struct node_row mine = *row;
+    mine.name = copy(row->name);
+    mine.boot_id = copy(row->boot_id);
+    mine.host_id = copy(row->host_id);
+    mine.version = copy(row->version);
+    mine.address = copy(row->address);
+    mine.pool = copy(row->pool);
+    mine.reason = copy(row->reason);
+    mine.devices = copy(row->devices);
+    return mine;
+}
+
+static void put_node(struct rows *rows, const struct node_row *row)
+{
+    for (size_t i = 0; i < rows->node_count; i++) {
+        if (strcmp(rows->nodes[i].name, row->name) == 0) {
+            node_finish(&rows->nodes[i]);
+            rows->nodes[i] = node_copy(row);
+            return;
+        }
+    }
+    rows->nodes = xrealloc(rows->nodes, (rows->node_count + 1) * sizeof *rows->nodes);
+    rows->nodes[rows->node_count++] = node_copy(row);
+}
+
+/* --- jobs -------------------------------------------------------------------------------------------- */
+
+static struct job_rows *job_at(const struct rows *rows, int64_t key)
+{
+    assert(key >= 1 && (size_t)key <= rows->job_count);
+    return &rows->jobs[key - 1];
+}
+
+static void life_finish(struct job_life *life)
+{
+    drop(life->pool);
+    drop(life->failed_node);
+    drop(life->reason);
+}
+
+static void put_life(struct job_rows *job, const struct job_life *life)
+{
+    assert(life->seq == job->life.seq + (life->seq - job->life.seq) && life->seq >= job->life.seq);
+    assert(job_state_terminal(life->state) == (life->exit_code >= 0));
+    assert(life->state != JOB_SUCCEEDED || (life->exit_code == 0 && life->started_ms > 0));
+    life_finish(&job->life);
+    job->life = *life;
+    job->life.pool = copy(life->pool);
+    job->life.failed_node = copy(life->failed_node);
+    job->life.reason = copy(life->reason);
+}
+
+static void insert_job(struct rows *rows, const struct change *change, const struct job_spec *spec)
+{
+    const struct job_birth *birth = &change->job.birth;
+    assert(birth->key == (int64_t)rows->job_count + 1 && spec != NULL);
+    if (rows->job_count == rows->job_room) {
+        rows->job_room = 2 * rows->job_room + 1;
+        rows->jobs = xrealloc(rows->jobs, rows->job_room * sizeof *rows->jobs);
+    }
+    struct job_rows *job = &rows->jobs[rows->job_count++];
+    *job = (struct job_rows){.birth = *birth, .spec = *spec};
+    job->birth.id = copy(birth->id);
+    job->birth.owner = copy(birth->owner);
+    job->birth.name = copy(birth->name);
+    job->birth.project = copy(birth->project);
+    job->birth.spec = NULL;
+    job->birth.gpu_type = copy(birth->gpu_type);
+    job->spec.gpu_type = copy(spec->gpu_type);
+    job->spec.pool = copy(spec->pool);
+    job->spec.host_id = copy(spec->host_id);
+    put_life(job, &change->job.life);
+}
+
+static void update_job(struct rows *rows, const struct job_life *life)
+{
+    struct job_rows *job = job_at(rows, life->key);
+    assert(!job_state_terminal(job->life.state));
+    put_life(job, life);
+}
+
+static void insert_event(struct rows *rows, const struct event_row *row)
+{
+    struct job_rows *job = job_at(rows, row->job_key);
+    assert(row->seq == job->event_count + 1 && row->seq <= job->life.seq);
+    assert(row->at_ms >= job->last_ms);
+    job->events = xrealloc(job->events, (size_t)row->seq * sizeof *job->events);
+    job->events[job->event_count++] = row->kind;
+    job->last_ms = row->at_ms;
+}
+
+static void job_finish(struct job_rows *job)
+{
+    life_finish(&job->life);
+    drop(job->birth.id);
+    drop(job->birth.owner);
+    drop(job->birth.name);
+    drop(job->birth.project);
+    drop(job->birth.gpu_type);
+    drop(job->spec.gpu_type);
+    drop(job->spec.pool);
+    drop(job->spec.host_id);
+    free(job->events);
+}
+
+/* --- attempts ---------------------------------------------------------------------------------------- */
+
+static struct attempt_rows *attempt_at(const struct rows *rows, uint64_t epoch)
+{
+    size_t low = 0, high = rows->attempt_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (rows->attempts[middle].row.epoch < epoch) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < rows->attempt_count && rows->attempts[low].row.epoch == epoch ? &rows->attempts[low] : NULL;
+}
+
+static void attempt_finish(struct attempt_row *row)
+{
+    drop(row->cause_text);
+    drop(row->pool);
+    drop(row->master_address);
+}
+
+static struct attempt_row attempt_copy(const struct attempt_row *row)
+{
+    struct attempt_row mine = *row;
+    mine.cause_text = copy(row->cause_text);
+    mine.pool = copy(row->pool);
+    mine.master_address = copy(row->master_address);
+    return mine;
+}
+
+static void insert_attempt(struct rows *rows, const struct attempt_row *row)
+{
+    struct job_rows *job = job_at(rows, row->job_key);
+    assert(rows->attempt_count == 0 || rows->attempts[rows->attempt_count - 1].row.epoch < row->epoch);
+    assert(job->epoch == 0 || rows_attempt(rows, job->epoch)->state == ATTEMPT_ENDED);
+    job->epoch = row->epoch;
+    if (rows->attempt_count == rows->attempt_room) {
+        rows->attempt_room = 2 * rows->attempt_room + 1;
+        rows->attempts = xrealloc(rows->attempts, rows->attempt_room * sizeof *rows->attempts);
+    }
+    rows->attempts[rows->attempt_count++] = (struct attempt_rows){.row = attempt_copy(row)};
+}
+
+static void update_attempt(struct rows *rows, const struct attempt_row *row)
+{
+    struct attempt_rows *attempt = attempt_at(rows, row->epoch);
+    assert(attempt != NULL && attempt->row.state != ATTEMPT_ENDED);
+    assert(attempt->row.cause == CAUSE_NONE || attempt->row.cause == row->cause);
+    attempt_finish(&attempt->row);
+    attempt->row = attempt_copy(row);
+}
+
+static void insert_member(struct rows *rows, const struct member_row *row)
+{
+    struct attempt_rows *attempt = attempt_at(rows, row->epoch);
+    assert(attempt != NULL && row->node_rank == (int64_t)attempt->member_count);
+    attempt->members = xrealloc(attempt->members, (attempt->member_count + 1) * sizeof *attempt->members);
+    struct member_row *mine = &attempt->members[attempt->member_count++];
+    *mine = *row;
+    mine->node = copy(row->node);
+    mine->devices = copy(row->devices);
+}
+
+static void update_member(struct rows *rows, const struct member_row *row)
+{
+    struct attempt_rows *attempt = attempt_at(rows, row->epoch);
+    assert(attempt != NULL && (size_t)row->node_rank < attempt->member_count);
+    struct member_row *mine = &attempt->members[row->node_rank];
+    assert(mine->state < row->state && strcmp(mine->node, row->node) == 0);
+    mine->state = row->state;
+}
+
+static void put_rank(struct rows *rows, const struct rank_row *row)
+{
+    struct attempt_rows *attempt = attempt_at(rows, row->epoch);
+    assert(attempt != NULL);
+    attempt->rank_count++;
+}
+
+/* --- changes ----------------------------------------------------------------------------------------- */
+
+static void apply(struct rows *rows, const struct change *change, const struct job_spec *spec)
+{
+    switch (change->kind) {
+    case CHANGE_JOB_INSERT:
+        insert_job(rows, change, spec);
+        return;
+    case CHANGE_JOB_UPDATE:
+        update_job(rows, &change->job.life);
+        return;
+    case CHANGE_EVENT_INSERT:
+        insert_event(rows, &change->event);
+        return;
+    case CHANGE_ATTEMPT_INSERT:
+        insert_attempt(rows, &change->attempt);
+        return;
+    case CHANGE_ATTEMPT_UPDATE:
+        update_attempt(rows, &change->attempt);
+        return;
+    case CHANGE_MEMBER_INSERT:
+        insert_member(rows, &change->member);
+        return;
+    case CHANGE_MEMBER_UPDATE:
+        update_member(rows, &change->member);
+        return;
+    case CHANGE_RANK_PUT:
+        put_rank(rows, &change->rank);
+        return;
+    case CHANGE_NODE_PUT:
+        put_node(rows, &change->node);
+        return;
+    case CHANGE_REPLY_INSERT:
+    case CHANGE_TOKEN_INSERT:
+    case CHANGE_TOKEN_REVOKE:
+    case CHANGE_BLOB_PUT:
+        break;
+    }
+    abort(); /* the core does not make these */
+}
+
+void rows_apply(struct rows *rows, const struct step *step, const struct job_spec *spec)
+{
+    for (size_t i = 0; i < step->change_count; i++) {
+        apply(rows, &step->changes[i], spec);
+    }
+    for (size_t i = 0; i < step->touched_count; i++) {
+        const struct job_rows *job = job_at(rows, step->touched[i].key);
+        assert(job->event_count == job->life.seq && job->life.seq == step->touched[i].seq);
+        assert(job->life.state == step->touched[i].state);
+    }
+}
+
+void rows_load(const struct rows *rows, struct core *core)
+{
+    for (size_t i = 0; i < rows->node_count; i++) {
+        core_load_node(core, &rows->nodes[i]);
+    }
+    for (size_t i = 0; i < rows->job_count; i++) {
+        const struct job_rows *job = &rows->jobs[i];
+        if (!job_state_terminal(job->life.state)) {
+            core_load_job(core, &job->birth, &job->life, &job->spec);
+        }
+    }
+    for (size_t i = 0; i < rows->job_count; i++) {
+        const struct job_rows *job = &rows->jobs[i];
+        const struct attempt_rows *attempt = attempt_at(rows, job->epoch);
+        if (job_state_terminal(job->life.state) || attempt == NULL) {
+            continue;
+        }
+        core_load_attempt(core, &attempt->row);
+        for (size_t j = 0; j < attempt->member_count; j++) {
+            core_load_member(core, &attempt->members[j]);
+        }
+    }
+}
+
+/* --- questions --------------------------------------------------------------------------------------- */
+
+int64_t rows_next_key(const struct rows *rows)
+{
+    return (int64_t)rows->job_count + 1;
+}
+
+static const struct job_rows *find(const struct rows *rows, const char *id)
+{
+    for (size_t i = rows->job_count; i > 0; i--) {
+        if (strcmp(rows->jobs[i - 1].birth.id, id) == 0) {
+            return &rows->jobs[i - 1];
+        }
+    }
+    return NULL;
+}
+
+const struct job_life *rows_job(const struct rows *rows, const char *id)
+{
+    const struct job_rows *job = find(rows, id);
+    return job != NULL ? &job->life : NULL;
+}
+
+const char *rows_job_id(const struct rows *rows, int64_t key)
+{
+    return job_at(rows, key)->birth.id;
+}
+
+uint64_t rows_epoch(const struct rows *rows, const char *id)
+{
+    const struct job_rows *job = find(rows, id);
+    return job != NULL ? job->epoch : 0;
+}
+
+const struct attempt_row *rows_attempt(const struct rows *rows, uint64_t epoch)
+{
+    const struct attempt_rows *attempt = attempt_at(rows, epoch);
+    return attempt != NULL ? &attempt->row : NULL;
+}
+
+const struct node_row *rows_node(const struct rows *rows, const char *name)
+{
+    for (size_t i = 0; i < rows->node_count; i++) {
+        if (strcmp(rows->nodes[i].name, name) == 0) {
+            return &rows->nodes[i];
+        }
+    }
+    return NULL;
+}
+
+void rows_history(const struct rows *rows, const char *id, struct text *out)
+{
+    const struct job_rows *job = find(rows, id);
+    assert(job != NULL);
+    for (int64_t i = 0; i < job->event_count; i++) {
+        text_printf(out, "%s%s", i > 0 ? " " : "", event_kind_text(job->events[i]));
+    }
+}
+
+size_t rows_rank_count(const struct rows *rows, uint64_t epoch)
+{
+    const struct attempt_rows *attempt = attempt_at(rows, epoch);
+    return attempt != NULL ? attempt->rank_count : 0;
+}
+
+/* --- end --------------------------------------------------------------------------------------------- */
+
+void rows_destroy(struct rows *rows)
+{
+    for (size_t i = 0; i < rows->node_count; i++) {
+        node_finish(&rows->nodes[i]);
+    }
+    for (size_t i = 0; i < rows->job_count; i++) {
+        job_finish(&rows->jobs[i]);
+    }
+    for (size_t i = 0; i < rows->attempt_count; i++) {
+        attempt_finish(&rows->attempts[i].row);
+        for (size_t j = 0; j < rows->attempts[i].member_count; j++) {
+            drop(rows->attempts[i].members[j].node);
+            drop(rows->attempts[i].members[j].devices);
+        }
+        free(rows->attempts[i].members);
+    }
+    free(rows->nodes);
+    free(rows->jobs);
+    free(rows->attempts);
+    free(rows);
+}

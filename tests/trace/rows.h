@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows that a store would hold, in memory: takes the changes of steps, checks that they make sense, and
+ * loads another core from them. */
+#ifndef TRACE_ROWS_H
+#define TRACE_ROWS_H
+
+#include "daemon/core/core.h"
+#include "proto/base/text.h"
+
+struct rows;
+
+struct rows *rows_create(void);
+void rows_destroy(struct rows *rows);
+
+/* Aborts when the changes contradict the rows: an update before its insert, a gap in a history, anything
+ * after a terminal state. specs holds the spec of a job that is inserted; it is copied. */
+void rows_apply(struct rows *rows, const struct step *step, const struct job_spec *spec);
+
+/* Into a core that has just been created. */
+void rows_load(const struct rows *rows, struct core *core);
+int64_t rows_next_key(const struct rows *rows);
+
+/* NULL when there is no such job. */
+const struct job_life *rows_job(const struct rows *rows, const char *id);
+const char *rows_job_id(const struct rows *rows, int64_t key);
+/* Of the job's newest attempt; 0 when it has none. */
+uint64_t rows_epoch(const struct rows *rows, const char *id);
+/* NULL when there is no such attempt. */
+const struct attempt_row *rows_attempt(const struct rows *rows, uint64_t epoch);
+const struct node_row *rows_node(const struct rows *rows, const char *name);
+
+/* "submitted placed started": the kinds of its events. */
+void rows_history(const struct rows *rows, const char *id, struct text *out);
+/* How many exits of ranks the attempt has. */
+size_t rows_rank_count(const struct rows *rows, uint64_t epoch);
+
+#endif

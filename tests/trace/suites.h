@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The suites of the trace tests, one a file. */
+#ifndef TRACE_SUITES_H
+#define TRACE_SUITES_H
+
+#include <check.h>
+
+Suite *queue_suite(void);
+Suite *admission_suite(void);
+Suite *gang_suite(void);
+Suite *failure_suite(void);
+Suite *cancel_suite(void);
+Suite *node_suite(void);
+Suite *lease_suite(void);
+Suite *limit_suite(void);
+Suite *restart_suite(void);
+
+#endif

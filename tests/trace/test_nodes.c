@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes come, come back, are drained and fenced; and what that says about the attempts on them. */
+#include <string.h>
+
+#include "tests/trace/cluster.h"
+#include "tests/trace/suites.h"
+
+START_TEST(a_job_that_waits_is_placed_when_a_node_comes)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    submit(c, "aaaa");
+    submit(c, "bbbb");
+    quiet(c);
+    node(c, "b");
+    expect(c, "[    0] node b registers 1 devices in pool default\n"
+              "[    0] node b LOST -> READY\n"
+              "[    0] job bbbb QUEUED -> PLACED on b:0\n"
+              "[    0] attempt bbbb/1 RESERVED -> STARTED\n");
+}
+END_TEST
+
+START_TEST(a_reboot_is_evidence_that_all_attempts_are_gone)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    submit(c, "aaaa");
+    running(c, "aaaa", "a");
+    quiet(c);
+    node(c, "a", .boot = "boot-2");
+    expect(c, "[    0] node a registers 1 devices in pool default, rebooted\n"
+              "[    0] member aaaa/1@a RUNNING -> LOST\n"
+              "[    0] member aaaa@a is lost: node a was rebooted\n"
+              "[    0] attempt aaaa/1 STARTED -> STOPPING\n"
+              "[    0] attempt aaaa/1 ends: node a was rebooted\n"
+              "[    0] attempt aaaa/1 STOPPING -> ENDED\n"
+              "[    0] job aaaa RUNNING -> QUEUED (NODE_LOST)\n"
+              "[    0] job aaaa QUEUED -> PLACED on a:0\n"
+              "[    0] attempt aaaa/2 RESERVED -> STARTED\n");
+    ck_assert_int_eq(rows_job(c->rows, "aaaa")->infra_failures, 1);
+}
+END_TEST
+
+START_TEST(a_reboot_of_one_node_stops_the_gang_on_the_others)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    node(c, "b");
+    submit(c, "gang", .gpus = 2, .infra_retries = -1);
+    prepared(c, "gang", "a");
+    prepared(c, "gang", "b");
+    node(c, "b", .boot = "boot-2");
+    expect_orders(c, "a", "stop gang/1 rank 0-0 of 2 on 0 node 0 of 2 NODE_LOST grace 5000\n");
+    expect_orders(c, "b", "");
+    ck_assert_int_eq(running(c, "gang", "b"), ERR_FENCED);
+    stopped(c, "gang", "a");
+    expect_ended(c, "gang", JOB_FAILED, 125, "node b was rebooted, and no infrastructure retry is left");
+    ck_assert_str_eq(rows_job(c->rows, "gang")->failed_node, "b");
+}
+END_TEST
+
+START_TEST(an_agent_that_restarts_and_knows_its_attempts_disturbs_nothing)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    submit(c, "aaaa");
+    running(c, "aaaa", "a");
+    uint64_t epoch = rows_epoch(c->rows, "aaaa");
+    node(c, "a", .attempts = &(struct node_attempt){.epoch = epoch, .state = MEMBER_RUNNING},
+         .attempt_count = 1);
+    expect_job(c, "aaaa", JOB_RUNNING);
+    expect_orders(c, "a", "run aaaa/1 rank 0-0 of 1 on 0\n");
+}
+END_TEST
+
+START_TEST(an_agent_that_forgot_what_ran_has_lost_it)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    submit(c, "aaaa");
+    running(c, "aaaa", "a");
+    node(c, "a");
+    ck_assert_int_eq(rows_job(c->rows, "aaaa")->infra_failures, 1);
+    expect_orders(c, "a", "run aaaa/2 rank 0-0 of 1 on 0\n");
+}
+END_TEST
+
+START_TEST(an_agent_that_restarts_before_it_began_gets_its_order_again)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    submit(c, "aaaa");
+    node(c, "a");
+    ck_assert_int_eq(rows_job(c->rows, "aaaa")->infra_failures, 0);
+    expect_orders(c, "a", "run aaaa/1 rank 0-0 of 1 on 0\n");
+}
+END_TEST
+
+START_TEST(a_registration_that_lists_a_running_attempt_moves_it_forward)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    submit(c, "aaaa");
+    uint64_t epoch = rows_epoch(c->rows, "aaaa");
+    struct node_attempt attempts[] = {{.epoch = epoch, .state = MEMBER_RUNNING},
+                                      {.epoch = 77, .state = MEMBER_RUNNING}};
+    node(c, "a", .attempts = attempts, .attempt_count = 2);
+    expect_job(c, "aaaa", JOB_RUNNING);
+    expect_orders(c, "a", "run aaaa/1 rank 0-0 of 1 on 0\n"); /* 77 is not listed, so the agent kills it */
+}
+END_TEST
+
+START_TEST(two_agents_cannot_have_one_name)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .host = "desk");
+    ck_assert_int_eq(node(c, "a", .host = "rack", .boot = "boot-7"), ERR_CONFLICT);
+    expect_field(c, "name");
+    ck_assert_str_eq(rows_node(c->rows, "a")->host_id, "desk");
+    advance(c, 15000);
+    ck_assert_int_eq(node(c, "a", .host = "rack", .boot = "boot-7"), ERR_NONE);
+    ck_assert_str_eq(rows_node(c->rows, "a")->host_id, "rack");
+}
+END_TEST
+
+START_TEST(another_machine_under_the_same_name_is_no_evidence)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .host = "desk");
+    submit(c, "aaaa");
+    running(c, "aaaa", "a");
+    advance(c, 3600000);
+    ck_assert_int_eq(node(c, "a", .host = "rack", .boot = "boot-7"), ERR_CONFLICT);
+    expect_job(c, "aaaa", JOB_RUNNING);
+    fence(c, "a");
+    ck_assert_int_eq(node(c, "a", .host = "rack", .boot = "boot-7"), ERR_NONE);
+    expect_orders(c, "a", "run aaaa/2 rank 0-0 of 1 on 0\n");
+}
+END_TEST
+
+START_TEST(a_pool_is_of_one_kind)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .pool = "mine");
+    ck_assert_int_eq(node(c, "b", .pool = "mine", .reserved = true), ERR_CONFLICT);
+    expect_field(c, "pool");
+    ck_assert_int_eq(node(c, "a", .pool = "mine", .reserved = true),
+                     ERR_NONE); /* its only node may change it */
+    ck_assert_int_eq(node(c, "b", .pool = "mine", .reserved = true), ERR_NONE);
+    ck_assert_int_eq(node(c, "r", .reserved = true), ERR_NONE);
+    ck_assert_str_eq(rows_node(c->rows, "r")->pool, "reserved");
+}
+END_TEST
+
+START_TEST(devices_are_counted_once)
+{
+    autocluster struct cluster *c = cluster_open();
+    struct device devices[] = {{.index = 1, .uuid = "u0", .type = "A10"},
+                               {.index = 1, .uuid = "u1", .type = "A10"}};
+    struct register_message message = {.name = "m",
+                                       .boot_id = "b",
+                                       .host_id = "m",
+                                       .version = "1",
+                                       .address = "10.0.0.1",
+                                       .devices = devices,
+                                       .device_count = 2};
+    ck_assert_int_eq(cluster_step(c, &(struct input){.kind = INPUT_REGISTER, .node_register = &message}),
+                     ERR_FIELD);
+    expect_field(c, "devices");
+    ck_assert_ptr_null(rows_node(c->rows, "m"));
+}
+END_TEST
+
+START_TEST(a_device_that_went_away_is_kept_until_its_attempt_ends)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .gpus = 2);
+    submit(c, "gang", .gpus = 2);
+    running(c, "gang", "a");
+    uint64_t epoch = rows_epoch(c->rows, "gang");
+    node(c, "a", .gpus = 1, .attempts = &(struct node_attempt){.epoch = epoch, .state = MEMBER_RUNNING},
+         .attempt_count = 1);
+    ck_assert_int_eq(submit(c, "two", .gpus = 2), ERR_CAPACITY);
+    cluster_restart(c);
+    expect_orders(c, "a", "run gang/1 rank 0-1 of 2 on 0,1\n");
+    exited(c, "gang", "a", 0);
+    submit(c, "one");
+    submit(c, "eins");
+    expect_orders(c, "a", "run one/1 rank 0-0 of 1 on 0\n");
+}
+END_TEST
+
+START_TEST(a_drained_node_finishes_what_it_has)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .gpus = 2);
+    submit(c, "aaaa");
+    quiet(c);
+    drain(c, "a");
+    submit(c, "bbbb");
+    exited(c, "aaaa", "a", 0);
+    expect(c, "[    0] node a READY -> DRAINING\n"
+              "[    0] job bbbb is submitted: 1 of any type\n"
+              "[    0] job bbbb waits: 1 wanted, 0 free\n"
+              "[    0] member aaaa/1@a ORDERED -> RUNNING\n"
+              "[    0] job aaaa PLACED -> RUNNING\n"
+              "[    0] member aaaa/1@a RUNNING -> EXITED\n"
+              "[    0] member aaaa/1@a EXITED -> FLUSHED\n"
+              "[    0] attempt aaaa/1 STARTED -> ENDED\n"
+              "[    0] node a DRAINING -> DRAINED\n"
+              "[    0] job aaaa RUNNING -> SUCCEEDED\n");
+    ck_assert_int_eq(rows_node(c->rows, "a")->state, NODE_DRAINED);
+    ck_assert_str_eq(rows_node(c->rows, "a")->reason, "drained by root");
+    node(c, "a", .gpus = 2, .boot = "boot-2");
+    ck_assert_int_eq(rows_node(c->rows, "a")->state, NODE_DRAINED);
+    resume(c, "a");
+    expect_job(c, "bbbb", JOB_PLACED);
+    ck_assert_int_eq(resume(c, "a"), ERR_NONE);
+    ck_assert_uint_eq(c->step.change_count, 0);
+}
+END_TEST
+
+START_TEST(a_fenced_node_is_lost_until_it_registers_anew)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    node(c, "b");
+    submit(c, "aaaa");
+    running(c, "aaaa", "a");
+    quiet(c);
+    fence(c, "a");
+    expect(c, "[    0] node a READY -> LOST\n"
+              "[    0] member aaaa/1@a RUNNING -> LOST\n"
+              "[    0] member aaaa@a is lost: node a was fenced\n"
+              "[    0] attempt aaaa/1 STARTED -> STOPPING\n"
+              "[    0] attempt aaaa/1 ends: node a was fenced\n"
+              "[    0] attempt aaaa/1 STOPPING -> ENDED\n"
+              "[    0] job aaaa RUNNING -> QUEUED (NODE_LOST)\n"
+              "[    0] job aaaa QUEUED -> PLACED on b:0\n"
+              "[    0] attempt aaaa/2 RESERVED -> STARTED\n");
+    ck_assert_str_eq(rows_node(c->rows, "a")->reason, "fenced by root");
+    ck_assert_int_eq(beat(c, "a"), ERR_NOT_FOUND);
+    ck_assert_int_eq(running(c, "aaaa", "a"), ERR_NOT_FOUND);
+    ck_assert_int_eq(drain(c, "a"), ERR_CONFLICT);
+    ck_assert_int_eq(resume(c, "a"), ERR_CONFLICT);
+    ck_assert_int_eq(fence(c, "a"), ERR_NONE);
+    ck_assert_uint_eq(c->step.change_count, 0);
+    expect_orders(c, "a", "");
+    node(c, "a");
+    ck_assert_int_eq(rows_node(c->rows, "a")->state, NODE_READY);
+    ck_assert_ptr_null(rows_node(c->rows, "a")->reason);
+    ck_assert_int_eq(beat(c, "a"), ERR_NONE);
+}
+END_TEST
+
+START_TEST(devices_of_a_fenced_node_stay_taken_until_the_gang_has_ended)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    node(c, "b");
+    submit(c, "gang", .gpus = 2);
+    prepared(c, "gang", "a");
+    prepared(c, "gang", "b");
+    fence(c, "b");
+    node(c, "b", .boot = "boot-2");
+    submit(c, "bbbb");
+    expect_job(c, "bbbb", JOB_QUEUED);
+    expect_orders(c, "b", "");
+    stopped(c, "gang", "a");
+    expect_job(c, "gang", JOB_PLACED);
+    expect_job(c, "bbbb", JOB_QUEUED);
+}
+END_TEST
+
+START_TEST(verbs_want_a_node_that_is_known)
+{
+    autocluster struct cluster *c = cluster_open();
+    ck_assert_int_eq(drain(c, "a"), ERR_NOT_FOUND);
+    expect_field(c, "name");
+    ck_assert_int_eq(beat(c, "a"), ERR_NOT_FOUND);
+}
+END_TEST
+
+Suite *node_suite(void)
+{
+    Suite *suite = suite_create("nodes");
+    TCase *tests = tcase_create("nodes");
+    tcase_add_test(tests, a_job_that_waits_is_placed_when_a_node_comes);
+    tcase_add_test(tests, a_reboot_is_evidence_that_all_attempts_are_gone);
+    tcase_add_test(tests, a_reboot_of_one_node_stops_the_gang_on_the_others);
+    tcase_add_test(tests, an_agent_that_restarts_and_knows_its_attempts_disturbs_nothing);
+    tcase_add_test(tests, an_agent_that_forgot_what_ran_has_lost_it);
+    tcase_add_test(tests, an_agent_that_restarts_before_it_began_gets_its_order_again);
+    tcase_add_test(tests, a_registration_that_lists_a_running_attempt_moves_it_forward);
+    tcase_add_test(tests, two_agents_cannot_have_one_name);
+    tcase_add_test(tests, another_machine_under_the_same_name_is_no_evidence);
+    tcase_add_test(tests, a_pool_is_of_one_kind);
+    tcase_add_test(tests, devices_are_counted_once);
+    tcase_add_test(tests, a_device_that_went_away_is_kept_until_its_attempt_ends);
+    tcase_add_test(tests, a_drained_node_finishes_what_it_has);
+    tcase_add_test(tests, a_fenced_node_is_lost_until_it_registers_anew);
+    tcase_add_test(tests, devices_of_a_fenced_node_stay_taken_until_the_gang_has_ended);
+    tcase_add_test(tests, verbs_want_a_node_that_is_known);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

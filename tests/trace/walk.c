@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A random walk: chance submits, cancels, drains, fences, loses messages, reboots nodes and restarts the
+ * controller. After each input all invariants are checked; at the end nothing goes wrong any more, and every
+ * job must come to its end. One number is one walk: `trace-walk FIRST COUNT` runs others, and shows what the
+ * core decides when COUNT is 1. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/cleanup.h"
+#include "tests/trace/agents.h"
+
+#define WALK_STEPS 2500
+#define WALKS      150 /* more than 300,000 inputs, in three seconds */
+#define LEASE_MS   20000
+
+struct walk {
+    struct cluster *cluster;
+    struct agents *agents;
+    struct chance chance;
+    int jobs;
+};
+
+/* Which walks, and whether to show what the core decides. */
+static int first_walk = 1;
+static bool shown;
+
+static void show(struct walk *walk)
+{
+    if (shown && walk->cluster->trace.bytes != NULL) {
+        fputs(walk->cluster->trace.bytes, stderr);
+    }
+    quiet(walk->cluster);
+}
+
+static void submit_one(struct walk *walk)
+{
+    static const char *const types[] = {NULL, "A10", "a10", "H100", "H100", "B200"};
+    struct chance *chance = &walk->chance;
+    char id[17];
+    snprintf(id, sizeof id, "j%d", walk->jobs++);
+    struct job_ask ask = {
+        .id = id,
+        .gpus = (int64_t)(chance_of(chance, 60) ? 1 + chance_below(chance, 2) : 1 + chance_below(chance, 12)),
+        .type = types[chance_below(chance, 6)],
+        .reserved = chance_of(chance, 70) ? USE_RESERVED_AUTO : (enum use_reserved)chance_below(chance, 3),
+        .pool = chance_of(chance, 10) ? "default" : NULL,
+        .local = chance_of(chance, 15) ? agents_host(walk->agents, chance_below(chance, AGENT_COUNT)) : NULL,
+        .by_node = chance_of(chance, 10),
+        .time_limit_ms = chance_of(chance, 10) ? 30000 : 0,
+        .lease_ms = LEASE_MS,
+        .on_disconnect = (enum on_disconnect)chance_below(chance, 3),
+        .retries = (int64_t)chance_below(chance, 3),
+    };
+    cluster_submit(walk->cluster, &ask);
+}
+
+static void cancel_one(struct walk *walk)
+{
+    char id[17];
+    int back = (int)chance_below(&walk->chance, 20);
+    snprintf(id, sizeof id, "j%d", walk->jobs > back ? walk->jobs - back : 0);
+    cancel(walk->cluster, id);
+}
+
+static void operate(struct walk *walk)
+{
+    size_t which = chance_below(&walk->chance, AGENT_COUNT);
+    const char *name = agents_name(walk->agents, which);
+    switch (chance_below(&walk->chance, 4)) {
+    case 0:
+        drain(walk->cluster, name);
+        return;
+    case 1:
+        agents_fence(walk->agents, which);
+        return;
+    default:
+        resume(walk->cluster, name);
+        return;
+    }
+}
+
+/* Every line of the old orders is among the new. Boot may add to them: it places what a forgotten hold or
+ * silence kept waiting. */
+static void expect_kept(const char *old, const char *new)
+{
+    for (const char *at = old; *at != '\0';) {
+        size_t length = strcspn(at, "\n") + 1;
+        autofree char *line = xstrndup(at, length);
+        ck_assert_ptr_nonnull(strstr(new, line));
+        at += length;
+    }
+}
+
+/* The controller dies; what was lazy is lost. */
+static void restart(struct walk *walk)
+{
+    struct cluster *cluster = walk->cluster;
+    autotext struct text before = {0};
+    autotext struct text after = {0};
+    bool lost = cluster->waiting_count > 0;
+    cluster_orders_text(cluster, &before);
+    cluster_restart(cluster);
+    if (lost) {
+        agents_forget_reports(walk->agents);
+        return;
+    }
+    cluster_orders_text(cluster, &after);
+    expect_kept(before.bytes, after.bytes);
+}
+
+static void pass_time(struct walk *walk)
+{
+    bool storm = chance_of(&walk->chance, 5);
+    advance(walk->cluster, (int64_t)chance_below(&walk->chance, storm ? 40000 : 5000));
+    agents_beat(walk->agents, storm ? 10 : 80);
+}
+
+static void step_once(struct walk *walk)
+{
+    uint64_t dice = chance_below(&walk->chance, 1000);
+    size_t which = chance_below(&walk->chance, AGENT_COUNT);
+    if (dice < 160) {
+        submit_one(walk);
+    } else if (dice < 190) {
+        cancel_one(walk);
+    } else if (dice < 450) {
+        agents_act(walk->agents, which, 0);
+    } else if (dice < 860) {
+        agents_act(walk->agents, which, 1);
+    } else if (dice < 900) {
+        agents_act(walk->agents, which, 2);
+    } else if (dice < 915) {
+        agents_act(walk->agents, which, 3);
+    } else if (dice < 922) {
+        agents_act(walk->agents, which, 4);
+    } else if (dice < 942) {
+        operate(walk);
+    } else if (dice < 947) {
+        restart(walk);
+    } else {
+        pass_time(walk);
+    }
+}
+
+/* Nothing goes wrong any more: within bounded time every job ends. */
+static void come_to_an_end(struct walk *walk)
+{
+    agents_heal(walk->agents);
+    for (int round = 0; round < 2000 && core_live_jobs(walk->cluster->core) > 0; round++) {
+        for (size_t i = 0; i < AGENT_COUNT; i++) {
+            agents_act(walk->agents, i, 0);
+            for (int j = 0; j < 4; j++) {
+                agents_act(walk->agents, i, 1);
+            }
+        }
+        advance(walk->cluster, 1000);
+        agents_beat(walk->agents, 100);
+        show(walk);
+    }
+    ck_assert_uint_eq(core_live_jobs(walk->cluster->core), 0);
+}
+
+START_TEST(whatever_happens_the_invariants_hold_and_every_job_ends)
+{
+    struct walk walk = {.chance = {.state = 0x9e3779b97f4a7c15ULL * (uint64_t)(first_walk + _i)}};
+    walk.cluster = cluster_open();
+    walk.cluster->late = true;
+    walk.agents = agents_create(walk.cluster, &walk.chance);
+    for (int i = 0; i < WALK_STEPS; i++) {
+        step_once(&walk);
+        show(&walk);
+    }
+    come_to_an_end(&walk);
+    ck_assert_int_ge(walk.cluster->inputs, 2000);
+    agents_destroy(walk.agents);
+    cluster_close(walk.cluster);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    int64_t first = 1, count = WALKS;
+    if (argc == 3 &&
+        (!text_to_int(argv[1], 1, INT32_MAX, &first) || !text_to_int(argv[2], 1, INT32_MAX, &count))) {
+        fprintf(stderr, "usage: trace-walk [FIRST COUNT]\n");
+        return 2;
+    }
+    first_walk = (int)first;
+    shown = count == 1;
+    Suite *suite = suite_create("walk");
+    TCase *tests = tcase_create("walk");
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, whatever_happens_the_invariants_hold_and_every_job_ends, 0, (int)count);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failures = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

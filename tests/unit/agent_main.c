@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs the suites of gpuagent. */
+#include <stdlib.h>
+
+#include "tests/unit/agent_suites.h"
+
+int main(void)
+{
+    SRunner *runner = srunner_create(duty_suite());
+    srunner_add_suite(runner, contract_suite());
+    srunner_add_suite(runner, devices_suite());
+    srunner_add_suite(runner, agent_files_suite());
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The suites of unit-agent, one a noun. */
+#ifndef AGENT_SUITES_H
+#define AGENT_SUITES_H
+
+#include <check.h>
+
+Suite *contract_suite(void);
+Suite *devices_suite(void);
+Suite *duty_suite(void);
+Suite *agent_files_suite(void);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs the suites of daemon/http that need no server. */
+#include <stdlib.h>
+
+#include "tests/unit/http_suites.h"
+
+int main(void)
+{
+    SRunner *runner = srunner_create(auth_suite());
+    srunner_add_suite(runner, deadline_suite());
+    srunner_add_suite(runner, gate_suite());
+    srunner_add_suite(runner, query_suite());
+    srunner_add_suite(runner, router_suite());
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

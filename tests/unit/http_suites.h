@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The suites of unit-http, one a noun. */
+#ifndef HTTP_SUITES_H
+#define HTTP_SUITES_H
+
+#include <check.h>
+
+Suite *auth_suite(void);
+Suite *deadline_suite(void);
+Suite *gate_suite(void);
+Suite *query_suite(void);
+Suite *router_suite(void);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The suites of unit-proto, one a noun, and the reading of JSON that they share. */
+#ifndef PROTO_SUITES_H
+#define PROTO_SUITES_H
+
+#include <check.h>
+#include <jansson.h>
+
+Suite *jobspec_suite(void);
+Suite *messages_suite(void);
+Suite *states_suite(void);
+Suite *views_suite(void);
+Suite *wall_suite(void);
+
+/* Parses JSON that is written with ' instead of ", as the controller would; the test fails when it is none.
+ */
+json_t *parse_quoted(const char *text);
+
+#endif

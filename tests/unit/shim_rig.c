@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rig of the shim's tests: it starts the real gpushim ($GPUSHIM) and speaks agent/shimwire.h with it.
+ * Nothing here waits by the clock: messages, fifos and descriptors say when something has happened, and a
+ * limit on each wait fails the test. */
+#include "tests/unit/shim_rig.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/shimwire.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+
+#define WAIT_MS 30000 /* far beyond what anything here takes, sanitizers and a busy machine included */
+
+static _Noreturn void shim_become(int control, int complaints)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(complaints, STDERR_FILENO);
+    dup2(control, SHIM_CONTROL_FD);
+    const char *program = getenv("GPUSHIM");
+    execl(program, program, (char *)NULL);
+    _exit(127);
+}
+
+static void shim_start(struct rig *rig)
+{
+    int ends[2], complaints[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    ck_assert_int_eq(pipe2(complaints, O_CLOEXEC), 0);
+    if (ends[1] == SHIM_CONTROL_FD) { /* dup2 onto itself would leave CLOEXEC set */
+        ends[1] = fcntl(ends[1], F_DUPFD_CLOEXEC, SHIM_CONTROL_FD + 1);
+    }
+    rig->shim = fork();
+    ck_assert_int_ge(rig->shim, 0);
+    if (rig->shim == 0) {
+        shim_become(ends[1], complaints[1]);
+    }
+    close(ends[1]);
+    close(complaints[1]);
+    rig->link = ends[0];
+    rig->complaints = complaints[0];
+}
+
+void rig_begin(struct rig *rig)
+{
+    *rig = (struct rig){.link = -1};
+    snprintf(rig->root, sizeof rig->root, "/tmp/gpuctl-shim-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(rig->root));
+    snprintf(rig->run, sizeof rig->run, "%s/" RIG_EPOCH, rig->root);
+    snprintf(rig->logs, sizeof rig->logs, "%s/logs", rig->root);
+    ck_assert_int_eq(mkdir(rig->run, 0700), 0);
+    ck_assert_int_eq(mkdir(rig->logs, 0700), 0);
+    rig_field(rig, "epoch", RIG_EPOCH);
+    rig_field(rig, "logs", rig->logs);
+    rig_field(rig, "cwd", rig->root);
+    rig_field(rig, "failed_grace_ms", "100");
+    shim_start(rig);
+}
+
+void rig_forget(struct rig *rig)
+{
+    int status;
+    rig_send(rig, "forget");
+    ck_assert_int_eq(waitpid(rig->shim, &status, 0), rig->shim);
+    ck_assert_int_eq(status, 0);
+    char path[256];
+    snprintf(path, sizeof path, "%s/" SHIM_SOCKET_FILE, rig->run);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    if (rig->cgroup[0] != '\0') {
+        ck_assert_int_ne(access(rig->cgroup, F_OK), 0);
+    }
+}
+
+void rig_end(struct rig *rig)
+{
+    struct err err;
+    close(rig->link);
+    close(rig->complaints);
+    ck_assert(file_remove_tree(rig->root, &err));
+}
+
+void rig_field(struct rig *rig, const char *key, const char *value)
+{
+    size_t key_size = strlen(key) + 1, value_size = strlen(value) + 1;
+    ck_assert_uint_le(rig->launch_size + key_size + value_size, sizeof rig->launch);
+    memcpy(rig->launch + rig->launch_size, key, key_size);
+    memcpy(rig->launch + rig->launch_size + key_size, value, value_size);
+    rig->launch_size += key_size + value_size;
+}
+
+void rig_shell(struct rig *rig, const char *script)
+{
+    rig_field(rig, "arg", "sh");
+    rig_field(rig, "arg", "-c");
+    rig_field(rig, "arg", script);
+}
+
+void rig_range(struct rig *rig, int first, int last)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", first);
+    rig_field(rig, "port_first", text);
+    snprintf(text, sizeof text, "%d", last);
+    rig_field(rig, "port_last", text);
+}
+
+bool rig_cgroup(struct rig *rig, int version)
+{
+    static const char *const roots[2][2] = {{"/sys/fs/cgroup/pids", "/sys/fs/cgroup/freezer"},
+                                            {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}};
+    for (size_t i = 0; i < 2; i++) {
+        const char *root = roots[version - 1][i];
+        char sign[64], path[128];
+        snprintf(sign, sizeof sign, "%s/%s", root, version == 2 ? "cgroup.controllers" : "cgroup.procs");
+        snprintf(path, sizeof path, "%s/gpuctl-test-%d", root, (int)getpid());
+        if (access(sign, F_OK) == 0 && mkdir(path, 0700) == 0) {
+            snprintf(rig->cgroup, sizeof rig->cgroup, "%s", path);
+            rig_field(rig, "cgroup", path);
+            rig_field(rig, "cgroup_version", version == 2 ? "2" : "1");
+            return true;
+        }
+    }
+    return false;
+}
+
+void rig_assign(struct rig *rig)
+{
+    char path[256];
+    struct err err;
+    snprintf(path, sizeof path, "%s/" SHIM_LAUNCH_FILE, rig->run);
+    ck_assert(file_replace(path, rig->launch, rig->launch_size, 0600, &err));
+    rig_send(rig, "assign %s", rig->run);
+}
+
+void rig_send(struct rig *rig, const char *format, ...)
+{
+    char text[4096];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    ck_assert_int_eq(send(rig->link, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+static void await_readable(int fd, const char *what)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    ck_assert_msg(poll(&poll_fd, 1, WAIT_MS) == 1, "waited too long for %s", what);
+}
+
+static const char *hear(struct rig *rig, const char *what)
+{
+    await_readable(rig->link, what);
+    ssize_t length = recv(rig->link, rig->heard, sizeof rig->heard - 1, 0);
+    ck_assert_msg(length > 0, "the shim hung up before %s", what);
+    rig->heard[length] = '\0';
+    return rig->heard;
+}
+
+void rig_expect_exactly(struct rig *rig, const char *text)
+{
+    ck_assert_str_eq(hear(rig, text), text);
+}
+
+const char *rig_expect(struct rig *rig, const char *start)
+{
+    while (strcmp(hear(rig, start), "output") == 0) {
+        rig_send(rig, "seen");
+    }
+    ck_assert_msg(strncmp(rig->heard, start, strlen(start)) == 0, "%s, not %s", rig->heard, start);
+    return rig->heard;
+}
+
+void rig_connect(struct rig *rig)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/" SHIM_SOCKET_FILE, rig->run);
+    close(rig->link);
+    rig->link = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(connect(rig->link, (struct sockaddr *)&address, sizeof address), 0);
+}
+
+char *rig_read(struct rig *rig, const char *name)
+{
+    char path[256];
+    struct err err;
+    char *text = NULL;
+    snprintf(path, sizeof path, "%s/%s", rig->logs, name);
+    ck_assert_msg(file_read(path, 64 << 20, &text, NULL, &err), "%s: %s", path, err.text);
+    return text;
+}
+
+char *rig_await(struct rig *rig, const char *name, const char *text)
+{
+    for (;;) {
+        char *bytes = rig_read(rig, name);
+        if (strstr(bytes, text) != NULL) {
+            return bytes;
+        }
+        free(bytes);
+        rig_expect_exactly(rig, "output");
+        rig_send(rig, "seen");
+    }
+}
+
+void rig_complains(struct rig *rig, const char *text)
+{
+    char said[4096] = "";
+    size_t length = 0;
+    while (strstr(said, text) == NULL) {
+        await_readable(rig->complaints, text);
+        ssize_t got = read(rig->complaints, said + length, sizeof said - 1 - length);
+        ck_assert_int_gt(got, 0);
+        length += (size_t)got;
+        said[length] = '\0';
+    }
+}
+
+void rig_start(struct rig *rig)
+{
+    rig_assign(rig);
+    rig_send(rig, "run - -");
+    rig_expect(rig, "running ");
+}
+
+char *rig_finish(struct rig *rig)
+{
+    rig_expect(rig, "exited");
+    return rig_read(rig, SHIM_EXIT_FILE);
+}
+
+struct rig_exit rig_exit_of(const char *record, int rank)
+{
+    struct rig_exit result = {.code = -1};
+    char start[32];
+    snprintf(start, sizeof start, "rank %d ", rank);
+    const char *line = strstr(record, start);
+    ck_assert_msg(line != NULL && (line == record || line[-1] == '\n'), "no rank %d in:\n%s", rank, record);
+    ck_assert_int_eq(sscanf(line + strlen(start), "%d %d %lld %lld %lld %d\n", &result.code, &result.signal,
+                            &result.wall_ms, &result.out_bytes, &result.err_bytes, &result.by_us),
+                     6);
+    return result;
+}
+
+void rig_cause_is(const char *record, const char *cause)
+{
+    char end[512];
+    snprintf(end, sizeof end, "cause %s\nend\n", cause);
+    size_t length = strlen(record), end_length = strlen(end);
+    ck_assert_msg(length >= end_length && strcmp(record + length - end_length, end) == 0,
+                  "cause %s is not that of:\n%s", cause, record);
+}
+
+void rig_gate(struct rig *rig, const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", rig->root, name);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+}
+
+void rig_gate_pass(struct rig *rig, const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", rig->root, name);
+    int fd = open(path, O_WRONLY | O_CLOEXEC); /* waits for the other side */
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, "go\n", 3), 3);
+    close(fd);
+}
+
+void rig_gone(pid_t pid)
+{
+    ck_assert_int_gt(pid, 1);
+    ck_assert_msg(kill(pid, 0) != 0 && errno == ESRCH, "process %d is still there", (int)pid);
+}

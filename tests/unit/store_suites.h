@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The suites of unit-store, one a file. */
+#ifndef STORE_SUITES_H
+#define STORE_SUITES_H
+
+#include <check.h>
+
+Suite *store_crash_suite(void);
+Suite *store_lists_suite(void);
+Suite *store_live_suite(void);
+Suite *store_open_suite(void);
+Suite *store_replies_suite(void);
+Suite *store_rows_suite(void);
+Suite *store_sync_suite(void);
+
+#endif

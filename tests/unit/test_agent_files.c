@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of what the agent reads, writes and cuts: exit records, launch files, log pieces, laid files, folders
+ * that go away, routes. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/address.h"
+#include "agent/launch.h"
+#include "agent/lay.h"
+#include "agent/lines.h"
+#include "agent/record.h"
+#include "agent/trash.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "tests/unit/agent_suites.h"
+
+static char folder[64];
+
+static void setup(void)
+{
+    strcpy(folder, "/tmp/unit-agent-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static void teardown(void)
+{
+    ck_assert(file_remove_tree(folder, NULL));
+}
+
+/* --- exit records -------------------------------------------------------------------------------- */
+
+START_TEST(a_record_is_read_whole)
+{
+    struct record record;
+    struct err err = {0};
+    ck_assert_msg(record_parse("rank 2 1 0 1700000000000 10 20 0\nrank 3 143 15 1700000000001 0 0 1\n"
+                               "cause RANK_FAILED rank 2 exited with code 1\nend\n",
+                               &record, &err),
+                  "%s", err.text);
+    ck_assert_uint_eq(record.rank_count, 2);
+    ck_assert_int_eq(record.ranks[0].rank, 2);
+    ck_assert_int_eq(record.ranks[0].err_bytes, 20);
+    ck_assert_int_eq(record.ranks[1].signal, 15);
+    ck_assert(record.ranks[1].by_us && !record.ranks[0].by_us);
+    ck_assert_int_eq(record.cause, CAUSE_RANK_FAILED);
+    ck_assert_str_eq(record.text, "rank 2 exited with code 1");
+    record_finish(&record);
+}
+END_TEST
+
+START_TEST(a_record_without_its_end_is_none)
+{
+    static const char *const wrong[] = {
+        "",
+        "end",
+        "rank 0 0 0 1 0 0 0\ncause NONE\n",
+        "rank 0 0 0 1 0 0\nend\n",
+        "rank 0 0 0 1 0 0 0 0\nend\n",
+        "rank x 0 0 1 0 0 0\nend\n",
+        "cause NOT_A_CAUSE\nend\n",
+        "something else\nend\n",
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct record record;
+        struct err err = {0};
+        ck_assert_msg(!record_parse(wrong[i], &record, &err), "%s", wrong[i]);
+        ck_assert_int_eq(err.code, ERR_MALFORMED);
+    }
+}
+END_TEST
+
+/* --- launch files -------------------------------------------------------------------------------- */
+
+static void write_file(const char *path, const void *bytes, size_t length)
+{
+    autoclose int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ck_assert_int_eq(write(file, bytes, length), length);
+}
+
+START_TEST(what_is_put_into_a_launch_file_is_found_again)
+{
+    autotext struct text launch = {0};
+    launch_put(&launch, "epoch", "5");
+    launch_put(&launch, "cgroup", "/sys/fs/cgroup/x");
+    launch_put_int(&launch, "cgroup_version", 1);
+    launch_put_int(&launch, "port_first", 20000);
+    launch_put_env(&launch, "CUDA_VISIBLE_DEVICES", "1,3");
+    launch_put_int(&launch, "rank", 2);
+    launch_put_env(&launch, "RANK", "2");
+    launch_put_int(&launch, "rank", 3);
+    autofree char *path = xprintf("%s/launch", folder);
+    write_file(path, launch.bytes, launch.length);
+    struct launch_facts facts;
+    ck_assert(launch_read(folder, &facts, NULL));
+    ck_assert_uint_eq(facts.rank_count, 2);
+    ck_assert_int_eq(facts.ranks[1], 3);
+    ck_assert_uint_eq(facts.device_count, 2);
+    ck_assert_int_eq(facts.devices[1], 3);
+    ck_assert_str_eq(facts.cgroup, "/sys/fs/cgroup/x");
+    ck_assert_int_eq(facts.cgroup_version, 1);
+    ck_assert(facts.holds_port);
+    launch_facts_finish(&facts);
+    write_file(path, launch.bytes, launch.length - 1);
+    ck_assert(!launch_read(folder, &facts, NULL));
+}
+END_TEST
+
+/* --- pieces of logs ------------------------------------------------------------------------------ */
+
+#define CUT(text, full, final, old) lines_cut(text, strlen(text), full, final, old)
+
+START_TEST(pieces_end_with_a_line)
+{
+    ck_assert_uint_eq(CUT("one\ntwo\nthr", false, false, false), 8);
+    ck_assert_uint_eq(CUT("one\ntwo\nthr", true, false, false), 8);
+    ck_assert_uint_eq(CUT("one\n", false, false, false), 4);
+}
+END_TEST
+
+START_TEST(an_unfinished_line_waits_until_it_is_old_or_final)
+{
+    ck_assert_uint_eq(CUT("thr", false, false, false), 0);
+    ck_assert_uint_eq(CUT("thr", false, false, true), 3);
+    ck_assert_uint_eq(CUT("thr", false, true, false), 3);
+    ck_assert_uint_eq(CUT("one\nthr", false, true, false), 7);
+    ck_assert_uint_eq(CUT("thr", true, false, false), 3);
+}
+END_TEST
+
+START_TEST(characters_are_not_cut_in_two)
+{
+    ck_assert_uint_eq(CUT("ab\xe2\x82", true, false, false), 2);
+    ck_assert_uint_eq(CUT("ab\xe2\x82\xac", true, false, false), 5);
+    ck_assert_uint_eq(CUT("ab\xf0\x9f\x98", false, false, true), 2);
+    ck_assert_uint_eq(CUT("\xe2\x82", false, false, true), 2);
+    ck_assert_uint_eq(CUT("\x80\x80\x80\x80", true, false, false), 4);
+}
+END_TEST
+
+/* --- laid files ---------------------------------------------------------------------------------- */
+
+START_TEST(files_are_laid_with_their_folders_and_modes)
+{
+    autoclose int root = open(folder, O_RDONLY | O_DIRECTORY);
+    struct err err = {0};
+    autoclose int file = lay_open(root, "a/b/run.sh", true, &err);
+    ck_assert_msg(file >= 0, "%s", err.text);
+    ck_assert(lay_write(file, "hello", 5, "a/b/run.sh", &err));
+    struct stat status;
+    ck_assert_int_eq(fstatat(root, "a/b/run.sh", &status, 0), 0);
+    ck_assert_int_eq(status.st_size, 5);
+    ck_assert_int_eq(status.st_mode & 0777, 0755);
+}
+END_TEST
+
+START_TEST(no_file_is_laid_outside_its_folder)
+{
+    static const char *const paths[] = {"../x", "a/../../x", "/tmp/x", "",       "a//b",
+                                        "a/",   ".",         "..",     "link/x", "file-link"};
+    autofree char *inside = xprintf("%s/inside", folder);
+    ck_assert_int_eq(mkdir(inside, 0700), 0);
+    autoclose int root = open(inside, O_RDONLY | O_DIRECTORY);
+    ck_assert_int_eq(symlinkat(folder, root, "link"), 0);
+    ck_assert_int_eq(symlinkat("../x", root, "file-link"), 0);
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        struct err err = {0};
+        ck_assert_msg(lay_open(root, paths[i], false, &err) == -1, "%s", paths[i]);
+        ck_assert_int_ne(err.code, ERR_NONE);
+    }
+    autofree char *outside = xprintf("%s/x", folder);
+    ck_assert_int_ne(access(outside, F_OK), 0);
+}
+END_TEST
+
+/* --- folders that go away ------------------------------------------------------------------------ */
+
+START_TEST(trash_goes_in_steps_and_follows_no_link)
+{
+    autofree char *trash_path = xprintf("%s/trash", folder);
+    autofree char *taken = xprintf("%s/5", folder);
+    autofree char *deep = xprintf("%s/5/a/b/c", folder);
+    autofree char *kept = xprintf("%s/kept", folder);
+    autofree char *link = xprintf("%s/5/a/link", folder);
+    ck_assert(file_make_directories(deep, 0700, NULL));
+    for (int i = 0; i < 200; i++) {
+        autofree char *path = xprintf("%s/%d", deep, i);
+        write_file(path, "x", 1);
+    }
+    write_file(kept, "x", 1);
+    ck_assert_int_eq(symlink(folder, link), 0);
+    struct err err = {0};
+    struct trash *trash = trash_create(trash_path, &err);
+    ck_assert_msg(trash != NULL, "%s", err.text);
+    trash_take(trash, taken);
+    ck_assert_int_ne(access(taken, F_OK), 0);
+    int steps = 0;
+    while (trash_step(trash)) {
+        ck_assert_int_lt(++steps, 100);
+    }
+    ck_assert_int_gt(steps, 1);
+    ck_assert_int_eq(access(kept, F_OK), 0);
+    ck_assert_int_eq(rmdir(trash_path), 0);
+    trash_destroy(trash);
+}
+END_TEST
+
+/* --- routes -------------------------------------------------------------------------------------- */
+
+START_TEST(the_way_to_this_host_is_the_loopback)
+{
+    char own[ADDRESS_BYTES], interface[INTERFACE_BYTES];
+    struct err err = {0};
+    ck_assert_msg(address_resolve("127.0.0.1", own, &err), "%s", err.text);
+    ck_assert_str_eq(own, "127.0.0.1");
+    ck_assert(address_towards("127.0.0.1", own));
+    ck_assert_str_eq(own, "127.0.0.1");
+    ck_assert(address_interface("127.0.0.1", interface));
+    ck_assert_str_eq(interface, "lo");
+    ck_assert(!address_interface("not-an-address", interface));
+    ck_assert(address_is_loopback("127.3.2.1") && address_is_loopback("::1") &&
+              address_is_loopback("localhost"));
+    ck_assert(!address_is_loopback("10.0.0.1") && !address_is_loopback("localhost.example.org"));
+}
+END_TEST
+
+Suite *agent_files_suite(void)
+{
+    Suite *suite = suite_create("agent-files");
+    TCase *tcase = tcase_create("agent-files");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_record_is_read_whole);
+    tcase_add_test(tcase, a_record_without_its_end_is_none);
+    tcase_add_test(tcase, what_is_put_into_a_launch_file_is_found_again);
+    tcase_add_test(tcase, pieces_end_with_a_line);
+    tcase_add_test(tcase, an_unfinished_line_waits_until_it_is_old_or_final);
+    tcase_add_test(tcase, characters_are_not_cut_in_two);
+    tcase_add_test(tcase, files_are_laid_with_their_folders_and_modes);
+    tcase_add_test(tcase, no_file_is_laid_outside_its_folder);
+    tcase_add_test(tcase, trash_goes_in_steps_and_follows_no_link);
+    tcase_add_test(tcase, the_way_to_this_host_is_the_loopback);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Payloads and logs as files. */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/blob/blobs.h"
+#include "daemon/blob/logs.h"
+#include "daemon/blob/worker.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+static char folder[64];
+static struct worker *worker;
+static struct logs *logs;
+static struct err err;
+
+static void set_up(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/gpuctl-blob-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    worker = worker_open(&err);
+    logs = logs_open(folder, worker, &err);
+    ck_assert_ptr_nonnull(logs);
+}
+
+static void tear_down(void)
+{
+    worker_close(worker);
+    logs_close(logs);
+    ck_assert(file_remove_tree(folder, &err));
+}
+
+static const struct log_name out0 = {"abcdefghijklmnop", 1, 0, STREAM_STDOUT};
+static const struct log_name err1 = {"abcdefghijklmnop", 1, 1, STREAM_STDERR};
+
+static bool append(const struct log_name *name, int64_t offset, const char *text, int64_t *ret_received)
+{
+    int64_t durable;
+    return logs_append(logs, name, offset, text, strlen(text), ret_received, &durable, &err);
+}
+
+static void append_ok(const struct log_name *name, int64_t offset, const char *text)
+{
+    int64_t received;
+    ck_assert_msg(append(name, offset, text, &received), "%s", err.text);
+    ck_assert_int_eq(received, offset + (int64_t)strlen(text));
+}
+
+static struct log_reader *reader_from(const char *after)
+{
+    struct log_reader *reader = log_reader_open(logs, out0.job_id, 1, -1, STREAM_COUNT, after, &err);
+    ck_assert_msg(reader != NULL, "%s", err.text);
+    return reader;
+}
+
+static void expect_piece(struct log_reader *reader, int64_t rank, const char *text, char *ret_id)
+{
+    bool found;
+    struct log_piece piece;
+    ck_assert(log_reader_next(reader, &found, &piece, &err));
+    ck_assert(found);
+    ck_assert_int_eq(piece.rank, rank);
+    ck_assert_uint_eq(piece.length, strlen(text));
+    ck_assert_mem_eq(piece.bytes, text, piece.length);
+    if (ret_id != NULL) {
+        strcpy(ret_id, piece.id);
+    }
+}
+
+static void expect_nothing(struct log_reader *reader)
+{
+    bool found;
+    struct log_piece piece;
+    ck_assert(log_reader_next(reader, &found, &piece, &err));
+    ck_assert(!found);
+}
+
+START_TEST(pieces_are_read_in_the_order_in_which_they_came)
+{
+    struct log_reader *reader = reader_from(NULL);
+    expect_nothing(reader);
+    append_ok(&out0, 0, "one\n");
+    append_ok(&err1, 0, "two\n");
+    append_ok(&out0, 4, "three\n");
+    expect_piece(reader, 0, "one\n", NULL);
+    expect_piece(reader, 1, "two\n", NULL);
+    expect_piece(reader, 0, "three\n", NULL);
+    expect_nothing(reader);
+    append_ok(&err1, 4, "four\n");
+    expect_piece(reader, 1, "four\n", NULL);
+    log_reader_close(reader);
+}
+END_TEST
+
+START_TEST(a_repeated_upload_adds_only_what_is_new)
+{
+    int64_t received;
+    append_ok(&out0, 0, "hello ");
+    ck_assert(append(&out0, 0, "hello world", &received));
+    ck_assert_int_eq(received, 11);
+    ck_assert(append(&out0, 3, "lo", &received));
+    ck_assert_int_eq(received, 11);
+    struct log_reader *reader = reader_from(NULL);
+    expect_piece(reader, 0, "hello ", NULL);
+    expect_piece(reader, 0, "world", NULL);
+    expect_nothing(reader);
+    log_reader_close(reader);
+}
+END_TEST
+
+START_TEST(a_gap_is_refused_and_says_where_to_go_on)
+{
+    int64_t received = -1;
+    append_ok(&out0, 0, "abc");
+    ck_assert(!append(&out0, 5, "x", &received));
+    ck_assert_int_eq(err.code, ERR_CONFLICT);
+    ck_assert_int_eq(received, 3);
+}
+END_TEST
+
+START_TEST(a_reader_that_comes_back_misses_and_repeats_nothing)
+{
+    char id[64], ids[3][64];
+    append_ok(&out0, 0, "one\n");
+    append_ok(&err1, 0, "two\n");
+    append_ok(&out0, 4, "three\n");
+    struct log_reader *reader = reader_from(NULL);
+    const char *const texts[] = {"one\n", "two\n", "three\n"};
+    for (int i = 0; i < 3; i++) {
+        expect_piece(reader, i == 1, texts[i], ids[i]);
+    }
+    log_reader_close(reader);
+    for (int seen = 0; seen < 3; seen++) {
+        reader = reader_from(ids[seen]);
+        for (int i = seen + 1; i < 3; i++) {
+            expect_piece(reader, i == 1, texts[i], id);
+            ck_assert_str_eq(id, ids[i]);
+        }
+        expect_nothing(reader);
+        log_reader_close(reader);
+    }
+}
+END_TEST
+
+START_TEST(a_reader_with_a_foreign_id_is_refused)
+{
+    append_ok(&out0, 0, "one\n");
+    const char *const wrong[] = {"", "1", "1.0", "2.0.4", "1.9.4", "1.0.5", "1.0.4x", "-1.0.0", "1.-1.0"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ck_assert_ptr_null(log_reader_open(logs, out0.job_id, 1, -1, STREAM_COUNT, wrong[i], &err));
+        ck_assert_str_eq(err.field, "Last-Event-ID");
+    }
+}
+END_TEST
+
+START_TEST(a_reader_can_choose_rank_and_stream)
+{
+    append_ok(&out0, 0, "one\n");
+    append_ok(&err1, 0, "two\n");
+    struct log_reader *reader = log_reader_open(logs, out0.job_id, 1, 1, STREAM_STDERR, NULL, &err);
+    expect_piece(reader, 1, "two\n", NULL);
+    expect_nothing(reader);
+    log_reader_close(reader);
+}
+END_TEST
+
+START_TEST(long_pieces_are_cut_at_lines_and_nothing_is_lost)
+{
+    autotext struct text all = {0};
+    while (all.length < 3 * LIMIT_LOG_PIECE_BYTES) {
+        text_printf(&all, "line %zu of many\n", all.length);
+    }
+    append_ok(&out0, 0, all.bytes);
+    autotext struct text seen = {0};
+    struct log_reader *reader = reader_from(NULL);
+    for (;;) {
+        bool found;
+        struct log_piece piece;
+        ck_assert(log_reader_next(reader, &found, &piece, &err));
+        if (!found) {
+            break;
+        }
+        ck_assert_uint_le(piece.length, LIMIT_LOG_PIECE_BYTES);
+        ck_assert_int_eq(piece.bytes[piece.length - 1], '\n');
+        text_append_bytes(&seen, piece.bytes, piece.length);
+    }
+    log_reader_close(reader);
+    ck_assert_str_eq(seen.bytes, all.bytes);
+}
+END_TEST
+
+START_TEST(a_character_is_not_cut_in_two)
+{
+    autotext struct text all = {0};
+    while (all.length <= LIMIT_LOG_PIECE_BYTES) {
+        text_append(&all, "\xe2\x82\xac"); /* three bytes; the limit is no multiple of three */
+    }
+    append_ok(&out0, 0, all.bytes);
+    bool found;
+    struct log_piece piece;
+    struct log_reader *reader = reader_from(NULL);
+    ck_assert(log_reader_next(reader, &found, &piece, &err) && found);
+    ck_assert_uint_eq(piece.length % 3, 0);
+    log_reader_close(reader);
+}
+END_TEST
+
+START_TEST(an_index_that_promises_lost_bytes_gives_them_when_they_come_again)
+{
+    append_ok(&out0, 0, "kept and lost\n");
+    autofree char *path = xprintf("%s/ab/abcdefghijklmnop/1.0.stdout", folder);
+    ck_assert_int_eq(truncate(path, 5), 0);
+    struct log_reader *reader = reader_from(NULL);
+    expect_piece(reader, 0, "kept ", NULL);
+    expect_nothing(reader);
+    append_ok(&out0, 5, "and lost\n");
+    expect_piece(reader, 0, "and lost\n", NULL);
+    log_reader_close(reader);
+}
+END_TEST
+
+START_TEST(what_was_received_becomes_durable)
+{
+    int64_t received, durable = 0;
+    append_ok(&out0, 0, "to the disk\n");
+    while (durable < 12) {
+        struct pollfd ready = {.fd = worker_fd(worker), .events = POLLIN};
+        ck_assert_int_eq(poll(&ready, 1, 10000), 1);
+        worker_collect(worker);
+        ck_assert(logs_append(logs, &out0, 12, NULL, 0, &received, &durable, &err));
+        ck_assert_int_eq(received, 12);
+    }
+    ck_assert_int_eq(durable, 12);
+}
+END_TEST
+
+static void hash_of(const char *bytes, size_t length, uint8_t out[HASH_BYTES])
+{
+    hash_bytes(bytes, length, out);
+}
+
+START_TEST(a_large_blob_is_a_file_under_its_hash)
+{
+    autofree char *bytes = xzalloc(LIMIT_BLOB_ROW_BYTES + 1);
+    uint8_t hash[HASH_BYTES];
+    hash_of(bytes, LIMIT_BLOB_ROW_BYTES + 1, hash);
+    struct blobs *blobs = blobs_open(folder, &err);
+    struct blob_upload *upload = blob_upload_begin(blobs, hash);
+    ck_assert(blob_upload_write(upload, bytes, 1000, &err));
+    ck_assert(blob_upload_write(upload, bytes, LIMIT_BLOB_ROW_BYTES + 1 - 1000, &err));
+    ck_assert(blob_upload_check(upload, &err) && blob_upload_keep(upload, &err));
+    ck_assert_ptr_null(blob_upload_bytes(upload));
+    ck_assert_int_eq(blob_upload_size(upload), LIMIT_BLOB_ROW_BYTES + 1);
+    blob_upload_end(upload);
+    autoclose int fd = blobs_open_file(blobs, hash, &err);
+    struct stat status;
+    ck_assert_int_eq(fstat(fd, &status), 0);
+    ck_assert_int_eq(status.st_size, LIMIT_BLOB_ROW_BYTES + 1);
+    blobs_close(blobs);
+}
+END_TEST
+
+START_TEST(a_small_blob_stays_in_memory_and_leaves_no_file)
+{
+    uint8_t hash[HASH_BYTES];
+    hash_of("tiny", 4, hash);
+    struct blobs *blobs = blobs_open(folder, &err);
+    struct blob_upload *upload = blob_upload_begin(blobs, hash);
+    ck_assert(blob_upload_write(upload, "tiny", 4, &err));
+    ck_assert(blob_upload_check(upload, &err) && blob_upload_keep(upload, &err));
+    ck_assert_mem_eq(blob_upload_bytes(upload), "tiny", 4);
+    blob_upload_end(upload);
+    ck_assert_int_eq(blobs_open_file(blobs, hash, &err), -1);
+    ck_assert_int_eq(err.code, ERR_NOT_FOUND);
+    blobs_close(blobs);
+}
+END_TEST
+
+START_TEST(a_wrong_hash_is_refused_and_leaves_nothing)
+{
+    autofree char *bytes = xzalloc(LIMIT_BLOB_ROW_BYTES + 1);
+    uint8_t hash[HASH_BYTES] = {1};
+    struct blobs *blobs = blobs_open(folder, &err);
+    struct blob_upload *upload = blob_upload_begin(blobs, hash);
+    ck_assert(blob_upload_write(upload, bytes, LIMIT_BLOB_ROW_BYTES + 1, &err));
+    ck_assert(!blob_upload_check(upload, &err));
+    ck_assert_str_eq(err.field, "sha256");
+    blob_upload_end(upload);
+    autofree char *arriving = xprintf("%s/arriving", folder);
+    ck_assert_int_eq(rmdir(arriving), 0); /* empty */
+    blobs_close(blobs);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("blob");
+    TCase *tests = tcase_create("files");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, pieces_are_read_in_the_order_in_which_they_came);
+    tcase_add_test(tests, a_repeated_upload_adds_only_what_is_new);
+    tcase_add_test(tests, a_gap_is_refused_and_says_where_to_go_on);
+    tcase_add_test(tests, a_reader_that_comes_back_misses_and_repeats_nothing);
+    tcase_add_test(tests, a_reader_with_a_foreign_id_is_refused);
+    tcase_add_test(tests, a_reader_can_choose_rank_and_stream);
+    tcase_add_test(tests, long_pieces_are_cut_at_lines_and_nothing_is_lost);
+    tcase_add_test(tests, a_character_is_not_cut_in_two);
+    tcase_add_test(tests, an_index_that_promises_lost_bytes_gives_them_when_they_come_again);
+    tcase_add_test(tests, what_was_received_becomes_durable);
+    tcase_add_test(tests, a_large_blob_is_a_file_under_its_hash);
+    tcase_add_test(tests, a_small_blob_stays_in_memory_and_leaves_no_file);
+    tcase_add_test(tests, a_wrong_hash_is_refused_and_leaves_nothing);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

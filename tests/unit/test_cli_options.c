@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of client/cli: options, and the job spec that they amount to. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "client/cli/attach.h"
+#include "client/cli/spec.h"
+#include "client/cli/verb.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "proto/base/json.h"
+#include "proto/jobspec.h"
+#include "proto/limits.h"
+#include "tests/unit/cli_suites.h"
+
+/* --- verbs --- */
+
+static void assert_table_sound(const char *words, const struct option_table *table)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct option_spec *spec = &table->items[i];
+        ck_assert_msg(spec->help != NULL && spec->help[0] != '\0', "%s --%s has no help", words, spec->name);
+        ck_assert_msg((spec->kind == OPTION_FLAG) == (spec->value_name == NULL), "%s --%s and its value",
+                      words, spec->name);
+        for (size_t j = 0; j < i; j++) {
+            ck_assert_msg(strcmp(spec->name, table->items[j].name) != 0, "%s has --%s twice", words,
+                          spec->name);
+            ck_assert_msg(spec->letter == '\0' || spec->letter != table->items[j].letter, "%s has -%c twice",
+                          words, spec->letter);
+        }
+    }
+}
+
+/* Calls visit for every verb that can be run, with its table. */
+static void each_verb(const struct verb *const *verbs,
+                      void (*visit)(const char *words, const struct option_table *table))
+{
+    for (; *verbs != NULL; verbs++) {
+        if ((*verbs)->nested != NULL) {
+            each_verb((*verbs)->nested, visit);
+            continue;
+        }
+        autofree void *options = xzalloc((*verbs)->options_size + 1);
+        struct common common = {0};
+        struct option_table table;
+        verb_describe(*verbs, options, &common, &table);
+        visit((*verbs)->name, &table);
+        option_table_finish(&table);
+    }
+}
+
+START_TEST(every_option_has_help_and_a_name_of_its_own)
+{
+    each_verb(verb_all(), assert_table_sound);
+}
+END_TEST
+
+START_TEST(an_unknown_verb_suggests_the_nearest)
+{
+    struct err err;
+    ck_assert_ptr_null(verb_find(verb_all(), "cancle", &err));
+    ck_assert_int_eq(err.code, ERR_USAGE);
+    ck_assert_ptr_nonnull(strstr(err.text, "did you mean \"cancel\""));
+    ck_assert_ptr_null(verb_find(verb_all(), "qqqqqqqqqq", &err));
+    ck_assert_ptr_null(strstr(err.text, "did you mean"));
+    ck_assert_ptr_eq(verb_find(verb_all(), "ps", &err), &verb_ps);
+}
+END_TEST
+
+START_TEST(help_shows_usage_and_every_option)
+{
+    autofree char *help = NULL;
+    size_t length;
+    FILE *out = open_memstream(&help, &length);
+    verb_help(out, &verb_run, "gpuctl run");
+    fclose(out);
+    ck_assert_ptr_nonnull(strstr(help, "Usage: gpuctl run [OPTIONS] [--] COMMAND"));
+    ck_assert_ptr_nonnull(strstr(help, "--gpu-type NAME"));
+    ck_assert_ptr_nonnull(strstr(help, "--url URL"));
+}
+END_TEST
+
+/* --- spec --- */
+
+static char *words[] = {(char[]){"python"}, (char[]){"train.py"}};
+
+static void assert_spec(const struct spec_options *options, const struct spec_surroundings *around,
+                        const char *expected)
+{
+    struct err err;
+    autojson json_t *spec = spec_build(options, around, words, 2, &err);
+    ck_assert_msg(spec != NULL, "%s", err.text);
+    autofree char *text = json_dumps(spec, JSON_COMPACT | JSON_SORT_KEYS);
+    ck_assert_str_eq(text, expected);
+    struct job_spec decoded;
+    bool good = job_spec_decode(json_incref(spec), LIMIT_LEASE_MIN_MS, &decoded, &err);
+    ck_assert_msg(good, "the controller would refuse it: %s", err.text);
+    job_spec_finish(&decoded);
+}
+
+/* The options as they are when none was given. */
+static void plain(struct spec_options *options)
+{
+    struct option_table table = {0};
+    *options = (struct spec_options){0};
+    spec_describe(options, &table);
+    option_table_finish(&table);
+}
+
+START_TEST(a_plain_spec_leaves_the_defaults_to_the_controller)
+{
+    struct spec_options options;
+    plain(&options);
+    assert_spec(&options, &(struct spec_surroundings){0},
+                "{\"command\":[\"python\",\"train.py\"],\"gpus\":1}");
+}
+END_TEST
+
+START_TEST(every_option_reaches_the_spec)
+{
+    struct spec_options options;
+    plain(&options);
+    const char *env[] = {"A=b=c", "FROM_HERE", "EMPTY="};
+    const char *labels[] = {"team=x"};
+    setenv("FROM_HERE", "yes", 1);
+    options.gpus = 8;
+    options.gpu_type = "H100";
+    options.pool = "big";
+    options.no_reserved = true;
+    options.local = true;
+    options.launch_mode = "node";
+    options.env = (struct option_list){env, 3};
+    options.labels = (struct option_list){labels, 1};
+    options.name = "n";
+    options.project = "p";
+    options.python = "/usr/bin/python3";
+    options.priority = -5;
+    options.time_ms = 90000;
+    options.grace_ms = 1500;
+    options.lease_ms = 120000;
+    options.retries = 0;
+    options.infra_retries = 7;
+    options.on_disconnect = "requeue";
+    options.workdir = "/data";
+    char host[65];
+    file_host_id(host);
+    autofree char *expected = xprintf(
+        "{\"command\":[\"python\",\"train.py\"],\"env\":{\"A\":\"b=c\",\"EMPTY\":\"\",\"FROM_HERE\":\"yes\"},"
+        "\"gpu_type\":\"H100\",\"gpus\":8,\"grace_s\":1.5,\"host_id\":\"%s\",\"infra_retries\":7,\"labels\":{"
+        "\"team\":\"x\"},"
+        "\"launch_mode\":\"node\",\"lease_s\":120,\"name\":\"n\",\"on_disconnect\":\"requeue\",\"pool\":"
+        "\"big\",\"priority\":-5,"
+        "\"project\":\"p\",\"python\":\"/usr/bin/"
+        "python3\",\"remote\":false,\"retries\":0,\"time_limit_s\":90,"
+        "\"use_reserved_pool\":false,\"workdir\":\"/data\"}",
+        host);
+    assert_spec(&options, &(struct spec_surroundings){.host_id = host}, expected);
+}
+END_TEST
+
+static void assert_reserved(bool yes, bool no, const char *environment, const char *expected)
+{
+    struct spec_options options;
+    struct err err;
+    plain(&options);
+    options.reserved = yes;
+    options.no_reserved = no;
+    autojson json_t *spec =
+        spec_build(&options, &(struct spec_surroundings){.reserved = environment}, words, 2, &err);
+    const json_t *value = json_object_get(spec, "use_reserved_pool");
+    autofree char *text = value != NULL ? json_text(value) : xstrdup("absent");
+    ck_assert_str_eq(text, expected);
+}
+
+START_TEST(the_reserved_pool_is_chosen_by_flag_then_environment)
+{
+    assert_reserved(false, false, NULL, "absent");
+    assert_reserved(false, false, "False", "false");
+    assert_reserved(false, false, "0", "false");
+    assert_reserved(false, false, "NO", "false");
+    assert_reserved(false, false, "off", "false");
+    assert_reserved(false, false, "true", "absent");
+    assert_reserved(false, false, "1", "absent");
+    assert_reserved(false, false, "", "absent");
+    assert_reserved(true, false, "false", "true");
+    assert_reserved(false, true, "true", "false");
+}
+END_TEST
+
+static void assert_workdir(const char *given, size_t files, const char *here, const char *expected)
+{
+    struct spec_options options;
+    const char *file[] = {"x"};
+    struct err err;
+    plain(&options);
+    options.workdir = given;
+    options.files = (struct option_list){file, files};
+    autojson json_t *spec = spec_build(&options, &(struct spec_surroundings){.here = here}, words, 2, &err);
+    const char *workdir = json_string_value(json_object_get(spec, "workdir"));
+    ck_assert_str_eq(workdir != NULL ? workdir : "absent", expected);
+}
+
+START_TEST(a_job_runs_here_only_where_the_nodes_are_here_and_no_files_are_laid)
+{
+    assert_workdir(NULL, 0, NULL, "absent");
+    assert_workdir(NULL, 0, "/home/me", "/home/me");
+    assert_workdir(NULL, 1, "/home/me", "absent");
+    assert_workdir("/data", 1, "/home/me", "/data");
+    assert_workdir("sub", 0, "/home/me", "/home/me/sub");
+}
+END_TEST
+
+static void assert_spec_refused(const struct spec_options *options, const char *field)
+{
+    struct err err;
+    ck_assert_ptr_null(spec_build(options, &(struct spec_surroundings){0}, words, 2, &err));
+    ck_assert_int_eq(err.code, ERR_USAGE);
+    ck_assert_str_eq(err.field, field);
+    ck_assert_str_ne(err.hint, "");
+}
+
+START_TEST(wrong_options_are_refused_by_name)
+{
+    struct spec_options options;
+    const char *unset[] = {"GPUCTL_TEST_NOT_SET"}, *nameless[] = {"=x"}, *bytes[] = {"A=\xff"},
+               *bare[] = {"label"};
+    plain(&options);
+    options.reserved = options.no_reserved = true;
+    assert_spec_refused(&options, "reserved");
+    plain(&options);
+    options.env = (struct option_list){unset, 1};
+    assert_spec_refused(&options, "env");
+    options.env = (struct option_list){nameless, 1};
+    assert_spec_refused(&options, "env");
+    options.env = (struct option_list){bytes, 1};
+    assert_spec_refused(&options, "env");
+    plain(&options);
+    options.labels = (struct option_list){bare, 1};
+    assert_spec_refused(&options, "label");
+}
+END_TEST
+
+/* --- files --- */
+
+static void assert_split(const char *argument, const char *local, const char *remote)
+{
+    autofree char *got_local = NULL;
+    autofree char *got_remote = NULL;
+    struct err err;
+    ck_assert_msg(attach_split(argument, &got_local, &got_remote, &err), "%s", err.text);
+    ck_assert_str_eq(got_local, local);
+    ck_assert_str_eq(got_remote, remote);
+}
+
+START_TEST(a_file_keeps_its_place_below_the_current_directory)
+{
+    assert_split("train.py", "train.py", "train.py");
+    assert_split("src/train.py", "src/train.py", "src/train.py");
+    assert_split("./src/train.py", "./src/train.py", "src/train.py");
+    assert_split("../train.py", "../train.py", "train.py");
+    assert_split("a/../train.py", "a/../train.py", "train.py");
+    assert_split("/data/x.bin", "/data/x.bin", "x.bin");
+    assert_split("a:b/c", "a", "b/c");
+    assert_split("a:b:c", "a:b", "c");
+    struct err err;
+    ck_assert(!attach_split(":x", &(char *){0}, &(char *){0}, &err));
+    ck_assert(!attach_split("x:", &(char *){0}, &(char *){0}, &err));
+    ck_assert(!attach_split("dir/", &(char *){0}, &(char *){0}, &err));
+    ck_assert_str_eq(err.field, "file");
+}
+END_TEST
+
+START_TEST(small_files_ride_in_the_spec_as_they_are)
+{
+    cli_write_file("text.txt", "h\xc3\xa9llo\n");
+    cli_write_file("raw.bin", "\xff\xfe");
+    autofree char *text = xprintf("%s/text.txt", cli_folder);
+    autofree char *raw = xprintf("%s/raw.bin:in/raw", cli_folder);
+    ck_assert_int_eq(chmod(text, 0755), 0);
+    const char *items[] = {text, raw};
+    autojson json_t *spec = json_object();
+    struct err err;
+    ck_assert_msg(attach_files(NULL, &(struct option_list){items, 2}, spec, &err), "%s", err.text);
+    autofree char *made = json_dumps(spec, JSON_COMPACT | JSON_SORT_KEYS);
+    ck_assert_str_eq(made,
+                     "{\"files\":[{\"executable\":true,\"path\":\"text.txt\",\"text\":\"h\xc3\xa9llo\\n\"},"
+                     "{\"base64\":\"//4=\",\"path\":\"in/raw\"}]}");
+    const char *missing[] = {"/nowhere/at/all"};
+    ck_assert(!attach_files(NULL, &(struct option_list){missing, 1}, spec, &err));
+    ck_assert_str_eq(err.field, "file");
+}
+END_TEST
+
+Suite *cli_options_suite(void)
+{
+    Suite *suite = suite_create("cli options");
+    TCase *tests = tcase_create("options");
+    tcase_add_checked_fixture(tests, cli_make_folder, cli_remove_folder);
+    tcase_add_test(tests, every_option_has_help_and_a_name_of_its_own);
+    tcase_add_test(tests, an_unknown_verb_suggests_the_nearest);
+    tcase_add_test(tests, help_shows_usage_and_every_option);
+    tcase_add_test(tests, a_plain_spec_leaves_the_defaults_to_the_controller);
+    tcase_add_test(tests, every_option_reaches_the_spec);
+    tcase_add_test(tests, the_reserved_pool_is_chosen_by_flag_then_environment);
+    tcase_add_test(tests, a_job_runs_here_only_where_the_nodes_are_here_and_no_files_are_laid);
+    tcase_add_test(tests, wrong_options_are_refused_by_name);
+    tcase_add_test(tests, a_file_keeps_its_place_below_the_current_directory);
+    tcase_add_test(tests, small_files_ride_in_the_spec_as_they_are);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of agent/contract: which variables each rank finds, in both launch modes, and who wins when two say
+ * one name. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/contract.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+#include "tests/unit/agent_suites.h"
+
+static const int64_t two_devices[] = {1, 3};
+
+/* A launch file, and the contract that it was written from. */
+struct written {
+    struct order order;
+    struct job_spec spec;
+    struct contract contract;
+    struct text launch;
+};
+
+static void spec_from(struct job_spec *spec, const char *members)
+{
+    struct err err = {0};
+    autofree char *text = strdup(members);
+    for (char *at = text; *at != '\0'; at++) {
+        *at = *at == '\'' ? '"' : *at;
+    }
+    json_t *json = json_parse(text, strlen(text), &err);
+    ck_assert_msg(json != NULL, "%s", err.text);
+    ck_assert_msg(job_spec_decode(json, 0, spec, &err), "%s", err.text);
+}
+
+/* Second of two nodes with two ranks each. */
+static struct written *begin(const char *members)
+{
+    struct written *written = calloc(1, sizeof *written);
+    spec_from(&written->spec, members);
+    written->order = (struct order){.epoch = 4294967297,
+                                    .phase = ORDER_PREPARE,
+                                    .job_id = "jjjjjjjjjjjjjjjj",
+                                    .attempt = 2,
+                                    .node_rank = 1,
+                                    .nodes = 2,
+                                    .first_rank = 2,
+                                    .local_ranks = 2,
+                                    .world = 4,
+                                    .devices = two_devices,
+                                    .device_count = 2,
+                                    .gang = true};
+    written->contract = (struct contract){
+        .order = &written->order, .spec = &written->spec, .node = "alpha", .errors = "/state/errors"};
+    return written;
+}
+
+static void end(struct written *written)
+{
+    job_spec_finish(&written->spec);
+    text_finish(&written->launch);
+    free(written);
+}
+
+/* The value of a variable in the section of a rank (-1: those of all ranks); NULL when it is not there. Fails
+ * when it is there twice. */
+static const char *variable(const struct written *written, int64_t rank, const char *name)
+{
+    const char *found = NULL;
+    int64_t section = -1;
+    const char *last = written->launch.bytes + written->launch.length;
+    for (const char *key = written->launch.bytes; key < last;) {
+        const char *value = key + strlen(key) + 1;
+        if (strcmp(key, "rank") == 0) {
+            section = strtoll(value, NULL, 10);
+        }
+        size_t length = strlen(name);
+        if (strcmp(key, "env") == 0 && section == rank && strncmp(value, name, length) == 0 &&
+            value[length] == '=') {
+            ck_assert_msg(found == NULL, "%s is there twice", name);
+            found = value + length + 1;
+        }
+        key = value + strlen(value) + 1;
+    }
+    return found;
+}
+
+static void assert_variable_at(const struct written *written, int64_t rank, const char *name,
+                               const char *expected, int line)
+{
+    const char *actual = variable(written, rank, name);
+    ck_assert_msg(actual != NULL, "line %d: %s is missing", line, name);
+    ck_assert_msg(strcmp(actual, expected) == 0, "line %d: %s is \"%s\", not \"%s\"", line, name, actual,
+                  expected);
+}
+#define assert_all(name, expected)        assert_variable_at(written, -1, name, expected, __LINE__)
+#define assert_rank(rank, name, expected) assert_variable_at(written, rank, name, expected, __LINE__)
+#define assert_none(rank, name)           ck_assert_ptr_null(variable(written, rank, name))
+
+static const char *first_argument(const struct written *written)
+{
+    ck_assert_str_eq(written->launch.bytes, "arg");
+    return written->launch.bytes + strlen("arg") + 1;
+}
+
+START_TEST(ranks_find_torchruns_variables)
+{
+    struct written *written = begin("{'gpus':4,'command':['true'],'retries':3}");
+    contract_write(&written->contract, &written->launch);
+    assert_all("WORLD_SIZE", "4");
+    assert_all("LOCAL_WORLD_SIZE", "2");
+    assert_all("GROUP_RANK", "1");
+    assert_all("GROUP_WORLD_SIZE", "2");
+    assert_all("NODE_RANK", "1");
+    assert_all("ROLE_NAME", "default");
+    assert_all("ROLE_WORLD_SIZE", "4");
+    assert_all("TORCHELASTIC_RUN_ID", "jjjjjjjjjjjjjjjj");
+    assert_all("TORCHELASTIC_USE_AGENT_STORE", "False");
+    assert_all("TORCHELASTIC_RESTART_COUNT", "1");
+    assert_all("TORCHELASTIC_MAX_RESTARTS", "3");
+    assert_all("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+    assert_all("PYTHONUNBUFFERED", "1");
+    assert_rank(2, "RANK", "2");
+    assert_rank(2, "LOCAL_RANK", "0");
+    assert_rank(3, "RANK", "3");
+    assert_rank(3, "LOCAL_RANK", "1");
+    assert_rank(3, "ROLE_RANK", "3");
+    assert_rank(3, "TORCHELASTIC_ERROR_FILE", "/state/errors/3.json");
+    assert_none(-1, "NNODES");
+    end(written);
+}
+END_TEST
+
+START_TEST(ranks_find_who_they_are_for_gpuctl)
+{
+    struct written *written = begin("{'gpus':4,'command':['true']}");
+    contract_write(&written->contract, &written->launch);
+    assert_all("GPUCTL_JOB_ID", "jjjjjjjjjjjjjjjj");
+    assert_all("GPUCTL_ATTEMPT", "2");
+    assert_all("GPUCTL_EPOCH", "4294967297");
+    assert_all("GPUCTL_NODE", "alpha");
+    assert_all("GPUCTL_NODE_RANK", "1");
+    assert_rank(3, "GPUCTL_RANK", "3");
+    end(written);
+}
+END_TEST
+
+START_TEST(every_rank_sees_all_gpus_of_its_node)
+{
+    struct written *written = begin("{'gpus':4,'command':['true']}");
+    contract_write(&written->contract, &written->launch);
+    assert_all("CUDA_VISIBLE_DEVICES", "1,3");
+    assert_all("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+    assert_none(-1, "ACCELERATE_USE_CPU");
+    assert_none(-1, "NCCL_P2P_DISABLE");
+    end(written);
+}
+END_TEST
+
+START_TEST(ranks_on_slots_see_no_gpu_and_accelerate_knows)
+{
+    struct written *written = begin("{'gpus':4,'command':['true']}");
+    written->contract.slots = true;
+    contract_write(&written->contract, &written->launch);
+    assert_all("CUDA_VISIBLE_DEVICES", "");
+    assert_all("ACCELERATE_USE_CPU", "true");
+    end(written);
+}
+END_TEST
+
+START_TEST(cards_without_peer_access_tell_nccl)
+{
+    struct written *written = begin("{'gpus':4,'command':['true'],'env':{'NCCL_IB_DISABLE':'0'}}");
+    written->contract.no_peer_access = true;
+    contract_write(&written->contract, &written->launch);
+    assert_all("NCCL_P2P_DISABLE", "1");
+    assert_all("NCCL_IB_DISABLE", "0");
+    end(written);
+}
+END_TEST
+
+START_TEST(one_rank_a_node_keeps_its_threads)
+{
+    struct written *written = begin("{'gpus':4,'command':['true']}");
+    contract_write(&written->contract, &written->launch);
+    assert_all("OMP_NUM_THREADS", "1");
+    end(written);
+    written = begin("{'gpus':4,'command':['true']}");
+    written->order.local_ranks = 1;
+    contract_write(&written->contract, &written->launch);
+    assert_none(-1, "OMP_NUM_THREADS");
+    end(written);
+}
+END_TEST
+
+START_TEST(the_spec_wins_over_defaults_and_over_the_agent)
+{
+    const char *const inherited[] = {"PATH=/usr/bin", "HOME=/root", NULL};
+    struct written *written = begin("{'gpus':4,'command':['true'],'env':{'PATH':'/"
+                                    "mine','OMP_NUM_THREADS':'8','PYTHONUNBUFFERED':'0','A':'b'}}");
+    written->contract.inherited = inherited;
+    contract_write(&written->contract, &written->launch);
+    assert_all("PATH", "/mine");
+    assert_all("HOME", "/root");
+    assert_all("OMP_NUM_THREADS", "8");
+    assert_all("PYTHONUNBUFFERED", "0");
+    assert_all("A", "b");
+    end(written);
+}
+END_TEST
+
+/* The controller refuses such specs; an agent does not rely on it. */
+static void smuggle(struct written *written, const char *name)
+{
+    json_object_set_new(json_object_get(written->spec.json, "env"), name, json_string("smuggled"));
+}
+
+START_TEST(the_spec_cannot_say_who_a_rank_is)
+{
+    struct written *written = begin("{'gpus':4,'command':['true'],'env':{}}");
+    smuggle(written, "RANK");
+    smuggle(written, "WORLD_SIZE");
+    smuggle(written, "MASTER_PORT");
+    smuggle(written, "TORCHELASTIC_RUN_ID");
+    smuggle(written, "GPUCTL_EPOCH");
+    smuggle(written, "CUDA_VISIBLE_DEVICES");
+    contract_write(&written->contract, &written->launch);
+    assert_all("WORLD_SIZE", "4");
+    assert_all("TORCHELASTIC_RUN_ID", "jjjjjjjjjjjjjjjj");
+    assert_all("GPUCTL_EPOCH", "4294967297");
+    assert_all("CUDA_VISIBLE_DEVICES", "1,3");
+    assert_none(-1, "RANK");
+    assert_none(-1, "MASTER_PORT");
+    assert_rank(2, "RANK", "2");
+    end(written);
+}
+END_TEST
+
+START_TEST(a_rank_alone_has_no_port_but_may_make_a_group_of_one)
+{
+    struct written *written = begin("{'gpus':1,'command':['true']}");
+    written->order.gang = false;
+    ck_assert(!contract_has_port(&written->contract));
+    contract_write(&written->contract, &written->launch);
+    assert_all("MASTER_ADDR", "127.0.0.1");
+    assert_all("MASTER_PORT", "0");
+    end(written);
+}
+END_TEST
+
+START_TEST(a_gang_gets_its_master_at_the_start)
+{
+    struct written *written = begin("{'gpus':4,'command':['true']}");
+    ck_assert(contract_has_port(&written->contract));
+    contract_write(&written->contract, &written->launch);
+    assert_none(-1, "MASTER_ADDR");
+    assert_none(-1, "MASTER_PORT");
+    end(written);
+}
+END_TEST
+
+START_TEST(node_mode_starts_one_process_that_is_not_launched_already)
+{
+    struct written *written = begin("{'gpus':4,'command':['true'],'launch_mode':'node'}");
+    written->order.gang = false;
+    written->order.first_rank = 1;
+    written->order.local_ranks = 1;
+    written->order.world = 2;
+    ck_assert(contract_has_port(&written->contract));
+    contract_write(&written->contract, &written->launch);
+    assert_all("WORLD_SIZE", "2");
+    assert_all("RANK", "1");
+    assert_all("NODE_RANK", "1");
+    assert_all("NNODES", "2");
+    assert_all("NUM_NODES", "2");
+    assert_all("NPROC_PER_NODE", "2");
+    assert_all("LOCAL_WORLD_SIZE", "2");
+    assert_all("CLUSTER_SPEC",
+               "{\"cluster\":{\"master\":[\"node-0\"],\"worker\":[\"node-1\"]},\"environment\":\"cloud\","
+               "\"task\":{\"type\":\"worker\",\"index\":0},\"job\":\"jjjjjjjjjjjjjjjj\"}");
+    assert_none(-1, "LOCAL_RANK");
+    assert_none(1, "LOCAL_RANK");
+    assert_none(-1, "TORCHELASTIC_RUN_ID");
+    end(written);
+}
+END_TEST
+
+START_TEST(python_is_the_specs_then_the_agents_then_the_paths)
+{
+    struct written *written = begin("{'gpus':4,'command':['python','-c','1'],'python':'/venv/bin/python'}");
+    written->contract.python = "/agents/python";
+    contract_write(&written->contract, &written->launch);
+    ck_assert_str_eq(first_argument(written), "/venv/bin/python");
+    end(written);
+    written = begin("{'gpus':4,'command':['python3','-c','1']}");
+    written->contract.python = "/agents/python";
+    contract_write(&written->contract, &written->launch);
+    ck_assert_str_eq(first_argument(written), "/agents/python");
+    end(written);
+    written = begin("{'gpus':4,'command':['python','-c','1']}");
+    contract_write(&written->contract, &written->launch);
+    ck_assert_str_eq(first_argument(written), "python3");
+    end(written);
+    written = begin("{'gpus':4,'command':['python3.12','python']}");
+    written->contract.python = "/agents/python";
+    contract_write(&written->contract, &written->launch);
+    ck_assert_str_eq(first_argument(written), "python3.12");
+    end(written);
+}
+END_TEST
+
+Suite *contract_suite(void)
+{
+    Suite *suite = suite_create("contract");
+    TCase *tcase = tcase_create("contract");
+    tcase_add_test(tcase, ranks_find_torchruns_variables);
+    tcase_add_test(tcase, ranks_find_who_they_are_for_gpuctl);
+    tcase_add_test(tcase, every_rank_sees_all_gpus_of_its_node);
+    tcase_add_test(tcase, ranks_on_slots_see_no_gpu_and_accelerate_knows);
+    tcase_add_test(tcase, cards_without_peer_access_tell_nccl);
+    tcase_add_test(tcase, one_rank_a_node_keeps_its_threads);
+    tcase_add_test(tcase, the_spec_wins_over_defaults_and_over_the_agent);
+    tcase_add_test(tcase, the_spec_cannot_say_who_a_rank_is);
+    tcase_add_test(tcase, a_rank_alone_has_no_port_but_may_make_a_group_of_one);
+    tcase_add_test(tcase, a_gang_gets_its_master_at_the_start);
+    tcase_add_test(tcase, node_mode_starts_one_process_that_is_not_launched_already);
+    tcase_add_test(tcase, python_is_the_specs_then_the_agents_then_the_paths);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

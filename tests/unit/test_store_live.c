@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the core is given at a start, and what readers see while the writer goes on. */
+#include <pthread.h>
+#include <string.h>
+
+#include "tests/unit/store_rig.h"
+#include "tests/unit/store_suites.h"
+
+static bool load_node(const struct node_row *row, void *closure, struct err *err)
+{
+    return visit_node(row, 0, closure);
+}
+
+static bool load_job(const struct job_birth *birth, const struct job_life *life, void *closure,
+                     struct err *err)
+{
+    print_job(closure, birth, life);
+    return true;
+}
+
+static bool load_attempt(const struct attempt_row *row, void *closure, struct err *err)
+{
+    return visit_attempt(row, closure);
+}
+
+static bool load_member(const struct member_row *row, void *closure, struct err *err)
+{
+    return visit_member(row, closure);
+}
+
+static const struct store_visitor to_text = {
+    .node = load_node, .job = load_job, .attempt = load_attempt, .member = load_member};
+
+static void expect_live(const struct text *expected)
+{
+    autotext struct text loaded = {0};
+    struct store_visitor visitor = to_text;
+    visitor.closure = &loaded;
+    ck_assert_msg(store_load_live(rig.store, &visitor, &rig.err), "%s", rig.err.text);
+    ck_assert_str_eq(loaded.bytes, expected->bytes);
+}
+
+START_TEST(a_start_loads_nodes_then_live_jobs_by_key_then_newest_attempts_then_their_members)
+{
+    struct change first = job_insert(3);
+    struct change second = job_insert(5);
+    struct change done = job_insert(4);
+    done.job.life.state = JOB_SUCCEEDED;
+    first.job.life.attempt = 2;
+    second.job.life.attempt = 1;
+    struct change old = attempt_insert(10, 3, 1);
+    struct change newest = attempt_insert(11, 3, 2);
+    struct change other = attempt_insert(9, 5, 1);
+    old.attempt.state = ATTEMPT_ENDED;
+    struct change member = member_insert(11, 0, "gpu-1", "0");
+    struct change next_member = member_insert(11, 1, "gpu-2", "0");
+    struct change other_member = member_insert(9, 0, "gpu-1", "1");
+    struct change a = node_put("gpu-1");
+    struct change b = node_put("gpu-2");
+    rig_write((struct change[]){second, other, other_member, done, attempt_insert(12, 4, 1),
+                                member_insert(12, 0, "gpu-1", "2"), first, old,
+                                member_insert(10, 0, "gpu-1", "3"), newest, next_member, member, b, a},
+              14);
+    autotext struct text expected = {0};
+    visit_node(&a.node, 0, &expected);
+    visit_node(&b.node, 0, &expected);
+    print_job(&expected, &first.job.birth, &first.job.life);
+    print_job(&expected, &second.job.birth, &second.job.life);
+    visit_attempt(&newest.attempt, &expected);
+    visit_attempt(&other.attempt, &expected);
+    visit_member(&member.member, &expected);
+    visit_member(&next_member.member, &expected);
+    visit_member(&other_member.member, &expected);
+    rig_reopen();
+    expect_live(&expected);
+}
+END_TEST
+
+static bool refuse_job(const struct job_birth *birth, const struct job_life *life, void *closure,
+                       struct err *err)
+{
+    return err_set(err, ERR_INTERNAL, "no job %s", birth->id);
+}
+
+START_TEST(a_visitor_that_refuses_a_row_ends_the_load_with_its_error)
+{
+    rig_write((struct change[]){job_insert(1), node_put("gpu-1")}, 2);
+    autotext struct text loaded = {0};
+    struct store_visitor visitor = to_text;
+    visitor.job = refuse_job;
+    visitor.closure = &loaded;
+    ck_assert(!store_load_live(rig.store, &visitor, &rig.err));
+    ck_assert_ptr_nonnull(strstr(rig.err.text, rig_id(1)));
+}
+END_TEST
+
+START_TEST(readers_see_a_transaction_when_it_is_committed_and_not_before)
+{
+    struct change job = job_insert(1);
+    bool found;
+    ck_assert(store_begin(rig.store, &rig.err));
+    ck_assert(store_apply(rig.store, &job, 1, &rig.err));
+    ck_assert(reader_job_by_key(rig.reader, 1, visit_one_job, NULL, &found, &rig.err));
+    ck_assert(!found);
+    ck_assert(store_commit(rig.store, &rig.err));
+    autotext struct text read = {0};
+    ck_assert(reader_job_by_key(rig.reader, 1, visit_one_job, &read, &found, &rig.err));
+    ck_assert(found);
+}
+END_TEST
+
+/* What one reader saw of the growing list. */
+struct watch {
+    int64_t newest;   /* of the last list */
+    int64_t previous; /* key within the list */
+    bool gap;
+};
+
+static bool watch_job(const struct job_record *job, void *closure)
+{
+    struct watch *watch = closure;
+    if (watch->previous == 0) {
+        watch->gap |= job->birth.key < watch->newest;
+        watch->newest = job->birth.key;
+    } else {
+        watch->gap |= job->birth.key != watch->previous - 1;
+    }
+    watch->previous = job->birth.key;
+    return true;
+}
+
+enum { WATCHED_JOBS = 2000 };
+
+/* Lists until all jobs are there; the newest never goes back, and no list has a gap. */
+static void *watch_list(void *closure)
+{
+    struct watch *watch = closure;
+    struct err err;
+    struct reader *reader = reader_open(rig.path, &err);
+    struct job_filter filter = {.limit = 200};
+    bool ok = reader != NULL;
+    while (ok && watch->newest < WATCHED_JOBS) {
+        watch->previous = 0;
+        ok = reader_jobs(reader, &filter, watch_job, watch, &err);
+    }
+    reader_close(reader);
+    return ok ? watch : NULL;
+}
+
+START_TEST(two_readers_see_whole_transactions_in_order_while_the_writer_writes)
+{
+    struct watch watches[2] = {{0}};
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, watch_list, &watches[i]), 0);
+    }
+    for (int64_t key = 1; key <= WATCHED_JOBS; key += 4) {
+        rig_write(
+            (struct change[]){job_insert(key), job_insert(key + 1), job_insert(key + 2), job_insert(key + 3)},
+            4);
+        ck_assert_msg(store_checkpoint(rig.store, key % 64 == 1, &rig.err), "%s", rig.err.text);
+    }
+    for (int i = 0; i < 2; i++) {
+        void *result;
+        ck_assert_int_eq(pthread_join(threads[i], &result), 0);
+        ck_assert_ptr_nonnull(result);
+        ck_assert(!watches[i].gap);
+    }
+}
+END_TEST
+
+Suite *store_live_suite(void)
+{
+    Suite *suite = suite_create("store-live");
+    TCase *cases = tcase_create("live");
+    tcase_add_checked_fixture(cases, rig_begin, rig_end);
+    tcase_set_timeout(cases, 60);
+    tcase_add_test(cases, a_start_loads_nodes_then_live_jobs_by_key_then_newest_attempts_then_their_members);
+    tcase_add_test(cases, a_visitor_that_refuses_a_row_ends_the_load_with_its_error);
+    tcase_add_test(cases, readers_see_a_transaction_when_it_is_committed_and_not_before);
+    tcase_add_test(cases, two_readers_see_whole_transactions_in_order_while_the_writer_writes);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

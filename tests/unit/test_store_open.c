@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What may be opened, what is refused, and what an open connection may do. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/store/reader.h"
+#include "daemon/store/writer.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "tests/unit/store_rig.h"
+#include "tests/unit/store_suites.h"
+
+/* Changes the closed database behind our back, the log moved into it. */
+static void meddle(const char *sql)
+{
+    sqlite3 *db;
+    char *error = NULL;
+    ck_assert_int_eq(sqlite3_open(rig.path, &db), SQLITE_OK);
+    ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &error) == SQLITE_OK, "%s", error);
+    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+}
+
+static void remove_database(void)
+{
+    rig_close();
+    autofree char *log = xprintf("%s-wal", rig.path);
+    ck_assert_int_eq(unlink(log), 0);
+    ck_assert_int_eq(unlink(rig.path), 0);
+}
+
+static void expect_refused(enum err_code code, const char *text)
+{
+    rig.store = store_open(rig.path, &rig.err);
+    ck_assert_ptr_null(rig.store);
+    ck_assert_int_eq(rig.err.code, code);
+    ck_assert_msg(strstr(rig.err.text, text) != NULL, "%s", rig.err.text);
+}
+
+START_TEST(each_opening_has_a_larger_incarnation)
+{
+    ck_assert_uint_eq(store_incarnation(rig.store), 1);
+    rig_reopen();
+    ck_assert_uint_eq(store_incarnation(rig.store), 2);
+    rig_reopen();
+    ck_assert_uint_eq(store_incarnation(rig.store), 3);
+}
+END_TEST
+
+START_TEST(keys_of_jobs_go_on_after_the_largest)
+{
+    ck_assert_int_eq(store_next_job_key(rig.store), 1);
+    rig_write((struct change[]){job_insert(41), job_insert(40)}, 2);
+    ck_assert_int_eq(store_next_job_key(rig.store), 42);
+    rig_reopen();
+    ck_assert_int_eq(store_next_job_key(rig.store), 42);
+}
+END_TEST
+
+START_TEST(a_newer_schema_is_refused_and_the_file_left_as_it_is)
+{
+    rig_write_one(job_insert(1));
+    rig_close();
+    meddle("PRAGMA user_version = 1000");
+    autofree char *before = NULL;
+    autofree char *after = NULL;
+    size_t size_before, size_after;
+    ck_assert(file_read(rig.path, 1 << 24, &before, &size_before, &rig.err));
+    expect_refused(ERR_IO, "schema version 1000");
+    ck_assert(file_read(rig.path, 1 << 24, &after, &size_after, &rig.err));
+    ck_assert_uint_eq(size_before, size_after);
+    ck_assert_mem_eq(before, after, size_before);
+}
+END_TEST
+
+START_TEST(a_database_of_another_program_is_refused)
+{
+    remove_database();
+    meddle("CREATE TABLE recipes (cake TEXT)");
+    expect_refused(ERR_IO, "another program");
+}
+END_TEST
+
+START_TEST(a_file_that_is_no_database_is_refused)
+{
+    remove_database();
+    ck_assert(file_replace(rig.path, "once upon a time, long before the first page", 44, 0600, &rig.err));
+    expect_refused(ERR_IO, "not a database");
+}
+END_TEST
+
+START_TEST(a_statement_that_does_not_fit_the_tables_ends_the_start)
+{
+    rig_close();
+    meddle("ALTER TABLE tokens RENAME COLUMN owner TO person");
+    expect_refused(ERR_IO, "owner");
+    rig.reader = reader_open(rig.path, &rig.err);
+    ck_assert_ptr_null(rig.reader);
+    ck_assert_ptr_nonnull(strstr(rig.err.text, "owner"));
+}
+END_TEST
+
+START_TEST(every_statement_is_prepared_by_the_writer_or_the_reader)
+{
+    for (int sql = 0; sql < SQL_COUNT; sql++) {
+        bool writes = rig.store->connection.statements[sql] != NULL;
+        bool reads = rig.reader->connection.statements[sql] != NULL;
+        ck_assert_msg(writes != reads, "statement %d", sql);
+    }
+}
+END_TEST
+
+START_TEST(a_damaged_page_is_seen_at_the_start)
+{
+    rig_write((struct change[]){job_insert(1), node_put("gpu-1"), reply_insert(1, "one")}, 3);
+    rig_close();
+    meddle("PRAGMA wal_checkpoint(TRUNCATE)");
+    autofree char *whole = NULL;
+    size_t size;
+    ck_assert(file_read(rig.path, 1 << 24, &whole, &size, &rig.err));
+    for (size_t page = 4096; page < size; page += 4096) {
+        autofree char *damaged = xalloc(size);
+        memcpy(damaged, whole, size);
+        memset(damaged + page, 0x5a, 512);
+        ck_assert(file_replace(rig.path, damaged, size, 0600, &rig.err));
+        rig.store = store_open(rig.path, &rig.err);
+        ck_assert_msg(rig.store == NULL, "page %zu", page / 4096 + 1);
+        ck_assert_int_eq(rig.err.code, ERR_IO);
+    }
+}
+END_TEST
+
+START_TEST(a_second_writer_is_refused_while_the_first_is_open)
+{
+    struct store *first = rig.store;
+    expect_refused(ERR_CONFLICT, "another controller");
+    rig.store = first;
+    rig_reopen();
+}
+END_TEST
+
+START_TEST(only_the_owner_may_read_the_files)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", ".lock"};
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        struct stat status;
+        autofree char *path = xprintf("%s%s", rig.path, suffixes[i]);
+        ck_assert_int_eq(stat(path, &status), 0);
+        ck_assert_msg((status.st_mode & 0777) == 0600, "%s has mode %o", path, status.st_mode & 0777);
+    }
+}
+END_TEST
+
+START_TEST(a_folder_that_is_not_there_is_named)
+{
+    rig_close();
+    struct store *store = store_open("/nowhere/at/all/db", &rig.err);
+    ck_assert_ptr_null(store);
+    ck_assert_ptr_nonnull(strstr(rig.err.text, "/nowhere/at/all/db"));
+    ck_assert_ptr_null(reader_open("/nowhere/at/all/db", &rig.err));
+}
+END_TEST
+
+START_TEST(a_reader_can_neither_write_nor_checkpoint)
+{
+    sqlite3 *db = rig.reader->connection.db;
+    rig_write_one(job_insert(1));
+    ck_assert_int_eq(sqlite3_exec(db, "DELETE FROM jobs", NULL, NULL, NULL), SQLITE_READONLY);
+    ck_assert_int_ne(sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL), SQLITE_OK);
+}
+END_TEST
+
+static int take_text(void *closure, int columns, char **values, char **names)
+{
+    snprintf(closure, 32, "%s", values[0]);
+    return 0;
+}
+
+static void expect_setting(sqlite3 *db, const char *pragma, const char *expected)
+{
+    char value[32] = "";
+    ck_assert_int_eq(sqlite3_exec(db, pragma, take_text, value, NULL), SQLITE_OK);
+    ck_assert_msg(strcmp(value, expected) == 0, "%s is %s", pragma, value);
+}
+
+START_TEST(connections_have_the_settings_that_durability_needs)
+{
+    sqlite3 *writer = rig.store->connection.db;
+    sqlite3 *reader = rig.reader->connection.db;
+    expect_setting(writer, "PRAGMA journal_mode", "wal");
+    expect_setting(writer, "PRAGMA synchronous", "2");
+    expect_setting(writer, "PRAGMA page_size", "4096");
+    expect_setting(reader, "PRAGMA query_only", "1");
+    sqlite3 *const both[] = {writer, reader};
+    for (int i = 0; i < 2; i++) {
+        expect_setting(both[i], "PRAGMA mmap_size", "0");
+        expect_setting(both[i], "PRAGMA trusted_schema", "0");
+        expect_setting(both[i], "PRAGMA foreign_keys", "0");
+        int on = 0;
+        ck_assert_int_eq(sqlite3_db_config(both[i], SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, -1, &on), SQLITE_OK);
+        ck_assert_int_eq(on, 1);
+        ck_assert_int_eq(sqlite3_db_config(both[i], SQLITE_DBCONFIG_DEFENSIVE, -1, &on), SQLITE_OK);
+        ck_assert_int_eq(on, 1);
+    }
+    expect_setting(reader, "PRAGMA wal_autocheckpoint",
+                   "0"); /* asking the writer would end its count of pages */
+}
+END_TEST
+
+Suite *store_open_suite(void)
+{
+    Suite *suite = suite_create("store-open");
+    TCase *cases = tcase_create("open");
+    tcase_add_checked_fixture(cases, rig_begin, rig_end);
+    tcase_add_test(cases, each_opening_has_a_larger_incarnation);
+    tcase_add_test(cases, keys_of_jobs_go_on_after_the_largest);
+    tcase_add_test(cases, a_newer_schema_is_refused_and_the_file_left_as_it_is);
+    tcase_add_test(cases, a_database_of_another_program_is_refused);
+    tcase_add_test(cases, a_file_that_is_no_database_is_refused);
+    tcase_add_test(cases, a_statement_that_does_not_fit_the_tables_ends_the_start);
+    tcase_add_test(cases, every_statement_is_prepared_by_the_writer_or_the_reader);
+    tcase_add_test(cases, a_damaged_page_is_seen_at_the_start);
+    tcase_add_test(cases, a_second_writer_is_refused_while_the_first_is_open);
+    tcase_add_test(cases, only_the_owner_may_read_the_files);
+    tcase_add_test(cases, a_folder_that_is_not_there_is_named);
+    tcase_add_test(cases, a_reader_can_neither_write_nor_checkpoint);
+    tcase_add_test(cases, connections_have_the_settings_that_durability_needs);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
