@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what the controller is told of an attempt. It promises that an exit report carries the last log bytes
- * where they are few, and says when they are not all; and that a taken MASTER_PORT is not blamed on the job.
- * When a report is due is left to duty.c. */
+ * where they are few, and says when they are not all; that a taken MASTER_PORT is not blamed on the job; that
+ * a person is told in a rank's own words why it failed; and that a report is never too large. When a report
+ * is due is left to duty.c. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "agent/attempt.h"
+#include "agent/left.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
+
+#define REPORT_BASE_BYTES (4 * KIB) /* of a report: its heads, a cause, a sentence */
+#define RANK_EXIT_BYTES   200       /* of a report: the exit of one rank */
 
 /* --- a taken port -------------------------------------------------------------------------------- */
 
@@ -71,6 +76,36 @@ static void fill_failed(const struct attempt *attempt, struct report_message *me
     message->rank_count = 1;
 }
 
+static void fill_results(const struct attempt *attempt, struct report_message *message)
+{
+    if (attempt->results == NULL) {
+        return;
+    }
+    message->results = results_list(attempt->results, &message->result_count);
+    const char *problem = results_problem(attempt->results);
+    if (message->cause == CAUSE_NONE && problem != NULL) {
+        message->cause = CAUSE_RESULT_MISSING;
+        message->text = problem;
+    }
+}
+
+/* The last log bytes can go by themselves, results cannot. */
+static bool tails_have_room(const struct attempt *attempt)
+{
+    size_t weight = attempt->results != NULL ? results_weight(attempt->results) : 0;
+    weight += REPORT_BASE_BYTES + attempt->record.rank_count * RANK_EXIT_BYTES;
+    return weight + LIMIT_EXIT_TAIL_BYTES * 4 / 3 <= LIMIT_REPORT_BYTES;
+}
+
+static bool fill_tails(const struct attempt *attempt, struct report_message *message)
+{
+    if (attempt->output == NULL) {
+        return true;
+    }
+    return tails_have_room(attempt) ? output_tails(attempt->output, &message->tails, &message->tail_count)
+                                    : output_is_sent(attempt->output);
+}
+
 static void fill_exited(struct attempt *attempt, struct report_message *message)
 {
     const struct record *record = &attempt->record;
@@ -79,16 +114,29 @@ static void fill_exited(struct attempt *attempt, struct report_message *message)
     message->text = record->text;
     message->ranks = record->ranks;
     message->rank_count = record->rank_count;
-    attempt->tails_flushed =
-        attempt->output == NULL || output_tails(attempt->output, &message->tails, &message->tail_count);
+    fill_results(attempt, message);
+    attempt->tails_flushed = fill_tails(attempt, message);
     message->flushed = attempt->tails_flushed;
+}
+
+/* Of the rank whose failure is reported; a rank writes its error file before it ends. */
+static char *said_of(const struct attempt *attempt, enum report_kind kind)
+{
+    int64_t rank = kind == REPORT_FAILED   ? attempt->failed.rank
+                   : kind == REPORT_EXITED ? first_failed(&attempt->record)
+                                           : -1;
+    return rank >= 0 ? left_said(attempt->logs, rank) : NULL;
 }
 
 json_t *account_report(struct attempt *attempt, enum report_kind kind)
 {
     const struct site *site = attempt->site;
-    struct report_message message = {
-        .node = site->config.name, .boot_id = site->boot_id, .epoch = attempt->epoch, .kind = kind};
+    autofree char *said = said_of(attempt, kind);
+    struct report_message message = {.node = site->config.name,
+                                     .boot_id = site->boot_id,
+                                     .epoch = attempt->epoch,
+                                     .kind = kind,
+                                     .said = said};
     switch (kind) {
     case REPORT_PREPARED:
         message.address = attempt->holds_port ? site->address : NULL;
@@ -113,6 +161,7 @@ json_t *account_report(struct attempt *attempt, enum report_kind kind)
     }
     json_t *json = report_message_encode(&message);
     output_free_tails(message.tails, message.tail_count);
+    free(message.results);
     return json;
 }
 
@@ -129,6 +178,12 @@ enum duty_answer account_taken(struct attempt *attempt, enum report_kind kind)
     }
     attempt->draining = true;
     return ANSWER_TAKEN;
+}
+
+bool account_refused(struct attempt *attempt, enum report_kind kind, const struct err *problem)
+{
+    return kind == REPORT_EXITED && attempt->results != NULL &&
+           results_refuse(attempt->results, problem->text);
 }
 
 void account_idle(struct attempt *attempt)

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "agent/node.h"
+#include "agent/runner.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files.h"
@@ -109,6 +110,29 @@ static bool renew_run(const struct site *site, struct err *err)
            file_replace(path, site->boot_id, strlen(site->boot_id), 0600, err);
 }
 
+static bool is_empty(const char *folder)
+{
+    DIR *listing = opendir(folder);
+    size_t entries = 0;
+    while (listing != NULL && readdir(listing) != NULL) {
+        entries++;
+    }
+    if (listing != NULL) {
+        closedir(listing);
+    }
+    return entries <= 2;
+}
+
+static bool open_runner(struct site *site, const char *attempts, struct err *err)
+{
+    autofree char *folder = xprintf("%s/runner", site->config.state);
+    site->runner = runner_lay(folder, err);
+    if (site->runner != NULL && is_empty(attempts)) {
+        runner_drop_others(folder, site->runner, site->trash);
+    }
+    return site->runner != NULL;
+}
+
 static int open_complaints(const char *path)
 {
     struct stat status;
@@ -131,7 +155,8 @@ static bool open_folders(struct agent *agent, struct err *err)
     site->trash = trash_create(trash, err);
     site->spares = site->trash != NULL ? spares_create(spares, site->trash, err) : NULL;
     agent->complaints = open_complaints(complaints);
-    return site->spares != NULL && (agent->complaints >= 0 || err_errno(err, "cannot open %s", complaints));
+    return site->spares != NULL && open_runner(site, attempts, err) &&
+           (agent->complaints >= 0 || err_errno(err, "cannot open %s", complaints));
 }
 
 /* --- parts --------------------------------------------------------------------------------------- */
@@ -183,6 +208,7 @@ static bool open_parts(struct agent *agent, struct err *err)
     if (site->payloads == NULL) {
         return false;
     }
+    site->uploads = uploads_create(site->link);
     site->outputs = outputs_create(site->config.name, site->link, site->loop, site->trash);
     return true;
 }
@@ -192,11 +218,13 @@ static void close_parts(struct agent *agent)
     struct site *site = &agent->site;
     node_destroy(agent->node);
     outputs_destroy(site->outputs);
+    uploads_destroy(site->uploads);
     payloads_destroy(site->payloads);
     shims_destroy(site->shims);
     link_destroy(site->link);
     loop_destroy(site->loop);
     spares_destroy(site->spares);
+    free(site->runner);
     trash_destroy(site->trash);
     cgroup_finish(&site->cgroups);
     devices_close(&site->devices);
@@ -242,8 +270,8 @@ static bool idle(void *closure)
     if (clock_boot_ms() < site->hurry_ms) {
         return false; /* the next event brings it here again */
     }
-    return payloads_step(site->payloads) || shims_refill(site->shims) || spares_refill(site->spares) ||
-           trash_step(site->trash);
+    return payloads_step(site->payloads) || uploads_step(site->uploads) || shims_refill(site->shims) ||
+           spares_refill(site->spares) || trash_step(site->trash);
 }
 
 static void told_to_end(void *closure)

@@ -65,6 +65,7 @@ void attempt_destroy(struct attempt *attempt)
     link_cancel(attempt->report);
     loop_disarm(attempt->site->loop, &attempt->timer);
     output_destroy(attempt->output);
+    results_destroy(attempt->results);
     record_finish(&attempt->record);
     if (attempt->spec.json != NULL) {
         job_spec_finish(&attempt->spec);
@@ -151,6 +152,32 @@ void attempt_over(struct attempt *attempt, enum cause cause, const char *text)
     hear(attempt, NEWS_EXITED);
 }
 
+/* Of one that was stopped nobody waits for results. */
+static bool has_results(const struct record *record)
+{
+    return record->cause == CAUSE_NONE || record->cause == CAUSE_RANK_FAILED;
+}
+
+static void results_are_ready(void *closure)
+{
+    hear(closure, NEWS_EXITED);
+}
+
+void attempt_exited(struct attempt *attempt)
+{
+    attempt->stage = STAGE_OVER;
+    if (attempt->output != NULL) {
+        output_close(attempt->output);
+    }
+    if (has_results(&attempt->record)) {
+        attempt->results = results_collect(attempt->site->uploads, attempt->logs, &attempt->record,
+                                           results_are_ready, attempt);
+    }
+    if (attempt->results == NULL || results_ready(attempt->results)) {
+        hear(attempt, NEWS_EXITED);
+    }
+}
+
 static void remains_due(void *closure)
 {
     struct attempt *attempt = closure;
@@ -164,11 +191,7 @@ static void remains_due(void *closure)
 void attempt_salvage(struct attempt *attempt)
 {
     if (record_read(attempt->logs, &attempt->record, NULL)) {
-        attempt->stage = STAGE_OVER;
-        if (attempt->output != NULL) {
-            output_close(attempt->output);
-        }
-        hear(attempt, NEWS_EXITED);
+        attempt_exited(attempt);
         return;
     }
     log_warning("shim lost", "epoch=%llu", (unsigned long long)attempt->epoch);
@@ -188,8 +211,13 @@ void attempt_stop(struct attempt *attempt, int64_t grace_ms, enum cause cause)
     case STAGE_SHIM:
         shim_process_tell(&attempt->shim, "stop %lld %s", (long long)grace_ms, cause_text(cause));
         return;
-    case STAGE_REMAINS:
     case STAGE_OVER:
+        if (attempt->results != NULL && !results_ready(attempt->results)) {
+            results_cut(attempt->results);
+            hear(attempt, NEWS_EXITED);
+        }
+        return;
+    case STAGE_REMAINS:
         return;
     }
 }
@@ -259,23 +287,36 @@ void attempt_make_output(struct attempt *attempt, bool resume)
     for (int64_t i = 0; i < count; i++) {
         output_add_rank(attempt->output, attempt_first_rank(attempt) + i);
     }
+    output_add_metrics(attempt->output, attempt_first_rank(attempt));
 }
 
 /* --- adoption ------------------------------------------------------------------------------------ */
+
+static void add_found(struct attempt *attempt, char *name)
+{
+    int64_t rank;
+    enum stream stream;
+    char *dot = strrchr(name, '.');
+    if (dot == NULL || !stream_from_text(dot + 1, &stream)) {
+        return;
+    }
+    *dot = '\0';
+    if (!text_to_int(name, 0, LIMIT_GPUS, &rank)) {
+        return;
+    }
+    if (stream == STREAM_STDOUT) {
+        output_add_rank(attempt->output, rank);
+    } else if (stream == STREAM_METRICS) {
+        output_add_metrics(attempt->output, rank);
+    }
+}
 
 /* What a rank wrote is found by its file, where nothing else is known. */
 static void add_found_ranks(struct attempt *attempt)
 {
     DIR *listing = opendir(attempt->logs);
     for (struct dirent *entry; listing != NULL && (entry = readdir(listing)) != NULL;) {
-        char *dot = strrchr(entry->d_name, '.');
-        int64_t rank;
-        if (dot != NULL && strcmp(dot + 1, stream_text(STREAM_STDOUT)) == 0) {
-            *dot = '\0';
-            if (text_to_int(entry->d_name, 0, LIMIT_GPUS, &rank)) {
-                output_add_rank(attempt->output, rank);
-            }
-        }
+        add_found(attempt, entry->d_name);
     }
     if (listing != NULL) {
         closedir(listing);
@@ -301,6 +342,9 @@ void attempt_adopt(struct attempt *attempt)
     for (size_t i = 0; i < facts.rank_count && found; i++) {
         output_add_rank(attempt->output, facts.ranks[i]);
     }
+    if (found && facts.rank_count > 0) {
+        output_add_metrics(attempt->output, facts.ranks[0]);
+    }
     launch_facts_finish(&facts);
     log_info("attempt adopted", "epoch=%llu shim=%s", (unsigned long long)attempt->epoch,
              found ? "alive" : "gone");
@@ -320,7 +364,7 @@ void attempt_adopt(struct attempt *attempt)
 /* The folder itself stays: it says that the epoch was seen. */
 static void empty_run_folder(const char *run)
 {
-    static const char *const names[] = {SHIM_LAUNCH_FILE, SHIM_PID_FILE, SHIM_SOCKET_FILE};
+    static const char *const names[] = {SHIM_LAUNCH_FILE, SHIM_PID_FILE, SHIM_SOCKET_FILE, SHIM_RANK_SOCKET};
     autoclose int folder = open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         unlinkat(folder, names[i], 0);

@@ -16,8 +16,10 @@
 #include "agent/output.h"
 #include "agent/payload.h"
 #include "agent/record.h"
+#include "agent/results.h"
 #include "agent/shims.h"
 #include "agent/spares.h"
+#include "agent/uploads.h"
 #include "proto/jobspec.h"
 
 /* What all attempts of a node share. */
@@ -31,9 +33,11 @@ struct site {
     struct devices devices;
     struct cgroup_root cgroups;
     struct payloads *payloads;
+    struct uploads *uploads;
     struct trash *trash;
     struct spares *spares;
     struct outputs *outputs;
+    char *runner;     /* folder of gpuctl_runner.py */
     int64_t hurry_ms; /* CLOCK_BOOTTIME until which nothing is made ready for later: ranks are starting */
     void (*heard)(void *closure, uint64_t epoch, enum duty_news news);
     void *closure;
@@ -87,6 +91,7 @@ struct attempt {
     struct record record;
 
     struct output *output;       /* NULL: there are no logs */
+    struct results *results;     /* NULL: there is nothing to collect */
     struct link_request *report; /* the one that is out */
     bool tails_flushed;          /* the last exit report carried all that was left of the logs */
     bool draining;               /* the exit was told; the last log bytes go after it */
@@ -122,6 +127,8 @@ int64_t attempt_first_rank(const struct attempt *attempt);
 void attempt_decline(struct attempt *attempt, const char *text);
 void attempt_over(struct attempt *attempt, enum cause cause, const char *text);
 void attempt_make_output(struct attempt *attempt, bool resume);
+/* No process of it is left, and its exit record was read: it is told once its results are collected. */
+void attempt_exited(struct attempt *attempt);
 /* Its shim is gone: there is a record of the exit, or its remains are killed. */
 void attempt_salvage(struct attempt *attempt);
 
@@ -150,6 +157,8 @@ void converse_start(struct attempt *attempt);
 json_t *account_report(struct attempt *attempt, enum report_kind kind);
 /* The controller has taken the report; how that is to be understood. */
 enum duty_answer account_taken(struct attempt *attempt, enum report_kind kind);
+/* The controller has refused the report for good; true when another one, without results, is due. */
+bool account_refused(struct attempt *attempt, enum report_kind kind, const struct err *problem);
 /* All logs that can be sent were sent. */
 void account_idle(struct attempt *attempt);
 

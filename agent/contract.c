@@ -9,23 +9,45 @@
 #include <string.h>
 
 #include "agent/launch.h"
+#include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 
 #define DEFAULT_PYTHON "python3" /* on the PATH of the ranks */
 
+/* What a rank of a function job begins with; the folder of the runner is its argument. */
+#define RUN_FUNCTION "import sys; sys.path.insert(0, sys.argv[1]); import gpuctl_runner; gpuctl_runner.main()"
+
 /* Names that a spec cannot set. */
 static const char *const own_names[] = {
-    "RANK",          "WORLD_SIZE",       "LOCAL_RANK",        "LOCAL_WORLD_SIZE", "GROUP_RANK",
-    "ROLE_RANK",     "ROLE_NAME",        "ROLE_WORLD_SIZE",   "GROUP_WORLD_SIZE", "NODE_RANK",
-    "NNODES",        "NUM_NODES",        "NPROC_PER_NODE",    "CLUSTER_SPEC",     "CUDA_VISIBLE_DEVICES",
-    "GPUCTL_JOB_ID", "GPUCTL_ATTEMPT",   "GPUCTL_EPOCH",      "GPUCTL_NODE",      "GPUCTL_RANK",
-    "GPUCTL_NODES",  "GPUCTL_NODE_RANK", "CUDA_DEVICE_ORDER",
+    "RANK",
+    "WORLD_SIZE",
+    "LOCAL_RANK",
+    "LOCAL_WORLD_SIZE",
+    "GROUP_RANK",
+    "ROLE_RANK",
+    "ROLE_NAME",
+    "ROLE_WORLD_SIZE",
+    "GROUP_WORLD_SIZE",
+    "NODE_RANK",
+    "NNODES",
+    "NUM_NODES",
+    "NPROC_PER_NODE",
+    "CLUSTER_SPEC",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
 };
+static const char *const own_prefixes[] = {"GPUCTL_", "TORCHELASTIC_"};
 
 bool contract_has_port(const struct contract *contract)
 {
     return contract->order->gang || contract->spec->launch_mode == LAUNCH_NODE;
+}
+
+bool contract_has_store(const struct contract *contract)
+{
+    return job_spec_is_function(contract->spec) && contract->spec->launch_mode == LAUNCH_PROCESS &&
+           contract->order->gang && contract->order->node_rank == 0;
 }
 
 static bool is_own(const struct contract *contract, const char *name)
@@ -38,7 +60,11 @@ static bool is_own(const struct contract *contract, const char *name)
     if (strcmp(name, "MASTER_ADDR") == 0 || strcmp(name, "MASTER_PORT") == 0) {
         return contract_has_port(contract);
     }
-    return strncmp(name, "TORCHELASTIC_", strlen("TORCHELASTIC_")) == 0;
+    bool own = false;
+    for (size_t i = 0; i < sizeof own_prefixes / sizeof own_prefixes[0]; i++) {
+        own = own || strncmp(name, own_prefixes[i], strlen(own_prefixes[i])) == 0;
+    }
+    return own;
 }
 
 static bool spec_has(const struct contract *contract, const char *name)
@@ -62,11 +88,26 @@ static void put_default(const struct contract *contract, struct text *launch, co
 
 /* --- the command --------------------------------------------------------------------------------- */
 
+static void write_runner(const struct contract *contract, const char *python, struct text *launch)
+{
+    launch_put(launch, "arg", python);
+    launch_put(launch, "arg", "-c");
+    launch_put(launch, "arg", RUN_FUNCTION);
+    launch_put(launch, "arg", contract->runner);
+    if (contract_has_store(contract)) {
+        launch_put_int(launch, "store_rank", 0);
+    }
+}
+
 static void write_command(const struct contract *contract, struct text *launch)
 {
     const struct job_spec *spec = contract->spec;
     const char *agents = contract->python != NULL ? contract->python : DEFAULT_PYTHON;
     const char *python = spec->python != NULL ? spec->python : agents;
+    if (job_spec_is_function(spec)) {
+        write_runner(contract, python, launch);
+        return;
+    }
     size_t index;
     const json_t *word;
     json_array_foreach (spec->command, index, word) {
@@ -128,8 +169,28 @@ static void write_ours(const struct contract *contract, struct text *launch)
     launch_put_env(launch, "GPUCTL_NODE", contract->node);
     put_int(launch, "GPUCTL_NODE_RANK", order->node_rank);
     put_int(launch, "GPUCTL_NODES", order->nodes);
-    put_default(contract, launch, "PYTHONUNBUFFERED", "1");
+    launch_put_env(launch, "GPUCTL_SOCKET", contract->socket);
     put_default(contract, launch, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+}
+
+/* What a command writes is seen at once; the runner of functions sees to that by itself, at less cost. */
+static void write_kind(const struct contract *contract, struct text *launch)
+{
+    if (!job_spec_is_function(contract->spec)) {
+        put_default(contract, launch, "PYTHONUNBUFFERED", "1");
+        return;
+    }
+    launch_put_env(launch, "GPUCTL_FUNCTION", contract->function);
+    launch_put_env(launch, "GPUCTL_RESULT_DIR", contract->results);
+    if (contract->modules != NULL) {
+        launch_put_env(launch, "GPUCTL_MODULES", contract->modules);
+    }
+}
+
+static void write_error_file(const struct contract *contract, int64_t rank, struct text *launch)
+{
+    autofree char *path = xprintf("%s/%lld.json", contract->errors, (long long)rank);
+    launch_put_env(launch, "TORCHELASTIC_ERROR_FILE", path);
 }
 
 /* --- launch_mode=process ------------------------------------------------------------------------- */
@@ -166,8 +227,10 @@ static void write_rank(const struct contract *contract, int64_t local_rank, stru
     put_int(launch, "LOCAL_RANK", local_rank);
     put_int(launch, "ROLE_RANK", rank);
     put_int(launch, "GPUCTL_RANK", rank);
-    autofree char *errors = xprintf("%s/%lld.json", contract->errors, (long long)rank);
-    launch_put_env(launch, "TORCHELASTIC_ERROR_FILE", errors);
+    write_error_file(contract, rank, launch);
+    if (rank == 0 && contract_has_store(contract)) {
+        put_int(launch, "GPUCTL_STORE_FD", SHIM_STORE_FD);
+    }
 }
 
 /* --- launch_mode=node ---------------------------------------------------------------------------- */
@@ -205,6 +268,9 @@ static void write_node(const struct contract *contract, struct text *launch)
     autofree char *spec = cluster_spec(order);
     launch_put_env(launch, "CLUSTER_SPEC", spec);
     launch_put_int(launch, "rank", order->node_rank);
+    if (job_spec_is_function(contract->spec)) { /* a command's own launcher gives its workers theirs */
+        write_error_file(contract, order->node_rank, launch);
+    }
 }
 
 void contract_write(const struct contract *contract, struct text *launch)
@@ -214,6 +280,7 @@ void contract_write(const struct contract *contract, struct text *launch)
     write_spec(contract, launch);
     write_devices(contract, launch);
     write_ours(contract, launch);
+    write_kind(contract, launch);
     if (contract->spec->launch_mode == LAUNCH_NODE) {
         write_node(contract, launch);
         return;

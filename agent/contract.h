@@ -12,9 +12,13 @@
 struct contract {
     const struct order *order;
     const struct job_spec *spec;
-    const char *node;    /* name */
-    const char *errors;  /* folder for one error file a rank */
-    const char *python;  /* the agent's; NULL: python3 */
+    const char *node;   /* name */
+    const char *errors; /* folder for one error file a rank */
+    const char *python; /* the agent's; NULL: python3 */
+    const char *socket; /* of the ranks */
+    /* Of function jobs: folder of gpuctl_runner.py, file of the payload, zip of modules, folder of results.
+     */
+    const char *runner, *function, *modules, *results;
     bool slots;          /* CPU slots, not GPUs */
     bool no_peer_access; /* the GPUs cannot talk to each other directly, and NCCL must be told */
     /* What ranks inherit from the agent where the spec does not give it; each may be NULL. */
@@ -24,6 +28,9 @@ struct contract {
 /* Whether some rank hosts a rendezvous on a port: gangs, and all of launch_mode=node. Its port is held on
  * node rank 0. */
 bool contract_has_port(const struct contract *contract);
+
+/* Whether rank 0 is here and hosts the rendezvous of a function on the very socket that was held for it. */
+bool contract_has_store(const struct contract *contract);
 
 /* Appends argv, the variables of all ranks, and the section of each rank to a launch file. */
 void contract_write(const struct contract *contract, struct text *launch);

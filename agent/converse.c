@@ -131,6 +131,9 @@ static bool hear_output(struct attempt *attempt, char *rest)
 static bool hear_exited(struct attempt *attempt, char *rest)
 {
     struct err err;
+    if (attempt->stage == STAGE_OVER) {
+        return true; /* it says so again on every new connection */
+    }
     record_finish(&attempt->record);
     if (!record_read(attempt->logs, &attempt->record, &err)) {
         log_error("exit record lost", "epoch=%llu problem=\"%s\"", (unsigned long long)attempt->epoch,
@@ -138,9 +141,7 @@ static bool hear_exited(struct attempt *attempt, char *rest)
         attempt_over(attempt, CAUSE_SHIM_LOST, "the exit record could not be read");
         return true;
     }
-    attempt->stage = STAGE_OVER;
-    output_close(attempt->output);
-    hear(attempt, NEWS_EXITED);
+    attempt_exited(attempt);
     return true;
 }
 

@@ -188,6 +188,10 @@ static enum duty_answer understand(struct entry *entry, const struct link_answer
     log_warning("report refused", "epoch=%llu kind=%s status=%d problem=\"%s\"",
                 (unsigned long long)entry->epoch, report_kind_text(entry->report), answer->status,
                 answer->problem.text);
+    if (account_refused(entry->attempt, entry->report, &answer->problem)) {
+        duty_heard(entry->node->duty, entry->epoch, NEWS_DRAINED); /* so that it is told once more */
+        return ANSWER_TAKEN;
+    }
     return account_taken(entry->attempt, entry->report);
 }
 

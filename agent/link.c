@@ -20,9 +20,12 @@
 #include "proto/limits.h"
 #include "proto/views.h"
 
-#define TOKEN_BYTES 4096
-#define SPARE_COUNT 8 /* handles kept for the next requests */
-#define BACKOFF_CAP 6 /* doublings from BACKOFF_FIRST_MS to above BACKOFF_MAX_MS */
+#define TOKEN_BYTES       4096
+#define BLOB_BUFFER_BYTES (256 * KIB) /* of a blob that arrives: fewer, larger reads */
+#define SPARE_COUNT       8           /* handles kept for the next requests */
+#define BACKOFF_CAP       6           /* doublings from BACKOFF_FIRST_MS to above BACKOFF_MAX_MS */
+/* a PUT of which nothing has moved for so long is tried anew: a large blob is on its disk sooner */
+#define STALL_S 120
 
 struct link {
     struct link_config config;
@@ -44,7 +47,9 @@ struct link_request {
     CURL *easy; /* NULL while it waits for its next try */
     char *sent; /* the JSON of this try */
     struct text received;
-    bool arrived, refused; /* bytes have gone to arrive; it gave up */
+    bool arrived;     /* bytes have gone to arrive */
+    bool refused;     /* arrive or supply gave up */
+    int64_t supplied; /* how far this try is */
     int64_t sent_ms;
     unsigned failures;
     struct loop_timer retry;
@@ -136,11 +141,51 @@ static size_t on_bytes(char *bytes, size_t size, size_t count, void *closure)
     return length;
 }
 
+static size_t on_room(char *buffer, size_t size, size_t count, void *closure)
+{
+    struct link_request *request = closure;
+    size_t room = size * count, left = request->call.length - (size_t)request->supplied;
+    size_t length = room < left ? room : left;
+    if (!request->call.supply(request->call.closure, request->supplied, buffer, length)) {
+        request->refused = true;
+        return CURL_READFUNC_ABORT;
+    }
+    request->supplied += (int64_t)length;
+    return length;
+}
+
+/* A kept connection that turns out to be closed costs a second start. */
+static int on_rewind(void *closure, curl_off_t offset, int origin)
+{
+    struct link_request *request = closure;
+    request->supplied = (int64_t)offset;
+    return origin == SEEK_SET ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_CANTSEEK;
+}
+
+static void set_supply(struct link_request *request)
+{
+    CURL *easy = request->easy;
+    request->supplied = 0;
+    curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->link->bytes_headers);
+    curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)request->call.length);
+    curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_room);
+    curl_easy_setopt(easy, CURLOPT_READDATA, request);
+    curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_rewind);
+    curl_easy_setopt(easy, CURLOPT_SEEKDATA, request);
+    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)STALL_S);
+}
+
 static void set_body(struct link_request *request)
 {
     struct link *link = request->link;
     CURL *easy = request->easy;
     if (request->call.arrive != NULL) {
+        return;
+    }
+    if (request->call.supply != NULL) {
+        set_supply(request);
         return;
     }
     const void *bytes = request->call.bytes;
@@ -193,6 +238,9 @@ static void begin(struct link_request *request)
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, request);
     if (link->config.cacert != NULL) {
         curl_easy_setopt(easy, CURLOPT_CAINFO, link->config.cacert);
+    }
+    if (request->call.arrive != NULL) {
+        curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)BLOB_BUFFER_BYTES);
     }
     set_body(request);
     request->sent_ms = clock_boot_ms();
@@ -321,7 +369,9 @@ static void finish_try(struct link_request *request, CURLcode result)
     long status = 0;
     curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
     if (request->refused) {
-        err_set(&answer.problem, ERR_IO, "the bytes of the answer could not be stored");
+        err_set(&answer.problem, ERR_IO,
+                request->call.supply != NULL ? "its bytes could not be read"
+                                             : "the bytes of the answer could not be stored");
         answer_request(request, &answer);
         return;
     }

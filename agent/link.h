@@ -25,12 +25,15 @@ struct link_answer {
     const char *local_address; /* of the connection; "" when not known */
 };
 
-/* One request. One of body, bytes and arrive is set. */
+/* One request. One of body, bytes, supply and arrive is set. */
 struct link_call {
     const char *path;               /* with its query, copied */
     json_t *(*body)(void *closure); /* POST of JSON, made anew for each try; new reference */
     const void *bytes;              /* POST of these; they live until the answer */
-    size_t length;
+    size_t length;                  /* of bytes, or of what supply gives */
+    /* PUT; fills the buffer with length bytes from offset. A try may go back to what it was given. False
+     * gives up. */
+    bool (*supply)(void *closure, int64_t offset, void *buffer, size_t length);
     /* GET; first with the first bytes of each try. False gives up. */
     bool (*arrive)(void *closure, const void *bytes, size_t length, bool first);
     int64_t timeout_ms;
@@ -51,8 +54,8 @@ void link_destroy(struct link *link);
 struct link_request *link_send(struct link *link, const struct link_call *call);
 /* Ends a request without an answer; NULL is allowed. */
 void link_cancel(struct link_request *request);
-/* The same, but what is on its way is let through, so that its connection is kept. Not for one with bytes or
- * arrive. */
+/* The same, but what is on its way is let through, so that its connection is kept. Not for one with bytes,
+ * supply or arrive. */
 void link_abandon(struct link_request *request);
 
 #endif

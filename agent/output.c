@@ -92,13 +92,22 @@ struct output *output_create(struct outputs *outputs, uint64_t epoch, const char
     return output;
 }
 
+static void add_follow(struct output *output, int64_t rank, enum stream stream)
+{
+    output->follows = xrealloc(output->follows, (output->count + 1) * sizeof *output->follows);
+    output->follows[output->count++] =
+        (struct follow){.rank = rank, .stream = stream, .known = !output->resume};
+}
+
 void output_add_rank(struct output *output, int64_t rank)
 {
-    output->follows = xrealloc(output->follows, (output->count + STREAM_COUNT) * sizeof *output->follows);
-    for (int stream = 0; stream < STREAM_COUNT; stream++) {
-        output->follows[output->count++] =
-            (struct follow){.rank = rank, .stream = (enum stream)stream, .known = !output->resume};
-    }
+    add_follow(output, rank, STREAM_STDOUT);
+    add_follow(output, rank, STREAM_STDERR);
+}
+
+void output_add_metrics(struct output *output, int64_t first_rank)
+{
+    add_follow(output, first_rank, STREAM_METRICS);
 }
 
 static void enter_queue(struct output *output)

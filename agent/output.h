@@ -27,6 +27,8 @@ struct output *output_create(struct outputs *outputs, uint64_t epoch, const char
 void output_destroy(struct output *output);
 
 void output_add_rank(struct output *output, int64_t rank);
+/* The stream of all ranks' metrics, under the first of them. */
+void output_add_metrics(struct output *output, int64_t first_rank);
 /* The files have grown. */
 void output_grown(struct output *output);
 /* They will not grow any more. */

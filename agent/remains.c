@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/cgroup.h"
@@ -42,11 +42,11 @@ static bool kill_if_named(const char *pid, const char *variable)
     if (!text_to_int(pid, 1, INT32_MAX, &number)) {
         return false;
     }
-    autoclose int pidfd = pidfd_open((pid_t)number, 0);
+    autoclose int pidfd = (int)syscall(SYS_pidfd_open, (pid_t)number, 0);
     if (pidfd < 0 || !names_epoch(pid, variable)) {
         return false;
     }
-    pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
+    syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
     return true;
 }
 

@@ -203,6 +203,9 @@ static void event_work(struct shim *shim, uint64_t data)
     case WATCH_LISTENER:
         link_accept(shim);
         break;
+    case WATCH_METRICS:
+        metrics_receive(shim);
+        break;
     case WATCH_STREAM:
         output_move(shim, (size_t)(data & UINT32_MAX));
         break;
@@ -260,6 +263,7 @@ int main(int argc, char **argv)
                         .timer_ms = SHIM_NEVER,
                         .link = {.fd = -1, .listener = -1},
                         .port = {.lock = -1, .socket = -1},
+                        .metrics = {.socket = -1, .file = {.pipe = -1, .file = -1}},
                         .cgroup = -1,
                         .record = -1,
                         .lease_term_ms = SHIM_NEVER,

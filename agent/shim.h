@@ -48,7 +48,7 @@ enum stream_state {
 enum rank_state { RANK_WAITS, RANK_LIVE, RANK_EXITED };
 
 /* What an event on a descriptor means; with an index in epoll's data. */
-enum watch { WATCH_SIGNAL, WATCH_TIMER, WATCH_LINK, WATCH_LISTENER, WATCH_STREAM };
+enum watch { WATCH_SIGNAL, WATCH_TIMER, WATCH_LINK, WATCH_LISTENER, WATCH_METRICS, WATCH_STREAM };
 
 struct why {
     char text[LIMIT_SHIM_TEXT];
@@ -65,7 +65,8 @@ struct launch {
     char *bytes;
     const char *epoch, *logs, *cwd, *cgroup; /* cgroup: NULL where there is none */
     int64_t cgroup_version, port_first, port_last, failed_grace_ms;
-    char **arguments; /* ends with NULL */
+    int64_t store_rank; /* -1: none */
+    char **arguments;   /* ends with NULL */
     size_t argument_count;
     char **env;
     size_t env_count;
@@ -73,10 +74,10 @@ struct launch {
     size_t rank_count;
 };
 
-/* One output stream of one rank. */
+/* One output stream of one rank, or the metrics of all. */
 struct stream {
     enum stream_state state;
-    int pipe, file;
+    int pipe, file;  /* the metrics have no pipe */
     int error;       /* why the file cannot be written, in STREAM_FAILS */
     int64_t stored;  /* size of the file */
     int64_t dropped; /* bytes since the last marker */
@@ -102,6 +103,12 @@ struct port {
     int lock, socket;
 };
 
+struct metrics {
+    int socket;         /* -1: not open */
+    struct stream file; /* opened when something comes */
+    bool oversize_told;
+};
+
 struct shim {
     enum phase phase;
     bool ended; /* the loop ends */
@@ -112,6 +119,7 @@ struct shim {
     struct launch launch;                           /* shim_launch.c */
     struct link link;                               /* shim_link.c */
     struct port port;                               /* shim_port.c */
+    struct metrics metrics;                         /* shim_metrics.c */
     int cgroup;                                     /* folder; shim_cgroup.c */
     int record;                                     /* shim_exit.c */
     struct rank *ranks;                             /* shim_rank.c, as many as launch.ranks */
@@ -162,6 +170,15 @@ bool rank_start(struct shim *shim, size_t index, char *const *added, int *ret_co
 bool rank_reap(struct shim *shim);
 bool rank_any_live(const struct shim *shim);
 
+/* shim_stream.c: opens a file at its end, errno tells why not; appends; counts what is not taken as dropped.
+ * stream_ready is false while bytes are to be dropped; stream_fail says that the file did not take some;
+ * stream_end closes it, with a last word on what was dropped. */
+bool stream_open(struct stream *stream, const char *logs, int rank, const char *kind, struct why *why);
+bool stream_ready(struct stream *stream);
+void stream_fail(struct stream *stream, int error);
+void stream_append(struct stream *stream, const char *bytes, size_t length);
+void stream_end(struct stream *stream, int rank, const char *kind);
+
 /* shim_output.c: opens the files, makes the pipes of a rank (the write ends are the caller's), moves bytes
  * when a pipe has some, takes what a rank that failed has in its pipes now, and at the end what is still in
  * any. */
@@ -171,6 +188,12 @@ void output_move(struct shim *shim, size_t stream);
 void output_drain(struct shim *shim, size_t rank);
 void output_finish(struct shim *shim);
 void output_close(struct shim *shim);
+
+/* shim_metrics.c: opens rank.sock in the current folder; stores what is there, up to a batch; at the end what
+ * is still in the socket, and closes it. */
+bool metrics_open(struct shim *shim, struct why *why);
+void metrics_receive(struct shim *shim);
+void metrics_finish(struct shim *shim);
 
 /* shim_kill.c: the ladder; each call may only make things end sooner. kill_due_ms is when kill_clock has
  * something to do. */
@@ -200,8 +223,9 @@ void cgroup_collect(const struct shim *shim, struct pid_list *list);
 void cgroup_kill(const struct shim *shim);
 bool cgroup_vacate(struct shim *shim);
 
-/* shim_port.c: finds and holds a port of the range; gives it back. */
-bool port_hold(struct port *port, int first, int last, struct why *why);
+/* shim_port.c: finds and holds a port of the range, with `listens` as one that connections wait on; gives it
+ * back. */
+bool port_hold(struct port *port, int first, int last, bool listens, struct why *why);
 void port_release(struct port *port);
 
 /* shim_exit.c: makes room on disk for the exit record; gives that back; writes the record. */
@@ -211,7 +235,7 @@ bool record_write(struct shim *shim, struct why *why);
 
 /* shim_link.c: listens in the current folder; takes a connection, or one message; says a fact, now and on
  * each new connection; log files have grown, were looked at; and at the end of a turn, `output` where it is
- * due. */
+ * due. link_forget removes the sockets of the folder and ends the shim. */
 bool link_listen(struct shim *shim, struct why *why);
 void link_accept(struct shim *shim);
 void link_receive(struct shim *shim);

@@ -43,6 +43,7 @@ static void attempt_release(struct shim *shim)
 {
     struct why ignored;
     output_finish(shim);
+    metrics_finish(shim);
     port_release(&shim->port);
     if (cgroup_open(shim, &ignored)) {
         cgroup_vacate(shim);
@@ -92,6 +93,14 @@ void attempt_assign(struct shim *shim, const char *folder)
     }
 }
 
+static bool attempt_port(struct shim *shim, struct why *why)
+{
+    const struct launch *launch = &shim->launch;
+    bool listens = launch->store_rank >= 0;
+    return launch->port_first == 0 ||
+           port_hold(&shim->port, (int)launch->port_first, (int)launch->port_last, listens, why);
+}
+
 /* false: declined. */
 static bool attempt_ready(struct shim *shim)
 {
@@ -103,10 +112,8 @@ static bool attempt_ready(struct shim *shim)
     if (shim->phase == PHASE_PREPARED) {
         return true;
     }
-    const struct launch *launch = &shim->launch;
-    if ((launch->port_first != 0 &&
-         !port_hold(&shim->port, (int)launch->port_first, (int)launch->port_last, &why)) ||
-        !cgroup_open(shim, &why) || !record_reserve(shim, &why) || !output_open(shim, &why)) {
+    if (!attempt_port(shim, &why) || !cgroup_open(shim, &why) || !metrics_open(shim, &why) ||
+        !record_reserve(shim, &why) || !output_open(shim, &why)) {
         attempt_decline(shim, why.text);
         return false;
     }

@@ -83,6 +83,7 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
     } numbers[] = {{"cgroup_version", &launch->cgroup_version, 1, 2},
                    {"port_first", &launch->port_first, 1, 65535},
                    {"port_last", &launch->port_last, 1, 65535},
+                   {"store_rank", &launch->store_rank, 0, LIMIT_GPUS - 1},
                    {"failed_grace_ms", &launch->failed_grace_ms, 0, LIMIT_GRACE_MS}};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -107,6 +108,16 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
     return true;
 }
 
+static bool rank_known(const struct launch *launch, int64_t number)
+{
+    for (size_t i = 0; i < launch->rank_count; i++) {
+        if (launch->ranks[i].number == number) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool launch_complete(const struct launch *launch, struct why *why)
 {
     const char *missing = launch->epoch == NULL                    ? "epoch"
@@ -119,13 +130,18 @@ static bool launch_complete(const struct launch *launch, struct why *why)
     if (missing == NULL && launch->cgroup != NULL && launch->cgroup_version == 0) {
         missing = "cgroup_version";
     }
+    if (missing == NULL && launch->store_rank >= 0) {
+        missing = launch->port_first == 0                   ? "port_first for store_rank"
+                  : !rank_known(launch, launch->store_rank) ? "rank that store_rank names"
+                                                            : NULL;
+    }
     return missing == NULL || why_set(why, "launch file: no %s", missing);
 }
 
 bool launch_read(struct launch *launch, struct why *why)
 {
     size_t size = 0;
-    *launch = (struct launch){.failed_grace_ms = FAILED_GRACE_MS};
+    *launch = (struct launch){.failed_grace_ms = FAILED_GRACE_MS, .store_rank = -1};
     if (!bytes_read(launch, &size, why)) {
         return false;
     }

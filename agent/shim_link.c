@@ -151,6 +151,7 @@ void link_tell_output(struct shim *shim)
 
 void link_forget(struct shim *shim)
 {
+    unlink(SHIM_RANK_SOCKET);
     unlink(SHIM_SOCKET_FILE);
     shim->ended = true;
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the pipes of the ranks to the files on disk. Bytes are spliced and never changed; files only grow. A
- * rank is never held up: what goes beyond the limit, or what a full or broken disk refuses, is counted and
- * dropped, and a line in the file says how much, as soon as one can be written. Telling the agent that files
- * have grown is shim_link.c's. */
+/* From the pipes of the ranks to the files on disk. Bytes are spliced and never changed. A rank is never held
+ * up: what its file does not take is dropped. The file, with its limit and its gaps, is shim_stream.c's;
+ * telling the agent that files have grown is shim_link.c's. */
 #include "agent/shim.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,34 +14,15 @@
 
 static const char *const stream_names[2] = {"stdout", "stderr"};
 
-static bool stream_open(const struct shim *shim, int number, size_t which, struct stream *stream,
-                        struct why *why)
-{
-    char path[PATH_MAX];
-    int length = snprintf(path, sizeof path, "%s/%d.%s", shim->launch.logs, number, stream_names[which]);
-    if (length >= PATH_MAX) {
-        return why_set(why, "the path of the log folder is too long");
-    }
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
-    if (size < 0) {
-        why_set(why, "log file %s: %s", path, strerror(errno));
-        if (fd >= 0) {
-            close(fd);
-        }
-        return false;
-    }
-    *stream = (struct stream){.state = STREAM_STORES, .pipe = -1, .file = fd, .stored = size};
-    return true;
-}
-
 bool output_open(struct shim *shim, struct why *why)
 {
     for (size_t i = 0; i < 2 * shim->launch.rank_count; i++) {
-        int number = shim->launch.ranks[i / 2].number;
-        if (!stream_open(shim, number, i % 2, &shim->ranks[i / 2].streams[i % 2], why)) {
+        struct stream *stream = &shim->ranks[i / 2].streams[i % 2];
+        if (!stream_open(stream, shim->launch.logs, shim->launch.ranks[i / 2].number, stream_names[i % 2],
+                         why)) {
             return false;
         }
+        stream->state = STREAM_STORES;
     }
     return true;
 }
@@ -68,27 +46,6 @@ bool output_pipes(struct shim *shim, size_t rank, int ret_write[2], struct why *
     return true;
 }
 
-/* Writes the line that tells of dropped bytes, on a line of its own. A part of it that fits is kept: files
- * only grow. */
-static bool marker_write(struct stream *stream, const char *reason)
-{
-    char text[256], last = '\n';
-    if (stream->stored > 0 && pread(stream->file, &last, 1, stream->stored - 1) != 1) {
-        return false;
-    }
-    int length = snprintf(text, sizeof text, "%s[gpuctl: %lld bytes dropped: %s]\n", last == '\n' ? "" : "\n",
-                          (long long)stream->dropped, reason);
-    ssize_t written = pwrite(stream->file, text, (size_t)length, stream->stored);
-    if (written > 0) {
-        stream->stored += written;
-    }
-    if (written != length) {
-        return false;
-    }
-    stream->dropped = 0;
-    return true;
-}
-
 static ssize_t stream_drop(const struct shim *shim, struct stream *stream)
 {
     ssize_t moved =
@@ -104,16 +61,8 @@ static ssize_t stream_copy(struct stream *stream, size_t room)
 {
     char bytes[CHUNK_BYTES];
     ssize_t got = read(stream->pipe, bytes, room < sizeof bytes ? room : sizeof bytes);
-    for (ssize_t done = 0; done < got;) {
-        ssize_t written = pwrite(stream->file, bytes + done, (size_t)(got - done), stream->stored);
-        if (written <= 0) {
-            stream->state = STREAM_FAILS;
-            stream->error = written < 0 ? errno : ENOSPC;
-            stream->dropped += got - done;
-            break;
-        }
-        stream->stored += written;
-        done += written;
+    if (got > 0) {
+        stream_append(stream, bytes, (size_t)got);
     }
     return got;
 }
@@ -121,10 +70,6 @@ static ssize_t stream_copy(struct stream *stream, size_t room)
 static ssize_t stream_store(const struct shim *shim, struct stream *stream)
 {
     int64_t room = LIMIT_STREAM_BYTES - stream->stored;
-    if (room <= 0) {
-        stream->state = STREAM_FULL;
-        return stream_drop(shim, stream);
-    }
     loff_t offset = stream->stored;
     size_t size = (size_t)(room < CHUNK_BYTES ? room : CHUNK_BYTES);
     ssize_t moved =
@@ -138,50 +83,27 @@ static ssize_t stream_store(const struct shim *shim, struct stream *stream)
     if (errno == EINVAL) {
         return stream_copy(stream, size);
     }
-    stream->state = STREAM_FAILS;
-    stream->error = errno;
+    stream_fail(stream, errno);
     return stream_drop(shim, stream);
 }
 
 /* Moves one chunk; 0: end of the stream; -1: nothing there now. */
 static ssize_t stream_move(const struct shim *shim, struct stream *stream)
 {
-    switch (stream->state) {
-    case STREAM_STORES:
-        return stream_store(shim, stream);
-    case STREAM_FAILS:
-        if (stream->dropped > 0 && !marker_write(stream, strerror(stream->error))) {
-            return stream_drop(shim, stream);
-        }
-        stream->state = STREAM_STORES;
-        return stream_store(shim, stream);
-    case STREAM_FULL:
-        return stream_drop(shim, stream);
-    case STREAM_ENDED:
-        break;
+    if (stream->state == STREAM_ENDED) {
+        return 0;
     }
-    return 0;
+    return stream_ready(stream) ? stream_store(shim, stream) : stream_drop(shim, stream);
 }
 
-static void stream_end(const struct shim *shim, size_t index)
+static void output_end(const struct shim *shim, size_t index)
 {
     struct stream *stream = &shim->ranks[index / 2].streams[index % 2];
-    char reason[128];
-    if (stream->state == STREAM_FULL) {
-        snprintf(reason, sizeof reason, "stream limit of %lld GiB", LIMIT_STREAM_BYTES / GIB);
-    } else {
-        snprintf(reason, sizeof reason, "%s", strerror(stream->error));
-    }
-    if (stream->dropped > 0 && !marker_write(stream, reason)) {
-        shim_complain("dropped %lld bytes of %d.%s: %s", (long long)stream->dropped,
-                      shim->launch.ranks[index / 2].number, stream_names[index % 2], reason);
-    }
-    stream->state = STREAM_ENDED;
+    stream_end(stream, shim->launch.ranks[index / 2].number, stream_names[index % 2]);
     if (stream->pipe >= 0) {
         close(stream->pipe);
+        stream->pipe = -1;
     }
-    close(stream->file);
-    stream->pipe = stream->file = -1;
 }
 
 void output_move(struct shim *shim, size_t index)
@@ -192,7 +114,7 @@ void output_move(struct shim *shim, size_t index)
         return; /* ended earlier in this turn */
     }
     if (stream_move(shim, stream) == 0) {
-        stream_end(shim, index);
+        output_end(shim, index);
     }
     if (stream->stored > stored) {
         link_grown(shim);
@@ -207,7 +129,7 @@ void output_drain(struct shim *shim, size_t rank)
         for (int turn = 0; stream->pipe >= 0 && turn < DRAIN_TURNS; turn++) {
             ssize_t moved = stream_move(shim, stream);
             if (moved == 0) {
-                stream_end(shim, index);
+                output_end(shim, index);
             }
             if (moved <= 0) {
                 break;
@@ -231,7 +153,7 @@ void output_finish(struct shim *shim)
         }
         for (int turn = 0; stream->pipe >= 0 && turn < DRAIN_TURNS && stream_move(shim, stream) > 0; turn++) {
         }
-        stream_end(shim, i);
+        output_end(shim, i);
         if (stream->stored > stored) {
             link_grown(shim);
         }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The port of a gang, MASTER_PORT: found in the node's range and held until the attempt has ended. Between
  * shims it is safe by a lock per port, an abstract unix socket that the kernel frees with the shim. Other
- * programs are kept off by a TCP socket that is bound with SO_REUSEADDR and does not listen: it refuses plain
- * and ephemeral binds, but not the SO_REUSEADDR bind of its owner, rank 0. */
+ * programs are kept off by a TCP socket that is bound with SO_REUSEADDR. Where a rank will bind the port by
+ * itself it does not listen: so it refuses plain and ephemeral binds, but not the SO_REUSEADDR bind of its
+ * owner. Where a rank gets this very socket it listens from the first moment: who comes before that rank is
+ * ready waits in the backlog. */
 #include "agent/shim.h"
 
 #include <errno.h>
@@ -13,6 +15,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#define BACKLOG 4096 /* a gang's ranks that come at once; net.core.somaxconn bounds it, too */
 
 static int port_lock(int number)
 {
@@ -57,13 +61,17 @@ static int port_bind(int number)
     return fd;
 }
 
-static bool port_take(struct port *port, int number)
+static bool port_take(struct port *port, int number, bool listens)
 {
     int lock = port_lock(number);
     if (lock < 0) {
         return false;
     }
     int fd = port_bind(number);
+    if (fd >= 0 && listens && listen(fd, BACKLOG) != 0) { /* another was faster */
+        close(fd);
+        fd = -1;
+    }
     if (fd < 0) {
         close(lock);
         return false;
@@ -72,7 +80,7 @@ static bool port_take(struct port *port, int number)
     return true;
 }
 
-bool port_hold(struct port *port, int first, int last, struct why *why)
+bool port_hold(struct port *port, int first, int last, bool listens, struct why *why)
 {
     unsigned count = (unsigned)(last - first + 1);
     unsigned chance = 0;
@@ -80,7 +88,7 @@ bool port_hold(struct port *port, int first, int last, struct why *why)
         chance = (unsigned)getpid();
     }
     for (unsigned i = 0; i < count; i++) {
-        if (port_take(port, first + (int)((chance % count + i) % count))) {
+        if (port_take(port, first + (int)((chance % count + i) % count), listens)) {
             return true;
         }
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A rank from vfork to its exit code. A rank gets exactly what the launch file says: its environment, its
- * folder, /dev/null and two pipes as its descriptors, default signals, a session of its own, and the death of
- * the shim as its own. It promises that a rank is in its cgroup before it is the user's program, and that a
- * failure before that point is told with its reason. */
+ * folder, /dev/null and two pipes as its descriptors (one rank also the socket of the gang's store), default
+ * signals, a session of its own, and the death of the shim as its own. It promises that a rank is in its
+ * cgroup before it is the user's program, and that a failure before that point is told with its reason. */
 #include "agent/shim.h"
 
 #include <errno.h>
@@ -40,6 +40,7 @@ struct spawn {
     const char *path; /* of the job */
     pid_t parent;
     int output[2];
+    int store;  /* socket that becomes SHIM_STORE_FD; -1: none */
     int report; /* closed by exec */
     bool enter; /* the child enters the cgroup itself */
 };
@@ -75,6 +76,11 @@ static void child_descriptors(const struct spawn *spawn)
     dup2(spawn->output[0], STDOUT_FILENO);
     dup2(spawn->output[1], STDERR_FILENO);
     close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
+    if (spawn->store >= 0) {
+        /* the report is not at this number: the other end of its pipe is below it */
+        dup2(spawn->store, SHIM_STORE_FD);
+        fcntl(SHIM_STORE_FD, F_SETFD, 0); /* where it was there already, dup2 did nothing */
+    }
 }
 
 /* Returns only where the file is not there; a file without its interpreter fails with the same error. */
@@ -238,7 +244,8 @@ static bool rank_spawn(struct shim *shim, struct rank *rank, struct spawn *spawn
 
 bool rank_start(struct shim *shim, size_t index, char *const *added, int *ret_code, struct why *why)
 {
-    struct spawn spawn = {.shim = shim, .parent = getpid()};
+    bool hosts = shim->launch.ranks[index].number == shim->launch.store_rank;
+    struct spawn spawn = {.shim = shim, .parent = getpid(), .store = hosts ? shim->port.socket : -1};
     *ret_code = 0;
     if (!output_pipes(shim, index, spawn.output, why)) {
         return false;

@@ -9,12 +9,21 @@
  *     shim.pid     "pid starttime-ticks\n", written by the shim when it takes the folder
  *     shim.sock    SOCK_SEQPACKET, the shim listens, before shim.pid is there; one agent at a time, a newer
  *                  connection replaces the older one
+ *     rank.sock    SOCK_DGRAM, $GPUCTL_SOCKET, from prepared (or the start) to the end of the last process:
+ *                  each datagram of a rank is one or more whole lines of JSON, of LIMIT_RANK_MESSAGE_BYTES at
+ *                  most; the shim appends them to <first rank>.metrics unread. A send waits while the shim is
+ *                  behind
  *   STATE/attempts/<epoch>    disk
  *     <rank>.stdout <rank>.stderr   output of the ranks, only ever appended to (rank = global rank, node rank
  *                                   in node mode)
  *     exit         the exit record: written beside (exit.new), fsynced, renamed, before anybody is told
  *     work/        working folder of the ranks where the spec names none
+ *     <first rank>.metrics          what came on rank.sock, a line each; there once something came
  *     errors/<rank>.json            TORCHELASTIC_ERROR_FILE
+ *     function, modules.zip         of a function job: its payload, and modules for its ranks
+ *     results/<rank>.pickle         $GPUCTL_RESULT_DIR: what the rank returned, renamed from .part when whole
+ *     results/<rank>.json           the same as JSON, where it is
+ *     results/<rank>.error.pickle   instead: what it raised
  *
  * The agent starts shims ahead of need: `gpushim`, with its end of a SOCK_SEQPACKET pair as fd 3 and nothing
  * else open but stdio. Messages are text, one a datagram, at most LIMIT_SHIM_MESSAGE bytes: a word, then
@@ -37,7 +46,7 @@
  *                             on_disconnect is keep
  *   seen                      the last `output` was worked in; the shim may send another
  *   forget                    after exited, when the controller has it, or after declined: remove shim.sock
- *                             and end
+ *                             and rank.sock, and end
  *
  * A word that does not fit the phase is an echo of an older one and does nothing; after declined and after
  * exited, all but `forget` do nothing.
@@ -51,9 +60,9 @@
  *                             the first rank that failed here; RANK_FAILED or EXEC_FAILED; the ladder has
  *                             begun. CODE is 128 + SIGNAL where a signal ended the rank; 127 where the
  *                             command was not found, 126 where it or its working folder cannot be used
- *   output                    log files have grown; not sent again before `seen`
- *   exited                    all processes are gone, both streams of all ranks at EOF, the exit record is on
- *                             disk
+ *   output                    log files have grown, or metrics; not sent again before `seen`
+ *   exited                    all processes are gone, both streams of all ranks at EOF, all metrics are in
+ *                             their file, the exit record is on disk
  *
  * On a new connection to shim.sock the shim repeats, in this order, those of prepared, declined, running,
  * failed, output, exited that hold.
@@ -62,7 +71,8 @@
  * section of a rank:
  *
  *   epoch, logs (folder on disk), cwd, cgroup (folder, or absent), cgroup_version (1 or 2),
- *   port_first, port_last (a gang's port is to be held; absent: none), failed_grace_ms,
+ *   port_first, port_last (a gang's port is to be held; absent: none), store_rank (the held port listens, and
+ *   this rank gets its socket as SHIM_STORE_FD; absent: nobody does), failed_grace_ms,
  *   arg (again and again: argv), env (NAME=VALUE, for all ranks), rank (global rank: opens a section, its env
  *   follow).
  *
@@ -75,13 +85,18 @@
 #ifndef AGENT_SHIMWIRE_H
 #define AGENT_SHIMWIRE_H
 
-#define SHIM_CONTROL_FD    3
-#define SHIM_LAUNCH_FILE   "launch"
-#define SHIM_PID_FILE      "shim.pid"
-#define SHIM_SOCKET_FILE   "shim.sock"
-#define SHIM_EXIT_FILE     "exit"
-#define SHIM_EXIT_NEW_FILE "exit.new" /* the record until it is renamed; an empty one may be there before */
-#define SHIM_WORK_FOLDER   "work"
-#define SHIM_ERRORS_FOLDER "errors"
+#define SHIM_CONTROL_FD     3
+#define SHIM_LAUNCH_FILE    "launch"
+#define SHIM_PID_FILE       "shim.pid"
+#define SHIM_SOCKET_FILE    "shim.sock"
+#define SHIM_EXIT_FILE      "exit"
+#define SHIM_EXIT_NEW_FILE  "exit.new" /* the record until it is renamed; an empty one may be there before */
+#define SHIM_WORK_FOLDER    "work"
+#define SHIM_ERRORS_FOLDER  "errors"
+#define SHIM_RESULTS_FOLDER "results"
+#define SHIM_FUNCTION_FILE  "function"
+#define SHIM_MODULES_FILE   "modules.zip"
+#define SHIM_RANK_SOCKET    "rank.sock"
+#define SHIM_STORE_FD       3 /* of the rank that hosts the rendezvous, in $GPUCTL_STORE_FD */
 
 #endif

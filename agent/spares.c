@@ -56,8 +56,9 @@ static bool make(const char *path, struct err *err)
 {
     autoclose int folder = mkdir(path, 0700) == 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (folder < 0 || mkdirat(folder, SHIM_WORK_FOLDER, 0700) != 0 ||
-        mkdirat(folder, SHIM_ERRORS_FOLDER, 0700) != 0 || !make_file(folder, SHIM_EXIT_NEW_FILE) ||
-        !make_file(folder, FIRST_OUT) || !make_file(folder, FIRST_ERR)) {
+        mkdirat(folder, SHIM_ERRORS_FOLDER, 0700) != 0 || mkdirat(folder, SHIM_RESULTS_FOLDER, 0700) != 0 ||
+        !make_file(folder, SHIM_EXIT_NEW_FILE) || !make_file(folder, FIRST_OUT) ||
+        !make_file(folder, FIRST_ERR)) {
         return err_errno(err, "cannot make %s", path);
     }
     return true;

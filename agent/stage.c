@@ -21,6 +21,8 @@
 static const char *const inherited_names[] = {"PATH", "HOME", "USER", "LANG", "LD_LIBRARY_PATH"};
 #define INHERITED_COUNT (sizeof inherited_names / sizeof inherited_names[0])
 
+#define FUNCTION_FILES 2 /* its payload and its modules */
+
 /* --- checks ----------------------------------------------------------------------------------- */
 
 static bool check_devices(const struct attempt *attempt, struct err *err)
@@ -77,26 +79,45 @@ static bool write_given(int file, const struct job_file *given, struct err *err)
     return lay_write(file, bytes, length, given->path, err);
 }
 
+static bool lay_file(struct attempt *attempt, int folder, const struct job_file *given, struct err *err)
+{
+    autoclose int file = lay_open(folder, given->path, given->executable, err);
+    if (file < 0 || given->blob == NULL) {
+        return file >= 0 && write_given(file, given, err);
+    }
+    struct fill *fill = &attempt->fills[attempt->fill_count++];
+    *fill = (struct fill){.attempt = attempt, .file = give_fd(&file)};
+    fill->order = payload_fill(attempt->site->payloads, given->blob, fill->file, filled, fill);
+    attempt->fills_waiting++;
+    return true;
+}
+
+static bool lay_function(struct attempt *attempt, struct err *err)
+{
+    const struct job_function *function = &attempt->spec.function;
+    const struct job_file payload = {
+        .path = SHIM_FUNCTION_FILE, .base64 = function->base64, .blob = function->blob};
+    const struct job_file modules = {.path = SHIM_MODULES_FILE, .blob = function->modules};
+    if (!job_spec_is_function(&attempt->spec)) {
+        return true;
+    }
+    autoclose int folder = open(attempt->logs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return lay_file(attempt, folder, &payload, err) &&
+           (modules.blob == NULL || lay_file(attempt, folder, &modules, err));
+}
+
 static bool lay_files(struct attempt *attempt, struct err *err)
 {
     const struct job_spec *spec = &attempt->spec;
     autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
     autoclose int folder = open(work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    attempt->fills = xzalloc((spec->file_count + 1) * sizeof *attempt->fills);
+    attempt->fills = xzalloc((spec->file_count + FUNCTION_FILES + 1) * sizeof *attempt->fills);
     for (size_t i = 0; i < spec->file_count; i++) {
-        const struct job_file *given = &spec->files[i];
-        autoclose int file = lay_open(folder, given->path, given->executable, err);
-        if (file < 0 || (given->blob == NULL && !write_given(file, given, err))) {
+        if (!lay_file(attempt, folder, &spec->files[i], err)) {
             return false;
         }
-        if (given->blob != NULL) {
-            struct fill *fill = &attempt->fills[attempt->fill_count++];
-            *fill = (struct fill){.attempt = attempt, .file = give_fd(&file)};
-            fill->order = payload_fill(attempt->site->payloads, given->blob, fill->file, filled, fill);
-            attempt->fills_waiting++;
-        }
     }
-    return true;
+    return lay_function(attempt, err);
 }
 
 /* --- the launch file ----------------------------------------------------------------------------- */
@@ -120,6 +141,10 @@ static void compose(struct attempt *attempt, struct text *launch)
     put_inherited(inherited);
     autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
     autofree char *errors = xprintf("%s/%s", attempt->logs, SHIM_ERRORS_FOLDER);
+    autofree char *socket = xprintf("%s/%s", attempt->run, SHIM_RANK_SOCKET);
+    autofree char *function = xprintf("%s/%s", attempt->logs, SHIM_FUNCTION_FILE);
+    autofree char *modules = xprintf("%s/%s", attempt->logs, SHIM_MODULES_FILE);
+    autofree char *results = xprintf("%s/%s", attempt->logs, SHIM_RESULTS_FOLDER);
     autofree char *epoch = xprintf("%llu", (unsigned long long)attempt->epoch);
     struct contract contract = {
         .order = &attempt->order,
@@ -127,6 +152,11 @@ static void compose(struct attempt *attempt, struct text *launch)
         .node = site->config.name,
         .errors = errors,
         .python = site->config.python,
+        .socket = socket,
+        .runner = site->runner,
+        .function = function,
+        .modules = attempt->spec.function.modules != NULL ? modules : NULL,
+        .results = results,
         .slots = site->devices.slots,
         .no_peer_access = site->devices.no_peer_access,
         .inherited = (const char *const *)inherited,

@@ -157,8 +157,7 @@ static bool decode_workdir(const struct field *field, json_t *value, struct job_
 
 static bool decode_function(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
 {
-    return err_field(err, ERR_FIELD, field->name, "give command, an array of words",
-                     "this controller runs commands only, it takes no function");
+    return jobspec_decode_function(value, &spec->function, err);
 }
 
 /* --- the table --- */
@@ -191,7 +190,7 @@ static const struct field fields[] = {
     FIELD("infra_retries", infra_retries, decode_int, 0, LIMIT_RETRIES),
     FIELD("on_disconnect", on_disconnect, decode_on_disconnect, 0, 0),
     FIELD("host_id", host_id, decode_hash, 0, 0),
-    FIELD("function", command, decode_function, 0, 0),
+    FIELD("function", function, decode_function, 0, 0),
 };
 #define FIELDS (sizeof fields / sizeof fields[0])
 
@@ -223,10 +222,14 @@ static bool check_whole(const struct job_spec *spec, int64_t lease_min_ms, struc
         return err_field(err, ERR_FIELD, "gpus", "give the total over all nodes, 1 for instance",
                          "gpus is missing");
     }
-    if (spec->command == NULL) {
+    if (spec->command == NULL && !job_spec_is_function(spec)) {
         return err_field(err, ERR_FIELD, "command",
-                         "give an array of words, [\"python\", \"train.py\"] for instance",
+                         "give an array of words, [\"python\", \"train.py\"] for instance; or a function",
                          "command is missing");
+    }
+    if (spec->command != NULL && job_spec_is_function(spec)) {
+        return err_field(err, ERR_FIELD, "function", "leave one of them out",
+                         "a job has a command or a function, not both");
     }
     if (spec->lease_ms < lease_min_ms) {
         return err_field(err, ERR_FIELD, "lease_s", NULL, "lease_s must be at least %.15g",
@@ -280,6 +283,32 @@ void job_spec_finish(struct job_spec *spec)
     *spec = (struct job_spec){0};
 }
 
+/* --- what is shown --- */
+
+/* How many bytes sound base64 decodes to. */
+static int64_t decoded_length(const char *base64)
+{
+    size_t length = strlen(base64);
+    size_t padding = 0;
+    while (padding < length && base64[length - 1 - padding] == '=') {
+        padding++;
+    }
+    return (int64_t)(length / 4 * 3 - padding);
+}
+
+char *job_spec_shown(const struct job_spec *spec)
+{
+    if (spec->function.base64 == NULL) {
+        return NULL;
+    }
+    autojson json_t *shown = json_copy(spec->json);
+    json_t *function = json_copy(json_object_get(shown, "function"));
+    json_object_del(function, "inline");
+    member_put_int(function, "inline_bytes", decoded_length(spec->function.base64));
+    member_put(shown, "function", function);
+    return json_text(shown);
+}
+
 /* --- encode --- */
 
 static void put_copy(json_t *json, const char *name, const json_t *value)
@@ -320,6 +349,13 @@ json_t *job_spec_encode(const struct job_spec *spec)
         member_put_text(json, "launch_mode", launch_mode_text(spec->launch_mode));
     }
     put_copy(json, "command", spec->command);
+    if (job_spec_is_function(spec)) {
+        json_t *function = json_object();
+        member_put_text(function, "inline", spec->function.base64);
+        member_put_text(function, "blob", spec->function.blob);
+        member_put_text(function, "modules", spec->function.modules);
+        member_put(json, "function", function);
+    }
     put_copy(json, "env", spec->env);
     put_copy(json, "labels", spec->labels);
     if (spec->file_count > 0) {

@@ -18,6 +18,16 @@ struct job_file {
     bool executable;
 };
 
+/* A Python function and its arguments instead of a command. The payload is a line
+ * "gpuctl-function 1 python=MAJOR.MINOR\n" and then the pickle of (function, args, kwargs). Nobody but the
+ * ranks unpickles it. One of base64 and blob is set, or there is no function. */
+struct job_function {
+    const char *base64; /* the payload itself, spelled "inline"; LIMIT_INLINE_BYTES decoded */
+    const char *blob;   /* or its SHA-256 in hex, put before */
+    const char
+        *modules; /* SHA-256 of a stored zip of Python modules, first on sys.path of the ranks; or NULL */
+};
+
 /* All strings are borrowed from json, which the spec owns. */
 struct job_spec {
     json_t *json;
@@ -28,7 +38,8 @@ struct job_spec {
     enum use_reserved use_reserved_pool;
     const char *pool; /* NULL: any that use_reserved_pool allows */
     enum launch_mode launch_mode;
-    const json_t *command;  /* array of strings, at least one */
+    const json_t *command; /* array of strings, at least one; NULL: there is a function */
+    struct job_function function;
     const json_t *env;      /* object of strings, or NULL */
     const json_t *labels;   /* object of strings, or NULL */
     struct job_file *files; /* owned */
@@ -52,6 +63,16 @@ struct job_spec {
  * ("files[2].path"). lease_min_ms is the smallest lease that is accepted. Takes over json in any case. */
 bool job_spec_decode(json_t *json, int64_t lease_min_ms, struct job_spec *ret_spec, struct err *err);
 void job_spec_finish(struct job_spec *spec);
+
+/* A function is run, not a command. */
+static inline bool job_spec_is_function(const struct job_spec *spec)
+{
+    return spec->function.base64 != NULL || spec->function.blob != NULL;
+}
+
+/* The text of a spec as people are shown it: as it was received, but function.inline, which may be long, has
+ * become function.inline_bytes. NULL: it has no function.inline. The caller frees it. */
+char *job_spec_shown(const struct job_spec *spec);
 
 /* The canonical JSON of a spec, defaults left out; decode of it gives an equal spec. New reference. */
 json_t *job_spec_encode(const struct job_spec *spec);

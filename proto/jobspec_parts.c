@@ -208,12 +208,108 @@ bool jobspec_check_labels(json_t *labels, struct err *err)
     return true;
 }
 
-/* --- files --- */
+/* --- function --- */
 
 bool jobspec_is_hash(const char *text)
 {
     return strspn(text, "0123456789abcdef") == 64 && text[64] == '\0';
 }
+
+#define HEADER      "gpuctl-function 1 python="
+#define HEADER_HINT "a line \"" HEADER "3.12\", then the pickle of (function, args, kwargs)"
+
+/* Digits from *at on, which goes behind them; false: there are none. */
+static bool pass_digits(const uint8_t *bytes, size_t length, size_t *at)
+{
+    size_t start = *at;
+    while (*at < length && bytes[*at] >= '0' && bytes[*at] <= '9') {
+        (*at)++;
+    }
+    return *at > start;
+}
+
+static bool pass_byte(const uint8_t *bytes, size_t length, size_t *at, char wanted)
+{
+    return *at < length && bytes[(*at)++] == (uint8_t)wanted;
+}
+
+static bool has_header(const uint8_t *bytes, size_t length)
+{
+    size_t at = strlen(HEADER);
+    return length >= at && memcmp(bytes, HEADER, at) == 0 && pass_digits(bytes, length, &at) &&
+           pass_byte(bytes, length, &at, '.') && pass_digits(bytes, length, &at) &&
+           pass_byte(bytes, length, &at, '\n');
+}
+
+static bool check_payload(const char *base64, struct err *err)
+{
+    autofree uint8_t *bytes = NULL;
+    size_t length = 0;
+    if (!text_from_base64(base64, strlen(base64), &bytes, &length)) {
+        return err_field(err, ERR_FIELD, "function.inline", "RFC 4648, with padding",
+                         "function.inline does not decode");
+    }
+    if (length > LIMIT_INLINE_BYTES) {
+        return err_field(err, ERR_TOO_LARGE, "function.inline",
+                         "put it as a blob: PUT /v1/blobs/{sha256}, then name it by function.blob",
+                         "function.inline is %zu bytes, the limit is %lld", length, LIMIT_INLINE_BYTES);
+    }
+    return has_header(bytes, length) ||
+           err_field(err, ERR_FIELD, "function.inline", HEADER_HINT,
+                     "function.inline does not begin with the line that says which Python made it");
+}
+
+static bool take_function_member(const char *name, const json_t *value, struct job_function *function,
+                                 struct err *err)
+{
+    const struct {
+        const char *name;
+        const char **target;
+    } members[] = {{"inline", &function->base64}, {"blob", &function->blob}, {"modules", &function->modules}};
+    struct nearest nearest = nearest_to(name);
+    autofree char *path = xprintf("function.%s", name);
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        if (strcmp(members[i].name, name) == 0) {
+            *members[i].target = json_string_value(value);
+            return json_is_string(value) || json_is_null(value) ||
+                   err_field(err, ERR_FIELD, path, NULL, "%s must be a string", path);
+        }
+        nearest_try(&nearest, members[i].name);
+    }
+    return nearest_refuse(&nearest, path, err);
+}
+
+static bool check_function_hash(const char *hash, const char *path, struct err *err)
+{
+    return hash == NULL || jobspec_is_hash(hash) ||
+           err_field(err, ERR_FIELD, path, "PUT /v1/blobs/{sha256} first, then name it here",
+                     "%s must be a SHA-256 of 64 lower-case hex digits", path);
+}
+
+bool jobspec_decode_function(const json_t *json, struct job_function *ret_function, struct err *err)
+{
+    struct job_function function = {0};
+    const char *name;
+    json_t *value;
+    if (!json_is_object(json)) {
+        return err_field(err, ERR_FIELD, "function", "give {\"inline\": ...} or {\"blob\": ...}",
+                         "function must be an object");
+    }
+    json_object_foreach ((json_t *)(uintptr_t)json, name, value) {
+        if (!take_function_member(name, value, &function, err)) {
+            return false;
+        }
+    }
+    if ((function.base64 != NULL) + (function.blob != NULL) != 1) {
+        return err_field(err, ERR_FIELD, "function", NULL, "function must have one of inline and blob");
+    }
+    *ret_function = function;
+    return (function.base64 == NULL || check_payload(function.base64, err)) &&
+           check_function_hash(function.blob, "function.blob", err) &&
+           check_function_hash(function.modules, "function.modules", err);
+}
+
+/* --- files --- */
 
 /* Relative, each part a plain name. */
 static bool is_inner_path(const char *path)

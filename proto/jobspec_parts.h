@@ -14,6 +14,9 @@ bool jobspec_check_command(const json_t *command, struct err *err);
 bool jobspec_check_env(json_t *env, struct err *err);
 bool jobspec_check_labels(json_t *labels, struct err *err);
 
+/* Its strings are borrowed from json. */
+bool jobspec_decode_function(const json_t *json, struct job_function *ret_function, struct err *err);
+
 /* *ret_files is the caller's to free, also after a failure; its strings are borrowed from json. */
 bool jobspec_decode_files(const json_t *json, struct job_file **ret_files, size_t *ret_count,
                           struct err *err);

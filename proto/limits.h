@@ -14,11 +14,14 @@
 #define LIMIT_SUBMIT_BYTES (1536 * KIB)
 /* inline files of one job, decoded; more goes by blob */
 #define LIMIT_INLINE_BYTES (1 * MIB)
-/* an exit report: 64 KiB of log tails in base64 and 1,024 ranks */
-#define LIMIT_REPORT_BYTES (256 * KIB)
+/* an exit report: 64 KiB each of log tails and of results in base64, of JSON and of error files; 1,024 ranks
+ * with 300 bytes each */
+#define LIMIT_REPORT_BYTES (640 * KIB)
 /* one upload of log bytes */
 #define LIMIT_LOG_CHUNK_BYTES (1 * MIB)
 #define LIMIT_BLOB_BYTES      (1 * GIB)
+/* what an upload gathers in memory before it writes: a system call each 256 KiB, not each 4 KiB */
+#define LIMIT_BLOB_GATHER_BYTES (256 * KIB)
 /* up to here a blob is a row; a row of 64 KiB costs one commit, not four syncs */
 #define LIMIT_BLOB_ROW_BYTES (64 * KIB)
 /* the deepest message of ours is 6 */
@@ -34,6 +37,19 @@
 /* rows a page; the default is 50 */
 #define LIMIT_LIST_ROWS         200
 #define LIMIT_LIST_DEFAULT_ROWS 50
+/* results a page: it ends with the one that reaches this */
+#define LIMIT_RESULTS_BYTES (1 * MIB)
+/* points of metrics a page: 1 MiB of JSON */
+#define LIMIT_METRIC_ROWS         10000
+#define LIMIT_METRIC_DEFAULT_ROWS 1000
+/* of the name of a metric, in characters */
+#define LIMIT_METRIC_NAME 250
+/* a line of metrics that is looked at is charged its length and this, which is what an empty one costs */
+#define METRIC_LINE_COST 256
+/* charged for one page: 10,000 points of 350 bytes */
+#define LIMIT_METRIC_PAGE_BYTES (6 * MIB)
+/* charged for one turn of a stream of events: 1,000 empty lines */
+#define LIMIT_METRIC_TURN_BYTES (256 * KIB)
 /* characters */
 #define LIMIT_IDEMPOTENCY_KEY 128
 /* the longest ?wait= */
@@ -95,6 +111,18 @@
 /* --- agent and shim --- */
 /* log bytes that ride in an exit report */
 #define LIMIT_EXIT_TAIL_BYTES (64 * KIB)
+/* results that ride in an exit report, together; others go by blob before it */
+#define LIMIT_EXIT_RESULT_BYTES (64 * KIB)
+/* their JSON texts, together: a value above is a pickle only */
+#define LIMIT_EXIT_JSON_BYTES (64 * KIB)
+/* one error file: a traceback of 100 frames is 10 KiB; what is longer is left out */
+#define LIMIT_ERROR_FILE_BYTES (16 * KIB)
+/* the error files of one report, together: of the ranks that failed first */
+#define LIMIT_EXIT_ERROR_BYTES (64 * KIB)
+/* of a rank's last words in a sentence for people */
+#define LIMIT_SAID_BYTES 300
+/* one datagram of a rank: a metric of 250 characters is 400 bytes, and one may carry many */
+#define LIMIT_RANK_MESSAGE_BYTES (64 * KIB)
 /* one stream of one rank; what follows is counted and dropped */
 #define LIMIT_STREAM_BYTES (1 * GIB)
 /* from PREPARE or RUN to running: longer means that another node is slow, and this one has time */
@@ -171,6 +199,8 @@
 #define LIMIT_ENDED_ATTEMPTS 1024
 /* one event of a log stream: small enough to be fair between readers */
 #define LIMIT_LOG_PIECE_BYTES (32 * KIB)
+/* of an index, read at once: 4 KiB */
+#define LIMIT_INDEX_BLOCK_RECORDS 128
 /* streams whose way to disk is remembered, 300 bytes each */
 #define LIMIT_LOG_SYNC_ENTRIES 16384
 /* below it submissions and blobs are refused: exits and logs of what runs still fit */

@@ -122,6 +122,20 @@ struct log_tail {
     const char *base64;
 };
 
+/* What a rank left in $GPUCTL_RESULT_DIR, or in its error file. */
+struct rank_result {
+    int64_t rank;
+    enum result_kind kind;
+    int64_t size;       /* of the pickle */
+    const char *hash;   /* its SHA-256 in hex; NULL: there is an error file only */
+    const char *base64; /* the pickle itself where it is small; NULL: it was put as a blob before */
+    const char *json; /* VALUE: the same as JSON text, where it is; EXCEPTION: the error file, which is JSON,
+                         of LIMIT_ERROR_FILE_BYTES at most; else NULL */
+    /* Of the receiver, before it goes to the core; not on the wire. */
+    const uint8_t *digest; /* hash, decoded; NULL as hash is */
+    const void *bytes;     /* base64, decoded and found to have the hash; NULL as base64 is */
+};
+
 struct report_message {
     json_t *json;
     const char *node;
@@ -137,7 +151,10 @@ struct report_message {
     size_t rank_count;
     struct log_tail *tails; /* EXITED: the last log bytes, LIMIT_EXIT_TAIL_BYTES in all */
     size_t tail_count;
-    bool flushed; /* EXITED: with these tails every log byte has been sent */
+    bool flushed;     /* EXITED: with these tails every byte of the streams has been sent */
+    const char *said; /* FAILED, EXITED: what the first failed rank's error file says, one line; or NULL */
+    struct rank_result *results; /* EXITED; in order of rank */
+    size_t result_count;
 };
 
 struct log_reply {

@@ -275,6 +275,44 @@ static bool decode_tails(const json_t *json, struct report_message *message, str
     return true;
 }
 
+static json_t *encode_result(const struct rank_result *result)
+{
+    json_t *json = json_object();
+    member_put_int(json, "rank", result->rank);
+    member_put_text(json, "kind", result_kind_text(result->kind));
+    member_put_int(json, "size", result->size);
+    member_put_text(json, "sha256", result->hash);
+    member_put_text(json, "base64", result->base64);
+    member_put_text(json, "json", result->json);
+    return json;
+}
+
+static bool decode_result(const json_t *json, struct rank_result *result, struct err *err)
+{
+    return json_need_int(json, "rank", 0, LIMIT_GPUS - 1, &result->rank, err) &&
+           member_read_result_kind(json, "kind", true, &result->kind, err) &&
+           json_read_int(json, "size", 0, LIMIT_BLOB_BYTES, &result->size, err) &&
+           json_read_text(json, "sha256", &result->hash, err) &&
+           json_read_text(json, "base64", &result->base64, err) &&
+           json_read_text(json, "json", &result->json, err);
+}
+
+static bool decode_results(const json_t *json, struct report_message *message, struct err *err)
+{
+    json_t *array;
+    if (!member_read_array(json, "results", LIMIT_NODE_DEVICES, &array, err)) {
+        return false;
+    }
+    message->result_count = json_array_size(array);
+    message->results = xzalloc(message->result_count * sizeof *message->results);
+    for (size_t i = 0; i < message->result_count; i++) {
+        if (!decode_result(json_array_get(array, i), &message->results[i], err)) {
+            return member_err_inside(err, "results", i);
+        }
+    }
+    return true;
+}
+
 json_t *report_message_encode(const struct report_message *message)
 {
     json_t *json = json_object();
@@ -298,6 +336,12 @@ json_t *report_message_encode(const struct report_message *message)
     }
     member_put(json, "tails", tails);
     member_put_bool(json, "flushed", message->flushed);
+    member_put_text(json, "said", message->said);
+    json_t *results = json_array();
+    for (size_t i = 0; i < message->result_count; i++) {
+        json_array_append_new(results, encode_result(&message->results[i]));
+    }
+    member_put(json, "results", results);
     return json;
 }
 
@@ -313,7 +357,8 @@ bool report_message_decode(json_t *json, struct report_message *ret_message, str
                 json_read_int(json, "at_ms", 0, INT64_MAX, &message.at_ms, err) &&
                 member_read_cause(json, "cause", false, &message.cause, err) &&
                 json_read_text(json, "text", &message.text, err) && decode_ranks(json, &message, err) &&
-                decode_tails(json, &message, err) && json_read_bool(json, "flushed", &message.flushed, err);
+                decode_tails(json, &message, err) && json_read_bool(json, "flushed", &message.flushed, err) &&
+                json_read_text(json, "said", &message.said, err) && decode_results(json, &message, err);
     if (!good) {
         report_message_finish(&message);
         return false;
@@ -326,6 +371,7 @@ void report_message_finish(struct report_message *message)
 {
     free(message->ranks);
     free(message->tails);
+    free(message->results);
     json_decref(message->json);
     *message = (struct report_message){0};
 }

@@ -61,6 +61,7 @@ DEFINE_SPELLINGS(role, ROLES, SPELLED_BY_TEXT)
 DEFINE_SPELLINGS(launch_mode, LAUNCH_MODES, SPELLED_BY_TEXT)
 DEFINE_SPELLINGS(on_disconnect, DISCONNECTS, SPELLED_BY_TEXT)
 DEFINE_SPELLINGS(stream, STREAMS, SPELLED_BY_TEXT)
+DEFINE_SPELLINGS(result_kind, RESULT_KINDS, SPELLED_BY_TEXT)
 DEFINE_SPELLINGS(pool_kind, POOL_KINDS, SPELLED_BY_TEXT)
 DEFINE_SPELLINGS(use_reserved, RESERVED_CHOICES, SPELLED_BY_TEXT)
 DEFINE_SPELLINGS(isolation, ISOLATIONS, SPELLED_BY_TEXT)
@@ -78,6 +79,11 @@ bool attempt_state_holds_gpus(enum attempt_state state)
 {
     static const bool holds[] = { ATTEMPT_STATES(SECOND) };
     return holds[checked((unsigned)state, ATTEMPT_STATE_COUNT)];
+}
+
+bool stream_is_output(enum stream stream)
+{
+    return stream == STREAM_STDOUT || stream == STREAM_STDERR;
 }
 
 bool cause_user_fault(enum cause cause)

@@ -49,6 +49,7 @@
     X(NONE, false, "none")                                                                                   \
     X(RANK_FAILED, true, "a rank failed")                                                                    \
     X(EXEC_FAILED, true, "the command could not be executed")                                                \
+    X(RESULT_MISSING, true, "a rank ended without a result")                                                 \
     X(CANCELED, false, "canceled")                                                                           \
     X(TIME_LIMIT, true, "time limit reached")                                                                \
     X(DECLINED, false, "a node declined")                                                                    \
@@ -104,9 +105,17 @@
     X(REQUEUE, "requeue")                                                                                    \
     X(FAIL, "fail")
 
+/* What the ranks of an attempt leave behind by offset. METRICS is one stream a node, under its first rank:
+ * the lines that ranks sent to $GPUCTL_SOCKET. X(name, spelling) */
 #define STREAMS(X)                                                                                           \
     X(STDOUT, "stdout")                                                                                      \
-    X(STDERR, "stderr")
+    X(STDERR, "stderr")                                                                                      \
+    X(METRICS, "metrics")
+
+/* What a rank of a function job leaves behind. X(name, spelling) */
+#define RESULT_KINDS(X)                                                                                      \
+    X(VALUE, "value") /* what the function returned */                                                       \
+    X(EXCEPTION, "exception")
 
 #define POOL_KINDS(X)                                                                                        \
     X(ON_DEMAND, "on-demand")                                                                                \
@@ -136,6 +145,7 @@
 #define AS_ENUM_LAUNCH(name, ...)    LAUNCH_##name,
 #define AS_ENUM_ON(name, ...)        ON_DISCONNECT_##name,
 #define AS_ENUM_STREAM(name, ...)    STREAM_##name,
+#define AS_ENUM_RESULT(name, ...)    RESULT_##name,
 #define AS_ENUM_POOL(name, ...)      POOL_##name,
 #define AS_ENUM_RESERVED(name, ...)  USE_RESERVED_##name,
 #define AS_ENUM_ISOLATION(name, ...) ISOLATION_##name,
@@ -152,6 +162,7 @@ enum role { ROLES(AS_ENUM_ROLE) ROLE_COUNT };
 enum launch_mode { LAUNCH_MODES(AS_ENUM_LAUNCH) LAUNCH_MODE_COUNT };
 enum on_disconnect { DISCONNECTS(AS_ENUM_ON) ON_DISCONNECT_COUNT };
 enum stream { STREAMS(AS_ENUM_STREAM) STREAM_COUNT };
+enum result_kind { RESULT_KINDS(AS_ENUM_RESULT) RESULT_KIND_COUNT };
 enum pool_kind { POOL_KINDS(AS_ENUM_POOL) POOL_KIND_COUNT };
 enum use_reserved { RESERVED_CHOICES(AS_ENUM_RESERVED) USE_RESERVED_COUNT };
 enum isolation { ISOLATIONS(AS_ENUM_ISOLATION) ISOLATION_COUNT };
@@ -173,12 +184,14 @@ STATES_DECLARE(role, role)
 STATES_DECLARE(launch_mode, launch_mode)
 STATES_DECLARE(on_disconnect, on_disconnect)
 STATES_DECLARE(stream, stream)
+STATES_DECLARE(result_kind, result_kind)
 STATES_DECLARE(pool_kind, pool_kind)
 STATES_DECLARE(use_reserved, use_reserved)
 STATES_DECLARE(isolation, isolation)
 
 bool job_state_terminal(enum job_state state);
 bool attempt_state_holds_gpus(enum attempt_state state);
+bool stream_is_output(enum stream stream);    /* stdout or stderr */
 bool cause_user_fault(enum cause cause);      /* costs a retry of the user, not one of the infrastructure */
 const char *cause_sentence(enum cause cause); /* for people */
 

@@ -10,6 +10,9 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
+/* stdout and stderr; the other streams of a rank are no output */
+#define OUTPUT_FILES 2
+
 /* What one stream of one rank has begun and not ended. */
 struct partial {
     int64_t rank;
@@ -24,7 +27,7 @@ struct kept {
 };
 
 struct output {
-    FILE *files[STREAM_COUNT];
+    FILE *files[OUTPUT_FILES]; /* by stream */
     bool prefix;
     struct partial *partials;
     size_t partial_count;
@@ -149,7 +152,7 @@ bool output_write_event(struct output *output, const char *data, size_t length, 
         return false;
     }
     const json_t *text = json_object_get(event, "text");
-    if (!stream_from_text(stream_name, &stream) || !json_is_string(text)) {
+    if (!stream_from_text(stream_name, &stream) || !stream_is_output(stream) || !json_is_string(text)) {
         return err_set(err, ERR_MALFORMED, "the controller's log stream has an event without stream or text");
     }
     output_write(output, rank, stream, json_string_value(text), json_string_length(text));
@@ -185,7 +188,7 @@ void output_release(struct output *output)
 
 bool output_flush(struct output *output, struct err *err)
 {
-    for (int i = 0; i < STREAM_COUNT; i++) {
+    for (int i = 0; i < OUTPUT_FILES; i++) {
         if (fflush(output->files[i]) != 0 || ferror(output->files[i])) {
             return err_errno(err, "cannot write the job's output");
         }

@@ -4,6 +4,7 @@
  * left to the verbs. */
 #include "client/cli/print.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,9 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/json.h"
+
+/* no number needs fewer than it has when it is written with so many */
+#define EXACT_DIGITS 15
 
 enum print_format print_format(const char *text)
 {
@@ -55,8 +59,8 @@ void grid_destroy(struct grid *grid)
     free(grid);
 }
 
-/* Control characters, those of C1 in UTF-8 as well, become '?'. */
-static void disarm(char *text)
+/* Control characters, those of C1 in UTF-8 as well. */
+void print_disarm(char *text)
 {
     for (unsigned char *at = (unsigned char *)text; *at != '\0'; at++) {
         if (*at < 0x20 || *at == 0x7f) {
@@ -71,7 +75,7 @@ void grid_add(struct grid *grid, const char *cell)
 {
     grid->cells = xrealloc(grid->cells, (grid->cell_count + 1) * sizeof grid->cells[0]);
     char *copy = xstrdup(cell != NULL && cell[0] != '\0' ? cell : "-");
-    disarm(copy);
+    print_disarm(copy);
     grid->cells[grid->cell_count++] = copy;
 }
 
@@ -95,8 +99,7 @@ static size_t measure(const char *text)
     return width;
 }
 
-/* Bytes of the first width characters. */
-static size_t cut(const char *text, size_t width)
+size_t print_cut(const char *text, size_t width)
 {
     size_t at = 0;
     while (text[at] != '\0' && (width > 0 || ((unsigned char)text[at] & 0xc0) == 0x80)) {
@@ -161,12 +164,23 @@ static void print_line(const struct layout *layout, const char *const *cells, st
         }
         const char *paint = layout->colour ? paint_of(cells[i]) : NULL;
         text_append(out, paint != NULL ? paint : "");
-        text_append_bytes(out, cells[i], cut(cells[i], shown));
+        text_append_bytes(out, cells[i], print_cut(cells[i], shown));
         text_append(out, paint != NULL ? "\033[0m" : "");
         used += shown;
         pending = layout->widths[i] > shown ? layout->widths[i] - shown + 2 : 2;
     }
     text_append(out, "\n");
+}
+
+size_t grid_width(const struct grid *grid, bool wide)
+{
+    size_t width = 0;
+    for (size_t i = 0; i < grid->column_count; i++) {
+        if (wide || !grid->columns[i].wide) {
+            width += column_width(grid, i) + (width > 0 ? 2 : 0);
+        }
+    }
+    return width;
 }
 
 void grid_print(const struct grid *grid, bool wide, size_t width, bool colour, struct text *out)
@@ -197,6 +211,18 @@ size_t print_width(void)
 {
     struct winsize size;
     return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+bool print_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *locale = getenv(names[i]);
+        if (locale != NULL && locale[0] != '\0') {
+            return strcasestr(locale, "utf-8") != NULL || strcasestr(locale, "utf8") != NULL;
+        }
+    }
+    return false;
 }
 
 /* --- JSON --- */
@@ -245,7 +271,7 @@ void print_note(const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    disarm(line);
+    print_disarm(line);
     fprintf(stderr, "gpuctl: %s\n", line);
 }
 
@@ -256,7 +282,10 @@ void print_error(const struct err *err)
         fprintf(stderr, "  field: %s\n", err->field);
     }
     if (err->hint[0] != '\0') {
-        fprintf(stderr, "  remedy: %s\n", err->hint);
+        char hint[sizeof err->hint];
+        snprintf(hint, sizeof hint, "%s", err->hint);
+        print_disarm(hint); /* it may quote what others wrote */
+        fprintf(stderr, "  remedy: %s\n", hint);
     }
 }
 
@@ -277,4 +306,35 @@ void print_span(int64_t from_ms, int64_t to_ms, char out[32])
     }
     int64_t span = (to_ms != 0 ? to_ms : clock_wall_ms()) - from_ms;
     text_from_duration_ms(span > 0 ? span : 0, out, 32);
+}
+
+void print_number(double value, int digits, char out[32])
+{
+    if (isnan(value) || isinf(value)) {
+        snprintf(out, 32, "%s", isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
+    } else if (fabs(value) < 1e15 && value == floor(value)) {
+        snprintf(out, 32, "%.0f", value);
+    } else {
+        for (int enough = digits < EXACT_DIGITS ? digits : EXACT_DIGITS; enough <= digits; enough++) {
+            snprintf(out, 32, "%.*g", enough, value);
+            if (strtod(out, NULL) == value) {
+                return;
+            }
+        }
+    }
+}
+
+void print_bytes(int64_t bytes, char out[32])
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    if (bytes < 1024) {
+        snprintf(out, 32, "%lld B", (long long)bytes);
+        return;
+    }
+    size_t unit = 0;
+    double amount = (double)bytes / 1024;
+    for (; amount >= 1023.95 && unit + 1 < sizeof units / sizeof units[0]; unit++) {
+        amount /= 1024;
+    }
+    snprintf(out, 32, "%.1f %s", amount, units[unit]);
 }

@@ -32,6 +32,8 @@ void grid_destroy(struct grid *grid);
 /* Adds the next cell, row by row. Bytes that could steer a terminal become '?'. NULL is shown as "-". */
 void grid_add(struct grid *grid, const char *cell);
 void grid_addf(struct grid *grid, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Characters of the longest line. */
+size_t grid_width(const struct grid *grid, bool wide);
 /* Appends the table; with a width above 0 lines are cut to it. colour paints the cells that are states. */
 void grid_print(const struct grid *grid, bool wide, size_t width, bool colour, struct text *out);
 
@@ -45,6 +47,15 @@ static inline void cleanup_grid(struct grid **grid)
 bool print_colour(void);
 /* Columns of the terminal on stdout; 0 where it is none. */
 size_t print_width(void);
+/* Does the locale write UTF-8? By LC_ALL, LC_CTYPE and LANG, the first that is set. */
+bool print_utf8(void);
+
+/* --- text of others --- */
+
+/* In place: bytes that could steer a terminal become '?'. */
+void print_disarm(char *text);
+/* Bytes of the first width characters of UTF-8 text. */
+size_t print_cut(const char *text, size_t width);
 
 /* --- JSON --- */
 
@@ -65,5 +76,9 @@ void print_error(const struct err *err);
 void print_time(int64_t wall_ms, char out[32]);
 /* "1.4 s" between two times; to 0 means now; "-" where from is 0. */
 void print_span(int64_t from_ms, int64_t to_ms, char out[32]);
+/* Whole numbers in full, others with so many digits; "NaN", "Infinity", "-Infinity". */
+void print_number(double value, int digits, char out[32]);
+/* "512 B", "1.5 KiB". */
+void print_bytes(int64_t bytes, char out[32]);
 
 #endif

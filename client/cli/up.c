@@ -42,8 +42,8 @@ static bool show(const char *state, bool started, enum print_format format, stru
         return err_set(err, ERR_UNREACHABLE, "the controller in %s ended as soon as it had started", state);
     }
     if (format == FORMAT_JSON || format == FORMAT_JSONL) {
-        autojson json_t *shown =
-            json_pack("{s:s, s:s, s:s}", "url", url, "token_file", token_file, "state_dir", state);
+        autojson json_t *shown = json_pack("{s:s, s:s, s:s, s:b}", "url", url, "token_file", token_file,
+                                           "state_dir", state, "started", started);
         print_json(shown, &out);
     } else {
         print_note("%s", started ? "started" : "running already");

@@ -27,8 +27,9 @@ struct blob_upload {
     struct hash *hash;
     uint8_t expected[HASH_BYTES];
     int64_t size;
-    struct text small;
-    int fd; /* of the temporary file; -1 while small */
+    struct text gathered; /* all of it while it is small, then what the file lacks still */
+    int fd;               /* of the temporary file; -1 while small */
+    int64_t written;      /* bytes of the file */
     char name[33];
 };
 
@@ -99,17 +100,25 @@ static bool write_all(int fd, const char *bytes, size_t length, struct err *err)
     return true;
 }
 
-/* From memory to a file, when it outgrows a row. */
+/* Brings what was gathered to the file; pieces come a few KiB at a time. The disk starts on it at once, so
+ * that the sync at the end finds little to do. */
 static bool spill(struct blob_upload *upload, struct err *err)
 {
-    upload->fd =
-        openat(upload->blobs->temporary, upload->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    struct text *gathered = &upload->gathered;
+    if (upload->fd < 0) {
+        upload->fd =
+            openat(upload->blobs->temporary, upload->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    }
     if (upload->fd < 0) {
         return err_errno(err, "cannot make a file for the blob");
     }
-    bool ok = write_all(upload->fd, upload->small.bytes, upload->small.length, err);
-    text_finish(&upload->small);
-    return ok;
+    if (!write_all(upload->fd, gathered->bytes, gathered->length, err)) {
+        return false;
+    }
+    sync_file_range(upload->fd, upload->written, (off_t)gathered->length, SYNC_FILE_RANGE_WRITE);
+    upload->written += (int64_t)gathered->length;
+    gathered->length = 0;
+    return true;
 }
 
 bool blob_upload_write(struct blob_upload *upload, const void *bytes, size_t length, struct err *err)
@@ -120,11 +129,8 @@ bool blob_upload_write(struct blob_upload *upload, const void *bytes, size_t len
     }
     hash_update(upload->hash, bytes, length);
     upload->size += (int64_t)length;
-    if (upload->fd < 0 && upload->size <= LIMIT_BLOB_ROW_BYTES) {
-        text_append_bytes(&upload->small, bytes, length);
-        return true;
-    }
-    return (upload->fd >= 0 || spill(upload, err)) && write_all(upload->fd, bytes, length, err);
+    text_append_bytes(&upload->gathered, bytes, length);
+    return upload->gathered.length < LIMIT_BLOB_GATHER_BYTES || spill(upload, err);
 }
 
 bool blob_upload_check(struct blob_upload *upload, struct err *err)
@@ -142,8 +148,11 @@ bool blob_upload_check(struct blob_upload *upload, struct err *err)
 
 bool blob_upload_keep(struct blob_upload *upload, struct err *err)
 {
-    if (upload->fd < 0) {
+    if (upload->size <= LIMIT_BLOB_ROW_BYTES) {
         return true;
+    }
+    if (!spill(upload, err)) {
+        return false;
     }
     char name[HASH_HEX + 1];
     text_to_hex(upload->expected, HASH_BYTES, name);
@@ -168,10 +177,10 @@ const uint8_t *blob_upload_hash(const struct blob_upload *upload)
 
 const void *blob_upload_bytes(const struct blob_upload *upload)
 {
-    if (upload->fd >= 0) {
+    if (upload->size > LIMIT_BLOB_ROW_BYTES) {
         return NULL;
     }
-    return upload->small.bytes != NULL ? upload->small.bytes : "";
+    return upload->gathered.bytes != NULL ? upload->gathered.bytes : "";
 }
 
 void blob_upload_end(struct blob_upload *upload)
@@ -189,7 +198,7 @@ void blob_upload_end(struct blob_upload *upload)
         uint8_t unused[HASH_BYTES];
         hash_finish(upload->hash, unused);
     }
-    text_finish(&upload->small);
+    text_finish(&upload->gathered);
     free(upload);
 }
 

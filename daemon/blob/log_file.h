@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the bytes of the logs lie: names and the record of the index, shared by the two files that write and
+/* Where the bytes of the streams lie: names and the record of the index, shared by the files that write and
  * read them. */
 #ifndef BLOB_LOG_FILE_H
 #define BLOB_LOG_FILE_H
@@ -9,15 +9,32 @@
 /* One piece as it came, in host byte order. The index is written before the stream, so a record may promise
  * bytes that are not there: they come again, in a record of their own. */
 struct log_record {
-    int64_t channel; /* rank * STREAM_COUNT + stream */
+    int64_t channel;
     int64_t offset;
     int64_t length;
     int64_t at_ms; /* wall clock */
 };
 
+/* A channel is a stream of a rank: 2 * rank for stdout and one more for stderr; the metrics lie above all
+ * output, so that a further stream never changes what an index says. */
+#define LOG_METRICS_CHANNEL (1LL << 32)
+
 static inline int64_t log_channel(int64_t rank, enum stream stream)
 {
-    return rank * STREAM_COUNT + (int64_t)stream;
+    return stream_is_output(stream) ? 2 * rank + (stream == STREAM_STDERR) : LOG_METRICS_CHANNEL + rank;
+}
+
+static inline int64_t log_channel_rank(int64_t channel)
+{
+    return channel >= LOG_METRICS_CHANNEL ? channel - LOG_METRICS_CHANNEL : channel / 2;
+}
+
+static inline enum stream log_channel_stream(int64_t channel)
+{
+    if (channel >= LOG_METRICS_CHANNEL) {
+        return STREAM_METRICS;
+    }
+    return channel % 2 == 0 ? STREAM_STDOUT : STREAM_STDERR;
 }
 
 /* FOLDER/ab/abcdefghijklmnop/ATTEMPT.RANK.STREAM and .../ATTEMPT.index. The caller frees them. */

@@ -1,21 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns one reader's way through the output of an attempt, in the order in which it came. It promises each
- * byte of each stream once and in order, also when the reader went away and came back with the id of the last
- * piece it saw. */
+/* Owns one reader's way through what the ranks of an attempt said, in the order in which it came. It promises
+ * each byte of each stream once and in order, also when the reader went away and came back with the id of
+ * what it saw last; and of metrics whole lines, however the pieces were cut when they came. */
 #include "daemon/blob/logs.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/blob/log_file.h"
+#include "daemon/blob/log_index.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
+
+/* Where the offset of a place lies in its stream. Output only knows the first. */
+enum place_at {
+    AT_LINE,     /* at the start of a line */
+    AT_ANYWHERE, /* nobody has looked yet */
+    AT_INSIDE,   /* in a line that is too long to be given */
+};
+
+/* How far a stream was given. Of metrics it stays at the start of a line until the line's end has come. */
+struct place {
+    int64_t offset;
+    enum place_at at;
+};
 
 struct log_reader {
     const struct logs *logs;
@@ -23,55 +34,56 @@ struct log_reader {
     int64_t attempt;
     int64_t rank;
     enum stream stream;
-    int index;        /* -1: not there yet */
-    int64_t next;     /* number of the record that comes next, or is being read */
-    int64_t *emitted; /* by channel: the offset up to which pieces were given */
-    size_t channels;
+    struct log_index index;
+    int64_t next; /* number of the record that comes next, or is being read */
+    struct place *places;
+    size_t place_room;
     int fd; /* of the channel that was read last; -1: none */
     int64_t fd_channel;
     char *buffer;
 };
 
-static int64_t *emitted_of(struct log_reader *reader, int64_t channel)
+static struct place *place_of(struct log_reader *reader, int64_t channel)
 {
-    if ((size_t)channel >= reader->channels) {
-        size_t more = 2 * (size_t)channel + 8;
-        reader->emitted = xrealloc(reader->emitted, more * sizeof *reader->emitted);
-        memset(reader->emitted + reader->channels, 0, (more - reader->channels) * sizeof *reader->emitted);
-        reader->channels = more;
+    size_t at = (size_t)log_channel_rank(channel) * STREAM_COUNT + log_channel_stream(channel);
+    if (at >= reader->place_room) {
+        size_t more = 2 * at + 8;
+        reader->places = xrealloc(reader->places, more * sizeof *reader->places);
+        memset(reader->places + reader->place_room, 0, (more - reader->place_room) * sizeof *reader->places);
+        reader->place_room = more;
     }
-    return &reader->emitted[channel];
+    return &reader->places[at];
 }
 
-/* false: the record is not (wholly) there. */
-static bool read_record(struct log_reader *reader, int64_t number, struct log_record *ret_record)
+static bool wanted(const struct log_reader *reader, int64_t channel)
 {
-    if (reader->index < 0) {
-        autofree char *path = log_index_path(reader->logs, reader->job_id, reader->attempt);
-        reader->index = open(path, O_RDONLY | O_CLOEXEC);
-    }
-    if (reader->index < 0) {
-        return false;
-    }
-    ssize_t got = pread(reader->index, ret_record, sizeof *ret_record, number * (int64_t)sizeof *ret_record);
-    return got == (ssize_t)sizeof *ret_record && ret_record->channel >= 0 &&
-           ret_record->channel < LIMIT_GPUS * STREAM_COUNT;
+    enum stream stream = log_channel_stream(channel);
+    bool fits = reader->stream == STREAM_COUNT ? stream_is_output(stream) : stream == reader->stream;
+    return fits && (reader->rank < 0 || log_channel_rank(channel) == reader->rank);
 }
 
 /* --- ids: ATTEMPT.RECORD.OFFSET
  * ---------------------------------------------------------------------------------------------- */
 
+void log_piece_id(const struct log_piece *piece, size_t length, char out[LOG_ID_BYTES])
+{
+    snprintf(out, LOG_ID_BYTES, "%lld.%lld.%lld", (long long)piece->attempt, (long long)piece->record,
+             (long long)piece->offset + (long long)length);
+}
+
 static bool id_parse(const char *id, int64_t *ret_attempt, int64_t *ret_record, int64_t *ret_offset)
 {
     long long attempt, record, offset;
     char rest;
-    if (strlen(id) > 62 || sscanf(id, "%lld.%lld.%lld%c", &attempt, &record, &offset, &rest) != 3) {
+    if (strlen(id) >= LOG_ID_BYTES ||
+        sscanf(id, "%lld.%lld.%lld%c", &attempt, &record, &offset, &rest) != 3) {
         return false;
     }
     *ret_attempt = attempt;
     *ret_record = record;
     *ret_offset = offset;
-    return attempt > 0 && record >= 0 && offset >= 0;
+    return attempt > 0 && record >= 0 && record < INT64_MAX / (int64_t)sizeof(struct log_record) &&
+           offset >= 0;
 }
 
 bool log_id_attempt(const char *id, int64_t *ret_attempt)
@@ -80,24 +92,42 @@ bool log_id_attempt(const char *id, int64_t *ret_attempt)
     return id_parse(id, ret_attempt, &record, &offset);
 }
 
-/* Puts the reader behind the piece, by going over the index up to its record. */
+/* What an index promises of a stream but its file does not have was not passed: it comes again. */
+static void cap_places(struct log_reader *reader)
+{
+    for (size_t i = 0; i < reader->place_room; i++) {
+        struct place *place = &reader->places[i];
+        const struct log_name name = {reader->job_id, reader->attempt, (int64_t)(i / STREAM_COUNT),
+                                      (enum stream)(i % STREAM_COUNT)};
+        struct stat status;
+        if (place->at == AT_ANYWHERE) {
+            autofree char *path = log_stream_path(reader->logs, &name);
+            int64_t size = stat(path, &status) == 0 ? status.st_size : 0;
+            place->offset = place->offset < size ? place->offset : size;
+        }
+    }
+}
+
+/* Puts the reader behind what the id names, by going over the index up to its record. */
 static bool skip_to(struct log_reader *reader, const char *after, struct err *err)
 {
     int64_t attempt, record, offset;
     struct log_record found;
     if (!id_parse(after, &attempt, &record, &offset) || attempt != reader->attempt ||
-        !read_record(reader, record, &found) || offset > found.offset + found.length) {
+        !log_index_read(&reader->index, record, &found) || offset > found.offset + found.length) {
         return err_field(err, ERR_FIELD, "Last-Event-ID", "send the id of an event of this stream, or none",
                          "the id \"%.64s\" is not of these logs", after);
     }
     for (reader->next = 0; reader->next < record; reader->next++) {
         struct log_record passed;
-        if (read_record(reader, reader->next, &passed)) {
-            int64_t *emitted = emitted_of(reader, passed.channel);
-            *emitted = passed.offset + passed.length > *emitted ? passed.offset + passed.length : *emitted;
+        if (log_index_read(&reader->index, reader->next, &passed) && wanted(reader, passed.channel)) {
+            struct place *place = place_of(reader, passed.channel);
+            int64_t end = passed.offset + passed.length;
+            *place = (struct place){end > place->offset ? end : place->offset, AT_ANYWHERE};
         }
     }
-    *emitted_of(reader, found.channel) = offset;
+    cap_places(reader);
+    *place_of(reader, found.channel) = (struct place){offset, AT_ANYWHERE};
     return true;
 }
 
@@ -110,7 +140,7 @@ struct log_reader *log_reader_open(const struct logs *logs, const char *job_id, 
     reader->attempt = attempt;
     reader->rank = rank;
     reader->stream = stream;
-    reader->index = -1;
+    log_index_init(&reader->index, logs, job_id, attempt);
     reader->fd = -1;
     reader->buffer = xalloc(LIMIT_LOG_PIECE_BYTES);
     if (after != NULL && !skip_to(reader, after, err)) {
@@ -125,23 +155,19 @@ void log_reader_close(struct log_reader *reader)
     if (reader == NULL) {
         return;
     }
-    if (reader->index >= 0) {
-        close(reader->index);
-    }
+    log_index_finish(&reader->index);
     if (reader->fd >= 0) {
         close(reader->fd);
     }
-    free(reader->emitted);
+    free(reader->places);
     free(reader->buffer);
     free(reader);
 }
 
-static bool wanted(const struct log_reader *reader, int64_t channel)
-{
-    return (reader->rank < 0 || channel / STREAM_COUNT == reader->rank) &&
-           (reader->stream == STREAM_COUNT || channel % STREAM_COUNT == (int64_t)reader->stream);
-}
+/* --- bytes of one record
+ * ------------------------------------------------------------------------------------------------------ */
 
+/* Opens the stream of the channel; reader->fd stays -1 when nothing of it is there. */
 static bool open_channel(struct log_reader *reader, int64_t channel, struct err *err)
 {
     if (reader->fd >= 0 && reader->fd_channel == channel) {
@@ -150,12 +176,28 @@ static bool open_channel(struct log_reader *reader, int64_t channel, struct err 
     if (reader->fd >= 0) {
         close(reader->fd);
     }
-    const struct log_name name = {reader->job_id, reader->attempt, channel / STREAM_COUNT,
-                                  (enum stream)(channel % STREAM_COUNT)};
+    const struct log_name name = {reader->job_id, reader->attempt, log_channel_rank(channel),
+                                  log_channel_stream(channel)};
     int64_t size;
     reader->fd_channel = channel;
     reader->fd = logs_open_stream(reader->logs, &name, &size, err);
     return reader->fd >= 0 || err->code == ERR_NONE;
+}
+
+/* Fills the buffer from the offset up to the end, or as far as bytes and room are there. */
+static bool fill(struct log_reader *reader, int64_t offset, int64_t end, size_t *ret_length, struct err *err)
+{
+    *ret_length = 0;
+    if (offset >= end || reader->fd < 0) {
+        return true;
+    }
+    size_t want = end - offset < LIMIT_LOG_PIECE_BYTES ? (size_t)(end - offset) : LIMIT_LOG_PIECE_BYTES;
+    ssize_t got = pread(reader->fd, reader->buffer, want, offset);
+    if (got < 0) {
+        return err_errno(err, "cannot read what the ranks said");
+    }
+    *ret_length = (size_t)got;
+    return true;
 }
 
 /* Where to cut a piece that is not the end of its record: behind the last line, else before a character that
@@ -173,54 +215,110 @@ static size_t cut(const char *bytes, size_t length)
     return end > 1 && (unsigned char)bytes[end - 1] >= 0xC0 ? end - 1 : length;
 }
 
-/* Reads on in a record: *ret_length 0 when nothing (more) of it is to be given. */
-static bool read_piece(struct log_reader *reader, const struct log_record *record, int64_t offset,
-                       size_t *ret_length, struct err *err)
+/* The next output up to the record's end; found when there is some. */
+static bool read_output(struct log_reader *reader, const struct log_record *record, struct place *place,
+                        struct log_piece *piece, bool *ret_found, struct err *err)
 {
-    int64_t left = record->offset + record->length - offset;
-    *ret_length = 0;
-    if (left <= 0 || !open_channel(reader, record->channel, err)) {
-        return left <= 0;
+    int64_t end = record->offset + record->length;
+    size_t got;
+    piece->offset = record->offset > place->offset ? record->offset : place->offset;
+    if (!fill(reader, piece->offset, end, &got, err)) {
+        return false;
     }
-    if (reader->fd < 0) {
+    bool last = piece->offset + (int64_t)got >= end;
+    piece->length = last || got == 0 ? got : cut(reader->buffer, got);
+    place->offset = piece->offset + (int64_t)piece->length;
+    *ret_found = got > 0;
+    return true;
+}
+
+/* Moves a place of which only the offset is known back to the start of its line. */
+static bool align(struct log_reader *reader, struct place *place, struct err *err)
+{
+    int64_t from = place->offset > LIMIT_LOG_PIECE_BYTES ? place->offset - LIMIT_LOG_PIECE_BYTES : 0;
+    size_t got;
+    if (!fill(reader, from, place->offset, &got, err)) {
+        return false;
+    }
+    const char *line = memrchr(reader->buffer, '\n', got);
+    if (line != NULL) {
+        *place = (struct place){from + (line - reader->buffer) + 1, AT_LINE};
+    } else if (from > 0 || got == LIMIT_LOG_PIECE_BYTES) {
+        place->at = AT_INSIDE;
+    } else {
+        *place = (struct place){0, AT_LINE};
+    }
+    return true;
+}
+
+/* How many bytes of a line that is too long, or of what follows one, are passed. */
+static size_t pass(struct log_reader *reader, struct place *place, size_t got)
+{
+    const char *line = place->at == AT_INSIDE ? memchr(reader->buffer, '\n', got) : NULL;
+    place->at = line != NULL ? AT_LINE : AT_INSIDE;
+    return line != NULL ? (size_t)(line - reader->buffer) + 1 : got;
+}
+
+/* The next whole lines that end in the record; found when there are some, or when some of a line that is too
+ * long was passed. */
+static bool read_lines(struct log_reader *reader, const struct log_record *record, struct place *place,
+                       struct log_piece *piece, bool *ret_found, struct err *err)
+{
+    size_t got;
+    if ((place->at == AT_ANYWHERE && !align(reader, place, err)) ||
+        !fill(reader, place->offset, record->offset + record->length, &got, err)) {
+        return false;
+    }
+    const char *line = memrchr(reader->buffer, '\n', got);
+    *ret_found = got > 0;
+    if (place->at == AT_LINE && line != NULL) {
+        piece->offset = place->offset;
+        piece->length = (size_t)(line - reader->buffer) + 1;
+        place->offset += (int64_t)piece->length;
+    } else if (got > 0 && (place->at == AT_INSIDE || got == LIMIT_LOG_PIECE_BYTES)) {
+        place->offset += (int64_t)pass(reader, place, got);
+        piece->offset = place->offset;
+        piece->length = 0;
+    } else {
+        *ret_found = false; /* the end of the line comes in a later record */
+    }
+    return true;
+}
+
+static bool read_piece(struct log_reader *reader, const struct log_record *record, struct log_piece *piece,
+                       bool *ret_found, struct err *err)
+{
+    struct place *place = place_of(reader, record->channel);
+    enum stream stream = log_channel_stream(record->channel);
+    *piece = (struct log_piece){.attempt = reader->attempt,
+                                .record = reader->next,
+                                .rank = log_channel_rank(record->channel),
+                                .stream = stream,
+                                .bytes = reader->buffer};
+    if (place->offset >= record->offset + record->length) {
         return true;
     }
-    size_t want = left < LIMIT_LOG_PIECE_BYTES ? (size_t)left : (size_t)LIMIT_LOG_PIECE_BYTES;
-    ssize_t got = pread(reader->fd, reader->buffer, want, offset);
-    if (got < 0) {
-        return err_errno(err, "cannot read stored output");
+    if (!open_channel(reader, record->channel, err)) {
+        return false;
     }
-    *ret_length = (int64_t)got < left && got > 0 ? cut(reader->buffer, (size_t)got) : (size_t)got;
-    return true;
+    return stream_is_output(stream) ? read_output(reader, record, place, piece, ret_found, err)
+                                    : read_lines(reader, record, place, piece, ret_found, err);
 }
 
 bool log_reader_next(struct log_reader *reader, bool *ret_found, struct log_piece *ret_piece, struct err *err)
 {
     struct log_record record;
     *ret_found = false;
-    for (; read_record(reader, reader->next, &record); reader->next++) {
-        int64_t *emitted = emitted_of(reader, record.channel);
-        int64_t offset = record.offset > *emitted ? record.offset : *emitted;
-        size_t length = 0;
+    for (; log_index_read(&reader->index, reader->next, &record); reader->next++) {
         if (!wanted(reader, record.channel)) {
             continue;
         }
-        if (!read_piece(reader, &record, offset, &length, err)) {
+        if (!read_piece(reader, &record, ret_piece, ret_found, err)) {
             return false;
         }
-        if (length == 0) {
-            continue;
+        if (*ret_found) {
+            return true;
         }
-        *emitted = offset + (int64_t)length;
-        *ret_found = true;
-        *ret_piece = (struct log_piece){.rank = record.channel / STREAM_COUNT,
-                                        .stream = (enum stream)(record.channel % STREAM_COUNT),
-                                        .offset = offset,
-                                        .bytes = reader->buffer,
-                                        .length = length};
-        snprintf(ret_piece->id, sizeof ret_piece->id, "%lld.%lld.%lld", (long long)reader->attempt,
-                 (long long)reader->next, (long long)*emitted);
-        return true;
     }
     return true;
 }

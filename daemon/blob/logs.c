@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <uthash.h>
 
-#include "daemon/blob/log_file.h"
+#include "daemon/blob/log_index.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files.h"
@@ -32,6 +32,7 @@ struct sync_entry {
     int64_t size;
     enum sync_state state;
     bool failed; /* of the sync under way */
+    bool sound;  /* the index promises no more of the stream than is there */
     struct logs *logs;
     UT_hash_handle hh;
 };
@@ -211,6 +212,14 @@ static bool add_record(const struct logs *logs, const struct log_name *name, int
     return write_at(fd, (const char *)&record, sizeof record, end, err);
 }
 
+/* Before a stream's first bytes since the start, or since a write that failed: the index may promise bytes
+ * that were never stored. */
+static bool repair_index(const struct logs *logs, const struct log_name *name, int64_t size, struct err *err)
+{
+    autofree char *path = log_index_path(logs, name->job_id, name->attempt);
+    return log_index_repair(path, log_channel(name->rank, name->stream), size, err);
+}
+
 /* Opens the stream for adding, with its folder when it is the first of the job. */
 static int open_for_adding(const struct logs *logs, const struct log_name *name, const char *path,
                            struct err *err)
@@ -229,6 +238,23 @@ static int open_for_adding(const struct logs *logs, const struct log_name *name,
     return fd;
 }
 
+/* Adds bytes behind the size that the stream has. */
+static bool add(struct logs *logs, const struct log_name *name, const char *path, int64_t size,
+                const char *bytes, size_t length, struct err *err)
+{
+    autoclose int fd = open_for_adding(logs, name, path, err);
+    struct sync_entry *entry = entry_of(logs, name, path);
+    if (fd < 0 || (!entry->sound && !repair_index(logs, name, size, err))) {
+        return false;
+    }
+    entry->sound = false;
+    if (!add_record(logs, name, size, length, err) || !write_at(fd, bytes, length, size, err)) {
+        return false;
+    }
+    entry->sound = true;
+    return true;
+}
+
 static int64_t stored_size(const char *path)
 {
     struct stat status;
@@ -242,10 +268,8 @@ bool logs_append(struct logs *logs, const struct log_name *name, int64_t offset,
     int64_t size = stored_size(path);
     int64_t end = offset + (int64_t)length;
     if (offset <= size && end > size) {
-        autoclose int fd = open_for_adding(logs, name, path, err);
         const char *fresh = (const char *)bytes + (size - offset);
-        if (fd < 0 || !add_record(logs, name, size, (size_t)(end - size), err) ||
-            !write_at(fd, fresh, (size_t)(end - size), size, err)) {
+        if (!add(logs, name, path, size, fresh, (size_t)(end - size), err)) {
             return false;
         }
         size = end;

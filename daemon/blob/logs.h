@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The output of the ranks: one file a stream, and one index an attempt that remembers in which order the
- * pieces came. */
+/* What the ranks say by offset, output and metrics: one file a stream, and one index an attempt that
+ * remembers in which order the pieces came. */
 #ifndef BLOB_LOGS_H
 #define BLOB_LOGS_H
 
@@ -18,7 +18,8 @@ struct logs;
 struct logs *logs_open(const char *folder, struct worker *worker, struct err *err);
 void logs_close(struct logs *logs);
 
-/* Which stream: of a job's attempt, a rank's stdout or stderr. job_id is borrowed. */
+/* Which stream: of a job's attempt, a rank's stdout or stderr, or the metrics of the node whose first rank it
+ * is. job_id is borrowed. */
 struct log_name {
     const char *job_id;
     int64_t attempt;
@@ -40,19 +41,30 @@ int logs_open_stream(const struct logs *logs, const struct log_name *name, int64
 /* --- reading in order of arrival
  * ------------------------------------------------------------------------------------------- */
 
+/* A piece of output is cut inside a line only where the line is longer than LIMIT_LOG_PIECE_BYTES, or its end
+ * has not come yet. A piece of metrics always is a number of whole lines, each in the piece in which it ends;
+ * of lines longer than LIMIT_LOG_PIECE_BYTES nothing is given, and a piece of length 0 says that some of one
+ * was passed. */
 struct log_piece {
+    int64_t attempt;
+    int64_t record; /* of the index, in which it came */
     int64_t rank;
     enum stream stream;
     int64_t offset;
     const char *bytes; /* valid until the next call */
     size_t length;
-    char id[64]; /* hand it to log_reader_open to go on behind this piece */
 };
+
+#define LOG_ID_BYTES 64
+
+/* The id of what ends behind the first length bytes of the piece: hand it to log_reader_open to go on there.
+ */
+void log_piece_id(const struct log_piece *piece, size_t length, char out[LOG_ID_BYTES]);
 
 struct log_reader;
 
-/* rank -1: all; stream STREAM_COUNT: both. after is the id of a piece that was seen, of this attempt; NULL:
- * from the start. ERR_FIELD when it is none. */
+/* rank -1: all; stream STREAM_COUNT: both stdout and stderr. after is an id of log_piece_id, of this attempt;
+ * NULL: from the start. ERR_FIELD when it is none. */
 struct log_reader *log_reader_open(const struct logs *logs, const char *job_id, int64_t attempt, int64_t rank,
                                    enum stream stream, const char *after, struct err *err);
 void log_reader_close(struct log_reader *reader);

@@ -20,6 +20,7 @@ struct job_birth {
     const char *project;
     const char *spec; /* JSON, as it was received */
     size_t spec_length;
+    const char *shown; /* the same as people are shown it; NULL: as it was received */
     int64_t gpus;
     const char *gpu_type; /* or NULL */
     int64_t created_ms;
@@ -81,6 +82,16 @@ struct rank_row {
     int64_t out_bytes, err_bytes;
 };
 
+/* What a rank left behind. */
+struct result_row {
+    uint64_t epoch;
+    int64_t rank;
+    enum result_kind kind;
+    int64_t size;
+    const uint8_t *hash; /* of the pickle, a blob; NULL: there is none */
+    const char *json;    /* or NULL */
+};
+
 struct node_row {
     const char *name;
     const char *boot_id, *host_id, *version, *address;
@@ -131,6 +142,7 @@ enum change_kind {
     CHANGE_MEMBER_INSERT,
     CHANGE_MEMBER_UPDATE, /* state of member */
     CHANGE_RANK_PUT,
+    CHANGE_RESULT_PUT,
     CHANGE_NODE_PUT,
     CHANGE_REPLY_INSERT,
     CHANGE_TOKEN_INSERT,
@@ -149,6 +161,7 @@ struct change {
         struct attempt_row attempt;
         struct member_row member;
         struct rank_row rank;
+        struct result_row result;
         struct node_row node;
         struct reply_row reply;
         struct token_row token;

@@ -63,6 +63,7 @@ struct input {
             const char
                 *body; /* the spec's JSON as received; must live until the step's changes are applied */
             size_t body_length;
+            const char *shown; /* the spec as people are shown it, or NULL: body; lives as long */
         } submit;
         struct {
             const char *id;
@@ -70,7 +71,7 @@ struct input {
         } cancel;
         const struct register_message *node_register;
         const struct beat_message *beat;
-        const struct report_message *report;
+        const struct report_message *report; /* its results must live until the step's changes are applied */
         struct {
             const char *name;
             enum node_verb verb;

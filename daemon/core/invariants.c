@@ -149,6 +149,18 @@ static size_t count_up(const struct attempt *attempt)
            count_in(attempt, MEMBER_RUNNING);
 }
 
+/* Nobody who brought too little is taken for one that did well: so a function that succeeds has a result of
+ * every rank. */
+static void check_results(const struct attempt *attempt)
+{
+    for (size_t i = 0; i < attempt->member_count; i++) {
+        const struct member *member = attempt->members[i];
+        bool exited = member->state == MEMBER_EXITED || member->state == MEMBER_FLUSHED;
+        assert(member->results_missing >= 0 && member->results_missing <= member->local_ranks);
+        assert(!exited || attempt->cause != CAUSE_NONE || member->results_missing == 0);
+    }
+}
+
 /* The attempt's state says where its members are. */
 static void check_attempt_state(const struct attempt *attempt)
 {
@@ -186,6 +198,7 @@ static void check_attempt(const struct attempt *attempt)
 {
     const struct job *job = attempt->job;
     check_attempt_state(attempt);
+    check_results(attempt);
     assert(job != NULL && job->attempt == attempt && job->attempt_number == attempt->number &&
            attempt->slot == 0);
     int64_t next_rank = 0, devices = 0;
@@ -213,6 +226,7 @@ static void check_attempts(const struct core *core)
     size_t ended = 0;
     for (const struct attempt *attempt = core->ended; attempt != NULL; attempt = attempt->next) {
         assert(attempt->state == ATTEMPT_ENDED && (attempt->job == NULL || attempt->job->attempt == attempt));
+        check_results(attempt);
         ended++;
     }
     assert(ended == core->ended_count && ended <= LIMIT_ENDED_ATTEMPTS);
@@ -272,6 +286,16 @@ static void check_touched(const struct core *core, const struct job_touch *touch
     }
 }
 
+/* The attempts that ended in a step are the last of the ended ones, and each has touched its job. */
+static void check_just_ended(const struct core *core, size_t at_most)
+{
+    const struct attempt *attempt = core->ended != NULL ? core->ended->prev : NULL;
+    for (size_t i = 0; i < at_most && attempt != NULL; i++) {
+        check_results(attempt);
+        attempt = attempt != core->ended ? attempt->prev : NULL;
+    }
+}
+
 void invariants_after_step(const struct core *core, const struct step *step)
 {
     assert(step->ok || (step->change_count == 0 && step->dirty_count == 0));
@@ -280,6 +304,7 @@ void invariants_after_step(const struct core *core, const struct step *step)
     for (size_t i = 0; i < step->touched_count; i++) {
         check_touched(core, &step->touched[i]);
     }
+    check_just_ended(core, step->touched_count);
     for (size_t i = 0; i < step->dirty_count; i++) {
         check_node(node_find(core, step->dirty_nodes[i]));
     }

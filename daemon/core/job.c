@@ -49,6 +49,7 @@ struct job *job_create(struct core *core, int64_t key, const char *id, const str
     job->infra_retries = (int32_t)spec->infra_retries;
     job->launch_mode = spec->launch_mode;
     job->on_disconnect = spec->on_disconnect;
+    job->function = job_spec_is_function(spec);
     job->exit_code = -1;
     job->failed_rank = -1;
     const struct wish wish = job_wish(spec);
@@ -224,6 +225,7 @@ void job_conclude(struct core *core, struct job *job, const struct attempt *atte
         return;
     case CAUSE_RANK_FAILED:
     case CAUSE_EXEC_FAILED:
+    case CAUSE_RESULT_MISSING:
         conclude_user_fault(core, job, attempt);
         return;
     case CAUSE_TIME_LIMIT:

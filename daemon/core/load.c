@@ -92,6 +92,14 @@ void core_load_attempt(struct core *core, const struct attempt_row *row)
     }
 }
 
+/* A member whose exit ended nothing has brought all values, in the transaction that wrote its state. */
+static int64_t results_missing(const struct member *member)
+{
+    bool exited = member->state == MEMBER_EXITED || member->state == MEMBER_FLUSHED;
+    bool due = member->attempt->job->function && (!exited || member->attempt->cause != CAUSE_NONE);
+    return due ? member->local_ranks : 0;
+}
+
 /* Puts it where its node rank belongs. */
 static void insert_member(struct attempt *attempt, struct member *member)
 {
@@ -120,6 +128,7 @@ void core_load_member(struct core *core, const struct member_row *row)
     member->local_ranks = row->local_ranks;
     member->devices = device_indices_decode(row->devices, &member->device_count);
     member->state = row->state;
+    member->results_missing = results_missing(member);
     member->version = member->node->orders_version;
     insert_member(attempt, member);
     if (attempt_is_live(attempt)) {

@@ -91,6 +91,7 @@ struct member *member_create(struct core *core, struct attempt *attempt, const s
     member->first_rank = first_rank;
     member->local_ranks = attempt->job->launch_mode == LAUNCH_NODE ? 1 : share->count;
     member->state = MEMBER_ORDERED;
+    member->results_missing = attempt->job->function ? member->local_ranks : 0;
     choose_devices(member, share);
     member_settle_on(core, member);
     return member;

@@ -268,7 +268,7 @@ void pool_list_types(const struct core *core, struct text *out)
 const char *pool_nearest_type(const struct core *core, const char *type)
 {
     const char *nearest = NULL;
-    unsigned least = UINT32_MAX;
+    unsigned least = (unsigned)strlen(type) / 2 + 1; /* one further off was not meant */
     for (const struct group *group = core->groups; group != NULL; group = group->next) {
         unsigned distance = text_distance(group->type, type);
         if (distance < least) {
@@ -276,6 +276,5 @@ const char *pool_nearest_type(const struct core *core, const char *type)
             nearest = group->type;
         }
     }
-    assert(nearest != NULL);
     return nearest;
 }

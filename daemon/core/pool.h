@@ -35,7 +35,7 @@ bool pool_has_type(const struct core *core, const char *type);
 /* Appends "a, b, c": the names of all pools or types. */
 void pool_list_names(const struct core *core, struct text *out);
 void pool_list_types(const struct core *core, struct text *out);
-/* The registered type that is most like this one; there must be one. */
+/* The registered type that may have been meant; NULL: none is like it. */
 const char *pool_nearest_type(const struct core *core, const char *type);
 
 /* Whether ranks on other hosts cannot reach the node. */

@@ -74,6 +74,7 @@ void record_birth(struct core *core, struct job *job, const struct input *input)
         .project = arena_copy(arena, spec->project != NULL ? spec->project : "default"),
         .spec = input->submit.body,
         .spec_length = input->submit.body_length,
+        .shown = input->submit.shown,
         .gpus = spec->gpus,
         .gpu_type = arena_copy(arena, spec->gpu_type),
         .created_ms = record_time(core, job),
@@ -145,6 +146,25 @@ void record_rank(struct core *core, const struct attempt *attempt, const struct 
         .at_ms = rank->at_ms,
         .out_bytes = rank->out_bytes,
         .err_bytes = rank->err_bytes,
+    };
+}
+
+void record_result(struct core *core, const struct attempt *attempt, const struct rank_result *result)
+{
+    if (result->bytes != NULL) {
+        struct change *blob = append(core, CHANGE_BLOB_PUT, NULL);
+        blob->blob = (struct blob_row){
+            .size = result->size, .bytes = result->bytes, .created_ms = record_time(core, attempt->job)};
+        memcpy(blob->blob.hash, result->digest, sizeof blob->blob.hash);
+    }
+    struct change *change = append(core, CHANGE_RESULT_PUT, NULL);
+    change->result = (struct result_row){
+        .epoch = attempt->epoch,
+        .rank = result->rank,
+        .kind = result->kind,
+        .size = result->size,
+        .hash = result->digest,
+        .json = result->json,
     };
 }
 
@@ -321,6 +341,7 @@ static void fill(struct core *core, struct change *change, void *subject, struct
         break;
     case CHANGE_EVENT_INSERT:
     case CHANGE_RANK_PUT:
+    case CHANGE_RESULT_PUT:
     case CHANGE_REPLY_INSERT:
     case CHANGE_TOKEN_INSERT:
     case CHANGE_TOKEN_REVOKE:

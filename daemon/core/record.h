@@ -34,6 +34,8 @@ void record_node(struct core *core, struct node *node);
 /* A row of the job's history; detail is a JSON object in the step's memory, or NULL. */
 void record_event(struct core *core, struct job *job, enum event_kind kind, const char *detail);
 void record_rank(struct core *core, const struct attempt *attempt, const struct rank_exit *rank);
+/* The row, and that of its pickle where its bytes are there. Borrows from the result. */
+void record_result(struct core *core, const struct attempt *attempt, const struct rank_result *result);
 
 /* The wall clock for a record of this job: never earlier than its last one. */
 int64_t record_time(const struct core *core, const struct job *job);

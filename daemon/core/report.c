@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the reading of reports. It promises that a report of any attempt but the current one is refused and
- * changes nothing, that a repeated one changes nothing, and that the first rank which failed is the one that
- * is named. What follows for the gang is left to attempt.c. */
+ * changes nothing, that a repeated one changes nothing, that the first rank which failed is the one that is
+ * named, and that a function whose ranks all ended with 0 has gone well only with a value of each. What
+ * follows for the gang is left to attempt.c. */
 #include "daemon/core/report.h"
 
 #include <signal.h>
@@ -11,7 +12,9 @@
 #include "daemon/core/member.h"
 #include "daemon/core/node.h"
 #include "daemon/core/record.h"
+#include "daemon/core/result.h"
 #include "daemon/core/state.h"
+#include "proto/limits.h"
 
 /* --- whose report? ----------------------------------------------------------------------------------- */
 
@@ -103,7 +106,14 @@ static const struct rank_exit *first_failed(const struct report_message *report)
     return first;
 }
 
-static const char *rank_sentence(struct core *core, const struct member *member, const struct rank_exit *rank)
+/* How many bytes of a rank's last words fit into a sentence: their first line. */
+static int said_length(const char *said)
+{
+    size_t length = said != NULL ? strcspn(said, "\r\n") : 0;
+    return (int)(length < LIMIT_SAID_BYTES ? length : LIMIT_SAID_BYTES);
+}
+
+static const char *exit_sentence(struct core *core, const struct member *member, const struct rank_exit *rank)
 {
     if (rank->signal != 0) {
         return record_text(core, "rank %lld on node %s was killed by signal %lld (%s)", (long long)rank->rank,
@@ -113,6 +123,14 @@ static const char *rank_sentence(struct core *core, const struct member *member,
                        member->node->name, (long long)rank->code);
 }
 
+static const char *rank_sentence(struct core *core, const struct member *member, const struct rank_exit *rank,
+                                 const char *said)
+{
+    const char *sentence = exit_sentence(core, member, rank);
+    int length = said_length(said);
+    return length > 0 ? record_text(core, "%s: %.*s", sentence, length, said) : sentence;
+}
+
 /* What a node may say of the cause. The controller's own reasons are not a node's to give: what a node
  * stopped without being told is a failure of the infrastructure. */
 static enum cause believed(enum cause cause)
@@ -120,6 +138,7 @@ static enum cause believed(enum cause cause)
     switch (cause) {
     case CAUSE_RANK_FAILED:
     case CAUSE_EXEC_FAILED:
+    case CAUSE_RESULT_MISSING:
     case CAUSE_DECLINED:
     case CAUSE_PORT_TAKEN:
         return cause;
@@ -149,7 +168,7 @@ static struct fault fault_of(struct core *core, const struct member *member,
         fault.code = rank->code;
     }
     if (cause == CAUSE_RANK_FAILED && rank != NULL) {
-        fault.text = rank_sentence(core, member, rank);
+        fault.text = rank_sentence(core, member, rank, report->said);
     } else if (report->text != NULL) {
         fault.text = record_text(core, "%s on node %s: %.300s", cause_sentence(cause), member->node->name,
                                  report->text);
@@ -159,11 +178,27 @@ static struct fault fault_of(struct core *core, const struct member *member,
     return fault;
 }
 
+/* All ranks ended with 0, and this one has returned nothing. */
+static struct fault fault_of_missing(struct core *core, const struct member *member,
+                                     const struct report_message *report, int64_t rank)
+{
+    const char *why = "; a call of sys.exit or os._exit in the function does this";
+    if (report->text != NULL) {
+        why = record_text(core, ": %.300s", report->text);
+    }
+    return (struct fault){.cause = CAUSE_RESULT_MISSING,
+                          .member = member,
+                          .rank = rank,
+                          .code = 1,
+                          .text = record_text(core, "rank %lld on node %s ended without a result%s",
+                                              (long long)rank, member->node->name, why)};
+}
+
 /* What an exit report says of the attempt, CAUSE_NONE when all went well: every rank of the node ran and
- * ended with 0. */
+ * ended with 0. Whether results are missing is not a node's to say, only why. */
 static enum cause exit_cause(const struct member *member, const struct report_message *report)
 {
-    if (report->cause != CAUSE_NONE) {
+    if (report->cause != CAUSE_NONE && report->cause != CAUSE_RESULT_MISSING) {
         return believed(report->cause);
     }
     if (first_failed(report) != NULL) {
@@ -271,12 +306,15 @@ static void take_first_exit(struct core *core, struct member *member, const stru
         attempt_note_running(core, attempt);
     }
     enum cause cause = exit_cause(member, report);
+    int64_t missing = result_missing(member, report);
     member_fire(core, member, MEMBER_EVENT_EXIT);
-    if (cause != CAUSE_NONE) {
-        const struct fault fault = fault_of(core, member, report, cause);
+    if (cause != CAUSE_NONE || missing >= 0) {
+        const struct fault fault = cause != CAUSE_NONE ? fault_of(core, member, report, cause)
+                                                       : fault_of_missing(core, member, report, missing);
         attempt_stop(core, attempt, &fault);
     }
     keep_ranks(core, attempt, report);
+    result_keep(core, member, report);
 }
 
 static void take_exited(struct core *core, struct member *member, const struct report_message *report)
@@ -300,7 +338,7 @@ bool report_take(struct core *core, const struct input *input, struct err *err)
     if (member == NULL) {
         return true;
     }
-    if (!check_ranks(member, report, err)) {
+    if (!check_ranks(member, report, err) || !result_check(member, report, err)) {
         return false;
     }
     switch (report->kind) {

@@ -70,6 +70,7 @@ struct job {
     const char *reason;      /* set by the step that ends the job, and as short-lived; or NULL */
 
     uint32_t slot; /* 1 + index of its change in the open sheet; 0: none */
+    bool function; /* it succeeds only with a result of every rank */
     UT_hash_handle by_id, by_key;
 };
 
@@ -80,6 +81,7 @@ struct member {
     int64_t *devices; /* indices; owned */
     size_t device_count;
     enum member_state state;
+    int64_t results_missing;    /* ranks of a function whose value is not stored yet */
     uint64_t version;           /* of its order */
     struct member *prev, *next; /* of the node, while the attempt is live */
     uint32_t slot;

@@ -24,8 +24,11 @@ static bool check_type(const struct core *core, const struct wish *wish, struct 
     pool_list_types(core, &types);
     err_field(err, ERR_GPU_TYPE, "gpu_type", NULL, "no registered node has the GPU type %.64s",
               wish->gpu_type);
-    return err_hint(err, "did you mean %.64s? Registered: %.150s", pool_nearest_type(core, wish->gpu_type),
-                    types.bytes);
+    const char *nearest = pool_nearest_type(core, wish->gpu_type);
+    if (nearest == NULL) {
+        return err_hint(err, "registered: %.150s", types.bytes);
+    }
+    return err_hint(err, "did you mean %.64s? Registered: %.150s", nearest, types.bytes);
 }
 
 static bool check_pool(const struct core *core, const struct wish *wish, struct err *err)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The resource of agents: register, beat, poll, report. It promises that an agent hears the same things again
- * when it asks again, and that the last log bytes of an exit report are stored before the exit counts. What a
- * message changes is the core's part. */
+ * when it asks again, that the last log bytes of an exit report are stored before the exit counts, and that
+ * its results are checked before that. What a message changes is the core's part. */
 #include <stdlib.h>
 
 #include "daemon/http/ask.h"
+#include "daemon/http/exit_results.h"
 #include "daemon/http/logs.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/resources.h"
@@ -132,11 +133,14 @@ void agents_poll(struct request *request)
 struct report {
     struct ask ask;
     struct report_message message;
+    struct exit_results results;
 };
 
 static void report_finish(struct ask *ask)
 {
-    report_message_finish(&((struct report *)ask)->message);
+    struct report *report = (struct report *)ask;
+    exit_results_finish(&report->results);
+    report_message_finish(&report->message);
 }
 
 /* An epoch that nobody knows is the core's to refuse. */
@@ -148,24 +152,29 @@ static bool store_tails(struct server *server, const struct report_message *mess
         return true;
     }
     return reader_epoch(server->reader, message->epoch, &found, &epoch, err) &&
-           (!found || logs_store_tails(server->config.logs, message, &epoch, err));
+           (!found || logs_store_tails(server, message, &epoch, err));
 }
 
 void agents_report(struct request *request)
 {
     struct err err;
+    struct server *server = request->server;
     struct report_message message;
+    struct exit_results results = {0};
     if (!report_message_decode(give(request->json), &message, &err)) {
         request_fail(request, &err);
         return;
     }
-    if (!store_tails(request->server, &message, &err)) {
+    if (!exit_results_take(&results, &message, server->reader, &err) ||
+        !store_tails(server, &message, &err)) {
+        exit_results_finish(&results);
         report_message_finish(&message);
         request_fail(request, &err);
         return;
     }
     struct report *report = ask_create(request, sizeof *report, render_nothing);
     report->message = message;
+    report->results = results;
     report->ask.finish = report_finish;
     report->ask.door.input.kind = INPUT_REPORT;
     report->ask.door.input.report = &report->message;

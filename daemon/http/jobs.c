@@ -22,6 +22,7 @@
 struct submit {
     struct ask ask;
     struct job_spec spec;
+    char *shown; /* or NULL */
     char id[ID_LENGTH + 1];
     int64_t job_key; /* of a job that was placed at once: its spec is wanted in a moment; 0: none was */
 };
@@ -48,33 +49,41 @@ static void submit_finish(struct ask *ask)
     struct submit *submit = (struct submit *)ask;
     ask->request->server->submits--;
     job_spec_finish(&submit->spec);
+    free(submit->shown);
 }
 
 static void see_blob(const struct blob_row *row, void *closure)
 {
 }
 
+/* hash NULL: nothing is named, which is there. */
+static bool blob_exists(struct reader *reader, const char *hash, const char *field, struct err *err)
+{
+    uint8_t digest[32];
+    bool found = false;
+    if (hash == NULL) {
+        return true;
+    }
+    if (text_from_hex(hash, digest, sizeof digest) &&
+        !reader_blob(reader, digest, see_blob, NULL, &found, err)) {
+        return false;
+    }
+    return found || err_field(err, ERR_FIELD, field, "send it first with PUT /v1/blobs/{sha256}",
+                              "%s names a blob that is not stored", field);
+}
+
 /* The blobs that the spec names are there. */
 static bool blobs_exist(struct reader *reader, const struct job_spec *spec, struct err *err)
 {
     for (size_t i = 0; i < spec->file_count; i++) {
-        if (spec->files[i].blob == NULL) {
-            continue;
-        }
-        uint8_t hash[32];
-        bool found = false;
-        if (text_from_hex(spec->files[i].blob, hash, sizeof hash) &&
-            !reader_blob(reader, hash, see_blob, NULL, &found, err)) {
+        char field[48];
+        snprintf(field, sizeof field, "files[%zu].blob", i);
+        if (!blob_exists(reader, spec->files[i].blob, field, err)) {
             return false;
         }
-        if (!found) {
-            char field[48];
-            snprintf(field, sizeof field, "files[%zu].blob", i);
-            return err_field(err, ERR_FIELD, field, "send it first with PUT /v1/blobs/{sha256}",
-                             "%s names a blob that is not stored", field);
-        }
     }
-    return true;
+    return blob_exists(reader, spec->function.blob, "function.blob", err) &&
+           blob_exists(reader, spec->function.modules, "function.modules", err);
 }
 
 static bool submit_allowed(struct server *server, const struct request *request, struct err *err)
@@ -102,6 +111,7 @@ void jobs_submit(struct request *request)
     }
     struct submit *submit = ask_create(request, sizeof *submit, render_submit);
     submit->spec = spec;
+    submit->shown = job_spec_shown(&spec);
     submit->ask.committed = submit_committed;
     submit->ask.finish = submit_finish;
     uint8_t random[10];
@@ -114,6 +124,7 @@ void jobs_submit(struct request *request)
     input->submit.spec = &submit->spec;
     input->submit.body = request->body;
     input->submit.body_length = request->body_length;
+    input->submit.shown = submit->shown;
     text_reserve(&submit->ask.door.answer,
                  RECEIPT_BYTES); /* here, so that one thread allocates and frees it */
     server->submits++;

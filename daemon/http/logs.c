@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the routes of the logs: the agents' uploads, one stream as bytes with ranges, and all streams followed
- * in order of arrival. It promises that a follower sees each byte once, across reconnects and across the
- * attempts of a job, and that the event `end` comes only when nothing is missing. */
+/* Owns the routes of the logs: the agents' uploads of all streams, metrics included, one stream of output as
+ * bytes with ranges, and the output followed in order of arrival. It promises that what was stored wakes
+ * those who follow. The way through the attempts is trail.c, the metrics are metrics.c. */
 #include "daemon/http/logs.h"
 
 #include <stdio.h>
@@ -14,6 +14,7 @@
 #include "daemon/http/parts.h"
 #include "daemon/http/router.h"
 #include "daemon/http/sse.h"
+#include "daemon/http/trail.h"
 #include "proto/base/cleanup.h"
 #include "proto/views.h"
 
@@ -32,7 +33,7 @@ static bool epoch_known(struct server *server, uint64_t epoch, struct epoch_reco
                               (unsigned long long)epoch);
 }
 
-bool logs_store_tails(struct logs *logs, const struct report_message *report,
+bool logs_store_tails(struct server *server, const struct report_message *report,
                       const struct epoch_record *epoch, struct err *err)
 {
     for (size_t i = 0; i < report->tail_count; i++) {
@@ -44,9 +45,12 @@ bool logs_store_tails(struct logs *logs, const struct report_message *report,
         if (!text_from_base64(tail->base64, strlen(tail->base64), &bytes, &length)) {
             return err_field(err, ERR_FIELD, "tails", NULL, "a log tail is not base64");
         }
-        if (!logs_append(logs, &name, tail->offset, bytes, length, &received, &durable, err)) {
+        if (!logs_append(server->config.logs, &name, tail->offset, bytes, length, &received, &durable, err)) {
             return false;
         }
+    }
+    if (report->tail_count > 0) {
+        server_wake(server, epoch->job_key);
     }
     return true;
 }
@@ -63,13 +67,14 @@ static void fail_with_received(struct request *request, const struct err *err, i
                   length);
 }
 
-static bool read_stream(const struct query *query, enum stream *ret_stream, struct err *err)
+static bool read_stream(const struct query *query, const char *remedy, enum stream *ret_stream,
+                        struct err *err)
 {
     const char *text = query_text(query, "stream");
     if (text == NULL || stream_from_text(text, ret_stream)) {
         return true;
     }
-    return err_field(err, ERR_FIELD, "stream", "name stdout or stderr", "\"%.32s\" is not a stream", text);
+    return err_field(err, ERR_FIELD, "stream", remedy, "\"%.32s\" is not a stream", text);
 }
 
 void logs_upload(struct request *request)
@@ -82,7 +87,7 @@ void logs_upload(struct request *request)
     if (!query_int(request->query, "epoch", 0, INT64_MAX, &number, &err) ||
         !query_int(request->query, "rank", 0, LIMIT_GPUS - 1, &rank, &err) ||
         !query_int(request->query, "offset", 0, INT64_MAX / 2, &offset, &err) ||
-        !read_stream(request->query, &stream, &err)) {
+        !read_stream(request->query, "name stdout, stderr or metrics", &stream, &err)) {
         request_fail(request, &err);
         return;
     }
@@ -112,26 +117,42 @@ void logs_upload(struct request *request)
  * ---------------------------------------------------------------------------------------------------- */
 
 struct wish {
-    struct job_facts job;
-    int64_t attempt, rank; /* asked for; -1: not said */
-    enum stream stream;    /* STREAM_COUNT: not said */
-    int64_t tail;          /* bytes; -1: all */
-    int64_t follow;
+    struct trail_wish trail; /* rank -1 and stream STREAM_COUNT: not said */
+    int64_t tail;            /* bytes; -1: all */
 };
+
+/* Output only: the bytes of a metrics stream are lines between node and controller. */
+static bool read_output(const struct query *query, const char *job_id, enum stream *ret_stream,
+                        struct err *err)
+{
+    if (!read_stream(query, "name stdout or stderr", ret_stream, err)) {
+        return false;
+    }
+    if (*ret_stream == STREAM_COUNT || stream_is_output(*ret_stream)) {
+        return true;
+    }
+    err_field(err, ERR_FIELD, "stream", NULL, "\"%s\" is not a stream of output", stream_text(*ret_stream));
+    return err_hint(err, "GET /v1/jobs/%s/metrics shows metrics", job_id);
+}
 
 static bool read_wish(struct request *request, struct wish *wish, struct err *err)
 {
-    *wish = (struct wish){.attempt = -1, .rank = -1, .stream = STREAM_COUNT, .tail = -1, .follow = 1};
-    if (!job_find(request, &wish->job, err)) {
+    struct trail_wish *trail = &wish->trail;
+    int64_t follow = 1;
+    *wish = (struct wish){.trail = {.attempt = -1, .rank = -1, .stream = STREAM_COUNT}, .tail = -1};
+    if (!job_find(request, &trail->job, err)) {
         return false;
     }
     const struct query *query = request->query;
-    return query_int(query, "attempt", 1, wish->job.attempt > 0 ? wish->job.attempt : 1, &wish->attempt,
-                     err) &&
-           query_int(query, "rank", 0, wish->job.gpus - 1, &wish->rank, err) &&
-           read_stream(query, &wish->stream, err) &&
-           query_int(query, "tail", 0, INT64_MAX, &wish->tail, err) &&
-           query_int(query, "follow", 0, 1, &wish->follow, err);
+    int64_t attempts = trail->job.attempt > 0 ? trail->job.attempt : 1;
+    bool ok = query_int(query, "attempt", 1, attempts, &trail->attempt, err) &&
+              query_int(query, "rank", 0, trail->job.gpus - 1, &trail->rank, err) &&
+              read_output(query, trail->job.id, &trail->stream, err) &&
+              query_int(query, "tail", 0, INT64_MAX, &wish->tail, err) &&
+              query_int(query, "follow", 0, 1, &follow, err);
+    trail->follow = follow != 0;
+    trail->after = request->headers.last_event_id;
+    return ok;
 }
 
 /* --- one stream as bytes
@@ -175,9 +196,10 @@ static void reply_range(struct request *request, int fd, int64_t size, int64_t f
 
 static void show_bytes(struct request *request, const struct wish *wish)
 {
-    const struct log_name name = {wish->job.id, wish->attempt > 0 ? wish->attempt : wish->job.attempt,
-                                  wish->rank >= 0 ? wish->rank : 0,
-                                  wish->stream == STREAM_COUNT ? STREAM_STDOUT : wish->stream};
+    const struct trail_wish *trail = &wish->trail;
+    const struct log_name name = {trail->job.id, trail->attempt > 0 ? trail->attempt : trail->job.attempt,
+                                  trail->rank >= 0 ? trail->rank : 0,
+                                  trail->stream == STREAM_COUNT ? STREAM_STDOUT : trail->stream};
     struct err err = {0};
     int64_t size, first, last;
     int fd = logs_open_stream(request->server->config.logs, &name, &size, &err);
@@ -199,114 +221,53 @@ static void show_bytes(struct request *request, const struct wish *wish)
  * -------------------------------------------------------------------------------------------------------------------------
  */
 
-struct follower {
-    struct server *server;
-    struct wish wish;
-    int64_t attempt; /* that is being read */
-    bool fixed;      /* only this attempt was asked for */
-    struct log_reader *reader;
-};
-
-static void follower_finish(void *closure)
-{
-    struct follower *follower = closure;
-    log_reader_close(follower->reader);
-    free(follower);
-}
-
-static void refresh_job(const struct job_record *job, void *closure)
-{
-    struct wish *wish = closure;
-    wish->job.state = job->life.state;
-    wish->job.exit_code = job->life.exit_code;
-    wish->job.attempt = job->life.attempt;
-}
-
-static void append_piece(const struct follower *follower, const struct log_piece *piece, struct text *out)
+static void append_piece(const struct log_piece *piece, struct text *out)
 {
     autotext struct text data = {0};
+    char id[LOG_ID_BYTES];
     text_printf(&data, "{\"rank\": %lld, \"stream\": \"%s\", \"attempt\": %lld, \"offset\": %lld, \"text\": ",
-                (long long)piece->rank, stream_text(piece->stream), (long long)follower->attempt,
+                (long long)piece->rank, stream_text(piece->stream), (long long)piece->attempt,
                 (long long)piece->offset);
     text_json_string(&data, piece->bytes, piece->length);
     text_append(&data, "}");
-    sse_append(out, piece->id, NULL, data.bytes, data.length);
+    log_piece_id(piece, piece->length, id);
+    sse_append(out, id, NULL, data.bytes, data.length);
 }
 
-static void append_end(const struct follower *follower, struct text *out)
+static enum sse_more fill(void *closure, struct text *out)
 {
-    autotext struct text data = {0};
-    text_printf(&data, "{\"state\": \"%s\", \"exit_code\": ", job_state_text(follower->wish.job.state));
-    if (follower->wish.job.exit_code >= 0) {
-        text_printf(&data, "%lld}", (long long)follower->wish.job.exit_code);
-    } else {
-        text_append(&data, "null}");
-    }
-    sse_append(out, NULL, "end", data.bytes, data.length);
-}
-
-/* Nothing more is stored of this attempt: go on to the next, wait, or end. */
-static enum sse_more after_last(struct follower *follower, struct text *out)
-{
-    struct wish *wish = &follower->wish;
-    struct err err;
-    bool found;
-    if (!reader_job_by_key(follower->server->reader, wish->job.key, refresh_job, wish, &found, &err) ||
-        !found) {
-        return SSE_END; /* without the event `end`: the client comes back */
-    }
-    if (!follower->fixed && follower->attempt < wish->job.attempt) {
-        log_reader_close(follower->reader);
-        follower->attempt++;
-        follower->reader = log_reader_open(follower->server->config.logs, wish->job.id, follower->attempt,
-                                           wish->rank, wish->stream, NULL, &err);
-        return SSE_MORE;
-    }
-    if (job_state_terminal(wish->job.state) || !wish->follow ||
-        (follower->fixed && follower->attempt < wish->job.attempt)) {
-        append_end(follower, out);
-        return SSE_END;
-    }
-    return SSE_WAIT;
-}
-
-static enum sse_more follower_fill(void *closure, struct text *out)
-{
-    struct follower *follower = closure;
+    struct trail *trail = closure;
     struct log_piece piece;
-    struct err err;
-    bool found;
-    if (!log_reader_next(follower->reader, &found, &piece, &err)) {
-        return SSE_END;
+    switch (trail_next(trail, &piece)) {
+    case TRAIL_PIECE:
+        append_piece(&piece, out);
+        return SSE_MORE;
+    case TRAIL_WAIT:
+        return SSE_WAIT;
+    case TRAIL_OVER:
+        trail_append_end(trail, out);
+        break;
+    case TRAIL_LOST:
+        break;
     }
-    if (!found) {
-        return after_last(follower, out);
-    }
-    append_piece(follower, &piece, out);
-    return SSE_MORE;
+    return SSE_END;
+}
+
+static void finish(void *closure)
+{
+    trail_close(closure);
 }
 
 static void show_events(struct request *request, const struct wish *wish)
 {
-    struct follower *follower = xzalloc(sizeof *follower);
-    const char *after = request->headers.last_event_id;
     struct err err = {0};
-    follower->server = request->server;
-    follower->wish = *wish;
-    follower->fixed = wish->attempt > 0;
-    follower->attempt = follower->fixed ? wish->attempt : wish->job.attempt > 0 ? wish->job.attempt : 1;
-    if (after != NULL && !follower->fixed) {
-        log_id_attempt(after, &follower->attempt); /* what is no id is refused by the reader */
-    }
-    follower->reader = log_reader_open(request->server->config.logs, wish->job.id, follower->attempt,
-                                       wish->rank, wish->stream, after, &err);
-    if (follower->reader == NULL) {
-        free(follower);
+    struct trail *trail = trail_open(request->server, &wish->trail, &err);
+    if (trail == NULL) {
         request_fail(request, &err);
         return;
     }
     const struct sse_source source = {
-        .fill = follower_fill, .finish = follower_finish, .closure = follower, .job_key = wish->job.key};
+        .fill = fill, .finish = finish, .closure = trail, .job_key = wish->trail.job.key};
     sse_reply(request, &source);
 }
 

@@ -9,16 +9,17 @@
 #include "proto/base/err.h"
 #include "proto/messages.h"
 
-struct logs;
 struct request;
+struct server;
 
 /* GET /v1/jobs/{id}/logs and POST /v1/agent/logs */
 void logs_show(struct request *request);
 void logs_upload(struct request *request);
 
-/* Stores the log tails of an exit report; called before the report goes to the door, so that a job which
- * shows as ended has its last lines. false: the report is refused with *err. */
-bool logs_store_tails(struct logs *logs, const struct report_message *report,
+/* Stores the tails of the streams in an exit report and wakes those who follow; called before the report goes
+ * to the door, so that a job which shows as ended has its last lines. false: the report is refused with *err.
+ */
+bool logs_store_tails(struct server *server, const struct report_message *report,
                       const struct epoch_record *epoch, struct err *err);
 
 #endif

@@ -25,6 +25,12 @@ void events_show(struct request *request);
 /* attempts.c */
 void attempts_list(struct request *request);
 
+/* results.c */
+void results_list(struct request *request);
+
+/* metrics.c */
+void metrics_show(struct request *request);
+
 /* nodes.c */
 void nodes_list(struct request *request);
 void nodes_show(struct request *request);

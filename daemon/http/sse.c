@@ -54,19 +54,26 @@ static void heart_beats(struct deadline *deadline)
 
 static void fill(struct sse *sse)
 {
+    bool paused = false;
     text_clear(&sse->out);
     sse->sent = 0;
-    while (sse->fresh && !sse->ended && sse->out.length < LIMIT_SSE_FILL_BYTES) {
+    while (sse->fresh && !sse->ended && !paused && sse->out.length < LIMIT_SSE_FILL_BYTES) {
         switch (sse->source.fill(sse->source.closure, &sse->out)) {
         case SSE_MORE:
             break;
         case SSE_WAIT:
             sse->fresh = false;
             break;
+        case SSE_PAUSE:
+            paused = true;
+            break;
         case SSE_END:
             sse->ended = true;
             break;
         }
+    }
+    if (paused && sse->out.length == 0) {
+        text_append(&sse->out, ":\n\n"); /* something to send gives the loop back */
     }
 }
 

@@ -12,9 +12,11 @@
 struct request;
 
 enum sse_more {
-    SSE_MORE, /* out holds something, and there is more to fetch at once */
-    SSE_WAIT, /* that is all for now (out may be empty): call again when the job was woken */
-    SSE_END,  /* that was the last: the stream ends when out is sent */
+    SSE_MORE,  /* out holds something, and there is more to fetch at once */
+    SSE_WAIT,  /* that is all for now (out may be empty): call again when the job was woken */
+    SSE_PAUSE, /* much was looked at and little found (out may be empty): call again after others had a turn
+                */
+    SSE_END,   /* that was the last: the stream ends when out is sent */
 };
 
 struct sse_source {

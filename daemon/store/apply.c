@@ -53,6 +53,7 @@ static bool insert_job(struct store *store, const struct job_birth *birth, const
     bind_life(&to, life);
     struct binder spec = binder_begin(&store->connection, SQL_INSERT_SPEC);
     bind_int(&spec, birth->key);
+    bind_text(&spec, birth->shown);
     bind_bytes_as_text(&spec, birth->spec, birth->spec_length);
     if (!touch_one(store, SQL_INSERT_JOB, err) || !touch_one(store, SQL_INSERT_SPEC, err)) {
         return false;
@@ -150,6 +151,18 @@ static bool put_rank(struct store *store, const struct rank_row *rank, struct er
     bind_int(&to, rank->out_bytes);
     bind_int(&to, rank->err_bytes);
     return touch_one(store, SQL_PUT_RANK, err);
+}
+
+static bool put_result(struct store *store, const struct result_row *result, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_PUT_RESULT);
+    bind_int(&to, (int64_t)result->epoch);
+    bind_int(&to, result->rank);
+    bind_text(&to, result_kind_text(result->kind));
+    bind_int(&to, result->size);
+    bind_blob(&to, result->hash, result->hash == NULL ? 0 : 32);
+    bind_text(&to, result->json);
+    return touch_one(store, SQL_PUT_RESULT, err);
 }
 
 static bool put_node(struct store *store, const struct node_row *node, struct err *err)
@@ -251,6 +264,8 @@ static bool apply(struct store *store, const struct change *change, struct err *
         return update_member(store, &change->member, err);
     case CHANGE_RANK_PUT:
         return put_rank(store, &change->rank, err);
+    case CHANGE_RESULT_PUT:
+        return put_result(store, &change->result, err);
     case CHANGE_NODE_PUT:
         return put_node(store, &change->node, err);
     case CHANGE_REPLY_INSERT:

@@ -31,14 +31,33 @@ static const char *read_text_of(struct row *row, size_t *ret_length)
     return text;
 }
 
-static void read_digest(struct row *row, uint8_t ret_digest[32])
+/* NULL for NULL. */
+static const void *read_blob(struct row *row)
 {
     int column = row->next++;
-    if (sqlite3_column_bytes(row->statement, column) != 32) {
+    const void *bytes = sqlite3_column_blob(row->statement, column);
+    bool empty = bytes == NULL && sqlite3_column_type(row->statement, column) == SQLITE_BLOB;
+    return empty ? "" : bytes; /* SQLite gives no pointer to no bytes */
+}
+
+/* NULL for NULL, where a row may have none. */
+static const uint8_t *read_digest_or_null(struct row *row)
+{
+    const void *digest = read_blob(row);
+    if (digest != NULL && sqlite3_column_bytes(row->statement, row->next - 1) != 32) {
         row->unknown = "(a digest of another size)";
-        return;
     }
-    memcpy(ret_digest, sqlite3_column_blob(row->statement, column), 32);
+    return digest;
+}
+
+static void read_digest(struct row *row, uint8_t ret_digest[32])
+{
+    const uint8_t *digest = read_digest_or_null(row);
+    if (digest == NULL) {
+        row->unknown = "(no digest)";
+    } else if (row->unknown == NULL) {
+        memcpy(ret_digest, digest, 32);
+    }
 }
 
 /* Reads a column whose words are those of one enum. */
@@ -61,6 +80,7 @@ DEFINE_READ(event_kind)
 DEFINE_READ(pool_kind)
 DEFINE_READ(isolation)
 DEFINE_READ(role)
+DEFINE_READ(result_kind)
 
 static bool read_end(const struct row *row, struct err *err)
 {
@@ -171,6 +191,20 @@ bool columns_rank(sqlite3_stmt *statement, struct rank_row *ret_rank, struct err
     return read_end(&row, err);
 }
 
+bool columns_result(sqlite3_stmt *statement, struct result_row *ret_result, const void **ret_bytes,
+                    struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    ret_result->epoch = (uint64_t)read_int(&row);
+    ret_result->rank = read_int(&row);
+    ret_result->kind = read_result_kind(&row);
+    ret_result->size = read_int(&row);
+    ret_result->hash = read_digest_or_null(&row);
+    ret_result->json = read_text(&row);
+    *ret_bytes = read_blob(&row);
+    return read_end(&row, err);
+}
+
 bool columns_epoch(sqlite3_stmt *statement, struct epoch_record *ret_epoch, struct err *err)
 {
     struct row row = {statement, 0, NULL};
@@ -237,11 +271,7 @@ bool columns_blob(sqlite3_stmt *statement, struct blob_row *ret_blob, struct err
     struct row row = {statement, 0, NULL};
     read_digest(&row, ret_blob->hash);
     ret_blob->size = read_int(&row);
-    int column = row.next++;
-    ret_blob->bytes = sqlite3_column_blob(statement, column);
-    if (sqlite3_column_type(statement, column) == SQLITE_BLOB && ret_blob->bytes == NULL) {
-        ret_blob->bytes = ""; /* SQLite gives no pointer to no bytes */
-    }
+    ret_blob->bytes = read_blob(&row);
     ret_blob->created_ms = read_int(&row);
     return read_end(&row, err);
 }

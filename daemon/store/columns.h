@@ -15,6 +15,9 @@ bool columns_event(sqlite3_stmt *statement, struct event_row *ret_event, struct 
 bool columns_attempt(sqlite3_stmt *statement, struct attempt_row *ret_attempt, struct err *err);
 bool columns_member(sqlite3_stmt *statement, struct member_row *ret_member, struct err *err);
 bool columns_rank(sqlite3_stmt *statement, struct rank_row *ret_rank, struct err *err);
+/* *ret_bytes NULL: the pickle is a file, or there is none. */
+bool columns_result(sqlite3_stmt *statement, struct result_row *ret_result, const void **ret_bytes,
+                    struct err *err);
 bool columns_epoch(sqlite3_stmt *statement, struct epoch_record *ret_epoch, struct err *err);
 bool columns_node(sqlite3_stmt *statement, struct node_row *ret_node, struct err *err);
 bool columns_node_with_use(sqlite3_stmt *statement, struct node_row *ret_node, int64_t *ret_used,

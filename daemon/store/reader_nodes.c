@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the queries for where work runs: nodes, attempts, their members and ranks. It promises that a node's
- * used devices are counted in the same snapshot as the node is read. */
+/* Owns the queries for where work runs: nodes, attempts, their members, ranks and results. It promises that a
+ * node's used devices are counted in the same snapshot as the node is read. */
 #include "daemon/store/columns.h"
 #include "daemon/store/reader.h"
 
@@ -57,6 +57,29 @@ bool reader_ranks(struct reader *reader, uint64_t epoch,
             return false;
         }
         if (!visit(&rank, closure)) {
+            return true;
+        }
+    }
+    return ok;
+}
+
+bool reader_results(struct reader *reader, uint64_t epoch, int64_t after_rank, int64_t limit,
+                    bool (*visit)(const struct result_row *row, const void *bytes, void *closure),
+                    void *closure, struct err *err)
+{
+    struct binder to = binder_begin(&reader->connection, SQL_RESULTS);
+    bind_int(&to, (int64_t)epoch);
+    bind_int(&to, after_rank);
+    bind_int(&to, limit);
+    autoreset sqlite3_stmt *statement = to.statement;
+    bool ok, row;
+    while ((ok = connection_step(&reader->connection, statement, &row, err)) && row) {
+        struct result_row result;
+        const void *bytes;
+        if (!columns_result(statement, &result, &bytes, err)) {
+            return false;
+        }
+        if (!visit(&result, bytes, closure)) {
             return true;
         }
     }

@@ -35,6 +35,7 @@
 #define A_POOL_KIND      ONE_OF("pool_kind", POOL_KINDS(IS_SPELLING))
 #define AN_ISOLATION     ONE_OF("isolation", ISOLATIONS(IS_SPELLING))
 #define A_ROLE           ONE_OF("role", ROLES(IS_SPELLING))
+#define A_RESULT_KIND    ONE_OF("kind", RESULT_KINDS(IS_SPELLING))
 
 static const char *const version_1[] = {
     "PRAGMA application_id = " APPLICATION_ID_TEXT,
@@ -77,6 +78,8 @@ static const char *const version_1[] = {
 
     "CREATE TABLE specs (\n"
     "  job_key INTEGER PRIMARY KEY, -- jobs.key\n"
+    "  shown TEXT, -- the spec as people are shown it, without what is large; NULL: as it is. Stands first, "
+    "so that reading it reads nothing of the other\n"
     "  spec TEXT NOT NULL -- JSON as it was received; carries priority, labels and all else that no query "
     "asks for\n"
     ") STRICT",
@@ -131,6 +134,16 @@ static const char *const version_1[] = {
     "  at_ms INTEGER NOT NULL, -- wall clock of the node\n"
     "  out_bytes INTEGER NOT NULL, -- final size of its stdout\n"
     "  err_bytes INTEGER NOT NULL, -- final size of its stderr\n"
+    "  PRIMARY KEY (epoch, rank)\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "CREATE TABLE results ( -- what each rank of a function left behind, and what ranks that failed said\n"
+    "  epoch INTEGER NOT NULL, -- attempts.epoch\n"
+    "  rank INTEGER NOT NULL, -- over all nodes\n"
+    "  kind TEXT NOT NULL " A_RESULT_KIND ",\n"
+    "  size INTEGER NOT NULL, -- of the pickle\n"
+    "  hash BLOB, -- of the pickle: blobs.hash; NULL: there is none\n"
+    "  json TEXT, -- the value as JSON, or the error file of the rank; NULL: there is none\n"
     "  PRIMARY KEY (epoch, rank)\n"
     ") STRICT, WITHOUT ROWID",
 

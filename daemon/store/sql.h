@@ -20,7 +20,8 @@
 #define SQL_COLUMNS_MEMBER                                                                                   \
     "members.epoch, members.node_rank, members.node, members.first_rank, members.local_ranks, "              \
     "members.devices, members.state"
-#define SQL_COLUMNS_RANK "epoch, rank, code, signal, at_ms, out_bytes, err_bytes"
+#define SQL_COLUMNS_RANK   "epoch, rank, code, signal, at_ms, out_bytes, err_bytes"
+#define SQL_COLUMNS_RESULT "results.epoch, rank, kind, results.size, results.hash, json"
 #define SQL_COLUMNS_NODE                                                                                     \
     "name, boot_id, host_id, version, address, pool, pool_kind, state, reason, isolation, slots, "           \
     "devices, registered_ms"
@@ -60,7 +61,7 @@
     X(INSERT_JOB, WRITER,                                                                                    \
       "INSERT INTO jobs (" SQL_COLUMNS_JOB ") "                                                              \
       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                              \
-    X(INSERT_SPEC, WRITER, "INSERT INTO specs (job_key, spec) VALUES (?, ?)")                                \
+    X(INSERT_SPEC, WRITER, "INSERT INTO specs (job_key, shown, spec) VALUES (?, ?, ?)")                      \
     X(UPDATE_JOB, WRITER,                                                                                    \
       "UPDATE jobs SET state = ?2, seq = ?3, attempt = ?4, user_failures = ?5, infra_failures = ?6, "        \
       "pool = ?7, started_ms = ?8, ended_ms = ?9, exit_code = ?10, failed_rank = ?11, "                      \
@@ -82,6 +83,10 @@
       "INSERT INTO ranks (" SQL_COLUMNS_RANK ") VALUES (?, ?, ?, ?, ?, ?, ?) "                               \
       "ON CONFLICT (epoch, rank) DO UPDATE SET code = excluded.code, signal = excluded.signal, "             \
       "at_ms = excluded.at_ms, out_bytes = excluded.out_bytes, err_bytes = excluded.err_bytes")              \
+    X(PUT_RESULT, WRITER,                                                                                    \
+      "INSERT INTO results (epoch, rank, kind, size, hash, json) VALUES (?, ?, ?, ?, ?, ?) "                 \
+      "ON CONFLICT (epoch, rank) DO UPDATE SET kind = excluded.kind, size = excluded.size, "                 \
+      "hash = excluded.hash, json = excluded.json")                                                          \
     X(PUT_NODE, WRITER,                                                                                      \
       "INSERT INTO nodes (" SQL_COLUMNS_NODE ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "             \
       "ON CONFLICT (name) DO UPDATE SET boot_id = excluded.boot_id, host_id = excluded.host_id, "            \
@@ -110,7 +115,7 @@
       "JOIN attempts ON job_key = key AND number = attempt JOIN members USING (epoch) "                      \
       "WHERE " SCHEMA_JOB_IS_LIVE " ORDER BY key, node_rank")                                                \
     X(JOB, READER,                                                                                           \
-      SQL_WITH_PARTS "SELECT " SQL_COLUMNS_JOB ", spec FROM part "                                           \
+      SQL_WITH_PARTS "SELECT " SQL_COLUMNS_JOB ", coalesce(shown, spec) FROM part "                          \
                      "CROSS JOIN jobs INDEXED BY jobs_id ON " SCHEMA_JOB_PART " = n AND id = ? "             \
                      "CROSS JOIN specs ON job_key = key LIMIT 1")                                            \
     X(JOB_BY_KEY, READER,                                                                                    \
@@ -132,6 +137,9 @@
       "SELECT " SQL_COLUMNS_ATTEMPT " FROM attempts WHERE job_key = ? ORDER BY number DESC")                 \
     X(MEMBERS, READER, "SELECT " SQL_COLUMNS_MEMBER " FROM members WHERE epoch = ? ORDER BY node_rank")      \
     X(RANKS, READER, "SELECT " SQL_COLUMNS_RANK " FROM ranks WHERE epoch = ? ORDER BY rank")                 \
+    X(RESULTS, READER,                                                                                       \
+      "SELECT " SQL_COLUMNS_RESULT ", bytes FROM results LEFT JOIN blobs ON blobs.hash = results.hash "      \
+      "WHERE epoch = ? AND rank > ? ORDER BY rank LIMIT ?")                                                  \
     X(EPOCH, READER,                                                                                         \
       "SELECT id, job_key, number, attempts.state FROM attempts JOIN jobs ON jobs.key = job_key "            \
       "WHERE epoch = ?")                                                                                     \

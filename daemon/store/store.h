@@ -72,7 +72,8 @@ void reader_close(struct reader *reader);
  * of the visit; a visitor that returns false ends the query (which is then still true). */
 
 struct job_record {
-    struct job_birth birth; /* spec is set by reader_job and reader_job_by_key only */
+    struct job_birth birth; /* spec is set by reader_job, as people are shown it, and by reader_job_by_key, as
+                               it was received, only; shown by neither */
     struct job_life life;
 };
 /* ret_found false: no such id. */
@@ -108,6 +109,12 @@ bool reader_members(struct reader *reader, uint64_t epoch,
                     struct err *err);
 bool reader_ranks(struct reader *reader, uint64_t epoch,
                   bool (*visit)(const struct rank_row *row, void *closure), void *closure, struct err *err);
+
+/* By rank, those above after_rank; after_rank -1: from the first. bytes are those of a pickle that is a row,
+ * NULL for one that is a file. */
+bool reader_results(struct reader *reader, uint64_t epoch, int64_t after_rank, int64_t limit,
+                    bool (*visit)(const struct result_row *row, const void *bytes, void *closure),
+                    void *closure, struct err *err);
 
 /* Whose attempt an epoch is: for log uploads. */
 struct epoch_record {

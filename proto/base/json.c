@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/cleanup.h"
 #include "proto/limits.h"
 
 /* How far a scan got, for messages. */
@@ -79,9 +80,35 @@ json_t *json_parse(const char *bytes, size_t length, struct err *err)
     return value;
 }
 
+/* Whether it has numbers that are written in decimals. */
+static bool has_reals(const json_t *value)
+{
+    const char *name;
+    size_t index;
+    json_t *item;
+    bool found = json_is_real(value);
+    json_object_foreach ((json_t *)(uintptr_t)value, name, item) {
+        found = found || has_reals(item);
+    }
+    json_array_foreach (value, index, item) {
+        found = found || has_reals(item);
+    }
+    return found;
+}
+
+/* 0.1, not 0.10000000000000001: 15 digits where they give the same numbers again, else all 17. */
 char *json_text(const json_t *value)
 {
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    const size_t flags = JSON_COMPACT | JSON_ENCODE_ANY;
+    if (has_reals(value)) {
+        char *brief = json_dumps(value, flags | JSON_REAL_PRECISION(15));
+        autojson json_t *again = brief != NULL ? json_loads(brief, JSON_DECODE_ANY, NULL) : NULL;
+        if (again != NULL && json_equal(again, value)) {
+            return brief;
+        }
+        free(brief);
+    }
+    char *text = json_dumps(value, flags);
     if (text == NULL) {
         abort();
     }

@@ -6,6 +6,7 @@ Nothing here waits by sleeping for a fixed time: every wait polls for the thing 
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -69,10 +70,8 @@ class Api:
         sent.update(headers or {})
         connection = http.client.HTTPConnection(self.address, timeout=timeout)
         try:
-            try:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused before all of it was sent: the reply says why
                 connection.request(method, path, body=body, headers=sent)
-            except (BrokenPipeError, ConnectionResetError):
-                pass  # refused before all of it was sent: the reply says why
             reply = connection.getresponse()
             return reply.status, {k.lower(): v for k, v in reply.getheaders()}, reply.read()
         finally:
@@ -190,7 +189,7 @@ class Cluster:
         self.agents: list[Program] = []
         self.slots = slots
 
-    def start(self) -> "Cluster":
+    def start(self) -> Cluster:
         self.start_controller()
         self.api.post("/v1/tokens", {"role": "node", "owner": "nodes"})
         secret = self.api.post("/v1/tokens", {"role": "node", "owner": "nodes"})["secret"]
@@ -289,6 +288,7 @@ class Cluster:
 
 def run_gpuctl(*arguments: str, env: dict[str, str] | None = None, timeout: float = PATIENCE) -> subprocess.CompletedProcess[str]:
     """gpuctl as a whole process; output as text."""
+    environment = {**os.environ, **(env or {})}
     return subprocess.run(
-        [str(GPUCTL), *arguments], env={**os.environ, **(env or {})}, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL
+        [str(GPUCTL), *arguments], env=environment, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL
     )

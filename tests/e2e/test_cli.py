@@ -25,7 +25,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     up = run_gpuctl("up", "--state", str(folder), "--nodes", "2", "--cpu-slots", "1", "--devices", "none", "-o", "json")
     assert up.returncode == 0, up.stderr
     told = json.loads(up.stdout)
-    assert set(told) == {"url", "token_file", "state_dir"}
+    assert set(told) == {"url", "token_file", "state_dir", "started"} and told["started"] is True
     assert told["state_dir"] == str(folder) and Path(told["token_file"]).stat().st_mode & 0o777 == 0o600
     yield folder
     down = run_gpuctl("down", "--state", str(folder), "--force")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -177,7 +178,8 @@ def test_jobs_that_do_not_fit_wait_in_order(cluster: Cluster, tmp_path: Path) ->
 
 
 def test_what_a_rank_leaves_behind_is_gone_when_the_job_has_ended(cluster: Cluster, tmp_path: Path) -> None:
-    job = cluster.api.submit(["sh", "-c", f"setsid sh -c 'echo $$ > {tmp_path}/pid; sleep 1000' & while ! test -s {tmp_path}/pid; do :; done"])
+    leave = f"setsid sh -c 'echo $$ > {tmp_path}/pid; sleep 1000' & while ! test -s {tmp_path}/pid; do :; done"
+    job = cluster.api.submit(["sh", "-c", leave])
     assert cluster.api.wait(job)["state"] == "SUCCEEDED"
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
 

@@ -24,6 +24,7 @@ struct held {
     bool go;     /* START or RUN was read */
     bool stop;   /* STOP was read, or the lease is over */
     bool failed; /* a rank has failed */
+    bool function;
     int64_t first_rank, local_ranks, lease_ms;
     int64_t devices[RANKS_MAX];
     size_t device_count;
@@ -34,6 +35,7 @@ struct sent {
     char name[8], boot[32];
     struct report_message report;
     struct rank_exit ranks[RANKS_MAX];
+    struct rank_result results[RANKS_MAX];
 };
 
 struct agent {
@@ -119,6 +121,7 @@ static void claim(struct agent *agent, const struct order *order)
         .lease_ms = order->lease_ms,
         .device_count = order->device_count,
     };
+    held->function = order->job_id[0] == 'f';
     memcpy(held->job_id, order->job_id, sizeof held->job_id);
     memcpy(held->devices, order->devices, order->device_count * sizeof *order->devices);
 }
@@ -180,9 +183,13 @@ static void keep_sent(struct agents *agents, const struct report_message *report
     for (size_t i = 0; i < report->rank_count; i++) {
         sent->ranks[i] = report->ranks[i];
     }
+    for (size_t i = 0; i < report->result_count; i++) {
+        sent->results[i] = report->results[i];
+    }
     sent->report.node = sent->name;
     sent->report.boot_id = sent->boot;
     sent->report.ranks = sent->ranks;
+    sent->report.results = sent->results;
 }
 
 /* true: taken and the answer arrived. Fenced attempts are killed. */
@@ -225,16 +232,38 @@ static void tell_declined(struct agents *agents, struct agent *agent, struct hel
     }
 }
 
+/* What ranks that ended left behind: exceptions, or values, of which some may be missing. */
+static void leave_results(struct agents *agents, const struct held *held, struct report_message *report)
+{
+    static const uint8_t digest[32] = {7};
+    for (size_t i = 0; i < report->rank_count; i++) {
+        bool good = report->ranks[i].code == 0;
+        if (!held->stop && !mishap(agents, good ? 5 : 50)) {
+            report->results[report->result_count++] =
+                (struct rank_result){.rank = report->ranks[i].rank,
+                                     .kind = good ? RESULT_VALUE : RESULT_EXCEPTION,
+                                     .size = 1,
+                                     .digest = digest,
+                                     .bytes = chance_of(agents->chance, 50) ? "p" : NULL};
+        }
+    }
+}
+
 /* ran: its ranks were started. Whether it ends well is up to chance and to what happened to it. */
 static void tell_exited(struct agents *agents, struct agent *agent, struct held *held, bool ran)
 {
     struct rank_exit exits[RANKS_MAX];
-    struct report_message report = {.kind = REPORT_EXITED, .ranks = exits, .flushed = !mishap(agents, 25)};
+    struct rank_result results[RANKS_MAX];
+    struct report_message report = {
+        .kind = REPORT_EXITED, .ranks = exits, .results = results, .flushed = !mishap(agents, 25)};
     bool bad = held->failed || (!held->stop && mishap(agents, 10));
     for (int64_t i = 0; ran && i < held->local_ranks; i++) {
         exits[report.rank_count++] = (struct rank_exit){.rank = held->first_rank + i,
                                                         .code = held->stop ? 143 : bad,
                                                         .by_us = held->stop && !held->failed};
+    }
+    if (held->function) {
+        leave_results(agents, held, &report);
     }
     report.cause = !ran && !held->stop ? CAUSE_SHIM_LOST : CAUSE_NONE;
     held->state = HELD_EXITED;

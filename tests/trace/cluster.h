@@ -64,6 +64,7 @@ struct job_ask {
     enum use_reserved reserved;
     const char *local;     /* NULL: remote=true; else remote=false on this host */
     bool by_node;          /* launch_mode = node */
+    bool function;         /* not a command */
     int64_t time_limit_ms; /* 0: none */
     int64_t lease_ms;      /* 60000 */
     enum on_disconnect on_disconnect;
@@ -91,6 +92,8 @@ enum err_code declined(struct cluster *cluster, const char *id, const char *name
 enum err_code failed(struct cluster *cluster, const char *id, const char *name, int64_t rank, int64_t code);
 /* All its ranks ended with this code, 0 or not; all log bytes are there. */
 enum err_code exited(struct cluster *cluster, const char *id, const char *name, int64_t code);
+/* All its ranks ended with 0, and this many of them, the first ones, left a value. */
+enum err_code returned(struct cluster *cluster, const char *id, const char *name, size_t values);
 /* The same, killed by us. */
 enum err_code stopped(struct cluster *cluster, const char *id, const char *name);
 /* The whole report, for whatever the others cannot say; node, boot_id and epoch are filled in when they are

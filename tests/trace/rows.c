@@ -22,6 +22,7 @@ struct attempt_rows {
     struct attempt_row row;
     struct member_row *members;
     size_t member_count, rank_count;
+    size_t result_counts[RESULT_KIND_COUNT];
 };
 
 struct rows {
@@ -251,6 +252,17 @@ static void put_rank(struct rows *rows, const struct rank_row *row)
     attempt->rank_count++;
 }
 
+/* Its pickle, if it came along, is written before it. */
+static void put_result(struct rows *rows, const struct result_row *row, const struct change *before)
+{
+    struct attempt_rows *attempt = attempt_at(rows, row->epoch);
+    assert(attempt != NULL && row->kind < RESULT_KIND_COUNT);
+    assert(row->hash != NULL || row->json != NULL);
+    assert(before->kind != CHANGE_BLOB_PUT || (memcmp(before->blob.hash, row->hash, 32) == 0 &&
+                                               before->blob.size == row->size && before->blob.bytes != NULL));
+    attempt->result_counts[row->kind]++;
+}
+
 /* --- changes ----------------------------------------------------------------------------------------- */
 
 static void apply(struct rows *rows, const struct change *change, const struct job_spec *spec)
@@ -283,13 +295,29 @@ static void apply(struct rows *rows, const struct change *change, const struct j
     case CHANGE_NODE_PUT:
         put_node(rows, &change->node);
         return;
+    case CHANGE_RESULT_PUT:
+        put_result(rows, &change->result, change - 1); /* a report changes other rows before it */
+        return;
+    case CHANGE_BLOB_PUT:
+        assert(change[1].kind == CHANGE_RESULT_PUT);
+        return;
     case CHANGE_REPLY_INSERT:
     case CHANGE_TOKEN_INSERT:
     case CHANGE_TOKEN_REVOKE:
-    case CHANGE_BLOB_PUT:
         break;
     }
     abort(); /* the core does not make these */
+}
+
+/* Invariant 11: a function that succeeded has a result of every rank. */
+static void check_success(const struct rows *rows, const struct job_rows *job)
+{
+    const struct attempt_rows *attempt = attempt_at(rows, job->epoch);
+    size_t ranks = 0;
+    for (size_t i = 0; i < attempt->member_count; i++) {
+        ranks += (size_t)attempt->members[i].local_ranks;
+    }
+    assert(!job_spec_is_function(&job->spec) || attempt->result_counts[RESULT_VALUE] == ranks);
 }
 
 void rows_apply(struct rows *rows, const struct step *step, const struct job_spec *spec)
@@ -301,6 +329,9 @@ void rows_apply(struct rows *rows, const struct step *step, const struct job_spe
         const struct job_rows *job = job_at(rows, step->touched[i].key);
         assert(job->event_count == job->life.seq && job->life.seq == step->touched[i].seq);
         assert(job->life.state == step->touched[i].state);
+        if (job->life.state == JOB_SUCCEEDED) {
+            check_success(rows, job);
+        }
     }
 }
 
@@ -391,6 +422,12 @@ size_t rows_rank_count(const struct rows *rows, uint64_t epoch)
 {
     const struct attempt_rows *attempt = attempt_at(rows, epoch);
     return attempt != NULL ? attempt->rank_count : 0;
+}
+
+size_t rows_result_count(const struct rows *rows, uint64_t epoch, enum result_kind kind)
+{
+    const struct attempt_rows *attempt = attempt_at(rows, epoch);
+    return attempt != NULL ? attempt->result_counts[kind] : 0;
 }
 
 /* --- end --------------------------------------------------------------------------------------------- */

@@ -13,7 +13,8 @@ struct rows *rows_create(void);
 void rows_destroy(struct rows *rows);
 
 /* Aborts when the changes contradict the rows: an update before its insert, a gap in a history, anything
- * after a terminal state. specs holds the spec of a job that is inserted; it is copied. */
+ * after a terminal state, a function that succeeds without a result of every rank. specs holds the spec of a
+ * job that is inserted; it is copied. */
 void rows_apply(struct rows *rows, const struct step *step, const struct job_spec *spec);
 
 /* Into a core that has just been created. */
@@ -33,5 +34,7 @@ const struct node_row *rows_node(const struct rows *rows, const char *name);
 void rows_history(const struct rows *rows, const char *id, struct text *out);
 /* How many exits of ranks the attempt has. */
 size_t rows_rank_count(const struct rows *rows, uint64_t epoch);
+/* How many results of that kind the attempt has. */
+size_t rows_result_count(const struct rows *rows, uint64_t epoch, enum result_kind kind);
 
 #endif

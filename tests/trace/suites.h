@@ -14,5 +14,6 @@ Suite *node_suite(void);
 Suite *lease_suite(void);
 Suite *limit_suite(void);
 Suite *restart_suite(void);
+Suite *result_suite(void);
 
 #endif

@@ -30,6 +30,8 @@ START_TEST(an_unknown_type_is_refused_with_the_nearest_name)
     ck_assert_int_eq(submit(c, "aaaa", .type = "H10O"), ERR_GPU_TYPE);
     expect_refusal(c, "gpu_type", "no registered node has the GPU type H10O",
                    "did you mean H100? Registered: A10, H100");
+    ck_assert_int_eq(submit(c, "aaaa", .type = "RTX4090"), ERR_GPU_TYPE);
+    expect_refusal(c, "gpu_type", "no registered node has the GPU type RTX4090", "registered: A10, H100");
 }
 END_TEST
 

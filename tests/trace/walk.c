@@ -34,12 +34,24 @@ static void show(struct walk *walk)
     quiet(walk->cluster);
 }
 
+/* Each third job is a function; the first letter of its id tells its agents. */
+static bool job_is_function(int number)
+{
+    return number % 3 == 0;
+}
+
+static void job_name(int number, char id[ID_LENGTH + 1])
+{
+    snprintf(id, ID_LENGTH + 1, "%c%d", job_is_function(number) ? 'f' : 'j', number);
+}
+
 static void submit_one(struct walk *walk)
 {
     static const char *const types[] = {NULL, "A10", "a10", "H100", "H100", "B200"};
     struct chance *chance = &walk->chance;
     char id[17];
-    snprintf(id, sizeof id, "j%d", walk->jobs++);
+    bool function = job_is_function(walk->jobs);
+    job_name(walk->jobs++, id);
     struct job_ask ask = {
         .id = id,
         .gpus = (int64_t)(chance_of(chance, 60) ? 1 + chance_below(chance, 2) : 1 + chance_below(chance, 12)),
@@ -48,6 +60,7 @@ static void submit_one(struct walk *walk)
         .pool = chance_of(chance, 10) ? "default" : NULL,
         .local = chance_of(chance, 15) ? agents_host(walk->agents, chance_below(chance, AGENT_COUNT)) : NULL,
         .by_node = chance_of(chance, 10),
+        .function = function,
         .time_limit_ms = chance_of(chance, 10) ? 30000 : 0,
         .lease_ms = LEASE_MS,
         .on_disconnect = (enum on_disconnect)chance_below(chance, 3),
@@ -60,7 +73,7 @@ static void cancel_one(struct walk *walk)
 {
     char id[17];
     int back = (int)chance_below(&walk->chance, 20);
-    snprintf(id, sizeof id, "j%d", walk->jobs > back ? walk->jobs - back : 0);
+    job_name(walk->jobs > back ? walk->jobs - back : 0, id);
     cancel(walk->cluster, id);
 }
 

@@ -10,6 +10,9 @@ int main(void)
     srunner_add_suite(runner, contract_suite());
     srunner_add_suite(runner, devices_suite());
     srunner_add_suite(runner, agent_files_suite());
+    srunner_add_suite(runner, link_suite());
+    srunner_add_suite(runner, output_suite());
+    srunner_add_suite(runner, results_suite());
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);

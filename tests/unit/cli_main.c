@@ -40,6 +40,9 @@ int main(void)
     SRunner *runner = srunner_create(cli_options_suite());
     srunner_add_suite(runner, cli_output_suite());
     srunner_add_suite(runner, cli_instance_suite());
+    srunner_add_suite(runner, cli_metrics_suite());
+    srunner_add_suite(runner, cli_curve_suite());
+    srunner_add_suite(runner, cli_results_suite());
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);

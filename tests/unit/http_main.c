@@ -8,7 +8,11 @@ int main(void)
 {
     SRunner *runner = srunner_create(auth_suite());
     srunner_add_suite(runner, deadline_suite());
+    srunner_add_suite(runner, exit_results_suite());
     srunner_add_suite(runner, gate_suite());
+    srunner_add_suite(runner, metrics_line_suite());
+    srunner_add_suite(runner, metrics_reader_suite());
+    srunner_add_suite(runner, metrics_suite());
     srunner_add_suite(runner, query_suite());
     srunner_add_suite(runner, router_suite());
     srunner_run_all(runner, CK_ENV);

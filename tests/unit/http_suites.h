@@ -7,7 +7,11 @@
 
 Suite *auth_suite(void);
 Suite *deadline_suite(void);
+Suite *exit_results_suite(void);
 Suite *gate_suite(void);
+Suite *metrics_line_suite(void);
+Suite *metrics_reader_suite(void);
+Suite *metrics_suite(void);
 Suite *query_suite(void);
 Suite *router_suite(void);
 

@@ -4,8 +4,10 @@
  * limit on each wait fails the test. */
 #include "tests/unit/shim_rig.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -13,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -79,6 +82,8 @@ void rig_forget(struct rig *rig)
     char path[256];
     snprintf(path, sizeof path, "%s/" SHIM_SOCKET_FILE, rig->run);
     ck_assert_int_ne(access(path, F_OK), 0);
+    snprintf(path, sizeof path, "%s/" SHIM_RANK_SOCKET, rig->run);
+    ck_assert_int_ne(access(path, F_OK), 0);
     if (rig->cgroup[0] != '\0') {
         ck_assert_int_ne(access(rig->cgroup, F_OK), 0);
     }
@@ -115,6 +120,15 @@ void rig_range(struct rig *rig, int first, int last)
     rig_field(rig, "port_first", text);
     snprintf(text, sizeof text, "%d", last);
     rig_field(rig, "port_last", text);
+}
+
+void rig_fake_rank(struct rig *rig)
+{
+    char text[512];
+    snprintf(text, sizeof text, "FAKE_RANK=%s", getenv("SHIM_FAKE_RANK"));
+    rig_field(rig, "env", text);
+    snprintf(text, sizeof text, "GPUCTL_SOCKET=%s/" SHIM_RANK_SOCKET, rig->run);
+    rig_field(rig, "env", text);
 }
 
 bool rig_cgroup(struct rig *rig, int version)
@@ -193,6 +207,33 @@ void rig_connect(struct rig *rig)
     ck_assert_int_eq(connect(rig->link, (struct sockaddr *)&address, sizeof address), 0);
 }
 
+int rig_rank_socket(struct rig *rig)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/" SHIM_RANK_SOCKET, rig->run);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+void rig_limit_file_size(struct rig *rig, uint64_t bytes)
+{
+    struct rlimit limit;
+    ck_assert_int_eq(prlimit(rig->shim, RLIMIT_FSIZE, NULL, &limit), 0);
+    limit.rlim_cur = bytes;
+    ck_assert_int_eq(prlimit(rig->shim, RLIMIT_FSIZE, &limit, NULL), 0);
+}
+
+bool rig_has(struct rig *rig, const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", rig->logs, name);
+    return access(path, F_OK) == 0;
+}
+
 char *rig_read(struct rig *rig, const char *name)
 {
     char path[256];
@@ -206,8 +247,8 @@ char *rig_read(struct rig *rig, const char *name)
 char *rig_await(struct rig *rig, const char *name, const char *text)
 {
     for (;;) {
-        char *bytes = rig_read(rig, name);
-        if (strstr(bytes, text) != NULL) {
+        char *bytes = rig_has(rig, name) ? rig_read(rig, name) : NULL;
+        if (bytes != NULL && strstr(bytes, text) != NULL) {
             return bytes;
         }
         free(bytes);
@@ -285,4 +326,37 @@ void rig_gone(pid_t pid)
 {
     ck_assert_int_gt(pid, 1);
     ck_assert_msg(kill(pid, 0) != 0 && errno == ESRCH, "process %d is still there", (int)pid);
+}
+
+int rig_bind_port(int port, bool reuse)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    const int on = 1;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, reuse ? sizeof on : 0), reuse ? 0 : -1);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, 1) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* From a place of this process. */
+int rig_free_ports(int count)
+{
+    for (int first = 10000 + getpid() % 9000;; first++) {
+        int free_count = 0;
+        while (free_count < count) {
+            int fd = rig_bind_port(first + free_count, true);
+            if (fd < 0) {
+                break;
+            }
+            close(fd);
+            free_count++;
+        }
+        if (free_count == count) {
+            return first;
+        }
+    }
 }

@@ -32,6 +32,9 @@ void rig_field(struct rig *rig, const char *key, const char *value);
 void rig_shell(struct rig *rig, const char *script);
 void rig_range(struct rig *rig, int first, int last);
 
+/* Lets the ranks find tests/unit/shim_fake_rank.c as $FAKE_RANK, and the shim as $GPUCTL_SOCKET. */
+void rig_fake_rank(struct rig *rig);
+
 /* Gives the attempt a cgroup of this version; false where this host does not let us make one. */
 bool rig_cgroup(struct rig *rig, int version);
 
@@ -44,7 +47,14 @@ const char *rig_expect(struct rig *rig, const char *start); /* the next message 
 void rig_expect_exactly(struct rig *rig, const char *text); /* and the very next is this */
 void rig_connect(struct rig *rig);                          /* as a new agent, at shim.sock */
 
+/* A socket that sends to rank.sock, as a rank's; -1 where nobody is there. */
+int rig_rank_socket(struct rig *rig);
+
+/* What a file of the shim may grow to from now on. */
+void rig_limit_file_size(struct rig *rig, uint64_t bytes);
+
 /* Whole files of the log folder; the caller frees. rig_await: returns when the file holds the text. */
+bool rig_has(struct rig *rig, const char *name);
 char *rig_read(struct rig *rig, const char *name);
 char *rig_await(struct rig *rig, const char *name, const char *text);
 void rig_complains(struct rig *rig, const char *text); /* returns when stderr has said so */
@@ -67,9 +77,15 @@ void rig_gate_pass(struct rig *rig, const char *name);
 
 void rig_gone(pid_t pid); /* there is no such process */
 
+/* The first of `count` ports in a row that are free now; a listening socket of loopback, or -1. */
+int rig_free_ports(int count);
+int rig_bind_port(int port, bool reuse);
+
 void rig_suite_life(Suite *suite);
 void rig_suite_ready(Suite *suite);
 void rig_suite_kill(Suite *suite);
 void rig_suite_output(Suite *suite);
+void rig_suite_metrics(Suite *suite);
+void rig_suite_store(Suite *suite);
 
 #endif

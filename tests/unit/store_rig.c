@@ -251,6 +251,18 @@ bool visit_rank(const struct rank_row *row, void *closure)
     return true;
 }
 
+bool visit_result(const struct result_row *row, const void *bytes, void *closure)
+{
+    char hash[65] = "null";
+    if (row->hash != NULL) {
+        text_to_hex(row->hash, 32, hash);
+    }
+    text_printf(closure, "%" PRIu64 " %" PRId64 " %s size %" PRId64 " %s json %s bytes %.*s\n", row->epoch,
+                row->rank, result_kind_text(row->kind), row->size, hash, or_null(row->json),
+                bytes == NULL ? 4 : (int)row->size, (const char *)(bytes == NULL ? "file" : bytes));
+    return true;
+}
+
 bool visit_node(const struct node_row *row, int64_t used_gpus, void *closure)
 {
     text_printf(closure,

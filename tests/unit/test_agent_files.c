@@ -13,6 +13,8 @@
 #include "agent/lay.h"
 #include "agent/lines.h"
 #include "agent/record.h"
+#include "agent/runner.h"
+#include "agent/spares.h"
 #include "agent/trash.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
@@ -208,6 +210,61 @@ START_TEST(trash_goes_in_steps_and_follows_no_link)
 }
 END_TEST
 
+/* --- the runner of functions --------------------------------------------------------------------- */
+
+static char *lay_runner(const char *below)
+{
+    struct err err = {0};
+    char *laid = runner_lay(below, &err);
+    ck_assert_msg(laid != NULL, "%s", err.text);
+    return laid;
+}
+
+START_TEST(the_runner_is_laid_whole_under_its_hash)
+{
+    autofree char *below = xprintf("%s/runner", folder), *laid = lay_runner(below);
+    autofree char *path = xprintf("%s/gpuctl_runner.py", laid), *bytes = NULL;
+    ck_assert_uint_eq(strlen(laid), strlen(below) + 1 + 16);
+    size_t length;
+    write_file(path, "edited", 6);
+    free(lay_runner(below));
+    ck_assert(file_read(path, 1 << 20, &bytes, &length, NULL));
+    ck_assert_uint_eq(length, runner_source_length);
+    ck_assert_int_eq(memcmp(bytes, runner_source, length), 0);
+}
+END_TEST
+
+START_TEST(other_runners_go_and_this_one_stays)
+{
+    autofree char *trash_path = xprintf("%s/trash", folder), *below = xprintf("%s/runner", folder);
+    autofree char *laid = lay_runner(below), *other = xprintf("%s/0000000000000000", below);
+    struct trash *trash = trash_create(trash_path, NULL);
+    ck_assert_int_eq(mkdir(other, 0700), 0);
+    runner_drop_others(below, laid, trash);
+    ck_assert_int_ne(access(other, F_OK), 0);
+    ck_assert_int_eq(access(laid, F_OK), 0);
+    trash_destroy(trash);
+}
+END_TEST
+
+/* --- folders made ahead of need ------------------------------------------------------------------ */
+
+START_TEST(the_folder_of_an_attempt_has_a_place_for_results)
+{
+    autofree char *trash_path = xprintf("%s/trash", folder), *spare = xprintf("%s/spare", folder);
+    autofree char *taken = xprintf("%s/7", folder), *results = xprintf("%s/7/results", folder);
+    struct trash *trash = trash_create(trash_path, NULL);
+    struct spares *spares = spares_create(spare, trash, NULL);
+    struct err err = {0};
+    ck_assert_msg(spares_take(spares, taken, 4, &err), "%s", err.text);
+    struct stat status;
+    ck_assert_int_eq(stat(results, &status), 0);
+    ck_assert(S_ISDIR(status.st_mode));
+    spares_destroy(spares);
+    trash_destroy(trash);
+}
+END_TEST
+
 /* --- routes -------------------------------------------------------------------------------------- */
 
 START_TEST(the_way_to_this_host_is_the_loopback)
@@ -241,6 +298,9 @@ Suite *agent_files_suite(void)
     tcase_add_test(tcase, files_are_laid_with_their_folders_and_modes);
     tcase_add_test(tcase, no_file_is_laid_outside_its_folder);
     tcase_add_test(tcase, trash_goes_in_steps_and_follows_no_link);
+    tcase_add_test(tcase, the_runner_is_laid_whole_under_its_hash);
+    tcase_add_test(tcase, other_runners_go_and_this_one_stays);
+    tcase_add_test(tcase, the_folder_of_an_attempt_has_a_place_for_results);
     tcase_add_test(tcase, the_way_to_this_host_is_the_loopback);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/blob/blobs.h"
+#include "daemon/blob/log_file.h"
 #include "daemon/blob/logs.h"
 #include "daemon/blob/worker.h"
 #include "proto/base/cleanup.h"
@@ -38,8 +39,20 @@ static void tear_down(void)
     ck_assert(file_remove_tree(folder, &err));
 }
 
+/* As a new process does. */
+static void logs_reopen(void)
+{
+    worker_close(worker);
+    logs_close(logs);
+    worker = worker_open(&err);
+    logs = logs_open(folder, worker, &err);
+    ck_assert_ptr_nonnull(logs);
+}
+
 static const struct log_name out0 = {"abcdefghijklmnop", 1, 0, STREAM_STDOUT};
 static const struct log_name err1 = {"abcdefghijklmnop", 1, 1, STREAM_STDERR};
+static const struct log_name metrics0 = {"abcdefghijklmnop", 1, 0, STREAM_METRICS};
+static const struct log_name metrics4 = {"abcdefghijklmnop", 1, 4, STREAM_METRICS};
 
 static bool append(const struct log_name *name, int64_t offset, const char *text, int64_t *ret_received)
 {
@@ -71,7 +84,7 @@ static void expect_piece(struct log_reader *reader, int64_t rank, const char *te
     ck_assert_uint_eq(piece.length, strlen(text));
     ck_assert_mem_eq(piece.bytes, text, piece.length);
     if (ret_id != NULL) {
-        strcpy(ret_id, piece.id);
+        log_piece_id(&piece, piece.length, ret_id);
     }
 }
 
@@ -153,7 +166,17 @@ END_TEST
 START_TEST(a_reader_with_a_foreign_id_is_refused)
 {
     append_ok(&out0, 0, "one\n");
-    const char *const wrong[] = {"", "1", "1.0", "2.0.4", "1.9.4", "1.0.5", "1.0.4x", "-1.0.0", "1.-1.0"};
+    const char *const wrong[] = {"",
+                                 "1",
+                                 "1.0",
+                                 "2.0.4",
+                                 "1.9.4",
+                                 "1.0.5",
+                                 "1.0.4x",
+                                 "-1.0.0",
+                                 "1.-1.0",
+                                 "1.9223372036854775807.0",
+                                 "1.0.99999999999999999999"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         ck_assert_ptr_null(log_reader_open(logs, out0.job_id, 1, -1, STREAM_COUNT, wrong[i], &err));
         ck_assert_str_eq(err.field, "Last-Event-ID");
@@ -227,6 +250,32 @@ START_TEST(an_index_that_promises_lost_bytes_gives_them_when_they_come_again)
 }
 END_TEST
 
+START_TEST(a_reader_that_comes_back_gets_lost_bytes_that_came_again)
+{
+    char id[LOG_ID_BYTES];
+    append_ok(&out0, 0, "kept and lost\n");
+    append_ok(&err1, 0, "two\n");
+    autofree char *path = xprintf("%s/ab/abcdefghijklmnop/1.0.stdout", folder);
+    ck_assert_int_eq(truncate(path, 5), 0);
+    logs_reopen();
+    struct log_reader *reader = reader_from(NULL);
+    expect_piece(reader, 0, "kept ", NULL);
+    expect_piece(reader, 1, "two\n", id);
+    log_reader_close(reader);
+    struct log_reader *early = reader_from(id);
+    int64_t received, durable;
+    ck_assert(logs_append(logs, &out0, 5, NULL, 0, &received, &durable, &err));
+    append_ok(&out0, 5, "and lost\n");
+    struct log_reader *late = reader_from(id);
+    expect_piece(early, 0, "and lost\n", NULL);
+    expect_nothing(early);
+    expect_piece(late, 0, "and lost\n", NULL);
+    expect_nothing(late);
+    log_reader_close(early);
+    log_reader_close(late);
+}
+END_TEST
+
 START_TEST(what_was_received_becomes_durable)
 {
     int64_t received, durable = 0;
@@ -239,6 +288,46 @@ START_TEST(what_was_received_becomes_durable)
         ck_assert_int_eq(received, 12);
     }
     ck_assert_int_eq(durable, 12);
+}
+END_TEST
+
+static struct log_reader *metrics_reader(void)
+{
+    struct log_reader *reader = log_reader_open(logs, out0.job_id, 1, -1, STREAM_METRICS, NULL, &err);
+    ck_assert_msg(reader != NULL, "%s", err.text);
+    return reader;
+}
+
+START_TEST(both_streams_are_stdout_and_stderr_but_never_metrics)
+{
+    append_ok(&metrics0, 0, "{}\n");
+    append_ok(&out0, 0, "one\n");
+    append_ok(&metrics4, 0, "{}\n");
+    append_ok(&err1, 0, "two\n");
+    struct log_reader *reader = reader_from(NULL);
+    expect_piece(reader, 0, "one\n", NULL);
+    expect_piece(reader, 1, "two\n", NULL);
+    expect_nothing(reader);
+    log_reader_close(reader);
+    reader = metrics_reader();
+    expect_piece(reader, 0, "{}\n", NULL);
+    expect_piece(reader, 4, "{}\n", NULL);
+    expect_nothing(reader);
+    log_reader_close(reader);
+}
+END_TEST
+
+START_TEST(output_has_the_channels_of_an_index_that_knew_no_metrics)
+{
+    for (int64_t rank = 0; rank < LIMIT_GPUS; rank += 4095) {
+        ck_assert_int_eq(log_channel(rank, STREAM_STDOUT), 2 * rank);
+        ck_assert_int_eq(log_channel(rank, STREAM_STDERR), 2 * rank + 1);
+        for (int stream = 0; stream < STREAM_COUNT; stream++) {
+            int64_t channel = log_channel(rank, (enum stream)stream);
+            ck_assert_int_eq(log_channel_rank(channel), rank);
+            ck_assert_int_eq((int)log_channel_stream(channel), stream);
+        }
+    }
 }
 END_TEST
 
@@ -314,7 +403,10 @@ int main(void)
     tcase_add_test(tests, long_pieces_are_cut_at_lines_and_nothing_is_lost);
     tcase_add_test(tests, a_character_is_not_cut_in_two);
     tcase_add_test(tests, an_index_that_promises_lost_bytes_gives_them_when_they_come_again);
+    tcase_add_test(tests, a_reader_that_comes_back_gets_lost_bytes_that_came_again);
     tcase_add_test(tests, what_was_received_becomes_durable);
+    tcase_add_test(tests, both_streams_are_stdout_and_stderr_but_never_metrics);
+    tcase_add_test(tests, output_has_the_channels_of_an_index_that_knew_no_metrics);
     tcase_add_test(tests, a_large_blob_is_a_file_under_its_hash);
     tcase_add_test(tests, a_small_blob_stays_in_memory_and_leaves_no_file);
     tcase_add_test(tests, a_wrong_hash_is_refused_and_leaves_nothing);

@@ -158,10 +158,12 @@ START_TEST(log_events_are_checked)
     const char *good = "{\"rank\":0,\"stream\":\"stderr\",\"offset\":0,\"text\":\"hi\\n\"}";
     const char *no_text = "{\"rank\":0,\"stream\":\"stderr\"}";
     const char *no_stream = "{\"rank\":0,\"stream\":\"stdin\",\"text\":\"\"}";
+    const char *no_output = "{\"rank\":0,\"stream\":\"metrics\",\"text\":\"x\"}";
     show(&shown, -1);
     ck_assert(output_write_event(shown.output, good, strlen(good), &err));
     ck_assert(!output_write_event(shown.output, no_text, strlen(no_text), &err));
     ck_assert(!output_write_event(shown.output, no_stream, strlen(no_stream), &err));
+    ck_assert(!output_write_event(shown.output, no_output, strlen(no_output), &err));
     ck_assert(!output_write_event(shown.output, "x", 1, &err));
     assert_shown(&shown, "", "hi\n");
 }

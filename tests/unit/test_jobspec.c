@@ -49,6 +49,15 @@ static void assert_refused(json_t *json, enum err_code code, const char *field)
     ck_assert_msg(strstr(err.text, field) != NULL, "%s", err.text);
 }
 
+#define HEADER_LINE "gpuctl-function 1 python=3.11\n"
+
+/* A spec whose function is this payload. */
+static json_t *function_of(const char *payload, size_t length)
+{
+    autofree char *base64 = text_to_base64((const uint8_t *)payload, length);
+    return json_pack("{s:i, s:{s:s}}", "gpus", 1, "function", "inline", base64);
+}
+
 /* --- what is taken --- */
 
 START_TEST(the_least_spec_gets_the_defaults)
@@ -80,6 +89,7 @@ START_TEST(null_is_the_same_as_absent)
     struct job_spec spec =
         decode(with("{'name':null,'env':null,'files':null,'remote':null,'use_reserved_pool':null,"
                     "'launch_mode':null,'retries':null,'lease_s':null,'function':null}"));
+    ck_assert(!job_spec_is_function(&spec));
     autojson json_t *canonical = job_spec_encode(&spec);
     autojson json_t *least = parse_quoted("{'gpus':1,'command':['true']}");
     ck_assert(json_equal(canonical, least));
@@ -146,6 +156,70 @@ START_TEST(a_spec_survives_encode_and_decode)
         ck_assert(json_equal(canonical, twice));
         job_spec_finish(&spec);
         job_spec_finish(&again);
+    }
+}
+END_TEST
+
+#define OF_BLOB "{'gpus':1,'function':{'blob':'" HASH "','modules':'" HASH "'}}"
+
+START_TEST(a_function_stands_instead_of_a_command)
+{
+    struct job_spec spec = decode(function_of(HEADER_LINE "x", strlen(HEADER_LINE) + 1));
+    ck_assert(job_spec_is_function(&spec));
+    ck_assert_ptr_null(spec.command);
+    ck_assert_ptr_nonnull(spec.function.base64);
+    ck_assert_ptr_null(spec.function.blob);
+    ck_assert_ptr_null(spec.function.modules);
+    job_spec_finish(&spec);
+    spec = decode(parse_quoted(OF_BLOB));
+    ck_assert(job_spec_is_function(&spec));
+    ck_assert_ptr_null(spec.function.base64);
+    ck_assert_str_eq(spec.function.blob, HASH);
+    ck_assert_str_eq(spec.function.modules, HASH);
+    job_spec_finish(&spec);
+    spec = decode(with("{}"));
+    ck_assert(!job_spec_is_function(&spec));
+    job_spec_finish(&spec);
+}
+END_TEST
+
+START_TEST(a_function_survives_encode_and_decode)
+{
+    json_t *specs[] = {function_of(HEADER_LINE "x", strlen(HEADER_LINE) + 1), parse_quoted(OF_BLOB)};
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        struct job_spec spec = decode(json_incref(specs[i]));
+        autojson json_t *canonical = job_spec_encode(&spec);
+        ck_assert(json_equal(canonical, specs[i]));
+        job_spec_finish(&spec);
+        json_decref(specs[i]);
+    }
+}
+END_TEST
+
+START_TEST(an_inline_function_is_shown_by_its_length_only)
+{
+    for (size_t more = 1; more <= 3; more++) { /* with two, one and no padding bytes */
+        json_t *json = function_of(HEADER_LINE "xyz", strlen(HEADER_LINE) + more);
+        json_object_set_new(json, "name", json_string("n"));
+        autojson json_t *received = json_deep_copy(json);
+        struct job_spec spec = decode(json);
+        autofree char *shown = job_spec_shown(&spec);
+        autofree char *expected = xprintf("{\"gpus\":1,\"function\":{\"inline_bytes\":%zu},\"name\":\"n\"}",
+                                          strlen(HEADER_LINE) + more);
+        ck_assert_str_eq(shown, expected);
+        ck_assert(json_equal(spec.json, received));
+        job_spec_finish(&spec);
+    }
+}
+END_TEST
+
+START_TEST(other_specs_are_shown_as_they_were_received)
+{
+    static const char *const specs[] = {OF_BLOB, FULL};
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        struct job_spec spec = decode(parse_quoted(specs[i]));
+        ck_assert_ptr_null(job_spec_shown(&spec));
+        job_spec_finish(&spec);
     }
 }
 END_TEST
@@ -226,7 +300,6 @@ static const struct refused refuseds[] = {
     {"{'command':[]}", ERR_FIELD, "command"},
     {"{'command':['']}", ERR_FIELD, "command[0]"},
     {"{'command':['x',1]}", ERR_FIELD, "command[1]"},
-    {"{'function':{'inline':'x'}}", ERR_FIELD, "function"},
     {"{'gpu':1}", ERR_UNKNOWN_FIELD, "gpu"},
     {"{'unheard of':1}", ERR_UNKNOWN_FIELD, "unheard of"},
     {"{'name':''}", ERR_FIELD, "name"},
@@ -303,6 +376,21 @@ static const struct refused refuseds[] = {
     {ONE_FILE("'path':'b','blob':1"), ERR_FIELD, "files[1].blob"},
     {ONE_FILE("'path':'b','text':'','executable':'yes'"), ERR_FIELD, "files[1].executable"},
     {ONE_FILE("'path':'b','text':'','mode':493"), ERR_UNKNOWN_FIELD, "files[1].mode"},
+    {"{'function':'x'}", ERR_FIELD, "function"},
+    {"{'function':{}}", ERR_FIELD, "function"},
+    {"{'function':{'inline':null}}", ERR_FIELD, "function"},
+    {"{'function':{'modules':'" HASH "'}}", ERR_FIELD, "function"},
+    {"{'function':{'inline':'','blob':'" HASH "'}}", ERR_FIELD, "function"},
+    {"{'function':{'inline':1}}", ERR_FIELD, "function.inline"},
+    {"{'function':{'inline':'a'}}", ERR_FIELD, "function.inline"},
+    {"{'function':{'inline':'a-_='}}", ERR_FIELD, "function.inline"},
+    {"{'function':{'inline':'aGk='}}", ERR_FIELD, "function.inline"},
+    {"{'function':{'blob':[]}}", ERR_FIELD, "function.blob"},
+    {"{'function':{'blob':'x'}}", ERR_FIELD, "function.blob"},
+    {"{'function':{'blob':'" HASH "0'}}", ERR_FIELD, "function.blob"},
+    {"{'function':{'blob':'" HASH "','modules':1}}", ERR_FIELD, "function.modules"},
+    {"{'function':{'blob':'" HASH "','modules':'x'}}", ERR_FIELD, "function.modules"},
+    {"{'function':{'blob':'" HASH "','module':'" HASH "'}}", ERR_UNKNOWN_FIELD, "function.module"},
 };
 #define REFUSEDS ((int)(sizeof refuseds / sizeof refuseds[0]))
 
@@ -350,11 +438,46 @@ START_TEST(a_command_as_one_string_is_told_to_be_split)
 }
 END_TEST
 
-START_TEST(a_function_is_told_that_only_commands_run_here)
+START_TEST(a_function_beside_a_command_is_told_to_leave_one_out)
 {
-    struct err err = refusal(with("{'function':{}}"));
-    ck_assert_msg(strstr(err.text, "runs commands only") != NULL, "%s", err.text);
-    ck_assert_msg(strstr(err.hint, "command") != NULL, "%s", err.hint);
+    struct err err = refusal(with("{'function':{'blob':'" HASH "'}}"));
+    ck_assert_int_eq(err.code, ERR_FIELD);
+    ck_assert_str_eq(err.field, "function");
+    ck_assert_msg(strstr(err.hint, "leave one of them out") != NULL, "%s", err.hint);
+}
+END_TEST
+
+START_TEST(a_payload_without_its_header_line_is_told_what_belongs_there)
+{
+    static const char *const payloads[] = {"",
+                                           "pickle",
+                                           "gpuctl-function 1 python=",
+                                           "gpuctl-function 1 python=3.11",
+                                           "gpuctl-function 1 python=3\n",
+                                           "gpuctl-function 1 python=3.\n",
+                                           "gpuctl-function 1 python=.11\n",
+                                           "gpuctl-function 1 python=3.11 \n",
+                                           "gpuctl-function 2 python=3.11\n",
+                                           " gpuctl-function 1 python=3.11\n"};
+    for (size_t i = 0; i < sizeof payloads / sizeof payloads[0]; i++) {
+        struct err err = refusal(function_of(payloads[i], strlen(payloads[i])));
+        ck_assert_msg(err.code == ERR_FIELD, "%s", payloads[i]);
+        ck_assert_str_eq(err.field, "function.inline");
+        ck_assert_msg(strstr(err.hint, "gpuctl-function 1 python=3.12") != NULL, "%s", err.hint);
+    }
+}
+END_TEST
+
+START_TEST(a_payload_may_fill_its_limit)
+{
+    autofree char *payload = xzalloc(LIMIT_INLINE_BYTES + 1);
+    memcpy(payload, HEADER_LINE, strlen(HEADER_LINE));
+    struct job_spec spec = decode(function_of(payload, LIMIT_INLINE_BYTES));
+    job_spec_finish(&spec);
+    struct err err = refusal(function_of(payload, LIMIT_INLINE_BYTES + 1));
+    ck_assert_int_eq(err.code, ERR_TOO_LARGE);
+    ck_assert_str_eq(err.field, "function.inline");
+    ck_assert_msg(strstr(err.hint, "function.blob") != NULL, "%s", err.hint);
 }
 END_TEST
 
@@ -366,6 +489,8 @@ START_TEST(an_unknown_field_is_told_what_was_meant)
         {"{'time_limit':1}", "did you mean time_limit_s?"},
         {"{'use_reserved':1}", "did you mean use_reserved_pool?"},
         {"{'files':[{'path':'a','txt':''}]}", "did you mean text?"},
+        {"{'function':{'inlined':''}}", "did you mean inline?"},
+        {"{'function':{'module':''}}", "did you mean modules?"},
         {"{'zzzzzz':1}", "GET /v1/openapi.yaml lists the fields"},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
@@ -492,6 +617,10 @@ Suite *jobspec_suite(void)
     tcase_add_test(taken, null_is_the_same_as_absent);
     tcase_add_test(taken, a_full_spec_is_read_field_by_field);
     tcase_add_test(taken, a_spec_survives_encode_and_decode);
+    tcase_add_test(taken, a_function_stands_instead_of_a_command);
+    tcase_add_test(taken, a_function_survives_encode_and_decode);
+    tcase_add_test(taken, an_inline_function_is_shown_by_its_length_only);
+    tcase_add_test(taken, other_specs_are_shown_as_they_were_received);
     tcase_add_test(taken, defaults_that_are_written_out_are_left_out_again);
     tcase_add_test(taken, the_smallest_lease_is_the_callers);
     tcase_add_test(taken, inline_files_may_fill_their_limit);
@@ -503,7 +632,9 @@ Suite *jobspec_suite(void)
     tcase_add_test(refused, what_is_no_object_is_refused);
     tcase_add_test(refused, no_gpus_are_told_to_be_at_least_one);
     tcase_add_test(refused, a_command_as_one_string_is_told_to_be_split);
-    tcase_add_test(refused, a_function_is_told_that_only_commands_run_here);
+    tcase_add_test(refused, a_function_beside_a_command_is_told_to_leave_one_out);
+    tcase_add_test(refused, a_payload_without_its_header_line_is_told_what_belongs_there);
+    tcase_add_test(refused, a_payload_may_fill_its_limit);
     tcase_add_test(refused, an_unknown_field_is_told_what_was_meant);
     tcase_add_test(refused, choices_are_listed);
     tcase_add_test(refused, a_job_for_this_host_is_told_of_remote);

@@ -201,7 +201,8 @@ START_TEST(report_arrives_as_it_was_sent)
                                      .rank_count = 2,
                                      .tails = tails,
                                      .tail_count = 1,
-                                     .flushed = true};
+                                     .flushed = true,
+                                     .said = "ValueError: \xc3\xa9"};
     SEND(report_message, &message, copy);
     ck_assert_uint_eq(copy.epoch, EPOCH);
     ck_assert_int_eq(copy.kind, REPORT_EXITED);
@@ -219,6 +220,46 @@ START_TEST(report_arrives_as_it_was_sent)
     ck_assert_int_eq(copy.tails[0].offset, 4096);
     ck_assert_str_eq(copy.tails[0].base64, "aGk=");
     ck_assert(copy.flushed);
+    ck_assert_str_eq(copy.said, "ValueError: \xc3\xa9");
+    ck_assert_uint_eq(copy.result_count, 0);
+    report_message_finish(&copy);
+}
+END_TEST
+
+static void assert_same_result(const struct rank_result *copy, const struct rank_result *sent)
+{
+    ck_assert_int_eq(copy->rank, sent->rank);
+    ck_assert_int_eq(copy->kind, sent->kind);
+    ck_assert_int_eq(copy->size, sent->size);
+    ck_assert_pstr_eq(copy->hash, sent->hash);
+    ck_assert_pstr_eq(copy->base64, sent->base64);
+    ck_assert_pstr_eq(copy->json, sent->json);
+    ck_assert_ptr_null(copy->digest);
+    ck_assert_ptr_null(copy->bytes);
+}
+
+START_TEST(results_arrive_as_they_were_sent)
+{
+    struct rank_result results[] = {
+        {.rank = 4, .size = 2, .hash = "00ff", .base64 = "aGk=", .json = "{\"a\": \"\\u0000\"}"},
+        {.rank = 5, .size = GIB, .hash = "11ff"},
+        {.rank = LIMIT_GPUS - 1, .kind = RESULT_EXCEPTION, .json = "{}"},
+    };
+    const uint8_t digest[32] = {1};
+    struct report_message message = {.node = "n1",
+                                     .boot_id = "b",
+                                     .epoch = EPOCH,
+                                     .kind = REPORT_EXITED,
+                                     .results = results,
+                                     .result_count = 3};
+    results[1].digest = digest; /* of the receiver: not sent */
+    results[1].bytes = "x";
+    SEND(report_message, &message, copy);
+    ck_assert_uint_eq(copy.result_count, 3);
+    ck_assert_ptr_null(copy.said);
+    for (size_t i = 0; i < 3; i++) {
+        assert_same_result(&copy.results[i], &results[i]);
+    }
     report_message_finish(&copy);
 }
 END_TEST
@@ -237,21 +278,32 @@ START_TEST(a_full_node_fits_the_limits_of_its_bodies)
 {
     static struct node_attempt attempts[LIMIT_NODE_ATTEMPTS];
     static struct rank_exit ranks[LIMIT_NODE_DEVICES];
+    static struct rank_result results[LIMIT_NODE_DEVICES];
+    static const char hash[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
     for (size_t i = 0; i < LIMIT_NODE_ATTEMPTS; i++) {
         attempts[i] = (struct node_attempt){UINT64_C(0x7fffffffffff0000) + i, MEMBER_PREPARED};
         ranks[i] = (struct rank_exit){LIMIT_GPUS - 1, 137, 9, 1795253400125, GIB, GIB, false};
+        results[i] = (struct rank_result){
+            .rank = LIMIT_GPUS - 1, .kind = RESULT_EXCEPTION, .size = LIMIT_BLOB_BYTES, .hash = hash};
     }
     struct beat_message beat = {
         .node = "n1", .boot_id = "b", .seq = 1, .attempts = attempts, .attempt_count = LIMIT_NODE_ATTEMPTS};
     autojson json_t *beat_json = beat_message_encode(&beat);
     autofree char *beat_text = json_text(beat_json);
     ck_assert_int_le((long long)strlen(beat_text), LIMIT_JSON_BYTES);
-    struct report_message report = {
-        .node = "n1", .boot_id = "b", .epoch = 1, .ranks = ranks, .rank_count = LIMIT_NODE_DEVICES};
+    struct report_message report = {.node = "n1",
+                                    .boot_id = "b",
+                                    .epoch = 1,
+                                    .ranks = ranks,
+                                    .rank_count = LIMIT_NODE_DEVICES,
+                                    .results = results,
+                                    .result_count = LIMIT_NODE_DEVICES};
     autojson json_t *report_json = report_message_encode(&report);
     autofree char *report_text = json_text(report_json);
     long long tails = (LIMIT_EXIT_TAIL_BYTES + 2) / 3 * 4;
-    ck_assert_int_le((long long)strlen(report_text) + tails, LIMIT_REPORT_BYTES);
+    long long pickles = (LIMIT_EXIT_RESULT_BYTES + 2) / 3 * 4;
+    long long json = LIMIT_EXIT_JSON_BYTES + LIMIT_EXIT_ERROR_BYTES;
+    ck_assert_int_le((long long)strlen(report_text) + tails + pickles + json, LIMIT_REPORT_BYTES);
 }
 END_TEST
 
@@ -287,7 +339,8 @@ START_TEST(members_that_may_be_absent_have_their_defaults)
         parse_quoted("{'node':'n','boot_id':'b','epoch':1,'kind':'running','text':null}"), &report, &err));
     ck_assert_int_eq(report.cause, CAUSE_NONE);
     ck_assert_ptr_null(report.text);
-    ck_assert_uint_eq(report.rank_count + report.tail_count, 0);
+    ck_assert_uint_eq(report.rank_count + report.tail_count + report.result_count, 0);
+    ck_assert_ptr_null(report.said);
     ck_assert(!report.flushed);
     report_message_finish(&report);
 }
@@ -330,7 +383,7 @@ static const struct sound sounds[] = {
     {try_poll_reply, "{'version':1,'live':[1]}", "{'orders':[],'shutdown':true}"},
     {try_report_message, "{'node':'n','boot_id':'b','epoch':1,'kind':'exited'}",
      "{'address':'a','master_port':1,'at_ms':1,'cause':'NONE','text':'t','ranks':[],'tails':[],'flushed':"
-     "true}"},
+     "true,'said':'s','results':[]}"},
     {try_log_reply, "{'received':1,'durable':1}", "{}"},
 };
 #define SOUNDS ((int)(sizeof sounds / sizeof sounds[0]))
@@ -419,6 +472,15 @@ static const struct broken brokens[] = {
      "tails[0].stream"},
     {try_report_message, REPORT, "{'tails':[{'rank':0,'stream':'stdout','base64':''}]}", "tails[0].offset"},
     {try_report_message, REPORT, "{'tails':[{'rank':0,'stream':'stdout','offset':0}]}", "tails[0].base64"},
+    {try_report_message, REPORT, "{'results':[{'rank':0,'kind':'value'},{'kind':'value'}]}",
+     "results[1].rank"},
+    {try_report_message, REPORT, "{'results':[{'rank':65536,'kind':'value'}]}", "results[0].rank"},
+    {try_report_message, REPORT, "{'results':[{'rank':0}]}", "results[0].kind"},
+    {try_report_message, REPORT, "{'results':[{'rank':0,'kind':'VALUE'}]}", "results[0].kind"},
+    {try_report_message, REPORT, "{'results':[{'rank':0,'kind':'value','size':-1}]}", "results[0].size"},
+    {try_report_message, REPORT, "{'results':[{'rank':0,'kind':'value','sha256':1}]}", "results[0].sha256"},
+    {try_report_message, REPORT, "{'results':[{'rank':0,'kind':'value','base64':1}]}", "results[0].base64"},
+    {try_report_message, REPORT, "{'results':[{'rank':0,'kind':'value','json':{}}]}", "results[0].json"},
     {try_register_message, NODE, "{'isolation':'jail'}", "isolation"},
     {try_register_message, NODE, "{'devices':[{'index':0,'type':'A10'}]}", "devices[0].uuid"},
     {try_register_message, NODE, "{'devices':[{'index':0,'uuid':'u'}]}", "devices[0].type"},
@@ -452,6 +514,20 @@ START_TEST(a_wrong_part_is_named_by_its_whole_path)
 }
 END_TEST
 
+START_TEST(more_results_than_a_node_has_ranks_are_refused)
+{
+    json_t *json = parse_quoted(REPORT);
+    json_t *results = json_array();
+    for (int64_t i = 0; i <= LIMIT_NODE_DEVICES; i++) {
+        json_array_append_new(results, parse_quoted("{'rank':0,'kind':'value'}"));
+    }
+    json_object_set_new(json, "results", results);
+    struct err err = {0};
+    ck_assert(!try_report_message(json, &err));
+    ck_assert_str_eq(err.field, "results");
+}
+END_TEST
+
 START_TEST(more_items_than_a_node_can_have_are_refused)
 {
     json_t *json = parse_quoted(POLLED);
@@ -478,6 +554,7 @@ Suite *messages_suite(void)
     tcase_add_test(trips, poll_reply_arrives_as_it_was_sent);
     tcase_add_test(trips, an_encoded_order_only_borrows_its_spec);
     tcase_add_test(trips, report_arrives_as_it_was_sent);
+    tcase_add_test(trips, results_arrive_as_they_were_sent);
     tcase_add_test(trips, log_reply_arrives_as_it_was_sent);
     tcase_add_test(trips, a_full_node_fits_the_limits_of_its_bodies);
     tcase_add_test(trips, text_that_is_not_utf8_arrives_mended);
@@ -490,6 +567,7 @@ Suite *messages_suite(void)
     tcase_add_loop_test(refusals, a_member_of_another_type_is_refused, 0, SOUNDS);
     tcase_add_loop_test(refusals, a_body_that_is_no_object_is_refused, 0, SOUNDS);
     tcase_add_loop_test(refusals, a_wrong_part_is_named_by_its_whole_path, 0, BROKENS);
+    tcase_add_test(refusals, more_results_than_a_node_has_ranks_are_refused);
     tcase_add_test(refusals, more_items_than_a_node_can_have_are_refused);
     suite_add_tcase(suite, refusals);
     return suite;

@@ -26,6 +26,7 @@ START_TEST(a_path_finds_its_route_and_argument)
     ck_assert_str_eq(argument, "abc");
     ck_assert_str_eq(match("POST", "/v1/jobs/abc/cancel"), "/v1/jobs/{id}/cancel");
     ck_assert_str_eq(argument, "abc");
+    ck_assert_str_eq(match("GET", "/v1/jobs/abc/results"), "/v1/jobs/{id}/results");
     ck_assert_str_eq(match("GET", "/healthz"), "/healthz");
 }
 END_TEST
@@ -153,6 +154,25 @@ START_TEST(every_route_is_in_the_contract_with_its_summary)
 }
 END_TEST
 
+START_TEST(nodes_may_put_and_fetch_blobs_and_see_no_jobs)
+{
+    const struct {
+        const char *method, *path;
+        bool allowed;
+    } table[] = {{"PUT", "/v1/blobs/abc", true},
+                 {"GET", "/v1/blobs/abc", true},
+                 {"GET", "/v1/jobs/abc/results", false},
+                 {"GET", "/v1/jobs/abc", false},
+                 {"POST", "/v1/jobs", false}};
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct err err = {0};
+        const struct route *route = router_match(table[i].method, table[i].path, argument, &allowed);
+        ck_assert(auth_allows(route->access, ROLE_USER, &err));
+        ck_assert_msg(auth_allows(route->access, ROLE_NODE, &err) == table[i].allowed, "%s", table[i].path);
+    }
+}
+END_TEST
+
 START_TEST(every_route_is_sound)
 {
     for (const struct route *route = routes; route->path != NULL; route++) {
@@ -183,6 +203,7 @@ Suite *router_suite(void)
     tcase_add_test(cases, a_body_without_a_length_is_411_where_one_is_needed);
     tcase_add_test(cases, json_bodies_say_that_they_are_json);
     tcase_add_test(cases, every_route_is_in_the_contract_with_its_summary);
+    tcase_add_test(cases, nodes_may_put_and_fetch_blobs_and_see_no_jobs);
     tcase_add_test(cases, every_route_is_sound);
     suite_add_tcase(suite, cases);
     return suite;

@@ -119,14 +119,6 @@ START_TEST(a_stream_at_its_limit_ends_with_a_line_that_says_so)
 }
 END_TEST
 
-static void limit_file_size(rlim_t bytes)
-{
-    struct rlimit limit;
-    ck_assert_int_eq(prlimit(rig.shim, RLIMIT_FSIZE, NULL, &limit), 0);
-    limit.rlim_cur = bytes;
-    ck_assert_int_eq(prlimit(rig.shim, RLIMIT_FSIZE, &limit, NULL), 0);
-}
-
 /* Returns when the shim has taken all that is in the pipe of the rank's stdout; the rank is a shell that
  * holds still. */
 static void await_drained(pid_t rank)
@@ -152,13 +144,13 @@ START_TEST(a_disk_that_refuses_does_not_hold_up_the_job_and_the_gap_is_marked)
     rig_start(&rig);
     free(rig_await(&rig, "0.stdout", "first\n"));
     autofree char *pid = rig_await(&rig, "0.stderr", "\n");
-    limit_file_size(8);
+    rig_limit_file_size(&rig, 8);
     rig_gate_pass(&rig, "gate1");
     char path[128];
     snprintf(path, sizeof path, "%s/gate2", rig.root);
     int gate = open(path, O_WRONLY | O_CLOEXEC); /* the rank is there, so second is in the pipe */
     await_drained(atoi(pid));
-    limit_file_size(RLIM_INFINITY);
+    rig_limit_file_size(&rig, RLIM_INFINITY);
     close(gate);
     autofree char *record = rig_finish(&rig);
     rig_cause_is(record, "NONE");
@@ -174,12 +166,12 @@ START_TEST(a_record_that_the_disk_refuses_is_tried_again_before_the_end_is_told)
     rig_field(&rig, "rank", "0");
     rig_gate(&rig, "gate");
     rig_start(&rig);
-    limit_file_size(0);
+    rig_limit_file_size(&rig, 0);
     rig_gate_pass(&rig, "gate");
     rig_complains(&rig, "exit: File too large");
     struct pollfd quiet = {.fd = rig.link, .events = POLLIN};
     ck_assert_int_eq(poll(&quiet, 1, 0), 0);
-    limit_file_size(RLIM_INFINITY);
+    rig_limit_file_size(&rig, RLIM_INFINITY);
     autofree char *record = rig_finish(&rig);
     rig_cause_is(record, "NONE");
     rig_forget(&rig);

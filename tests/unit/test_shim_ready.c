@@ -2,12 +2,9 @@
 /* What gpushim does before it starts anything: the port that it holds, and what it declines. */
 #include "tests/unit/shim_rig.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
@@ -25,42 +22,9 @@ static void tear_down(void)
     rig_end(&rig);
 }
 
-static int bind_port(int port, bool reuse)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    const int on = 1;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, reuse ? sizeof on : 0), reuse ? 0 : -1);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, 1) != 0) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-/* The first of `count` ports in a row that are free now, from a place of this process. */
-static int free_ports(int count)
-{
-    for (int first = 10000 + getpid() % 9000;; first++) {
-        int free_count = 0;
-        while (free_count < count) {
-            int fd = bind_port(first + free_count, true);
-            if (fd < 0) {
-                break;
-            }
-            close(fd);
-            free_count++;
-        }
-        if (free_count == count) {
-            return first;
-        }
-    }
-}
-
 START_TEST(a_gangs_port_is_held_for_its_owner_until_the_end)
 {
-    int port = free_ports(1);
+    int port = rig_free_ports(1);
     char prepared[32], running[32];
     snprintf(prepared, sizeof prepared, "prepared %d", port);
     rig_shell(&rig, "echo $MASTER_ADDR:$MASTER_PORT; read line < gate");
@@ -71,13 +35,13 @@ START_TEST(a_gangs_port_is_held_for_its_owner_until_the_end)
     rig_assign(&rig);
     rig_send(&rig, "prepare");
     rig_expect_exactly(&rig, prepared);
-    ck_assert_int_eq(bind_port(port, false), -1);
+    ck_assert_int_eq(rig_bind_port(port, false), -1);
     rig_send(&rig, "run 127.0.0.1 -");
     rig_expect(&rig, "running ");
     snprintf(running, sizeof running, " %d", port);
     ck_assert_ptr_nonnull(strstr(rig.heard, running));
-    ck_assert_int_eq(bind_port(port, false), -1);
-    int owner = bind_port(port, true);
+    ck_assert_int_eq(rig_bind_port(port, false), -1);
+    int owner = rig_bind_port(port, true);
     ck_assert_int_ge(owner, 0);
     close(owner);
     char expected[64];
@@ -85,7 +49,7 @@ START_TEST(a_gangs_port_is_held_for_its_owner_until_the_end)
     free(rig_await(&rig, "1.stdout", expected));
     rig_send(&rig, "stop 20000 CANCELED");
     free(rig_finish(&rig));
-    int after = bind_port(port, false);
+    int after = rig_bind_port(port, false);
     ck_assert_int_ge(after, 0);
     close(after);
     rig_forget(&rig);
@@ -105,7 +69,7 @@ static int prepare_in(struct rig *one, int first, int last)
 START_TEST(two_shims_never_hold_one_port)
 {
     struct rig second, third;
-    int first = free_ports(2);
+    int first = rig_free_ports(2);
     rig_begin(&second);
     rig_begin(&third);
     int held = prepare_in(&rig, first, first + 1) + prepare_in(&second, first, first + 1);
@@ -133,8 +97,8 @@ END_TEST
 
 START_TEST(a_port_that_somebody_listens_on_is_passed_over)
 {
-    int first = free_ports(2);
-    int other = bind_port(first, true);
+    int first = rig_free_ports(2);
+    int other = rig_bind_port(first, true);
     ck_assert_int_eq(prepare_in(&rig, first, first + 1), first + 1);
     close(other);
     rig_send(&rig, "stop 0 CANCELED");
@@ -229,12 +193,12 @@ END_TEST
 
 START_TEST(a_lease_that_ends_before_the_start_gives_the_port_back)
 {
-    int port = free_ports(1);
+    int port = rig_free_ports(1);
     prepare_in(&rig, port, port);
     long long soon = clock_boot_ms() + 20;
     rig_send(&rig, "lease %lld %lld", soon, soon + 10);
     rig_expect_exactly(&rig, "declined the lease ended before the start");
-    int fd = bind_port(port, false);
+    int fd = rig_bind_port(port, false);
     ck_assert_int_ge(fd, 0);
     close(fd);
     rig_forget(&rig);

@@ -43,6 +43,26 @@ START_TEST(a_job_without_its_optional_fields_reads_back_without_them)
 }
 END_TEST
 
+static void take_spec(const struct job_record *job, void *closure)
+{
+    text_append_bytes(closure, job->birth.spec, job->birth.spec_length);
+}
+
+START_TEST(people_are_shown_a_spec_and_orders_get_it_as_it_was_received)
+{
+    struct change job = job_insert(42);
+    job.job.birth.shown = "{\"gpus\": 2, \"large\": 9}";
+    rig_write(&job, 1);
+    autotext struct text shown = {0};
+    autotext struct text whole = {0};
+    bool found;
+    ck_assert(reader_job(rig.reader, rig_id(42), take_spec, &shown, &found, &rig.err));
+    ck_assert(reader_job_by_key(rig.reader, 42, take_spec, &whole, &found, &rig.err));
+    ck_assert_str_eq(shown.bytes, job.job.birth.shown);
+    ck_assert_str_eq(whole.bytes, job.job.birth.spec);
+}
+END_TEST
+
 START_TEST(a_list_shows_jobs_without_their_specs)
 {
     struct change job = job_insert(1);
@@ -336,6 +356,9 @@ START_TEST(the_tables_take_every_word_of_every_list)
         rig_write_one((struct change){.kind = CHANGE_EVENT_INSERT,
                                       .event = {.job_key = 1, .seq = kind + 1, .kind = kind}});
     }
+    for (enum result_kind kind = 0; kind < RESULT_KIND_COUNT; kind++) {
+        rig_write_one((struct change){.kind = CHANGE_RESULT_PUT, .result = {.epoch = 1, .kind = kind}});
+    }
     struct change node = node_put("gpu-1");
     for (node.node.state = 0; node.node.state < NODE_STATE_COUNT; node.node.state++) {
         rig_write(&node, 1);
@@ -403,6 +426,7 @@ Suite *store_rows_suite(void)
     tcase_add_checked_fixture(cases, rig_begin, rig_end);
     tcase_add_test(cases, a_job_reads_back_as_it_was_written);
     tcase_add_test(cases, a_job_without_its_optional_fields_reads_back_without_them);
+    tcase_add_test(cases, people_are_shown_a_spec_and_orders_get_it_as_it_was_received);
     tcase_add_test(cases, a_list_shows_jobs_without_their_specs);
     tcase_add_test(cases, an_update_changes_the_life_of_a_job_and_not_its_birth);
     tcase_add_test(cases, a_job_that_is_not_there_is_not_found);

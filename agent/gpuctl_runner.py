@@ -1,0 +1,695 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one rank of a function job on its node.
+
+It loads the pickled call from $GPUCTL_FUNCTION, makes it, and leaves the value or the exception in $GPUCTL_RESULT_DIR, under the name
+$GPUCTL_RANK. It promises that a file with its final name is complete, that what cannot be loaded, run or kept is told in one sentence with
+a remedy, and that nothing in the interpreter's teardown changes the exit code of a rank whose value is stored. On rank 0 of a gang it hands
+the socket that has listened since before the start ($GPUCTL_STORE_FD) to torch's TCPStore. The environment of a rank, and what becomes of
+its files, is the agent's.
+
+It is started by `import sys; sys.path.insert(0, sys.argv[1]); import gpuctl_runner; gpuctl_runner.main()` with its folder as the argument,
+so that Python keeps its byte code. Only the standard library is needed, from Python 3.8 on. Modules that most functions do without are
+imported where they are used.
+"""
+
+import os
+import pickle
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, BinaryIO, Callable, NoReturn
+
+FORMAT = "1"
+VERSION = "{}.{}".format(*sys.version_info[:2])
+PICKLE_PROTOCOL = 5
+HEADER_LIMIT_BYTES = 256
+
+JSON_DEPTH = 16
+JSON_LIMIT_BYTES = 64 * 1024
+
+ERROR_FILE_LIMIT_BYTES = 16 * 1024
+EXCEPTION_LIMIT_BYTES = 1024 * 1024  # a larger one is told by its text alone
+TRACEBACK_LIMIT = 256 * 1024  # characters
+MESSAGE_LIMIT = 64 * 1024  # characters
+BRIEF_LIMIT = 500  # characters
+FRAMES_LIMIT = 256
+
+GUESTS_WAIT_S = 30.0
+LIBUV_TAKES_SOCKETS = (2, 8)  # the first torch whose libuv store listens on a socket that it is given
+
+
+# --- what is refused --------------------------------------------------------------------------------
+
+
+class Refusal(RuntimeError):
+    """What this file refuses by itself. Its text names what is wrong, where, and the remedy."""
+
+
+def refusal(kind: str, text: str) -> Refusal:
+    """An error that shows `kind` as the name of its type."""
+    return type(kind, (Refusal,), {"__module__": "builtins"})(text)
+
+
+def place() -> str:
+    """This node and this Python, for a sentence."""
+    return f"node {os.environ.get('GPUCTL_NODE', '?')} by Python {VERSION} ({sys.executable})"
+
+
+def brief(fault: BaseException) -> str:
+    """`Type: message` in one short line."""
+    text = " ".join(f"{type(fault).__name__}: {safe_text(fault)}".split())
+    return text if len(text) <= BRIEF_LIMIT else text[: BRIEF_LIMIT - 3] + "..."
+
+
+# --- the payload ------------------------------------------------------------------------------------
+
+
+def check_header(line: bytes, path: str) -> None:
+    """Refuses a payload of another format or of another Python."""
+    words = line.decode("ascii", "replace").split()
+    if not line.endswith(b"\n") or len(words) < 3 or words[0] != "gpuctl-function":
+        raise refusal("PayloadUnreadable", f"The function's payload on {place()} is cut or damaged ({path}): submit the job again.")
+    if words[1] != FORMAT:
+        versions = f"format {words[1]}, but it is run on {place()}, where gpuagent reads format {FORMAT}"
+        raise refusal("PayloadFormatUnknown", f"The function's payload is of {versions}: bring client and gpuagent to one version.")
+    theirs = words[2].replace("python=", "", 1)
+    if theirs != VERSION:
+        remedy = f"name a Python {theirs} of that node for the job (python=PATH), or start its agent with gpuagent --python PATH."
+        raise refusal("PythonVersionMismatch", f"The function was pickled by Python {theirs}, but is run on {place()}: {remedy}")
+
+
+class Loader(pickle.Unpickler):
+    """Loads a call, and builds what was pickled by value from the sender's `__main__` in the `__main__` of this process.
+
+    Plain pickle then finds it there: torch.save(model), the arguments of a spawned worker.
+    """
+
+    def __init__(self, file: "BinaryIO") -> None:
+        super().__init__(file)
+        self.namespace = sys.modules["__main__"].__dict__
+        self.made: list = []
+
+    def find_class(self, module: str, name: str) -> "Any":
+        found = super().find_class(module, name)
+        if name in ("_make_function", "_make_skeleton_class", "_make_skeleton_enum") and module.startswith("cloudpickle"):
+            return self.make_function(found) if name == "_make_function" else self.make_class(found)
+        return found
+
+    def make_function(self, make: "Callable[..., Any]") -> "Callable[..., Any]":
+        """cloudpickle's constructor of functions, for which the sender's `__main__` is ours."""
+
+        def made(code: object, namespace: dict, *rest: object, **named: object) -> "Any":
+            if namespace.get("__name__") == "__main__":
+                self.namespace.update((key, value) for key, value in namespace.items() if key != "__name__")
+                namespace = self.namespace
+            self.made.append(make(code, namespace, *rest, **named))
+            return self.made[-1]
+
+        return made
+
+    def make_class(self, make: "Callable[..., Any]") -> "Callable[..., Any]":
+        """cloudpickle's constructor of classes, noting what it makes."""
+
+        def made(*args: object, **named: object) -> "Any":
+            self.made.append(make(*args, **named))
+            return self.made[-1]
+
+        return made
+
+    def publish(self) -> None:
+        """Names what was made in `__main__`, unless a global of that name came along."""
+        mine = [thing for thing in self.made if getattr(thing, "__module__", None) == "__main__"]
+        for thing in mine:
+            if thing.__name__.isidentifier() and "." not in thing.__qualname__:
+                self.namespace.setdefault(thing.__name__, thing)
+        if mine:
+            sys.modules["__main__"].__class__ = Main
+
+
+class Main(type(sys)):
+    """A `__main__` that multiprocessing can make again in a spawned process, by running the file named here: see the end of this one.
+
+    A function that reads the global `__file__` still sees the sender's.
+    """
+
+    __file__ = property(lambda self: os.path.abspath(__file__))
+
+
+def load() -> tuple:
+    """The call: (function, args, kwargs)."""
+    path = os.environ["GPUCTL_FUNCTION"]
+    with open(path, "rb") as payload:
+        check_header(payload.readline(HEADER_LIMIT_BYTES), path)
+        loader = Loader(payload)
+        try:
+            call = loader.load()
+            loader.publish()
+            return call
+        except Exception as fault:
+            refuse_payload(fault, path)
+
+
+def refuse_payload(fault: Exception, path: str) -> "NoReturn":
+    """Says why a payload did not load."""
+    missing = (getattr(fault, "name", None) or "").split(".")[0] if isinstance(fault, ModuleNotFoundError) else None
+    if missing == "cloudpickle":
+        remedy = f"install it there ({sys.executable} -m pip install cloudpickle), or submit with a client that sends its own."
+        text = f"The function cannot be loaded on {place()}, which has no cloudpickle: {remedy}"
+        raise refusal("CloudpickleMissing", text) from None
+    if isinstance(fault, (EOFError, pickle.UnpicklingError)) and users_frames(fault) is None:
+        text = f"The function's payload on {place()} is cut or damaged ({path}: {brief(fault)}): submit the job again."
+        raise refusal("PayloadUnreadable", text) from None
+    remedy = "install what is missing in that Python, or name one that has it for the job (python=PATH)."
+    raise refusal("FunctionNotLoadable", f"The function cannot be loaded on {place()}: {brief(fault)}. Remedy: {remedy}") from fault
+
+
+# --- the value --------------------------------------------------------------------------------------
+
+
+def result_path(suffix: str) -> str:
+    """A result file of this rank; its folder is made if need be."""
+    folder = os.environ["GPUCTL_RESULT_DIR"]
+    os.makedirs(folder, exist_ok=True)
+    return os.path.join(folder, os.environ["GPUCTL_RANK"] + suffix)
+
+
+def write_file(path: str, write: "Callable[[BinaryIO], object]") -> None:
+    """Lets write(file) fill PATH.part, and renames it once it is complete; leaves nothing behind when it fails."""
+    part = path + ".part"
+    try:
+        with open(part, "wb") as file:
+            write(file)
+        os.replace(part, path)
+    except BaseException:
+        if os.path.exists(part):
+            os.unlink(part)
+        raise
+
+
+def keep(value: object) -> None:
+    """Stores the value of the call: R.json if that says all of it, then R.pickle, straight from the value's own memory."""
+    try:
+        text = faithful_json(value)
+        if text is not None:
+            encoded = text.encode()
+            write_file(result_path(".json"), lambda file: file.write(encoded))
+            write_file(result_path(".pickle"), lambda file: pickle.dump(value, file, PICKLE_PROTOCOL))
+            return
+        write_file(result_path(".pickle"), lambda file: pickler().dump(value, file, PICKLE_PROTOCOL))
+    except OSError as fault:
+        text = f"The function's value, of type {type_name(value)}, cannot be stored on {place()}: {brief(fault)}."
+        raise refusal("ResultNotStored", text) from fault
+    except Exception as fault:
+        remedy = "Return plain values, arrays or tensors, and leave open files, locks, generators and processes out."
+        text = f"The function's value, of type {type_name(value)}, cannot be pickled: {brief(fault)}. {remedy}"
+        raise refusal("ResultNotPicklable", text) from fault
+
+
+def pickler() -> "Any":
+    """cloudpickle, or pickle on a node that got by without."""
+    try:
+        import cloudpickle
+    except ImportError:
+        return pickle
+    return cloudpickle
+
+
+def type_name(value: object) -> str:
+    """The name of a value's type, with its module unless that is Python's own or the notebook."""
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def faithful_json(value: object) -> "str | None":
+    """The value as JSON text, or None where reading that would give anything else than the value."""
+    if value is None:
+        return "null"
+    if not is_faithful(value, 0, [JSON_LIMIT_BYTES]):
+        return None
+    import json
+
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text if len(text.encode()) <= JSON_LIMIT_BYTES else None
+
+
+def is_faithful(value: "Any", depth: int, budget: "list[int]") -> bool:
+    """Whether a value and all within is of JSON's own types. budget[0]: what may still follow, at one byte an item at least."""
+    kind = type(value)
+    budget[0] -= 1
+    if kind is bool or value is None:
+        return True
+    if kind is int:
+        return -(2**63) <= value < 2**63
+    if kind is float:
+        return value - value == 0.0  # neither NaN nor infinite
+    if kind is str:
+        budget[0] -= len(value)
+        return budget[0] >= 0 and "\0" not in value and value.encode("utf-8", "ignore").decode() == value
+    if kind not in (list, dict) or depth == JSON_DEPTH or len(value) > budget[0]:
+        return False
+    if kind is list:
+        return all(is_faithful(item, depth + 1, budget) for item in value)
+    return all(type(key) is str and is_faithful(key, depth, budget) and is_faithful(item, depth + 1, budget) for key, item in value.items())
+
+
+# --- the exception ----------------------------------------------------------------------------------
+
+
+def fail(fault: BaseException) -> None:
+    """Tells an exception: R.error.pickle, torch elastic's error file, and the traceback on stderr."""
+    trace = users_frames(fault)
+    text = trace_text(fault, trace)
+    message = shorten(safe_text(fault), MESSAGE_LIMIT)
+    row = {
+        "type": type(fault).__name__,
+        "message": message,
+        "traceback": text,
+        "frames": frames(trace),
+        "exception": portable(RuntimeError(str(fault)) if isinstance(fault, Refusal) else fault),
+    }
+    for write in (lambda: write_error_pickle(row), lambda: write_error_file(f"{row['type']}: {message}", text)):
+        try:
+            write()
+        except Exception as other:
+            say(f"gpuctl: an error file cannot be written on {place()}: {brief(other)}\n")
+    say(text)
+
+
+def users_frames(fault: BaseException) -> "TracebackType | None":
+    """The exception's traceback from the first frame on that is neither this file's nor the import system's; None if there is none."""
+    trace = fault.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith((__file__, "<frozen importlib")):
+        trace = trace.tb_next
+    return trace
+
+
+def trace_text(fault: BaseException, trace: "TracebackType | None") -> str:
+    """What Python would print, causes and contexts included, the middle left out of a very long one."""
+    import traceback
+
+    if isinstance(fault, Refusal) and fault.__cause__ is not None:
+        fault.__cause__.__traceback__ = users_frames(fault.__cause__)
+    try:
+        return printable(shorten("".join(traceback.format_exception(type(fault), fault, trace)), TRACEBACK_LIMIT))
+    except Exception as other:  # an exception that cannot even be shown
+        return f"{brief(fault)} (its traceback cannot be shown: {brief(other)})\n"
+
+
+def frames(trace: "TracebackType | None") -> "list[tuple[str, int, str]]":
+    """(file, line, name) of each frame, the outermost first."""
+    found = []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        found.append((code.co_filename, trace.tb_lineno, code.co_name))
+        trace = trace.tb_next
+    half = FRAMES_LIMIT // 2
+    return found if len(found) <= FRAMES_LIMIT else found[:half] + found[-half:]
+
+
+def portable(fault: BaseException) -> "BaseException | None":
+    """The exception, if it survives pickling and is of a sane size."""
+    import io
+
+    class Bounded(io.BytesIO):
+        def write(self, data: "Any") -> int:
+            if self.tell() + memoryview(data).nbytes > EXCEPTION_LIMIT_BYTES:
+                raise OverflowError
+            return super().write(data)
+
+    try:
+        file = Bounded()
+        pickler().dump(fault, file, PICKLE_PROTOCOL)
+        return fault if isinstance(pickle.loads(file.getvalue()), BaseException) else None
+    except Exception:
+        return None
+
+
+def write_error_pickle(row: dict) -> None:
+    """R.error.pickle; what was stored of a value before goes."""
+    for suffix in (".json", ".pickle"):
+        if os.path.exists(result_path(suffix)):
+            os.unlink(result_path(suffix))
+    write_file(result_path(".error.pickle"), lambda file: pickler().dump(row, file, PICKLE_PROTOCOL))
+
+
+def write_error_file(message: str, text: str) -> None:
+    """The file that torch elastic's `record` would write, cut to its limit."""
+    path = os.environ.get("TORCHELASTIC_ERROR_FILE")
+    if not path:
+        return
+    import json
+    import time
+
+    limit, encoded = ERROR_FILE_LIMIT_BYTES, b""
+    while not encoded or len(encoded) >= ERROR_FILE_LIMIT_BYTES:
+        extra = {"py_callstack": printable(shorten(text, limit)), "timestamp": str(int(time.time()))}
+        whole = {"message": {"message": printable(shorten(message, limit // 4)), "extraInfo": extra}}
+        encoded = json.dumps(whole, ensure_ascii=False).encode()
+        limit = limit * 3 // 4
+    write_file(path, lambda file: file.write(encoded))
+
+
+def safe_text(fault: BaseException) -> str:
+    """str(fault), whatever that does."""
+    try:
+        return printable(str(fault))
+    except Exception:
+        return "<no text: its __str__ fails>"
+
+
+def printable(text: str) -> str:
+    """Text that any reader of UTF-8 and JSON accepts: lone surrogates and NULs are spelt out."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+
+
+def shorten(text: str, limit: int) -> str:
+    """At most `limit` characters: head and tail of a longer text."""
+    if len(text) <= limit:
+        return text
+    gap = f"\n... {len(text) - limit} characters left out ...\n"
+    head = max(limit - len(gap), 0) // 2
+    return text[:head] + gap + text[len(text) - head :]
+
+
+def say(text: str) -> None:
+    """Prints on stderr; a closed one is ignored."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except Exception:
+        return
+
+
+# --- the store of torch.distributed -----------------------------------------------------------------
+
+
+class Listener:
+    """The socket that holds MASTER_PORT on rank 0. While it listens, ranks that come before the store wait in its backlog."""
+
+    def __init__(self, fd: int, port: int) -> None:
+        self.fd = fd
+        self.port = port
+        self.listens = True
+        self.given = -1  # the duplicate that the last store got, and closes
+        self.ports: set[int] = set()  # of all stores that this process has hosted
+
+    def release(self) -> None:
+        """Stops listening: the port stays bound, and whoever sets SO_REUSEADDR can bind it as well."""
+        import socket
+
+        held = socket.socket(fileno=os.dup(self.fd))
+        held.shutdown(socket.SHUT_RD)
+        held.close()
+        self.listens = False
+
+    def is_given(self) -> bool:
+        """Whether the last store still has its duplicate: a second server on one socket would steal its connections."""
+        try:
+            return self.given >= 0 and os.fstat(self.given).st_ino == os.fstat(self.fd).st_ino
+        except OSError:
+            return False
+
+    def create(self, init: "Callable[..., None]", store: "Any", args: tuple, named: dict) -> None:
+        """Makes a TCPStore: on the socket if it is the server of that port, as asked for in any other case."""
+        port = named.get("port", args[1] if len(args) > 1 else None)
+        if not named.get("is_master", args[3] if len(args) > 3 else False):
+            return init(store, *args, **named)
+        if port == self.port and self.listens and "master_listen_fd" not in named and len(args) < 8 and not self.is_given():
+            self.given = os.dup(self.fd)
+            named = dict(named, master_listen_fd=self.given)
+            if "use_libuv" in (init.__doc__ or "") and torch_version() < LIBUV_TAKES_SOCKETS:
+                named["use_libuv"] = False
+        try:
+            init(store, *args, **named)
+            self.ports.add(store.port)
+        except BaseException:
+            if named.get("master_listen_fd") == self.given and self.is_given():
+                os.close(self.given)
+            raise
+
+    def adopt(self, distributed: "Any") -> None:
+        """Makes torch's TCPStore use the socket, or lets go of it for a torch that knows only how to bind."""
+        kind = getattr(distributed, "TCPStore", None)
+        if kind is None or getattr(kind.__init__, "listener", None) is not None:
+            return
+        original = kind.__init__
+        if self.listens and "master_listen_fd" not in (original.__doc__ or ""):
+            self.release()
+
+        def __init__(store: object, *args: object, **named: object) -> None:
+            self.create(original, store, args, named)
+
+        __init__.__doc__ = original.__doc__
+        setattr(__init__, "listener", self)  # noqa: B010
+        kind.__init__ = __init__
+
+
+class Hook:
+    """A finder that finds nothing itself: it has the module torch.distributed seen by a listener once it is imported."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.busy = False
+
+    def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
+        if name != "torch.distributed" or self.busy:
+            return None
+        self.busy = True
+        try:
+            spec = find_spec(name, path, target)
+            if spec is not None:
+                self.wrap(spec.loader, name)
+        except AttributeError:  # a loader that cannot be wrapped: its torch binds by itself
+            self.listener.release()
+        finally:
+            self.busy = False
+        return spec
+
+    def wrap(self, loader: "Any", name: str) -> None:
+        """Appends to what the loader executes."""
+        execute = loader.exec_module
+
+        def exec_module(module: "Any") -> None:
+            execute(module)
+            if module.__name__ == name:
+                self.listener.adopt(module)
+                sys.meta_path.remove(self)
+
+        loader.exec_module = exec_module
+
+
+def find_spec(name: str, path: "Any", target: "Any") -> "Any":
+    """The first spec that a finder offers."""
+    for finder in sys.meta_path:
+        spec = finder.find_spec(name, path, target) if hasattr(finder, "find_spec") else None
+        if spec is not None:
+            return spec
+    return None
+
+
+def torch_version() -> "tuple[int, ...]":
+    """(major, minor) of the torch that is imported; a version of another form passes for a new one."""
+    numbers = str(sys.modules["torch"].__version__).split(".")[:2]
+    return tuple(map(int, numbers)) if all(number.isdigit() for number in numbers) else LIBUV_TAKES_SOCKETS
+
+
+def torch_takes_sockets() -> bool:
+    """Whether this Python has a torch whose TCPStore can be given a socket, by its type stubs: nothing is imported.
+
+    It must be known before any rank can have connected: to an older torch a connection that is reset is fatal, a refused one is not.
+    """
+    spec = find_spec("torch", None, None)
+    for folder in (spec.submodule_search_locations or []) if spec is not None else []:
+        try:
+            with open(os.path.join(folder, "_C", "_distributed_c10d.pyi"), "rb") as stubs:
+                return b"master_listen_fd" in stubs.read()
+        except OSError:
+            continue
+    return False
+
+
+def listener_of_rank() -> "Listener | None":
+    """The socket that was handed down to this rank, wired to torch; None where there is none."""
+    number = os.environ.pop("GPUCTL_STORE_FD", None)
+    if number is None:
+        return None
+    os.set_inheritable(int(number), False)
+    listener = Listener(int(number), int(os.environ["MASTER_PORT"]))
+    if "torch.distributed" in sys.modules:
+        listener.adopt(sys.modules["torch.distributed"])
+        return listener
+    if not torch_takes_sockets():
+        listener.release()
+    sys.meta_path.insert(0, Hook(listener))
+    return listener
+
+
+def wait_for_guests(ports: "set[int]") -> None:
+    """Waits until no other rank is connected to a store of this process, 30 s at most: they still need what it holds."""
+    import select
+    import time
+
+    end = time.monotonic() + GUESTS_WAIT_S
+    while True:
+        guests = [fd for fd in guests_of(ports) if not hung_up(select, [fd], 0)]
+        left_s = end - time.monotonic()
+        if not guests or left_s <= 0:
+            return
+        hung_up(select, guests, min(left_s, 1.0))  # a second at most: connections can be added
+
+
+def hung_up(select: "Any", fds: "list[int]", timeout_s: float) -> bool:
+    """Whether the other end of a connection closes within the time."""
+    poll = select.poll()
+    for fd in fds:
+        poll.register(fd, select.POLLRDHUP)
+    return bool(poll.poll(timeout_s * 1000))
+
+
+def guests_of(ports: "set[int]") -> "list[int]":
+    """The sockets of this process that are connections from another one to one of the ports."""
+    import socket
+
+    own, served = set(), {}
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if not os.readlink("/proc/self/fd/" + name).startswith("socket:"):
+                continue
+            with socket.socket(fileno=os.dup(int(name))) as connection:
+                if connection.family not in (socket.AF_INET, socket.AF_INET6):
+                    continue
+                here, there = connection.getsockname(), connection.getpeername()
+        except OSError:  # closed meanwhile, or not connected
+            continue
+        if there[1] in ports:
+            own.add(end_of(here))
+        if here[1] in ports:
+            served[int(name)] = end_of(there)
+    return [fd for fd, end in served.items() if end not in own]
+
+
+def end_of(address: tuple) -> "tuple[str, int]":
+    """An end of a connection in one spelling, whichever family its socket is of."""
+    return (address[0][len("::ffff:") :] if address[0].startswith("::ffff:") else address[0], address[1])
+
+
+# --- the life of a rank -----------------------------------------------------------------------------
+
+
+def flush_files() -> None:
+    """Writes out what files that are still open have buffered, as their finalizers would. Costs nothing unless one is open for writing."""
+    import fcntl
+    import stat
+
+    def is_written(name: str) -> bool:
+        try:
+            writes = fcntl.fcntl(int(name), fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+            return int(name) > 2 and writes and stat.S_ISREG(os.fstat(int(name)).st_mode)
+        except OSError:
+            return False
+
+    if not any(is_written(name) for name in os.listdir("/proc/self/fd")):
+        return
+    import gc
+    import io
+
+    for thing in gc.get_objects():
+        if issubclass(type(thing), (io.BufferedWriter, io.BufferedRandom, io.TextIOWrapper)):
+            try:
+                thing.flush()
+            except Exception:  # closed, only read, or without room: a finalizer would be silent as well
+                continue
+
+
+def quietly(action: "Callable[[], object]") -> None:
+    """Does a last action, whose failure changes nothing any more: the exit code stands."""
+    try:
+        action()
+    except Exception:  # told by whoever could; a stream that nobody reads tells nothing
+        return
+
+
+def finish(code: int) -> None:
+    """Ends the process as Python does up to the exit functions, and leaves out its teardown."""
+    import atexit
+
+    if "threading" in sys.modules:
+        quietly(sys.modules["threading"]._shutdown)
+    quietly(atexit._run_exitfuncs)
+    quietly(flush_files)
+    quietly(lambda: sys.stdout.flush())
+    quietly(lambda: sys.stderr.flush())
+    os._exit(code & 0xFF)
+
+
+def exit_code(request: SystemExit) -> int:
+    """The code that Python would exit with; a text goes to stderr."""
+    if request.code is None or isinstance(request.code, int):
+        return request.code or 0
+    say(printable(str(request.code)) + "\n")
+    return 1
+
+
+def run() -> int:
+    """Loads and makes the call and keeps what comes of it. Returns the exit code; KeyboardInterrupt passes."""
+    try:
+        listener = listener_of_rank()
+        function, args, kwargs = load()
+        keep(function(*args, **kwargs))
+    except SystemExit as request:
+        return exit_code(request)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as fault:
+        fail(fault)
+        return 1
+    if listener is not None and listener.ports:
+        quietly(lambda: wait_for_guests(listener.ports))
+    return 0
+
+
+def main() -> None:
+    """The whole life of the rank; does not return."""
+    folder = sys.argv.pop(1)
+    if folder in sys.path:
+        sys.path.remove(folder)
+    if os.environ.get("GPUCTL_MODULES"):
+        sys.path.insert(0, os.environ["GPUCTL_MODULES"])
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    for name in ("sys", "gpuctl_runner"):  # of the line that started this file
+        sys.modules["__main__"].__dict__.pop(name, None)
+    finish(run())
+
+
+# --- spawned processes ------------------------------------------------------------------------------
+
+
+def find_in_payload(name: str) -> "Any":
+    """`__main__.__getattr__` of a spawned process: loads the payload once a name of the sender's `__main__` is wanted."""
+    namespace = sys.modules["__main__"].__dict__
+    if not name.startswith("__") and namespace.pop("__getattr__", None) is not None:
+        load()
+    if name not in namespace:
+        raise AttributeError(f"module '__main__' has no attribute {name!r}")
+    return namespace[name]
+
+
+def become_main(namespace: dict) -> None:
+    """Leaves nothing in a spawned process's `__main__` but the way to the payload."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    sys.path.insert(0, folder)
+    try:
+        import gpuctl_runner
+    finally:
+        sys.path.remove(folder)
+    for name in [name for name in namespace if not name.startswith("__")]:
+        del namespace[name]
+    namespace["__getattr__"] = gpuctl_runner.find_in_payload
+
+
+if __name__ == "__mp_main__":
+    become_main(globals())

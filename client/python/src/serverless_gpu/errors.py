@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong. Every message is one line that says what is wrong and what to do about it."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    pass
+
+
+class GpuctlError(RuntimeError):
+    """The base of all errors of this package but wrong arguments, which are TypeError and ValueError."""
+
+
+class SettingsError(GpuctlError):
+    """No controller can be found, or the settings that name it cannot be understood."""
+
+
+class ControllerError(GpuctlError):
+    """The controller refused a request.
+
+    `detail` is what is wrong, without the remedy; `status` is the HTTP status, `code` the controller's name for the problem
+    ("not_enough_gpus"), `field` what it is about, `hint` the remedy.
+    """
+
+    def __init__(
+        self, message: str, *, detail: str = "", status: int = 0, code: str = "", field: str | None = None, hint: str | None = None
+    ):
+        super().__init__(message)
+        self.detail = detail or message
+        self.status = status
+        self.code = code
+        self.field = field
+        self.hint = hint
+
+
+class ControllerUnreachable(ControllerError):
+    """The controller does not answer, or says that the same request may succeed later."""
+
+    def with_hint(self) -> ControllerUnreachable:
+        """The same with the remedy in its message: while there is hope, the problem alone is shown."""
+        text = str(self)
+        whole = f"{text}; {self.hint}" if self.hint and self.hint not in text else text
+        return ControllerUnreachable(whole, detail=self.detail, status=self.status, code=self.code, field=self.field, hint=self.hint)
+
+
+class InvalidJob(ControllerError, ValueError):
+    """The controller refused the job: an option has a value that it does not allow, or that no node can serve."""
+
+
+class JobFailed(GpuctlError):
+    """The job did not succeed.
+
+    `state` is FAILED, CANCELED or TIMED_OUT; `rank` (global) and `node` name the first rank that failed, None where none did. The
+    exception that the rank raised is `__cause__`, and the traceback of the rank is the `__cause__` of that.
+    """
+
+    def __init__(self, message: str, *, job_id: str = "", state: str = "FAILED", rank: int | None = None, node: str | None = None):
+        super().__init__(message)
+        self.job_id = job_id
+        self.state = state
+        self.rank = rank
+        self.node = node
+
+
+class ResultUnreadable(GpuctlError):
+    """A rank's value arrived whole but cannot be unpickled in this Python."""
+
+    def __init__(self, message: str, *, job_id: str = "", rank: int = 0):
+        super().__init__(message)
+        self.job_id = job_id
+        self.rank = rank
+
+
+class RemoteError(GpuctlError):
+    """Stands for an exception of a rank that cannot be rebuilt here; the message is its type and its text."""
+
+
+class RemoteTraceback(Exception):
+    """Shows the traceback of a rank, as the cause of the exception that the rank raised."""
+
+    def __init__(self, text: str):
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.text.rstrip()}\n"""'

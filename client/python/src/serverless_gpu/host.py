@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which host this is, in the words of the agents: the SHA-256 of the machine id, so that the id itself stays here."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+MACHINE_ID = Path("/etc/machine-id")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def _first_word(path: Path) -> str:
+    try:
+        words = path.read_text(errors="replace").split(None, 1)
+    except OSError:
+        return ""
+    return words[0] if words else ""
+
+
+def host_id() -> str:
+    """64 hex digits. Where there is no machine id yet, the id of this boot takes its place."""
+    word = _first_word(MACHINE_ID)
+    if not word or word == "uninitialized":
+        word = _first_word(BOOT_ID)
+    return hashlib.sha256(word.encode()).hexdigest()

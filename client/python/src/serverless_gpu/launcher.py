@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The decorator: it keeps a function and what it wants, and does nothing else until `.distributed(...)` is called."""
+
+from __future__ import annotations
+
+import functools
+import operator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import timedelta
+    from typing import Any, Callable, Generic, TypeVar
+
+    from typing_extensions import ParamSpec
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
+
+    class _Typed(Generic[P, R]):
+        pass
+
+else:
+
+    class _Typed:
+        def __class_getitem__(cls, parameters):
+            return cls
+
+
+class Options:
+    """What a decorated function wants: the arguments of `distributed`, by their names. The controller checks what it alone can know."""
+
+    gpus: int
+    gpu_type: str | None
+    remote: bool
+    name: str | None
+    project: str | None
+    pool: str | None
+    env: Mapping[str, str]
+    labels: Mapping[str, str]
+    python: str | None
+    retries: int
+    infra_retries: int | None
+    timeout_s: float | None
+    priority: int | None
+    launch_mode: str | None
+    quiet: bool
+
+
+class DistributedFunction(_Typed["P", "R"]):
+    """A function that runs on GPUs by `.distributed(...)`, and in this process by a plain call."""
+
+    __wrapped__: Callable[P, R]
+    __name__: str
+    __qualname__: str
+
+    def __init__(self, function: Callable[P, R], options: Options):
+        functools.update_wrapper(self, function)
+        self._options = options
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function in this process."""
+        return self.__wrapped__(*args, **kwargs)
+
+    def distributed(self, *args: P.args, **kwargs: P.kwargs) -> list[R]:
+        """Run one copy of the function per rank, all with these arguments, and return their values as a list by global rank.
+
+        Output of the ranks appears as it is written. Raises JobFailed (a RuntimeError) when the job does not succeed; its cause is the
+        exception of the first rank that failed. An interrupt (KeyboardInterrupt) cancels the job. Raises TypeError for arguments that the
+        function does not take or that cannot be pickled, ValueError for options that cannot be served, and other errors of
+        `serverless_gpu.errors`.
+        """
+        from serverless_gpu.call import DistributedFunctionCall
+
+        return DistributedFunctionCall.prepare(self.__wrapped__, self._options, args, kwargs).run()
+
+    def __get__(self, instance: Any, owner: Any = None) -> DistributedFunction[..., R]:
+        """As a method: bound to its object, which travels with it."""
+        if instance is None:
+            return self
+        return DistributedFunction(functools.partial(self.__wrapped__, instance), self._options)
+
+    def __repr__(self) -> str:
+        return f"<distributed {getattr(self.__wrapped__, '__qualname__', self.__wrapped__)} on {self._options.gpus} GPUs>"
+
+
+def distributed(
+    gpus: int,
+    gpu_type: str | None = None,
+    remote: bool = False,
+    *,
+    name: str | None = None,
+    project: str | None = None,
+    pool: str | None = None,
+    env: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    python: str | None = None,
+    retries: int = 0,
+    infra_retries: int | None = None,
+    timeout: float | timedelta | None = None,
+    priority: int | None = None,
+    launch_mode: str | None = None,
+    quiet: bool = False,
+) -> Callable[[Callable[P, R]], DistributedFunction[P, R]]:
+    """Make a function that runs once per GPU: `@distributed(gpus=8, gpu_type="H100", remote=True)`.
+
+    gpus           how many GPUs, the total over all nodes; as many ranks run
+    gpu_type       of all of them, such as "H100"; letter case does not matter; None takes any one type
+    remote         True: any nodes; False: the GPUs of this machine, with its Python and working folder
+    name, project, labels    to find the job by; the name is the function's where none is given
+    pool           of the nodes; None takes $DATABRICKS_REMOTE_GPU_POOL_ID, or any
+    env            variables of the ranks, beside those that say rank, world and rendezvous
+    python         path of the Python of the ranks; None takes the node's own, and with remote=False this one
+    retries        further attempts after the function failed
+    infra_retries  further attempts after a node failed; None takes the controller's default
+    timeout        seconds or a timedelta that an attempt may run; None sets no limit
+    priority       higher goes first
+    launch_mode    "process" (the default): one rank a GPU; "node": one a node
+    quiet          show neither the ranks' output nor what the job waits for
+    """
+    if callable(gpus):
+        raise TypeError("distributed takes options: write @distributed(gpus=1) over the function")
+    options = Options()
+    options.gpus = _gpus(gpus)
+    options.gpu_type = _text("gpu_type", getattr(gpu_type, "value", gpu_type))
+    options.remote = _flag("remote", remote)
+    options.name, options.project, options.pool = _text("name", name), _text("project", project), _text("pool", pool)
+    options.env, options.labels = _texts("env", env), _texts("labels", labels)
+    options.python = _text("python", python)
+    options.retries = _count("retries", retries)
+    options.infra_retries = None if infra_retries is None else _count("infra_retries", infra_retries)
+    options.timeout_s = _seconds(timeout)
+    options.priority = None if priority is None else _whole("priority", priority)
+    options.launch_mode = _text("launch_mode", launch_mode)
+    options.quiet = _flag("quiet", quiet)
+
+    def decorate(function: Callable[P, R]) -> DistributedFunction[P, R]:
+        if isinstance(function, DistributedFunction):
+            raise TypeError(f"{function!r} is distributed already: decorate it once")
+        if not callable(function):
+            raise TypeError(f"distributed decorates a function, and {function!r} is none")
+        return DistributedFunction(function, options)
+
+    return decorate
+
+
+# --- options ---
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
+    return operator.index(value)
+
+
+def _gpus(value: Any) -> int:
+    gpus = _whole("gpus", value)
+    if gpus < 1:
+        raise ValueError(f"gpus must be at least 1, it is {gpus}; give the total over all nodes, one rank runs for each")
+    return gpus
+
+
+def _count(name: str, value: Any) -> int:
+    count = _whole(name, value)
+    if count < 0:
+        raise ValueError(f"{name} must be 0 or more, it is {count}")
+    return count
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+    return value
+
+
+def _text(name: str, value: Any) -> str | None:
+    if value is not None and (not isinstance(value, str) or not value):
+        raise TypeError(f"{name} must be a text, not {value!r}")
+    return value
+
+
+def _texts(name: str, value: Any) -> dict[str, str]:
+    texts = {} if value is None else dict(value)
+    for key, item in texts.items():
+        if not isinstance(key, str) or not isinstance(item, str):
+            raise TypeError(f"{name}[{key!r}] must be a text, not {item!r}: write it in quotes")
+    return texts
+
+
+def _seconds(value: Any) -> float | None:
+    if value is None:
+        return None
+    seconds = value.total_seconds() if hasattr(value, "total_seconds") else value
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise TypeError(f"timeout must be seconds, a timedelta or None, not {value!r}")
+    if not seconds > 0:
+        raise ValueError(f"timeout must be more than 0 seconds, it is {value!r}; None sets no limit")
+    return seconds

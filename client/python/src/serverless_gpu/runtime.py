@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For the code that runs on the ranks: which rank it is, and metrics and progress for those who watch the job.
+
+Outside of a job a process is rank 0 of a world of 1, and metrics go nowhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+NAME_CHARACTERS = 250
+MESSAGE_BYTES = 60 * 1024  # of one datagram; the other end takes a little more
+PATH_BYTES = 107  # of a socket's address
+SEND_S = 5.0  # a node that does not take a datagram in this time loses it and the next ones, until it takes one at once
+
+# --- which rank ---
+
+
+def _number(name: str, default: int) -> int:
+    text = os.environ.get(name, "")
+    if not text:
+        return default
+    try:
+        return int(text)
+    except ValueError:
+        raise RuntimeError(f"the environment variable {name} is {text!r}, which is no number") from None
+
+
+def _group(name: str, default: int, ask: str, group: Any = None) -> int:
+    """What the environment says, compared with an initialised torch.distributed; torch's word where the environment has none."""
+    module = sys.modules.get("torch.distributed")
+    ready = module is not None and module.is_available() and module.is_initialized()
+    if group is not None:
+        if not ready:
+            raise RuntimeError("a group was given, and torch.distributed is not initialised")
+        return int(getattr(module, ask)(group))
+    told = int(getattr(module, ask)()) if ready else None
+    said = _number(name, default if told is None else told)
+    if told is not None and told != said:
+        raise RuntimeError(f"the environment says {name}={said}, and torch.distributed.{ask}() says {told}")
+    return said
+
+
+def get_global_rank(group: Any = None) -> int:
+    """The rank of this process in the world, or in a process group of torch.distributed."""
+    return _group("RANK", 0, "get_rank", group)
+
+
+def get_local_rank() -> int:
+    """The rank of this process on its node."""
+    return _number("LOCAL_RANK", 0)
+
+
+def get_world_size() -> int:
+    """How many processes there are over all nodes."""
+    return _group("WORLD_SIZE", 1, "get_world_size")
+
+
+def get_local_world_size() -> int:
+    """How many processes there are on this node."""
+    return _number("LOCAL_WORLD_SIZE", 1)
+
+
+def get_node_rank() -> int:
+    """Which of the job's nodes this is, from 0."""
+    return _number("NODE_RANK", 0)
+
+
+# --- metrics and progress ---
+
+
+class _Channel:
+    """The way to the node's supervisor. Threads share it without a lock: a datagram is sent whole, and a second connection does no harm."""
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+        self._key: tuple[int, str] = (0, "")  # the process and the path that the socket belongs to
+
+    def _connected(self, path: str) -> socket.socket:
+        key = (os.getpid(), path)
+        if self._socket is None or self._key != key:
+            self._socket = _connect(path)
+            self._key = key
+        return self._socket
+
+    def send(self, datagrams: Iterable[bytes]) -> None:
+        """Send, or drop what cannot be sent: the node may be on its way out."""
+        path = os.environ.get("GPUCTL_SOCKET")
+        if not path:
+            return
+        for datagram in datagrams:
+            try:
+                connection = self._connected(path)
+                connection.send(datagram)
+                connection.settimeout(SEND_S)
+            except (BlockingIOError, TimeoutError):
+                self._give_up_waiting()
+            except OSError as error:
+                if type(error).__name__ == "timeout":  # socket.timeout is a TimeoutError from Python 3.10 on
+                    self._give_up_waiting()
+                else:
+                    self._socket = None
+
+    def _give_up_waiting(self) -> None:
+        """Training goes on: until a datagram is taken again, none is waited for."""
+        connection = self._socket
+        if connection is not None:
+            connection.settimeout(0)
+
+
+def _connect(path: str) -> socket.socket:
+    """A datagram socket to the path, however long that is."""
+    import socket
+
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    connection.settimeout(SEND_S)
+    if len(os.fsencode(path)) <= PATH_BYTES:
+        connection.connect(path)
+        return connection
+    folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        connection.connect(f"/proc/self/fd/{folder}/{os.path.basename(path)}")
+    finally:
+        os.close(folder)
+    return connection
+
+
+_channel = _Channel()
+
+
+def _plain(what: str, value: Any) -> float:
+    """A number of any kind as int or float. Raises TypeError for what is none."""
+    item = getattr(value, "item", None)
+    if callable(item):  # of numpy, or a tensor of one element
+        try:
+            value = item()
+        except (RuntimeError, ValueError, TypeError) as error:
+            raise TypeError(f"{what} must be one number, not {type(value).__name__} of several") from error
+    if isinstance(value, bool) or not (isinstance(value, (int, float)) or hasattr(value, "__float__")):
+        raise TypeError(f"{what} must be a number, not {value!r}")
+    if isinstance(value, int) and -(2**53) <= value <= 2**53:
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{what} is too large for a metric") from None
+
+
+def _spelled(number: float) -> Any:
+    """As it stands in JSON, which has no word for what is not finite."""
+    if number != number:
+        return "NaN"
+    return {float("inf"): "Infinity", float("-inf"): "-Infinity"}.get(number, number)
+
+
+def _checked_name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a metric must be a text, not {name!r}")
+    if not 1 <= len(name) <= NAME_CHARACTERS:
+        raise ValueError(f"the name of a metric must have 1 to {NAME_CHARACTERS} characters, {name[:40]!r} has {len(name)}")
+    return name
+
+
+def _checked_step(step: Any) -> int | None:
+    if step is None:
+        return None
+    number = _plain("step", step)
+    if number != int(number) or abs(number) >= 2**63:
+        raise ValueError(f"step must be a whole number, not {step!r}")
+    return int(number)
+
+
+def _batches(lines: Iterable[bytes]) -> Iterable[bytes]:
+    """As few datagrams as hold all the lines."""
+    batch = b""
+    for line in lines:
+        if batch and len(batch) + len(line) > MESSAGE_BYTES:
+            yield batch
+            batch = b""
+        batch += line
+    if batch:
+        yield batch
+
+
+def log_metric(name: str, value: Any, step: int | None = None) -> None:
+    """Record a number under a name of 1 to 250 characters; `step` is a whole number that says when.
+
+    The value may be a number of Python or numpy, or a tensor of one element; a tensor on a GPU is waited for. Raises TypeError and
+    ValueError for anything else, and nothing when the node does not take it.
+    """
+    log_metrics({name: value}, step)
+
+
+def log_metrics(metrics: Mapping[str, Any], step: int | None = None) -> None:
+    """Record several numbers of one moment at once."""
+    when = _checked_step(step)
+    points = [(_checked_name(name), _spelled(_plain(f"metric {name!r}", value))) for name, value in metrics.items()]
+    common: dict[str, Any] = {} if when is None else {"step": when}
+    common.update(rank=_number("RANK", 0), time=round(time.time(), 3))
+    _channel.send(_batches(json.dumps({"metric": name, "value": value, **common}).encode() + b"\n" for name, value in points))
+
+
+def progress(fraction: float | None = None, text: str | None = None) -> None:
+    """Say how far this rank is: a fraction from 0 to 1, or None where it is not known, and some words."""
+    share = None if fraction is None else float(_plain("fraction", fraction))
+    if share is not None and not 0 <= share <= 1:
+        raise ValueError(f"fraction must lie between 0 and 1, it is {share}")
+    if text is not None and not isinstance(text, str):
+        raise TypeError(f"text must be a text, not {text!r}")
+    line: dict[str, Any] = {"progress": share, **({} if text is None else {"text": text[:1000]})}
+    line.update(rank=_number("RANK", 0), time=round(time.time(), 3))
+    _channel.send([json.dumps(line).encode() + b"\n"])

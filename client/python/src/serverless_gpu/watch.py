@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says why a job waits and when it starts again, one line each, only when it changes. Of a job that starts at once it says nothing.
+
+It runs beside the stream of the output, on a thread and a connection of its own, and leaves it to that stream to notice a controller that
+is away.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from serverless_gpu.context import Context
+from serverless_gpu.controller import Controller
+from serverless_gpu.errors import ControllerError
+from serverless_gpu.notes import Notes
+
+GRACE_S = 0.5  # a job that starts within it started at once
+ASK_S = 5  # how often the reason is asked for anew while a job waits
+IDLE_S = 60  # the longest wait that the controller grants
+TERMINAL = ("SUCCEEDED", "FAILED", "CANCELED", "TIMED_OUT")
+
+
+class Watch:
+    """Watches one job until `stop` is called or the job ends."""
+
+    def __init__(self, context: Context, job_id: str, notes: Notes):
+        self._controller = Controller(context, Notes(quiet=True))
+        self._job_id = job_id
+        self._notes = notes
+        self._stopped = threading.Event()
+        self._said: str | None = None
+        self._waited = False
+        self._attempts_told = 0
+        threading.Thread(target=self._run, name=f"gpuctl-watch-{job_id}", daemon=True).start()
+
+    def stop(self) -> None:
+        """Say nothing any more. Does not wait for a request that is under way."""
+        self._stopped.set()
+
+    def _run(self) -> None:
+        if self._stopped.wait(GRACE_S):
+            return
+        query = ""
+        while not self._stopped.is_set():
+            try:
+                view = self._controller.get(f"/v1/jobs/{self._job_id}{query}", reply_s=IDLE_S + 30)
+                if view["state"] in TERMINAL:
+                    return
+                self._tell(view)
+                query = f"?wait={ASK_S if view['state'] == 'QUEUED' else IDLE_S}&seq={view['seq']}"
+            except ControllerError as error:
+                if 400 <= error.status < 500 and error.status != 429:
+                    return
+                self._stopped.wait(ASK_S)
+
+    def _tell(self, view: dict[str, Any]) -> None:
+        ended = view["attempt"] - (0 if view["state"] == "QUEUED" else 1)
+        if ended > self._attempts_told:
+            self._attempts_told = ended
+            self._say(f"attempt {ended} ended: {self._reason_of(ended)}; trying again")
+            self._waited = True
+        if view["state"] == "RUNNING" and not self._waited:
+            return
+        self._waited = view["state"] != "RUNNING"
+        places = ", ".join(node["node"] for node in view["nodes"])
+        where = view["reason"] if view["state"] == "QUEUED" else f"on {places}" if places else view["reason"]
+        text = f"{view['state']}: {where}" if where else str(view["state"])
+        if text != self._said:
+            self._said = text
+            self._say(text)
+
+    def _say(self, text: str) -> None:
+        if not self._stopped.is_set():
+            self._notes.say(f"job {self._job_id} {text}")
+
+    def _reason_of(self, number: int) -> str:
+        attempts = self._controller.get(f"/v1/jobs/{self._job_id}/attempts")["attempts"]
+        reasons = [attempt["reason"] or attempt["cause"] for attempt in attempts if attempt["attempt"] == number]
+        return reasons[0] if reasons and reasons[0] else "its gang failed"

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The results that come with an exit report, from text to bytes. */
+#ifndef HTTP_EXIT_RESULTS_H
+#define HTTP_EXIT_RESULTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/store/store.h"
+#include "proto/base/hash.h"
+#include "proto/messages.h"
+
+/* What the results of a report point to; lives as long as they are used. Starts as {0}. */
+struct exit_results {
+    uint8_t (*digests)[HASH_BYTES];
+    uint8_t **pickles; /* NULL where none came with the report */
+    size_t count;
+};
+
+/* Fills in digest and bytes of the message's results. false with ERR_FIELD, naming the member, when bytes are
+ * not what their hash says, when a pickle that is only named is not stored, or when JSON is none; then
+ * *results is to be finished all the same. */
+bool exit_results_take(struct exit_results *results, struct report_message *message, struct reader *reader,
+                       struct err *err);
+void exit_results_finish(struct exit_results *results);
+
+#endif

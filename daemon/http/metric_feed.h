@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the pieces of metrics streams to what clients see: a page of points, or events. */
+#ifndef HTTP_METRIC_FEED_H
+#define HTTP_METRIC_FEED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/blob/logs.h"
+#include "proto/base/err.h"
+#include "proto/base/text.h"
+
+/* What is shown of a stream that has the lines of all ranks of a node. */
+struct metric_filter {
+    int64_t ranks;    /* of the job: a line that names another one is none */
+    int64_t rank;     /* -1: all */
+    const char *name; /* NULL: all, and as events also progress */
+};
+
+/* Appends `"metrics":[...],"next":...` with limit points at most. next is the id to go on from; null when
+ * nothing more is stored. The page ends early when it has looked at LIMIT_METRIC_PAGE_BYTES. */
+bool metric_page(struct log_reader *reader, const struct metric_filter *filter, int64_t limit,
+                 struct text *out, struct err *err);
+
+/* One piece, and how far its lines were looked at. Starts as {0}; whoever sets the next piece sets at to 0.
+ */
+struct metric_lines {
+    struct log_piece piece;
+    size_t at;
+    int64_t budget; /* what may still be looked at */
+};
+
+/* Appends the events of the piece's next lines, each with the id that resumes behind it. false: out has
+ * LIMIT_SSE_FILL_BYTES, or the budget is used up; call again with a new one. */
+bool metric_events(struct metric_lines *lines, const struct metric_filter *filter, struct text *out);
+
+#endif

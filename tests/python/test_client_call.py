@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A call on its way to the controller and back: what is sent, what is refused before, and what the values come back as."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import pytest
+
+from fake_controller import FakeController, Job, digest, run_to_end
+from serverless_gpu import call, distributed, host, spec
+from serverless_gpu.errors import ControllerError, ControllerUnreachable, InvalidJob, JobFailed, ResultUnreadable, SettingsError
+
+LOCK = threading.Lock()
+
+
+def only_job(fake: FakeController) -> Job:
+    assert len(fake.jobs) == 1
+    return next(iter(fake.jobs.values()))
+
+
+# --- values ---
+
+
+def test_values_come_back_by_rank_over_all_pages(fake: FakeController) -> None:
+    def shuffled(controller: FakeController, job: Job) -> None:
+        for rank in range(5):
+            controller.leave(job, rank, cloudpickle.dumps(f"rank {rank}"))
+        controller.end(job)
+
+    fake.program = shuffled
+    assert distributed(gpus=5, remote=True)(len).distributed("x") == [f"rank {rank}" for rank in range(5)]
+
+
+def test_arguments_and_large_values_survive_the_way(fake: FakeController) -> None:
+    @distributed(gpus=2, remote=True)
+    def repeat(text: str, times: int = 1, *, end: str = "") -> str:
+        return text * times + end
+
+    assert repeat.distributed("ab", times=100_000, end="!") == ["ab" * 100_000 + "!"] * 2
+    assert any(re.match("GET /v1/blobs/", line) for line in fake.requests)
+
+
+def test_a_value_that_arrives_damaged_is_never_unpickled(fake: FakeController) -> None:
+    def damaged(controller: FakeController, job: Job) -> None:
+        data = cloudpickle.dumps("x" * 100_000)
+        controller.leave(job, 0, data)
+        controller.blobs[digest(data)] = data[:-1] + b"!"
+        controller.end(job)
+
+    fake.program = damaged
+    with pytest.raises(ControllerError, match="damaged"):
+        distributed(gpus=1, remote=True)(len).distributed("x")
+
+
+def test_a_value_whose_module_is_missing_here_says_so_and_where_its_bytes_are(fake: FakeController) -> None:
+    def foreign(controller: FakeController, job: Job) -> None:
+        controller.leave(job, 0, b"cmodule_of_the_node\nThing\n.")
+        controller.end(job)
+
+    fake.program = foreign
+    with pytest.raises(ResultUnreadable, match=r"module_of_the_node.*gpuctl results job0 --rank 0 --save") as raised:
+        distributed(gpus=1, remote=True)(len).distributed("x")
+    assert (raised.value.job_id, raised.value.rank) == ("job0", 0)
+
+
+def test_a_missing_result_is_an_error_even_if_the_job_succeeded(fake: FakeController) -> None:
+    def lossy(controller: FakeController, job: Job) -> None:
+        controller.leave(job, 0, cloudpickle.dumps(1))
+        controller.end(job)
+
+    fake.program = lossy
+    with pytest.raises(JobFailed, match="rank 1"):
+        distributed(gpus=2, remote=True)(len).distributed("x")
+
+
+# --- what is sent ---
+
+
+def test_modules_are_sent_when_the_controller_lacks_them_and_only_then(fake: FakeController) -> None:
+    function = distributed(gpus=1, remote=True)(len)
+    function.distributed("x")
+    function.distributed("x")
+    posts = [line for line in fake.requests if line == "POST /v1/jobs"]
+    puts = [line for line in fake.requests if line.startswith("PUT")]
+    assert len(posts) == 3 and len(puts) == 1 and len(fake.keys) == 2
+    assert {job.spec["function"]["modules"] for job in fake.jobs.values()} == {puts[0].rpartition("/")[2]}
+
+
+def test_a_payload_of_more_than_32_kib_goes_by_blob_and_once(fake: FakeController) -> None:
+    function = distributed(gpus=1, remote=True)(len)
+    assert function.distributed(bytes(40_000)) == [40_000] == function.distributed(bytes(40_000))
+    assert function.distributed(bytes(20_000)) == [20_000]
+    kinds = [set(job.spec["function"]) for job in fake.jobs.values()]
+    assert kinds == [{"blob", "modules"}, {"blob", "modules"}, {"inline", "modules"}]
+    assert sum(line.startswith("PUT") for line in fake.requests) == 2  # the payload, the modules
+
+
+def test_a_payload_over_one_gib_is_refused_with_its_size_before_anything_is_sent(fake: FakeController) -> None:
+    with pytest.raises(ValueError, match=r"1\.00 GiB.*limit is 1 GiB.*inside the function"):
+        distributed(gpus=1, remote=True)(len).distributed(bytes(1024**3 + 1))
+    assert fake.requests == []
+
+
+def test_options_become_fields_and_defaults_are_left_to_the_controller(fake: FakeController) -> None:
+    distributed(gpus=1, remote=True)(lambda: None).distributed()
+    assert only_job(fake).spec.keys() == {"gpus", "remote", "name", "retries", "function"}
+    assert only_job(fake).spec["name"] == "lambda"
+    fake.jobs.clear()
+    distributed(
+        gpus=2, gpu_type="CPU", remote=True, name="n", project="p", pool="q", env={"A": "b"}, labels={"c": "d"}, python="/usr/bin/python3",
+        retries=2, infra_retries=0, timeout=90.5, priority=-3, launch_mode="process",
+    )(lambda: None).distributed()  # fmt: skip
+    sent = only_job(fake).spec
+    del sent["function"]
+    assert sent == {
+        "gpus": 2, "gpu_type": "CPU", "remote": True, "name": "n", "project": "p", "pool": "q", "env": {"A": "b"}, "labels": {"c": "d"},
+        "python": "/usr/bin/python3", "retries": 2, "infra_retries": 0, "time_limit_s": 90.5, "priority": -3, "launch_mode": "process",
+    }  # fmt: skip
+
+
+def test_remote_false_takes_along_what_this_host_shares(fake: FakeController, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    distributed(gpus=1, env={"PYTHONPATH": "/first"})(lambda: None).distributed()
+    sent = only_job(fake).spec
+    assert (
+        sent["remote"] is False
+        and sent["host_id"] == host.host_id()
+        and sent["python"] == sys.executable
+        and sent["workdir"] == str(tmp_path)
+    )
+    path = sent["env"]["PYTHONPATH"].split(":")
+    assert path[:2] == ["/first", str(tmp_path)]
+    fresh = subprocess.run(
+        [sys.executable, "-I", "-c", "import sys; print(*sys.path, sep=':')"], capture_output=True, text=True, check=True
+    )
+    assert not set(path) & set(fresh.stdout.strip().split(":")), path
+
+
+@pytest.mark.parametrize(
+    ("word", "sent"), [("False", False), ("0", False), ("NO", False), ("off", False), ("true", None), ("", None), (None, None)]
+)
+def test_the_reserved_pool_is_declined_by_the_environment_of_the_call(
+    fake: FakeController, monkeypatch: pytest.MonkeyPatch, word: str | None, sent: bool | None
+) -> None:
+    function = distributed(gpus=1, remote=True)(len)
+    if word is not None:
+        monkeypatch.setenv("DATABRICKS_USE_RESERVED_GPU_POOL", word)
+    monkeypatch.setenv("DATABRICKS_REMOTE_GPU_POOL_ID", "fast")
+    function.distributed("x")
+    assert only_job(fake).spec.get("use_reserved_pool") is sent and only_job(fake).spec["pool"] == "fast"
+
+
+@pytest.mark.parametrize(
+    ("name", "cleaned"),
+    [("train", "train"), ("<lambda>", "lambda"), ("_private", "private"), ("größe", "gr-e"), ("ß", None), ("a" * 99, "a" * 63)],
+)
+def test_names_of_functions_become_names_of_jobs(name: str, cleaned: str | None) -> None:
+    def function() -> None:
+        pass
+
+    function.__name__ = name
+    assert spec.name_of(function) == cleaned
+
+
+# --- refused before anything is sent ---
+
+
+def test_arguments_that_do_not_fit_are_refused_here(fake: FakeController) -> None:
+    @distributed(gpus=1, remote=True)
+    def train(lr: float, *, steps: int) -> None:
+        pass
+
+    for args, kwargs in (((), {}), ((1,), {}), ((1, 2), {"steps": 3}), ((1,), {"steps": 3, "more": 4})):
+        with pytest.raises(TypeError, match=r"train\(\) .*argument"):
+            train.distributed(*args, **kwargs)
+    assert fake.requests == []
+
+
+class Holder:
+    """Something with a part that cannot be pickled."""
+
+    def __init__(self) -> None:
+        self.name = "holder"
+        self.guard = threading.Lock()
+
+
+def test_what_cannot_be_pickled_is_named_with_its_place(fake: FakeController) -> None:
+    connection = socket.socket()
+
+    def by_global() -> None:
+        LOCK.acquire()
+
+    def by_closure() -> None:
+        connection.close()
+
+    def by_helper() -> None:
+        by_closure()
+
+    def by_default(lock: Any = LOCK) -> None:
+        pass
+
+    def takes(a: Any, *rest: Any, device: Any = None) -> None:
+        pass
+
+    cases: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
+        (by_global, (), {}, r"by_global\(\): the captured global 'LOCK'.*_thread\.lock"),
+        (by_closure, (), {}, r"the captured variable 'connection'.*socket"),
+        (by_helper, (), {}, r"the captured variable 'by_closure': the captured variable 'connection'"),
+        (by_default, (), {}, r"the default of the parameter 'lock'"),
+        (takes, (1,), {"device": LOCK}, r"the argument 'device' of takes\(\)"),
+        (takes, (1, 2, LOCK), {}, r"the argument 'rest\[1\]'"),
+        (takes, ({"model": [Holder()]},), {}, r"'a' of takes\(\): its item 'model': its item 0: its attribute 'guard'"),
+    ]
+    for function, args, kwargs, words in cases:
+        with pytest.raises(TypeError, match=f"cannot pickle .*{words}.*inside the function"):
+            distributed(gpus=1, remote=True)(function).distributed(*args, **kwargs)
+    connection.close()
+    assert fake.requests == []
+
+
+# --- refused by the controller ---
+
+
+def test_a_refused_token_is_one_line_with_the_remedy_and_is_not_tried_again(fake: FakeController, clean: Path) -> None:
+    (clean / "token").write_text("gct_other\n")
+    with pytest.raises(ControllerError, match="refuses the token in .*token: .*GPUCTL_TOKEN_FILE") as raised:
+        distributed(gpus=1, remote=True)(len).distributed("x")
+    assert raised.value.status == 401 and "\n" not in str(raised.value)
+    assert len(fake.requests) == 1
+
+
+def test_a_missing_token_names_the_setting(fake: FakeController, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUCTL_TOKEN_FILE", "/nowhere/token")
+    with pytest.raises(SettingsError, match="/nowhere/token.*GPUCTL_TOKEN_FILE"):
+        distributed(gpus=1, remote=True)(len).distributed("x")
+
+
+def test_a_refused_field_is_a_value_error_with_the_controllers_words(fake: FakeController) -> None:
+    problem = {
+        "code": "invalid_field",
+        "detail": "priority must be at most 1000",
+        "field": "priority",
+        "hint": "take less",
+        "retryable": False,
+    }
+    fake.refusals.append((422, problem))
+    with pytest.raises(ValueError, match="^priority must be at most 1000; take less$") as raised:
+        distributed(gpus=1, remote=True, priority=5000)(len).distributed("x")
+    assert isinstance(raised.value, InvalidJob) and raised.value.field == "priority"
+
+
+def test_a_host_without_a_node_names_remote_true(fake: FakeController) -> None:
+    fake.refusals.append(
+        (422, {"code": "no_local_node", "detail": "none is registered there", "field": "remote", "hint": "set remote=true"})
+    )
+    with pytest.raises(ValueError, match="remote=True") as raised:
+        distributed(gpus=1)(len).distributed("x")
+    assert "\n" not in str(raised.value)
+
+
+def test_an_overloaded_controller_is_asked_again_under_the_same_key(fake: FakeController) -> None:
+    fake.refusals += [(503, {"code": "unknown_outcome", "detail": "not known", "retryable": True})] * 2
+    fake.program = run_to_end
+    assert distributed(gpus=1, remote=True)(len).distributed("four") == [4]
+    assert len(fake.keys) == 1
+
+
+def test_what_is_no_controller_is_said_so(fake: FakeController, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUCTL_URL", f"{fake.url}/elsewhere")
+    with pytest.raises(ControllerError, match="no controller of gpuctl.*GPUCTL_URL"):
+        distributed(gpus=1, remote=True)(len).distributed("x")
+
+
+def test_a_controller_that_never_answers_is_given_up_with_the_remedy(fake: FakeController, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call.DistributedFunctionCall.submit, "__defaults__", (0.3,))
+    fake.stop()
+    with pytest.raises(ControllerUnreachable, match=f"{fake.url} cannot be reached .connection refused.; is gpuctld running there"):
+        distributed(gpus=1, remote=True)(len).distributed("x")

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that do not succeed: what is raised, and what it is caused by."""
+
+from __future__ import annotations
+
+import linecache
+import pickle
+import traceback
+from typing import Any
+
+import cloudpickle
+import pytest
+
+from fake_controller import FakeController, Job
+from serverless_gpu import distributed
+from serverless_gpu.errors import GpuctlError, JobFailed, RemoteError, RemoteTraceback
+from serverless_gpu.failure import with_source
+
+
+class Unlucky(Exception):
+    """An exception of the notebook's own."""
+
+
+def fail(fake: FakeController, **options: Any) -> JobFailed:
+    with pytest.raises(RuntimeError) as raised:
+        distributed(gpus=1, remote=True, **options)(len).distributed("x")
+    assert isinstance(raised.value, JobFailed)
+    return raised.value
+
+
+def test_the_ranks_own_exception_is_the_cause_and_its_traceback_the_cause_of_that(fake: FakeController) -> None:
+    @distributed(gpus=3, remote=True, name="training")
+    def train() -> None:
+        raise Unlucky("number", 2)
+
+    with pytest.raises(JobFailed, match=r"job job0 \(training\) failed: rank 0 on node node0 exited with 1: Unlucky") as raised:
+        train.distributed()
+    error = raised.value
+    assert (error.job_id, error.state, error.rank, error.node) == ("job0", "FAILED", 0, "node0")
+    assert isinstance(error, GpuctlError) and isinstance(error.__cause__, Unlucky) and error.__cause__.args == ("number", 2)
+    assert isinstance(error.__cause__.__cause__, RemoteTraceback)
+    shown = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    assert 'raise Unlucky("number", 2)' in shown and "in train" in shown and shown.rstrip().splitlines()[-1].endswith(str(error))
+
+
+def test_an_exception_that_cannot_be_rebuilt_here_is_told_by_its_text(fake: FakeController) -> None:
+    told = {"message": {"message": "Odd: one", "extraInfo": {"py_callstack": "Traceback of the rank\nOdd: one\n"}}}
+    left: dict[str, Any] = {"type": "Odd", "message": "one", "traceback": "Traceback of the rank, whole\n", "frames": [], "exception": None}
+    for data in (b"cmodule_of_the_node\nOdd\n.", cloudpickle.dumps(left), b""):
+
+        def program(controller: FakeController, job: Job, data: bytes = data) -> None:
+            controller.leave(job, 0, data, kind="exception", error=told)
+            if not data:  # only the error file arrived
+                job.rows[0]["sha256"] = None
+                del job.rows[0]["base64"]
+            controller.end(job, "FAILED", reason="rank 0 on node node0 exited with 1: Odd: one", cause="RANK_FAILED", failed_rank=0)
+
+        fake.program = program
+        error = fail(fake)
+        assert isinstance(error.__cause__, RemoteError) and str(error.__cause__) == "Odd: one"
+        assert "Traceback of the rank" in str(error.__cause__.__cause__)
+        assert str(error).count("Odd: one") == 1
+
+
+def test_the_rank_that_failed_first_is_the_cause_not_the_lowest(fake: FakeController) -> None:
+    def program(controller: FakeController, job: Job) -> None:
+        for rank in range(4):
+            left = {"type": "ValueError", "message": str(rank), "traceback": "", "frames": [], "exception": ValueError(rank)}
+            controller.leave(job, rank, cloudpickle.dumps(left), kind="exception", error={"message": {"message": f"ValueError: {rank}"}})
+        controller.end(job, "FAILED", reason="rank 2 on node node0 exited with 1", cause="RANK_FAILED", failed_rank=2)
+
+    fake.program = program
+    error = fail(fake)
+    assert isinstance(error.__cause__, ValueError) and error.__cause__.args == (2,) and error.__cause__.__cause__ is None
+    assert str(error).endswith("rank 2 on node node0 exited with 1: ValueError: 2")
+
+
+def test_a_rank_that_was_killed_has_no_cause(fake: FakeController) -> None:
+    fake.program = lambda controller, job: controller.end(job, "FAILED", reason="rank 1 on node n was killed by SIGKILL", failed_rank=1)
+    error = fail(fake)
+    assert error.__cause__ is None and "SIGKILL" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("fields", "options", "words"),
+    [
+        ({"state": "TIMED_OUT", "cause": "TIME_LIMIT"}, {"timeout": 30}, "ran longer than its timeout of 30 s"),
+        ({"state": "CANCELED", "cause": "CANCELED", "reason": "canceled"}, {}, "was canceled"),
+        (
+            {"state": "FAILED", "cause": "RESULT_MISSING", "reason": "rank 0 on node node0 ended without a result", "failed_rank": 0},
+            {},
+            "rank 0 .*without a result",
+        ),
+        ({"state": "FAILED", "cause": "NODE_LOST", "reason": None}, {}, "failed"),
+    ],
+)
+def test_each_end_has_its_own_sentence(fake: FakeController, fields: dict[str, Any], options: dict[str, Any], words: str) -> None:
+    fake.program = lambda controller, job: controller.end(job, **fields)
+    error = fail(fake, **options)
+    assert error.state == fields["state"]
+    with pytest.raises(JobFailed, match=words):
+        raise error
+
+
+def test_an_error_can_be_pickled_itself() -> None:
+    again = pickle.loads(pickle.dumps(JobFailed("no", job_id="j", state="FAILED", rank=3, node="n")))
+    assert (str(again), again.job_id, again.rank, again.node) == ("no", "j", 3, "n")
+
+
+def test_lines_of_notebook_cells_are_found_here_and_others_left_alone() -> None:
+    linecache.cache["<cell 7>"] = (12, None, ["a = 1\n", "    raise ValueError\n"], "<cell 7>")
+    text = (
+        'Traceback (most recent call last):\n  File "<cell 7>", line 2, in f\n  File "/lib/x.py", line 1, in g\n    known()\n'
+        '  File "<cell 7>", line 1, in other\nValueError\n'
+    )
+    shown = with_source(text, [("<cell 7>", 2, "f"), ("/lib/x.py", 1, "g")])
+    assert shown.splitlines()[1:] == [
+        '  File "<cell 7>", line 2, in f',
+        "    raise ValueError",
+        '  File "/lib/x.py", line 1, in g',
+        "    known()",
+        '  File "<cell 7>", line 1, in other',
+        "ValueError",
+    ]

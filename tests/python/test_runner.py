@@ -1,0 +1,761 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runner of function jobs, agent/gpuctl_runner.py, as the agent starts it: real processes, real payloads, real torch and gloo."""
+
+import errno
+import json
+import os
+import pickle
+import re
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RUNNER = ROOT / "agent" / "gpuctl_runner.py"
+LINE = "import sys; sys.path.insert(0, sys.argv[1]); import gpuctl_runner; gpuctl_runner.main()"
+VERSION = "{}.{}".format(*sys.version_info[:2])
+DEADLINE_S = 50.0
+
+
+HEADER = f"gpuctl-function 1 python={VERSION}\n".encode()
+
+
+def payload_of(source: str, *args: object, **names: object) -> bytes:
+    """The payload of a call of `call`, which the source defines as a notebook would: in `__main__`, among the names."""
+    notebook: dict = {"__name__": "__main__", **names}
+    exec(textwrap.dedent(source), notebook)
+    args = tuple(notebook[arg.name]() if isinstance(arg, Made) else arg for arg in args)
+    return HEADER + cloudpickle.dumps((notebook["call"], args, {}))
+
+
+class Made:
+    """An argument: an instance of a class of the notebook."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Rank:
+    """One rank in its own folder: its process, what it printed, and the files that it left."""
+
+    def __init__(self, folder: Path, payload: bytes, *, rank: int = 0, python: str = sys.executable, fds: tuple = (), **env: str) -> None:
+        self.rank = rank
+        self.folder = folder
+        self.results = folder / "results"
+        self.errors = folder / f"errors-{rank}.json"
+        (folder / f"function-{rank}").write_bytes(payload)
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "GPUCTL_FUNCTION": str(folder / f"function-{rank}"),
+            "GPUCTL_RESULT_DIR": str(self.results),
+            "GPUCTL_RANK": str(rank),
+            "GPUCTL_NODE": "node-seven",
+            "TORCHELASTIC_ERROR_FILE": str(self.errors),
+            "RANK": str(rank),
+            **env,
+        }
+        self.process = subprocess.Popen(
+            [python, "-c", LINE, str(RUNNER.parent)],
+            env=self.environment,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=fds,
+        )
+        self.out = self.err = ""
+
+    def wait(self) -> int:
+        """The exit code; the rank is killed when it takes too long."""
+        try:
+            out, err = self.process.communicate(timeout=DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            out, err = self.process.communicate()
+            pytest.fail(f"rank {self.rank} hangs: {err.decode()}")
+        self.out, self.err = out.decode(), err.decode()
+        return self.process.returncode
+
+    def files(self) -> list:
+        """The names of its result files."""
+        return sorted(path.name for path in self.results.iterdir()) if self.results.exists() else []
+
+    def value(self) -> Any:
+        """What it returned."""
+        assert self.process.returncode == 0, self.err
+        return pickle.loads((self.results / f"{self.rank}.pickle").read_bytes())
+
+    def error(self) -> dict:
+        """What it raised."""
+        return pickle.loads((self.results / f"{self.rank}.error.pickle").read_bytes())
+
+    def error_file(self) -> dict:
+        """The message of its file in torch elastic's form."""
+        return json.loads(self.errors.read_text())["message"]
+
+
+def ran(folder: Path, source: str, *args: object, **env: Any) -> Rank:
+    """A rank that has ended."""
+    rank = Rank(folder, payload_of(source, *args), **env)
+    rank.wait()
+    return rank
+
+
+def eventually(what: Callable[[], object], subject: str) -> None:
+    """Polls until what() is true."""
+    end = time.monotonic() + DEADLINE_S
+    while not what():
+        assert time.monotonic() < end, f"never: {subject}"
+        time.sleep(0.005)
+
+
+# --- values -------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_value_is_stored_as_pickle_and_as_json(tmp_path):
+    rank = ran(tmp_path, "def call(x): return {'loss': [x, None, True, 'ä\\n']}", 0.5)
+    assert rank.value() == {"loss": [0.5, None, True, "ä\n"]}
+    assert json.loads((rank.results / "0.json").read_text(encoding="utf-8")) == rank.value()
+    assert rank.files() == ["0.json", "0.pickle"]
+    assert (rank.out, rank.err) == ("", "")
+
+
+def test_json_is_left_out_unless_it_says_all_of_the_value(tmp_path):
+    sys.path.insert(0, str(RUNNER.parent))
+    try:
+        from gpuctl_runner import faithful_json
+    finally:
+        sys.path.remove(str(RUNNER.parent))
+    deep: list = []
+    for _ in range(15):
+        deep = [deep]
+    circle: list = []
+    circle.append(circle)
+    for value in (None, True, 0, -(2**63), 2**63 - 1, 1e-300, -0.0, "", "ü", [], {}, {"a": [{"b": "c"}]}, deep, ["x" * 1000] * 60):
+        text = faithful_json(value)
+        assert text is not None and repr(json.loads(text)) == repr(value)
+    unfaithful = [
+        (1, 2),
+        {1: 2},
+        {"a": (1,)},
+        float("nan"),
+        float("inf"),
+        2**63,
+        -(2**63) - 1,
+        b"x",
+        "\ud800",
+        "a\0b",
+        {"\0": 1},
+        [deep],
+        circle,
+    ]
+    for value in [*unfaithful, ["x" * 1000] * 70, [0] * 70000, {1}, type("Sub", (str,), {})("x"), type("Sub", (dict,), {})(), print]:
+        assert faithful_json(value) is None
+    assert ran(tmp_path, "def call(): return (1, 2)").files() == ["0.pickle"]
+
+
+def test_a_value_of_a_class_of_the_notebook_comes_back_whole(tmp_path):
+    rank = ran(
+        tmp_path, "class Report:\n  def __init__(self, x): self.x = x\n  def twice(self): return 2 * self.x\ndef call(): return Report(21)"
+    )
+    assert rank.value().twice() == 42
+
+
+@pytest.mark.parametrize("make", ["bytes(SIZE)", "bytearray(SIZE)", "__import__('numpy').ones(SIZE // 8)"])
+def test_a_large_value_is_written_from_where_it_lies(tmp_path, make):
+    size = 200 * 2**20
+    rank = Rank(tmp_path, payload_of(f"SIZE = {size}\ndef call():\n  value = {make}\n  memoryview(value).cast('B')[-1]\n  return value"))
+    _, status, usage = os.wait4(rank.process.pid, 0)
+    rank.process.returncode = status
+    assert status == 0
+    assert (rank.results / "0.pickle").stat().st_size >= size
+    assert usage.ru_maxrss * 1024 < size + 80 * 2**20
+
+
+def test_a_value_that_cannot_be_pickled_is_an_error_that_names_its_type(tmp_path):
+    rank = ran(tmp_path, "def call(): return (n for n in [1])")
+    assert rank.process.returncode == 1
+    assert rank.files() == ["0.error.pickle"]
+    assert rank.error()["type"] == "ResultNotPicklable"
+    assert "of type generator, cannot be pickled" in rank.error()["message"]
+    assert type(rank.error()["exception"]) is RuntimeError
+    assert rank.error_file()["message"].startswith("ResultNotPicklable: The function's value, of type generator")
+    assert "gpuctl_runner" not in rank.err
+
+
+@pytest.mark.parametrize(("value", "limit"), [("bytes(1000000)", 100000), ("'x' * 60000", 60010)], ids=["pickle", "JSON fits"])
+def test_a_value_that_finds_no_room_is_an_error_and_leaves_no_half_file(tmp_path, value, limit):
+    source = f"""
+    def call():
+        import resource, signal
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+        return {value}
+    """
+    rank = ran(tmp_path, source)
+    assert rank.process.returncode == 1
+    assert rank.files() == ["0.error.pickle"]
+    assert rank.error()["type"] == "ResultNotStored"
+    assert f"[Errno {errno.EFBIG}]" in rank.error()["message"]
+
+
+# --- exceptions ---------------------------------------------------------------------------------------------------------------------------
+
+
+def test_an_exception_leaves_its_object_its_frames_and_the_error_file(tmp_path):
+    source = """
+    class Bad(ValueError):
+        pass
+    def inner():
+        raise Bad("loss is nan", 7)
+    def call():
+        inner()
+    """
+    rank = ran(tmp_path, source)
+    assert rank.process.returncode == 1
+    assert rank.files() == ["0.error.pickle"]
+    error = rank.error()
+    assert (error["type"], error["message"]) == ("Bad", "('loss is nan', 7)")
+    assert isinstance(error["exception"], ValueError) and error["exception"].args == ("loss is nan", 7)
+    assert error["frames"] == [("<string>", 7, "call"), ("<string>", 5, "inner")]
+    assert error["traceback"] == rank.err
+    assert rank.err.startswith('Traceback (most recent call last):\n  File "<string>", line 7, in call\n')
+    assert rank.err.endswith("Bad: ('loss is nan', 7)\n")
+    assert rank.error_file()["message"] == "Bad: ('loss is nan', 7)"
+    assert rank.error_file()["extraInfo"]["py_callstack"] == rank.err
+    assert abs(int(rank.error_file()["extraInfo"]["timestamp"]) - time.time()) < 60
+
+
+def test_a_traceback_tells_causes_and_contexts(tmp_path):
+    source = """
+    def call():
+        try:
+            try:
+                {}["first"]
+            except KeyError as fault:
+                raise ValueError("second") from fault
+        except ValueError:
+            raise TypeError("third")
+    """
+    text = ran(tmp_path, source).error()["traceback"]
+    assert text.index("KeyError: 'first'") < text.index("direct cause") < text.index("ValueError: second")
+    assert text.index("ValueError: second") < text.index("During handling") < text.index("TypeError: third")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "class Odd(Exception):\n  def __init__(self, a, b): super().__init__(a)\ndef call(): raise Odd('one', 'two')",
+        "class Odd(Exception):\n  def __reduce__(self): raise OSError('no')\ndef call(): raise Odd('one')",
+        "import threading\nclass Odd(Exception): pass\ndef call():\n  fault = Odd('one'); fault.lock = threading.Lock(); raise fault",
+        "class Odd(Exception): pass\ndef call():\n  fault = Odd('one'); fault.data = bytes(2000000); raise fault",
+        "class Odd(Exception): pass\ndef call(): raise Odd('one' * 5000000)",
+    ],
+    ids=["loading fails", "pickling fails", "holds a lock", "holds much", "says much"],
+)
+def test_an_exception_that_cannot_travel_is_told_by_its_text(tmp_path, body):
+    rank = ran(tmp_path, body)
+    error = rank.error()
+    assert rank.process.returncode == 1
+    assert (error["type"], error["exception"]) == ("Odd", None)
+    assert error["message"].startswith("one") and "Odd: one" in error["traceback"]
+    assert sum(path.stat().st_size for path in rank.results.iterdir()) < 2**20
+    assert rank.errors.stat().st_size < 16 * 1024
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("def call(): raise ValueError('\\ud800 a\\0b')", "\\ud800 a\\x00b"),
+        ("class Odd(Exception):\n  def __str__(self): raise ValueError\ndef call(): raise Odd", "<no text: its __str__ fails>"),
+        ("def call(): raise ValueError('\\U0001f600' * 9000)", "\U0001f600" * 9000),
+        ("def call(): raise ValueError('\\x01' * 9000)", "\x01" * 9000),
+        ("class Odd(BaseException): pass\ndef call(): raise Odd('base')", "base"),
+    ],
+    ids=["surrogate", "str fails", "wide", "escaped", "no Exception"],
+)
+def test_an_exception_with_an_odd_text_is_told_in_valid_files(tmp_path, body, message):
+    rank = ran(tmp_path, body)
+    assert rank.process.returncode == 1
+    assert rank.error()["message"] == message
+    assert rank.errors.stat().st_size < 16 * 1024
+    assert rank.error_file()["message"].split(": ")[1][:5] == message[:5]
+
+
+def test_a_long_traceback_loses_its_middle_in_the_error_file(tmp_path):
+    source = """
+    def ping(n):
+        pong(n - 1)
+    def pong(n):
+        if n == 400:
+            middle(n)
+        if n < 0:
+            raise ValueError("deep")
+        ping(n - 1)
+    def middle(n):
+        ping(n - 1)
+    def call():
+        ping(801)
+    """
+    rank = ran(tmp_path, source)
+    stack = rank.error_file()["extraInfo"]["py_callstack"]
+    assert 8 * 1024 < rank.errors.stat().st_size < 16 * 1024
+    assert re.search(r"in call\n.* characters left out .*in pong\nValueError: deep\n$", stack, re.DOTALL)
+    assert "in middle" not in stack
+    assert "in middle" in rank.error()["traceback"]
+    assert len(rank.error()["frames"]) == 256
+
+
+@pytest.mark.parametrize(
+    ("argument", "code", "err"), [("", 0, ""), ("0", 0, ""), ("3", 3, ""), ("-1", 255, ""), ("'enough'", 1, "enough\n")]
+)
+def test_sys_exit_sets_the_exit_code_and_leaves_no_result(tmp_path, argument, code, err):
+    rank = ran(tmp_path, f"def call():\n  import sys\n  sys.exit({argument})")
+    assert (rank.process.returncode, rank.err, rank.files()) == (code, err, [])
+    assert not rank.errors.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_rank_as_it_ends_any_python(tmp_path, number):
+    rank = Rank(tmp_path, payload_of("def call():\n  import time\n  open('ready', 'w').close()\n  time.sleep(60)"))
+    eventually((tmp_path / "ready").exists, "the function runs")
+    rank.process.send_signal(number)
+    assert rank.wait() == -number
+    assert rank.files() == []
+
+
+# --- payloads -----------------------------------------------------------------------------------------------------------------------------
+
+
+def refused(folder: Path, payload: bytes, **named: Any) -> dict:
+    """The error of a payload that must be refused in one line."""
+    rank = Rank(folder, payload, **named)
+    assert rank.wait() == 1
+    assert rank.err.count("\n") == 1, rank.err
+    assert "node-seven" in rank.err
+    assert rank.err == f"{rank.error()['type']}: {rank.error()['message']}\n"
+    assert rank.error_file()["message"] == rank.err.strip()
+    assert type(rank.error()["exception"]) is RuntimeError
+    return rank.error()
+
+
+def test_another_python_is_refused_with_both_versions_and_the_remedy(tmp_path):
+    error = refused(tmp_path, b"gpuctl-function 1 python=3.2\nwhatever")
+    assert error["type"] == "PythonVersionMismatch"
+    for word in ("Python 3.2", f"Python {VERSION}", sys.executable, "python=PATH", "gpuagent --python"):
+        assert word in error["message"]
+
+
+def test_another_format_is_refused_with_both_versions(tmp_path):
+    error = refused(tmp_path, payload_of("def call(): pass").replace(b"function 1", b"function 2", 1))
+    assert error["type"] == "PayloadFormatUnknown"
+    assert "format 2" in error["message"] and "format 1" in error["message"]
+
+
+@pytest.mark.parametrize("length", [0, 20, 40, -1])
+def test_a_cut_payload_is_refused(tmp_path, length):
+    assert refused(tmp_path, payload_of("def call(): return 1")[:length])["type"] == "PayloadUnreadable"
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory) -> str:
+    """A Python without any package."""
+    folder = tmp_path_factory.mktemp("bare")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return str(folder / "bin" / "python")
+
+
+def test_a_python_without_cloudpickle_is_named_with_the_remedy(tmp_path, bare_python):
+    error = refused(tmp_path, payload_of("def call(): return 1"), python=bare_python)
+    assert error["type"] == "CloudpickleMissing"
+    assert f"{bare_python} -m pip install cloudpickle" in error["message"]
+
+
+def test_shipped_modules_come_first(tmp_path, bare_python):
+    shipped = tmp_path / "modules"
+    shipped.mkdir()
+    (shipped / "cloudpickle").symlink_to(Path(cloudpickle.__file__).parent)
+    payload = payload_of("def call():\n  import sys, cloudpickle\n  return sys.path[:2], cloudpickle.__file__")
+    rank = Rank(tmp_path, payload, python=bare_python, GPUCTL_MODULES=str(shipped))
+    rank.wait()
+    assert rank.value() == ([str(shipped), ""], str(shipped / "cloudpickle" / "__init__.py"))
+
+
+def test_plain_functions_run_without_cloudpickle(tmp_path, bare_python):
+    rank = Rank(tmp_path, HEADER + pickle.dumps((dict, ([("a", 1)],), {"b": 2})), python=bare_python)
+    rank.wait()
+    assert rank.value() == {"a": 1, "b": 2}
+
+
+def test_a_module_that_the_node_lacks_is_named_with_the_remedy(tmp_path):
+    (tmp_path / "laptop_only.py").write_text("def helper(): return 1\n")
+    sys.path.insert(0, str(tmp_path))
+    try:
+        payload = payload_of("import laptop_only\ndef call(): return laptop_only.helper()")
+    finally:
+        sys.path.remove(str(tmp_path))
+        del sys.modules["laptop_only"]
+    (tmp_path / "node").mkdir()
+    rank = Rank(tmp_path / "node", payload)
+    assert rank.wait() == 1
+    error = rank.error()
+    assert error["type"] == "FunctionNotLoadable"
+    for word in ("No module named 'laptop_only'", "node-seven", f"Python {VERSION}", sys.executable, "python=PATH"):
+        assert word in error["message"]
+    assert "\nModuleNotFoundError: No module named 'laptop_only'\n\nThe above exception was the direct cause" in error["traceback"]
+    assert rank.err.splitlines()[-1] == f"FunctionNotLoadable: {error['message']}"
+
+
+def test_an_attribute_that_the_node_lacks_is_named(tmp_path):
+    payload = HEADER + b"cjson\nno_such_function\n."
+    rank = Rank(tmp_path, payload)
+    rank.wait()
+    assert "AttributeError" in rank.error()["message"] and "no_such_function" in rank.error()["message"]
+
+
+# --- the process --------------------------------------------------------------------------------------------------------------------------
+
+
+def test_output_is_utf8_by_lines_whatever_the_locale(tmp_path):
+    source = """
+    def call():
+        import os, sys
+        print("ä \\udcff", flush=False)
+        print("ü", file=sys.stderr)
+        os.kill(os.getpid(), 9)
+    """
+    rank = ran(tmp_path, source, LC_ALL="C", PYTHONIOENCODING="ascii")
+    assert (rank.process.returncode, rank.out, rank.err) == (-9, "ä \\udcff\n", "ü\n")
+
+
+def test_the_function_sees_the_arguments_and_paths_of_a_python_c(tmp_path):
+    rank = ran(tmp_path, "def call():\n  import sys\n  return sys.argv, sys.path[0], [path for path in sys.path if path.endswith('agent')]")
+    assert rank.value() == (["-c"], "", [])
+
+
+def test_threads_exit_functions_and_open_files_are_finished(tmp_path):
+    source = """
+    import threading
+    def late():
+        threading.main_thread().join()
+        print("thread")
+    def call():
+        global kept
+        import atexit
+        kept = open("kept", "w")
+        kept.write("half a line")
+        atexit.register(print, "atexit", end="")
+        atexit.register(lambda: 1 / 0)
+        threading.Thread(target=late).start()
+        return 1
+    """
+    rank = ran(tmp_path, source)
+    assert rank.value() == 1
+    assert rank.out == "thread\natexit"
+    assert "ZeroDivisionError" in rank.err
+    assert (tmp_path / "kept").read_text() == "half a line"
+
+
+def test_a_crash_in_the_teardown_does_not_fail_the_rank(tmp_path):
+    source = """
+    import os
+    class Abort:
+        def __del__(self, abort=os.abort): abort()
+    def call():
+        import sys
+        sys.kept = Abort()
+        return 1
+    """
+    assert ran(tmp_path, source).value() == 1
+
+
+def test_a_closed_stdout_is_ignored(tmp_path):
+    source = """
+    def call():
+        import os, sys
+        reader, writer = os.pipe()
+        os.close(reader)
+        os.dup2(writer, 1)
+        sys.stdout.write("x")
+        return 1
+    """
+    assert ran(tmp_path, source).value() == 1
+
+
+# --- __main__ -----------------------------------------------------------------------------------------------------------------------------
+
+NOTEBOOK = """
+    import pickle
+    class Model:
+        size = 3
+    class Unnamed:
+        pass
+    def helper(n):
+        return n + Model.size
+    count = 1
+"""
+
+
+def test_plain_pickle_finds_what_came_from_the_notebook(tmp_path):
+    source = """
+    def call(thing):
+        global Later, count
+        class Later:
+            pass
+        count += 1
+        import __main__
+        again = [pickle.loads(pickle.dumps(one)) for one in (Model(), helper, thing, Later())]
+        return [type(again[0]) is Model, again[1] is helper, type(again[2]) is type(thing), type(again[3]) is Later, __main__.count]
+    """
+    rank = Rank(tmp_path, payload_of(textwrap.dedent(NOTEBOOK) + textwrap.dedent(source), Made("Unnamed")))
+    rank.wait()
+    assert rank.value() == [True, True, True, True, 2]
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_spawned_processes_find_what_came_from_the_notebook(tmp_path, method):
+    source = f"""
+    def main(model):
+        return type(model).__name__, helper(4)
+    def call():
+        import multiprocessing
+        with multiprocessing.get_context("{method}").Pool(1) as pool:
+            return pool.apply(main, (Model(),))
+    """
+    rank = ran(tmp_path, textwrap.dedent(NOTEBOOK) + textwrap.dedent(source))
+    assert rank.value() == ("Model", 7)
+
+
+def test_processes_spawn_for_a_function_that_is_no_notebooks(tmp_path):
+    source = """
+    import multiprocessing
+    def call():
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            return pool.apply(len, ("four",))
+    """
+    (tmp_path / "library.py").write_text(textwrap.dedent(source))
+    rank = Rank(tmp_path, HEADER + b"(clibrary\ncall\n(t(dt.")
+    rank.wait()
+    assert rank.value() == 4
+
+
+def test_a_function_sees_the_file_of_its_own_script(tmp_path):
+    source = """
+    def call():
+        import multiprocessing
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            return __file__, pool.apply(helper, (1,))
+    """
+    rank = Rank(tmp_path, payload_of(textwrap.dedent(NOTEBOOK) + textwrap.dedent(source), __file__="/home/ann/train.py"))
+    rank.wait()
+    assert rank.value() == ("/home/ann/train.py", 4)
+
+
+# --- the store of torch.distributed -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def listener():
+    """A socket as the shim holds it: dual stack, SO_REUSEADDR, listening."""
+    with socket.socket(socket.AF_INET6) as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        held.bind(("::", 0))
+        held.listen(512)
+        yield held
+
+
+def member(folder: Path, payload: bytes, rank: int, listener: socket.socket, **named: Any) -> Rank:
+    """A rank of a gang of two."""
+    port = str(listener.getsockname()[1])
+    env = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "OMP_NUM_THREADS": "1"}
+    if rank == 0:
+        env["GPUCTL_STORE_FD"] = str(listener.fileno())
+        named["fds"] = (listener.fileno(),)
+    return Rank(folder, payload, rank=rank, **{**env, **named})
+
+
+def connections_to(port: int) -> int:
+    """How many clients are connected to a port of this host."""
+    rows = [row.split() for path in ("/proc/net/tcp", "/proc/net/tcp6") for row in Path(path).read_text().splitlines()[1:]]
+    return sum(row[2].endswith(f":{port:04X}") and row[3] == "01" for row in rows)
+
+
+def test_early_ranks_wait_in_the_backlog_and_groups_can_follow_each_other(tmp_path, listener):
+    source = """
+    import io, os
+    def call():
+        import torch, torch.distributed as dist
+        groups = []
+        for round in range(2):
+            dist.init_process_group("gloo")
+            rank = dist.get_rank()
+            torch.manual_seed(rank)
+            model = Net(4, 1)
+            model(torch.ones(1, 4)).sum().mul(rank + 1).backward()
+            dist.all_reduce(model.weight.grad)
+            groups.append((model.weight.grad / dist.get_world_size()).tolist())
+            dist.destroy_process_group()
+            if rank == 0:
+                open(f"left-{round}", "w").close()
+            while not os.path.exists(f"left-{round}"):
+                pass  # to come earlier is to meet the old store, with any launcher
+        torch.save(model, io.BytesIO())
+        return groups
+    import torch
+    class Net(torch.nn.Linear):
+        pass
+    """
+    payload = payload_of(source)
+    port = listener.getsockname()[1]
+    second = member(tmp_path, payload, 1, listener)
+    eventually(lambda: connections_to(port) == 1, "rank 1 waits in the backlog")
+    first = member(tmp_path, payload, 0, listener)
+    first.wait()
+    second.wait()
+    assert first.value() == second.value() == [[[1.5] * 4]] * 2
+    assert "retrying" not in second.err and "TCPStore" not in first.err
+
+
+def test_users_own_port_works_and_the_store_outlives_the_function_that_hosts_it(tmp_path, listener):
+    source = """
+    import os, time
+    def call(port):
+        import torch.distributed as dist
+        os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", str(port)
+        dist.init_process_group("gloo")
+        store = dist.distributed_c10d._get_default_store()
+        store.set(f"pid {dist.get_rank()}", str(os.getpid()))
+        pid = store.get("pid 0").decode()
+        if dist.get_rank() == 0:
+            return "returned first"
+        end = time.monotonic() + 20
+        while not os.path.exists("results/0.pickle") and time.monotonic() < end:
+            time.sleep(0.01)
+        end = time.monotonic() + 0.5
+        while os.path.exists(f"/proc/{pid}") and time.monotonic() < end:
+            time.sleep(0.01)
+        store.set("late", "still there")
+        return store.get("late").decode()
+    """
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        own = probe.getsockname()[1]
+    ranks = [member(tmp_path, payload_of(source, own), rank, listener) for rank in (0, 1)]
+    ranks[1].wait()
+    ended = time.monotonic()
+    ranks[0].wait()
+    assert time.monotonic() - ended < 20, "rank 0 ends with the last connection"
+    assert [rank.value() for rank in ranks] == ["returned first", "still there"]
+
+
+def test_torch_is_not_imported_for_a_function_that_does_not(tmp_path, listener):
+    rank = member(
+        tmp_path, payload_of("def call():\n  import sys, os\n  return 'torch' in sys.modules, 'GPUCTL_STORE_FD' in os.environ"), 0, listener
+    )
+    rank.wait()
+    assert rank.value() == (False, False)
+
+
+FAKE_TORCH = '''
+import socket
+class TCPStore:
+    def __init__(self, host_name, port, world_size=None, is_master=False, LISTEN=None, LIBUV=True):
+        """__init__(host_name, port, world_size, is_master, LISTEN, LIBUV)"""
+        self.port, self.asked = port, (LISTEN, LIBUV)
+        self.socket = socket.socket() if LISTEN is None else socket.socket(fileno=LISTEN)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if LISTEN is None:
+            self.socket.bind(("", port))
+        self.socket.listen()
+'''
+
+
+def fake_torch(folder: Path, version: str, *, takes_sockets: bool) -> None:
+    """A torch of another age beside the function."""
+    (folder / "torch" / "distributed").mkdir(parents=True)
+    (folder / "torch" / "_C").mkdir()
+    (folder / "torch" / "__init__.py").write_text(f"__version__ = '{version}'\n")
+    text = FAKE_TORCH
+    if takes_sockets:
+        text = text.replace("LISTEN", "master_listen_fd").replace("LIBUV", "use_libuv")
+        (folder / "torch" / "_C" / "_distributed_c10d.pyi").write_text("master_listen_fd")
+    (folder / "torch" / "distributed" / "__init__.py").write_text(text)
+
+
+STORE = """
+    import os
+    def call():
+        import socket
+        import torch.distributed
+        port = int(os.environ["MASTER_PORT"])
+        store = torch.distributed.TCPStore("localhost", port, is_master=True)
+        socket.create_connection(("localhost", port)).close()
+        return store.asked[0] is None, store.asked[1], store.socket.accept()[0] is not None
+"""
+
+
+def test_a_torch_that_takes_no_sockets_binds_the_port_itself(tmp_path, listener):
+    fake_torch(tmp_path, "1.12.1+cu102", takes_sockets=False)
+    rank = member(tmp_path, payload_of(STORE), 0, listener)
+    rank.wait()
+    assert rank.value() == (True, True, True)
+
+
+def test_a_torch_whose_libuv_takes_no_sockets_gets_the_older_store(tmp_path, listener):
+    fake_torch(tmp_path, "2.7.1+cu126", takes_sockets=True)
+    rank = member(tmp_path, payload_of(STORE), 0, listener)
+    rank.wait()
+    assert rank.value() == (False, False, True)
+
+
+def test_a_second_server_on_the_port_is_refused_while_the_first_lives(tmp_path, listener):
+    fake_torch(tmp_path, "2.13.0", takes_sockets=True)
+    source = """
+    import os
+    def call():
+        from torch.distributed import TCPStore
+        port = int(os.environ["MASTER_PORT"])
+        first = TCPStore("localhost", port, is_master=True)
+        try:
+            TCPStore("localhost", port, is_master=True)
+        except OSError as fault:
+            second = fault.errno
+        first.socket.close()
+        third = TCPStore("localhost", port, is_master=True)
+        return first.asked, second, third.asked[0] is not None, TCPStore("localhost", 0, is_master=True).asked
+    """
+    rank = member(tmp_path, payload_of(source), 0, listener)
+    rank.wait()
+    (fd, libuv), second, third, other = rank.value()
+    assert fd is not None and libuv is True
+    assert second == errno.EADDRINUSE
+    assert third
+    assert other == (None, True)
+
+
+def test_without_torch_the_port_can_be_bound_by_whoever_wants_it(tmp_path, listener, bare_python):
+    source = """
+    def call():
+        import os, socket
+        mine = socket.socket()
+        mine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        mine.bind(("", int(os.environ["MASTER_PORT"])))
+        mine.listen()
+        return mine.getsockname()[1]
+    """
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "cloudpickle").symlink_to(Path(cloudpickle.__file__).parent)
+    rank = member(tmp_path, payload_of(source), 0, listener, python=bare_python, GPUCTL_MODULES=str(tmp_path / "modules"))
+    rank.wait()
+    assert rank.value() == listener.getsockname()[1]

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of agent/link and agent/uploads: bytes that are put, tried again, refused. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/link.h"
+#include "agent/uploads.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/hash.h"
+#include "proto/limits.h"
+#include "tests/unit/agent_rig.h"
+#include "tests/unit/agent_suites.h"
+
+#define SIZE (3 * MIB + 17)
+
+/* --- what is put, and what came of it ------------------------------------------------------------ */
+
+static char *sent;
+static int64_t unreadable; /* from here on */
+static int status;
+static char problem[384];
+static char path[] = "/v1/blobs/abc";
+
+static bool supply(void *closure, int64_t offset, void *buffer, size_t length)
+{
+    if (offset + (int64_t)length > unreadable) {
+        return false;
+    }
+    memcpy(buffer, sent + offset, length);
+    return true;
+}
+
+static void answered(void *closure, const struct link_answer *answer)
+{
+    status = answer->status;
+    snprintf(problem, sizeof problem, "%s", answer->problem.text);
+    loop_end(rig.loop);
+}
+
+static void put_all(void)
+{
+    link_send(rig.link, &(struct link_call){.path = path,
+                                            .supply = supply,
+                                            .length = SIZE,
+                                            .timeout_ms = 10000,
+                                            .persistent = true,
+                                            .done = answered});
+    rig_run();
+}
+
+static void setup(void)
+{
+    rig_setup();
+    sent = rig_bytes(SIZE);
+    unreadable = INT64_MAX;
+}
+
+static void teardown(void)
+{
+    free(sent);
+    rig_teardown();
+}
+
+static void assert_whole(const struct rig_request *request)
+{
+    ck_assert_str_eq(request->method, "PUT");
+    ck_assert_str_eq(request->target, path);
+    ck_assert_uint_eq(request->body.length, SIZE);
+    ck_assert_int_eq(memcmp(request->body.bytes, sent, SIZE), 0);
+}
+
+START_TEST(bytes_are_put_whole)
+{
+    put_all();
+    ck_assert_int_eq(status, 200);
+    ck_assert_uint_eq(rig.request_count, 1);
+    assert_whole(&rig.requests[0]);
+}
+END_TEST
+
+static struct rig_answer away_at_first(struct rig *server, const struct rig_request *request)
+{
+    static const int statuses[] = {0, 503, 201};
+    server->early = false; /* the first one broke in the middle */
+    return (struct rig_answer){.status = statuses[server->request_count - 1]};
+}
+
+START_TEST(bytes_are_put_from_the_start_until_the_controller_is_back)
+{
+    rig.answer = away_at_first;
+    rig.early = true;
+    put_all();
+    ck_assert_int_eq(status, 201);
+    ck_assert_uint_eq(rig.request_count, 3);
+    assert_whole(&rig.requests[1]);
+    assert_whole(&rig.requests[2]);
+}
+END_TEST
+
+static struct rig_answer unwilling(struct rig *server, const struct rig_request *request)
+{
+    return (struct rig_answer){422,
+                               "{\"code\":\"invalid_field\",\"status\":422,\"detail\":\"another content\"}"};
+}
+
+START_TEST(a_put_that_is_refused_is_not_tried_again)
+{
+    rig.answer = unwilling;
+    put_all();
+    ck_assert_int_eq(status, 422);
+    ck_assert_str_eq(problem, "another content");
+    ck_assert_uint_eq(rig.request_count, 1);
+}
+END_TEST
+
+START_TEST(a_put_whose_bytes_cannot_be_read_is_over)
+{
+    unreadable = 1 * MIB;
+    put_all();
+    ck_assert_int_eq(status, 0);
+    ck_assert_str_eq(problem, "its bytes could not be read");
+    ck_assert_uint_eq(rig.request_count, 0);
+}
+END_TEST
+
+/* --- uploads ------------------------------------------------------------------------------------- */
+
+#define UPLOADS 4
+
+static struct uploads *uploads;
+static size_t ended;
+static char hashes[UPLOADS][HASH_HEX + 1];
+
+static void ended_one(void *closure, const char *hash, const struct err *err)
+{
+    size_t index = (size_t)(uintptr_t)closure;
+    snprintf(hashes[index], sizeof hashes[index], "%s", hash != NULL ? hash : "");
+    if (++ended == UPLOADS) {
+        loop_end(rig.loop);
+    }
+}
+
+START_TEST(files_go_under_their_hash_a_few_at_a_time)
+{
+    rig_write("file", sent, SIZE);
+    autofree char *name = rig_path("file");
+    uploads = uploads_create(rig.link);
+    for (size_t i = 0; i < UPLOADS; i++) {
+        upload_begin(uploads, open(name, O_RDONLY | O_CLOEXEC), SIZE - (int64_t)i, ended_one,
+                     (void *)(uintptr_t)i);
+    }
+    while (uploads_step(uploads)) { /* all could go at once */
+    }
+    rig_run();
+    for (size_t i = 0; i < UPLOADS; i++) {
+        char expected[HASH_HEX + 1], target[96];
+        hash_hex(sent, SIZE - i, expected);
+        snprintf(target, sizeof target, "/v1/blobs/%s", expected);
+        ck_assert_str_eq(hashes[i], expected);
+        ck_assert_str_eq(rig.requests[i].target, target);
+        ck_assert_uint_eq(rig.requests[i].body.length, SIZE - i);
+    }
+    ck_assert_uint_eq(rig.connection_count, 2); /* which are kept from one to the next */
+    uploads_destroy(uploads);
+}
+END_TEST
+
+static void failed(void *closure, const char *hash, const struct err *err)
+{
+    ck_assert_ptr_null(hash);
+    snprintf(problem, sizeof problem, "%s", err->text);
+    loop_end(rig.loop);
+}
+
+START_TEST(a_file_that_shrinks_is_an_error_and_nothing_is_put)
+{
+    rig_write("file", sent, 1000);
+    autofree char *name = rig_path("file");
+    uploads = uploads_create(rig.link);
+    upload_begin(uploads, open(name, O_RDONLY | O_CLOEXEC), SIZE, failed, NULL);
+    while (uploads_step(uploads)) {
+    }
+    ck_assert_str_eq(problem, "its bytes could not be read");
+    ck_assert_uint_eq(rig.request_count, 0);
+    uploads_destroy(uploads);
+}
+END_TEST
+
+START_TEST(a_step_of_an_upload_is_small)
+{
+    rig_write("file", sent, SIZE);
+    autofree char *name = rig_path("file");
+    uploads = uploads_create(rig.link);
+    struct upload *upload = upload_begin(uploads, open(name, O_RDONLY | O_CLOEXEC), SIZE, failed, NULL);
+    size_t steps = 0;
+    while (uploads_step(uploads)) {
+        steps++;
+    }
+    ck_assert_uint_eq(steps, 4);
+    upload_cancel(upload);
+    uploads_destroy(uploads);
+}
+END_TEST
+
+Suite *link_suite(void)
+{
+    Suite *suite = suite_create("link");
+    TCase *tcase = tcase_create("link");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, bytes_are_put_whole);
+    tcase_add_test(tcase, bytes_are_put_from_the_start_until_the_controller_is_back);
+    tcase_add_test(tcase, a_put_that_is_refused_is_not_tried_again);
+    tcase_add_test(tcase, a_put_whose_bytes_cannot_be_read_is_over);
+    tcase_add_test(tcase, files_go_under_their_hash_a_few_at_a_time);
+    tcase_add_test(tcase, a_file_that_shrinks_is_an_error_and_nothing_is_put);
+    tcase_add_test(tcase, a_step_of_an_upload_is_small);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

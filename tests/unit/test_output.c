@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of agent/output: the metrics of a node beside the output of its ranks. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/output.h"
+#include "agent/trash.h"
+#include "proto/base/cleanup.h"
+#include "tests/unit/agent_rig.h"
+#include "tests/unit/agent_suites.h"
+
+#define LINE "{\"metric\": \"loss\", \"value\": 1, \"rank\": 2, \"time\": 1}\n"
+
+static struct trash *trash;
+static struct outputs *outputs;
+static struct output *output;
+static int64_t stored; /* bytes of each stream that the controller has from before */
+
+static void setup(void)
+{
+    rig_setup();
+    autofree char *folder = rig_path("trash");
+    trash = trash_create(folder, NULL);
+    outputs = outputs_create("alpha", rig.link, rig.loop, trash);
+    stored = 0;
+    rig_write_text("5/2.stdout", "");
+    rig_write_text("5/2.stderr", "");
+}
+
+static void teardown(void)
+{
+    output_destroy(output);
+    outputs_destroy(outputs);
+    trash_destroy(trash);
+    rig_teardown();
+}
+
+static void sent(void *closure)
+{
+    loop_end(rig.loop);
+}
+
+static void begin(bool resume)
+{
+    autofree char *folder = rig_path("5");
+    output = output_create(outputs, 5, folder, resume, sent, NULL);
+    output_add_rank(output, 2);
+    output_add_metrics(output, 2);
+}
+
+static struct rig_answer keep(struct rig *server, const struct rig_request *request)
+{
+    int64_t offset = strtoll(strstr(request->target, "offset=") + strlen("offset="), NULL, 10);
+    int64_t received = offset + (int64_t)request->body.length;
+    received = received > stored ? received : stored;
+    text_clear(&server->reply);
+    text_printf(&server->reply, "{\"received\":%lld,\"durable\":%lld}", (long long)received,
+                (long long)received);
+    return (struct rig_answer){200, server->reply.bytes};
+}
+
+START_TEST(metrics_are_a_stream_of_their_own)
+{
+    rig.answer = keep;
+    rig_write_text("5/2.metrics", LINE);
+    begin(false);
+    output_close(output);
+    rig_run();
+    ck_assert_uint_eq(rig.request_count, 1);
+    ck_assert_str_eq(rig.requests[0].target,
+                     "/v1/agent/logs?node=alpha&epoch=5&rank=2&stream=metrics&offset=0");
+    ck_assert_str_eq(rig.requests[0].body.bytes, LINE);
+    ck_assert(output_is_sent(output));
+}
+END_TEST
+
+START_TEST(metrics_that_nobody_sent_cost_no_request)
+{
+    begin(true);
+    output_close(output);
+    ck_assert_uint_eq(rig.request_count, 0);
+    ck_assert(output_is_sent(output));
+}
+END_TEST
+
+START_TEST(the_last_metrics_ride_in_the_exit_report)
+{
+    rig_write_text("5/2.metrics", LINE);
+    begin(false);
+    struct log_tail *tails;
+    size_t count;
+    ck_assert(!output_is_sent(output));
+    ck_assert(output_tails(output, &tails, &count));
+    ck_assert_uint_eq(count, 1);
+    ck_assert_int_eq(tails[0].stream, STREAM_METRICS);
+    ck_assert_int_eq(tails[0].rank, 2);
+    output_free_tails(tails, count);
+    output_taken(output);
+    ck_assert(output_is_sent(output));
+}
+END_TEST
+
+START_TEST(metrics_go_on_where_the_controller_has_them)
+{
+    rig.answer = keep;
+    stored = strlen(LINE);
+    rig_write_text("5/2.metrics", LINE LINE);
+    begin(true);
+    output_close(output);
+    rig_run();
+    ck_assert_uint_eq(rig.request_count, 2);
+    ck_assert_uint_eq(rig.requests[0].body.length, 0);
+    autofree char *end = xprintf("stream=metrics&offset=%zu", strlen(LINE));
+    ck_assert_ptr_nonnull(strstr(rig.requests[1].target, end));
+    ck_assert_str_eq(rig.requests[1].body.bytes, LINE);
+}
+END_TEST
+
+Suite *output_suite(void)
+{
+    Suite *suite = suite_create("output");
+    TCase *tcase = tcase_create("output");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, metrics_are_a_stream_of_their_own);
+    tcase_add_test(tcase, metrics_that_nobody_sent_cost_no_request);
+    tcase_add_test(tcase, the_last_metrics_ride_in_the_exit_report);
+    tcase_add_test(tcase, metrics_go_on_where_the_controller_has_them);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
