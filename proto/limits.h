@@ -262,6 +262,10 @@
 #define CLIENT_REPLY_BYTES (64 * MIB)
 /* files that ride in the spec; base64 keeps them below LIMIT_SUBMIT_BYTES */
 #define CLIENT_INLINE_BYTES (512 * KIB)
+/* values of one YAML document: each keeps its path in memory, of up to LIMIT_JSON_DEPTH keys; 64 MiB */
+#define LIMIT_YAML_VALUES 8192
+/* one key of it */
+#define LIMIT_YAML_KEY_BYTES 255
 /* an instance of one's own, until its nodes are READY */
 #define CLIENT_START_MS 30000
 /* of an instance of one's own: more only serve to try things out */

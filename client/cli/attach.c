@@ -110,6 +110,9 @@ static bool put_blob(struct api *api, const char *local, char hex[HASH_HEX + 1],
     }
     rewind(file);
     autofree char *path = xprintf("/v1/blobs/%s", hex);
+    if (api == NULL) {
+        return true;
+    }
     return blob_is_there(api, path) || api_send(api,
                                                 &(struct request){.method = "PUT",
                                                                   .path = path,
@@ -149,13 +152,29 @@ static bool check_file(const char *local, struct stat *ret_status, struct err *e
     return false;
 }
 
-/* *left is what may still ride in the spec. */
+/* Puts the content into the entry. *left is what may still ride in the spec. */
+static bool fill_entry(struct api *api, json_t *entry, const char *local, int64_t *left, struct err *err)
+{
+    struct stat status;
+    if (!check_file(local, &status, err)) {
+        return false;
+    }
+    size_t length = 0;
+    bool fits = status.st_size <= *left;
+    bool good =
+        fits ? set_inline(entry, local, (size_t)*left, &length, err) : set_blob(api, entry, local, err);
+    *left -= (int64_t)length;
+    if ((status.st_mode & S_IXUSR) != 0 && json_object_get(entry, "executable") == NULL) {
+        json_object_set_new(entry, "executable", json_true());
+    }
+    return good;
+}
+
 static json_t *make_entry(struct api *api, const char *argument, int64_t *left, struct err *err)
 {
     autofree char *local = NULL;
     autofree char *remote = NULL;
-    struct stat status;
-    if (!attach_split(argument, &local, &remote, err) || !check_file(local, &status, err)) {
+    if (!attach_split(argument, &local, &remote, err)) {
         return NULL;
     }
     autojson json_t *entry = json_pack("{s:s}", "path", remote);
@@ -163,15 +182,19 @@ static json_t *make_entry(struct api *api, const char *argument, int64_t *left, 
         err_field(err, ERR_USAGE, "file", NULL, "the name %s is not UTF-8", remote);
         return NULL;
     }
-    size_t length = 0;
-    bool fits = status.st_size <= *left;
-    bool good =
-        fits ? set_inline(entry, local, (size_t)*left, &length, err) : set_blob(api, entry, local, err);
-    *left -= (int64_t)length;
-    if ((status.st_mode & S_IXUSR) != 0) {
-        json_object_set_new(entry, "executable", json_true());
+    return fill_entry(api, entry, local, left, err) ? give(entry) : NULL;
+}
+
+/* What may still ride in the spec next to what does already. */
+static int64_t room_left(const json_t *entries)
+{
+    int64_t left = CLIENT_INLINE_BYTES;
+    for (size_t i = 0; i < json_array_size(entries); i++) {
+        const json_t *entry = json_array_get(entries, i);
+        left -= (int64_t)(json_string_length(json_object_get(entry, "text")) +
+                          json_string_length(json_object_get(entry, "base64")));
     }
-    return good ? give(entry) : NULL;
+    return left;
 }
 
 bool attach_files(struct api *api, const struct option_list *files, json_t *spec, struct err *err)
@@ -179,15 +202,51 @@ bool attach_files(struct api *api, const struct option_list *files, json_t *spec
     if (files->count == 0) {
         return true;
     }
-    int64_t left = CLIENT_INLINE_BYTES;
-    json_t *entries = json_array();
-    json_object_set_new(spec, "files", entries);
+    json_t *entries = json_object_get(spec, "files");
+    if (!json_is_array(entries)) {
+        entries = json_array();
+        json_object_set_new(spec, "files", entries);
+    }
+    int64_t left = room_left(entries);
     for (size_t i = 0; i < files->count; i++) {
         json_t *entry = make_entry(api, files->items[i], &left, err);
         if (entry == NULL) {
             return false;
         }
         json_array_append_new(entries, entry);
+    }
+    return true;
+}
+
+/* --- entries that were written by hand --- */
+
+static bool fill_source(struct api *api, const char *folder, json_t *entry, int64_t *left, struct err *err)
+{
+    const char *source = json_string_value(json_object_get(entry, "source"));
+    if (source == NULL || source[0] == '\0') {
+        return err_field(err, ERR_USAGE, "source", NULL, "source must name a local file");
+    }
+    autofree char *local = source[0] == '/' ? xstrdup(source) : xprintf("%s/%s", folder, source);
+    if (json_object_get(entry, "path") == NULL) {
+        const char *plain = strncmp(source, "./", 2) == 0 ? source + 2 : source;
+        json_object_set_new(entry, "path", json_string(lies_below(plain) ? plain : last_part(source)));
+    }
+    json_object_del(entry, "source");
+    return fill_entry(api, entry, local, left, err);
+}
+
+bool attach_sources(struct api *api, const char *folder, json_t *spec, struct err *err)
+{
+    json_t *entries = json_object_get(spec, "files");
+    int64_t left = room_left(entries);
+    for (size_t i = 0; i < json_array_size(entries); i++) {
+        json_t *entry = json_array_get(entries, i);
+        if (json_object_get(entry, "source") == NULL || fill_source(api, folder, entry, &left, err)) {
+            continue;
+        }
+        struct err inner = *err;
+        autofree char *field = xprintf("files[%zu].source", i);
+        return err_field(err, inner.code, field, inner.hint, "%s: %s", field, inner.text);
     }
     return true;
 }

@@ -31,6 +31,7 @@ static const char *lister(enum argument_kind kind)
         return "echo bash zsh fish";
     case ARGUMENT_NONE:
     case ARGUMENT_COMMAND:
+    case ARGUMENT_FILE:
     case ARGUMENT_TOKEN:
         break;
     }
@@ -139,7 +140,7 @@ static void bash_verb(const char *words, const struct verb *verb, const struct o
     text_append(out, "'\n");
     if (lister(verb->argument) != NULL) {
         text_printf(out, "        [[ $word == -* ]] || arguments=$(%s)\n", lister(verb->argument));
-    } else if (verb->argument == ARGUMENT_COMMAND) {
+    } else if (verb->argument == ARGUMENT_COMMAND || verb->argument == ARGUMENT_FILE) {
         text_append(out, "        [[ $word == -* ]] || files=1\n");
     }
     bash_values(table, out);
@@ -233,6 +234,8 @@ static void zsh_verb(const char *words, const struct verb *verb, const struct op
         text_printf(out, " \\\n            '*:argument:($(%s))'", lister(verb->argument));
     } else if (verb->argument == ARGUMENT_COMMAND) {
         text_append(out, " \\\n            '*::command:_normal'");
+    } else if (verb->argument == ARGUMENT_FILE) {
+        text_append(out, " \\\n            '*:file:_files'");
     }
     text_append(out, "\n        ;;\n");
 }
@@ -304,7 +307,7 @@ static void fish_verb(const char *words, const struct verb *verb, const struct o
     } else if (lister(verb->argument) != NULL) {
         text_printf(out, "complete -c gpuctl -n '__gpuctl_verb %s' -a '(%s)'\n", words,
                     lister(verb->argument));
-    } else if (verb->argument == ARGUMENT_COMMAND) {
+    } else if (verb->argument == ARGUMENT_COMMAND || verb->argument == ARGUMENT_FILE) {
         text_printf(out, "complete -c gpuctl -n '__gpuctl_verb %s' -F\n", words);
     }
 }

@@ -29,11 +29,12 @@ static void finish(void *options)
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct run_options *options = call->options;
+    autojobfile struct jobfile file = {0};
     autoapi struct api *api = NULL;
     autojson json_t *json = NULL;
     struct job_view job;
-    if (!connect_controller(call, true, &api, err) || !api_catch_interrupts(api, err) ||
-        !submit_job(api, &options->spec, call, &json, err) ||
+    if (!submit_read(&options->spec, call, &file, err) || !connect_controller(call, true, &api, err) ||
+        !api_catch_interrupts(api, err) || !submit_job(api, &file, &options->spec, call, &json, err) ||
         !job_view_decode(json_incref(json), &job, err)) {
         return false;
     }
@@ -47,7 +48,7 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
 
 const struct verb verb_run = {
     .name = "run",
-    .arguments = "[--] COMMAND [ARGUMENT]...",
+    .arguments = "[-f FILE] [--] [COMMAND [ARGUMENT]...]",
     .summary = "Make a job, show its output, and exit as it did.",
     .details = "Exits with the code of the rank that did worst (128+N for signal N), 130 when canceled, 124 "
                "at the time limit, 125 when\n"
@@ -55,7 +56,6 @@ const struct verb verb_run = {
                "controller and a node of your own\n"
                "where no controller is named.",
     .argument = ARGUMENT_COMMAND,
-    .least = 1,
     .most = SIZE_MAX,
     .stop_at_positional = true,
     .reach = REACH_CONTROLLER,

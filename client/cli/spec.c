@@ -31,7 +31,10 @@ static void describe_program(struct spec_options *o, struct option_table *t)
 {
     option_several(t, 'e', "env", "NAME[=VALUE]", "variable of the ranks; without a value, the one here",
                    &o->env);
-    option_several(t, 'f', "file", "LOCAL[:REMOTE]", "lay a file into the job's folder", &o->files);
+    option_text(t, 'f', "job-file", "FILE", "YAML that describes the job; options win over it", &o->job_file);
+    option_flag(t, 0, "ignore-unsupported", "leave out of the job file what cannot be honoured",
+                &o->ignore_unsupported);
+    option_several(t, 0, "file", "LOCAL[:REMOTE]", "lay a file into the job's folder", &o->files);
     option_text(t, 0, "chdir", "DIR", "run there on the nodes (default: here, on a node of your own)",
                 &o->workdir);
     option_text(t, 0, "python", "FILE", "the Python of the nodes", &o->python);
@@ -62,7 +65,7 @@ static void describe_rules(struct spec_options *o, struct option_table *t)
 
 void spec_describe(struct spec_options *options, struct option_table *table)
 {
-    options->gpus = 1;
+    options->priority = SPEC_NO_PRIORITY;
     options->time_ms = options->grace_ms = options->lease_ms = NOT_GIVEN;
     options->retries = options->infra_retries = NOT_GIVEN;
     describe_place(options, table);
@@ -124,7 +127,7 @@ static bool set_reserved(json_t *spec, const struct spec_options *options, const
     }
     if (options->reserved || options->no_reserved) {
         json_object_set_new(spec, "use_reserved_pool", json_boolean(options->reserved));
-    } else if (means_no(from_environment)) {
+    } else if (means_no(from_environment) && json_object_get(spec, "use_reserved_pool") == NULL) {
         json_object_set_new(spec, "use_reserved_pool", json_false());
     }
     return true;
@@ -145,9 +148,16 @@ static bool set_pair(json_t *object, const char *name, size_t length, const char
     return true;
 }
 
+/* A copy of what the base has, for options to be added to. */
+static json_t *begin_object(const json_t *spec, const char *name)
+{
+    const json_t *base = json_object_get(spec, name);
+    return json_is_object(base) ? json_deep_copy(base) : json_object();
+}
+
 static bool set_env(json_t *spec, const struct option_list *list, struct err *err)
 {
-    autojson json_t *env = json_object();
+    autojson json_t *env = begin_object(spec, "env");
     for (size_t i = 0; i < list->count; i++) {
         const char *item = list->items[i];
         size_t length = strcspn(item, "=");
@@ -168,7 +178,7 @@ static bool set_env(json_t *spec, const struct option_list *list, struct err *er
 
 static bool set_labels(json_t *spec, const struct option_list *list, struct err *err)
 {
-    autojson json_t *labels = json_object();
+    autojson json_t *labels = begin_object(spec, "labels");
     for (size_t i = 0; i < list->count; i++) {
         const char *item = list->items[i];
         size_t length = strcspn(item, "=");
@@ -188,6 +198,10 @@ static bool set_labels(json_t *spec, const struct option_list *list, struct err 
 
 static bool set_command(json_t *spec, char **command, size_t count, struct err *err)
 {
+    if (count == 0) { /* the base has one */
+        return true;
+    }
+    json_object_del(spec, "function");
     json_t *words = json_array();
     json_object_set_new(spec, "command", words);
     for (size_t i = 0; i < count; i++) {
@@ -205,7 +219,9 @@ static void set_workdir(json_t *spec, const struct spec_options *options, const 
 {
     const char *workdir = options->workdir;
     if (workdir == NULL) {
-        set_text(spec, "workdir", options->files.count == 0 ? here : NULL);
+        bool settled = options->files.count > 0 || json_object_get(spec, "files") != NULL ||
+                       json_object_get(spec, "workdir") != NULL;
+        set_text(spec, "workdir", settled ? NULL : here);
     } else if (workdir[0] != '/' && here != NULL) {
         autofree char *absolute = xprintf("%s/%s", here, workdir);
         set_text(spec, "workdir", absolute);
@@ -217,12 +233,16 @@ static void set_workdir(json_t *spec, const struct spec_options *options, const 
 static void set_place(json_t *spec, const struct spec_options *options,
                       const struct spec_surroundings *around)
 {
-    json_object_set_new(spec, "gpus", json_integer(options->gpus));
+    if (options->gpus != 0 || json_object_get(spec, "gpus") == NULL) {
+        json_object_set_new(spec, "gpus", json_integer(options->gpus != 0 ? options->gpus : 1));
+    }
     set_text(spec, "gpu_type", options->gpu_type);
     set_text(spec, "pool", options->pool);
     set_text(spec, "launch_mode", options->launch_mode);
     if (options->local) {
         json_object_set_new(spec, "remote", json_false());
+    }
+    if (json_is_false(json_object_get(spec, "remote")) && json_object_get(spec, "host_id") == NULL) {
         set_text(spec, "host_id", around->host_id);
     }
     set_workdir(spec, options, around->here);
@@ -230,7 +250,7 @@ static void set_place(json_t *spec, const struct spec_options *options,
 
 static void set_rules(json_t *spec, const struct spec_options *options)
 {
-    set_int(spec, "priority", options->priority, 0);
+    set_int(spec, "priority", options->priority, SPEC_NO_PRIORITY);
     set_seconds(spec, "time_limit_s", options->time_ms);
     set_seconds(spec, "grace_s", options->grace_ms);
     set_seconds(spec, "lease_s", options->lease_ms);
@@ -242,7 +262,7 @@ static void set_rules(json_t *spec, const struct spec_options *options)
 json_t *spec_build(const struct spec_options *options, const struct spec_surroundings *around, char **command,
                    size_t count, struct err *err)
 {
-    autojson json_t *spec = json_object();
+    autojson json_t *spec = around->base != NULL ? json_deep_copy(around->base) : json_object();
     set_place(spec, options, around);
     set_text(spec, "name", options->name);
     set_text(spec, "project", options->project);

@@ -11,14 +11,16 @@
 #include "proto/base/err.h"
 
 struct spec_options {
-    int64_t gpus;
+    const char *job_file; /* NULL: everything is said by options */
+    bool ignore_unsupported;
+    int64_t gpus; /* 0: not given */
     const char *gpu_type, *pool;
     bool reserved, no_reserved;
     bool local;
     const char *launch_mode;
     struct option_list env, files, labels;
     const char *name, *project, *python;
-    int64_t priority;
+    int64_t priority;                    /* SPEC_NO_PRIORITY: not given */
     int64_t time_ms, grace_ms, lease_ms; /* -1: not given */
     int64_t retries, infra_retries;      /* -1: not given */
     const char *on_disconnect;
@@ -26,8 +28,11 @@ struct spec_options {
     const char *key; /* Idempotency-Key; NULL: drawn */
 };
 
+#define SPEC_NO_PRIORITY INT64_MIN
+
 /* What of the spec comes from around us. */
 struct spec_surroundings {
+    const json_t *base;   /* the spec of a job file, which options win over; NULL: there is none */
     const char *here;     /* the current directory, where the nodes share it; NULL: they do not */
     const char *reserved; /* DATABRICKS_USE_RESERVED_GPU_POOL, or NULL */
     const char *host_id;
@@ -36,8 +41,8 @@ struct spec_surroundings {
 void spec_describe(struct spec_options *options, struct option_table *table);
 void spec_finish(struct spec_options *options);
 
-/* The spec without its files; only what was asked for is in it. New reference; NULL with ERR_USAGE that names
- * the option. */
+/* The spec without the files of options; only what was asked for is in it. New reference; NULL with ERR_USAGE
+ * that names the option. Without a command the base must have one. */
 json_t *spec_build(const struct spec_options *options, const struct spec_surroundings *around, char **command,
                    size_t count, struct err *err);
 

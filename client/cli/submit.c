@@ -32,19 +32,49 @@ static void finish(void *options)
     spec_finish(&o->spec);
 }
 
-bool submit_job(struct api *api, const struct spec_options *options, const struct call *call,
-                json_t **ret_job, struct err *err)
+json_t *submit_spec(struct api *api, const struct jobfile *file, const struct spec_options *options,
+                    const struct call *call, struct err *err)
 {
     char host_id[65];
     file_host_id(host_id);
-    autofree char *here = api_context(api)->embedded ? getcwd(NULL, 0) : NULL;
-    struct spec_surroundings around = {
-        .here = here, .reserved = getenv("DATABRICKS_USE_RESERVED_GPU_POOL"), .host_id = host_id};
+    autofree char *here = api != NULL && api_context(api)->embedded ? getcwd(NULL, 0) : NULL;
+    struct spec_surroundings around = {.base = file->spec,
+                                       .here = here,
+                                       .reserved = getenv("DATABRICKS_USE_RESERVED_GPU_POOL"),
+                                       .host_id = host_id};
     autojson json_t *spec = spec_build(options, &around, call->rest, call->rest_count, err);
     if (spec == NULL || !attach_files(api, &options->files, spec, err)) {
+        return NULL;
+    }
+    if (file->name != NULL && (!(attach_sources(api, file->folder, spec, err) || jobfile_place(file, err)) ||
+                               !jobfile_check(file, spec, err))) {
+        return NULL;
+    }
+    return give(spec);
+}
+
+bool submit_read(const struct spec_options *options, const struct call *call, struct jobfile *ret_file,
+                 struct err *err)
+{
+    if (options->job_file == NULL) {
+        *ret_file = (struct jobfile){0};
+        err_set(err, ERR_USAGE, "there is no command");
+        return call->rest_count > 0 ||
+               err_hint(err, "write [--] COMMAND [ARGUMENT]..., or -f FILE; see --help");
+    }
+    if (!jobfile_read(options->job_file, options->ignore_unsupported, ret_file, err)) {
         return false;
     }
-    *ret_job = api_post(api, "/v1/jobs", spec, options->key, err);
+    notes_print(&ret_file->notes, ret_file->name);
+    autojson json_t *checked = submit_spec(NULL, ret_file, options, call, err);
+    return checked != NULL;
+}
+
+bool submit_job(struct api *api, const struct jobfile *file, const struct spec_options *options,
+                const struct call *call, json_t **ret_job, struct err *err)
+{
+    autojson json_t *spec = submit_spec(api, file, options, call, err);
+    *ret_job = spec != NULL ? api_post(api, "/v1/jobs", spec, options->key, err) : NULL;
     return *ret_job != NULL;
 }
 
@@ -75,19 +105,19 @@ static bool show(const struct submit_options *options, json_t *json, struct err 
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct submit_options *options = call->options;
+    autojobfile struct jobfile file = {0};
     autoapi struct api *api = NULL;
     autojson json_t *job = NULL;
-    return connect_controller(call, true, &api, err) && submit_job(api, &options->spec, call, &job, err) &&
-           show(options, job, err);
+    return submit_read(&options->spec, call, &file, err) && connect_controller(call, true, &api, err) &&
+           submit_job(api, &file, &options->spec, call, &job, err) && show(options, job, err);
 }
 
 const struct verb verb_submit = {
     .name = "submit",
-    .arguments = "[--] COMMAND [ARGUMENT]...",
+    .arguments = "[-f FILE] [--] [COMMAND [ARGUMENT]...]",
     .summary = "Make a job and print its id.",
     .details = "Starts a controller and a node of your own where no controller is named.",
     .argument = ARGUMENT_COMMAND,
-    .least = 1,
     .most = SIZE_MAX,
     .stop_at_positional = true,
     .reach = REACH_CONTROLLER,

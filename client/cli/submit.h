@@ -7,12 +7,23 @@
 #include <stdbool.h>
 
 #include "client/cli/api.h"
+#include "client/cli/jobfile.h"
 #include "client/cli/spec.h"
 #include "client/cli/verb.h"
 #include "proto/base/err.h"
 
+/* Before anything is started or sent: the job file of the options, if there is one, is read and
+ * checked, and its notes are shown. There must be that or a command. *ret_file starts as {0} and is the
+ * caller's also after a failure. */
+bool submit_read(const struct spec_options *options, const struct call *call, struct jobfile *ret_file,
+                 struct err *err);
+
+/* The whole spec. With api NULL nothing is sent, and nobody's own instance is thought of. New reference. */
+json_t *submit_spec(struct api *api, const struct jobfile *file, const struct spec_options *options,
+                    const struct call *call, struct err *err);
+
 /* The positional arguments are the command. *ret_job is the controller's answer, the caller's. */
-bool submit_job(struct api *api, const struct spec_options *options, const struct call *call,
-                json_t **ret_job, struct err *err);
+bool submit_job(struct api *api, const struct jobfile *file, const struct spec_options *options,
+                const struct call *call, json_t **ret_job, struct err *err);
 
 #endif

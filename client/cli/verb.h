@@ -18,6 +18,7 @@ enum argument_kind {
     ARGUMENT_JOB,
     ARGUMENT_NODE,
     ARGUMENT_COMMAND,
+    ARGUMENT_FILE,
     ARGUMENT_SHELL,
     ARGUMENT_TOKEN
 };
@@ -68,7 +69,7 @@ struct verb {
 
 extern const struct verb verb_up, verb_down, verb_submit, verb_run, verb_ps, verb_get, verb_logs,
     verb_results, verb_metrics, verb_cancel, verb_wait, verb_events, verb_nodes, verb_token, verb_version,
-    verb_completion;
+    verb_completion, verb_sbatch, verb_convert;
 
 /* All verbs in the order of the help; ends with NULL. */
 const struct verb *const *verb_all(void);

@@ -11,6 +11,9 @@ Suite *cli_instance_suite(void);
 Suite *cli_metrics_suite(void);
 Suite *cli_curve_suite(void);
 Suite *cli_results_suite(void);
+Suite *cli_batch_suite(void);
+Suite *cli_jobfile_suite(void);
+Suite *cli_yaml_suite(void);
 
 /* A checked fixture: the path of a new folder, with no settings of gpuctl's around. */
 extern char cli_folder[64];

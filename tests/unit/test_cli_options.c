@@ -75,7 +75,7 @@ START_TEST(help_shows_usage_and_every_option)
     FILE *out = open_memstream(&help, &length);
     verb_help(out, &verb_run, "gpuctl run");
     fclose(out);
-    ck_assert_ptr_nonnull(strstr(help, "Usage: gpuctl run [OPTIONS] [--] COMMAND"));
+    ck_assert_ptr_nonnull(strstr(help, "Usage: gpuctl run [OPTIONS] [-f FILE] [--] [COMMAND"));
     ck_assert_ptr_nonnull(strstr(help, "--gpu-type NAME"));
     ck_assert_ptr_nonnull(strstr(help, "--url URL"));
 }
@@ -156,6 +156,39 @@ START_TEST(every_option_reaches_the_spec)
         "\"use_reserved_pool\":false,\"workdir\":\"/data\"}",
         host);
     assert_spec(&options, &(struct spec_surroundings){.host_id = host}, expected);
+}
+END_TEST
+
+START_TEST(options_win_over_the_spec_of_a_job_file)
+{
+    struct spec_options options;
+    struct err err;
+    plain(&options);
+    const char *env[] = {"A=flag"};
+    const char *labels[] = {"x=flag"};
+    options.env = (struct option_list){env, 1};
+    options.labels = (struct option_list){labels, 1};
+    options.priority = 0;
+    options.no_reserved = true;
+    autojson json_t *base =
+        json_pack("{s:i,s:i,s:i,s:{s:s,s:s},s:{s:s},s:[s],s:b,s:s,s:b}", "gpus", 4, "priority", 7, "retries",
+                  2, "env", "A", "file", "B", "file", "labels", "y", "file", "command", "file",
+                  "use_reserved_pool", 1, "workdir", "/file", "remote", 0);
+    const struct spec_surroundings around = {
+        .base = base, .here = "/here", .reserved = "true", .host_id = "me"};
+    autojson json_t *spec = spec_build(&options, &around, words, 0, &err);
+    autofree char *text = json_dumps(spec, JSON_COMPACT | JSON_SORT_KEYS);
+    ck_assert_str_eq(text,
+                     "{\"command\":[\"file\"],\"env\":{\"A\":\"flag\",\"B\":\"file\"},\"gpus\":4,"
+                     "\"host_id\":\"me\",\"labels\":{\"x\":\"flag\",\"y\":\"file\"},\"priority\":0,"
+                     "\"remote\":false,\"retries\":2,\"use_reserved_pool\":false,\"workdir\":\"/file\"}");
+    ck_assert_int_eq(json_integer_value(json_object_get(base, "priority")), 7);
+    options.gpus = 1;
+    options.retries = 0;
+    autojson json_t *other = spec_build(&options, &around, words, 2, &err);
+    ck_assert_int_eq(json_integer_value(json_object_get(other, "gpus")), 1);
+    ck_assert_int_eq(json_integer_value(json_object_get(other, "retries")), 0);
+    ck_assert_str_eq(json_string_value(json_array_get(json_object_get(other, "command"), 1)), "train.py");
 }
 END_TEST
 
@@ -302,6 +335,7 @@ Suite *cli_options_suite(void)
     tcase_add_test(tests, help_shows_usage_and_every_option);
     tcase_add_test(tests, a_plain_spec_leaves_the_defaults_to_the_controller);
     tcase_add_test(tests, every_option_reaches_the_spec);
+    tcase_add_test(tests, options_win_over_the_spec_of_a_job_file);
     tcase_add_test(tests, the_reserved_pool_is_chosen_by_flag_then_environment);
     tcase_add_test(tests, a_job_runs_here_only_where_the_nodes_are_here_and_no_files_are_laid);
     tcase_add_test(tests, wrong_options_are_refused_by_name);

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the reading of job files and the form of our own: the fields of a job spec, and what makes them easier
+ * to write by hand. It promises that every error names file and line. The form of `air` is airfile.c's, the
+ * fields themselves are proto/jobspec's. */
+#include "client/cli/jobfile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/airfile.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+#include "proto/jobspec.h"
+#include "proto/limits.h"
+
+json_t *jobfile_shell(const char *text)
+{
+    return json_pack("[s,s,s]", "bash", "-c", text);
+}
+
+char *jobfile_job_name(const char *text)
+{
+    char *name = xstrndup(text, LIMIT_NAME_BYTES);
+    for (char *at = name; *at != '\0'; at++) {
+        char one[2] = {*at, '\0'};
+        bool good = text_is_name(one, 1) || (at != name && strchr("._-", *at) != NULL);
+        *at = good ? *at : at == name ? 'x' : '-';
+    }
+    return name;
+}
+
+/* --- scalars that are text wherever they stand --- */
+
+/* The text of a number or of true and false; NULL for anything else. */
+static json_t *spelled(const struct yaml *yaml, const char *field, const json_t *value)
+{
+    const char *spelling =
+        json_is_number(value) || json_is_boolean(value) ? yaml_spelling(yaml, field) : NULL;
+    return spelling != NULL ? json_string(spelling) : NULL;
+}
+
+static void spell_out_members(const struct yaml *yaml, const char *field, json_t *object)
+{
+    const char *name;
+    json_t *value;
+    void *next;
+    json_object_foreach_safe(object, next, name, value)
+    {
+        autofree char *path = xprintf("%s.%s", field, name);
+        json_t *text = spelled(yaml, path, value);
+        if (text != NULL) {
+            json_object_set_new(object, name, text);
+        }
+    }
+}
+
+void jobfile_spell_out(const struct yaml *yaml, const char *field, json_t *values)
+{
+    if (json_is_object(values)) {
+        spell_out_members(yaml, field, values);
+    }
+    for (size_t i = 0; i < json_array_size(values); i++) {
+        autofree char *path = xprintf("%s[%zu]", field, i);
+        json_t *text = spelled(yaml, path, json_array_get(values, i));
+        if (text != NULL) {
+            json_array_set_new(values, i, text);
+        }
+    }
+}
+
+/* --- our own form --- */
+
+/* `time_limit: 2h` becomes time_limit_s. */
+static bool take_duration(struct jobfile *file, const char *name, const char *field, struct err *err)
+{
+    const json_t *value = json_object_get(file->spec, name);
+    const char *text = value != NULL ? yaml_spelling(&file->yaml, name) : NULL;
+    int64_t ms;
+    if (value == NULL) {
+        return true;
+    }
+    if (json_object_get(file->spec, field) != NULL) {
+        return err_field(err, ERR_USAGE, name, "leave one of them out", "%s and %s say the same", name,
+                         field);
+    }
+    if (text == NULL || !text_to_duration_ms(text, &ms)) {
+        return err_field(err, ERR_USAGE, name, NULL, "%s must be a duration such as 90s, 15m or 2h", name);
+    }
+    json_object_set_new(file->spec, field,
+                        ms % 1000 == 0 ? json_integer(ms / 1000) : json_real((double)ms / 1000));
+    json_object_del(file->spec, name);
+    return true;
+}
+
+static bool take_own(struct jobfile *file, struct err *err)
+{
+    file->spec = json_deep_copy(file->yaml.json);
+    static const char *const texts[] = {"command", "env", "labels"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        jobfile_spell_out(&file->yaml, texts[i], json_object_get(file->spec, texts[i]));
+    }
+    const char *command = json_string_value(json_object_get(file->spec, "command"));
+    if (command != NULL) {
+        json_object_set_new(file->spec, "command", jobfile_shell(command));
+    }
+    return take_duration(file, "time_limit", "time_limit_s", err) &&
+           take_duration(file, "grace", "grace_s", err) && take_duration(file, "lease", "lease_s", err);
+}
+
+/* --- files --- */
+
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL   ? xstrdup(".")
+           : slash == path ? xstrdup("/")
+                           : xstrndup(path, (size_t)(slash - path));
+}
+
+static bool translate(struct jobfile *file, bool ignore, struct err *err)
+{
+    const json_t *json = file->yaml.json;
+    if (!json_is_object(json)) {
+        return err_field(err, ERR_USAGE, NULL, "write \"command: python train.py\" for instance",
+                         "%s:%zu: a job file must be a map of fields", file->name,
+                         yaml_line(&file->yaml, ""));
+    }
+    bool good;
+    if (airfile_is_one(json)) {
+        file->spec = json_object();
+        good = airfile_translate(&file->yaml, ignore, file->folder, file->spec, &file->notes, err);
+    } else {
+        good = take_own(file, err);
+    }
+    return good || jobfile_place(file, err);
+}
+
+bool jobfile_read(const char *path, bool ignore, struct jobfile *ret_file, struct err *err)
+{
+    autofree char *bytes = NULL;
+    size_t length;
+    struct jobfile file = {.name = xstrdup(path), .folder = folder_of(path)};
+    bool good = file_read(path, LIMIT_SUBMIT_BYTES, &bytes, &length, err) &&
+                yaml_parse(path, bytes, length, &file.yaml, err) && translate(&file, ignore, err);
+    if (!good) {
+        jobfile_finish(&file);
+        return false;
+    }
+    *ret_file = file;
+    return true;
+}
+
+void jobfile_finish(struct jobfile *file)
+{
+    free(file->name);
+    free(file->folder);
+    yaml_finish(&file->yaml);
+    json_decref(file->spec);
+    notes_finish(&file->notes);
+    *file = (struct jobfile){0};
+}
+
+bool jobfile_place(const struct jobfile *file, struct err *err)
+{
+    struct err inner = *err;
+    if (file->name == NULL || inner.field[0] == '\0') {
+        return false;
+    }
+    size_t line = yaml_line(&file->yaml, inner.field);
+    return err_field(err, inner.code, inner.field, inner.hint, "%s:%zu: %s", file->name, line, inner.text);
+}
+
+bool jobfile_check(const struct jobfile *file, json_t *spec, struct err *err)
+{
+    struct job_spec decoded;
+    if (!job_spec_decode(json_incref(spec), LIMIT_LEASE_MIN_MS, &decoded, err)) {
+        return jobfile_place(file, err);
+    }
+    job_spec_finish(&decoded);
+    return true;
+}
