@@ -50,6 +50,8 @@ static void finish_order(struct attempt *attempt)
     struct order *order = &attempt->order;
     free((void *)(uintptr_t)order->job_id);
     free((void *)(uintptr_t)order->master_address);
+    free((void *)(uintptr_t)order->tracking_token);
+    free((void *)(uintptr_t)order->tracking_run_id);
     free((void *)(uintptr_t)order->devices);
     json_decref(order->spec);
     *order = (struct order){0};
@@ -80,6 +82,11 @@ void attempt_destroy(struct attempt *attempt)
     free(attempt);
 }
 
+static char *copy_of(const char *text)
+{
+    return text != NULL ? xstrdup(text) : NULL;
+}
+
 void attempt_order(struct attempt *attempt, const struct order *order)
 {
     json_t *spec = order->spec != NULL ? order->spec : attempt->order.spec;
@@ -88,7 +95,9 @@ void attempt_order(struct attempt *attempt, const struct order *order)
     attempt->order = *order;
     attempt->order.spec = spec;
     attempt->order.job_id = xstrdup(order->job_id != NULL ? order->job_id : "");
-    attempt->order.master_address = order->master_address != NULL ? xstrdup(order->master_address) : NULL;
+    attempt->order.master_address = copy_of(order->master_address);
+    attempt->order.tracking_token = copy_of(order->tracking_token);
+    attempt->order.tracking_run_id = copy_of(order->tracking_run_id);
     size_t size = order->device_count * sizeof *order->devices;
     int64_t *devices = xalloc(size + 1);
     if (size > 0) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the environment contract: torchrun's variables for launch_mode=process, the per-node contract of the
  * Google and PAI platforms for launch_mode=node. It promises that each variable is written once, that the
- * spec wins over defaults and never over the names that tell a rank who it is. MASTER_ADDR, MASTER_PORT and
- * the interface are known only at the start and are left to the shim. */
+ * spec wins over defaults and never over the names that tell a rank who it is. The folder of the job's Python
+ * is on the PATH, so that torchrun and other programs of that environment are found. MASTER_ADDR, MASTER_PORT
+ * and the interface are known only at the start and are left to the shim. */
 #include "agent/contract.h"
 
 #include <stdlib.h>
@@ -99,11 +100,16 @@ static void write_runner(const struct contract *contract, const char *python, st
     }
 }
 
+static const char *python_of(const struct contract *contract)
+{
+    const char *agents = contract->python != NULL ? contract->python : DEFAULT_PYTHON;
+    return contract->spec->python != NULL ? contract->spec->python : agents;
+}
+
 static void write_command(const struct contract *contract, struct text *launch)
 {
     const struct job_spec *spec = contract->spec;
-    const char *agents = contract->python != NULL ? contract->python : DEFAULT_PYTHON;
-    const char *python = spec->python != NULL ? spec->python : agents;
+    const char *python = python_of(contract);
     if (job_spec_is_function(spec)) {
         write_runner(contract, python, launch);
         return;
@@ -119,12 +125,38 @@ static void write_command(const struct contract *contract, struct text *launch)
 
 /* --- what all ranks share ------------------------------------------------------------------------ */
 
+static bool path_has(const char *path, const char *folder)
+{
+    size_t length = strlen(folder);
+    for (const char *at = path; at != NULL;) {
+        const char *end = strchrnul(at, ':');
+        if ((size_t)(end - at) == length && strncmp(at, folder, length) == 0) {
+            return true;
+        }
+        at = *end == ':' ? end + 1 : NULL;
+    }
+    return false;
+}
+
+/* The agent's PATH, before it the folder of the job's Python; one that is on it keeps its place. */
+static char *path_with_python(const struct contract *contract, const char *path)
+{
+    const char *python = python_of(contract);
+    const char *slash = strrchr(python, '/');
+    if (python[0] != '/' || slash == python) {
+        return xprintf("%s", path);
+    }
+    autofree char *folder = xstrndup(python, (size_t)(slash - python));
+    return path_has(path, folder) ? xprintf("%s", path) : xprintf("%s:%s", folder, path);
+}
+
 static void write_inherited(const struct contract *contract, struct text *launch)
 {
     for (const char *const *at = contract->inherited; at != NULL && *at != NULL; at++) {
         const char *equals = strchr(*at, '=');
         autofree char *name = xstrndup(*at, (size_t)(equals - *at));
-        put_default(contract, launch, name, equals + 1);
+        autofree char *path = strcmp(name, "PATH") == 0 ? path_with_python(contract, equals + 1) : NULL;
+        put_default(contract, launch, name, path != NULL ? path : equals + 1);
     }
 }
 
@@ -171,6 +203,26 @@ static void write_ours(const struct contract *contract, struct text *launch)
     put_int(launch, "GPUCTL_NODES", order->nodes);
     launch_put_env(launch, "GPUCTL_SOCKET", contract->socket);
     put_default(contract, launch, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+}
+
+/* A job that names a tracking server of its own hears nothing of ours, and one that names a run or an
+ * experiment by id gets no run. */
+static void write_tracking(const struct contract *contract, struct text *launch)
+{
+    const struct order *order = contract->order;
+    if (order->tracking_token == NULL || spec_has(contract, "MLFLOW_TRACKING_URI")) {
+        return;
+    }
+    launch_put_env(launch, "MLFLOW_TRACKING_URI", contract->url);
+    if (!spec_has(contract, "MLFLOW_TRACKING_USERNAME")) {
+        put_default(contract, launch, "MLFLOW_TRACKING_TOKEN", order->tracking_token);
+    }
+    if (contract->cacert != NULL) {
+        put_default(contract, launch, "MLFLOW_TRACKING_SERVER_CERT_PATH", contract->cacert);
+    }
+    if (order->tracking_run_id != NULL && !spec_has(contract, "MLFLOW_EXPERIMENT_ID")) {
+        put_default(contract, launch, "MLFLOW_RUN_ID", order->tracking_run_id);
+    }
 }
 
 /* What a command writes is seen at once; the runner of functions sees to that by itself, at less cost. */
@@ -254,6 +306,24 @@ static char *cluster_spec(const struct order *order)
     return json_text(spec);
 }
 
+static void put_default_int(const struct contract *contract, struct text *launch, const char *name,
+                            int64_t value)
+{
+    autofree char *number = xprintf("%lld", (long long)value);
+    put_default(contract, launch, name, number);
+}
+
+/* What torchrun takes where its command line is silent, so that it needs no options; the shim adds the
+ * master. */
+static void write_options_of_torchrun(const struct contract *contract, struct text *launch)
+{
+    const struct order *order = contract->order;
+    put_default_int(contract, launch, "PET_NNODES", order->nodes);
+    put_default_int(contract, launch, "PET_NODE_RANK", order->node_rank);
+    put_default_int(contract, launch, "PET_NPROC_PER_NODE", (int64_t)order->device_count);
+    launch_put_int(launch, "torchrun", 1);
+}
+
 static void write_node(const struct contract *contract, struct text *launch)
 {
     const struct order *order = contract->order;
@@ -267,6 +337,7 @@ static void write_node(const struct contract *contract, struct text *launch)
     put_int(launch, "GPUCTL_RANK", order->node_rank);
     autofree char *spec = cluster_spec(order);
     launch_put_env(launch, "CLUSTER_SPEC", spec);
+    write_options_of_torchrun(contract, launch);
     launch_put_int(launch, "rank", order->node_rank);
     if (job_spec_is_function(contract->spec)) { /* a command's own launcher gives its workers theirs */
         write_error_file(contract, order->node_rank, launch);
@@ -280,6 +351,7 @@ void contract_write(const struct contract *contract, struct text *launch)
     write_spec(contract, launch);
     write_devices(contract, launch);
     write_ours(contract, launch);
+    write_tracking(contract, launch);
     write_kind(contract, launch);
     if (contract->spec->launch_mode == LAUNCH_NODE) {
         write_node(contract, launch);

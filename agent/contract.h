@@ -13,6 +13,8 @@ struct contract {
     const struct order *order;
     const struct job_spec *spec;
     const char *node;   /* name */
+    const char *url;    /* of the controller, as this node reaches it */
+    const char *cacert; /* file of certificates that sign the controller's; NULL: the system's */
     const char *errors; /* folder for one error file a rank */
     const char *python; /* the agent's; NULL: python3 */
     const char *socket; /* of the ranks */

@@ -66,6 +66,7 @@ struct launch {
     const char *epoch, *logs, *cwd, *cgroup; /* cgroup: NULL where there is none */
     int64_t cgroup_version, port_first, port_last, failed_grace_ms;
     int64_t store_rank; /* -1: none */
+    int64_t torchrun;   /* 1: the ranks are torchruns, or may start one */
     char **arguments;   /* ends with NULL */
     size_t argument_count;
     char **env;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define PID_FILE_NEW "shim.pid.new"
-#define ADDED_MAX    4
+#define ADDED_MAX    6
 
 /* "pid starttime" names this process for ever, as far as this boot goes. */
 static bool pid_write(struct why *why)
@@ -184,6 +184,10 @@ static void attempt_begin(struct shim *shim, const char *address, const char *po
     size_t count = 0;
     added_put(added, &count, "MASTER_ADDR=", address);
     added_put(added, &count, "MASTER_PORT=", port);
+    if (shim->launch.torchrun != 0) {
+        added_put(added, &count, "PET_MASTER_ADDR=", address);
+        added_put(added, &count, "PET_MASTER_PORT=", port);
+    }
     added_put(added, &count, "GLOO_SOCKET_IFNAME=", interface);
     added_put(added, &count, "NCCL_SOCKET_IFNAME==", interface); /* NCCL: exactly this one */
     ranks_start(shim, added);

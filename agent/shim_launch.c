@@ -84,6 +84,7 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
                    {"port_first", &launch->port_first, 1, 65535},
                    {"port_last", &launch->port_last, 1, 65535},
                    {"store_rank", &launch->store_rank, 0, LIMIT_GPUS - 1},
+                   {"torchrun", &launch->torchrun, 0, 1},
                    {"failed_grace_ms", &launch->failed_grace_ms, 0, LIMIT_GRACE_MS}};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {

@@ -73,11 +73,12 @@
  *   epoch, logs (folder on disk), cwd, cgroup (folder, or absent), cgroup_version (1 or 2),
  *   port_first, port_last (a gang's port is to be held; absent: none), store_rank (the held port listens, and
  *   this rank gets its socket as SHIM_STORE_FD; absent: nobody does), failed_grace_ms,
+ *   torchrun (1: the master is given to a torchrun, too; absent: it is not),
  *   arg (again and again: argv), env (NAME=VALUE, for all ranks), rank (global rank: opens a section, its env
  *   follow).
  *
  * Variables that start and run add, unless env has them already: MASTER_ADDR, MASTER_PORT,
- * GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME (as =IFACE).
+ * GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME (as =IFACE), and with torchrun PET_MASTER_ADDR, PET_MASTER_PORT.
  *
  * exit record: lines. `rank RANK CODE SIGNAL WALL OUT-BYTES ERR-BYTES BY-US`, one for each that was started;
  * then `cause CAUSE TEXT` (NONE when all exited with 0; `cause CAUSE` where there is nothing more to say);

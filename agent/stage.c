@@ -150,6 +150,8 @@ static void compose(struct attempt *attempt, struct text *launch)
         .order = &attempt->order,
         .spec = &attempt->spec,
         .node = site->config.name,
+        .url = site->config.url,
+        .cacert = site->config.cacert,
         .errors = errors,
         .python = site->config.python,
         .socket = socket,

@@ -55,6 +55,13 @@
 /* the longest ?wait= */
 #define LIMIT_WAIT_S 60
 
+/* a request of MLflow's client, which says of itself that it sends 1,000,000 at most */
+#define LIMIT_MLFLOW_BYTES (1 * MIB)
+/* of these that wait for the tracking store: 64 MiB of metrics in batches of 1,000 */
+#define LIMIT_MLFLOW_WAITING 1024
+/* entries of one folder of artifacts that are listed */
+#define LIMIT_ARTIFACT_LIST 10000
+
 /* --- job spec --- */
 #define LIMIT_GPUS          65536
 #define LIMIT_NAME_BYTES    63
@@ -242,6 +249,40 @@
 #define SPACE_LOOK_MS 1000
 /* for answers that are under way when the server ends */
 #define CLOSE_LINGER_MS 2000
+
+/* --- tracking (MLflow) --- */
+/* as the clients of MLflow check them */
+#define LIMIT_TRACKING_METRICS      1000
+#define LIMIT_TRACKING_PARAMS       100
+#define LIMIT_TRACKING_TAGS         100
+#define LIMIT_TRACKING_ENTITIES     1000
+#define LIMIT_TRACKING_INPUTS       1000
+#define LIMIT_TRACKING_KEY          250 /* characters, as the next ones */
+#define LIMIT_TRACKING_PARAM_VALUE  6000
+#define LIMIT_TRACKING_TAG_VALUE    8000
+#define LIMIT_TRACKING_EXPERIMENT   500
+#define LIMIT_TRACKING_RUN_ID       256
+#define LIMIT_TRACKING_LOCATION     1024
+#define LIMIT_TRACKING_DATASET_NAME 500
+/* the descriptions of a run's models, together: 250 of 1 KiB */
+#define LIMIT_TRACKING_MODELS_BYTES (256 * KIB)
+/* rows a page, as MLflow has them */
+#define LIMIT_TRACKING_ROWS         50000
+#define DEFAULT_TRACKING_ROWS       1000
+#define LIMIT_TRACKING_HISTORY_ROWS 25000
+/* a page of runs ends with the run that reaches this: 1,000 runs of 8 KiB */
+#define LIMIT_TRACKING_PAGE_BYTES (8 * MIB)
+/* of a filter: run_id IN 400 ids */
+#define LIMIT_TRACKING_FILTER_BYTES (16 * KIB)
+#define LIMIT_TRACKING_FILTER_TERMS 64
+/* each may be a join, of which SQLite allows 64 */
+#define LIMIT_TRACKING_ORDER_TERMS 16
+/* a search holds up what comes after it: 100 times what 10,000 runs take */
+#define LIMIT_TRACKING_SEARCH_MS 5000
+/* as SQLite has it, four times */
+#define LIMIT_TRACKING_CACHE_BYTES (8 * MIB)
+/* a second handle waits so long for the first */
+#define TRACKING_BUSY_MS 5000
 
 /* --- gpuctl --- */
 /* a controller in the next continent answers in 1 s */

@@ -90,6 +90,9 @@ struct order {
     int64_t lease_ms;           /* 0 with on_disconnect = keep */
     enum cause cause;           /* of STOP: why */
     bool gang;                  /* ranks need a rendezvous: the master port is held on node rank 0 */
+    /* What ranks that track with MLflow are to use: a token of this attempt alone, and its run. NULL in STOP,
+     * and from a controller that does not track. */
+    const char *tracking_token, *tracking_run_id;
     json_t *spec; /* the job spec; absent in STOP. Borrowed in an encode, part of json after a decode */
 };
 

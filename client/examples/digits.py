@@ -5,7 +5,7 @@
 # A small network learns to read digits by PyTorch's DistributedDataParallel. The training function below runs once per rank, on nodes where
 # nobody logs in; its loss arrives as a metric, its return values as a list.
 #
-# This file is a script and a notebook: `python digits.py` runs it, and Jupyter or VS Code open it cell by cell.
+# It is a script, `digits.py`, and cell by cell the same as a notebook, `digits.ipynb`, which `percent.py` makes of it.
 
 # %%
 from serverless_gpu import distributed

@@ -127,23 +127,67 @@ bool auth_load(struct auth *auth, struct reader *reader, struct err *err)
     return reader_tokens(reader, NULL, put_row, auth, err);
 }
 
-/* Points at "<id>_<secret>" in "Bearer gct_<id>_<secret>"; NULL when it is not of that form. */
-static const char *token_of(const char *authorization)
+/* What follows the scheme and its space; NULL: it is another scheme. */
+static const char *after_scheme(const char *authorization, const char *scheme)
 {
-    static const char prefix[] = "Bearer gct_";
-    if (authorization == NULL || strncasecmp(authorization, prefix, sizeof prefix - 1) != 0) {
+    size_t length = strlen(scheme);
+    bool same = strncasecmp(authorization, scheme, length) == 0;
+    return same ? authorization + length : NULL;
+}
+
+/* The password of "name:password" in base64. */
+static void read_basic(const char *base64, char out[CREDENTIAL_BYTES])
+{
+    autofree uint8_t *bytes = NULL;
+    size_t length;
+    if (!text_from_base64(base64, strlen(base64), &bytes, &length)) {
+        return;
+    }
+    autofree char *pair = xstrndup((const char *)bytes, length);
+    const char *colon = strchr(pair, ':');
+    if (colon != NULL && strlen(colon + 1) < CREDENTIAL_BYTES) {
+        memcpy(out, colon + 1, strlen(colon + 1) + 1);
+    }
+}
+
+void auth_credential(const char *authorization, char out[CREDENTIAL_BYTES])
+{
+    out[0] = '\0';
+    if (authorization == NULL) {
+        return;
+    }
+    const char *bearer = after_scheme(authorization, "Bearer ");
+    const char *basic = after_scheme(authorization, "Basic ");
+    if (bearer != NULL && strlen(bearer) < CREDENTIAL_BYTES) {
+        memcpy(out, bearer, strlen(bearer) + 1);
+    } else if (basic != NULL) {
+        read_basic(basic, out);
+    }
+}
+
+const struct identity *auth_ranks(void)
+{
+    static char name[] = "job";
+    static const struct identity ranks = {.owner = name, .role = ROLE_NONE};
+    return &ranks;
+}
+
+/* Points at "<id>_<secret>" in "gct_<id>_<secret>"; NULL when it is not of that form. */
+static const char *token_of(const char *credential)
+{
+    static const char prefix[] = "gct_";
+    if (strncmp(credential, prefix, sizeof prefix - 1) != 0) {
         return NULL;
     }
-    const char *token = authorization + sizeof prefix - 1;
+    const char *token = credential + sizeof prefix - 1;
     bool sound = strlen(token) == TOKEN_ID_LENGTH + 1 + TOKEN_SECRET_LENGTH && token[TOKEN_ID_LENGTH] == '_';
     return sound ? token : NULL;
 }
 
-const struct identity *auth_check(struct auth *auth, const char *authorization, int64_t wall_ms,
-                                  struct err *err)
+const struct identity *auth_check(struct auth *auth, const char *credential, int64_t wall_ms, struct err *err)
 {
     static const uint8_t nobody[HASH_BYTES];
-    const char *token = token_of(authorization);
+    const char *token = token_of(credential);
     if (token == NULL) {
         err_set(err, ERR_UNAUTHENTICATED, "the request carries no token");
         err_hint(err, "send the header Authorization: Bearer gct_...");
@@ -176,6 +220,7 @@ bool auth_allows(enum access access, enum role role, struct err *err)
         wanted = "any";
         break;
     case ACCESS_USER:
+    case ACCESS_TRACKING:
         allowed = person;
         wanted = "user";
         break;

@@ -50,9 +50,17 @@ void auth_put(struct auth *auth, const struct token_row *row);
 /* Takes in all tokens of the store: at start, and after a change to them was committed. */
 bool auth_load(struct auth *auth, struct reader *reader, struct err *err);
 
-/* The bearer of an Authorization header (NULL: there was none). NULL with ERR_UNAUTHENTICATED: the same words
+/* The token that an Authorization header carries: `Bearer TOKEN`, or `Basic` with the token as the password
+ * of any name. "" for anything else. */
+#define CREDENTIAL_BYTES 128 /* the longest token is one of ranks, 85 */
+void auth_credential(const char *authorization, char out[CREDENTIAL_BYTES]);
+
+/* Who the ranks of an attempt are, whose token is not one of those below: nobody's, with no role. */
+const struct identity *auth_ranks(void);
+
+/* The bearer of a token ("": there was none). NULL with ERR_UNAUTHENTICATED: the same words
  * and the same work whether the token is unknown or wrong. */
-const struct identity *auth_check(struct auth *auth, const char *authorization, int64_t wall_ms,
+const struct identity *auth_check(struct auth *auth, const char *credential, int64_t wall_ms,
                                   struct err *err);
 
 /* --- roles
@@ -64,6 +72,7 @@ enum access {
     ACCESS_ANY,          /* every token */
     ACCESS_USER,         /* people: users and admins */
     ACCESS_USER_OR_NODE, /* people and nodes */
+    ACCESS_TRACKING,     /* people, and the ranks of live attempts by the token that they were given */
     ACCESS_ADMIN,
     ACCESS_NODE,
 };

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
@@ -27,6 +29,20 @@ static bool path_character(char c)
     return is_alnum(c) || c == '/' || c == '_' || c == '.' || c == '~' || c == '-';
 }
 
+void gate_unescape(char *text)
+{
+    char *out = text;
+    for (const char *in = text; *in != '\0'; in++) {
+        uint8_t byte = (uint8_t)*in;
+        const char hex[] = {*in == '%' ? in[1] : '\0', *in == '%' && in[1] != '\0' ? in[2] : '\0', '\0'};
+        if (text_from_hex(hex, &byte, 1)) {
+            in += 2;
+        }
+        *out++ = (char)byte;
+    }
+    *out = '\0';
+}
+
 /* "." and ".." as a whole part, and an empty part that is not the last. */
 static bool part_allowed(const char *part, size_t length, bool last)
 {
@@ -36,20 +52,10 @@ static bool part_allowed(const char *part, size_t length, bool last)
     return !(length == 1 && part[0] == '.') && !(length == 2 && part[0] == '.' && part[1] == '.');
 }
 
-static bool path_allowed(const char *path, size_t length, struct err *err)
+static bool parts_allowed(const char *path, size_t length, struct err *err)
 {
-    if (length == 0 || path[0] != '/') {
-        return err_set(err, ERR_MALFORMED, "the request's path does not start with '/'");
-    }
-    for (size_t i = 0; i < length; i++) {
-        if (!path_character(path[i])) {
-            return err_set(
-                err, ERR_MALFORMED,
-                "the request's path has a character that is not a letter, digit or one of / _ . ~ -");
-        }
-    }
-    size_t start = 1;
-    for (size_t i = 1; i <= length; i++) {
+    size_t start = path[0] == '/';
+    for (size_t i = start; i <= length; i++) {
         if (i == length || path[i] == '/') {
             if (!part_allowed(path + start, i - start, i == length)) {
                 return err_set(err, ERR_MALFORMED, "the request's path has an empty or dotted part");
@@ -58,6 +64,72 @@ static bool path_allowed(const char *path, size_t length, struct err *err)
         }
     }
     return true;
+}
+
+/* Names of files may have more characters, and escapes for those that a path cannot carry. An escape of a
+ * separator or a NUL stands for nothing that a name may have. */
+static bool name_allowed(const char *path, size_t length, struct err *err)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (path[i] == '%') {
+            uint8_t byte;
+            char hex[] = {i + 1 < length ? path[i + 1] : '\0', i + 2 < length ? path[i + 2] : '\0', '\0'};
+            if (!text_from_hex(hex, &byte, 1)) {
+                return err_set(err, ERR_MALFORMED, "the request's path has a '%%' without two hex digits");
+            }
+            if (byte == '\0' || byte == '/') {
+                return err_set(err, ERR_MALFORMED, "the request's path has an escaped separator");
+            }
+            i += 2;
+        } else if (!path_character(path[i]) && strchr("!$&'()*+,;=:@", path[i]) == NULL) {
+            return err_set(err, ERR_MALFORMED, "the request's path has a character that must be escaped");
+        }
+    }
+    return true;
+}
+
+bool gate_file_path(const char *path, struct err *err)
+{
+    autojson json_t *utf8 = json_string(path);
+    bool plain = utf8 != NULL;
+    for (const char *c = path; *c != '\0'; c++) {
+        plain = plain && (unsigned char)*c >= ' ' && *c != 0x7f && *c != '\\';
+    }
+    if (!plain) {
+        return err_set(err, ERR_MALFORMED,
+                       "a path of a file is UTF-8 without control characters and backslashes");
+    }
+    return parts_allowed(path, strlen(path), err);
+}
+
+/* Without the escapes a part must not be empty or dotted either. */
+static bool names_allowed(const char *path, size_t length, struct err *err)
+{
+    if (!name_allowed(path, length, err)) {
+        return false;
+    }
+    autofree char *plain = xstrndup(path, length);
+    gate_unescape(plain);
+    return gate_file_path(plain, err);
+}
+
+static bool path_allowed(const char *path, size_t length, struct err *err)
+{
+    static const char files[] = GATE_FILES;
+    if (length == 0 || path[0] != '/') {
+        return err_set(err, ERR_MALFORMED, "the request's path does not start with '/'");
+    }
+    if (strncmp(path, files, sizeof files - 1) == 0) {
+        return names_allowed(path, length, err);
+    }
+    for (size_t i = 0; i < length; i++) {
+        if (!path_character(path[i])) {
+            return err_set(
+                err, ERR_MALFORMED,
+                "the request's path has a character that is not a letter, digit or one of / _ . ~ -");
+        }
+    }
+    return parts_allowed(path, length, err);
 }
 
 static bool query_allowed(const char *query, struct err *err)
@@ -116,6 +188,8 @@ static const char **place_of(struct headers *headers, const char *name)
         return strcasecmp(name, "Expect") == 0   ? &headers->expect
                : strcasecmp(name, "Accept") == 0 ? &headers->accept
                                                  : NULL;
+    case 10:
+        return strcasecmp(name, "User-Agent") == 0 ? &headers->user_agent : NULL;
     case 12:
         return strcasecmp(name, "Content-Type") == 0 ? &headers->content_type : NULL;
     case 13:
@@ -169,7 +243,7 @@ bool headers_add(struct headers *headers, const char *name, const char *value, s
         return true;
     }
     /* Accept is a list that may be split over headers; its first part decides. */
-    return place == &headers->accept || refuse_second(name, err);
+    return place == &headers->accept || place == &headers->user_agent || refuse_second(name, err);
 }
 
 bool headers_announce_body(const struct headers *headers)

@@ -19,6 +19,7 @@ struct headers {
     const char *transfer_encoding;
     const char *expect;
     const char *accept;
+    const char *user_agent;
     const char *range;
     const char *last_event_id;
     const char *idempotency_key;
@@ -36,6 +37,17 @@ struct host_names {
     const char *const *items;
     size_t count;
 };
+
+/* The paths below which names of files follow: there, the path may have escapes, of UTF-8 without control
+ * characters and separators. */
+#define GATE_FILES "/api/2.0/mlflow-artifacts/artifacts/"
+
+/* Replaces %XX in place; what is no such escape stays. */
+void gate_unescape(char *text);
+
+/* A path of a file, absolute or relative, without escapes: UTF-8 without control characters and backslashes,
+ * no empty or dotted part. */
+bool gate_file_path(const char *path, struct err *err);
 
 /* The raw URI as it was sent: its length, the characters of the path, no empty or dotted part, sound escapes
  * in the query. */

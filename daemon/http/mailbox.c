@@ -12,6 +12,7 @@
 #include <uthash.h>
 
 #include "daemon/http/parts.h"
+#include "daemon/http/rank_token.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/log.h"
@@ -95,10 +96,24 @@ static uint64_t version_of(const struct mailbox *mailbox, const struct box *box)
 /* --- answers
  * ------------------------------------------------------------------------------------------------------ */
 
+/* What the ranks of an order are called towards tracking. */
+struct names {
+    char token[RANK_TOKEN_BYTES];
+    char run_id[TRACKING_RUN_ID_BYTES];
+};
+
+static void name_tracking(const struct server *server, struct order *order, struct names *names)
+{
+    rank_token_make(server->rank_key, order->epoch, names->token);
+    rank_run_id(server->rank_key, order->epoch, names->run_id);
+    order->tracking_token = names->token;
+    order->tracking_run_id = names->run_id;
+}
+
 /* What the poll shows of the orders: specs for those that start something. The specs are the caller's to
  * release. */
 static bool fill_orders(const struct mailbox *mailbox, const struct box *box, uint64_t seen,
-                        struct poll_reply *reply, json_t **specs, struct err *err)
+                        struct poll_reply *reply, json_t **specs, struct names *names, struct err *err)
 {
     for (size_t i = 0; box->orders != NULL && i < box->orders->count; i++) {
         const struct node_order *item = &box->orders->items[i];
@@ -113,6 +128,7 @@ static bool fill_orders(const struct mailbox *mailbox, const struct box *box, ui
             if (order->spec == NULL) {
                 return false;
             }
+            name_tracking(mailbox->server, order, &names[reply->order_count]);
         }
         reply->order_count++;
     }
@@ -125,12 +141,13 @@ static void answer(const struct mailbox *mailbox, struct box *box, struct reques
     autofree uint64_t *live = xzalloc(room * sizeof *live);
     autofree struct order *changed = xzalloc(room * sizeof *changed);
     autofree json_t **specs = xzalloc(room * sizeof(json_t *));
+    autofree struct names *names = xzalloc(room * sizeof *names);
     struct poll_reply reply = {.version = version_of(mailbox, box),
                                .shutdown = mailbox->shutting_down,
                                .live = live,
                                .orders = changed};
     struct err err;
-    if (fill_orders(mailbox, box, seen, &reply, specs, &err)) {
+    if (fill_orders(mailbox, box, seen, &reply, specs, names, &err)) {
         autojson json_t *json = poll_reply_encode(&reply);
         char *text = json_text(json);
         request_reply(request, 200, "application/json", text, strlen(text));

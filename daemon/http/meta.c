@@ -5,6 +5,7 @@
 
 #include "daemon/door.h"
 #include "daemon/http/contract.h"
+#include "daemon/http/mlflow.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/resources.h"
 #include "proto/limits.h"
@@ -14,8 +15,13 @@ void meta_health(struct request *request)
     request_reply_literal(request, 200, "{\"status\":\"ok\"}");
 }
 
+/* MLflow's client takes the version as plain text. */
 void meta_version(struct request *request)
 {
+    if (mlflow_asks(request)) {
+        request_reply(request, 200, "text/plain", xstrdup(GPUCTL_VERSION), strlen(GPUCTL_VERSION));
+        return;
+    }
     struct text json = {0};
     text_printf(&json, "{\"version\":\"%s\",\"api\":\"v1\",\"incarnation\":%u}", GPUCTL_VERSION,
                 request->server->config.incarnation);

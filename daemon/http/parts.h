@@ -37,6 +37,8 @@ struct server {
     struct mailbox *mailbox;
     struct specs *specs;
     struct space *space;
+    struct mlflow *mlflow;
+    uint8_t rank_key[HASH_BYTES]; /* of the tokens that ranks get */
 
     int64_t now_ms;    /* of this turn, CLOCK_BOOTTIME */
     int64_t wall_ms;   /* of this turn, for records and the life of tokens */

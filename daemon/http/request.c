@@ -12,6 +12,7 @@
 
 #include <utlist.h>
 
+#include "daemon/http/mlflow.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/router.h"
 #include "proto/base/cleanup.h"
@@ -62,11 +63,16 @@ void request_reply_literal(struct request *request, unsigned status, const char 
 void request_fail(struct request *request, const struct err *err)
 {
     struct text problem = {0};
-    problem_encode(err, &problem);
-    size_t length = problem.length;
     unsigned status = (unsigned)err_http(err->code);
-    request_reply(request, status != 0 ? status : 500, "application/problem+json", text_take(&problem),
-                  length);
+    if (mlflow_has_path(request->path)) {
+        status = mlflow_error_render(err, request->route != NULL, &problem);
+        request_reply_json(request, status, &problem);
+    } else {
+        problem_encode(err, &problem);
+        size_t length = problem.length;
+        request_reply(request, status != 0 ? status : 500, "application/problem+json", text_take(&problem),
+                      length);
+    }
     if (status == 401) {
         request_header(request, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     }

@@ -10,7 +10,9 @@
 
 #include "daemon/http/blobs.h"
 #include "daemon/http/logs.h"
+#include "daemon/http/mlflow.h"
 #include "daemon/http/parts.h"
+#include "daemon/http/rank_token.h"
 #include "daemon/http/resources.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
@@ -65,6 +67,22 @@ const struct route routes[] = {
      tokens_revoke, NULL, "Revoke a token"},
     {METHOD_POST, "/v1/shutdown", ACCESS_ADMIN, BODY_JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, NULL,
      meta_shutdown, NULL, "End the controller"},
+    {METHOD_POST, "/api/2.0/mlflow/{+call}", ACCESS_TRACKING, BODY_JSON_OR_EMPTY, LIMIT_MLFLOW_BYTES, false,
+     NULL, mlflow_call, NULL, "Call a method of MLflow's tracking API"},
+    {METHOD_GET, "/api/2.0/mlflow/{+call}", ACCESS_TRACKING, BODY_NONE, 0, false, "*", mlflow_call, NULL,
+     "Ask a method of MLflow's tracking API"},
+    {METHOD_PUT, GATE_FILES "{+path}", ACCESS_TRACKING, BODY_STREAM, LIMIT_BLOB_BYTES, false, "*",
+     mlflow_artifacts_put, &mlflow_artifacts_sink, "Store an artifact"},
+    {METHOD_GET, GATE_FILES "{+path}", ACCESS_TRACKING, BODY_NONE, 0, false, "*", mlflow_artifacts_get, NULL,
+     "Fetch an artifact"},
+    {METHOD_DELETE, GATE_FILES "{+path}", ACCESS_TRACKING, BODY_NONE, 0, false, "*", mlflow_artifacts_delete,
+     NULL, "Delete an artifact or a folder of them"},
+    {METHOD_GET, "/api/2.0/mlflow-artifacts/artifacts", ACCESS_TRACKING, BODY_NONE, 0, false, "*",
+     mlflow_artifacts_list, NULL, "List a folder of artifacts"},
+    {METHOD_GET, "/api/3.0/mlflow/server-info", ACCESS_OPEN, BODY_NONE, 0, false, "*", mlflow_server_info,
+     NULL, "Tell MLflow's client what the server can do"},
+    {METHOD_GET, "/health", ACCESS_OPEN, BODY_NONE, 0, false, NULL, mlflow_health, NULL,
+     "Say that the server serves, as MLflow's does"},
     {METHOD_GET, "/healthz", ACCESS_OPEN, BODY_NONE, 0, false, NULL, meta_health, NULL,
      "Say that the server serves"},
     {METHOD_GET, "/version", ACCESS_ANY, BODY_NONE, 0, false, NULL, meta_version, NULL, "Show the version"},
@@ -77,7 +95,7 @@ const struct route routes[] = {
  * ----------------------------------------------------------------------------------------------------------
  */
 
-static const char *const method_names[METHOD_COUNT] = {"GET", "POST", "PUT"};
+static const char *const method_names[METHOD_COUNT] = {"GET", "POST", "PUT", "DELETE"};
 
 static bool method_from_text(const char *text, enum method *ret_method)
 {
@@ -104,6 +122,10 @@ static bool path_fits(const char *template, const char *path, char argument[REQU
     if (*template == '\0') {
         return *path == '\0';
     }
+    if (template[1] == '+') {
+        argument[0] = '\0';
+        return *path != '\0';
+    }
     size_t length = strcspn(path, "/");
     if (length == 0 || length >= REQUEST_ARGUMENT_BYTES ||
         strcmp(strchr(template, '}') + 1, path + length) != 0) {
@@ -112,6 +134,12 @@ static bool path_fits(const char *template, const char *path, char argument[REQU
     memcpy(argument, path, length);
     argument[length] = '\0';
     return true;
+}
+
+const char *router_tail(const struct request *request)
+{
+    const char *hole = strstr(request->route->path, "{+");
+    return hole != NULL ? request->path + (hole - request->route->path) : "";
 }
 
 const struct route *router_match(const char *method_name, const char *path,
@@ -208,13 +236,35 @@ static bool pass_gate(struct request *request, const char *version, struct err *
            gate_headers(&request->headers, version, &request->server->names, err);
 }
 
+/* The ranks of a live attempt reach tracking, and nothing else. */
+static bool admit_ranks(struct request *request, struct err *err)
+{
+    struct server *server = request->server;
+    bool found;
+    struct epoch_record attempt;
+    request->who = auth_ranks();
+    if (request->route->access != ACCESS_TRACKING) {
+        return err_set(err, ERR_FORBIDDEN, "the token of a job's ranks reaches /api/2.0/mlflow only");
+    }
+    if (!reader_epoch(server->reader, request->ranks_epoch, &found, &attempt, err)) {
+        return false;
+    }
+    return (found && attempt.state != ATTEMPT_ENDED) ||
+           err_set(err, ERR_UNAUTHENTICATED, "the job's attempt is over, and so is the life of its token");
+}
+
 static bool authenticate(struct request *request, struct err *err)
 {
     struct server *server = request->server;
     if (request->route->access == ACCESS_OPEN) {
         return true;
     }
-    request->who = auth_check(server->auth, request->headers.authorization, server->wall_ms, err);
+    char credential[CREDENTIAL_BYTES];
+    auth_credential(request->headers.authorization, credential);
+    if (rank_token_read(server->rank_key, credential, &request->ranks_epoch)) {
+        return admit_ranks(request, err);
+    }
+    request->who = auth_check(server->auth, credential, server->wall_ms, err);
     if (request->who == NULL) {
         return false;
     }

@@ -10,7 +10,7 @@
 #include "daemon/http/auth.h"
 #include "daemon/http/request.h"
 
-enum method { METHOD_GET, METHOD_POST, METHOD_PUT, METHOD_COUNT };
+enum method { METHOD_GET, METHOD_POST, METHOD_PUT, METHOD_DELETE, METHOD_COUNT };
 
 enum body_kind {
     BODY_NONE,
@@ -33,7 +33,8 @@ struct body_sink {
 
 struct route {
     enum method method; /* GET answers HEAD, too */
-    const char *path;   /* with at most one {...}, which stands for one part */
+    const char *path; /* with at most one {...}, which stands for one part; a {+...} at its end for all parts
+                         that follow, one at least */
     enum access access;
     enum body_kind body;
     int64_t body_limit;
@@ -46,6 +47,9 @@ struct route {
 
 /* All routes, ended by one whose path is NULL. */
 extern const struct route routes[];
+
+/* What stands for the {+...} at the end of the request's route, with its escapes; "" for another route. */
+const char *router_tail(const struct request *request);
 
 /* The route of a method's name and a path; what stands for {...} is copied into argument. NULL: none;
  * *ret_allowed then holds a bit (1 << method) for each method that the path takes, 0 when there is no such

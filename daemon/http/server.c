@@ -21,6 +21,7 @@
 #include "daemon/blob/worker.h"
 #include "daemon/http/ask.h"
 #include "daemon/http/listener.h"
+#include "daemon/http/mlflow.h"
 #include "daemon/http/parts.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -121,6 +122,7 @@ static void door_ready(struct watch *watch)
     }
     for (size_t i = 0; i < news.touched_count; i++) {
         waiters_wake(server->waiters, news.touched[i].key, &news.touched[i]);
+        job_runs_touched(server->mlflow->runs, &news.touched[i]);
     }
     if (news.failed) {
         fail(server, &news.error);
@@ -358,7 +360,7 @@ struct server *server_open(const struct server_config *config, struct err *err)
     open_parts(server);
     open_names(server);
     if (server->reader == NULL || !auth_load(server->auth, server->reader, err) ||
-        !open_library(server, err) || !open_loop(server, err)) {
+        !open_library(server, err) || !open_loop(server, err) || !mlflow_open(server, err)) {
         server_close(server);
         return NULL;
     }
@@ -409,6 +411,7 @@ void server_close(struct server *server)
         resume_all(server);
         MHD_stop_daemon(server->daemon);
     }
+    mlflow_close(server);
     if (server->loop_fd >= 0) {
         close(server->loop_fd);
     }

@@ -4,9 +4,11 @@
  * choosing what is hashed is left to the callers. */
 #include "proto/base/hash.h"
 
+#include <nettle/hmac.h>
 #include <nettle/memops.h>
 #include <nettle/sha2.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "proto/base/text.h"
 
@@ -27,6 +29,15 @@ void hash_hex(const void *bytes, size_t length, char out[HASH_HEX + 1])
     uint8_t digest[HASH_BYTES];
     hash_bytes(bytes, length, digest);
     text_to_hex(digest, sizeof digest, out);
+}
+
+void hash_keyed(const uint8_t key[HASH_BYTES], const void *bytes, size_t length, uint8_t out[HASH_BYTES])
+{
+    struct hmac_sha256_ctx state;
+    hmac_sha256_set_key(&state, HASH_BYTES, key);
+    hmac_sha256_update(&state, length, bytes);
+    hmac_sha256_digest(&state, HASH_BYTES, out);
+    explicit_bzero(&state, sizeof state);
 }
 
 struct hash *hash_create(void)

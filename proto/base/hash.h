@@ -13,6 +13,9 @@
 void hash_bytes(const void *bytes, size_t length, uint8_t out[HASH_BYTES]);
 void hash_hex(const void *bytes, size_t length, char out[HASH_HEX + 1]);
 
+/* HMAC-SHA-256. */
+void hash_keyed(const uint8_t key[HASH_BYTES], const void *bytes, size_t length, uint8_t out[HASH_BYTES]);
+
 /* Incremental: create, update, then finish, which frees it. */
 struct hash;
 struct hash *hash_create(void);

@@ -19,96 +19,100 @@ from test_functions import notebook  # noqa: F401
 Notebook = Callable[..., CompletedProcess[str]]
 
 
+#: The example of the serverless GPU API, with its calls of MLflow.
+MLP = """
+import os
+import torch
+import torch.distributed as dist
+import torch.nn as nn
+
+def setup():
+    if torch.cuda.is_available():
+        dist.init_process_group("nccl")
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    else:
+        dist.init_process_group("gloo")
+
+def cleanup():
+    dist.destroy_process_group()
+
+class SimpleMLP(nn.Module):
+    def __init__(self, input_dim=10, hidden_dim=64, output_dim=1):
+        super().__init__()
+        self.net = nn.Sequential(
+            nn.Linear(input_dim, hidden_dim),
+            nn.ReLU(),
+            nn.Dropout(0.2),
+            nn.Linear(hidden_dim, hidden_dim),
+            nn.ReLU(),
+            nn.Dropout(0.2),
+            nn.Linear(hidden_dim, output_dim),
+        )
+
+    def forward(self, x):
+        return self.net(x)
+
+import serverless_gpu
+from serverless_gpu import distributed
+
+@distributed(gpus=4, gpu_type='cpu', remote=True, name="mlp")
+def run_train(num_epochs: int, batch_size: int) -> None:
+    import mlflow
+    import torch.optim as optim
+    from torch.nn.parallel import DistributedDataParallel as DDP
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    # 1. Set up multi node environment
+    setup()
+    gpu = torch.cuda.is_available()
+    device = torch.device(f"cuda:{int(os.environ['LOCAL_RANK'])}" if gpu else "cpu")
+
+    # 2. Apply the Torch distributed data parallel (DDP) library for data-parallel training.
+    model = SimpleMLP().to(device)
+    model = DDP(model, device_ids=[device] if gpu else None)
+
+    # 3. Create and load dataset.
+    x = torch.randn(500, 10)
+    y = torch.randn(500, 1)
+
+    dataset = TensorDataset(x, y)
+    sampler = DistributedSampler(dataset)
+    dataloader = DataLoader(dataset, sampler=sampler, batch_size=batch_size)
+
+    # 4. Define the training loop.
+    optimizer = optim.Adam(model.parameters(), lr=0.001)
+    loss_fn = nn.MSELoss()
+
+    for epoch in range(num_epochs):
+        sampler.set_epoch(epoch)
+        model.train()
+        total_loss = 0.0
+        for step, (xb, yb) in enumerate(dataloader):
+            xb, yb = xb.to(device), yb.to(device)
+            optimizer.zero_grad()
+            loss = loss_fn(model(xb), yb)
+            mlflow.log_metric("loss", loss.item(), step=step)
+
+            loss.backward()
+            optimizer.step()
+            total_loss += loss.item() * xb.size(0)
+
+        mlflow.log_metric("total_loss", total_loss)
+        print(f"Total loss for epoch {epoch}: {total_loss}")
+
+    cleanup()
+
+assert run_train.distributed(num_epochs=3, batch_size=1) == [None] * 4
+"""
+
+
 @pytest.fixture(autouse=True)
 def few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
 
 def test_the_mlp_of_the_serverless_gpu_api_trains_on_two_nodes(notebook: Notebook, cluster: Cluster) -> None:  # noqa: F811
-    ran = notebook("""
-        import os
-        import torch
-        import torch.distributed as dist
-        import torch.nn as nn
-
-        def setup():
-            if torch.cuda.is_available():
-                dist.init_process_group("nccl")
-                torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-            else:
-                dist.init_process_group("gloo")
-
-        def cleanup():
-            dist.destroy_process_group()
-
-        class SimpleMLP(nn.Module):
-            def __init__(self, input_dim=10, hidden_dim=64, output_dim=1):
-                super().__init__()
-                self.net = nn.Sequential(
-                    nn.Linear(input_dim, hidden_dim),
-                    nn.ReLU(),
-                    nn.Dropout(0.2),
-                    nn.Linear(hidden_dim, hidden_dim),
-                    nn.ReLU(),
-                    nn.Dropout(0.2),
-                    nn.Linear(hidden_dim, output_dim),
-                )
-
-            def forward(self, x):
-                return self.net(x)
-
-        import serverless_gpu
-        from serverless_gpu import distributed
-
-        @distributed(gpus=4, gpu_type='cpu', remote=True, name="mlp")
-        def run_train(num_epochs: int, batch_size: int) -> None:
-            from serverless_gpu import runtime
-            import torch.optim as optim
-            from torch.nn.parallel import DistributedDataParallel as DDP
-            from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-            # 1. Set up multi node environment
-            setup()
-            gpu = torch.cuda.is_available()
-            device = torch.device(f"cuda:{int(os.environ['LOCAL_RANK'])}" if gpu else "cpu")
-
-            # 2. Apply the Torch distributed data parallel (DDP) library for data-parallel training.
-            model = SimpleMLP().to(device)
-            model = DDP(model, device_ids=[device] if gpu else None)
-
-            # 3. Create and load dataset.
-            x = torch.randn(500, 10)
-            y = torch.randn(500, 1)
-
-            dataset = TensorDataset(x, y)
-            sampler = DistributedSampler(dataset)
-            dataloader = DataLoader(dataset, sampler=sampler, batch_size=batch_size)
-
-            # 4. Define the training loop.
-            optimizer = optim.Adam(model.parameters(), lr=0.001)
-            loss_fn = nn.MSELoss()
-
-            for epoch in range(num_epochs):
-                sampler.set_epoch(epoch)
-                model.train()
-                total_loss = 0.0
-                for step, (xb, yb) in enumerate(dataloader):
-                    xb, yb = xb.to(device), yb.to(device)
-                    optimizer.zero_grad()
-                    loss = loss_fn(model(xb), yb)
-                    runtime.log_metric("loss", loss.item(), step=step)
-
-                    loss.backward()
-                    optimizer.step()
-                    total_loss += loss.item() * xb.size(0)
-
-                runtime.log_metric("total_loss", total_loss)
-                print(f"Total loss for epoch {epoch}: {total_loss}")
-
-            cleanup()
-
-        assert run_train.distributed(num_epochs=3, batch_size=1) == [None] * 4
-        """)
+    ran = notebook(MLP.replace("import mlflow", "from serverless_gpu import runtime").replace("mlflow.log_metric", "runtime.log_metric"))
     lines = ran.stdout.splitlines()
     assert len(lines) == 12 and all("Total loss for epoch" in line for line in lines)
     job = cluster.api.get("/v1/jobs?name=mlp")["jobs"][0]

@@ -37,6 +37,8 @@ class Job:
         self.attempts: list[dict[str, Any]] = []
         self.seq = 1
         self.pieces: list[dict[str, Any]] = []
+        self.points: list[dict[str, Any]] = []
+        self.measured: list[tuple[str, dict[str, Any]]] = []  # the events "metric" and "progress"
         self.rows: list[dict[str, Any]] = []
 
     def view(self) -> dict[str, Any]:
@@ -57,6 +59,7 @@ class FakeController:
         self.jobs: dict[str, Job] = {}
         self.keys: dict[str, str] = {}
         self.blobs: dict[str, bytes] = {}
+        self.nodes: list[dict[str, Any]] = []
         self.requests: list[str] = []  # "METHOD path?query"
         self.stream_headers: list[str | None] = []  # Last-Event-ID of each stream of output
         self.program: Callable[[FakeController, Job], None] = run_to_end
@@ -126,6 +129,10 @@ class FakeController:
     def say(self, job: Job, text: str, rank: int = 0, stream: str = "stdout") -> None:
         with self.change():
             job.pieces.append({"rank": rank, "stream": stream, "attempt": job.attempt, "offset": 0, "text": text})
+
+    def measure(self, job: Job, event: str, **fields: Any) -> None:
+        with self.change():
+            job.measured.append((event, fields))
 
     def end(self, job: Job, state: str = "SUCCEEDED", **fields: Any) -> None:
         with self.change():
@@ -238,6 +245,9 @@ class Handler(BaseHTTPRequestHandler):
     def get_blobs(self, parts: list[str], query: dict[str, str], body: bytes) -> None:
         self.reply(200, None, self.controller.blobs[parts[0]])
 
+    def get_nodes(self, parts: list[str], query: dict[str, str], body: bytes) -> None:
+        self.reply(200, {"nodes": self.controller.nodes})
+
     def post_jobs(self, parts: list[str], query: dict[str, str], body: bytes) -> None:
         if parts:
             self.cancel(self.controller.jobs[parts[0]])
@@ -248,8 +258,12 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(status, problem)
             return
         for member in ("modules", "blob"):
-            if spec["function"].get(member, "") not in ("", *fake.blobs):
+            if spec.get("function", {}).get(member, "") not in ("", *fake.blobs):
                 self.refuse(422, "invalid_field", f"function.{member} names a blob that is not stored", f"function.{member}")
+                return
+        for index, file in enumerate(spec.get("files", [])):
+            if file.get("blob", "") not in ("", *fake.blobs):
+                self.refuse(422, "invalid_field", f"files[{index}].blob names a blob that is not stored", f"files[{index}].blob")
                 return
         if key not in fake.keys:
             job = Job(f"job{len(fake.jobs)}", spec)
@@ -273,13 +287,26 @@ class Handler(BaseHTTPRequestHandler):
         if "wait" in query:
             with self.controller.changed:
                 self.controller.changed.wait_for(
-                    lambda: job.state in ("SUCCEEDED", "FAILED", "CANCELED", "TIMED_OUT") or job.seq > int(query.get("seq", 1 << 60)), 2
+                    lambda: job.state in ("SUCCEEDED", "FAILED", "CANCELED", "TIMED_OUT") or job.seq > int(query.get("seq", 1 << 60)),
+                    min(2, int(query["wait"][:-2]) / 1000 if query["wait"].endswith("ms") else int(query["wait"])),
                 )
         self.reply(200, job.view())
 
     def show_part(self, job: Job, part: str, query: dict[str, str]) -> None:
-        if part == "logs":
-            self.follow(job)
+        followed = self.headers.get("Accept") == "text/event-stream"
+        if part == "logs" and followed:
+            self.controller.stream_headers.append(self.headers.get("Last-Event-ID"))
+            self.follow(job, lambda: [("message", piece) for piece in job.pieces])
+        elif part == "logs":
+            wanted = (int(query["rank"]), query["stream"])
+            text = "".join(piece["text"] for piece in job.pieces if (piece["rank"], piece["stream"]) == wanted).encode()
+            self.reply(200, None, text[-int(query["tail"]) :] if "tail" in query else text)
+        elif part == "metrics" and followed:
+            self.follow(job, lambda: job.measured)
+        elif part == "metrics":
+            first = int(query.get("cursor", 0))
+            following = first + 2 if first + 2 < len(job.points) else None
+            self.reply(200, {"attempt": job.attempt, "metrics": job.points[first : first + 2], "next": following})
         elif part == "attempts":
             self.reply(200, {"attempts": job.attempts})
         else:
@@ -288,9 +315,8 @@ class Handler(BaseHTTPRequestHandler):
             last = page[-1]["rank"] if page and page[-1]["rank"] < job.rows[-1]["rank"] else None
             self.reply(200, {"attempt": job.attempt, "results": page, "next": last})
 
-    def follow(self, job: Job) -> None:
+    def follow(self, job: Job, events: Callable[[], list[tuple[str, dict[str, Any]]]]) -> None:
         fake, after = self.controller, self.headers.get("Last-Event-ID")
-        fake.stream_headers.append(after)
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
@@ -299,14 +325,16 @@ class Handler(BaseHTTPRequestHandler):
         sent = 0
         server = fake.server
         while True:
-            fake.until(lambda seen=at: len(job.pieces) > seen or job.state not in ("RUNNING", "QUEUED") or fake.server is not server)
+            fake.until(lambda seen=at: len(events()) > seen or job.state not in ("RUNNING", "QUEUED") or fake.server is not server)
             if fake.server is not server or (fake.break_after is not None and sent >= fake.break_after):
                 self.connection.shutdown(2)
                 return
-            if len(job.pieces) > at:
+            if len(events()) > at:
+                name, data = events()[at]
                 at += 1
                 sent += 1
-                self.chunk(f"id: {at}\ndata: {json.dumps(job.pieces[at - 1])}\n\n")
+                kind = "" if name == "message" else f"event: {name}\n"
+                self.chunk(f"id: {at}\n{kind}data: {json.dumps(data)}\n\n")
             else:
                 self.chunk(f": a comment\n\nevent: end\ndata: {json.dumps({'state': job.state, 'exit_code': 0})}\n\n")
                 self.wfile.write(b"0\r\n\r\n")

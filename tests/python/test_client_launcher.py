@@ -77,7 +77,7 @@ def test_whole_numbers_of_other_libraries_and_timedeltas_are_taken() -> None:
 def test_the_decorator_without_parentheses_says_how_it_is_written() -> None:
     with pytest.raises(TypeError, match=r"@distributed\(gpus=1\)"):
 
-        @distributed  # type: ignore[arg-type]
+        @distributed  # type: ignore[call-overload]
         def train() -> None:
             pass
 

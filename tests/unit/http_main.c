@@ -14,6 +14,7 @@ int main(void)
     srunner_add_suite(runner, metrics_reader_suite());
     srunner_add_suite(runner, metrics_suite());
     srunner_add_suite(runner, query_suite());
+    srunner_add_suite(runner, rank_token_suite());
     srunner_add_suite(runner, router_suite());
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);

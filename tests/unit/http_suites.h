@@ -13,6 +13,7 @@ Suite *metrics_line_suite(void);
 Suite *metrics_reader_suite(void);
 Suite *metrics_suite(void);
 Suite *query_suite(void);
+Suite *rank_token_suite(void);
 Suite *router_suite(void);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/http/auth.h"
+#include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 #include "tests/unit/http_suites.h"
 
@@ -37,7 +38,9 @@ static const struct identity *check(const char *scheme, const char *text)
     char header[256];
     snprintf(header, sizeof header, "%s%s", scheme, text);
     memset(&err, 0, sizeof err);
-    return auth_check(auth, header, NOW, &err);
+    char credential[CREDENTIAL_BYTES];
+    auth_credential(header, credential);
+    return auth_check(auth, credential, NOW, &err);
 }
 
 START_TEST(a_token_has_the_form_that_secret_scanners_know)
@@ -91,8 +94,24 @@ START_TEST(what_is_no_token_is_refused)
     snprintf(longer, sizeof longer, "%sA", token.text);
     ck_assert_ptr_null(check("Bearer ", longer));
     ck_assert_ptr_null(check("Basic ", token.text));
-    ck_assert_ptr_null(auth_check(auth, NULL, NOW, &err));
+    char none[CREDENTIAL_BYTES];
+    auth_credential(NULL, none);
+    ck_assert_ptr_null(auth_check(auth, none, NOW, &err));
     ck_assert_int_eq(err.code, ERR_UNAUTHENTICATED);
+}
+END_TEST
+
+START_TEST(a_token_may_be_the_password_of_any_name)
+{
+    autofree char *pair = xprintf("anybody:%s", token.text);
+    autofree char *basic = text_to_base64((const uint8_t *)pair, strlen(pair));
+    ck_assert_ptr_nonnull(check("Basic ", basic));
+    ck_assert_ptr_nonnull(check("basic ", basic));
+    autofree char *name_only = text_to_base64((const uint8_t *)token.text, strlen(token.text));
+    ck_assert_ptr_null(check("Basic ", name_only));
+    autofree char *longer = xprintf("a:%0200d", 1);
+    autofree char *too_long = text_to_base64((const uint8_t *)longer, strlen(longer));
+    ck_assert_ptr_null(check("Basic ", too_long));
 }
 END_TEST
 
@@ -125,7 +144,7 @@ START_TEST(each_access_lets_in_its_roles_and_no_other)
     } table[] = {
         {ACCESS_ANY, true, true, true},          {ACCESS_USER, false, true, true},
         {ACCESS_USER_OR_NODE, true, true, true}, {ACCESS_ADMIN, false, false, true},
-        {ACCESS_NODE, true, false, false},
+        {ACCESS_NODE, true, false, false},       {ACCESS_TRACKING, false, true, true},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         ck_assert(!auth_allows(table[i].access, ROLE_NONE, &err));
@@ -146,6 +165,7 @@ Suite *auth_suite(void)
     tcase_add_test(cases, the_right_token_names_its_owner_and_role);
     tcase_add_test(cases, unknown_and_wrong_tokens_get_the_same_words);
     tcase_add_test(cases, what_is_no_token_is_refused);
+    tcase_add_test(cases, a_token_may_be_the_password_of_any_name);
     tcase_add_test(cases, a_revoked_token_is_refused_and_no_longer_stands);
     tcase_add_test(cases, a_token_expires_at_its_time);
     tcase_add_test(cases, each_access_lets_in_its_roles_and_no_other);

@@ -107,6 +107,58 @@ static const char *first_argument(const struct written *written)
     return written->launch.bytes + strlen("arg") + 1;
 }
 
+static void track(struct written *written)
+{
+    written->order.tracking_token = "gcr_1";
+    written->order.tracking_run_id = "0f";
+    written->contract.url = "http://c:1";
+    contract_write(&written->contract, &written->launch);
+}
+
+START_TEST(ranks_are_told_where_to_track)
+{
+    struct written *written = begin("{'gpus':4,'command':['x']}");
+    written->contract.cacert = "/ca.pem";
+    track(written);
+    assert_all("MLFLOW_TRACKING_URI", "http://c:1");
+    assert_all("MLFLOW_TRACKING_TOKEN", "gcr_1");
+    assert_all("MLFLOW_TRACKING_SERVER_CERT_PATH", "/ca.pem");
+    assert_all("MLFLOW_RUN_ID", "0f");
+    end(written);
+}
+END_TEST
+
+START_TEST(what_a_job_names_for_tracking_is_left_to_it)
+{
+    struct written *written = begin("{'gpus':4,'command':['x'],'env':{'MLFLOW_TRACKING_URI':'http://mine'}}");
+    track(written);
+    assert_all("MLFLOW_TRACKING_URI", "http://mine");
+    assert_none(-1, "MLFLOW_TRACKING_TOKEN");
+    assert_none(-1, "MLFLOW_RUN_ID");
+    end(written);
+    written = begin("{'gpus':4,'command':['x'],'env':{'MLFLOW_RUN_ID':'mine'}}");
+    track(written);
+    assert_all("MLFLOW_TRACKING_URI", "http://c:1");
+    assert_all("MLFLOW_RUN_ID", "mine");
+    end(written);
+    written =
+        begin("{'gpus':4,'command':['x'],'env':{'MLFLOW_EXPERIMENT_ID':'3','MLFLOW_TRACKING_USERNAME':'u'}}");
+    track(written);
+    assert_none(-1, "MLFLOW_RUN_ID");
+    assert_none(-1, "MLFLOW_TRACKING_TOKEN");
+    end(written);
+}
+END_TEST
+
+START_TEST(an_order_without_tracking_tells_nothing_of_it)
+{
+    struct written *written = begin("{'gpus':4,'command':['x']}");
+    contract_write(&written->contract, &written->launch);
+    assert_none(-1, "MLFLOW_TRACKING_URI");
+    end(written);
+}
+END_TEST
+
 START_TEST(ranks_find_torchruns_variables)
 {
     struct written *written = begin("{'gpus':4,'command':['true'],'retries':3}");
@@ -289,6 +341,77 @@ START_TEST(node_mode_starts_one_process_that_is_not_launched_already)
 }
 END_TEST
 
+/* The value of a key that is not a variable; NULL when it is not there. */
+static const char *field(const struct written *written, const char *name)
+{
+    const char *last = written->launch.bytes + written->launch.length;
+    for (const char *key = written->launch.bytes; key < last;) {
+        const char *value = key + strlen(key) + 1;
+        if (strcmp(key, name) == 0) {
+            return value;
+        }
+        key = value + strlen(value) + 1;
+    }
+    return NULL;
+}
+
+START_TEST(torchrun_in_node_mode_needs_no_options)
+{
+    struct written *written = begin("{'gpus':4,'command':['torchrun'],'launch_mode':'node'}");
+    contract_write(&written->contract, &written->launch);
+    assert_all("PET_NNODES", "2");
+    assert_all("PET_NODE_RANK", "1");
+    assert_all("PET_NPROC_PER_NODE", "2");
+    ck_assert_str_eq(field(written, "torchrun"), "1"); /* the shim gives it the master */
+    end(written);
+    written =
+        begin("{'gpus':4,'command':['torchrun'],'launch_mode':'node','env':{'PET_NPROC_PER_NODE':'1'}}");
+    contract_write(&written->contract, &written->launch);
+    assert_all("PET_NPROC_PER_NODE", "1");
+    end(written);
+}
+END_TEST
+
+START_TEST(a_torchrun_that_a_rank_starts_is_not_told_of_the_gang)
+{
+    struct written *written = begin("{'gpus':4,'command':['true']}");
+    contract_write(&written->contract, &written->launch);
+    assert_none(-1, "PET_NNODES");
+    assert_none(-1, "PET_NODE_RANK");
+    assert_none(-1, "PET_NPROC_PER_NODE");
+    ck_assert_ptr_null(field(written, "torchrun"));
+    end(written);
+}
+END_TEST
+
+/* PATH=/usr/local/bin:/usr/bin of the agent as the ranks find it */
+static void assert_path(const char *members, const char *agents_python, const char *expected)
+{
+    const char *const inherited[] = {"PATH=/usr/local/bin:/usr/bin", NULL};
+    struct written *written = begin(members);
+    written->contract.inherited = inherited;
+    written->contract.python = agents_python;
+    contract_write(&written->contract, &written->launch);
+    assert_all("PATH", expected);
+    end(written);
+}
+
+START_TEST(programs_of_the_jobs_python_are_on_the_path)
+{
+    const char *plain = "{'gpus':4,'command':['torchrun']}";
+    assert_path(plain, "/venv/bin/python", "/venv/bin:/usr/local/bin:/usr/bin");
+    assert_path("{'gpus':4,'command':['torchrun'],'python':'/mine/bin/python'}", "/venv/bin/python",
+                "/mine/bin:/usr/local/bin:/usr/bin");
+    assert_path(plain, "/usr/bin/python3", "/usr/local/bin:/usr/bin");
+    assert_path(plain, "/usr/local/bin/python3", "/usr/local/bin:/usr/bin");
+    assert_path(plain, "/usr/python3", "/usr:/usr/local/bin:/usr/bin");
+    assert_path(plain, "/python3", "/usr/local/bin:/usr/bin");
+    assert_path(plain, "python3.12", "/usr/local/bin:/usr/bin");
+    assert_path(plain, NULL, "/usr/local/bin:/usr/bin");
+    assert_path("{'gpus':4,'command':['torchrun'],'env':{'PATH':'/my'}}", "/venv/bin/python", "/my");
+}
+END_TEST
+
 START_TEST(python_is_the_specs_then_the_agents_then_the_paths)
 {
     struct written *written = begin("{'gpus':4,'command':['python','-c','1'],'python':'/venv/bin/python'}");
@@ -400,6 +523,10 @@ START_TEST(a_function_in_node_mode_is_one_process_with_an_error_file)
     written->order.gang = false;
     written->order.node_rank = 0;
     assert_launch(written, ARGUMENTS WHO(0) PLACES "env=GPUCTL_RANK=0\n"
+                                                   "env=PET_NNODES=2\n"
+                                                   "env=PET_NODE_RANK=0\n"
+                                                   "env=PET_NPROC_PER_NODE=2\n"
+                                                   "torchrun=1\n"
                                                    "rank=0\n"
                                                    "env=TORCHELASTIC_ERROR_FILE=/state/errors/0.json\n");
 }
@@ -457,6 +584,9 @@ Suite *contract_suite(void)
 {
     Suite *suite = suite_create("contract");
     TCase *tcase = tcase_create("contract");
+    tcase_add_test(tcase, ranks_are_told_where_to_track);
+    tcase_add_test(tcase, what_a_job_names_for_tracking_is_left_to_it);
+    tcase_add_test(tcase, an_order_without_tracking_tells_nothing_of_it);
     tcase_add_test(tcase, ranks_find_torchruns_variables);
     tcase_add_test(tcase, ranks_find_who_they_are_for_gpuctl);
     tcase_add_test(tcase, every_rank_sees_all_gpus_of_its_node);
@@ -468,6 +598,9 @@ Suite *contract_suite(void)
     tcase_add_test(tcase, a_rank_alone_has_no_port_but_may_make_a_group_of_one);
     tcase_add_test(tcase, a_gang_gets_its_master_at_the_start);
     tcase_add_test(tcase, node_mode_starts_one_process_that_is_not_launched_already);
+    tcase_add_test(tcase, torchrun_in_node_mode_needs_no_options);
+    tcase_add_test(tcase, a_torchrun_that_a_rank_starts_is_not_told_of_the_gang);
+    tcase_add_test(tcase, programs_of_the_jobs_python_are_on_the_path);
     tcase_add_test(tcase, python_is_the_specs_then_the_agents_then_the_paths);
     tcase_add_test(tcase, a_function_is_run_by_the_runner);
     tcase_add_test(tcase, rank_0_of_a_function_gets_the_socket_of_the_store);

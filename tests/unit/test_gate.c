@@ -64,6 +64,36 @@ START_TEST(paths_that_two_readers_could_read_differently_are_refused)
 }
 END_TEST
 
+START_TEST(paths_of_files_may_have_escapes_and_more_characters)
+{
+    static const char *const tails[] = {"a.txt",      "a/b c%20d/", "50%25", "%c3%bc",
+                                        "a(1)+b&c=d", "a..b/..c",   "%41"};
+    for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
+        autofree char *uri = xprintf(GATE_FILES "%s", tails[i]);
+        bool raw = strchr(tails[i], ' ') != NULL;
+        ck_assert_msg(uri_code(uri) == (raw ? ERR_MALFORMED : ERR_NONE), "%s", tails[i]);
+    }
+    char escaped[] = "a%20b%2520c%c3%bc%";
+    gate_unescape(escaped);
+    ck_assert_str_eq(escaped, "a b%20c\xc3\xbc%");
+}
+END_TEST
+
+START_TEST(paths_of_files_lead_nowhere_else_in_any_spelling)
+{
+    static const char *const tails[] = {
+        "..",     "../x",  "a/..",  "a/../b", ".",     "a/./b",    "/x",      "a//b",        "%2e",  "%2e%2e",
+        "%2E./x", "a%2fb", "a%2Fb", "%2f",    "a%5cb", "a\\b",     "a%00b",   "a%0ab",       "a%7f", "a\x01",
+        "%",      "%4",    "%zz",   "a%ff",   "a%c3",  "\xc3\xbc", "a%c0%ae", "a%2e%2e/../b"};
+    for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
+        autofree char *uri = xprintf(GATE_FILES "%s", tails[i]);
+        ck_assert_msg(uri_code(uri) == ERR_MALFORMED, "passes: %s", tails[i]);
+    }
+    ck_assert_int_eq(uri_code("/api/2.0/mlflow-artifacts/%61rtifacts/x"), ERR_MALFORMED);
+    ck_assert_int_eq(uri_code("/api/2.0/mlflow/runs/%61"), ERR_MALFORMED);
+}
+END_TEST
+
 START_TEST(queries_with_broken_escapes_or_raw_bytes_are_refused)
 {
     static const char *const queries[] = {"/?a=%",    "/?a=%4",  "/?a=%zz", "/?a=%00",
@@ -188,6 +218,8 @@ Suite *gate_suite(void)
     TCase *cases = tcase_create("gate");
     tcase_add_test(cases, plain_paths_and_queries_pass);
     tcase_add_test(cases, paths_that_two_readers_could_read_differently_are_refused);
+    tcase_add_test(cases, paths_of_files_may_have_escapes_and_more_characters);
+    tcase_add_test(cases, paths_of_files_lead_nowhere_else_in_any_spelling);
     tcase_add_test(cases, queries_with_broken_escapes_or_raw_bytes_are_refused);
     tcase_add_test(cases, the_longest_uri_passes_and_one_byte_more_is_414);
     tcase_add_test(cases, headers_that_must_be_alone_are_refused_twice);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of proto/base/hash against the vectors of FIPS 180-4. */
+/* Tests of proto/base/hash against the vectors of FIPS 180-4 and RFC 4231. */
 #include <string.h>
 
 #include "proto/base/hash.h"
@@ -30,6 +30,18 @@ START_TEST(a_digest_in_pieces_equals_the_digest_of_the_whole)
 }
 END_TEST
 
+/* The first vector of RFC 4231, whose short key is ours with zeros behind it. */
+START_TEST(a_keyed_digest_agrees_with_the_published_vector)
+{
+    uint8_t key[HASH_BYTES] = {0}, digest[HASH_BYTES];
+    char hex[HASH_HEX + 1];
+    memset(key, 0x0b, 20);
+    hash_keyed(key, "Hi There", 8, digest);
+    text_to_hex(digest, sizeof digest, hex);
+    ck_assert_str_eq(hex, "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+}
+END_TEST
+
 START_TEST(digests_that_differ_in_one_bit_are_not_equal)
 {
     uint8_t a[HASH_BYTES];
@@ -46,6 +58,7 @@ Suite *hash_suite(void)
     Suite *suite = suite_create("hash");
     TCase *cases = tcase_create("hash");
     tcase_add_test(cases, sha256_agrees_with_the_published_vectors);
+    tcase_add_test(cases, a_keyed_digest_agrees_with_the_published_vector);
     tcase_add_test(cases, a_digest_in_pieces_equals_the_digest_of_the_whole);
     tcase_add_test(cases, digests_that_differ_in_one_bit_are_not_equal);
     suite_add_tcase(suite, cases);

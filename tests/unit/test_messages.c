@@ -125,6 +125,8 @@ static void assert_run(const struct order *order)
     ck_assert_int_eq(order->master_port, 29500);
     ck_assert_int_eq(order->lease_ms, 900000);
     ck_assert(order->gang);
+    ck_assert_str_eq(order->tracking_token, "gcr_1");
+    ck_assert_str_eq(order->tracking_run_id, "0f");
     ck_assert_int_eq(json_integer_value(json_object_get(order->spec, "gpus")), 6);
 }
 
@@ -148,6 +150,8 @@ START_TEST(poll_reply_arrives_as_it_was_sent)
                               .master_port = 29500,
                               .lease_ms = 900000,
                               .gang = true,
+                              .tracking_token = "gcr_1",
+                              .tracking_run_id = "0f",
                               .spec = spec},
                              {.epoch = EPOCH + 1,
                               .phase = ORDER_STOP,
@@ -168,6 +172,7 @@ START_TEST(poll_reply_arrives_as_it_was_sent)
     ck_assert_int_eq(copy.orders[1].cause, CAUSE_TIME_LIMIT);
     ck_assert_ptr_null(copy.orders[1].spec);
     ck_assert_ptr_null(copy.orders[1].master_address);
+    ck_assert_ptr_null(copy.orders[1].tracking_token);
     poll_reply_finish(&copy);
 }
 END_TEST

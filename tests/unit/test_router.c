@@ -31,6 +31,26 @@ START_TEST(a_path_finds_its_route_and_argument)
 }
 END_TEST
 
+START_TEST(a_tail_takes_all_parts_that_follow_and_keeps_their_escapes)
+{
+    static const char path[] = GATE_FILES "1/a%20b/c";
+    ck_assert_str_eq(match("GET", path), GATE_FILES "{+path}");
+    const struct route *route = router_match("PUT", path, argument, &allowed);
+    const struct request request = {.route = route, .path = path};
+    ck_assert_str_eq(router_tail(&request), "1/a%20b/c");
+    ck_assert_str_eq(match("DELETE", GATE_FILES "x"), GATE_FILES "{+path}");
+    ck_assert_ptr_null(match("GET", GATE_FILES));
+    ck_assert_str_eq(match("GET", "/api/2.0/mlflow-artifacts/artifacts"),
+                     "/api/2.0/mlflow-artifacts/artifacts");
+    ck_assert_str_eq(match("POST", "/api/2.0/mlflow/runs/create"), "/api/2.0/mlflow/{+call}");
+    ck_assert_ptr_null(match("PUT", "/api/2.0/mlflow/runs/create"));
+    ck_assert_uint_eq(allowed, 1U << METHOD_GET | 1U << METHOD_POST);
+    const struct request other = {.route = router_match("GET", "/v1/jobs/abc", argument, &allowed),
+                                  .path = path};
+    ck_assert_str_eq(router_tail(&other), "");
+}
+END_TEST
+
 START_TEST(head_is_answered_as_get)
 {
     ck_assert_str_eq(match("HEAD", "/v1/nodes"), "/v1/nodes");
@@ -125,11 +145,14 @@ START_TEST(json_bodies_say_that_they_are_json)
 }
 END_TEST
 
-/* The part of the contract that describes a path; the caller frees it. NULL: it has no such path. */
+/* The part of the contract that describes a path, of which it knows no {+...}; the caller frees it. NULL: it
+ * has no such path. */
 static char *contract_of(const char *path)
 {
     autofree char *yaml = xstrndup((const char *)contract_yaml, contract_yaml_length);
-    autofree char *head = xprintf("\n  %s:\n", path);
+    const char *plus = strchr(path, '+');
+    autofree char *head = plus != NULL ? xprintf("\n  %.*s%s:\n", (int)(plus - path), path, plus + 1)
+                                       : xprintf("\n  %s:\n", path);
     const char *start = strstr(yaml, head);
     if (start == NULL) {
         return NULL;
@@ -141,7 +164,8 @@ static char *contract_of(const char *path)
 
 START_TEST(every_route_is_in_the_contract_with_its_summary)
 {
-    static const char *const methods[METHOD_COUNT] = {"    get:\n", "    post:\n", "    put:\n"};
+    static const char *const methods[METHOD_COUNT] = {"    get:\n", "    post:\n", "    put:\n",
+                                                      "    delete:\n"};
     for (const struct route *route = routes; route->path != NULL; route++) {
         autofree char *described = contract_of(route->path);
         ck_assert_msg(described != NULL, "the contract has no %s", route->path);
@@ -181,8 +205,11 @@ START_TEST(every_route_is_sound)
         ck_assert(route->handle != NULL);
         bool agent = strncmp(route->path, "/v1/agent/", 10) == 0;
         ck_assert_msg(agent == (route->access == ACCESS_NODE), "%s", route->path);
-        ck_assert_msg((route->access == ACCESS_OPEN) == (strcmp(route->path, "/healthz") == 0), "%s",
-                      route->path);
+        bool open = strcmp(route->path, "/healthz") == 0 || strcmp(route->path, "/health") == 0 ||
+                    strcmp(route->path, "/api/3.0/mlflow/server-info") == 0;
+        ck_assert_msg((route->access == ACCESS_OPEN) == open, "%s", route->path);
+        bool tracking = strncmp(route->path, "/api/2.0/", 9) == 0;
+        ck_assert_msg((route->access == ACCESS_TRACKING) == tracking, "%s", route->path);
         for (const struct route *other = routes; other < route; other++) {
             ck_assert(other->method != route->method || strcmp(other->path, route->path) != 0);
         }
@@ -195,6 +222,7 @@ Suite *router_suite(void)
     Suite *suite = suite_create("router");
     TCase *cases = tcase_create("router");
     tcase_add_test(cases, a_path_finds_its_route_and_argument);
+    tcase_add_test(cases, a_tail_takes_all_parts_that_follow_and_keeps_their_escapes);
     tcase_add_test(cases, head_is_answered_as_get);
     tcase_add_test(cases, a_known_path_names_the_methods_that_it_takes);
     tcase_add_test(cases, an_unknown_path_allows_nothing);

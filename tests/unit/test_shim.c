@@ -179,6 +179,24 @@ START_TEST(the_environment_is_exactly_what_the_launch_file_says)
 }
 END_TEST
 
+START_TEST(a_torchrun_gets_the_master_by_its_own_names_too)
+{
+    rig_field(&rig, "arg", "/usr/bin/env");
+    rig_field(&rig, "torchrun", "1");
+    rig_field(&rig, "rank", "0");
+    rig_assign(&rig);
+    rig_send(&rig, "prepare");
+    rig_expect_exactly(&rig, "prepared 0");
+    rig_send(&rig, "start 10.0.0.9 20123 -");
+    rig_expect(&rig, "running ");
+    free(rig_finish(&rig));
+    autofree char *out = rig_read(&rig, "0.stdout");
+    ck_assert_str_eq(out, "MASTER_ADDR=10.0.0.9\nMASTER_PORT=20123\nPET_MASTER_ADDR=10.0.0.9\n"
+                          "PET_MASTER_PORT=20123\n");
+    rig_forget(&rig);
+}
+END_TEST
+
 START_TEST(the_interface_is_given_to_nccl_as_an_exact_name)
 {
     rig_field(&rig, "arg", "/usr/bin/env");
@@ -389,6 +407,7 @@ void rig_suite_life(Suite *suite)
     tcase_add_test(start, a_missing_working_folder_is_named);
     tcase_add_test(start, a_relative_command_is_found_from_the_working_folder);
     tcase_add_test(start, the_environment_is_exactly_what_the_launch_file_says);
+    tcase_add_test(start, a_torchrun_gets_the_master_by_its_own_names_too);
     tcase_add_test(start, the_interface_is_given_to_nccl_as_an_exact_name);
     tcase_add_test(start, no_descriptor_of_the_shim_leaks_into_a_rank);
     tcase_add_test(start, a_rank_has_default_signals);

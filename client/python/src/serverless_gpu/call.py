@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One call of a distributed function: it is prepared, submitted, followed, and its values are fetched, each in a step of its own."""
+"""One call of a distributed function: it is prepared, submitted, followed, and its values are fetched, each in a step of its own.
+
+The same object is the handle of a call that nobody waits for: what can be asked of any job is job.py's.
+"""
 
 from __future__ import annotations
 
 import base64
 import inspect
+import threading
 import uuid
 from typing import Any, Callable
 
-from serverless_gpu import failure, modules, payload, results, spec
+from serverless_gpu import attached, display, failure, modules, payload, results, spec
 from serverless_gpu.controller import RETRY_S, Controller, connect
-from serverless_gpu.errors import ControllerError, GpuctlError, InvalidJob, JobFailed
-from serverless_gpu.follow import Follow
+from serverless_gpu.errors import GpuctlError, InvalidJob, JobFailed
+from serverless_gpu.job import Job
 from serverless_gpu.launcher import Options
 from serverless_gpu.notes import Notes
-from serverless_gpu.watch import IDLE_S, TERMINAL, Watch
 
 HURRY_S = 5.0  # of patience with a controller that is away, for a person who has interrupted
 
@@ -41,20 +44,25 @@ def _named_arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs
     return named
 
 
-class DistributedFunctionCall:
-    """A call under way. Its steps are `submit`, `wait`, `results`, in this order; `run` does them all."""
+class DistributedFunctionCall(Job):
+    """A call under way.
+
+    As a handle, of any thread: `result`, `exception`, `wait`, `done`, `status`, `cancel`, `logs`, `metrics`, and the attributes `job_id`
+    and `state`. Its own steps are `submit`, then waiting, then `results`; `run` does them all.
+    """
 
     def __init__(self, controller: Controller, options: Options, job: dict[str, Any], function: payload.Payload, notes: Notes):
-        self.job_id: str | None = None
-        self.state: str | None = None
+        super().__init__(controller.context, notes)
         self._controller = controller
         self._options = options
         self._job = job
         self._function = function
-        self._notes = notes
         self._key = uuid.uuid4().hex
+        self._absent: dict[str, payload.Payload] = {}
         self._asked = False
-        self._follow: Follow | None = None
+        self._display: display.Display | None = None
+        self._fetching = threading.Lock()
+        self._outcome: tuple[list[Any], JobFailed | None] | None = None
 
     @classmethod
     def prepare(
@@ -64,6 +72,7 @@ class DistributedFunctionCall:
         packed = payload.pack(function, args, kwargs, _named_arguments(function, args, kwargs))
         notes = Notes(options.quiet)
         controller = connect(notes)
+        options = attached.resolve(controller, options)
         job = spec.build(options, function, own_host=controller.context.embedded)
         return cls(controller, options, job, packed, notes)
 
@@ -72,18 +81,11 @@ class DistributedFunctionCall:
     def submit(self, patience_s: float = RETRY_S) -> str:
         """Make the job and return its id. The same call makes one job only, however often it is submitted."""
         self._asked = True
-        zipped = modules.modules()
-        function: dict[str, Any] = {"modules": zipped.sha256}
-        absent = {"function.modules": zipped}
-        if self._function.size <= payload.INLINE_BYTES:
-            function["inline"] = base64.b64encode(self._function.joined()).decode()
-        else:
-            self._controller.put_blob(self._function)
-            function["blob"] = self._function.sha256
-            absent["function.blob"] = self._function
+        job = {**self._job, **self._what()}
+        absent = dict(self._absent)
         while True:
             try:
-                receipt = self._controller.post("/v1/jobs", {**self._job, "function": function}, self._key, patience_s=patience_s)
+                receipt = self._controller.post("/v1/jobs", job, self._key, patience_s=patience_s)
                 self.job_id = str(receipt["id"])
                 return self.job_id
             except InvalidJob as error:
@@ -92,67 +94,109 @@ class DistributedFunctionCall:
                     raise self._explained(error) from None
                 self._controller.put_blob(missing)
 
-    def wait(self) -> str:
-        """Wait until the job has ended, showing its output; return its state."""
-        assert self.job_id is not None, "submit comes first"
-        self.state = self._wait_quietly() if self._options.quiet else self._wait_showing()
-        return self.state
-
     def results(self) -> list[Any]:
-        """The values of all ranks, by rank. Raises JobFailed."""
-        assert self.job_id is not None and self.state is not None, "wait comes first"
+        """The values of all ranks, by rank, of a job that has ended. Raises JobFailed."""
+        assert self.job_id is not None and self.state is not None, "waiting comes first"
+        controller = self._asking()
         if self.state != "SUCCEEDED":
-            raise failure.of(self._controller, self.job_id)
-        rows = [row for row in results.rows(self._controller, self.job_id) if row["kind"] == "value"]
+            raise failure.of(controller, self.job_id)
+        rows = [row for row in results.rows(controller, self.job_id) if row["kind"] == "value"]
         wanted = len(rows) if self._options.launch_mode == "node" else self._options.gpus
         missing = sorted(set(range(wanted)) - {row["rank"] for row in rows})
         if missing or not rows:
             raise JobFailed(f"job {self.job_id} succeeded, but the result of rank {(missing or [0])[0]} is not stored", job_id=self.job_id)
-        return [results.value(self._controller, self.job_id, row) for row in rows]
-
-    def cancel(self, patience_s: float = RETRY_S) -> None:
-        """Ask for the end of the job. One that has just ended otherwise stays as it is."""
-        assert self.job_id is not None, "submit comes first"
-        try:
-            self._controller.post(f"/v1/jobs/{self.job_id}/cancel", {}, uuid.uuid4().hex, patience_s=patience_s)
-        except ControllerError as error:
-            if error.status != 409:
-                raise
+        return [results.value(controller, self.job_id, row) for row in rows]
 
     def run(self) -> list[Any]:
         """All of it. An interrupt cancels the job and waits for its end; a second one leaves at once."""
         try:
             self.submit()
-            self.wait()
+            self._wait_showing()
         except KeyboardInterrupt:
             self._interrupted()
             raise
         return self.results()
 
+    def _what(self) -> dict[str, Any]:
+        """The members of the job that say what runs. What the controller may lack is noted by the field that names it."""
+        zipped = modules.modules()
+        function: dict[str, Any] = {"modules": zipped.sha256}
+        self._absent = {"function.modules": zipped}
+        if self._function.size <= payload.INLINE_BYTES:
+            function["inline"] = base64.b64encode(self._function.joined()).decode()
+        else:
+            self._controller.put_blob(self._function)
+            function["blob"] = self._function.sha256
+            self._absent["function.blob"] = self._function
+        return {"function": function}
+
+    # --- as a handle ---
+
+    def start(self) -> DistributedFunctionCall:
+        """Submit it and return at once. Its output is shown, by a thread, only where `quiet=False` was asked for."""
+        try:
+            self.submit()
+        except KeyboardInterrupt:
+            self._interrupted()
+            raise
+        self._function = payload.Payload()  # handles may be many, and kept for long
+        self._absent.clear()
+        if not self._options.quiet:
+            self._controller = Controller(self._controller.context, self._notes)
+            threading.Thread(target=self._show_from_afar, name=f"gpuctl-output-{self.job_id}", daemon=True).start()
+        return self
+
+    def result(self, timeout: float | None = None) -> list[Any]:
+        """Wait for the end and return the values of all ranks, by rank.
+
+        Raises what the call would raise that waits: JobFailed, with what the rank raised as its cause, also for a job that was canceled.
+        Raises TimeoutError when `timeout`, in seconds, is over; the job runs on. An interrupt leaves the job alone, too.
+        """
+        values, failed = self._end(timeout)
+        if failed is not None:
+            raise failed
+        return list(values)
+
+    get = result
+
+    def exception(self, timeout: float | None = None) -> JobFailed | None:
+        """Wait for the end and return what `result` would raise about the job; None where it succeeded."""
+        return self._end(timeout)[1]
+
+    def _end(self, timeout: float | None) -> tuple[list[Any], JobFailed | None]:
+        """What the job came to; fetched once."""
+        self.wait(timeout)
+        with self._fetching:
+            if self._outcome is None:
+                try:
+                    self._outcome = self.results(), None
+                except JobFailed as failed:
+                    self._outcome = [], failed
+            return self._outcome
+
+    def _show_from_afar(self) -> None:
+        try:
+            self._wait_showing()
+        except GpuctlError as error:
+            self._notes.say(f"the output of job {self.job_id} is shown no more: {error}")
+
     # --- waiting ---
 
-    def _wait_quietly(self) -> str:
-        query = ""
-        while True:
-            view = self._controller.get(f"/v1/jobs/{self.job_id}{query}", patience_s=float("inf"), reply_s=IDLE_S + 30.0)
-            if view["state"] in TERMINAL:
-                return str(view["state"])
-            query = f"?wait={IDLE_S}"
-
     def _wait_showing(self) -> str:
-        assert self.job_id is not None
-        if self._follow is None:
-            self._follow = Follow(self._controller, self.job_id, self._many_ranks)
-        watch = Watch(self._controller.context, self.job_id, self._notes)
-        try:
-            return self._follow.run()
-        finally:
-            watch.stop()
+        """Wait until the job has ended, showing its output unless the call is quiet; return its state."""
+        assert self.job_id is not None, "submit comes first"
+        if self._options.quiet:
+            return self.wait()
+        if self._display is None:
+            self._display = display.of(self._controller, self.job_id, self._notes, self._count_ranks)
+        self.state = self._display.run()
+        return self.state
 
-    def _many_ranks(self) -> bool:
+    def _count_ranks(self) -> int:
+        """How many ranks the job has; of one rank a node, that has been placed."""
         if self._options.launch_mode != "node" or self._options.gpus == 1:
-            return self._options.gpus > 1
-        return len(self._controller.get(f"/v1/jobs/{self.job_id}")["nodes"]) > 1
+            return self._options.gpus
+        return len(self._controller.get(f"/v1/jobs/{self.job_id}")["nodes"])
 
     # --- interrupts and errors ---
 
@@ -165,7 +209,7 @@ class DistributedFunctionCall:
                 self.submit(HURRY_S)
             self._notes.say(f"canceling job {self.job_id}; another interrupt leaves at once")
             self.cancel(HURRY_S)
-            self.wait()
+            self._wait_showing()
             self._notes.say(f"job {self.job_id} is {self.state}")
         except KeyboardInterrupt:
             self._notes.say(f"left job {self.job_id or '(its id is not known yet)'}; `gpuctl cancel {self.job_id or 'JOB'}` cancels it")

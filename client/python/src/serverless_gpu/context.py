@@ -34,6 +34,12 @@ class Context(NamedTuple):
         url = embedded.running_url(self.state) if self.embedded else None
         return self if url is None else self._replace(url=url, token=_read_token(self.token_file))
 
+    def revived(self) -> Context:
+        """The same, where an instance of one's own that has ended is started again first."""
+        if self.embedded and embedded.running_url(self.state) is None:
+            embedded.start(self.state)
+        return self.refreshed()
+
 
 def _is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or (host.startswith("127.") and all(character in "0123456789." for character in host))

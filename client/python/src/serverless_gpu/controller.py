@@ -246,9 +246,8 @@ class Controller:
 _kept = threading.local()
 
 
-def connect(notes: Notes) -> Controller:
-    """The controller of this moment's settings, with the connection of this thread's last call to it."""
-    context = contexts.load(notes)
+def of_thread(context: contexts.Context, notes: Notes) -> Controller:
+    """That controller, with the connection of this thread's last call to it."""
     kept: Controller | None = getattr(_kept, "controller", None)
     if kept is None or kept.context != context or _kept.pid != os.getpid():
         kept = _kept.controller = Controller(context, notes)
@@ -256,3 +255,8 @@ def connect(notes: Notes) -> Controller:
     kept.notes = notes
     kept._lost = False
     return kept
+
+
+def connect(notes: Notes) -> Controller:
+    """The controller of this moment's settings."""
+    return of_thread(contexts.load(notes), notes)

@@ -62,6 +62,12 @@ class JobFailed(GpuctlError):
         self.rank = rank
         self.node = node
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows of it."""
+        from serverless_gpu import readable
+
+        return readable.lines(self)
+
 
 class ResultUnreadable(GpuctlError):
     """A rank's value arrived whole but cannot be unpickled in this Python."""

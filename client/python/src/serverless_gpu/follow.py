@@ -1,36 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follows a job to its end by the stream of its output. No line is lost or shown twice when the controller goes away in between: the
-stream is resumed behind the last event that was seen. Why a job waits is watch.py's.
+"""Reads the stream of a job's output to its end. No line is lost or told twice when the controller goes away in between: the stream is
+resumed behind the last event that was taken. How lines are shown is left to who takes them; why a job waits is watch.py's.
 """
 
 from __future__ import annotations
 
 import json
-import time
+import threading
 from typing import Any, Callable
 
 from serverless_gpu.controller import BACKOFF_S, Controller, next_pause
 from serverless_gpu.errors import ControllerUnreachable
-from serverless_gpu.output import Output
 from serverless_gpu.sse import Event, EventParser
+
+Item = dict[str, Any]  # {"rank", "stream", "attempt", "text", ...}: a piece of what a rank wrote
 
 
 class Follow:
-    """One job's output. `run` may be called again after an interrupt and goes on where it was."""
+    """One job's output, given to `take` as (items, the id to go on behind). `run` may be called again after an interrupt."""
 
-    def __init__(self, controller: Controller, job_id: str, many_ranks: Callable[[], bool]):
+    def __init__(self, controller: Controller, job_id: str, take: Callable[[list[Item], str | None], None], last_id: str | None = None):
         self._controller = controller
         self._path = f"/v1/jobs/{job_id}/logs"
-        self._many_ranks = many_ranks  # asked before the first line: whether lines get a prefix
-        self._output: Output | None = None
-        self._last_id: str | None = None
-        self._attempt = 0
+        self._to = take
+        self._last_id = last_id
         self._state: str | None = None
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """Let a `run` on another thread end with the next that it hears of the controller, a heartbeat at the latest."""
+        self._stopped.set()
 
     def run(self) -> str:
-        """Show output until the job is over; return its state. Raises ControllerError when the controller refuses to tell."""
+        """Read until the job is over; return its state, "" when stopped. Raises ControllerError when the controller refuses to tell."""
         pause = BACKOFF_S
-        while self._state is None:
+        while self._state is None and not self._stopped.is_set():
             before = self._last_id
             try:
                 self._read_stream()
@@ -38,11 +42,9 @@ class Follow:
                 if self._last_id != before:
                     pause = BACKOFF_S
                 self._controller.lost(error)
-                time.sleep(pause)
+                self._stopped.wait(pause)
                 pause = next_pause(pause)
-        if self._output is not None:
-            self._output.finish()
-        return self._state
+        return self._state or ""
 
     def _read_stream(self) -> None:
         headers = {"Accept": "text/event-stream"}
@@ -52,6 +54,8 @@ class Follow:
         with self._controller.stream(self._path, headers) as pieces:
             self._controller.found()
             for piece in pieces:
+                if self._stopped.is_set():
+                    return
                 events = parser.feed(piece)
                 if events:
                     self._take(events)
@@ -61,17 +65,8 @@ class Follow:
     def _take(self, events: list[Event]) -> None:
         lines = [event for event in events if event.name == "message"]
         if lines:
-            if self._output is None:
-                self._output = Output(self._many_ranks())
-            for item in json.loads(f"[{','.join([event.data for event in lines])}]"):
-                self._show(self._output, item)
-            self._output.flush()
-            self._last_id = lines[-1].id or self._last_id
+            last_id = lines[-1].id or self._last_id
+            self._to(json.loads(f"[{','.join([event.data for event in lines])}]"), last_id)
+            self._last_id = last_id
         if events[-1].name == "end":
             self._state = str(json.loads(events[-1].data)["state"])
-
-    def _show(self, output: Output, item: dict[str, Any]) -> None:
-        if item["attempt"] != self._attempt:
-            output.finish()  # what an earlier attempt has begun will not end
-            self._attempt = item["attempt"]
-        output.write(item["rank"], item["stream"], item["text"])

@@ -10,15 +10,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import timedelta
-    from typing import Any, Callable, Generic, TypeVar
+    from typing import Any, Callable, Generic, Literal, Protocol, TypeVar, overload
 
     from typing_extensions import ParamSpec
 
+    from serverless_gpu.call import DistributedFunctionCall
+
     P = ParamSpec("P")
     R = TypeVar("R")
+    R_co = TypeVar("R_co", covariant=True)
 
     class _Typed(Generic[P, R]):
         pass
+
+    class AsyncDistributedFunction(Protocol[P, R_co]):
+        """A DistributedFunction that was made with run_async=True."""
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+        def distributed(self, *args: P.args, **kwargs: P.kwargs) -> DistributedFunctionCall: ...
 
 else:
 
@@ -30,9 +40,10 @@ else:
 class Options:
     """What a decorated function wants: the arguments of `distributed`, by their names. The controller checks what it alone can know."""
 
-    gpus: int
+    gpus: int  # 0: as many as one node has, which the call finds out
     gpu_type: str | None
-    remote: bool
+    remote: bool | None  # None: unless all nodes are an instance of one's own
+    run_async: bool
     name: str | None
     project: str | None
     pool: str | None
@@ -69,10 +80,16 @@ class DistributedFunction(_Typed["P", "R"]):
         exception of the first rank that failed. An interrupt (KeyboardInterrupt) cancels the job. Raises TypeError for arguments that the
         function does not take or that cannot be pickled, ValueError for options that cannot be served, and other errors of
         `serverless_gpu.errors`.
+
+        With `run_async=True` the job is submitted, and a DistributedFunctionCall comes back at once: its `result()` waits, and returns or
+        raises the same; `done()`, `status()`, `wait(timeout)`, `exception()`, `cancel()`, `logs()` and `metrics()` ask about it.
         """
         from serverless_gpu.call import DistributedFunctionCall
 
-        return DistributedFunctionCall.prepare(self.__wrapped__, self._options, args, kwargs).run()
+        call = DistributedFunctionCall.prepare(self.__wrapped__, self._options, args, kwargs)
+        if self._options.run_async:  # then its type is AsyncDistributedFunction
+            return call.start()  # type: ignore[return-value]
+        return call.run()
 
     def __get__(self, instance: Any, owner: Any = None) -> DistributedFunction[..., R]:
         """As a method: bound to its object, which travels with it."""
@@ -81,13 +98,44 @@ class DistributedFunction(_Typed["P", "R"]):
         return DistributedFunction(functools.partial(self.__wrapped__, instance), self._options)
 
     def __repr__(self) -> str:
-        return f"<distributed {getattr(self.__wrapped__, '__qualname__', self.__wrapped__)} on {self._options.gpus} GPUs>"
+        gpus = self._options.gpus or "a node's"
+        return f"<distributed {getattr(self.__wrapped__, '__qualname__', self.__wrapped__)} on {gpus} GPUs>"
 
 
-def distributed(
+if TYPE_CHECKING:
+
+    @overload
+    def distributed(
+        gpus: int, gpu_type: str | None = None, remote: bool = False, *, run_async: Literal[True], **options: Any
+    ) -> Callable[[Callable[P, R]], AsyncDistributedFunction[P, R]]: ...
+
+    @overload
+    def distributed(
+        gpus: int,
+        gpu_type: str | None = None,
+        remote: bool = False,
+        run_async: Literal[False] = False,
+        *,
+        name: str | None = None,
+        project: str | None = None,
+        pool: str | None = None,
+        env: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        python: str | None = None,
+        retries: int = 0,
+        infra_retries: int | None = None,
+        timeout: float | timedelta | None = None,
+        priority: int | None = None,
+        launch_mode: str | None = None,
+        quiet: bool | None = None,
+    ) -> Callable[[Callable[P, R]], DistributedFunction[P, R]]: ...
+
+
+def distributed(  # type: ignore[misc]  # what overloads pass on as options is listed here
     gpus: int,
     gpu_type: str | None = None,
     remote: bool = False,
+    run_async: bool = False,
     *,
     name: str | None = None,
     project: str | None = None,
@@ -100,23 +148,24 @@ def distributed(
     timeout: float | timedelta | None = None,
     priority: int | None = None,
     launch_mode: str | None = None,
-    quiet: bool = False,
-) -> Callable[[Callable[P, R]], DistributedFunction[P, R]]:
+    quiet: bool | None = None,
+) -> Callable[[Callable[P, R]], Any]:
     """Make a function that runs once per GPU: `@distributed(gpus=8, gpu_type="H100", remote=True)`.
 
     gpus           how many GPUs, the total over all nodes; as many ranks run
     gpu_type       of all of them, such as "H100"; letter case does not matter; None takes any one type
     remote         True: any nodes; False: the GPUs of this machine, with its Python and working folder
+    run_async      True: `.distributed(...)` submits and returns a handle at once, for several calls side by side
     name, project, labels    to find the job by; the name is the function's where none is given
     pool           of the nodes; None takes $DATABRICKS_REMOTE_GPU_POOL_ID, or any
     env            variables of the ranks, beside those that say rank, world and rendezvous
     python         path of the Python of the ranks; None takes the node's own, and with remote=False this one
     retries        further attempts after the function failed
     infra_retries  further attempts after a node failed; None takes the controller's default
-    timeout        seconds or a timedelta that an attempt may run; None sets no limit
+    timeout        seconds or a timedelta that an attempt may run; None, the default, sets no limit
     priority       higher goes first
     launch_mode    "process" (the default): one rank a GPU; "node": one a node
-    quiet          show neither the ranks' output nor what the job waits for
+    quiet          show neither the ranks' output nor what the job waits for; None does so with run_async only
     """
     if callable(gpus):
         raise TypeError("distributed takes options: write @distributed(gpus=1) over the function")
@@ -132,7 +181,8 @@ def distributed(
     options.timeout_s = _seconds(timeout)
     options.priority = None if priority is None else _whole("priority", priority)
     options.launch_mode = _text("launch_mode", launch_mode)
-    options.quiet = _flag("quiet", quiet)
+    options.run_async = _flag("run_async", run_async)
+    options.quiet = options.run_async if quiet is None else _flag("quiet", quiet)
 
     def decorate(function: Callable[P, R]) -> DistributedFunction[P, R]:
         if isinstance(function, DistributedFunction):

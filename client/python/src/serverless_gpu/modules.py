@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The modules that travel with every function: a zip of cloudpickle and of this package, which the ranks put first on their path.
+"""The modules that travel with every function: a zip of cloudpickle and of this package, which the ranks put first on their path; and of
+`databricks.air`, where it is in use and is ours.
 
 The same versions give the same bytes, so that the controller stores them once. Bytecode lies beside each source, so that a rank compiles
 nothing; it is checked by nothing but the version of Python, and one that does not fit is passed over. The zip is kept in
@@ -12,24 +13,32 @@ import hashlib
 import importlib.util
 import io
 import os
+import sys
 import tempfile
 from pathlib import Path
 
 from serverless_gpu.payload import Payload
 from serverless_gpu.settings import xdg_folder
 
-FORMAT = 1  # changes when the zip is made in another way
+FORMAT = 2  # changes when the zip is made in another way
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def _sources() -> list[tuple[str, Path]]:
+def _names() -> tuple[str, ...]:
+    """The packages that travel."""
+    air = sys.modules.get("databricks.air")
+    is_ours = air is not None and getattr(getattr(air, "distributed", None), "__module__", "").startswith("serverless_gpu.")
+    return ("cloudpickle", "serverless_gpu", *(["databricks.air"] if is_ours else []))
+
+
+def _sources(names: tuple[str, ...]) -> list[tuple[str, Path]]:
     """(path in the zip, file) of all modules, sorted; none where this package itself was imported from such a zip."""
     found = []
-    for name in ("cloudpickle", "serverless_gpu"):
+    for name in names:
         spec = importlib.util.find_spec(name)
         folders = list(spec.submodule_search_locations or ()) if spec is not None else []
         for folder in folders[:1]:
-            found += [(f"{name}/{file.relative_to(folder).as_posix()}", file) for file in Path(folder).rglob("*.py")]
+            found += [(f"{name.replace('.', '/')}/{file.relative_to(folder).as_posix()}", file) for file in Path(folder).rglob("*.py")]
     return sorted(found)
 
 
@@ -48,6 +57,8 @@ def _build(sources: list[tuple[str, Path]]) -> bytes:
 
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
+        for name in sorted({name.split("/")[0] for name, _ in sources}):
+            archive.writestr(zipfile.ZipInfo(f"{name}/", EPOCH), b"")  # an importer of zips knows a namespace by it
         for name, file in sources:
             source = file.read_bytes()
             for entry, content in ((name, source), (f"{name}c", _bytecode(name, source))):
@@ -88,11 +99,11 @@ def _keep(path: Path, data: bytes) -> None:
         pass
 
 
-def _load() -> bytes:
+def _load(names: tuple[str, ...]) -> bytes:
     inherited = os.environ.get("GPUCTL_MODULES")
     if inherited and __file__.startswith(inherited):  # a function that calls another one: what came here goes on
         return Path(inherited).read_bytes()
-    sources = _sources()
+    sources = _sources(names)
     path = xdg_folder("XDG_CACHE_HOME", ".cache") / f"modules-{_version(sources)}"
     data = _read_kept(path)
     if data is None:
@@ -102,11 +113,13 @@ def _load() -> bytes:
 
 
 _made: Payload | None = None
+_made_of: tuple[str, ...] = ()
 
 
 def modules() -> Payload:
-    """The zip; made once a process."""
-    global _made
-    if _made is None:
-        _made = Payload([_load()])
+    """The zip; made once a process, and once more where `databricks.air` has come into use."""
+    global _made, _made_of
+    names = _names()
+    if _made is None or _made_of != names:
+        _made, _made_of = Payload([_load(names)]), names
     return _made

@@ -75,6 +75,11 @@ def get_node_rank() -> int:
     return _number("NODE_RANK", 0)
 
 
+def get_replica_rank() -> int:
+    """Which copy of the model this process works on, where every node holds one (as hybrid sharding does): the rank of its node."""
+    return get_node_rank()
+
+
 # --- metrics and progress ---
 
 

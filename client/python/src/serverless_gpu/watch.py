@@ -8,7 +8,7 @@ is away.
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, Callable
 
 from serverless_gpu.context import Context
 from serverless_gpu.controller import Controller
@@ -22,12 +22,13 @@ TERMINAL = ("SUCCEEDED", "FAILED", "CANCELED", "TIMED_OUT")
 
 
 class Watch:
-    """Watches one job until `stop` is called or the job ends."""
+    """Watches one job until `stop` is called or the job ends. Who shows its state gets each view by `tell`, and notes of attempts only."""
 
-    def __init__(self, context: Context, job_id: str, notes: Notes):
+    def __init__(self, context: Context, job_id: str, notes: Notes, tell: Callable[[dict[str, Any]], None] | None = None):
         self._controller = Controller(context, Notes(quiet=True))
         self._job_id = job_id
         self._notes = notes
+        self._tell_view = tell
         self._stopped = threading.Event()
         self._said: str | None = None
         self._waited = False
@@ -39,12 +40,14 @@ class Watch:
         self._stopped.set()
 
     def _run(self) -> None:
-        if self._stopped.wait(GRACE_S):
+        if self._tell_view is None and self._stopped.wait(GRACE_S):
             return
         query = ""
         while not self._stopped.is_set():
             try:
                 view = self._controller.get(f"/v1/jobs/{self._job_id}{query}", reply_s=IDLE_S + 30)
+                if self._tell_view is not None and not self._stopped.is_set():
+                    self._tell_view(view)
                 if view["state"] in TERMINAL:
                     return
                 self._tell(view)
@@ -60,7 +63,7 @@ class Watch:
             self._attempts_told = ended
             self._say(f"attempt {ended} ended: {self._reason_of(ended)}; trying again")
             self._waited = True
-        if view["state"] == "RUNNING" and not self._waited:
+        if self._tell_view is not None or (view["state"] == "RUNNING" and not self._waited):
             return
         self._waited = view["state"] != "RUNNING"
         places = ", ".join(node["node"] for node in view["nodes"])

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`databricks.air` on the nodes of gpuctl: all of it is serverless_gpu.air.
+
+`databricks` has no __init__.py here, so that it is shared with every other distribution that puts something into it.
+"""
+
+from __future__ import annotations
+
+from databricks.air import data
+
+from serverless_gpu.air import distributed, ray_init, ray_launch
+
+__all__ = ["data", "distributed", "ray_init", "ray_launch"]

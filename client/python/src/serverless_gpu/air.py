@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The spelling of `databricks.air`, which the distribution in client/air makes importable under that name.
+
+`@distributed(num_accelerators=8, accelerator_type="GPU_8xH100")` is `serverless_gpu.distributed` with other names and defaults: the
+parentheses may be empty, and no number means all GPUs of one node.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+
+from serverless_gpu import data, launcher
+
+if TYPE_CHECKING:
+    from serverless_gpu.launcher import DistributedFunction, P, R
+
+__all__ = ["data", "distributed", "ray_init", "ray_launch"]
+
+_ACCELERATOR = re.compile(r"GPU_(?P<count>[1-9][0-9]{0,2})x(?P<type>[A-Za-z0-9][A-Za-z0-9._-]*)", re.IGNORECASE)
+
+
+class _Accelerators(NamedTuple):
+    """What a function wants: how many GPUs, 0 for all of one node, and of which type."""
+
+    gpus: int
+    gpu_type: str | None
+
+
+def _parse(num_accelerators: Any, accelerator_type: Any) -> _Accelerators:
+    if callable(num_accelerators):
+        raise TypeError("distributed takes options: write @distributed() over the function, with parentheses even when they are empty")
+    count = 0 if num_accelerators is None else launcher._whole("num_accelerators", num_accelerators)
+    if num_accelerators is not None and count < 1:
+        raise ValueError(f"num_accelerators must be at least 1, it is {count}; None takes all GPUs of one node")
+    if accelerator_type is None:
+        return _Accelerators(count, None)
+    word = getattr(accelerator_type, "value", accelerator_type)
+    match = _ACCELERATOR.fullmatch(word) if isinstance(word, str) else None
+    if match is None:
+        raise ValueError(f"accelerator_type must read like GPU_1xA10 or GPU_8xH100, not {accelerator_type!r}")
+    return _Accelerators(count or int(match["count"]), match["type"])
+
+
+def distributed(
+    num_accelerators: int | None = None, accelerator_type: str | None = None, *, remote: bool | None = None, **options: Any
+) -> Callable[[Callable[P, R]], DistributedFunction[P, R]]:
+    """Make a function that runs once per GPU by `.distributed(...)`: `@distributed(num_accelerators=8, accelerator_type="GPU_8xH100")`.
+
+    num_accelerators  how many GPUs; None takes all of one node: as many as accelerator_type says, else as the largest node has
+    accelerator_type  "GPU_1xA10", "GPU_8xH100": how many GPUs such a node has, and of which type; letter case does not matter
+    remote            True: any nodes; False: this machine's; None: this machine's for an instance of one's own, else any
+
+    All other options are those of `serverless_gpu.distributed`.
+    """
+    wanted = _parse(num_accelerators, accelerator_type)
+    decorate: Callable[[Callable[P, R]], Any] = launcher.distributed(wanted.gpus or 1, wanted.gpu_type, **options)
+
+    def decorate_and_leave_open(function: Callable[P, R]) -> DistributedFunction[P, R]:
+        decorated: DistributedFunction[P, R] = decorate(function)
+        decorated._options.gpus = wanted.gpus
+        decorated._options.remote = None if remote is None else launcher._flag("remote", remote)
+        return decorated
+
+    return decorate_and_leave_open
+
+
+def ray_launch(
+    num_accelerators: int | None = None, accelerator_type: str | None = None, *, remote: bool | None = None, **options: Any
+) -> Any:
+    """`serverless_gpu.ray.ray_launch` with the arguments of `distributed` above. What is left open is asked of the controller here."""
+    from serverless_gpu import attached, ray
+    from serverless_gpu.controller import connect
+    from serverless_gpu.notes import Notes
+
+    wanted = _parse(num_accelerators, accelerator_type)
+    if wanted.gpus == 0 or remote is None:
+        asked = launcher.Options()
+        asked.gpus, asked.gpu_type, asked.remote = wanted.gpus, wanted.gpu_type, remote
+        closed = attached.resolve(connect(Notes()), asked)
+        wanted, remote = wanted._replace(gpus=closed.gpus), closed.remote
+    return ray.ray_launch(gpus=wanted.gpus, gpu_type=wanted.gpu_type, remote=bool(remote), **options)
+
+
+def ray_init(*args: Any, **kwargs: Any) -> Any:
+    """`ray.init`: in the function of `ray_launch` the connection to its cluster, elsewhere to one of this process's own."""
+    import ray
+
+    return ray.init(*args, **kwargs)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cell of a notebook: a card that is updated in place, the output of few ranks as ordinary output, and that of many folded in a list
+below the card, rank 0's apart. What they look like is card.py's.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable
+
+from serverless_gpu import card
+from serverless_gpu.board import Board
+from serverless_gpu.follow import Item
+from serverless_gpu.notes import Notes
+from serverless_gpu.printer import Printer
+from serverless_gpu.tails import LINES, Tails
+
+FEW_RANKS = 4  # whose output is shown as it comes
+FOLDS_S = 5.0  # between two updates of the list of ranks: each of them folds what a person has unfolded
+FOLDED_LINES = 20  # of a rank while the job runs
+
+
+class _Output:
+    """One output of the cell, which is replaced only by something else."""
+
+    def __init__(self, display_id: str):
+        self._id = display_id
+        self._shown: str | None = None
+
+    def is_shown(self) -> bool:
+        """Whether it is there."""
+        return self._shown is not None
+
+    def show(self, html: str, text: str) -> None:
+        """Put it below what the cell has, or replace it."""
+        from IPython.display import display, update_display
+
+        if html == self._shown:
+            return
+        publish: Callable[..., Any] = display if self._shown is None else update_display
+        publish({"text/html": html, "text/plain": text}, raw=True, display_id=self._id)
+        self._shown = html
+
+
+class Cell:
+    """Shows one job in the cell that waits for it."""
+
+    shows_state = True
+
+    def __init__(self, url: str, job_id: str, count_ranks: Callable[[], int]):
+        self._url = url
+        self._job_id = job_id
+        self._ask_ranks = count_ranks
+        self._ranks: int | None = None
+        self._notes = Notes()
+        self._printer = Printer(self._count_ranks)
+        self._tails = Tails()
+        self._card = _Output(f"gpuctl-{job_id}")
+        self._folds = _Output(f"gpuctl-{job_id}-ranks")
+        self._folds_at = 0.0
+
+    def _count_ranks(self) -> int:
+        if self._ranks is None:
+            self._ranks = self._ask_ranks()
+        return self._ranks
+
+    def take(self, items: list[Item]) -> None:
+        """Show output: of many ranks that of rank 0, and keep the others' last lines."""
+        if self._count_ranks() > FEW_RANKS:
+            if not self._folds.is_shown():  # its place is above the output
+                self._folds.show(card.ranks_html(self._tails, {}, self._job_id, 0), "")
+            self._tails.take(items)
+            items = [item for item in items if item["rank"] == 0]
+        if items:
+            self._printer.take(items)
+
+    def note(self, text: str) -> None:
+        """Show a line about the job."""
+        self._notes.say(text)
+
+    def paint(self, board: Board) -> None:
+        """Show the card, and once in a while the list of ranks."""
+        self._paint_card(board, "")
+        if time.monotonic() >= self._folds_at + FOLDS_S and self._paint_folds(board, FOLDED_LINES):
+            self._folds_at = time.monotonic()
+
+    def finish(self, board: Board, state: str) -> None:
+        """Show how it ended and all last lines."""
+        self._printer.finish()
+        self._tails.finish()
+        self._paint_card(board, "")
+        self._paint_folds(board, LINES)
+
+    def leave(self, board: Board) -> None:
+        """Say that what is shown is not renewed."""
+        self._paint_card(board, "not followed any more")
+
+    def _paint_card(self, board: Board, remark: str) -> None:
+        facts = board.facts()
+        arguments = (facts, self._job_id, self._url, remark)
+        self._card.show(card.card_html(*arguments), card.card_text(*arguments))
+
+    def _paint_folds(self, board: Board, lines: int) -> bool:
+        """The list of ranks; False where there is none."""
+        if not self._tails.ranks.keys() - {0}:
+            return False
+        view = board.facts().view
+        self._folds.show(card.ranks_html(self._tails, view, self._job_id, lines), card.ranks_text(self._tails, view, self._job_id))
+        return True

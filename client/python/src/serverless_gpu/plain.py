@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Follows a job where nothing on the screen can be changed afterwards, such as a file or a pipe: output and notes, line by line."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from serverless_gpu.controller import Controller
+from serverless_gpu.follow import Follow
+from serverless_gpu.notes import Notes
+from serverless_gpu.printer import Printer
+from serverless_gpu.watch import Watch
+
+
+class Plain:
+    """One job. `run` may be called again after an interrupt and goes on where it was."""
+
+    def __init__(self, controller: Controller, job_id: str, notes: Notes, count_ranks: Callable[[], int]):
+        self._controller = controller
+        self._job_id = job_id
+        self._notes = notes
+        self._printer = Printer(count_ranks)
+        self._follow = Follow(controller, job_id, self._printer.take)
+
+    def run(self) -> str:
+        """Show output and notes until the job is over; return its state. Raises ControllerError."""
+        watch = Watch(self._controller.context, self._job_id, self._notes)
+        try:
+            state = self._follow.run()
+            self._printer.finish()
+            return state
+        finally:
+            watch.stop()

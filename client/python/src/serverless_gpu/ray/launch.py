@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The decorator for Ray: it layers over `distributed`, with one rank a node, and puts the start of a Ray cluster around the function."""
+
+from __future__ import annotations
+
+import functools
+import secrets
+
+from serverless_gpu.launcher import DistributedFunction, distributed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+SECRET_BYTES = 32
+
+
+class ClusterTask:
+    """What travels to the nodes: the function, and what its cluster needs to know. A call of it is one node's part of the job."""
+
+    __wrapped__: Callable[..., Any]
+
+    def __init__(self, function: Callable[..., Any], metrics_interval_s: float | None):
+        functools.update_wrapper(self, function)
+        self.metrics_interval_s = metrics_interval_s
+        self.secret = secrets.token_hex(SECRET_BYTES)  # all nodes have it with the function, and nobody else
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Bring up this node; on node rank 0 make the call, on the others wait for its end."""
+        from serverless_gpu.ray import cluster
+
+        return cluster.run(functools.partial(self.__wrapped__, *args, **kwargs), self.secret, self.metrics_interval_s)
+
+
+class RayFunction:
+    """A function that is the driver of a Ray cluster by `.distributed(...)`, and runs in this process by a plain call."""
+
+    __wrapped__: Callable[..., Any]
+    __name__: str
+    __qualname__: str
+
+    def __init__(
+        self, function: Callable[..., Any], decorate: Callable[[Any], DistributedFunction[..., Any]], metrics_interval_s: float | None
+    ):
+        functools.update_wrapper(self, function)
+        self._decorate = decorate
+        self._metrics_interval_s = metrics_interval_s
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function in this process; Ray is its own affair then."""
+        return self.__wrapped__(*args, **kwargs)
+
+    def distributed(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the function once, with these arguments, as the driver of a Ray cluster over all nodes of the job.
+
+        Returns one item per node, the driver's value first and None for every other. Raises what `distributed` raises.
+        """
+        return self._decorate(ClusterTask(self.__wrapped__, self._metrics_interval_s)).distributed(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> RayFunction:
+        """As a method: bound to its object, which travels with it."""
+        if instance is None:
+            return self
+        bound = functools.update_wrapper(functools.partial(self.__wrapped__, instance), self.__wrapped__)
+        del bound.__wrapped__  # its signature has one argument more
+        return RayFunction(bound, self._decorate, self._metrics_interval_s)
+
+    def __repr__(self) -> str:
+        return f"<ray_launch {getattr(self.__wrapped__, '__qualname__', self.__wrapped__)}>"
+
+
+def ray_launch(
+    gpus: int, gpu_type: str | None = None, remote: bool = False, *, metrics: bool | float = False, **options: Any
+) -> Callable[[Callable[..., Any]], RayFunction]:
+    """Make a function that drives a Ray cluster: `@ray_launch(gpus=16, gpu_type="A10", remote=True)`.
+
+    gpus       how many GPUs the cluster has, the total over all nodes; on nodes without GPUs it has as many CPUs
+    gpu_type, remote    as for `distributed`
+    metrics    True: each node logs Ray's system metrics every 10 seconds, see RayMetricsMonitor; a number: so many seconds apart
+    options    all others of `distributed`, but launch_mode, which is "node": one rank a node runs Ray
+
+    The function needs no ray.init(): it is connected when it starts. A ray.init(...) of its own replaces that connection. The nodes' Python
+    needs Ray: ray, or ray[default] for metrics.
+    """
+    if callable(gpus):
+        raise TypeError("ray_launch takes options: write @ray_launch(gpus=1) over the function")
+    if "launch_mode" in options:
+        raise TypeError("ray_launch sets launch_mode itself: one rank a node runs Ray")
+    interval_s = _interval_s(metrics)
+    decorate = distributed(gpus, gpu_type, remote, launch_mode="node", **options)
+
+    def launch(function: Callable[..., Any]) -> RayFunction:
+        if isinstance(function, (DistributedFunction, RayFunction)):
+            raise TypeError(f"{function!r} is distributed already: decorate it once")
+        if not callable(function):
+            raise TypeError(f"ray_launch decorates a function, and {function!r} is none")
+        return RayFunction(function, decorate, interval_s)
+
+    return launch
+
+
+def _interval_s(metrics: Any) -> float | None:
+    """Seconds between two samples; None for no metrics."""
+    if isinstance(metrics, bool):
+        return 10.0 if metrics else None
+    if not isinstance(metrics, (int, float)):
+        raise TypeError(f"metrics must be True, False or seconds, not {metrics!r}")
+    if not metrics > 0:
+        raise ValueError(f"metrics must be more than 0 seconds apart, it is {metrics!r}")
+    return float(metrics)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TorchDistributor with the interface of PySpark's, on the nodes of gpuctl: no Spark is needed.
+
+The distribution in client/pyspark makes it importable as `pyspark.ml.torch.distributor.TorchDistributor` where there is no PySpark. What is
+different: ranks share a node where it has several GPUs, so LOCAL_RANK says which of them is a rank's own; a failure is a JobFailed, which
+is a RuntimeError, with what the rank raised as its cause; GPUs are looked for when something is run, not when the object is made.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import warnings
+from typing import TYPE_CHECKING, Any, Callable
+
+from serverless_gpu.launcher import DistributedFunction, distributed
+
+if TYPE_CHECKING:
+    from serverless_gpu.controller import Controller
+
+__all__ = ["TorchDistributor"]
+
+
+class _OfRank0:
+    """A function whose value counts on rank 0 only; without GPUs, where none is wanted, however many the node has."""
+
+    def __init__(self, function: Callable[..., Any], use_gpu: bool):
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._use_gpu = use_gpu
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self._use_gpu:
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        value = self._function(*args, **kwargs)
+        return value if os.environ.get("RANK", "0") == "0" else None
+
+
+class TorchDistributor:
+    """Runs PyTorch training in several processes: `TorchDistributor(num_processes=2, local_mode=False, use_gpu=True).run(train, 1e-3)`.
+
+    num_processes  how many, in total over all nodes
+    local_mode     True: on this machine; False: on any nodes
+    use_gpu        True: each process has a GPU; False: CPU slots where there are any, else nodes whose GPUs are hidden
+    num_workers    another name of num_processes, which examples in circulation use
+
+    `options` are further ones of `serverless_gpu.distributed`, such as gpu_type, env, retries or timeout.
+    """
+
+    def __init__(
+        self,
+        num_processes: int = 1,
+        local_mode: bool = True,
+        use_gpu: bool = True,
+        _ssl_conf: str = "pytorch.spark.distributor.ignoreSsl",
+        *,
+        num_workers: int | None = None,
+        **options: Any,
+    ):
+        num_processes = num_processes if num_workers is None else num_workers
+        if isinstance(num_processes, bool) or not hasattr(num_processes, "__index__"):
+            raise TypeError(f"num_processes must be a whole number, not {num_processes!r}")
+        if num_processes <= 0:
+            raise ValueError("num_proccesses has to be a positive integer")
+        self.num_processes = num_processes.__index__()
+        self.local_mode = local_mode
+        self.use_gpu = use_gpu
+        self._options = options
+        if "run_async" in options:
+            raise TypeError("run returns a value, so run_async is none of its options: take serverless_gpu.distributed")
+        distributed(gpus=self.num_processes, remote=not local_mode, **options)  # what is wrong with the options is said here
+
+    def run(self, train_object: Callable[..., Any] | str | os.PathLike[str], *args: Any, **kwargs: Any) -> Any:
+        """Run a function in each process and return the value of rank 0; or a Python file, with the texts of the arguments, and None.
+
+        A function's arguments go to each process. Those of a file become its sys.argv; it takes no keywords. The output of all processes is
+        shown while they run.
+        """
+        if isinstance(train_object, (str, os.PathLike)):
+            if kwargs:
+                raise ValueError("Running pytorch file does not support key-word type arguments.")
+            return self._run_file(os.fspath(train_object), [str(argument) for argument in args])
+        if not callable(train_object):
+            raise TypeError(f"run takes a function or the path of a Python file, not {train_object!r}")
+        function = getattr(train_object, "__wrapped__", train_object) if isinstance(train_object, DistributedFunction) else train_object
+        decorate: Callable[..., DistributedFunction[..., Any]] = distributed(**self._wanted())
+        of_rank_0 = decorate(_OfRank0(function, self.use_gpu))
+        return of_rank_0.distributed(*args, **kwargs)[0]
+
+    def _run_file(self, file: str, arguments: list[str]) -> None:
+        from serverless_gpu.command import ProgramCall
+
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", os.path.splitext(os.path.basename(file))[0]).lstrip("._-")[:63]
+        wanted = self._wanted()
+        wanted.setdefault("name", stem or "program")
+        decorate: Callable[..., DistributedFunction[..., Any]] = distributed(**wanted)
+        ProgramCall.of_file(file, arguments, decorate(ProgramCall)._options, hide_gpus=not self.use_gpu).run()
+
+    # --- where ---
+
+    def _wanted(self) -> dict[str, Any]:
+        """The arguments of `distributed`. Raises RuntimeError where a GPU is wanted and none is there."""
+        from serverless_gpu import attached
+        from serverless_gpu.controller import connect
+        from serverless_gpu.notes import Notes
+
+        controller = connect(Notes(bool(self._options.get("quiet"))))
+        remote = not self.local_mode
+        wanted = {"gpus": self.num_processes, "remote": remote, **self._options}
+        if not self.use_gpu:
+            wanted.setdefault("gpu_type", attached.slot_type(controller, remote))
+        elif wanted.get("gpu_type") is None:
+            wanted["gpus"] = self._gpus(controller, remote)
+        return wanted
+
+    def _gpus(self, controller: Controller, remote: bool) -> int:
+        """As many as there are processes; in local mode no more than this machine has, as with PySpark."""
+        from serverless_gpu import attached
+
+        most = attached.most_gpus(controller, remote)
+        if most == 0:
+            place = "any node" if remote else "the driver"
+            raise RuntimeError(f"GPUs were unable to be found on {place}.")
+        if self.local_mode and self.num_processes > most:
+            warnings.warn(f"{self.num_processes} processes are wanted, and this machine has {most} GPUs: {most} are started", stacklevel=4)
+            return most
+        return self.num_processes

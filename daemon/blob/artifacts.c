@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the folder of artifacts: `kept` has them under the names that clients gave, `arriving` those that are
+ * on their way. It promises that a name shows either the whole of an upload or what was there before. No link
+ * is ever followed. Which run an artifact belongs to, and who may have it, is left to others. */
+#include "daemon/blob/artifacts.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/files.h"
+#include "proto/limits.h"
+
+struct artifacts {
+    char *root; /* the path of kept */
+    int kept, arriving;
+};
+
+struct artifact_upload {
+    struct artifacts *artifacts;
+    char *path;
+    struct text gathered; /* what the file lacks still */
+    int64_t size;
+    int fd;
+    char name[33]; /* of the temporary file; "" once it is kept */
+};
+
+/* --- opening
+ * ------------------------------------------------------------------------------------------------------- */
+
+static int open_folder(const char *path, struct err *err)
+{
+    if (!file_make_directories(path, 0700, err)) {
+        return -1;
+    }
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        err_errno(err, "cannot open the folder %s", path);
+    }
+    return fd;
+}
+
+struct artifacts *artifacts_open(const char *folder, struct err *err)
+{
+    autofree char *root = xprintf("%s/kept", folder);
+    autofree char *arriving = xprintf("%s/arriving", folder);
+    if (!file_remove_tree(arriving, err)) {
+        return NULL;
+    }
+    autoclose int kept_fd = open_folder(root, err);
+    autoclose int arriving_fd = kept_fd < 0 ? -1 : open_folder(arriving, err);
+    if (arriving_fd < 0) {
+        return NULL;
+    }
+    struct artifacts *artifacts = xzalloc(sizeof *artifacts);
+    artifacts->root = give(root);
+    artifacts->kept = give_fd(&kept_fd);
+    artifacts->arriving = give_fd(&arriving_fd);
+    return artifacts;
+}
+
+void artifacts_close(struct artifacts *artifacts)
+{
+    if (artifacts == NULL) {
+        return;
+    }
+    close(artifacts->kept);
+    close(artifacts->arriving);
+    free(artifacts->root);
+    free(artifacts);
+}
+
+bool artifact_path_check(const char *path, struct err *err)
+{
+    if (*path == '\0' || path[strlen(path) - 1] == '/' || strlen(path) > LIMIT_PATH_BYTES) {
+        return err_field(err, ERR_FIELD, "path", NULL,
+                         "the path of an artifact has 1 to %d bytes and ends with a name", LIMIT_PATH_BYTES);
+    }
+    for (const char *part = path; *part != '\0'; part += strspn(part, "/")) {
+        size_t length = strcspn(part, "/");
+        if (length > LIMIT_PATH_PART_BYTES) {
+            return err_field(err, ERR_FIELD, "path", NULL, "a part of the path is longer than %d bytes",
+                             LIMIT_PATH_PART_BYTES);
+        }
+        part += length;
+    }
+    return true;
+}
+
+/* --- uploads
+ * ------------------------------------------------------------------------------------------------------- */
+
+struct artifact_upload *artifact_upload_begin(struct artifacts *artifacts, const char *path, struct err *err)
+{
+    struct artifact_upload *upload = xzalloc(sizeof *upload);
+    uint8_t random[16];
+    random_fill(random, sizeof random);
+    text_to_hex(random, sizeof random, upload->name);
+    upload->artifacts = artifacts;
+    upload->path = xstrdup(path);
+    upload->fd = openat(artifacts->arriving, upload->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (upload->fd < 0) {
+        err_errno(err, "cannot make a file for the artifact");
+        artifact_upload_end(upload);
+        return NULL;
+    }
+    return upload;
+}
+
+static bool spill(struct artifact_upload *upload, struct err *err)
+{
+    const char *bytes = upload->gathered.bytes;
+    size_t left = upload->gathered.length;
+    while (left > 0) {
+        ssize_t written = write(upload->fd, bytes, left);
+        if (written < 0 && errno != EINTR) {
+            return err_errno(err, "cannot write the artifact");
+        }
+        if (written > 0) {
+            bytes += written;
+            left -= (size_t)written;
+        }
+    }
+    upload->gathered.length = 0;
+    return true;
+}
+
+bool artifact_upload_write(struct artifact_upload *upload, const void *bytes, size_t length, struct err *err)
+{
+    if (upload->size + (int64_t)length > LIMIT_BLOB_BYTES) {
+        return err_field(err, ERR_TOO_LARGE, NULL, "split it, or put it where the nodes can read it",
+                         "an artifact has at most %lld bytes", LIMIT_BLOB_BYTES);
+    }
+    upload->size += (int64_t)length;
+    text_append_bytes(&upload->gathered, bytes, length);
+    return upload->gathered.length < LIMIT_BLOB_GATHER_BYTES || spill(upload, err);
+}
+
+/* Opens the folder of the name, making the folders on the way; a new one is synced into its parent. */
+static int make_parent(int root, const char *path, const char **ret_name, struct err *err)
+{
+    autoclose int folder = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (const char *slash; (slash = strchr(path, '/')) != NULL; path = slash + 1) {
+        autofree char *part = xstrndup(path, (size_t)(slash - path));
+        bool made = mkdirat(folder, part, 0700) == 0;
+        if (made && fsync(folder) != 0) {
+            err_errno(err, "cannot keep a folder of artifacts");
+            return -1;
+        }
+        int next = openat(folder, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (next < 0) {
+            err_field(err, ERR_FIELD, "path", NULL, "%s cannot be a folder: %s", part, strerror(errno));
+            return -1;
+        }
+        close(folder);
+        folder = next;
+    }
+    *ret_name = path;
+    return give_fd(&folder);
+}
+
+bool artifact_upload_keep(struct artifact_upload *upload, struct err *err)
+{
+    const struct artifacts *artifacts = upload->artifacts;
+    const char *name;
+    if (!spill(upload, err) || (fsync(upload->fd) != 0 && !err_errno(err, "cannot keep the artifact"))) {
+        return false;
+    }
+    autoclose int folder = make_parent(artifacts->kept, upload->path, &name, err);
+    if (folder < 0) {
+        return false;
+    }
+    if (renameat(artifacts->arriving, upload->name, folder, name) != 0) {
+        return errno == EISDIR || errno == ENOTEMPTY
+                   ? err_field(err, ERR_FIELD, "path", NULL, "there is a folder of this name")
+                   : err_errno(err, "cannot keep the artifact");
+    }
+    upload->name[0] = '\0';
+    return fsync(folder) == 0 || err_errno(err, "cannot keep the artifact");
+}
+
+void artifact_upload_end(struct artifact_upload *upload)
+{
+    if (upload == NULL) {
+        return;
+    }
+    if (upload->fd >= 0) {
+        close(upload->fd);
+        if (upload->name[0] != '\0') {
+            unlinkat(upload->artifacts->arriving, upload->name, 0);
+        }
+    }
+    text_finish(&upload->gathered);
+    free(upload->path);
+    free(upload);
+}
+
+/* --- reading
+ * ------------------------------------------------------------------------------------------------------- */
+
+int artifacts_open_file(const struct artifacts *artifacts, const char *path, uint64_t *ret_length,
+                        struct err *err)
+{
+    struct stat state;
+    autoclose int fd = openat(artifacts->kept, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno != ENOENT && errno != ENOTDIR) {
+        err_errno(err, "cannot open the artifact %s", path);
+        return -1;
+    }
+    if (fd < 0 || fstat(fd, &state) != 0 || !S_ISREG(state.st_mode)) {
+        err_set(err, ERR_NOT_FOUND, "there is no artifact %s", path);
+        return -1;
+    }
+    *ret_length = (uint64_t)state.st_size;
+    return give_fd(&fd);
+}
+
+static int is_shown(const struct dirent *entry)
+{
+    return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+}
+
+static void show(int folder, const char *name, const char *prefix, struct text *out)
+{
+    struct stat state;
+    if (fstatat(folder, name, &state, AT_SYMLINK_NOFOLLOW) != 0) {
+        return; /* deleted meanwhile */
+    }
+    autofree char *path = xprintf("%s%s", prefix, name);
+    text_append(out, out->bytes[out->length - 1] == '[' ? "{\"path\":" : ",{\"path\":");
+    text_json_string(out, path, strlen(path));
+    if (S_ISDIR(state.st_mode)) {
+        text_append(out, ",\"is_dir\":true}");
+    } else {
+        text_printf(out, ",\"is_dir\":false,\"file_size\":%lld}", (long long)state.st_size);
+    }
+}
+
+bool artifacts_list(const struct artifacts *artifacts, const char *path, const char *prefix, struct text *out,
+                    struct err *err)
+{
+    struct dirent **entries = NULL;
+    autoclose int folder =
+        openat(artifacts->kept, *path != '\0' ? path : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0 && (errno == ENOENT || errno == ENOTDIR)) {
+        text_append(out, "[]");
+        return true;
+    }
+    int count = folder < 0 ? -1 : scandirat(folder, ".", &entries, is_shown, alphasort);
+    if (count < 0) {
+        return err_errno(err, "cannot list the artifacts in %s", path);
+    }
+    text_append(out, "[");
+    for (int i = 0; i < count; i++) {
+        if (i < LIMIT_ARTIFACT_LIST) {
+            show(folder, entries[i]->d_name, prefix, out);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    text_append(out, "]");
+    return true;
+}
+
+bool artifacts_delete(const struct artifacts *artifacts, const char *path, struct err *err)
+{
+    autofree char *whole = xprintf("%s/%s", artifacts->root, path);
+    if (unlink(whole) == 0 || errno == ENOENT || errno == ENOTDIR) {
+        return true;
+    }
+    return errno == EISDIR ? file_remove_tree(whole, err)
+                           : err_errno(err, "cannot delete the artifact %s", path);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the calls of MLflow's tracking API: from a path to the endpoint of the store, which works on a thread
+ * of its own, and back. It promises that calls are worked on in the order in which they came, and that no
+ * call outlives its request's needs nor touches a request that has ended. What an endpoint does is the
+ * store's part. */
+#include "daemon/http/mlflow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/blob/artifacts.h"
+#include "daemon/blob/worker.h"
+#include "daemon/http/parts.h"
+#include "daemon/http/rank_token.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+#include "proto/limits.h"
+
+#define RUN_URI "mlflow-artifacts:/" /* how the artifacts of a run that are here begin */
+
+/* --- artifacts/list
+ * ------------------------------------------------------------------------------------------------ */
+
+static bool list_run(const struct artifacts *artifacts, const char *uri, const char *path, struct text *out,
+                     struct tracking_error *error)
+{
+    struct err err;
+    size_t start = out->length;
+    const char *root = uri + sizeof RUN_URI - 1;
+    autofree char *folder = *path != '\0' ? xprintf("%s/%s", root, path) : xstrdup(root);
+    autofree char *prefix = *path != '\0' ? xprintf("%s/", path) : xstrdup("");
+    text_append(out, "{\"root_uri\":");
+    text_json_string(out, uri, strlen(uri));
+    text_append(out, ",\"files\":");
+    if (!artifacts_list(artifacts, folder, prefix, out, &err)) {
+        out->length = start;
+        return tracking_fail(error, TRACKING_INTERNAL_ERROR, "%s", err.text);
+    }
+    text_append(out, "}");
+    return true;
+}
+
+static const char *text_of(const json_t *body, const char *name)
+{
+    const char *text = json_string_value(json_object_get(body, name));
+    return text != NULL ? text : "";
+}
+
+static bool artifacts_of_run(struct tracking *tracking, const struct artifacts *artifacts, const json_t *body,
+                             struct text *out, struct tracking_error *error)
+{
+    autofree char *uri = NULL;
+    const char *path = text_of(body, "path");
+    const char *run = text_of(body, "run_id");
+    struct err err;
+    if (*path == '/' || !gate_file_path(path, &err)) {
+        return tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE, "Invalid path: %s", path);
+    }
+    if (!tracking_artifact_uri(tracking, *run != '\0' ? run : text_of(body, "run_uuid"), &uri, error)) {
+        return false;
+    }
+    if (strncmp(uri, RUN_URI, sizeof RUN_URI - 1) != 0 || !gate_file_path(uri + sizeof RUN_URI - 1, &err)) {
+        return tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE,
+                             "The artifacts of this run are not on this server but at %s", uri);
+    }
+    return list_run(artifacts, uri, path, out, error);
+}
+
+/* --- calls
+ * ------------------------------------------------------------------------------------------------------------
+ */
+
+struct endpoint {
+    const char *name;
+    bool get, post;
+    tracking_endpoint *work; /* NULL: artifacts/list */
+};
+
+/* Models are artifacts here, and no things of their own: the client asks before it reads those of a run. */
+static bool no_models(struct tracking *tracking, const struct tracking_request *request, struct text *out,
+                      struct tracking_error *error)
+{
+    text_append(out, "{\"models\":[]}");
+    return true;
+}
+
+static const struct endpoint endpoints[] = {
+    {"runs/log-batch", false, true, tracking_runs_log_batch},
+    {"runs/log-metric", false, true, tracking_runs_log_metric},
+    {"runs/log-parameter", false, true, tracking_runs_log_parameter},
+    {"runs/set-tag", false, true, tracking_runs_set_tag},
+    {"runs/get", true, false, tracking_runs_get},
+    {"runs/update", false, true, tracking_runs_update},
+    {"runs/create", false, true, tracking_runs_create},
+    {"runs/search", false, true, tracking_runs_search},
+    {"runs/delete", false, true, tracking_runs_delete},
+    {"runs/restore", false, true, tracking_runs_restore},
+    {"runs/delete-tag", false, true, tracking_runs_delete_tag},
+    {"runs/log-inputs", false, true, tracking_runs_log_inputs},
+    {"runs/log-model", false, true, tracking_runs_log_model},
+    {"metrics/get-history", true, false, tracking_metrics_get_history},
+    {"artifacts/list", true, false, NULL},
+    {"logged-models/search", false, true, no_models},
+    {"experiments/get-by-name", true, false, tracking_experiments_get_by_name},
+    {"experiments/get", true, false, tracking_experiments_get},
+    {"experiments/create", false, true, tracking_experiments_create},
+    {"experiments/search", true, true, tracking_experiments_search},
+    {"experiments/update", false, true, tracking_experiments_update},
+    {"experiments/delete", false, true, tracking_experiments_delete},
+    {"experiments/restore", false, true, tracking_experiments_restore},
+    {"experiments/set-experiment-tag", false, true, tracking_experiments_set_tag},
+    {"experiments/delete-experiment-tag", false, true, tracking_experiments_delete_tag},
+};
+
+/* A call on its way to the store. It outlives its request when that goes away. */
+struct call {
+    struct task task;        /* first: a task is its call */
+    struct request *request; /* NULL: gone */
+    struct mlflow *mlflow;
+    const struct endpoint *endpoint;
+    json_t *body;
+    char *owner;
+    int64_t wall_ms;
+    bool working; /* on the worker's thread */
+    bool ok;
+    struct text out;
+    struct tracking_error error;
+};
+
+static void call_free(struct call *call)
+{
+    json_decref(call->body);
+    free(call->owner);
+    text_finish(&call->out);
+    free(call);
+}
+
+static void request_gone(void *state)
+{
+    struct call *call = state;
+    call->request = NULL;
+    if (!call->working) {
+        call_free(call);
+    }
+}
+
+static void call_work(struct task *task)
+{
+    struct call *call = (struct call *)task;
+    struct mlflow *mlflow = call->mlflow;
+    const struct tracking_request asked = {.body = call->body, .owner = call->owner, .now_ms = call->wall_ms};
+    call->ok =
+        call->endpoint->work != NULL
+            ? call->endpoint->work(mlflow->tracking, &asked, &call->out, &call->error)
+            : artifacts_of_run(mlflow->tracking, mlflow->artifacts, call->body, &call->out, &call->error);
+}
+
+static void call_done(struct task *task)
+{
+    struct call *call = (struct call *)task;
+    call->working = false;
+    call->mlflow->waiting--;
+    if (call->request == NULL) {
+        call_free(call);
+        return;
+    }
+    unsigned status = 200;
+    if (!call->ok) {
+        tracking_error_render(&call->error, &call->out);
+        status = (unsigned)tracking_code_http(call->error.code);
+    }
+    request_reply_json(call->request, status, &call->out);
+}
+
+/* Parameters as an object of texts; one that comes again becomes an array. */
+static json_t *body_of_query(const struct query *query)
+{
+    json_t *body = json_object();
+    for (size_t i = 0; query != NULL && i < query->count; i++) {
+        const char *name = query->items[i].name;
+        json_t *value = json_string(query->items[i].value), *earlier = json_object_get(body, name);
+        if (json_is_array(earlier)) {
+            json_array_append_new(earlier, value);
+        } else if (earlier != NULL) {
+            json_object_set_new(body, name, json_pack("[Oo]", earlier, value));
+        } else {
+            json_object_set_new(body, name, value);
+        }
+    }
+    return body;
+}
+
+static const struct endpoint *find(const struct request *request)
+{
+    const char *name = router_tail(request);
+    bool get = request->route->method == METHOD_GET;
+    for (size_t i = 0; i < sizeof endpoints / sizeof endpoints[0]; i++) {
+        if ((get ? endpoints[i].get : endpoints[i].post) && strcmp(endpoints[i].name, name) == 0) {
+            return &endpoints[i];
+        }
+    }
+    return NULL;
+}
+
+static void reply_error(struct request *request, enum tracking_code code, const char *format,
+                        const char *value)
+{
+    struct tracking_error error;
+    struct text out = {0};
+    autofree char *message = xprintf("%s%s", format, value);
+    tracking_fail(&error, code, "%s", message);
+    tracking_error_render(&error, &out);
+    request_reply_json(request, (unsigned)tracking_code_http(code), &out);
+}
+
+void mlflow_call(struct request *request)
+{
+    struct mlflow *mlflow = request->server->mlflow;
+    const struct endpoint *endpoint = find(request);
+    struct err err;
+    if (endpoint == NULL) {
+        reply_error(request, TRACKING_ENDPOINT_NOT_FOUND, "This server has no endpoint ", request->path);
+        return;
+    }
+    if (mlflow->waiting >= LIMIT_MLFLOW_WAITING) {
+        request_fail_with(request, ERR_TOO_MANY, "too many calls wait for the tracking store");
+        return;
+    }
+    if (request->ranks_epoch != 0 && !job_runs_begin(mlflow->runs, request->ranks_epoch, &err)) {
+        request_fail(request, &err);
+        return;
+    }
+    struct call *call = xzalloc(sizeof *call);
+    call->task = (struct task){.work = call_work, .done = call_done};
+    call->request = request;
+    call->mlflow = mlflow;
+    call->endpoint = endpoint;
+    call->body = request->json != NULL ? give(request->json) : body_of_query(request->query);
+    call->owner = xstrdup(identity_owner(request->who));
+    call->wall_ms = request->server->wall_ms;
+    call->working = true;
+    request->state = call;
+    request->state_finish = request_gone;
+    request_drop_body(request);
+    request_wait(request);
+    mlflow->waiting++;
+    worker_give(mlflow->worker, &call->task);
+}
+
+/* --- what the server is
+ * ------------------------------------------------------------------------------------------------ */
+
+void mlflow_server_info(struct request *request)
+{
+    request_reply_literal(request, 200,
+                          "{\"store_type\":\"gpuctl\",\"workspaces_enabled\":false,"
+                          "\"trace_archival_enabled\":false,\"multipart_uploads_enabled\":false,"
+                          "\"multipart_downloads_enabled\":false}");
+}
+
+void mlflow_health(struct request *request)
+{
+    request_reply(request, 200, "text/plain", xstrdup("OK"), 2);
+}
+
+bool mlflow_asks(const struct request *request)
+{
+    const char *agent = request->headers.user_agent;
+    return agent != NULL && strncmp(agent, "mlflow-", 7) == 0;
+}
+
+/* --- opening and closing
+ * ----------------------------------------------------------------------------------------------- */
+
+static void worker_ready(struct watch *watch)
+{
+    worker_collect(watch->closure);
+}
+
+static bool start_worker(struct server *server, struct worker **ret_worker, struct watch *watch,
+                         struct err *err)
+{
+    *ret_worker = worker_open(err);
+    if (*ret_worker == NULL) {
+        return false;
+    }
+    *watch = (struct watch){.fd = worker_fd(*ret_worker), .ready = worker_ready, .closure = *ret_worker};
+    return server_watch(server, watch, err);
+}
+
+bool mlflow_open(struct server *server, struct err *err)
+{
+    const char *state = server->config.state_directory;
+    struct mlflow *mlflow = xzalloc(sizeof *mlflow);
+    autofree char *database = xprintf("%s/mlflow.db", state);
+    autofree char *files = xprintf("%s/artifacts", state);
+    autofree char *key = xprintf("%s/rank.key", state);
+    server->mlflow = mlflow;
+    return (mlflow->tracking = tracking_open(database, err)) != NULL &&
+           (mlflow->artifacts = artifacts_open(files, err)) != NULL &&
+           rank_key_open(key, server->rank_key, err) &&
+           (mlflow->runs = job_runs_create(server, err)) != NULL &&
+           start_worker(server, &mlflow->worker, &mlflow->worker_watch, err) &&
+           start_worker(server, &mlflow->disk, &mlflow->disk_watch, err);
+}
+
+void mlflow_close(struct server *server)
+{
+    struct mlflow *mlflow = give(server->mlflow);
+    if (mlflow == NULL) {
+        return;
+    }
+    worker_close(mlflow->worker);
+    worker_close(mlflow->disk);
+    job_runs_destroy(mlflow->runs);
+    tracking_close(mlflow->tracking);
+    artifacts_close(mlflow->artifacts);
+    free(mlflow);
+}

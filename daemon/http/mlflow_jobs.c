@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the tie between jobs and runs. An attempt has one run, whose id follows from its epoch, so that its
+ * ranks can be told before it exists. The run is made when a rank first speaks: a job that tracks nothing
+ * costs nothing. It promises that the run is there before that rank's call is worked on, and that its final
+ * status is what became of the attempt, whatever the ranks have set when they ended. A run that the job's own
+ * environment names is never touched. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "daemon/blob/worker.h"
+#include "daemon/http/mlflow.h"
+#include "daemon/http/parts.h"
+#include "daemon/http/rank_token.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+#include "proto/base/log.h"
+
+/* The newest attempt of a job whose ranks have spoken. */
+struct job_run {
+    int64_t job_key;
+    uint64_t epoch;
+    UT_hash_handle hh;
+};
+
+struct job_runs {
+    struct server *server;
+    struct job_run *items; /* by job_key: live attempts only */
+    int64_t
+        newer_key; /* jobs below were there when the server was opened: their ranks may have spoken before */
+};
+
+/* What the worker does: the beginning of a run, or its end. */
+struct errand {
+    struct task task; /* first */
+    struct tracking *tracking;
+    char run_id[TRACKING_RUN_ID_BYTES];
+    bool ok;
+    struct tracking_error error;
+    /* Of the beginning. */
+    char *experiment, *name, *owner; /* NULL: none */
+    char job_id[ID_LENGTH + 1];
+    int64_t attempt;
+    /* Of the end. */
+    enum tracking_status status;
+    int64_t at_ms;
+};
+
+/* --- opening
+ * ------------------------------------------------------------------------------------------------------- */
+
+static bool see_newest(const struct job_record *job, void *closure)
+{
+    int64_t *newer_key = closure;
+    *newer_key = job->birth.key + 1;
+    return false;
+}
+
+struct job_runs *job_runs_create(struct server *server, struct err *err)
+{
+    const struct job_filter newest = {.limit = 1};
+    struct job_runs *runs = xzalloc(sizeof *runs);
+    runs->server = server;
+    if (!reader_jobs(server->reader, &newest, see_newest, &runs->newer_key, err)) {
+        free(runs);
+        return NULL;
+    }
+    return runs;
+}
+
+void job_runs_destroy(struct job_runs *runs)
+{
+    if (runs == NULL) {
+        return;
+    }
+    struct job_run *run, *next;
+    HASH_ITER (hh, runs->items, run, next) {
+        HASH_DEL(runs->items, run);
+        free(run);
+    }
+    free(runs);
+}
+
+static struct job_run *find(const struct job_runs *runs, int64_t job_key)
+{
+    struct job_run *run;
+    HASH_FIND(hh, runs->items, &job_key, sizeof job_key, run);
+    return run;
+}
+
+/* --- errands
+ * ------------------------------------------------------------------------------------------------------- */
+
+static struct errand *errand_create(const struct job_runs *runs, uint64_t epoch,
+                                    void (*work)(struct task *task), void (*done)(struct task *task))
+{
+    struct errand *errand = xzalloc(sizeof *errand);
+    errand->task = (struct task){.work = work, .done = done};
+    errand->tracking = runs->server->mlflow->tracking;
+    rank_run_id(runs->server->rank_key, epoch, errand->run_id);
+    return errand;
+}
+
+static void errand_free(struct errand *errand)
+{
+    free(errand->experiment);
+    free(errand->name);
+    free(errand->owner);
+    free(errand);
+}
+
+/* --- the beginning
+ * ------------------------------------------------------------------------------------------------- */
+
+static void begin_work(struct task *task)
+{
+    struct errand *errand = (struct errand *)task;
+    const struct tracking_job job = {.run_id = errand->run_id,
+                                     .experiment = errand->experiment,
+                                     .run_name = errand->name,
+                                     .owner = errand->owner,
+                                     .job_id = errand->job_id,
+                                     .attempt = errand->attempt,
+                                     .start_ms = errand->at_ms};
+    errand->ok = tracking_job_begin(errand->tracking, &job, &errand->error);
+}
+
+static void begin_done(struct task *task)
+{
+    struct errand *errand = (struct errand *)task;
+    if (!errand->ok) {
+        log_warning("run refused", "run=%s job=%s text=\"%s\"", errand->run_id, errand->job_id,
+                    errand->error.message);
+    }
+    errand_free(errand);
+}
+
+static char *copy_of(const char *text)
+{
+    return text != NULL && *text != '\0' ? xstrdup(text) : NULL;
+}
+
+/* The experiment is the one that the job names as MLflow's client would, else one of the job's name. */
+static void see_job(const struct job_record *job, void *closure)
+{
+    struct errand *errand = closure;
+    autojson json_t *spec = json_parse(job->birth.spec, job->birth.spec_length, NULL);
+    const json_t *env = json_object_get(spec, "env");
+    const char *named = json_string_value(json_object_get(env, "MLFLOW_EXPERIMENT_NAME"));
+    errand->experiment = copy_of(named != NULL ? named : job->birth.name);
+    errand->name = copy_of(job->birth.name);
+    errand->owner = copy_of(job->birth.owner);
+}
+
+static const char *const own_names[] = {"MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID"};
+
+/* Whether the ranks were told of our run: the agent's contract has the same rule. */
+static bool is_told(const json_t *spec)
+{
+    const json_t *env = json_object_get(spec, "env");
+    bool told = true;
+    for (size_t i = 0; i < sizeof own_names / sizeof own_names[0]; i++) {
+        told = told && json_object_get(env, own_names[i]) == NULL;
+    }
+    return told;
+}
+
+static bool begin(struct job_runs *runs, uint64_t epoch, const struct epoch_record *attempt, struct err *err)
+{
+    struct server *server = runs->server;
+    bool found;
+    autojson json_t *spec = specs_get(server->specs, attempt->job_key, err);
+    if (spec == NULL) {
+        return false;
+    }
+    if (!is_told(spec)) {
+        return true;
+    }
+    struct errand *errand = errand_create(runs, epoch, begin_work, begin_done);
+    memcpy(errand->job_id, attempt->job_id, sizeof errand->job_id);
+    errand->attempt = attempt->number;
+    errand->at_ms = server->wall_ms;
+    if (!reader_job_by_key(server->reader, attempt->job_key, see_job, errand, &found, err)) {
+        errand_free(errand);
+        return false;
+    }
+    worker_give(server->mlflow->worker, &errand->task);
+    return true;
+}
+
+bool job_runs_begin(struct job_runs *runs, uint64_t epoch, struct err *err)
+{
+    bool found;
+    struct epoch_record attempt;
+    if (!reader_epoch(runs->server->reader, epoch, &found, &attempt, err)) {
+        return false;
+    }
+    if (!found || attempt.state == ATTEMPT_ENDED) {
+        return err_set(err, ERR_UNAUTHENTICATED, "the job's attempt is over");
+    }
+    struct job_run *run = find(runs, attempt.job_key);
+    if (run != NULL && run->epoch == epoch) {
+        return true;
+    }
+    if (!begin(runs, epoch, &attempt, err)) {
+        return false;
+    }
+    if (run == NULL) {
+        run = xzalloc(sizeof *run);
+        run->job_key = attempt.job_key;
+        HASH_ADD(hh, runs->items, job_key, sizeof run->job_key, run);
+    }
+    run->epoch = epoch;
+    return true;
+}
+
+/* --- the end
+ * ------------------------------------------------------------------------------------------------------- */
+
+static void end_work(struct task *task)
+{
+    struct errand *errand = (struct errand *)task;
+    errand->ok =
+        tracking_job_end(errand->tracking, errand->run_id, errand->status, errand->at_ms, &errand->error);
+}
+
+/* An attempt that never tracked has no run. */
+static void end_done(struct task *task)
+{
+    struct errand *errand = (struct errand *)task;
+    if (!errand->ok && errand->error.code != TRACKING_RESOURCE_DOES_NOT_EXIST) {
+        log_warning("run unfinished", "run=%s text=\"%s\"", errand->run_id, errand->error.message);
+    }
+    errand_free(errand);
+}
+
+static enum tracking_status status_of(enum cause cause)
+{
+    switch (cause) {
+    case CAUSE_NONE:
+        return TRACKING_RUN_FINISHED;
+    case CAUSE_CANCELED:
+    case CAUSE_TIME_LIMIT:
+        return TRACKING_RUN_KILLED;
+    case CAUSE_RANK_FAILED:
+    case CAUSE_EXEC_FAILED:
+    case CAUSE_RESULT_MISSING:
+    case CAUSE_DECLINED:
+    case CAUSE_PORT_TAKEN:
+    case CAUSE_PREPARE_EXPIRED:
+    case CAUSE_NODE_LOST:
+    case CAUSE_SHIM_LOST:
+    case CAUSE_COUNT:
+        break;
+    }
+    return TRACKING_RUN_FAILED;
+}
+
+static bool end_attempt(const struct attempt_row *row, void *closure)
+{
+    struct job_runs *runs = closure;
+    struct job_run *run = find(runs, row->job_key);
+    if (row->state != ATTEMPT_ENDED) {
+        return true;
+    }
+    struct errand *errand = errand_create(runs, row->epoch, end_work, end_done);
+    errand->status = status_of(row->cause);
+    errand->at_ms = row->ended_ms;
+    worker_give(runs->server->mlflow->worker, &errand->task);
+    if (run != NULL && run->epoch == row->epoch) {
+        HASH_DEL(runs->items, run);
+        free(run);
+    }
+    return true;
+}
+
+void job_runs_touched(struct job_runs *runs, const struct job_touch *job)
+{
+    struct err err;
+    if (find(runs, job->key) == NULL && job->key >= runs->newer_key) {
+        return;
+    }
+    if (!reader_attempts(runs->server->reader, job->key, end_attempt, runs, &err)) {
+        log_warning("run unfinished", "job=%s text=\"%s\"", job->id, err.text);
+    }
+}

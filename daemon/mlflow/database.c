@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns how the tracking database is opened and how its statements are run. It promises that a search ends in
+ * time and that the text of a client is only ever a bound parameter. Transactions are left to tracking.c.
+ *
+ * With synchronous=NORMAL a commit is a write to the log and waits for no disk; a checkpoint, which SQLite
+ * makes by itself each 1,000 pages, does. One handle is meant to be used; a second one waits for the first.
+ */
+#include "daemon/mlflow/database.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/mlflow/tables.h"
+#include "proto/base/clock.h"
+#include "proto/limits.h"
+
+static bool open_fail(const struct tracking *tracking, struct err *err)
+{
+    return err_set(err, ERR_IO, "cannot use the tracking database: %s", sqlite3_errmsg(tracking->db));
+}
+
+static bool set(struct tracking *tracking, const char *sql, struct err *err)
+{
+    return sqlite3_exec(tracking->db, sql, NULL, NULL, NULL) == SQLITE_OK || open_fail(tracking, err);
+}
+
+static void restrain(sqlite3 *db)
+{
+    static const struct {
+        int setting, on;
+    } settings[] = {
+        {SQLITE_DBCONFIG_DEFENSIVE, 1}, {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0}, {SQLITE_DBCONFIG_DQS_DDL, 0},
+        {SQLITE_DBCONFIG_DQS_DML, 0},   {SQLITE_DBCONFIG_ENABLE_FKEY, 0},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        int code = sqlite3_db_config(db, settings[i].setting, settings[i].on, NULL);
+        assert(code == SQLITE_OK);
+    }
+    sqlite3_busy_timeout(db, TRACKING_BUSY_MS);
+}
+
+static bool configure(struct tracking *tracking, struct err *err)
+{
+    char cache[64];
+    sqlite3_snprintf(sizeof cache, cache, "PRAGMA cache_size = -%lld", LIMIT_TRACKING_CACHE_BYTES / KIB);
+    return set(tracking, "PRAGMA journal_mode = WAL", err) &&
+           set(tracking, "PRAGMA synchronous = NORMAL", err) && set(tracking, "PRAGMA mmap_size = 0", err) &&
+           set(tracking, "PRAGMA cell_size_check = ON", err) &&
+           set(tracking, "PRAGMA case_sensitive_like = ON", err) && set(tracking, cache, err);
+}
+
+static const char *const texts[QUERY_COUNT] = {
+#define AS_TEXT(name, text) [QUERY_##name] = (text),
+    QUERIES(AS_TEXT)
+#undef AS_TEXT
+};
+
+static bool prepare(struct tracking *tracking, struct err *err)
+{
+    for (size_t i = 0; i < QUERY_COUNT; i++) {
+        if (sqlite3_prepare_v3(tracking->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT,
+                               &tracking->statements[i], NULL) != SQLITE_OK) {
+            return err_set(err, ERR_IO, "cannot use the tracking database: %s in \"%s\"",
+                           sqlite3_errmsg(tracking->db), texts[i]);
+        }
+    }
+    return true;
+}
+
+/* What SQLite makes by itself others could read. */
+static bool make_file(const char *path, struct err *err)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return err_errno(err, "cannot open %s", path);
+    }
+    close(fd);
+    return true;
+}
+
+static int over_time(void *closure)
+{
+    const struct tracking *tracking = closure;
+    return tracking->stop_ms != 0 && clock_boot_ms() > tracking->stop_ms;
+}
+
+bool database_open(struct tracking *tracking, const char *path, struct err *err)
+{
+    /* A handle stays on one thread at a time: no mutex. */
+    int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE;
+    if (!make_file(path, err)) {
+        return false;
+    }
+    if (sqlite3_open_v2(path, &tracking->db, flags, NULL) != SQLITE_OK) {
+        return open_fail(tracking, err);
+    }
+    restrain(tracking->db);
+    sqlite3_progress_handler(tracking->db, 10000, over_time, tracking);
+    return tables_check(tracking->db, err) && configure(tracking, err) && tables_migrate(tracking->db, err) &&
+           prepare(tracking, err);
+}
+
+void database_close(struct tracking *tracking)
+{
+    for (size_t i = 0; i < QUERY_COUNT; i++) {
+        sqlite3_finalize(tracking->statements[i]);
+    }
+    int code = sqlite3_close(tracking->db);
+    assert(code == SQLITE_OK);
+}
+
+bool database_fail(struct tracking *tracking, struct tracking_error *error)
+{
+    switch (sqlite3_errcode(tracking->db) & 0xff) {
+    case SQLITE_INTERRUPT:
+        return tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE,
+                             "The search takes longer than %d seconds. Narrow it down.",
+                             LIMIT_TRACKING_SEARCH_MS / 1000);
+    case SQLITE_FULL:
+        return tracking_fail(error, TRACKING_TEMPORARILY_UNAVAILABLE,
+                             "The disk of the tracking database is full.");
+    case SQLITE_BUSY:
+        return tracking_fail(error, TRACKING_TEMPORARILY_UNAVAILABLE, "The tracking database is busy.");
+    default:
+        return tracking_fail(error, TRACKING_INTERNAL_ERROR, "The tracking database failed: %s",
+                             sqlite3_errmsg(tracking->db));
+    }
+}
+
+/* A parameter that is not there or a statement that is under way is a defect; memory that is out ends the
+ * program. */
+static void must(int code)
+{
+    assert(code == SQLITE_OK);
+}
+
+static sqlite3_stmt *bind(struct tracking *tracking, enum query query, const char *types, va_list args)
+{
+    sqlite3_stmt *statement = tracking->statements[query];
+    for (int i = 1; *types != '\0'; types++, i++) {
+        switch (*types) {
+        case 'i':
+            must(sqlite3_bind_int64(statement, i, va_arg(args, int64_t)));
+            break;
+        case 'b':
+            must(sqlite3_bind_int(statement, i, va_arg(args, int)));
+            break;
+        case 'd':
+            must(sqlite3_bind_double(statement, i, va_arg(args, double)));
+            break;
+        case 't':
+            must(sqlite3_bind_text(statement, i, va_arg(args, const char *), -1, SQLITE_STATIC));
+            break;
+        default:
+            assert(!"a letter that is no type");
+        }
+    }
+    return statement;
+}
+
+sqlite3_stmt *database_query(struct tracking *tracking, enum query query, const char *types, ...)
+{
+    va_list args;
+    va_start(args, types);
+    sqlite3_stmt *statement = bind(tracking, query, types, args);
+    va_end(args);
+    return statement;
+}
+
+bool database_step(struct tracking *tracking, sqlite3_stmt *statement, bool *ret_row,
+                   struct tracking_error *error)
+{
+    int code = sqlite3_step(statement);
+    *ret_row = code == SQLITE_ROW;
+    return code == SQLITE_ROW || code == SQLITE_DONE || database_fail(tracking, error);
+}
+
+bool database_run(struct tracking *tracking, struct tracking_error *error, enum query query,
+                  const char *types, ...)
+{
+    va_list args;
+    va_start(args, types);
+    autoquery sqlite3_stmt *statement = bind(tracking, query, types, args);
+    va_end(args);
+    bool row;
+    bool ok = database_step(tracking, statement, &row, error);
+    assert(!row);
+    return ok;
+}
+
+const char *column_text(sqlite3_stmt *statement, int column)
+{
+    return (const char *)sqlite3_column_text(statement, column);
+}

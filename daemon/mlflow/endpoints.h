@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The work of each endpoint of tracking.h, inside a transaction that tracking.c opens and ends: a work_ that
+ * returns false leaves nothing behind. */
+#ifndef MLFLOW_ENDPOINTS_H
+#define MLFLOW_ENDPOINTS_H
+
+#include "daemon/mlflow/tracking.h"
+
+/* X(name, READ or WRITE) */
+#define ENDPOINTS(X)                                                                                         \
+    X(experiments_create, WRITE)                                                                             \
+    X(experiments_get, READ)                                                                                 \
+    X(experiments_get_by_name, READ)                                                                         \
+    X(experiments_search, READ)                                                                              \
+    X(experiments_update, WRITE)                                                                             \
+    X(experiments_delete, WRITE)                                                                             \
+    X(experiments_restore, WRITE)                                                                            \
+    X(experiments_set_tag, WRITE)                                                                            \
+    X(experiments_delete_tag, WRITE)                                                                         \
+    X(runs_create, WRITE)                                                                                    \
+    X(runs_get, READ)                                                                                        \
+    X(runs_update, WRITE)                                                                                    \
+    X(runs_delete, WRITE)                                                                                    \
+    X(runs_restore, WRITE)                                                                                   \
+    X(runs_search, READ)                                                                                     \
+    X(runs_log_metric, WRITE)                                                                                \
+    X(runs_log_parameter, WRITE)                                                                             \
+    X(runs_set_tag, WRITE)                                                                                   \
+    X(runs_delete_tag, WRITE)                                                                                \
+    X(runs_log_batch, WRITE)                                                                                 \
+    X(runs_log_inputs, WRITE)                                                                                \
+    X(runs_log_model, WRITE)                                                                                 \
+    X(metrics_get_history, READ)
+
+#define ENDPOINT_WORK(name, kind) tracking_endpoint work_##name;
+ENDPOINTS(ENDPOINT_WORK)
+#undef ENDPOINT_WORK
+
+/* The same for what is beside the endpoints. */
+bool work_job_begin(struct tracking *tracking, const struct tracking_job *job, struct tracking_error *error);
+bool work_job_end(struct tracking *tracking, const char *run_id, enum tracking_status status, int64_t end_ms,
+                  struct tracking_error *error);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values of metrics, inside a transaction. */
+#ifndef MLFLOW_METRICS_H
+#define MLFLOW_METRICS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/mlflow/tracking.h"
+
+/* Logs one object {key, value, timestamp, step}. The same point again changes nothing. */
+bool metric_put(struct tracking *tracking, int64_t run, const json_t *metric, struct tracking_error *error);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what names and values may look like. A name may become a path on the side of a client; so one that
+ * would resolve to another one is refused, as MLflow does. */
+#include "daemon/mlflow/names.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "proto/base/clock.h"
+#include "proto/limits.h"
+
+/* --- what is allowed --- */
+
+static bool is_alnum(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* Letters of other scripts are bytes above 127. */
+static bool is_name_byte(char c)
+{
+    return is_alnum(c) || ((unsigned char)c & 0x80) != 0 || (c != '\0' && strchr("_-./: ", c) != NULL);
+}
+
+/* Bytes up to the one that starts character number limit, or all. */
+static size_t prefix_bytes(const char *value, size_t limit)
+{
+    size_t at = 0;
+    for (; value[at] != '\0'; at++) {
+        bool starts = ((unsigned char)value[at] & 0xc0) != 0x80;
+        if (starts && limit-- == 0) {
+            break;
+        }
+    }
+    return at;
+}
+
+bool name_check_length(const char *what, const char *value, size_t limit, struct tracking_error *error)
+{
+    if (value[prefix_bytes(value, limit)] == '\0') {
+        return true;
+    }
+    return tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE,
+                         "The %s '%.250s' exceeds the maximum length of %zu characters.", what, value, limit);
+}
+
+/* Whether no part of the path is empty, "." or ".." . */
+static bool is_normal_path(const char *name)
+{
+    for (const char *part = name;;) {
+        size_t length = strcspn(part, "/");
+        if (length == 0 || (length == 1 && part[0] == '.') || (length == 2 && memcmp(part, "..", 2) == 0)) {
+            return false;
+        }
+        if (part[length] == '\0') {
+            return true;
+        }
+        part += length + 1;
+    }
+}
+
+bool name_check(const char *what, const char *name, struct tracking_error *error)
+{
+    for (const char *c = name; *c != '\0'; c++) {
+        if (!is_name_byte(*c)) {
+            return tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE,
+                                 "Invalid %s name: '%.300s'. Names may only contain alphanumerics, "
+                                 "underscores (_), dashes (-), periods (.), spaces ( ), colons (:), and "
+                                 "slashes (/).",
+                                 what, name);
+        }
+    }
+    if (!is_normal_path(name)) {
+        return tracking_fail(
+            error, TRACKING_INVALID_PARAMETER_VALUE,
+            "Invalid %s name: '%.300s'. Taken as a path, a name must not be empty or resolve "
+            "to another name.",
+            what, name);
+    }
+    return name_check_length("name", name, LIMIT_TRACKING_KEY, error);
+}
+
+bool name_check_experiment(const char *name, struct tracking_error *error)
+{
+    if (name[0] == '\0') {
+        return tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE, "Invalid experiment name: ''");
+    }
+    return name_check_length("experiment name", name, LIMIT_TRACKING_EXPERIMENT, error);
+}
+
+bool name_check_run_id(const char *run_id, struct tracking_error *error)
+{
+    size_t length = strlen(run_id);
+    bool ok = is_alnum(run_id[0]) && length <= LIMIT_TRACKING_RUN_ID;
+    for (size_t i = 0; ok && i < length; i++) {
+        ok = is_alnum(run_id[i]) || run_id[i] == '_' || run_id[i] == '-';
+    }
+    return ok || tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE, "Invalid run ID: '%.300s'", run_id);
+}
+
+/* "s3://..." or "/...", without what a client could take for something else. */
+bool name_check_location(const char *location, struct tracking_error *error)
+{
+    size_t scheme = 0;
+    while (is_alnum(location[scheme]) ||
+           (scheme > 0 && strchr("+-.", location[scheme]) != NULL && location[scheme] != '\0')) {
+        scheme++;
+    }
+    bool starts = location[0] == '/' || (scheme > 0 && location[scheme] == ':');
+    if (!starts || strstr(location, "..") != NULL || strpbrk(location, "?#\n\r") != NULL ||
+        strncmp(location, "runs:", 5) == 0) {
+        return tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE,
+                             "Invalid artifact_location '%.300s': it must be a URI or an absolute path, "
+                             "without \"..\", \"?\" and \"#\".",
+                             location);
+    }
+    return name_check_length("artifact_location", location, LIMIT_TRACKING_LOCATION, error);
+}
+
+char *name_cut(const char *value, size_t limit)
+{
+    return xstrndup(value, prefix_bytes(value, limit));
+}
+
+/* --- what is drawn --- */
+
+static const char *const adjectives[] = {
+    "amber", "bold",   "brisk", "calm",  "clear", "crisp",  "deep",   "eager",  "fair",  "fond",   "gentle",
+    "glad",  "golden", "green", "keen",  "late",  "light",  "little", "lively", "lucid", "mellow", "mild",
+    "noble", "plain",  "quick", "quiet", "rapid", "silver", "steady", "sunny",  "vivid", "warm",
+};
+static const char *const nouns[] = {
+    "anchor", "badger", "beacon",  "birch", "bridge", "brook",  "canyon",  "cedar",
+    "comet",  "crane",  "delta",   "ember", "falcon", "fjord",  "forest",  "garden",
+    "harbor", "heron",  "island",  "lake",  "maple",  "meadow", "mesa",    "orchard",
+    "otter",  "pebble", "prairie", "raven", "river",  "summit", "thicket", "willow",
+};
+
+#define COUNT(list) (sizeof(list) / sizeof(list)[0])
+
+char *name_draw_run(void)
+{
+    uint32_t chance[3];
+    random_fill(chance, sizeof chance);
+    return xprintf("%s-%s-%u", adjectives[chance[0] % COUNT(adjectives)], nouns[chance[1] % COUNT(nouns)],
+                   chance[2] % 1000);
+}
+
+void tracking_draw_run_id(char out[TRACKING_RUN_ID_BYTES])
+{
+    uint8_t chance[(TRACKING_RUN_ID_BYTES - 1) / 2];
+    random_fill(chance, sizeof chance);
+    text_to_hex(chance, sizeof chance, out);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names and values that MLflow allows, and names that are drawn. */
+#ifndef MLFLOW_NAMES_H
+#define MLFLOW_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "daemon/mlflow/tracking.h"
+
+/* Of a metric, parameter or tag; what says which, as "metric". */
+bool name_check(const char *what, const char *name, struct tracking_error *error);
+bool name_check_experiment(const char *name, struct tracking_error *error);
+bool name_check_run_id(const char *run_id, struct tracking_error *error);
+/* At most limit characters. */
+bool name_check_length(const char *what, const char *value, size_t limit, struct tracking_error *error);
+/* Where an experiment shall put its artifacts. */
+bool name_check_location(const char *location, struct tracking_error *error);
+
+/* The first limit characters, which the caller frees: MLflow cuts values of parameters and tags that are too
+ * long. */
+char *name_cut(const char *value, size_t limit);
+
+/* A name for a run, as "quiet-harbor-417"; the caller frees it. */
+char *name_draw_run(void);
+
+#endif

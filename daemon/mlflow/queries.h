@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The statements of the tracking database, prepared when it is opened. Searches, whose text depends on what
+ * is asked, are made in search.c out of the columns here. */
+#ifndef MLFLOW_QUERIES_H
+#define MLFLOW_QUERIES_H
+
+#define COLUMNS_RUN                                                                                          \
+    "runs.key, runs.id, runs.experiment, runs.name, runs.user_id, runs.status, runs.start_ms, "              \
+    "runs.end_ms, runs.deleted, runs.artifact_uri"
+#define COLUMNS_EXPERIMENT                                                                                   \
+    "experiments.id, experiments.name, experiments.artifact_location, experiments.deleted, "                 \
+    "experiments.created_ms, experiments.updated_ms"
+
+/* X(name, text) */
+#define QUERIES(X)                                                                                           \
+    X(BEGIN_READ, "BEGIN")                                                                                   \
+    X(BEGIN_WRITE, "BEGIN IMMEDIATE")                                                                        \
+    X(COMMIT, "COMMIT")                                                                                      \
+    X(ROLLBACK, "ROLLBACK")                                                                                  \
+    X(EXPERIMENT, "SELECT " COLUMNS_EXPERIMENT " FROM experiments WHERE id = ?")                             \
+    X(EXPERIMENT_BY_NAME, "SELECT " COLUMNS_EXPERIMENT " FROM experiments WHERE name = ?")                   \
+    X(EXPERIMENT_NEXT, "SELECT max(id) + 1 FROM experiments")                                                \
+    X(EXPERIMENT_INSERT,                                                                                     \
+      "INSERT INTO experiments (id, name, artifact_location, deleted, created_ms, updated_ms) "              \
+      "VALUES (?1, ?2, ?3, 0, ?4, ?4)")                                                                      \
+    X(EXPERIMENT_RENAME, "UPDATE experiments SET name = ?2, updated_ms = ?3 WHERE id = ?1")                  \
+    X(EXPERIMENT_DELETE, "UPDATE experiments SET deleted = ?2, updated_ms = ?3 WHERE id = ?1")               \
+    X(EXPERIMENT_RUNS_DELETE, "UPDATE runs SET deleted = ?3 WHERE experiment = ?1 AND deleted = ?2")         \
+    X(EXPERIMENT_TAGS, "SELECT name, value FROM experiment_tags WHERE experiment = ? ORDER BY name")         \
+    X(EXPERIMENT_TAG_PUT, "INSERT INTO experiment_tags (experiment, name, value) VALUES (?, ?, ?) "          \
+                          "ON CONFLICT (experiment, name) DO UPDATE SET value = excluded.value")             \
+    X(EXPERIMENT_TAG_DELETE, "DELETE FROM experiment_tags WHERE experiment = ? AND name = ?")                \
+    X(RUN, "SELECT " COLUMNS_RUN " FROM runs WHERE id = ?")                                                  \
+    X(RUN_INSERT,                                                                                            \
+      "INSERT INTO runs (id, experiment, name, user_id, status, start_ms, end_ms, deleted, artifact_uri) "   \
+      "VALUES (?, ?, ?, ?, ?, ?, NULL, 0, ?)")                                                               \
+    X(RUN_STATUS, "UPDATE runs SET status = ?2 WHERE key = ?1")                                              \
+    X(RUN_END, "UPDATE runs SET end_ms = ?2 WHERE key = ?1")                                                 \
+    X(RUN_GO_ON, "UPDATE runs SET status = 'RUNNING', end_ms = NULL, deleted = 0 WHERE key = ?1")            \
+    X(RUN_RENAME, "UPDATE runs SET name = ?2 WHERE key = ?1")                                                \
+    X(RUN_DELETE, "UPDATE runs SET deleted = ?2 WHERE key = ?1")                                             \
+    X(METRIC, "SELECT key FROM metrics WHERE run = ? AND name = ?")                                          \
+    X(METRIC_INSERT,                                                                                         \
+      "INSERT INTO metrics (run, name, step, at_ms, value, is_nan) VALUES (?, ?, ?, ?, ?, ?)")               \
+    X(METRIC_UPDATE, "UPDATE metrics SET step = ?2, at_ms = ?3, value = ?4, is_nan = ?5 WHERE key = ?1 AND " \
+                     "(?2, ?3, ?4, ?5) > (step, at_ms, value, is_nan)")                                      \
+    X(METRICS, "SELECT name, value, is_nan, at_ms, step FROM metrics WHERE run = ? ORDER BY name")           \
+    X(POINT_INSERT, "INSERT INTO points (metric, at_ms, step, value, is_nan) VALUES (?, ?, ?, ?, ?) "        \
+                    "ON CONFLICT DO NOTHING")                                                                \
+    X(POINTS, "SELECT value, is_nan, at_ms, step FROM points WHERE metric = ? "                              \
+              "AND (at_ms, step, value, is_nan) > (?, ?, ?, ?) ORDER BY at_ms, step, value, is_nan LIMIT ?") \
+    X(PARAM_INSERT, "INSERT INTO params (run, name, value) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")         \
+    X(PARAM, "SELECT value FROM params WHERE run = ? AND name = ?")                                          \
+    X(PARAMS, "SELECT name, value FROM params WHERE run = ? ORDER BY name")                                  \
+    X(TAG_PUT, "INSERT INTO tags (run, name, value) VALUES (?, ?, ?) "                                       \
+               "ON CONFLICT (run, name) DO UPDATE SET value = excluded.value")                               \
+    X(TAG_DELETE, "DELETE FROM tags WHERE run = ? AND name = ?")                                             \
+    X(TAG, "SELECT value FROM tags WHERE run = ? AND name = ?")                                              \
+    X(TAGS, "SELECT name, value FROM tags WHERE run = ? ORDER BY name")                                      \
+    X(INPUT_PUT,                                                                                             \
+      "INSERT INTO inputs (run, name, digest, context, input) VALUES (?, ?, ?, ?, ?) "                       \
+      "ON CONFLICT (run, name, digest) DO UPDATE SET context = excluded.context, input = excluded.input")    \
+    X(INPUTS, "SELECT input FROM inputs WHERE run = ? ORDER BY name, digest")
+
+enum query {
+#define QUERY_AS_ENUM(name, text) QUERY_##name,
+    QUERIES(QUERY_AS_ENUM)
+#undef QUERY_AS_ENUM
+        QUERY_COUNT
+};
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tracking store: experiments, runs, metrics, parameters and tags as clients of MLflow know them, in a
+ * database of its own. Tracking data are not state: they never pass the door.
+ *
+ * All calls read or write a file and may take long: they belong on a helper thread (struct worker), never on
+ * the HTTP thread. A handle serves one thread at a time and has no other ties to a thread. Each call is one
+ * transaction: when it returns, its effect is seen by every later call; it survives the end of the program,
+ * but the last ones before a loss of power may be lost. */
+#ifndef MLFLOW_TRACKING_H
+#define MLFLOW_TRACKING_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/base/err.h"
+#include "proto/base/text.h"
+
+/* --- the handle --- */
+
+struct tracking;
+
+/* Opens the database, making it (mode 0600) with the experiment "Default" of id 0 when it is not there.
+ * NULL with ERR_IO for a file of another program or with a newer schema, which is left as it is. */
+struct tracking *tracking_open(const char *path, struct err *err);
+/* Takes NULL. */
+void tracking_close(struct tracking *tracking);
+
+/* --- endpoints --- */
+
+/* What a client asks. */
+struct tracking_request {
+    /* The decoded JSON body; of a GET an object of its query parameters: each a string, a repeated one an
+     * array of strings. NULL is {}. Only read, and only during the call. Members that are not known are
+     * passed over; numbers may come as text. */
+    const json_t *body;
+    const char *owner; /* of the token: the user_id of runs that name none */
+    int64_t now_ms;    /* wall clock */
+};
+
+/* The codes of MLflow that may come back, and their HTTP status. */
+#define TRACKING_CODES(X)                                                                                    \
+    X(RESOURCE_DOES_NOT_EXIST, 404)                                                                          \
+    X(RESOURCE_ALREADY_EXISTS, 400)                                                                          \
+    X(INVALID_PARAMETER_VALUE, 400)                                                                          \
+    X(INVALID_STATE, 400)                                                                                    \
+    X(ENDPOINT_NOT_FOUND, 404)                                                                               \
+    X(PERMISSION_DENIED, 403)                                                                                \
+    X(TEMPORARILY_UNAVAILABLE, 503)                                                                          \
+    X(INTERNAL_ERROR, 500)
+
+enum tracking_code {
+#define TRACKING_CODE_AS_ENUM(name, http) TRACKING_##name,
+    TRACKING_CODES(TRACKING_CODE_AS_ENUM)
+#undef TRACKING_CODE_AS_ENUM
+};
+
+struct tracking_error {
+    enum tracking_code code;
+    char message[1024]; /* for people */
+};
+
+const char *tracking_code_name(enum tracking_code code);
+int tracking_code_http(enum tracking_code code);
+
+/* Fills *error and returns false, so that a caller can return it at once. */
+bool tracking_fail(struct tracking_error *error, enum tracking_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Appends {"error_code": ..., "message": ...}. */
+void tracking_error_render(const struct tracking_error *error, struct text *out);
+
+/* The form of all endpoints. True: a JSON object was appended to *out, the body of a reply with status 200.
+ * False: *error is filled, *out is as it was. */
+typedef bool tracking_endpoint(struct tracking *tracking, const struct tracking_request *request,
+                               struct text *out, struct tracking_error *error);
+
+/* Under /api/2.0/mlflow, by the names of MLflow: */
+tracking_endpoint tracking_experiments_create;      /* POST experiments/create */
+tracking_endpoint tracking_experiments_get;         /* GET  experiments/get */
+tracking_endpoint tracking_experiments_get_by_name; /* GET  experiments/get-by-name */
+tracking_endpoint tracking_experiments_search;      /* POST and GET experiments/search */
+tracking_endpoint tracking_experiments_update;      /* POST experiments/update: new_name */
+tracking_endpoint tracking_experiments_delete;      /* POST experiments/delete, with its runs */
+tracking_endpoint tracking_experiments_restore;     /* POST experiments/restore, with its runs */
+tracking_endpoint tracking_experiments_set_tag;     /* POST experiments/set-experiment-tag */
+tracking_endpoint tracking_experiments_delete_tag;  /* POST experiments/delete-experiment-tag */
+tracking_endpoint tracking_runs_create;             /* POST runs/create */
+tracking_endpoint tracking_runs_get;                /* GET  runs/get */
+tracking_endpoint tracking_runs_update;             /* POST runs/update */
+tracking_endpoint tracking_runs_delete;             /* POST runs/delete */
+tracking_endpoint tracking_runs_restore;            /* POST runs/restore */
+tracking_endpoint tracking_runs_search;             /* POST runs/search */
+tracking_endpoint tracking_runs_log_metric;         /* POST runs/log-metric */
+tracking_endpoint tracking_runs_log_parameter;      /* POST runs/log-parameter */
+tracking_endpoint tracking_runs_set_tag;            /* POST runs/set-tag */
+tracking_endpoint tracking_runs_delete_tag;         /* POST runs/delete-tag */
+tracking_endpoint tracking_runs_log_batch;          /* POST runs/log-batch */
+tracking_endpoint tracking_runs_log_inputs;         /* POST runs/log-inputs */
+tracking_endpoint tracking_runs_log_model;          /* POST runs/log-model */
+tracking_endpoint tracking_metrics_get_history;     /* GET  metrics/get-history */
+
+/* --- beside the endpoints --- */
+
+/* Where the artifacts of a run are, for artifacts/list: its artifact_uri, which the caller frees. False with
+ * RESOURCE_DOES_NOT_EXIST where there is no such run. */
+bool tracking_artifact_uri(struct tracking *tracking, const char *run_id, char **ret_uri,
+                           struct tracking_error *error);
+
+/* 32 hex digits and a NUL. */
+#define TRACKING_RUN_ID_BYTES 33
+/* Draws the id of a new run. Touches no file: may be called on any thread. */
+void tracking_draw_run_id(char out[TRACKING_RUN_ID_BYTES]);
+
+/* The states of a run. */
+#define TRACKING_STATUSES(X) X(RUNNING) X(SCHEDULED) X(FINISHED) X(FAILED) X(KILLED)
+
+enum tracking_status {
+#define TRACKING_STATUS_AS_ENUM(name) TRACKING_RUN_##name,
+    TRACKING_STATUSES(TRACKING_STATUS_AS_ENUM)
+#undef TRACKING_STATUS_AS_ENUM
+};
+
+/* The run of a job. */
+struct tracking_job {
+    const char *run_id;     /* drawn by the caller, so that the job's ranks can be told before it is stored */
+    const char *experiment; /* name; NULL: "Default" */
+    const char *run_name;   /* NULL: drawn */
+    const char *owner;      /* of the job: the run's user_id */
+    const char *job_id;     /* becomes the tag gpuctl.job_id */
+    int64_t attempt;        /* becomes the tag gpuctl.attempt */
+    int64_t start_ms;       /* wall clock */
+};
+
+/* Makes the run, RUNNING, and its experiment where there is none; an experiment that was deleted comes back.
+ * A run that exists already is set to RUNNING again with the new attempt and without an end; all else of it
+ * stays: so the call may be repeated, and a retried job keeps its run. */
+bool tracking_job_begin(struct tracking *tracking, const struct tracking_job *job,
+                        struct tracking_error *error);
+
+/* Sets the status and end of the run, whatever clients have set meanwhile. */
+bool tracking_job_end(struct tracking *tracking, const char *run_id, enum tracking_status status,
+                      int64_t end_ms, struct tracking_error *error);
+
+#endif

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lightning's Trainer: it must see that the ranks are launched already, and take its world from the launcher."""
+
+from __future__ import annotations
+
+from running import PROGRAMS, Plain, Run, results, said
+
+
+def test_a_lightning_script_trains_on_two_nodes_of_two_devices(gpuctl: Run, plain: Plain) -> None:
+    ran = gpuctl("--gpus", "4", "--", "python", str(PROGRAMS / "lightened.py"))
+    assert results(ran.stdout) == plain("ddp.py")
+    assert said(ran.stdout, "lightened") == ["TorchElasticEnvironment 4"] * 4
+
+
+def test_a_lightning_function_trains_on_two_nodes_of_two_devices(notebook: Run, plain: Plain) -> None:
+    ran = notebook(f"""
+        import sys
+
+        from serverless_gpu import distributed
+
+        @distributed(gpus=4, remote=True)
+        def train():
+            sys.path.insert(0, {str(PROGRAMS)!r})
+            import lightened
+
+            return lightened.train(devices=2, num_nodes=2)
+
+        values = train.distributed()
+        assert all(value[:2] == ("TorchElasticEnvironment", 4) for value in values), values
+        assert len({{loss for _, _, loss in values}}) == 1
+        print("result", f"{{values[0][2]:.10f}}")
+        """)
+    assert results(ran.stdout) == plain("ddp.py")

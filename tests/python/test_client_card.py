@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a card is made of: the board, the last lines of ranks, curves, and the HTML of them, within bounds."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as xml
+from typing import Any
+
+import pytest
+
+from serverless_gpu import card, display, sparkline
+from serverless_gpu.board import POINTS, SERIES, Board
+from serverless_gpu.errors import JobFailed, RemoteTraceback
+from serverless_gpu.tails import CHARACTERS, LINES, Tail, Tails
+
+
+def view(state: str = "RUNNING", attempt: int = 1, seq: int = 1, **fields: Any) -> dict[str, Any]:
+    nodes = [{"node": "node0", "node_rank": 0, "first_rank": 0, "local_ranks": 8, "devices": "0,1"}]
+    return {
+        "id": "job0", "name": "n", "state": state, "attempt": attempt, "seq": seq, "gpus": 8, "gpu_type": None, "reason": None,
+        "nodes": nodes, "started_at": None, "ended_at": None, "failed_rank": None, **fields,
+    }  # fmt: skip
+
+
+def point(name: str, value: Any, rank: int = 0) -> dict[str, Any]:
+    return {"name": name, "value": value, "rank": rank}
+
+
+def said(rank: int, text: str, attempt: int = 1, stream: str = "stdout") -> dict[str, Any]:
+    return {"rank": rank, "stream": stream, "attempt": attempt, "text": text}
+
+
+# --- the board ---
+
+
+def test_a_course_keeps_its_span_and_its_last_value_in_few_points() -> None:
+    board = Board()
+    board.take_points([point("loss", value) for value in range(100_000)])
+    (course,) = board.facts().courses
+    assert course.last == 99_999 and course.points[0] == 0 and course.points[-1] == 99_999
+    assert POINTS / 2 <= len(course.points) <= POINTS + 1
+    steps = {round(after - before) for before, after in zip(course.points, course.points[1:-1])}
+    assert len(steps) == 1
+
+
+def test_metrics_and_progress_are_those_of_the_lowest_rank_that_reports() -> None:
+    board = Board()
+    board.take_points([point("loss", 7, rank=2), point("loss", 9, rank=3), point("loss", 5, rank=1), point("loss", 8, rank=2)])
+    for rank, fraction in ((2, 0.2), (1, 0.1), (3, 0.3)):
+        board.take_progress({"rank": rank, "fraction": fraction, "text": None})
+    facts = board.facts()
+    assert [(course.rank, course.last, course.points) for course in facts.courses] == [(1, 5, [5.0])]
+    assert facts.progress is not None and facts.progress[:2] == (1, 0.1)
+
+
+def test_values_that_are_not_finite_are_told_and_not_drawn() -> None:
+    board = Board()
+    board.take_points([point("loss", value) for value in (1, "Infinity", 2, "NaN")])
+    (course,) = board.facts().courses
+    assert course.last == "NaN" and course.points == [1.0, 2.0]
+    board.take_view(view())
+    assert "<b>NaN</b>" in card.card_html(board.facts(), "job0", "http://c")
+
+
+def test_only_a_few_names_are_kept_and_the_others_counted() -> None:
+    board = Board()
+    board.take_view(view())
+    board.take_points([point(f"metric {number}", number) for number in range(5000)])
+    facts = board.facts()
+    assert len(facts.courses) == SERIES and facts.more_names == 1000
+    assert "1000 more" in card.card_html(facts, "job0", "http://c")
+
+
+def test_a_new_attempt_begins_anew_and_an_older_view_is_ignored() -> None:
+    board = Board()
+    board.take_view(view(seq=4))
+    board.take_points([point("loss", 1)])
+    board.take_progress({"rank": 0, "fraction": 0.9, "text": None})
+    board.take_view(view(seq=3, state="QUEUED"))
+    assert board.facts().view["state"] == "RUNNING" and board.facts().courses
+    board.take_view(view(seq=5, attempt=2))
+    assert board.facts().progress is None and not board.facts().courses
+    assert "attempt 2" in card.card_html(board.facts(), "job0", "http://c")
+
+
+# --- the last lines ---
+
+
+def test_of_a_rank_the_last_lines_are_kept_within_bounds() -> None:
+    tail = Tail()
+    for number in range(10_000):
+        tail.write("stdout", f"line {number}\n")
+    assert tail.count == 10_000 and tail.last(1000, 10**6) == [f"line {number}" for number in range(10_000 - LINES, 10_000)]
+    tail.write("stdout", "x" * 500_000 + "\n" + "y" * 300_000)
+    tail.finish()
+    assert sum(map(len, tail.last(1000, 10**6))) <= CHARACTERS
+    assert tail.last(2, 10) == ["y" * 10]
+
+
+def test_a_tail_shows_lines_as_a_terminal_would() -> None:
+    tail = Tail()
+    for piece in ("\x1b[31mred\x1b[0m\r\n", " 10%\r 2", "0%\r100%\nno ", "end"):
+        tail.write("stdout", piece)
+    tail.write("stderr", "wrong\n")
+    tail.finish()
+    assert tail.last(10, 1000) == ["red", "100%", "wrong", "no end"]
+
+
+def test_the_lines_of_an_earlier_attempt_are_gone() -> None:
+    tails = Tails()
+    tails.take([said(1, "old\n"), said(2, "old\n"), said(1, "new\n", attempt=2)])
+    assert list(tails.ranks) == [1] and tails.ranks[1].last(9, 99) == ["new"]
+
+
+# --- HTML ---
+
+
+@pytest.mark.parametrize("points", [[1.0, 1.0], [0.0, 1e308, -1e308], [1e-300, 2e-300], list(map(float, range(121)))])
+def test_a_curve_lies_within_its_picture(points: list[float]) -> None:
+    picture = xml.fromstring(sparkline.svg(points))
+    spots = [tuple(map(float, spot.split(","))) for spot in picture[0].attrib["points"].split()]
+    assert len(spots) == len(points)
+    assert all(0 <= x <= sparkline.WIDTH and 0 <= y <= sparkline.HEIGHT for x, y in spots)
+
+
+def test_less_than_two_points_are_no_curve() -> None:
+    assert sparkline.svg([]) == sparkline.svg([3.0]) == ""
+
+
+def test_all_that_comes_from_outside_is_escaped_and_the_markup_is_whole() -> None:
+    evil = "<script>&\"'</div>"
+    board, tails = Board(), Tails()
+    board.take_view(view("FAILED", name=evil, reason=evil, failed_rank=1, nodes=[{"node": evil, "first_rank": 0, "local_ranks": 9}]))
+    board.take_points([point(evil, 1), point(evil, 2)])
+    board.take_progress({"rank": 0, "fraction": 0.5, "text": evil})
+    tails.take([said(rank, evil + "\n") for rank in range(9)])
+    facts = board.facts()
+    for html in (card.card_html(facts, "job0", evil, evil), card.ranks_html(tails, facts.view, "job0", 20)):
+        assert "<script" not in html
+        text = "".join(xml.fromstring(html.replace("<details open>", '<details open="">')).itertext())
+        assert evil in text
+
+
+def test_the_list_of_many_ranks_is_bounded_and_has_the_one_that_failed() -> None:
+    tails = Tails()
+    tails.take([said(rank, "x" * 2000 + "\n") for rank in range(1000) for _ in range(10)])
+    html = card.ranks_html(tails, view("FAILED", failed_rank=777), "job0", LINES)
+    assert html.count("<details") == card.FOLDED_RANKS + 1 and html.index("rank 777 failed") < html.index("rank 1 ")
+    assert len(html) < 2 * card.FOLDED_CHARACTERS
+    assert f"{999 - card.FOLDED_RANKS - 1} more ranks" in html
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-1, "0.0 s"), (0.44, "0.4 s"), (12.9, "12 s"), (185, "3 min 05 s"), (7620, "2 h 07 min"), (360000, "100 h 00 min")],
+)
+def test_durations_are_told_as_a_person_would(seconds: float, text: str) -> None:
+    assert card.spell_duration(seconds) == text
+
+
+def test_a_job_that_ended_tells_how_long_it_ran() -> None:
+    board = Board()
+    board.take_view(view("SUCCEEDED", started_at="2030-01-01T00:00:00.500Z", ended_at="2030-01-01T00:01:05.500Z"))
+    assert "SUCCEEDED after 1 min 05 s" in card.card_text(board.facts(), "job0", "http://c")
+    board.take_view(view("CANCELED", seq=2, reason="canceled by a person"))
+    assert card.card_text(board.facts(), "job0", "http://c").startswith("job job0 (n): CANCELED, 8 GPUs on node0 (0,1)\ncanceled by")
+
+
+# --- what is shown of an error, and where ---
+
+
+def test_a_failed_job_is_shown_with_the_traceback_of_its_rank_once() -> None:
+    failed = JobFailed("job job0 failed: bad", job_id="job0", rank=3, node="node1")
+    failed.__cause__ = ValueError("bad")
+    failed.__cause__.__cause__ = RemoteTraceback('Traceback (most recent call last):\n  File "a.py", line 3, in f\nValueError: bad\n')
+    try:
+        raise failed
+    except JobFailed as caught:
+        shown = caught._render_traceback_()
+    assert "in test_a_failed_job_is_shown" in shown[0] and "raise failed" in shown[1]
+    trace = ["Rank 3 on node node1:", "Traceback (most recent call last):", '  File "a.py", line 3, in f', "ValueError: bad"]
+    assert shown[2:] == ["", *trace, "", "JobFailed: job job0 failed: bad"]
+    assert JobFailed("job job0 was canceled")._render_traceback_() == ["", "JobFailed: job job0 was canceled"]
+
+
+def test_a_process_without_a_kernel_is_no_notebook() -> None:
+    assert not display.in_notebook()
