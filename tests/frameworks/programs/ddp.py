@@ -32,7 +32,7 @@ def main() -> None:
         names = ("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
         task.say("launched", *(os.environ.get(name, "-") for name in names))
         task.say("meets", os.environ["MASTER_PORT"] == os.environ.get("PET_MASTER_PORT"))
-        dist.destroy_process_group()
+        task.leave()
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def main() -> None:
     if launched:
         held = sum(parameter.to_local().numel() for parameter in model.parameters() if isinstance(parameter, DTensor))
         task.say("holds", held)
-        dist.destroy_process_group()
+        task.leave()
 
 
 if __name__ == "__main__":
