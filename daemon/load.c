@@ -2,6 +2,7 @@
 /* Owns the way of the live rows from the store into a new core. What a row means is the core's business. */
 #include "daemon/load.h"
 
+#include "daemon/need.h"
 #include "proto/base/json.h"
 #include "proto/jobspec.h"
 
@@ -19,7 +20,10 @@ static bool load_job(const struct job_birth *birth, const struct job_life *life,
     if (json == NULL || !job_spec_decode(json, 0, &spec, err)) {
         return false;
     }
-    core_load_job(closure, birth, life, &spec);
+    struct need need;
+    bool needs = need_of_spec(&spec, &need);
+    core_load_job(closure, birth, life, &spec, needs ? &need.core : NULL);
+    need_finish(&need);
     job_spec_finish(&spec);
     return true;
 }

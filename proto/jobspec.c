@@ -160,6 +160,17 @@ static bool decode_function(const struct field *field, json_t *value, struct job
     return jobspec_decode_function(value, &spec->function, err);
 }
 
+static bool decode_environment(const struct field *field, json_t *value, struct job_spec *spec,
+                               struct err *err)
+{
+    return jobspec_decode_environment(value, &spec->environment, err);
+}
+
+static bool decode_bundle(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    return jobspec_decode_bundle(value, &spec->bundle, err);
+}
+
 /* --- the table --- */
 
 #define FIELD(name, member, decode, min, max)                                                                \
@@ -179,6 +190,8 @@ static const struct field fields[] = {
     FIELD("env", env, decode_env, 0, 0),
     FIELD("labels", labels, decode_labels, 0, 0),
     FIELD("files", files, decode_files, 0, 0),
+    FIELD("environment", environment, decode_environment, 0, 0),
+    FIELD("bundle", bundle, decode_bundle, 0, 0),
     FIELD("workdir", workdir, decode_workdir, 0, 0),
     FIELD("python", python, decode_path, 0, 0),
     FIELD("project", project, decode_name, 0, 0),
@@ -296,16 +309,47 @@ static int64_t decoded_length(const char *base64)
     return (int64_t)(length / 4 * 3 - padding);
 }
 
+static bool has_secret(const json_t *env)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach ((json_t *)(uintptr_t)env, name, value) {
+        if (jobspec_is_secret(name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static json_t *hide_secrets(const json_t *env)
+{
+    json_t *shown = json_copy((json_t *)(uintptr_t)env);
+    const char *name;
+    json_t *value;
+    json_object_foreach ((json_t *)(uintptr_t)env, name, value) {
+        if (jobspec_is_secret(name)) {
+            member_put_text(shown, name, "***");
+        }
+    }
+    return shown;
+}
+
 char *job_spec_shown(const struct job_spec *spec)
 {
-    if (spec->function.base64 == NULL) {
+    bool secret = has_secret(spec->env);
+    if (spec->function.base64 == NULL && !secret) {
         return NULL;
     }
     autojson json_t *shown = json_copy(spec->json);
-    json_t *function = json_copy(json_object_get(shown, "function"));
-    json_object_del(function, "inline");
-    member_put_int(function, "inline_bytes", decoded_length(spec->function.base64));
-    member_put(shown, "function", function);
+    if (spec->function.base64 != NULL) {
+        json_t *function = json_copy(json_object_get(shown, "function"));
+        json_object_del(function, "inline");
+        member_put_int(function, "inline_bytes", decoded_length(spec->function.base64));
+        member_put(shown, "function", function);
+    }
+    if (secret) {
+        member_put(shown, "env", hide_secrets(spec->env));
+    }
     return json_text(shown);
 }
 
@@ -360,6 +404,19 @@ json_t *job_spec_encode(const struct job_spec *spec)
     put_copy(json, "labels", spec->labels);
     if (spec->file_count > 0) {
         member_put(json, "files", jobspec_encode_files(spec->files, spec->file_count));
+    }
+    if (job_spec_has_environment(spec)) {
+        json_t *environment = json_object();
+        put_copy(environment, "requirements", spec->environment.requirements);
+        member_put_text(environment, "blob", spec->environment.blob);
+        member_put_text(environment, "python", spec->environment.python);
+        member_put(json, "environment", environment);
+    }
+    if (spec->bundle.blob != NULL) {
+        json_t *bundle = json_object();
+        member_put_text(bundle, "blob", spec->bundle.blob);
+        put_copy(bundle, "python_path", spec->bundle.python_path);
+        member_put(json, "bundle", bundle);
     }
     member_put_text(json, "workdir", spec->workdir);
     member_put_text(json, "python", spec->python);

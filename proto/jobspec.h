@@ -28,6 +28,20 @@ struct job_function {
         *modules; /* SHA-256 of a stored zip of Python modules, first on sys.path of the ranks; or NULL */
 };
 
+/* Python packages that are installed on the nodes before the job is placed. One of requirements and blob is
+ * set, or there is no environment. */
+struct job_environment {
+    const json_t *requirements; /* array of strings: the lines of a requirements file of pip */
+    const char *blob;           /* or the SHA-256 in hex of such a file, put before */
+    const char *python;         /* MAJOR.MINOR that it must have; NULL: any */
+};
+
+/* A folder that is laid into the working folder of every node, before files are. */
+struct job_bundle {
+    const char *blob; /* SHA-256 in hex of a tar archive, not compressed, put before; NULL: there is none */
+    const json_t *python_path; /* array of folders in it that ranks import from, "." for all of it; or NULL */
+};
+
 /* All strings are borrowed from json, which the spec owns. */
 struct job_spec {
     json_t *json;
@@ -44,6 +58,8 @@ struct job_spec {
     const json_t *labels;   /* object of strings, or NULL */
     struct job_file *files; /* owned */
     size_t file_count;
+    struct job_environment environment;
+    struct job_bundle bundle;
     const char
         *workdir;       /* absolute path on the nodes; NULL: the attempt's own folder, where files are laid */
     const char *python; /* NULL: the agent's */
@@ -70,8 +86,14 @@ static inline bool job_spec_is_function(const struct job_spec *spec)
     return spec->function.base64 != NULL || spec->function.blob != NULL;
 }
 
+static inline bool job_spec_has_environment(const struct job_spec *spec)
+{
+    return spec->environment.requirements != NULL || spec->environment.blob != NULL;
+}
+
 /* The text of a spec as people are shown it: as it was received, but function.inline, which may be long, has
- * become function.inline_bytes. NULL: it has no function.inline. The caller frees it. */
+ * become function.inline_bytes, and the values of variables whose names speak of secrets have become "***".
+ * NULL: there is nothing of that. The caller frees it. */
 char *job_spec_shown(const struct job_spec *spec);
 
 /* The canonical JSON of a spec, defaults left out; decode of it gives an equal spec. New reference. */

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
@@ -175,6 +176,35 @@ bool jobspec_check_env(json_t *env, struct err *err)
                      "env is %zu bytes, the limit is %lld", bytes, LIMIT_ENV_BYTES);
 }
 
+/* Words between underscores that a secret goes by. */
+static const char *const secret_words[] = {
+    "APIKEY",   "AUTH", "AUTHORIZATION", "COOKIE",     "CREDENTIAL", "CREDENTIALS",
+    "DSN",      "KEY",  "KEYS",          "PASSPHRASE", "PASS",       "PASSWD",
+    "PASSWORD", "PAT",  "SECRET",        "SECRETS",    "TOKEN",      "TOKENS",
+};
+
+static bool is_secret_word(const char *word, size_t length)
+{
+    for (size_t i = 0; i < sizeof secret_words / sizeof secret_words[0]; i++) {
+        if (strlen(secret_words[i]) == length && strncasecmp(secret_words[i], word, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool jobspec_is_secret(const char *name)
+{
+    for (const char *word = name; *word != '\0';) {
+        size_t length = strcspn(word, "_");
+        if (is_secret_word(word, length)) {
+            return true;
+        }
+        word += length + (word[length] == '_');
+    }
+    return false;
+}
+
 /* --- labels --- */
 
 static bool check_label(const char *name, const json_t *value, struct err *err)
@@ -311,8 +341,7 @@ bool jobspec_decode_function(const json_t *json, struct job_function *ret_functi
 
 /* --- files --- */
 
-/* Relative, each part a plain name. */
-static bool is_inner_path(const char *path)
+bool jobspec_is_inner_path(const char *path)
 {
     const char *part = path;
     for (;;) {
@@ -344,7 +373,7 @@ static bool check_path(const struct job_file *files, size_t index, struct err *e
     if (path == NULL) {
         return err_field(err, ERR_FIELD, "path", NULL, "path is missing");
     }
-    if (strlen(path) > LIMIT_PATH_BYTES || !is_inner_path(path)) {
+    if (strlen(path) > LIMIT_PATH_BYTES || !jobspec_is_inner_path(path)) {
         return err_field(err, ERR_FIELD, "path", "relative, no empty part, no \".\" and no \"..\"",
                          "path must lie inside the job's folder and have at most %d bytes", LIMIT_PATH_BYTES);
     }

@@ -17,11 +17,21 @@ bool jobspec_check_labels(json_t *labels, struct err *err);
 /* Its strings are borrowed from json. */
 bool jobspec_decode_function(const json_t *json, struct job_function *ret_function, struct err *err);
 
+/* Their strings are borrowed from json. */
+bool jobspec_decode_environment(const json_t *json, struct job_environment *ret_environment, struct err *err);
+bool jobspec_decode_bundle(const json_t *json, struct job_bundle *ret_bundle, struct err *err);
+
+/* The name of a variable speaks of a secret: its value is shown to nobody. */
+bool jobspec_is_secret(const char *name);
+
 /* *ret_files is the caller's to free, also after a failure; its strings are borrowed from json. */
 bool jobspec_decode_files(const json_t *json, struct job_file **ret_files, size_t *ret_count,
                           struct err *err);
 /* New reference. */
 json_t *jobspec_encode_files(const struct job_file *files, size_t count);
+
+/* Relative, each part a plain name. */
+bool jobspec_is_inner_path(const char *path);
 
 /* 64 lower-case hex digits. */
 bool jobspec_is_hash(const char *text);

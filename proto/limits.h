@@ -73,10 +73,14 @@
 #define LIMIT_LABELS            64
 #define LIMIT_LABEL_VALUE_BYTES 255
 #define LIMIT_FILES             64
-#define LIMIT_PATH_BYTES        1024
-#define LIMIT_RETRIES           100
-#define LIMIT_TIME_MS           (366LL * 24 * 3600 * 1000)
-#define LIMIT_GRACE_MS          (3600LL * 1000)
+/* lines of a requirements file in a spec: 400 packages are 10 KiB; what is larger goes as a blob */
+#define LIMIT_REQUIREMENTS_BYTES (64 * KIB)
+/* folders of a bundle that ranks import from */
+#define LIMIT_PYTHON_PATHS 16
+#define LIMIT_PATH_BYTES   1024
+#define LIMIT_RETRIES      100
+#define LIMIT_TIME_MS      (366LL * 24 * 3600 * 1000)
+#define LIMIT_GRACE_MS     (3600LL * 1000)
 /* twelve beats; gpuctld --lease-min lowers it for tests */
 #define LIMIT_LEASE_MIN_MS (60LL * 1000)
 #define LIMIT_LEASE_MAX_MS (24LL * 3600 * 1000)
@@ -183,7 +187,21 @@
 /* between two looks at them */
 #define GPU_CLEAR_PACE_MS 100
 
+/* the end of pip's output that a failure quotes: its last errors and the lines above them */
+#define LIMIT_STAGING_TEXT (4 * KIB)
+/* stagings of one node at once: jobs that came at the same time */
+#define LIMIT_NODE_STAGINGS 256
+
 /* --- controller --- */
+/* a stage without progress for this long is said to be stuck, and where */
+#define STAGING_SILENT_MS 60000
+/* a node that could not get something ready is not asked for it again for this long, doubling ... */
+#define STAGING_HOLD_MS 30000
+/* ... up to this */
+#define STAGING_HOLD_MAX_MS 900000
+/* needs of ended jobs that are remembered, with the nodes that are ready for them: 300 bytes each and 60 a
+ * node */
+#define LIMIT_STAGINGS_KEPT 256
 /* events that wait; more is answered 503 */
 #define LIMIT_DOOR_QUEUE 16384
 /* events a transaction */

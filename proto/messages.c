@@ -151,6 +151,11 @@ json_t *poll_reply_encode(const struct poll_reply *message)
         json_array_append_new(orders, encode_order(&message->orders[i]));
     }
     member_put(json, "orders", orders);
+    json_t *stagings = json_array();
+    for (size_t i = 0; i < message->staging_count; i++) {
+        json_array_append(stagings, message->stagings[i].json);
+    }
+    member_put(json, "stagings", stagings);
     return json;
 }
 
@@ -193,13 +198,30 @@ static bool decode_orders(const json_t *json, struct poll_reply *message, struct
     return true;
 }
 
+static bool decode_stagings(const json_t *json, struct poll_reply *message, struct err *err)
+{
+    json_t *array;
+    if (!member_read_array(json, "stagings", LIMIT_NODE_STAGINGS, &array, err)) {
+        return false;
+    }
+    message->stagings = xzalloc((json_array_size(array) + 1) * sizeof *message->stagings);
+    for (; message->staging_count < json_array_size(array); message->staging_count++) {
+        json_t *item = json_incref(json_array_get(array, message->staging_count));
+        if (!staging_decode(item, &message->stagings[message->staging_count], err)) {
+            return member_err_inside(err, "stagings", message->staging_count);
+        }
+    }
+    return true;
+}
+
 bool poll_reply_decode(json_t *json, struct poll_reply *ret_message, struct err *err)
 {
     struct poll_reply message = {.json = json};
     int64_t version = 0;
     bool good = member_holder(json, err) && json_need_int(json, "version", 0, INT64_MAX, &version, err) &&
                 json_read_bool(json, "shutdown", &message.shutdown, err) &&
-                decode_live(json, &message, err) && decode_orders(json, &message, err);
+                decode_live(json, &message, err) && decode_orders(json, &message, err) &&
+                decode_stagings(json, &message, err);
     if (!good) {
         poll_reply_finish(&message);
         return false;
@@ -214,6 +236,10 @@ void poll_reply_finish(struct poll_reply *message)
     for (size_t i = 0; i < message->order_count; i++) {
         member_release(message->orders[i].devices);
     }
+    for (size_t i = 0; i < message->staging_count; i++) {
+        staging_finish(&message->stagings[i]);
+    }
+    free(message->stagings);
     free(message->orders);
     free(message->live);
     json_decref(message->json);

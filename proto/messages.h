@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "proto/base/err.h"
+#include "proto/staging.h"
 #include "proto/states.h"
 
 /* --- POST /v1/agent/register
@@ -104,6 +105,9 @@ struct poll_reply {
     size_t live_count;
     struct order *orders; /* those that changed since the poll's version */
     size_t order_count;
+    struct staging *stagings; /* all that the node should be getting ready; any other is stopped. An encode
+                                 borrows their json alone; owned after a decode */
+    size_t staging_count;
 };
 
 /* --- POST /v1/agent/report
@@ -160,6 +164,21 @@ struct report_message {
     size_t result_count;
 };
 
+/* --- POST /v1/agent/staging
+ * --------------------------------------------------------------------------------------------- */
+
+struct staging_message {
+    json_t *json;
+    const char *node;
+    const char *boot_id;
+    const char *key;
+    enum staging_state state;
+    bool by_user; /* FAILED: it would fail on any node, for what was asked for is not to be had */
+    const char
+        *text; /* BUILDING: what is being done, one line; FAILED: why, several lines perhaps; or NULL */
+};
+/* The reply is {}; 404 not_found means: register again. BUILDING need not be repeated. */
+
 struct log_reply {
     json_t *json;
     int64_t received; /* the controller has the stream up to here */
@@ -177,6 +196,7 @@ MESSAGE_DECLARE(beat_message)
 MESSAGE_DECLARE(poll_message)
 MESSAGE_DECLARE(poll_reply)
 MESSAGE_DECLARE(report_message)
+MESSAGE_DECLARE(staging_message)
 MESSAGE_DECLARE(log_reply)
 
 #endif

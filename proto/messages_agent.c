@@ -375,3 +375,40 @@ void report_message_finish(struct report_message *message)
     json_decref(message->json);
     *message = (struct report_message){0};
 }
+
+/* --- staging --- */
+
+json_t *staging_message_encode(const struct staging_message *message)
+{
+    json_t *json = json_object();
+    member_put_text(json, "node", message->node);
+    member_put_text(json, "boot_id", message->boot_id);
+    member_put_text(json, "key", message->key);
+    member_put_text(json, "state", staging_state_text(message->state));
+    member_put_bool(json, "by_user", message->by_user);
+    member_put_text(json, "text", message->text);
+    return json;
+}
+
+bool staging_message_decode(json_t *json, struct staging_message *ret_message, struct err *err)
+{
+    struct staging_message message = {.json = json};
+    bool good = member_holder(json, err) && json_need_text(json, "node", &message.node, err) &&
+                json_need_text(json, "boot_id", &message.boot_id, err) &&
+                json_need_text(json, "key", &message.key, err) &&
+                member_read_staging_state(json, "state", true, &message.state, err) &&
+                json_read_bool(json, "by_user", &message.by_user, err) &&
+                json_read_text(json, "text", &message.text, err);
+    if (!good) {
+        staging_message_finish(&message);
+        return false;
+    }
+    *ret_message = message;
+    return true;
+}
+
+void staging_message_finish(struct staging_message *message)
+{
+    json_decref(message->json);
+    *message = (struct staging_message){0};
+}

@@ -9,7 +9,7 @@
 /* X(name, terminal, meaning) */
 #define JOB_STATES(X)                                                                                        \
     X(QUEUED, false, "waits for GPUs")                                                                       \
-    X(STAGING, false, "nodes fetch what the job needs, holding no GPU")                                      \
+    X(STAGING, false, "nodes get ready what the job needs, holding no GPU")                                  \
     X(PLACED, false, "GPUs are reserved; the gang is being started")                                         \
     X(RUNNING, false, "all ranks were started")                                                              \
     X(SUCCEEDED, true, "all ranks exited with 0")                                                            \
@@ -56,11 +56,14 @@
     X(PORT_TAKEN, false, "MASTER_PORT was taken by another process")                                         \
     X(PREPARE_EXPIRED, false, "a node did not get prepared in time")                                         \
     X(NODE_LOST, false, "a node was lost")                                                                   \
-    X(SHIM_LOST, false, "the supervisor of the ranks was killed")
+    X(SHIM_LOST, false, "the supervisor of the ranks was killed")                                            \
+    X(STAGE_FAILED, true, "what the job needs could not be made ready")
 
 /* Rows of a job's history. X(name, spelling) */
 #define EVENT_KINDS(X)                                                                                       \
     X(SUBMITTED, "submitted")                                                                                \
+    X(STAGING, "staging")                                                                                    \
+    X(STAGED, "staged")                                                                                      \
     X(PLACED, "placed")                                                                                      \
     X(STARTED, "started")                                                                                    \
     X(RUNNING, "running")                                                                                    \
@@ -88,6 +91,12 @@
     X(RUNNING, "running")                                                                                    \
     X(FAILED, "failed") /* a rank failed; others may still run */                                            \
     X(EXITED, "exited") /* all processes of the attempt on this node are gone */
+
+/* What a node reports of what it gets ready for jobs to come. X(name, spelling) */
+#define STAGING_STATES(X)                                                                                    \
+    X(BUILDING, "building") /* it goes on; the newest line of its output is told */                          \
+    X(READY, "ready")                                                                                        \
+    X(FAILED, "failed")
 
 /* X(name, spelling) */
 #define ROLES(X)                                                                                             \
@@ -141,6 +150,7 @@
 #define AS_ENUM_EVENT(name, ...)     EVENT_##name,
 #define AS_ENUM_ORDER(name, ...)     ORDER_##name,
 #define AS_ENUM_REPORT(name, ...)    REPORT_##name,
+#define AS_ENUM_STAGING(name, ...)   STAGING_##name,
 #define AS_ENUM_ROLE(name, ...)      ROLE_##name,
 #define AS_ENUM_LAUNCH(name, ...)    LAUNCH_##name,
 #define AS_ENUM_ON(name, ...)        ON_DISCONNECT_##name,
@@ -158,6 +168,7 @@ enum cause { CAUSES(AS_ENUM_CAUSE) CAUSE_COUNT };
 enum event_kind { EVENT_KINDS(AS_ENUM_EVENT) EVENT_KIND_COUNT };
 enum order_phase { ORDER_PHASES(AS_ENUM_ORDER) ORDER_PHASE_COUNT };
 enum report_kind { REPORT_KINDS(AS_ENUM_REPORT) REPORT_KIND_COUNT };
+enum staging_state { STAGING_STATES(AS_ENUM_STAGING) STAGING_STATE_COUNT };
 enum role { ROLES(AS_ENUM_ROLE) ROLE_COUNT };
 enum launch_mode { LAUNCH_MODES(AS_ENUM_LAUNCH) LAUNCH_MODE_COUNT };
 enum on_disconnect { DISCONNECTS(AS_ENUM_ON) ON_DISCONNECT_COUNT };
@@ -180,6 +191,7 @@ STATES_DECLARE(cause, cause)
 STATES_DECLARE(event_kind, event_kind)
 STATES_DECLARE(order_phase, order_phase)
 STATES_DECLARE(report_kind, report_kind)
+STATES_DECLARE(staging_state, staging_state)
 STATES_DECLARE(role, role)
 STATES_DECLARE(launch_mode, launch_mode)
 STATES_DECLARE(on_disconnect, on_disconnect)

@@ -54,6 +54,8 @@ bool event_is_last(enum event_kind kind)
     case EVENT_TIMED_OUT:
         return true;
     case EVENT_SUBMITTED:
+    case EVENT_STAGING:
+    case EVENT_STAGED:
     case EVENT_PLACED:
     case EVENT_STARTED:
     case EVENT_RUNNING:

@@ -95,6 +95,8 @@ static bool dispatch(struct core *core, const struct input *input, struct err *e
         return node_beat(core, input, err);
     case INPUT_REPORT:
         return report_take(core, input, err);
+    case INPUT_STAGING:
+        return true;
     case INPUT_NODE:
         return node_verb(core, input, err);
     case INPUT_TICK:

@@ -28,9 +28,15 @@ void core_destroy(struct core *core);
 /* --- loading, before the first step: nodes, then live jobs in order of key, then their newest attempts, then
  * the members of those ------- */
 void core_load_node(struct core *core, const struct node_row *row);
-/* spec is only read. user_failures etc. come from life. */
+/* What a job needs on its nodes before it may be placed there (proto/staging.h), as far as the core cares. */
+struct core_need {
+    const char *key;  /* equal needs have equal keys */
+    const char *text; /* what nodes are told: JSON, as staging_decode reads it */
+};
+
+/* spec and need are only read; need NULL: nothing. user_failures etc. come from life. */
 void core_load_job(struct core *core, const struct job_birth *birth, const struct job_life *life,
-                   const struct job_spec *spec);
+                   const struct job_spec *spec, const struct core_need *need);
 void core_load_attempt(struct core *core, const struct attempt_row *row);
 void core_load_member(struct core *core, const struct member_row *row);
 
@@ -46,8 +52,9 @@ enum input_kind {
     INPUT_REGISTER,
     INPUT_BEAT,
     INPUT_REPORT,
-    INPUT_NODE, /* drain, resume, fence */
-    INPUT_TICK, /* time has passed: deadlines are looked at */
+    INPUT_STAGING, /* a node is ready for a need, or cannot be; progress is no input */
+    INPUT_NODE,    /* drain, resume, fence */
+    INPUT_TICK,    /* time has passed: deadlines are looked at */
 };
 
 enum node_verb { NODE_VERB_DRAIN, NODE_VERB_RESUME, NODE_VERB_FENCE };
@@ -63,7 +70,10 @@ struct input {
             const char
                 *body; /* the spec's JSON as received; must live until the step's changes are applied */
             size_t body_length;
-            const char *shown; /* the spec as people are shown it, or NULL: body; lives as long */
+            const char *shown;            /* the spec as people are shown it, or NULL: body; lives as long */
+            const struct core_need *need; /* or NULL; only read */
+            const struct blob_row
+                *requirements; /* of its environment, to be stored with it; or NULL; lives as long */
         } submit;
         struct {
             const char *id;
@@ -72,6 +82,7 @@ struct input {
         const struct register_message *node_register;
         const struct beat_message *beat;
         const struct report_message *report; /* its results must live until the step's changes are applied */
+        const struct staging_message *staging;
         struct {
             const char *name;
             enum node_verb verb;
@@ -127,12 +138,19 @@ struct node_order {
     char *master_address; /* owned, or NULL */
 };
 
+/* What a node is to get ready. */
+struct node_staging {
+    char *key, *text; /* owned */
+};
+
 struct node_orders {
     char *node;
     char *boot_id;
     uint64_t version; /* incarnation << 32 | counter */
     struct node_order *items;
     size_t count;
+    struct node_staging *stagings;
+    size_t staging_count;
 };
 
 /* NULL when the node is not known. A copy, which the caller destroys; may be handed to another thread. */

@@ -241,6 +241,7 @@ void job_conclude(struct core *core, struct job *job, const struct attempt *atte
     case CAUSE_SHIM_LOST:
         conclude_infra_fault(core, job, attempt);
         return;
+    case CAUSE_STAGE_FAILED: /* ends no attempt: there was none */
     case CAUSE_CANCELED: /* the job's own cause says so, too */
     case CAUSE_COUNT:
         break;

@@ -43,7 +43,7 @@ void core_load_node(struct core *core, const struct node_row *row)
 }
 
 void core_load_job(struct core *core, const struct job_birth *birth, const struct job_life *life,
-                   const struct job_spec *spec)
+                   const struct job_spec *spec, const struct core_need *need)
 {
     assert(!core->booted && birth->key < core->next_job_key && !job_state_terminal(life->state));
     struct job *job = job_create(core, birth->key, birth->id, spec);

@@ -148,6 +148,7 @@ static enum cause believed(enum cause cause)
     case CAUSE_PREPARE_EXPIRED:
     case CAUSE_NODE_LOST:
     case CAUSE_SHIM_LOST:
+    case CAUSE_STAGE_FAILED:
         return CAUSE_SHIM_LOST;
     case CAUSE_COUNT:
         break;

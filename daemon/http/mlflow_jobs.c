@@ -251,6 +251,7 @@ static enum tracking_status status_of(enum cause cause)
     case CAUSE_PREPARE_EXPIRED:
     case CAUSE_NODE_LOST:
     case CAUSE_SHIM_LOST:
+    case CAUSE_STAGE_FAILED:
     case CAUSE_COUNT:
         break;
     }

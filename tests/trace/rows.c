@@ -343,7 +343,7 @@ void rows_load(const struct rows *rows, struct core *core)
     for (size_t i = 0; i < rows->job_count; i++) {
         const struct job_rows *job = &rows->jobs[i];
         if (!job_state_terminal(job->life.state)) {
-            core_load_job(core, &job->birth, &job->life, &job->spec);
+            core_load_job(core, &job->birth, &job->life, &job->spec, NULL);
         }
     }
     for (size_t i = 0; i < rows->job_count; i++) {

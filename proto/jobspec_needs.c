@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the rules for what a job brings with it: its environment of Python packages, and its bundle. It
+ * promises that the lines of a requirements file cannot be more lines than they look, and that a folder of a
+ * bundle lies inside of it. Whether a package exists is pip's to say, whether a blob does the controller's.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+#include "proto/jobspec_parts.h"
+#include "proto/limits.h"
+#include "proto/members.h"
+
+#define HASH_HINT "PUT /v1/blobs/{sha256} first, then name it here"
+
+/* What one member of such an object is called, and who takes it. */
+struct part {
+    const char *name;
+    bool (*take)(const char *path, json_t *value, void *target, struct err *err);
+};
+
+/* Each member of an object by its part; null counts as absent. */
+static bool take_parts(const char *object, const json_t *json, const struct part *parts, size_t count,
+                       void *target, struct err *err)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach ((json_t *)(uintptr_t)json, name, value) {
+        autofree char *path = xprintf("%s.%s", object, name);
+        struct nearest nearest = nearest_to(name);
+        size_t i = 0;
+        while (i < count && strcmp(parts[i].name, name) != 0) {
+            nearest_try(&nearest, parts[i++].name);
+        }
+        if (i == count) {
+            return nearest_refuse(&nearest, path, err);
+        }
+        if (!json_is_null(value) && !parts[i].take(path, value, target, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool take_hash(const char *path, const json_t *value, const char **ret_hash, struct err *err)
+{
+    const char *hash = json_string_value(value);
+    if (hash == NULL || !jobspec_is_hash(hash)) {
+        return err_field(err, ERR_FIELD, path, HASH_HINT, "%s must be a SHA-256 of 64 lower-case hex digits",
+                         path);
+    }
+    *ret_hash = hash;
+    return true;
+}
+
+static bool refuse_item(const char *array, size_t index, const char *hint, const char *what, struct err *err)
+{
+    autofree char *path = xprintf("%s[%zu]", array, index);
+    return err_field(err, ERR_FIELD, path, hint, "%s %s", path, what);
+}
+
+/* --- environment --- */
+
+static bool take_requirements(const char *path, json_t *value, void *target, struct err *err)
+{
+    struct job_environment *environment = target;
+    size_t bytes = 0;
+    if (!json_is_array(value)) {
+        return err_field(err, ERR_FIELD, path, "give an array of lines, [\"numpy==2.1.0\"] for instance",
+                         "%s must be an array of strings", path);
+    }
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const char *line = json_string_value(json_array_get(value, i));
+        if (line == NULL || strpbrk(line, "\r\n") != NULL) {
+            return refuse_item(path, i, "one line of a requirements file each",
+                               "must be a string of one line", err);
+        }
+        bytes += strlen(line) + 1;
+    }
+    environment->requirements = value;
+    return bytes <= LIMIT_REQUIREMENTS_BYTES ||
+           err_field(err, ERR_TOO_LARGE, path,
+                     "put it as a blob: PUT /v1/blobs/{sha256}, then name it by environment.blob",
+                     "%s is %zu bytes, the limit is %lld", path, bytes, LIMIT_REQUIREMENTS_BYTES);
+}
+
+static bool take_requirements_blob(const char *path, json_t *value, void *target, struct err *err)
+{
+    return take_hash(path, value, &((struct job_environment *)target)->blob, err);
+}
+
+/* 3.12, two numbers of one or two digits. */
+static bool is_version(const char *text)
+{
+    size_t major = strspn(text, "0123456789");
+    size_t minor = text[major] == '.' ? strspn(text + major + 1, "0123456789") : 0;
+    return major >= 1 && major <= 2 && minor >= 1 && minor <= 2 && text[major + 1 + minor] == '\0';
+}
+
+static bool take_python(const char *path, json_t *value, void *target, struct err *err)
+{
+    const char *version = json_string_value(value);
+    ((struct job_environment *)target)->python = version;
+    return (version != NULL && is_version(version)) ||
+           err_field(err, ERR_FIELD, path, "\"3.12\" for instance",
+                     "%s must be the major and minor version of Python", path);
+}
+
+bool jobspec_decode_environment(const json_t *json, struct job_environment *ret_environment, struct err *err)
+{
+    static const struct part parts[] = {
+        {"requirements", take_requirements}, {"blob", take_requirements_blob}, {"python", take_python}};
+    struct job_environment environment = {0};
+    if (!json_is_object(json)) {
+        return err_field(err, ERR_FIELD, "environment", "give {\"requirements\": [...]} or {\"blob\": ...}",
+                         "environment must be an object");
+    }
+    if (!take_parts("environment", json, parts, sizeof parts / sizeof parts[0], &environment, err)) {
+        return false;
+    }
+    *ret_environment = environment;
+    return (environment.requirements != NULL) + (environment.blob != NULL) == 1 ||
+           err_field(err, ERR_FIELD, "environment", NULL,
+                     "environment must have one of requirements and blob");
+}
+
+/* --- bundle --- */
+
+static bool take_bundle_blob(const char *path, json_t *value, void *target, struct err *err)
+{
+    return take_hash(path, value, &((struct job_bundle *)target)->blob, err);
+}
+
+static bool take_python_path(const char *path, json_t *value, void *target, struct err *err)
+{
+    size_t count = json_array_size(value);
+    if (!json_is_array(value) || count > LIMIT_PYTHON_PATHS) {
+        return err_field(err, ERR_FIELD, path, NULL, "%s must be an array of at most %d folders", path,
+                         LIMIT_PYTHON_PATHS);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const char *folder = json_string_value(json_array_get(value, i));
+        bool good = folder != NULL && strlen(folder) <= LIMIT_PATH_BYTES && strchr(folder, ':') == NULL &&
+                    (strcmp(folder, ".") == 0 || jobspec_is_inner_path(folder));
+        if (!good) {
+            return refuse_item(path, i, "\"src\" for instance; no \"..\", no empty part and no ':'",
+                               "must be a folder inside the bundle", err);
+        }
+    }
+    ((struct job_bundle *)target)->python_path = value;
+    return true;
+}
+
+bool jobspec_decode_bundle(const json_t *json, struct job_bundle *ret_bundle, struct err *err)
+{
+    static const struct part parts[] = {{"blob", take_bundle_blob}, {"python_path", take_python_path}};
+    struct job_bundle bundle = {0};
+    if (!json_is_object(json)) {
+        return err_field(err, ERR_FIELD, "bundle", "give {\"blob\": ...}", "bundle must be an object");
+    }
+    if (!take_parts("bundle", json, parts, sizeof parts / sizeof parts[0], &bundle, err)) {
+        return false;
+    }
+    *ret_bundle = bundle;
+    return bundle.blob != NULL ||
+           err_field(err, ERR_FIELD, "bundle.blob", HASH_HINT, "bundle.blob is missing");
+}
