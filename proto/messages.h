@@ -174,6 +174,7 @@ struct staging_message {
     const char *key;
     enum staging_state state;
     bool by_user; /* FAILED: it would fail on any node, for what was asked for is not to be had */
+    bool lasting; /* FAILED: it stays so on this node, until its agent starts anew */
     const char
         *text; /* BUILDING: what is being done, one line; FAILED: why, several lines perhaps; or NULL */
 };

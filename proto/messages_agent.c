@@ -386,6 +386,7 @@ json_t *staging_message_encode(const struct staging_message *message)
     member_put_text(json, "key", message->key);
     member_put_text(json, "state", staging_state_text(message->state));
     member_put_bool(json, "by_user", message->by_user);
+    member_put_bool(json, "lasting", message->lasting);
     member_put_text(json, "text", message->text);
     return json;
 }
@@ -398,6 +399,7 @@ bool staging_message_decode(json_t *json, struct staging_message *ret_message, s
                 json_need_text(json, "key", &message.key, err) &&
                 member_read_staging_state(json, "state", true, &message.state, err) &&
                 json_read_bool(json, "by_user", &message.by_user, err) &&
+                json_read_bool(json, "lasting", &message.lasting, err) &&
                 json_read_text(json, "text", &message.text, err);
     if (!good) {
         staging_message_finish(&message);

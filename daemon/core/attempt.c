@@ -13,6 +13,7 @@
 #include "daemon/core/node.h"
 #include "daemon/core/orders.h"
 #include "daemon/core/record.h"
+#include "daemon/core/staging.h"
 #include "daemon/core/state.h"
 #include "daemon/core/trace.h"
 #include "proto/limits.h"
@@ -191,7 +192,7 @@ static uint64_t next_epoch(struct core *core)
 
 void attempt_create(struct core *core, struct job *job, const struct share *shares, size_t count)
 {
-    assert(job->state == JOB_QUEUED && (job->attempt == NULL || !attempt_is_live(job->attempt)));
+    assert(job_is_waiting(job) && (job->attempt == NULL || !attempt_is_live(job->attempt)));
     const struct group *group = shares[0].stock->group;
     if (job->attempt != NULL) {
         forget(core, job->attempt);
@@ -317,6 +318,7 @@ void attempt_stop(struct core *core, struct attempt *attempt, const struct fault
     trace_line(core, "attempt %s/%lld ends: %s", attempt->job->id, (long long)attempt->number, fault->text);
     if (fault->cause == CAUSE_DECLINED) {
         node_hold(core, fault->member->node);
+        staging_doubt(core, attempt->job->lane->stage, fault->member->node);
     }
     if (tell_stop(core, attempt, fault->stops_itself ? fault->member : NULL) > 0) {
         record_event(core, attempt->job, EVENT_STOPPING, record_detail(core, "reason", fault->text));

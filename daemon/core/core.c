@@ -14,6 +14,7 @@
 #include "daemon/core/record.h"
 #include "daemon/core/register.h"
 #include "daemon/core/report.h"
+#include "daemon/core/staging.h"
 #include "daemon/core/state.h"
 #include "daemon/core/submit.h"
 #include "daemon/core/tick.h"
@@ -35,7 +36,7 @@ static void destroy_jobs(struct core *core)
 {
     struct job *job, *next;
     HASH_ITER (by_key, core->jobs_by_key, job, next) {
-        if (job->state == JOB_QUEUED) {
+        if (job_is_waiting(job)) {
             queue_take(core, job);
         }
         queue_leave(core, job);
@@ -71,7 +72,9 @@ void core_destroy(struct core *core)
     if (core == NULL) {
         return;
     }
+    staging_clear_sites(core);
     destroy_jobs(core);
+    staging_clear(core);
     destroy_attempts(core);
     destroy_nodes(core);
     assert(core->groups == NULL && core->lanes_by_key == NULL);
@@ -96,7 +99,7 @@ static bool dispatch(struct core *core, const struct input *input, struct err *e
     case INPUT_REPORT:
         return report_take(core, input, err);
     case INPUT_STAGING:
-        return true;
+        return staging_take(core, input, err);
     case INPUT_NODE:
         return node_verb(core, input, err);
     case INPUT_TICK:

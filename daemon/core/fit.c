@@ -62,7 +62,8 @@ struct search fit_search(const struct core *core, const struct wish *wish, enum 
                          const struct kept *kept)
 {
     int64_t needed = view == VIEW_REGISTERED ? 1 : wish->gpus;
-    return (struct search){core, wish, auto_kind(core, wish, needed), view, kept};
+    return (struct search){
+        .core = core, .wish = wish, .kind = auto_kind(core, wish, needed), .view = view, .kept = kept};
 }
 
 bool fit_allowed(const struct search *search, const struct group *group)
@@ -87,7 +88,7 @@ bool fit_allowed(const struct search *search, const struct group *group)
 static int64_t offer(const struct search *search, const struct stock *stock)
 {
     const struct node *node = stock->node;
-    if (!fit_host_allowed(search->wish, stock)) {
+    if (!fit_host_allowed(search->wish, stock) || !staging_allows(search->stage, node, search->readiness)) {
         return 0;
     }
     switch (search->view) {
@@ -307,8 +308,8 @@ static bool fit_on_one(const struct search *search, const struct group *group, s
     if (stock == NULL) {
         return false;
     }
-    *ret_fit =
-        (struct fit){.shares = xalloc(sizeof *ret_fit->shares), .count = 1, .left = stock->free - gpus};
+    *ret_fit = (struct fit){
+        .shares = xalloc(sizeof *ret_fit->shares), .count = 1, .left = offer(search, stock) - gpus};
     ret_fit->shares[0] = (struct share){.stock = stock, .count = gpus};
     return true;
 }
@@ -333,8 +334,9 @@ static bool fit_on_many(const struct search *search, const struct group *group, 
 
 static bool fit_in_group(const struct search *search, const struct group *group, struct fit *ret_fit)
 {
-    if (search->kept->groups[group->index] || group->free < search->wish->gpus ||
-        !fit_allowed(search, group)) {
+    bool kept = search->kept != NULL && search->kept->groups[group->index];
+    int64_t most = search->view == VIEW_FREE ? group->free : group->total;
+    if (kept || most < search->wish->gpus || !fit_allowed(search, group)) {
         return false;
     }
     return fit_on_one(search, group, ret_fit) ||

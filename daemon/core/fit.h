@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/core/staging.h"
 #include "proto/states.h"
 
 struct core;
@@ -31,7 +32,9 @@ struct search {
     const struct wish *wish;
     enum pool_kind kind; /* where use_reserved = auto leads */
     enum view view;
-    const struct kept *kept; /* NULL: nothing */
+    const struct kept *kept;   /* NULL: nothing */
+    const struct stage *stage; /* what nodes must have ready, as far as readiness says; NULL: nothing */
+    enum readiness readiness;
 };
 struct search fit_search(const struct core *core, const struct wish *wish, enum view view,
                          const struct kept *kept);
@@ -56,7 +59,8 @@ struct fit {
     int64_t left; /* devices left over on its nodes */
 };
 
-/* The best way to place the wish now, with what is kept left out. false: there is none, and shares is NULL.
+/* The best way to place the wish on what the view shows, with what is kept left out. false: there is none,
+ * and shares is NULL.
  */
 bool fit_find(const struct search *search, struct fit *ret_fit);
 

@@ -7,9 +7,11 @@
 #include <strings.h>
 
 #include "daemon/core/attempt.h"
+#include "daemon/core/job.h"
 #include "daemon/core/member.h"
 #include "daemon/core/node.h"
 #include "daemon/core/place.h"
+#include "daemon/core/staging.h"
 #include "daemon/core/state.h"
 #include "proto/limits.h"
 
@@ -238,8 +240,9 @@ static void check_job(const struct job *job)
 {
     bool live = job->attempt != NULL && attempt_is_live(job->attempt);
     assert(!job_state_terminal(job->state) && job->exit_code == -1 && job->slot == 0 && job->lane != NULL);
-    assert(live == (job->state != JOB_QUEUED));
-    assert(job->state != JOB_QUEUED || job->cause != CAUSE_CANCELED);
+    assert(live == !job_is_waiting(job));
+    assert(live || job->cause != CAUSE_CANCELED);
+    assert(job->state != JOB_STAGING || job->lane->stage != NULL);
     assert(job->state != JOB_RUNNING || attempt_has_started(job->attempt));
     assert(job->user_failures <= job->retries && job->infra_failures <= job->infra_retries);
     if (live) {
@@ -250,7 +253,8 @@ static void check_job(const struct job *job)
 static void check_lane(const struct lane *lane)
 {
     for (const struct job *job = lane->jobs; job != NULL; job = job->next) {
-        assert(job->lane == lane && job->state == JOB_QUEUED);
+        assert(job->lane == lane && job_is_waiting(job));
+        assert(job->state != JOB_STAGING || staging_is_coming(lane->stage));
         assert(job->next == NULL || job->key < job->next->key);
     }
     assert(lane->next == NULL || lane->jobs->key < lane->next->jobs->key);
@@ -262,7 +266,7 @@ static void check_jobs(const struct core *core)
     for (const struct job *job = core->jobs_by_key; job != NULL; job = job->by_key.next) {
         check_job(job);
         assert(job->key < core->next_job_key);
-        queued += job->state == JOB_QUEUED;
+        queued += job_is_waiting(job);
     }
     for (const struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
         check_lane(lane);
@@ -316,5 +320,6 @@ void core_check(const struct core *core)
     check_groups(core);
     check_attempts(core);
     check_jobs(core);
+    staging_check(core);
     assert(!core->booted || !place_would(core));
 }

@@ -22,18 +22,20 @@ static_assert(sizeof(struct job) <= 584, "a waiting job is too large");
 
 /* --- birth and death --------------------------------------------------------------------------------- */
 
-struct wish job_wish(const struct job_spec *spec)
+struct wish job_wish(const struct job_spec *spec, const struct core_need *need)
 {
     return (struct wish){
         .gpu_type = spec->gpu_type,
         .pool = spec->pool,
         .host_id = spec->remote ? NULL : spec->host_id,
+        .need = need != NULL ? need->key : NULL,
         .use_reserved = spec->use_reserved_pool,
         .gpus = spec->gpus,
     };
 }
 
-struct job *job_create(struct core *core, int64_t key, const char *id, const struct job_spec *spec)
+struct job *job_create(struct core *core, int64_t key, const char *id, const struct job_spec *spec,
+                       const struct core_need *need)
 {
     struct job *job;
     HASH_FIND(by_id, core->jobs_by_id, id, strlen(id), job);
@@ -52,8 +54,8 @@ struct job *job_create(struct core *core, int64_t key, const char *id, const str
     job->function = job_spec_is_function(spec);
     job->exit_code = -1;
     job->failed_rank = -1;
-    const struct wish wish = job_wish(spec);
-    queue_join(core, job, &wish);
+    const struct wish wish = job_wish(spec, need);
+    queue_join(core, job, &wish, need);
     HASH_ADD(by_id, core->jobs_by_id, id, strlen(job->id), job);
     HASH_ADD(by_key, core->jobs_by_key, key, sizeof job->key, job);
     return job;
@@ -90,6 +92,10 @@ static void wait_again(struct core *core, struct job *job)
     queue_put(core, job);
 }
 
+static void stay(struct core *core, struct job *job)
+{
+}
+
 static void note_start(struct core *core, struct job *job)
 {
     if (job->started_ms == 0) {
@@ -117,6 +123,13 @@ static const struct job_rule {
     void (*effect)(struct core *core, struct job *job);
 } rules[] = {
     {JOB_QUEUED, JOB_EVENT_PLACE, JOB_PLACED, EVENT_PLACED, stop_waiting},
+    {JOB_QUEUED, JOB_EVENT_STAGE, JOB_STAGING, EVENT_STAGING, stay},
+    {JOB_QUEUED, JOB_EVENT_FAIL, JOB_FAILED, EVENT_FAILED, end_waiting},
+    {JOB_STAGING, JOB_EVENT_PLACE, JOB_PLACED, EVENT_PLACED, stop_waiting},
+    {JOB_STAGING, JOB_EVENT_STAGED, JOB_QUEUED, EVENT_STAGED, stay},
+    {JOB_STAGING, JOB_EVENT_REQUEUE, JOB_QUEUED, EVENT_REQUEUED, stay},
+    {JOB_STAGING, JOB_EVENT_FAIL, JOB_FAILED, EVENT_FAILED, end_waiting},
+    {JOB_STAGING, JOB_EVENT_CANCEL, JOB_CANCELED, EVENT_CANCELED, end_waiting},
     {JOB_PLACED, JOB_EVENT_RUN, JOB_RUNNING, EVENT_RUNNING, note_start},
     {JOB_PLACED, JOB_EVENT_REQUEUE, JOB_QUEUED, EVENT_REQUEUED, wait_again},
     {JOB_RUNNING, JOB_EVENT_REQUEUE, JOB_QUEUED, EVENT_REQUEUED, wait_again},
@@ -148,6 +161,7 @@ bool job_fire(struct core *core, struct job *job, enum job_event event, const ch
     }
     trace_line(core, "job %s %s -> %s%s", job->id, job_state_text(rule->from), job_state_text(rule->to),
                note != NULL ? note : "");
+    job->lane->staging_count += (size_t)(rule->to == JOB_STAGING) - (size_t)(rule->from == JOB_STAGING);
     job->state = rule->to;
     record_event(core, job, rule->history, detail);
     rule->effect(core, job);
@@ -242,11 +256,81 @@ void job_conclude(struct core *core, struct job *job, const struct attempt *atte
         conclude_infra_fault(core, job, attempt);
         return;
     case CAUSE_STAGE_FAILED: /* ends no attempt: there was none */
-    case CAUSE_CANCELED: /* the job's own cause says so, too */
+    case CAUSE_CANCELED:     /* the job's own cause says so, too */
     case CAUSE_COUNT:
         break;
     }
     abort();
+}
+
+/* --- nodes that cannot get ready --------------------------------------------------------------------- */
+
+bool job_is_waiting(const struct job *job)
+{
+    return job->state == JOB_QUEUED || job->state == JOB_STAGING;
+}
+
+static void end_unstaged(struct core *core, struct job *job, const struct node *node, const char *reason)
+{
+    job->failed_node = node != NULL ? node->name : NULL;
+    finish(core, job, JOB_EVENT_FAIL, EXIT_INFRA, CAUSE_STAGE_FAILED, reason);
+}
+
+void job_stage_impossible(struct core *core, struct job *job, const char *reason)
+{
+    end_unstaged(core, job, NULL, reason);
+}
+
+/* Whether the failure concerns a job: the one in front has waited for it, those behind wait for the same. */
+static bool is_hit(const struct job *job, bool by_user)
+{
+    return job->state == JOB_STAGING || (by_user && job->user_failures >= job->retries);
+}
+
+static void hit(struct core *core, struct job *job, const struct node *node, const char *reason, bool by_user)
+{
+    bool spent = by_user ? job->user_failures >= job->retries : job->infra_failures >= job->infra_retries;
+    if (spent) {
+        end_unstaged(core, job, node, reason);
+        return;
+    }
+    job->user_failures += by_user;
+    job->infra_failures += !by_user;
+    job->reason = reason;
+    requeue(core, job, CAUSE_STAGE_FAILED);
+}
+
+/* All at once: an end of a job may be the end of its lane. */
+static struct job **jobs_hit(const struct core *core, const struct stage *stage, bool by_user,
+                             size_t *ret_count)
+{
+    struct job **jobs = NULL;
+    size_t count = 0, room = 0;
+    for (const struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
+        for (struct job *job = lane->stage == stage ? lane->jobs : NULL; job != NULL; job = job->next) {
+            if (is_hit(job, by_user)) {
+                if (count == room) {
+                    room = room > 0 ? 2 * room : 8;
+                    jobs = xrealloc(jobs, room * sizeof(struct job *));
+                }
+                jobs[count++] = job;
+            }
+        }
+    }
+    *ret_count = count;
+    return jobs;
+}
+
+void job_stage_failed(struct core *core, const struct stage *stage, const struct node *node, const char *text,
+                      bool by_user)
+{
+    size_t count;
+    struct job **jobs = jobs_hit(core, stage, by_user, &count);
+    const char *reason = record_text(core, "node %s: %s", node->name, text);
+    for (size_t i = 0; i < count; i++) {
+        hit(core, jobs[i], node, reason, by_user);
+    }
+    free(jobs);
 }
 
 /* --- cancel ------------------------------------------------------------------------------------------ */
@@ -267,7 +351,7 @@ bool job_cancel(struct core *core, const struct input *input, struct err *err)
     record_event(core, job, EVENT_CANCEL_ASKED, record_detail(core, "by", input->cancel.by));
     const char *reason = record_text(core, "canceled by %s", input->cancel.by);
     trace_line(core, "job %s is to be %s", job->id, reason);
-    if (job->state == JOB_QUEUED) {
+    if (job_is_waiting(job)) {
         finish(core, job, JOB_EVENT_CANCEL, EXIT_CANCELED, CAUSE_CANCELED, reason);
     } else {
         const struct fault fault = {.cause = CAUSE_CANCELED, .rank = -1, .text = reason};

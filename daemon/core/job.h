@@ -11,12 +11,17 @@
 
 struct attempt;
 struct core;
+struct core_need;
 struct input;
 struct job;
+struct node;
+struct stage;
 struct wish;
 
 /* What happens to a job. */
 enum job_event {
+    JOB_EVENT_STAGE,
+    JOB_EVENT_STAGED,
     JOB_EVENT_PLACE,
     JOB_EVENT_RUN,
     JOB_EVENT_REQUEUE,
@@ -27,11 +32,15 @@ enum job_event {
 };
 
 /* A job in the list of live ones, in its lane, not yet waiting in it. */
-struct job *job_create(struct core *core, int64_t key, const char *id, const struct job_spec *spec);
+struct job *job_create(struct core *core, int64_t key, const char *id, const struct job_spec *spec,
+                       const struct core_need *need);
 void job_free(struct job *job);
 
-/* The wish of a spec, which lends its strings. */
-struct wish job_wish(const struct job_spec *spec);
+/* The wish of a spec and of what it needs, NULL for nothing; both lend their strings. */
+struct wish job_wish(const struct job_spec *spec, const struct core_need *need);
+
+/* It waits in its lane, with or without nodes getting ready for it. */
+bool job_is_waiting(const struct job *job);
 
 /* Moves the job along its table and writes the row of its history. detail and note (for the trace) may be
  * NULL. false: no such edge. */
@@ -39,6 +48,13 @@ bool job_fire(struct core *core, struct job *job, enum job_event event, const ch
 
 /* Its newest attempt has ended: decides between success, another attempt and the end. */
 void job_conclude(struct core *core, struct job *job, const struct attempt *attempt);
+
+/* A node could not get ready what jobs wait for. by_user: no node could. Those that have no retry left end.
+ */
+void job_stage_failed(struct core *core, const struct stage *stage, const struct node *node, const char *text,
+                      bool by_user);
+/* No node can ever get ready what the job needs: it ends. */
+void job_stage_impossible(struct core *core, struct job *job, const char *reason);
 
 bool job_cancel(struct core *core, const struct input *input, struct err *err);
 

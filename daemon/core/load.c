@@ -46,7 +46,7 @@ void core_load_job(struct core *core, const struct job_birth *birth, const struc
                    const struct job_spec *spec, const struct core_need *need)
 {
     assert(!core->booted && birth->key < core->next_job_key && !job_state_terminal(life->state));
-    struct job *job = job_create(core, birth->key, birth->id, spec);
+    struct job *job = job_create(core, birth->key, birth->id, spec, need);
     job->state = life->state;
     job->seq = life->seq;
     job->event_ms = life->started_ms > birth->created_ms ? life->started_ms : birth->created_ms;
@@ -56,7 +56,8 @@ void core_load_job(struct core *core, const struct job_birth *birth, const struc
     job->pool = copy_or_null(life->pool);
     job->started_ms = life->started_ms;
     job->cause = life->cause;
-    if (job->state == JOB_QUEUED) {
+    job->lane->staging_count += job->state == JOB_STAGING;
+    if (job_is_waiting(job)) {
         queue_put(core, job);
     }
 }

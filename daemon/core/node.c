@@ -10,6 +10,7 @@
 #include "daemon/core/device.h"
 #include "daemon/core/pool.h"
 #include "daemon/core/record.h"
+#include "daemon/core/staging.h"
 #include "daemon/core/state.h"
 #include "daemon/core/tick.h"
 #include "daemon/core/trace.h"
@@ -93,6 +94,7 @@ static void go(struct core *core, struct node *node)
     node->contact = CONTACT_FRESH;
     node->hold_until_ms = 0;
     node->declines = 0;
+    staging_forget_node(core, node);
     pool_leave(core, node);
     core->place_wanted = true;
 }
@@ -189,6 +191,7 @@ void node_hold(struct core *core, struct node *node)
     node->declines++;
     node->hold_until_ms = core->now_ms + hold_ms;
     tick_note(core, node->hold_until_ms);
+    core->place_wanted = true; /* what got ready to run there needs another node */
     trace_line(core, "node %s gets no work for %lld ms", node->name, (long long)hold_ms);
 }
 

@@ -9,6 +9,7 @@
 #include "daemon/core/attempt.h"
 #include "daemon/core/member.h"
 #include "daemon/core/record.h"
+#include "daemon/core/staging.h"
 #include "daemon/core/state.h"
 #include "proto/limits.h"
 
@@ -28,6 +29,11 @@ void orders_changed(struct core *core, struct member *member)
 void orders_dropped(struct core *core, struct member *member)
 {
     raise_version(core, member->node);
+}
+
+void orders_staging_changed(struct core *core, struct node *node)
+{
+    raise_version(core, node);
 }
 
 /* One that has exited gets STOP, so that an agent that forgot reports its exit again; it is not told anew for
@@ -126,6 +132,7 @@ struct node_orders *core_orders(const struct core *core, const char *name)
             copy_order(member, &orders->items[orders->count++]);
         }
     }
+    staging_copy(node, orders);
     return orders;
 }
 
@@ -138,6 +145,11 @@ void node_orders_destroy(struct node_orders *orders)
         free(orders->items[i].devices);
         free(orders->items[i].master_address);
     }
+    for (size_t i = 0; i < orders->staging_count; i++) {
+        free(orders->stagings[i].key);
+        free(orders->stagings[i].text);
+    }
+    free(orders->stagings);
     free(orders->items);
     free(orders->node);
     free(orders->boot_id);

@@ -5,10 +5,13 @@
 
 struct core;
 struct member;
+struct node;
 
 /* The member's order is another than before. */
 void orders_changed(struct core *core, struct member *member);
 /* The member is no longer among those that its node should hold. */
 void orders_dropped(struct core *core, struct member *member);
+/* What the node is to get ready is another than before. */
+void orders_staging_changed(struct core *core, struct node *node);
 
 #endif

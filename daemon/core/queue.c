@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "daemon/core/staging.h"
 #include "daemon/core/state.h"
 #include "daemon/core/trace.h"
 
@@ -16,7 +17,7 @@
 static void wish_key(const struct wish *wish, struct text *out)
 {
     const char *const parts[] = {wish->gpu_type, wish->pool, wish->host_id,
-                                 use_reserved_text(wish->use_reserved)};
+                                 use_reserved_text(wish->use_reserved), wish->need};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         text_append(out, parts[i] != NULL ? parts[i] : "");
         for (char *at = i == 0 ? out->bytes : NULL; at != NULL && *at != '\0'; at++) {
@@ -41,7 +42,7 @@ static char *copy_or_null(const char *text)
     return text != NULL ? xstrdup(text) : NULL;
 }
 
-static struct lane *lane_create(struct core *core, const struct wish *wish)
+static struct lane *lane_create(struct core *core, const struct wish *wish, const struct core_need *need)
 {
     struct text key = {0};
     wish_key(wish, &key);
@@ -50,9 +51,11 @@ static struct lane *lane_create(struct core *core, const struct wish *wish)
     lane->gpu_type = copy_or_null(wish->gpu_type);
     lane->pool = copy_or_null(wish->pool);
     lane->host_id = copy_or_null(wish->host_id);
+    lane->stage = staging_join(core, need);
     lane->wish = (struct wish){.gpu_type = lane->gpu_type,
                                .pool = lane->pool,
                                .host_id = lane->host_id,
+                               .need = staging_key(lane->stage),
                                .use_reserved = wish->use_reserved,
                                .gpus = wish->gpus};
     HASH_ADD_KEYPTR(hh, core->lanes_by_key, lane->key, strlen(lane->key), lane);
@@ -63,6 +66,7 @@ static void lane_destroy(struct core *core, struct lane *lane)
 {
     assert(lane->jobs == NULL);
     HASH_DEL(core->lanes_by_key, lane);
+    staging_leave(core, lane->stage);
     free(lane->gpu_type);
     free(lane->pool);
     free(lane->host_id);
@@ -70,12 +74,12 @@ static void lane_destroy(struct core *core, struct lane *lane)
     free(lane);
 }
 
-void queue_join(struct core *core, struct job *job, const struct wish *wish)
+void queue_join(struct core *core, struct job *job, const struct wish *wish, const struct core_need *need)
 {
     assert(job->lane == NULL);
     job->lane = queue_find(core, wish);
     if (job->lane == NULL) {
-        job->lane = lane_create(core, wish);
+        job->lane = lane_create(core, wish, need);
     }
     job->lane->job_count++;
 }

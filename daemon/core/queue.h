@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 struct core;
+struct core_need;
 struct job;
 struct lane;
 struct wish;
@@ -13,8 +14,9 @@ struct wish;
 /* The lane of a wish, NULL when no live job has it. */
 struct lane *queue_find(const struct core *core, const struct wish *wish);
 
-/* A live job belongs to the lane of its wish for all its life; the lane ends with its last job. */
-void queue_join(struct core *core, struct job *job, const struct wish *wish);
+/* A live job belongs to the lane of its wish for all its life; the lane ends with its last job. need is what
+ * the wish names; NULL where it names nothing. */
+void queue_join(struct core *core, struct job *job, const struct wish *wish, const struct core_need *need);
 void queue_leave(struct core *core, struct job *job);
 
 /* The job waits, at the place that its key gives it; and no longer. */

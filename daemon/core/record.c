@@ -168,6 +168,11 @@ void record_result(struct core *core, const struct attempt *attempt, const struc
     };
 }
 
+void record_blob(struct core *core, const struct blob_row *blob)
+{
+    append(core, CHANGE_BLOB_PUT, NULL)->blob = *blob;
+}
+
 void record_dirty(struct core *core, struct node *node)
 {
     struct sheet *sheet = &core->sheet;
@@ -314,6 +319,7 @@ static void fill_job(struct core *core, struct change *change, struct job *job, 
 {
     job->slot = 0;
     change->job.life = life_of(core->sheet.arena, job);
+    job->reason = NULL;
     step->touched[step->touched_count++] = touch_of(job);
 }
 

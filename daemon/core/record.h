@@ -37,6 +37,10 @@ void record_rank(struct core *core, const struct attempt *attempt, const struct 
 /* The row, and that of its pickle where its bytes are there. Borrows from the result. */
 void record_result(struct core *core, const struct attempt *attempt, const struct rank_result *result);
 
+/* A blob that a job brings. Borrows its bytes. */
+struct blob_row;
+void record_blob(struct core *core, const struct blob_row *blob);
+
 /* The wall clock for a record of this job: never earlier than its last one. */
 int64_t record_time(const struct core *core, const struct job *job);
 

@@ -13,6 +13,7 @@
 #include "daemon/core/node.h"
 #include "daemon/core/pool.h"
 #include "daemon/core/record.h"
+#include "daemon/core/staging.h"
 #include "daemon/core/state.h"
 #include "daemon/core/trace.h"
 #include "proto/limits.h"
@@ -178,6 +179,7 @@ static void take_in(struct core *core, struct node *node, const struct register_
         pool_leave(core, node);
     }
     record_node(core, node);
+    staging_forget_node(core, node); /* its agent is asked again */
     take_names(core, node, message);
     take_seats(node, seats, message->device_count);
     trace_line(core, "node %s registers %zu devices in pool %s%s", node->name, message->device_count,

@@ -26,6 +26,7 @@ struct wish {
     const char *gpu_type; /* NULL: any one type */
     const char *pool;     /* NULL: any that use_reserved allows */
     const char *host_id;  /* NULL: anywhere; else one node on this host */
+    const char *need;     /* key of what it needs on its nodes; NULL: nothing */
     enum use_reserved use_reserved;
     int64_t gpus;
 };
@@ -36,8 +37,10 @@ struct lane {
     char *key;                       /* the wish as text */
     char *gpu_type, *pool, *host_id; /* owned, or NULL; the wish borrows them */
     struct wish wish;
+    struct stage *stage;      /* of its need; NULL: it has none, and the wish borrows the key of this one */
     uint64_t registry;        /* the registry's stamp when largest was found */
     int64_t largest;          /* the largest gang that the registered nodes could ever hold */
+    size_t staging_count;     /* of its jobs, in STAGING */
     size_t job_count;         /* live jobs with this wish, queued or not; the lane goes with the last one */
     struct job *jobs;         /* queued, by key */
     struct lane *prev, *next; /* lanes that are not empty, by the key of their first job */
@@ -120,6 +123,35 @@ struct seat {
     bool retired;          /* the node no longer has it; it goes when its holder does */
 };
 
+enum site_state {
+    SITE_FREE,    /* may be told; it may have failed before */
+    SITE_ORDERED, /* told, and not answered */
+    SITE_READY,
+    SITE_HELD, /* failed, and is left alone for a while */
+};
+
+/* One node, for one need. */
+struct site {
+    struct stage *stage;
+    struct node *node;
+    enum site_state state;
+    int64_t failures;                 /* in a row */
+    int64_t failed_ms, hold_until_ms; /* of HELD; until NEVER: as long as the agent is what it is */
+    char *text;                       /* of HELD: why; owned */
+    struct site *prev, *next;         /* of the node */
+    UT_hash_handle hh;                /* of the stage, by node */
+};
+
+/* What jobs need on their nodes. */
+struct stage {
+    char *key, *text;          /* owned */
+    size_t lane_count;         /* lanes with this need; 0: it is idle */
+    size_t ordered_count;      /* of its sites */
+    struct site *sites;        /* by node; in order of their making */
+    struct stage *prev, *next; /* idle ones, the one longest idle first */
+    UT_hash_handle hh;
+};
+
 enum contact { CONTACT_FRESH, CONTACT_SILENT };
 
 struct node {
@@ -142,6 +174,8 @@ struct node {
     int64_t declines;      /* in a row */
 
     struct member *members;  /* of live attempts, by epoch */
+    struct site *sites;      /* what it has, or is to have, ready */
+    size_t ordered_count;    /* of these */
     uint64_t orders_version; /* incarnation << 32 | how often they changed since */
     bool dirty;              /* its orders changed in this step */
     size_t index;            /* in core->nodes */
@@ -209,6 +243,10 @@ struct core {
     struct lane *lanes_by_key;
     struct lane *lanes;
     bool place_wanted; /* something happened that may let a job be placed */
+
+    struct stage *stages; /* by key */
+    struct stage *idle_stages;
+    size_t idle_stage_count;
 
     struct attempt *attempts_by_epoch;
     struct attempt *attempts; /* live */

@@ -131,14 +131,17 @@ static bool check(const struct core *core, const struct wish *wish, struct err *
 bool submit_job(struct core *core, const struct input *input, struct err *err)
 {
     const struct job_spec *spec = input->submit.spec;
-    const struct wish wish = job_wish(spec);
+    const struct wish wish = job_wish(spec, input->submit.need);
     if (!check(core, &wish, err)) {
         return false;
     }
-    struct job *job = job_create(core, core->next_job_key++, input->submit.id, spec);
+    struct job *job = job_create(core, core->next_job_key++, input->submit.id, spec, input->submit.need);
     core->sheet.answer = job;
     trace_line(core, "job %s is submitted: %lld of %s", job->id, (long long)spec->gpus,
                spec->gpu_type != NULL ? spec->gpu_type : "any type");
+    if (input->submit.requirements != NULL) {
+        record_blob(core, input->submit.requirements);
+    }
     record_birth(core, job, input);
     record_event(core, job, EVENT_SUBMITTED, NULL);
     queue_put(core, job);

@@ -9,6 +9,7 @@
 #include "daemon/core/member.h"
 #include "daemon/core/node.h"
 #include "daemon/core/record.h"
+#include "daemon/core/staging.h"
 #include "daemon/core/state.h"
 #include "daemon/core/trace.h"
 #include "proto/limits.h"
@@ -44,6 +45,7 @@ static void watch_node(struct core *core, struct node *node)
             tick_note(core, node->hold_until_ms);
         }
     }
+    staging_watch(core, node);
 }
 
 void tick_watch_brake(struct core *core)

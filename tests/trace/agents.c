@@ -12,6 +12,7 @@
 #define HELD_MAX     64
 #define RANKS_MAX    16
 #define REPORTS_KEPT 32
+#define NEEDS        3
 
 enum held_state { HELD_CLAIMED, HELD_PREPARED, HELD_RUNNING, HELD_EXITED, HELD_DECLINED };
 
@@ -47,6 +48,7 @@ struct agent {
     size_t held_count;
     uint64_t *seen;
     size_t seen_count;
+    bool ready[NEEDS];
 };
 
 struct agents {
@@ -79,6 +81,31 @@ static bool mishap(struct agents *agents, unsigned percent)
     return chance_of(agents->chance, percent) && !agents->healthy;
 }
 
+/* --- needs ------------------------------------------------------------------------------------------- */
+
+static const char *const needs[NEEDS] = {"torch", "numpy", "code"};
+
+/* Which need a job of this number has; NEEDS: none. */
+static size_t need_of(int number)
+{
+    return number % 7 < NEEDS ? (size_t)(number % 7) : NEEDS;
+}
+
+const char *agents_need(int number)
+{
+    return need_of(number) < NEEDS ? needs[need_of(number)] : NULL;
+}
+
+static size_t need_index(const char *key)
+{
+    size_t index = 0;
+    while (index < NEEDS && strcmp(needs[index], key) != 0) {
+        index++;
+    }
+    assert(index < NEEDS);
+    return index;
+}
+
 /* --- what is held ------------------------------------------------------------------------------------ */
 
 static struct held *find(struct agent *agent, uint64_t epoch)
@@ -109,6 +136,8 @@ static bool was_seen(const struct agent *agent, uint64_t epoch)
 static void claim(struct agent *agent, const struct order *order)
 {
     assert(agent->held_count < HELD_MAX && order->device_count <= RANKS_MAX);
+    size_t need = need_of(atoi(order->job_id + 1));
+    assert(need == NEEDS || agent->ready[need] || order->phase == ORDER_STOP);
     agent->seen = xrealloc(agent->seen, (agent->seen_count + 1) * sizeof *agent->seen);
     agent->seen[agent->seen_count++] = order->epoch;
     struct held *held = &agent->held[agent->held_count++];
@@ -382,6 +411,38 @@ static void poll_orders(struct agents *agents, struct agent *agent)
     node_orders_destroy(orders);
 }
 
+static enum staging_state get_ready(struct agents *agents, struct agent *agent,
+                                    struct staging_message *message)
+{
+    if (!mishap(agents, 25)) {
+        agent->ready[need_index(message->key)] = true;
+        return STAGING_READY;
+    }
+    message->by_user = chance_of(agents->chance, 30);
+    message->lasting = chance_of(agents->chance, 20);
+    message->text = "no space left";
+    return STAGING_FAILED;
+}
+
+/* Answers one of the stagings that are ordered, or one that is not ordered any more. */
+static void stage_one(struct agents *agents, struct agent *agent)
+{
+    struct node_orders *orders = core_orders(agents->cluster->core, agent->name);
+    bool mine = orders != NULL && strcmp(orders->boot_id, agent->boot) == 0;
+    size_t count = mine ? orders->staging_count : 0;
+    struct staging_message message = {.boot_id = agent->boot};
+    if (count > 0) {
+        message.key = orders->stagings[chance_below(agents->chance, count)].key;
+    } else if (mine && mishap(agents, 10)) {
+        message.key = needs[chance_below(agents->chance, NEEDS)];
+    }
+    if (message.key != NULL) {
+        message.state = get_ready(agents, agent, &message);
+        cluster_staging(agents->cluster, agent->name, &message);
+    }
+    node_orders_destroy(orders);
+}
+
 /* What was taken before must change nothing. */
 static void repeat(struct agents *agents)
 {
@@ -399,6 +460,7 @@ static void reboot(struct agents *agents, struct agent *agent)
     snprintf(agent->boot, sizeof agent->boot, "boot-%lld", (long long)++agent->boots);
     agent->held_count = 0;
     agent->seen_count = 0;
+    memset(agent->ready, 0, sizeof agent->ready);
     register_agent(agents, agent);
 }
 
@@ -422,6 +484,9 @@ void agents_act(struct agents *agents, size_t which, unsigned kind)
             agent->held_count = 0; /* its shims died, too */
         }
         register_agent(agents, agent);
+        return;
+    case 5:
+        stage_one(agents, agent);
         return;
     default:
         reboot(agents, agent);

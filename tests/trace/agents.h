@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Simulated agents for the random walk: they poll, claim, prepare, run, fail, lose messages, restart and
  * reboot, as chance wants. They know what really runs, and abort when two attempts of one job do, or two on
- * one device. */
+ * one device, or one that needs what was never made ready there. */
 #ifndef TRACE_AGENTS_H
 #define TRACE_AGENTS_H
 
@@ -18,6 +18,9 @@ struct chance {
 uint64_t chance_below(struct chance *chance, uint64_t limit);
 bool chance_of(struct chance *chance, unsigned percent);
 
+/* What the job of this number needs on its nodes; NULL: nothing. */
+const char *agents_need(int number);
+
 struct agents;
 
 /* All registered. */
@@ -25,7 +28,7 @@ struct agents *agents_create(struct cluster *cluster, struct chance *chance);
 void agents_destroy(struct agents *agents);
 
 /* One agent does something: mostly polls or goes on with an attempt. kind: 0 poll, 1 go on, 2 repeat an old
- * report, 3 restart, 4 reboot. */
+ * report, 3 restart, 4 reboot, 5 get something ready, or fail to. */
 void agents_act(struct agents *agents, size_t which, unsigned kind);
 /* The controller has forgotten lazy changes: what was told may have to be told again. */
 void agents_forget_reports(struct agents *agents);

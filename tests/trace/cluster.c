@@ -151,6 +151,9 @@ enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
     struct input input = {
         .kind = INPUT_SUBMIT,
         .submit = {.id = ask->id, .owner = "alice", .spec = &spec, .body = "{}", .body_length = 2}};
+    struct core_need need = {.key = ask->need, .text = "{}"};
+    input.submit.need = ask->need != NULL ? &need : NULL;
+    spec.bundle.blob = ask->need; /* where the rows find it */
     return step_with(cluster, &input, &spec);
 }
 
@@ -178,6 +181,45 @@ enum err_code resume(struct cluster *cluster, const char *name)
 enum err_code fence(struct cluster *cluster, const char *name)
 {
     return node_verb(cluster, name, NODE_VERB_FENCE);
+}
+
+/* --- stagings ---------------------------------------------------------------------------------------- */
+
+enum err_code cluster_staging(struct cluster *cluster, const char *name,
+                              const struct staging_message *message)
+{
+    const struct node_row *row = rows_node(cluster->rows, name);
+    struct staging_message whole = *message;
+    whole.node = name;
+    if (whole.boot_id == NULL) {
+        whole.boot_id = row != NULL ? row->boot_id : "";
+    }
+    return cluster_step(cluster, &(struct input){.kind = INPUT_STAGING, .staging = &whole});
+}
+
+enum err_code staged(struct cluster *cluster, const char *need, const char *name)
+{
+    return cluster_staging(cluster, name, &(struct staging_message){.key = need, .state = STAGING_READY});
+}
+
+enum err_code unstaged(struct cluster *cluster, const char *need, const char *name, const char *text)
+{
+    const struct staging_message message = {.key = need, .state = STAGING_FAILED, .text = text};
+    return cluster_staging(cluster, name, &message);
+}
+
+enum err_code refused(struct cluster *cluster, const char *need, const char *name, const char *text)
+{
+    const struct staging_message message = {
+        .key = need, .state = STAGING_FAILED, .by_user = true, .text = text};
+    return cluster_staging(cluster, name, &message);
+}
+
+enum err_code unable(struct cluster *cluster, const char *need, const char *name, const char *text)
+{
+    const struct staging_message message = {
+        .key = need, .state = STAGING_FAILED, .lasting = true, .text = text};
+    return cluster_staging(cluster, name, &message);
 }
 
 /* --- time -------------------------------------------------------------------------------------------- */
@@ -359,9 +401,19 @@ static void orders_text(const struct cluster *cluster, const char *name, struct 
     node_orders_destroy(orders);
 }
 
+static void stagings_text(const struct cluster *cluster, const char *name, struct text *out)
+{
+    struct node_orders *orders = core_orders(cluster->core, name);
+    for (size_t i = 0; i < orders->staging_count; i++) {
+        text_printf(out, "stage %s\n", orders->stagings[i].key);
+    }
+    node_orders_destroy(orders);
+}
+
 void expect_orders(struct cluster *cluster, const char *name, const char *orders)
 {
     autotext struct text text = {0};
+    stagings_text(cluster, name, &text);
     orders_text(cluster, name, &text);
     ck_assert_str_eq(text_or(text.bytes, ""), orders);
 }

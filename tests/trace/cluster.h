@@ -70,6 +70,7 @@ struct job_ask {
     enum on_disconnect on_disconnect;
     int64_t retries;       /* 0 */
     int64_t infra_retries; /* 3; -1: none */
+    const char *need;      /* key of what it needs on its nodes; NULL: nothing */
 };
 enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask);
 #define submit(cluster, ...) cluster_submit(cluster, &(struct job_ask){.id = __VA_ARGS__})
@@ -96,6 +97,16 @@ enum err_code exited(struct cluster *cluster, const char *id, const char *name, 
 enum err_code returned(struct cluster *cluster, const char *id, const char *name, size_t values);
 /* The same, killed by us. */
 enum err_code stopped(struct cluster *cluster, const char *id, const char *name);
+/* A node answers that it is ready for a need, or why it is not. */
+enum err_code staged(struct cluster *cluster, const char *need, const char *name);
+enum err_code unstaged(struct cluster *cluster, const char *need, const char *name, const char *text);
+/* The same, whatever the node. */
+enum err_code refused(struct cluster *cluster, const char *need, const char *name, const char *text);
+/* The same, for as long as its agent lives. */
+enum err_code unable(struct cluster *cluster, const char *need, const char *name, const char *text);
+enum err_code cluster_staging(struct cluster *cluster, const char *name,
+                              const struct staging_message *message);
+
 /* The whole report, for whatever the others cannot say; node, boot_id and epoch are filled in when they are
  * missing. */
 enum err_code cluster_report(struct cluster *cluster, const char *id, const char *name,
@@ -107,7 +118,7 @@ enum err_code cluster_report(struct cluster *cluster, const char *id, const char
 void expect(struct cluster *cluster, const char *trace);
 /* Forgets the trace so far. */
 void quiet(struct cluster *cluster);
-/* The orders of a node, one a line: "run aaaa/1 rank 0-1 of 2 on 0,1". */
+/* The orders of a node, one a line: "stage KEY", "run aaaa/1 rank 0-1 of 2 on 0,1". */
 void expect_orders(struct cluster *cluster, const char *name, const char *orders);
 void expect_job(struct cluster *cluster, const char *id, enum job_state state);
 void expect_ended(struct cluster *cluster, const char *id, enum job_state state, int64_t exit_code,
@@ -116,7 +127,7 @@ void expect_history(struct cluster *cluster, const char *id, const char *history
 /* The last refusal names this field. */
 void expect_field(struct cluster *cluster, const char *field);
 
-/* All orders of all nodes, without versions. */
+/* All orders of all nodes but stagings, without versions. */
 void cluster_orders_text(const struct cluster *cluster, struct text *out);
 
 #endif

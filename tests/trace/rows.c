@@ -137,6 +137,7 @@ static void insert_job(struct rows *rows, const struct change *change, const str
     job->spec.gpu_type = copy(spec->gpu_type);
     job->spec.pool = copy(spec->pool);
     job->spec.host_id = copy(spec->host_id);
+    job->spec.bundle.blob = copy(spec->bundle.blob);
     put_life(job, &change->job.life);
 }
 
@@ -168,6 +169,7 @@ static void job_finish(struct job_rows *job)
     drop(job->spec.gpu_type);
     drop(job->spec.pool);
     drop(job->spec.host_id);
+    drop(job->spec.bundle.blob);
     free(job->events);
 }
 
@@ -343,7 +345,8 @@ void rows_load(const struct rows *rows, struct core *core)
     for (size_t i = 0; i < rows->job_count; i++) {
         const struct job_rows *job = &rows->jobs[i];
         if (!job_state_terminal(job->life.state)) {
-            core_load_job(core, &job->birth, &job->life, &job->spec, NULL);
+            const struct core_need need = {.key = job->spec.bundle.blob, .text = "{}"};
+            core_load_job(core, &job->birth, &job->life, &job->spec, need.key != NULL ? &need : NULL);
         }
     }
     for (size_t i = 0; i < rows->job_count; i++) {

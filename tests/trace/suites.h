@@ -15,5 +15,6 @@ Suite *lease_suite(void);
 Suite *limit_suite(void);
 Suite *restart_suite(void);
 Suite *result_suite(void);
+Suite *staging_suite(void);
 
 #endif

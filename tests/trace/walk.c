@@ -51,6 +51,7 @@ static void submit_one(struct walk *walk)
     struct chance *chance = &walk->chance;
     char id[17];
     bool function = job_is_function(walk->jobs);
+    const char *need = agents_need(walk->jobs);
     job_name(walk->jobs++, id);
     struct job_ask ask = {
         .id = id,
@@ -65,6 +66,7 @@ static void submit_one(struct walk *walk)
         .lease_ms = LEASE_MS,
         .on_disconnect = (enum on_disconnect)chance_below(chance, 3),
         .retries = (int64_t)chance_below(chance, 3),
+        .need = need,
     };
     cluster_submit(walk->cluster, &ask);
 }
@@ -140,8 +142,10 @@ static void step_once(struct walk *walk)
         cancel_one(walk);
     } else if (dice < 450) {
         agents_act(walk->agents, which, 0);
-    } else if (dice < 860) {
+    } else if (dice < 800) {
         agents_act(walk->agents, which, 1);
+    } else if (dice < 860) {
+        agents_act(walk->agents, which, 5);
     } else if (dice < 900) {
         agents_act(walk->agents, which, 2);
     } else if (dice < 915) {
@@ -164,6 +168,7 @@ static void come_to_an_end(struct walk *walk)
     for (int round = 0; round < 2000 && core_live_jobs(walk->cluster->core) > 0; round++) {
         for (size_t i = 0; i < AGENT_COUNT; i++) {
             agents_act(walk->agents, i, 0);
+            agents_act(walk->agents, i, 5);
             for (int j = 0; j < 4; j++) {
                 agents_act(walk->agents, i, 1);
             }

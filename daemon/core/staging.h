@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Staging: what jobs need on their nodes, and which nodes have it. A stage is one need, a site is one node of
+ * it. */
+#ifndef CORE_STAGING_H
+#define CORE_STAGING_H
+
+#include <stdbool.h>
+
+#include "proto/base/err.h"
+
+struct core;
+struct core_need;
+struct input;
+struct node;
+struct node_orders;
+struct stage;
+struct text;
+
+/* How far a node must be. */
+enum readiness {
+    READINESS_READY,
+    READINESS_COMING,   /* or it has been told */
+    READINESS_POSSIBLE, /* or it can be told: it did not fail lately */
+    READINESS_EVER,     /* or it will be possible again by itself */
+};
+
+/* A lane more, or less, has the need. A stage without lanes is remembered for a while with what is ready, and
+ * its nodes are told to stop. NULL: nothing is needed. */
+struct stage *staging_join(struct core *core, const struct core_need *need);
+void staging_leave(struct core *core, struct stage *stage);
+
+const char *staging_key(const struct stage *stage);
+
+/* Whether a node is that far. stage NULL: it always is. */
+bool staging_allows(const struct stage *stage, const struct node *node, enum readiness readiness);
+
+/* Tells a node to get ready, if it is not ready or told. */
+void staging_order(struct core *core, struct stage *stage, struct node *node);
+
+/* Some node was told and has not answered. */
+bool staging_is_coming(const struct stage *stage);
+/* Appends their names, as a JSON array. */
+void staging_list_coming(const struct stage *stage, struct text *out);
+/* Why a node cannot get ready, "node n1: no space left", for the step; NULL: none has failed. */
+const char *staging_last_failure(struct core *core, const struct stage *stage);
+
+/* The node says that it is not ready after all. */
+void staging_doubt(struct core *core, struct stage *stage, const struct node *node);
+/* Nothing that was known of the node counts any more. */
+void staging_forget_node(struct core *core, struct node *node);
+
+/* The input STAGING. */
+bool staging_take(struct core *core, const struct input *input, struct err *err);
+/* Time has passed: holds of the node's sites end. */
+void staging_watch(struct core *core, struct node *node);
+
+/* Copies what the node is to get ready. */
+void staging_copy(const struct node *node, struct node_orders *orders);
+
+/* Before the core goes: no site is left; then, when the lanes are gone: no stage is left. */
+void staging_clear_sites(struct core *core);
+void staging_clear(struct core *core);
+
+/* What must hold. */
+void staging_check(const struct core *core);
+
+#endif
