@@ -11,6 +11,7 @@ import pytest
 from serverless_gpu import card, display, sparkline
 from serverless_gpu.board import POINTS, SERIES, Board
 from serverless_gpu.errors import JobFailed, RemoteTraceback
+from serverless_gpu.ration import BURST_BYTES, JOB_BYTES, LAST_LINES, RATE_BYTES, Allowance, Ration
 from serverless_gpu.tails import CHARACTERS, LINES, Tail, Tails
 
 
@@ -112,7 +113,105 @@ def test_the_lines_of_an_earlier_attempt_are_gone() -> None:
     assert list(tails.ranks) == [1] and tails.ranks[1].last(9, 99) == ["new"]
 
 
+def test_the_bar_of_the_lowest_rank_is_shown_until_its_line_ends() -> None:
+    tails = Tails()
+    assert tails.bar() == ""
+    tails.take([said(0, "words"), said(2, "\r 10%", stream="stderr"), said(1, "\r\x1b[32m 20%\r 30%", stream="stderr")])
+    assert tails.bar() == "[1]  30%"
+    tails.take([said(1, "\r100%\n", stream="stderr")])
+    assert tails.bar() == "[2]  10%" and tails.ranks[1].last(9, 99) == ["100%"]
+    tails.finish()
+    assert tails.bar() == ""
+
+
+# --- how much is shown ---
+
+
+class Clock:
+    """A time that a test sets."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def rationed() -> tuple[Ration, list[str], list[str], Clock]:
+    """A ration with what it has shown, what it has said, and its clock."""
+    shown: list[str] = []
+    said_lines: list[str] = []
+    clock = Clock()
+    ration = Ration("job0", lambda items: shown.extend(item["text"] for item in items), said_lines.append, Allowance(clock))
+    return ration, shown, said_lines, clock
+
+
+def test_output_that_is_not_too_much_is_shown_as_it_is() -> None:
+    ration, shown, told, _ = rationed()
+    pieces = ["a\nb", "c\r", "\n" * 9, "no end"]
+    for piece in pieces:
+        ration.take([said(0, piece)])
+    ration.finish()
+    assert (shown, told) == (pieces, [])
+
+
+def test_of_a_flood_the_beginning_and_the_last_lines_are_shown_and_the_others_counted() -> None:
+    ration, shown, told, _ = rationed()
+    ration.take([said(0, f"line {number}\n") for number in range(500_000)])
+    assert sum(map(len, shown)) <= BURST_BYTES and told == []
+    begun = len(shown)
+    ration.finish()
+    assert shown[-1] == "".join(f"line {number}\n" for number in range(500_000 - LAST_LINES, 500_000))
+    assert told == [f"{500_000 - begun - LAST_LINES} lines left out here, too much for a notebook: gpuctl logs job0"]
+
+
+def test_output_is_shown_again_in_whole_lines_when_it_has_become_less() -> None:
+    ration, shown, told, clock = rationed()
+    ration.take([said(0, "begun")])
+    ration.take([said(0, "x" * BURST_BYTES + "\ntorn")])
+    assert shown == ["begun", "\n"]
+    clock.now = BURST_BYTES / RATE_BYTES
+    ration.take([said(0, " off\nnext\n"), said(1, "other\n")])
+    ration.finish()
+    assert shown[2:] == ["next\n", "other\n"] and told == ["1 line left out here, too much for a notebook: gpuctl logs job0"]
+
+
+def test_a_job_that_writes_for_days_does_not_fill_the_notebook() -> None:
+    ration, shown, told, clock = rationed()
+    for hour in range(200):
+        clock.now = hour * 3600.0
+        ration.take([said(0, "x" * 999 + "\n") for _ in range(100)])
+    ration.finish()
+    assert JOB_BYTES * 0.9 < sum(map(len, shown)) < JOB_BYTES + 100_000 and len(told) == 1
+
+
 # --- HTML ---
+
+
+@pytest.mark.parametrize("state", [*card.COLOURS, "QUEUED"])
+def test_the_state_can_be_read_on_its_colour(state: str) -> None:
+    colour = card.COLOURS.get(state, card.OTHER_COLOUR)
+    parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    assert 1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05) >= 4.5  # of white on it, as WCAG counts contrast
+
+
+@pytest.mark.parametrize(
+    ("devices", "text"), [("0,1", "0,1"), ("0,1,2,3", "0-3"), ("0,2,3,4,7", "0,2-4,7"), ("3", "3"), ("a,b,1,2,3", "a,b,1-3")]
+)
+def test_numbers_of_devices_in_a_row_are_shortened(devices: str, text: str) -> None:
+    nodes = [{"node": "node0", "first_rank": 0, "local_ranks": 8, "devices": devices}]
+    board = Board()
+    board.take_view(view(nodes=nodes))
+    assert f"on node0 ({text})" in card.card_html(board.facts(), "job0", "http://c")
+
+
+def test_a_card_that_may_become_old_says_when_it_was_made() -> None:
+    board = Board()
+    board.take_view(view())
+    facts = board.facts()._replace(at=3661.0)
+    for made in (card.card_html, card.card_text):
+        assert "as of 01:01:01 UTC" in made(facts, "job0", "http://c")
+        assert "as of" not in made(facts._replace(view=view("FAILED")), "job0", "http://c")
 
 
 @pytest.mark.parametrize("points", [[1.0, 1.0], [0.0, 1e308, -1e308], [1e-300, 2e-300], list(map(float, range(121)))])

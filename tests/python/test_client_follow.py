@@ -71,6 +71,14 @@ def test_a_line_without_end_is_shown_in_parts(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == ""
 
 
+def test_what_a_carriage_return_has_overwritten_is_left_out_and_the_prefix_stays(capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output(prefix=True)
+    for piece in ("plain\r\n 10%\r", " 20%\r", " 30%", "\rdone\n", "\r" + "x" * 60_000, "\r" + "y" * 60_000, "\n"):
+        output.write(0, "stdout", piece)
+    output.flush()
+    assert capsys.readouterr().out == "[0] plain\n[0] done\n[0] " + "y" * 60_000 + "\n"
+
+
 def test_the_output_of_the_next_attempt_follows(fake: FakeController, capsys: pytest.CaptureFixture[str]) -> None:
     def program(controller: FakeController, job: Job) -> None:
         controller.say(job, "first atte", 1)

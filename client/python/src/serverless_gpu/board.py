@@ -32,10 +32,13 @@ class Course(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """A moment of a board. `view` is the controller's of the job, {} before the first; seconds count since its state was first seen."""
+    """A moment of a board. `view` is the controller's of the job, {} before the first; `state_s` are whole seconds since its state was
+    first seen, `at` is that moment in seconds since 1970; both go on at the same time.
+    """
 
     view: dict[str, Any]
-    state_s: float
+    state_s: int
+    at: float
     progress: Progress | None
     courses: list[Course]
     more_names: int
@@ -77,10 +80,13 @@ class Board:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._view: dict[str, Any] = {}
-        self._since = time.monotonic()
+        self._mark()
         self._progress: Progress | None = None
         self._series: dict[str, _Series] = {}
         self._more: set[str] = set()
+
+    def _mark(self) -> None:
+        self._since, self._since_wall = time.monotonic(), time.time()
 
     def take_view(self, view: dict[str, Any]) -> None:
         """A view of the job. One that is older than the last is ignored; with a new attempt, progress and metrics begin anew."""
@@ -88,7 +94,7 @@ class Board:
             if self._view and (view["seq"], view["attempt"]) < (self._view["seq"], self._view["attempt"]):
                 return
             if self._view and view["state"] != self._view["state"]:
-                self._since = time.monotonic()
+                self._mark()
             if self._view and view["attempt"] > self._view["attempt"] >= 1:
                 self._progress = None
                 self._series.clear()
@@ -122,4 +128,5 @@ class Board:
         """All of it at this moment."""
         with self._lock:
             courses = [series.course(name) for name, series in self._series.items()]
-            return Facts(self._view, time.monotonic() - self._since, self._progress, courses, len(self._more))
+            state_s = int(time.monotonic() - self._since)
+            return Facts(self._view, state_s, self._since_wall + state_s, self._progress, courses, len(self._more))

@@ -12,7 +12,7 @@ import threading
 import uuid
 from typing import Any, Callable
 
-from serverless_gpu import attached, display, failure, modules, payload, results, spec
+from serverless_gpu import attached, display, failure, modules, payload, readable, results, spec
 from serverless_gpu.controller import RETRY_S, Controller, connect
 from serverless_gpu.errors import GpuctlError, InvalidJob, JobFailed
 from serverless_gpu.job import Job
@@ -112,8 +112,9 @@ class DistributedFunctionCall(Job):
         try:
             self.submit()
             self._wait_showing()
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             self._interrupted()
+            readable.shorten(interrupt)
             raise
         return self.results()
 
@@ -136,8 +137,9 @@ class DistributedFunctionCall(Job):
         """Submit it and return at once. Its output is shown, by a thread, only where `quiet=False` was asked for."""
         try:
             self.submit()
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             self._interrupted()
+            readable.shorten(interrupt)
             raise
         self._function = payload.Payload()  # handles may be many, and kept for long
         self._absent.clear()

@@ -5,7 +5,7 @@ colours are those of the page but for the state's, so that it can be read on lig
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timezone
 from html import escape
 from typing import Any
 
@@ -17,10 +17,11 @@ from serverless_gpu.watch import TERMINAL
 COLOURS = {"SUCCEEDED": "#1a7f37", "RUNNING": "#0969da", "FAILED": "#cf222e", "TIMED_OUT": "#cf222e", "CANCELED": "#9a6700"}
 OTHER_COLOUR = "#6e7781"
 FAINT = "opacity:.75"
+ONE_LINE = "white-space:nowrap;overflow:hidden;text-overflow:ellipsis"
 PLACES = 8  # nodes that are named
 FOLDED_RANKS = 128  # that are listed, and those that failed
 FOLDED_CHARACTERS = 512 * 1024  # of all ranks in one list
-PREVIEW_CHARACTERS = 80
+PREVIEW_CHARACTERS = 120
 
 
 def spell_duration(seconds: float) -> str:
@@ -48,9 +49,20 @@ def _took(facts: Facts) -> str:
     """How long the job is in its state, or how long one that has ended ran; "" where it never did."""
     view = facts.view
     if view["state"] not in TERMINAL:
-        return spell_duration(int(facts.state_s))
+        return f"{facts.state_s} s" if facts.state_s < 10 else spell_duration(facts.state_s)
     begin, end = _moment(view.get("started_at")), _moment(view.get("ended_at"))
     return "" if begin is None or end is None else f"after {spell_duration(end - begin)}"
+
+
+def _spans(devices: str) -> str:
+    """Numbers in a row shortened: "0-7" for "0,1,2,3,4,5,6,7"."""
+    spans: list[list[str]] = []
+    for device in devices.split(","):
+        if spans and device.isdecimal() and spans[-1][-1].isdecimal() and int(device) == int(spans[-1][-1]) + 1:
+            spans[-1].append(device)
+        else:
+            spans.append([device])
+    return ",".join(f"{span[0]}-{span[-1]}" if len(span) > 2 else ",".join(span) for span in spans)
 
 
 def _where(view: dict[str, Any]) -> str:
@@ -61,7 +73,7 @@ def _where(view: dict[str, Any]) -> str:
     nodes = view["nodes"]
     if not nodes:
         return gpus
-    named = [f"{node['node']} ({node['devices']})" if node.get("devices") else str(node["node"]) for node in nodes[:PLACES]]
+    named = [f"{node['node']} ({_spans(node['devices'])})" if node.get("devices") else str(node["node"]) for node in nodes[:PLACES]]
     more = f" and {len(nodes) - PLACES} more nodes" if len(nodes) > PLACES else ""
     return f"{gpus} on {', '.join(named)}{more}"
 
@@ -78,9 +90,9 @@ def _percent(fraction: float) -> str:
 # --- the card ---
 
 
-def _chip(state: str) -> str:
+def _chip(state: str, text: str = "") -> str:
     style = f"background:{COLOURS.get(state, OTHER_COLOUR)};color:#fff;border-radius:3px;padding:1px 7px;font-weight:600"
-    return f'<span style="{style}">{escape(state)}</span>'
+    return f'<span style="{style}">{escape(text or state)}</span>'
 
 
 def _progress(facts: Facts) -> str:
@@ -90,14 +102,16 @@ def _progress(facts: Facts) -> str:
     words = escape(progress.text or "")
     if progress.fraction is None:
         return f"<div>{words}</div>" if words else ""
-    bar = f'<progress max="1" value="{progress.fraction:.4f}" style="width:240px;vertical-align:middle"></progress>'
+    style = "width:240px;max-width:100%;vertical-align:middle"
+    bar = f'<progress max="1" value="{progress.fraction:.4f}" aria-label="{words or "progress"}" style="{style}"></progress>'
     return f"<div>{bar} {_percent(progress.fraction)} {words}</div>"
 
 
 def _course(course: Course) -> str:
     rank = f' <span style="{FAINT}">rank {course.rank}</span>' if course.rank else ""
-    cell = '<td style="text-align:left;padding:0 14px 0 0;border:none;background:none">'
-    contents = (f"{escape(course.name)}{rank}", f"<b>{escape(spell_number(course.last))}</b>", sparkline.svg(course.points))
+    cell = '<td style="text-align:left;vertical-align:middle;padding:0 14px 0 0;border:none;background:none">'
+    value = f'<span style="display:inline-block;min-width:6em"><b>{escape(spell_number(course.last))}</b></span>'
+    contents = (f"{escape(course.name)}{rank}", value, sparkline.svg(course.points))
     return f'<tr style="background:none">{"".join(f"{cell}{content}</td>" for content in contents)}</tr>'
 
 
@@ -109,8 +123,15 @@ def _metrics(facts: Facts, job_id: str) -> str:
     return f'<table style="margin:4px 0;border:none;border-collapse:collapse;font-size:inherit">{rows}</table>{more}'
 
 
-def card_html(facts: Facts, job_id: str, url: str, remark: str = "") -> str:
-    """The card of a job."""
+def _as_of(facts: Facts) -> str:
+    """When what is shown was so, for a card that is seen when nothing renews it; "" for a job that has ended."""
+    if not facts.view or facts.view["state"] in TERMINAL:
+        return ""
+    return f"as of {datetime.fromtimestamp(facts.at, timezone.utc):%H:%M:%S} UTC"
+
+
+def card_html(facts: Facts, job_id: str, url: str, remark: str = "", bar: str = "") -> str:
+    """The card of a job. `bar` is a progress bar that a rank itself draws."""
     view, shown = facts.view, escape(job_id)
     title = f"<b>{escape(view['name'])}</b> " if view.get("name") else ""
     parts = [f"<div>{_chip(view['state']) if view else ''} {title}<code>{shown}</code>"]
@@ -121,13 +142,14 @@ def card_html(facts: Facts, job_id: str, url: str, remark: str = "") -> str:
     reason = " · ".join(text for text in (_reason(view) if view else "", remark) if text)
     parts.append(f"<div>{escape(reason)}</div>" if reason else "")
     parts += [_progress(facts), _metrics(facts, shown)]
-    hint = f"{escape(url)} · <code>gpuctl get {shown}</code> · <code>gpuctl logs {shown}</code>"
-    parts.append(f'<div style="{FAINT};font-size:85%">{hint}</div>')
-    style = "border-left:3px solid rgba(128,128,128,.5);padding:2px 0 2px 10px;margin:2px 0;line-height:1.6"
-    return f'<div style="{style}">{"".join(parts)}</div>'
+    parts.append(f'<pre style="margin:0;{ONE_LINE}">{escape(bar)}</pre>' if bar else "")
+    hints = (escape(url), f"<code>gpuctl get {shown}</code>", f"<code>gpuctl logs {shown}</code>", _as_of(facts))
+    parts.append(f'<div style="{FAINT};font-size:85%">{" · ".join(filter(None, hints))}</div>')
+    style = "border-left:3px solid rgba(128,128,128,.5);padding:2px 0 2px 10px;margin:2px 0;line-height:1.6;overflow-wrap:anywhere"
+    return f'<div role="group" aria-label="job {shown}" style="{style}">{"".join(parts)}</div>'
 
 
-def card_text(facts: Facts, job_id: str, url: str, remark: str = "") -> str:
+def card_text(facts: Facts, job_id: str, url: str, remark: str = "", bar: str = "") -> str:
     """The same in a few lines of text."""
     view, progress = facts.view, facts.progress
     name = f" ({view['name']})" if view and view.get("name") else ""
@@ -138,7 +160,7 @@ def card_text(facts: Facts, job_id: str, url: str, remark: str = "") -> str:
     if progress is not None:
         lines.append(" ".join(part for part in ("" if progress.fraction is None else _percent(progress.fraction), progress.text) if part))
     lines += [f"{course.name} {spell_number(course.last)}" for course in facts.courses]
-    lines += [remark, f"{url}  gpuctl get {job_id}  gpuctl logs {job_id}"]
+    lines += [bar, remark, "  ".join(filter(None, (url, f"gpuctl get {job_id}", f"gpuctl logs {job_id}", _as_of(facts))))]
     return "\n".join(line for line in lines if line)
 
 
@@ -166,14 +188,14 @@ def ranks_html(tails: Tails, view: dict[str, Any], job_id: str, lines: int) -> s
     for rank in listed:
         tail = tails.ranks[rank]
         shown = tail.last(lines, characters)
-        mark = f'<b style="color:{COLOURS["FAILED"]}">✗ rank {rank} failed</b>' if rank == failed else f"rank {rank}"
+        mark = _chip("FAILED", f"✗ rank {rank} failed") if rank == failed else f"rank {rank}"
         gone = f", the last {len(shown)}" if len(shown) < tail.count else ""
         about = f"{nodes.get(rank, '')} · {tail.count} line{'s' if tail.count != 1 else ''}{gone}".lstrip(" ·")
         preview = escape(shown[-1][:PREVIEW_CHARACTERS]) if shown else ""
-        summary = f'{mark} <span style="{FAINT}">{escape(about)}</span> <code>{preview}</code>'
+        summary = f'{mark} <span style="{FAINT}">{escape(about)}</span> <code style="white-space:nowrap">{preview}</code>'
         text = escape("\n".join(shown))
         parts.append(
-            f"<details{' open' if rank == failed else ''}><summary>{summary}</summary>"
+            f"<details{' open' if rank == failed else ''}><summary style='{ONE_LINE}'>{summary}</summary>"
             f'<pre style="margin:0 0 4px 18px;max-height:24em;overflow:auto">{text}</pre></details>'
         )
     hidden = len(tails.ranks.keys() - {0}) - len([rank for rank in listed if rank])

@@ -13,10 +13,13 @@ from serverless_gpu.board import Board
 from serverless_gpu.follow import Item
 from serverless_gpu.notes import Notes
 from serverless_gpu.printer import Printer
+from serverless_gpu.ration import Ration
 from serverless_gpu.tails import LINES, Tails
 
 FEW_RANKS = 4  # whose output is shown as it comes
-FOLDS_S = 5.0  # between two updates of the list of ranks: each of them folds what a person has unfolded
+FOLDS_S = 5.0  # between the first updates of the list of ranks: each of them folds what a person has unfolded
+SLOW_FOLDS_S = 60.0  # between those of a job that has run for long
+FIRST_VIEW_S = 1.0  # that the card waits for something to show
 FOLDED_LINES = 20  # of a rank while the job runs
 
 
@@ -54,9 +57,13 @@ class Cell:
         self._ranks: int | None = None
         self._notes = Notes()
         self._printer = Printer(self._count_ranks)
+        self._ration = Ration(job_id, self._printer.take, self.note)
         self._tails = Tails()
+        self._board = Board()
+        self._begun = time.monotonic()
         self._card = _Output(f"gpuctl-{job_id}")
         self._folds = _Output(f"gpuctl-{job_id}-ranks")
+        self._folds_s = FOLDS_S
         self._folds_at = 0.0
 
     def _count_ranks(self) -> int:
@@ -66,13 +73,15 @@ class Cell:
 
     def take(self, items: list[Item]) -> None:
         """Show output: of many ranks that of rank 0, and keep the others' last lines."""
-        if self._count_ranks() > FEW_RANKS:
-            if not self._folds.is_shown():  # its place is above the output
-                self._folds.show(card.ranks_html(self._tails, {}, self._job_id, 0), "")
+        if not self._card.is_shown():  # its place is above the output
+            self._paint_card()
+        if self._count_ranks() > 1:
             self._tails.take(items)
+        if self._count_ranks() > FEW_RANKS:
+            if not self._folds.is_shown():
+                self._paint_folds(0)
             items = [item for item in items if item["rank"] == 0]
-        if items:
-            self._printer.take(items)
+        self._ration.take(items)
 
     def note(self, text: str) -> None:
         """Show a line about the job."""
@@ -80,30 +89,34 @@ class Cell:
 
     def paint(self, board: Board) -> None:
         """Show the card, and once in a while the list of ranks."""
-        self._paint_card(board, "")
-        if time.monotonic() >= self._folds_at + FOLDS_S and self._paint_folds(board, FOLDED_LINES):
+        self._board = board
+        if self._card.is_shown() or board.facts().view or time.monotonic() >= self._begun + FIRST_VIEW_S:
+            self._paint_card()
+        if self._folds.is_shown() and time.monotonic() >= self._folds_at + self._folds_s and self._tails.ranks.keys() - {0}:
+            self._folds_s = min(self._folds_s * 1.5, SLOW_FOLDS_S) if self._folds_at else FOLDS_S
             self._folds_at = time.monotonic()
+            self._paint_folds(FOLDED_LINES)
 
     def finish(self, board: Board, state: str) -> None:
         """Show how it ended and all last lines."""
+        self._board = board
+        self._ration.finish()
         self._printer.finish()
         self._tails.finish()
-        self._paint_card(board, "")
-        self._paint_folds(board, LINES)
+        self._paint_card()
+        if self._folds.is_shown():
+            self._paint_folds(LINES)
 
     def leave(self, board: Board) -> None:
         """Say that what is shown is not renewed."""
-        self._paint_card(board, "not followed any more")
+        self._board = board
+        self._paint_card("not followed any more")
 
-    def _paint_card(self, board: Board, remark: str) -> None:
-        facts = board.facts()
-        arguments = (facts, self._job_id, self._url, remark)
+    def _paint_card(self, remark: str = "") -> None:
+        arguments = (self._board.facts(), self._job_id, self._url, remark, self._tails.bar())
         self._card.show(card.card_html(*arguments), card.card_text(*arguments))
 
-    def _paint_folds(self, board: Board, lines: int) -> bool:
-        """The list of ranks; False where there is none."""
-        if not self._tails.ranks.keys() - {0}:
-            return False
-        view = board.facts().view
+    def _paint_folds(self, lines: int) -> None:
+        """The list of ranks, each with some of its last lines."""
+        view = self._board.facts().view
         self._folds.show(card.ranks_html(self._tails, view, self._job_id, lines), card.ranks_text(self._tails, view, self._job_id))
-        return True

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The output of many ranks, brought into two streams.
 
-With a prefix every line is of one rank and whole; without one, for a single rank, every character passes as it is. The order of arrival
-is kept.
+With a prefix every line is of one rank and whole, and what a carriage return has overwritten is left out; without one, for a single rank,
+every character passes as it is. The order of arrival is kept.
 """
 
 from __future__ import annotations
@@ -11,6 +11,12 @@ import sys
 from typing import TextIO
 
 LINE_CHARACTERS = 64 * 1024  # a longer line is shown in parts
+
+
+def _overwritten(line: str) -> str:
+    """The line without what a carriage return will have overwritten; one at its end has not yet done so."""
+    kept = line.rstrip("\r")
+    return kept.rpartition("\r")[2] + line[len(kept) :]
 
 
 class Output:
@@ -33,15 +39,17 @@ class Output:
         key = (rank, stream)
         text = self._partial.pop(key, "") + text
         end = text.rfind("\n")
-        rest = text[end + 1 :]
+        rest = _overwritten(text[end + 1 :])
         if len(rest) > LINE_CHARACTERS:
             text, end, rest = f"{text}\n", len(text), ""
         if rest:
             self._partial[key] = rest
         if end < 0:
             return ""
-        start = f"[{rank}] "
-        return start + text[:end].replace("\n", f"\n{start}") + "\n"
+        start, whole = f"[{rank}] ", text[:end]
+        if "\r" in whole:
+            whole = "\n".join(_overwritten(line).rstrip("\r") for line in whole.split("\n"))
+        return start + whole.replace("\n", f"\n{start}") + "\n"
 
     def flush(self) -> None:
         """Show all whole lines now."""

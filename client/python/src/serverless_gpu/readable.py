@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a notebook shows a job that failed: where it was called, the traceback of the rank once, and one line that says all. Without the
-frames of this package and of the kernel, which are of no use to who reads it.
+"""How a notebook shows a job that failed: where it was called, the traceback of the rank once, and one line that says all; and an
+interrupt: where it was called. Without the frames of this package and of the kernel, which are of no use to who reads it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ def _with_names(text: str) -> str:
     return _FILE.sub(lambda match: f"{match['start']}{_name(match['file'])}, line", text)
 
 
-def _calls(failed: JobFailed) -> str:
-    """The frames of the person's own code that led to the call."""
-    frames = traceback.extract_tb(failed.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(_HERE) and not _KERNEL.search(frame.filename)]
+def _calls(raised: BaseException) -> str:
+    """The frames of the person's own code that led to the call; not those of a library in which the package itself was at that moment."""
+    frames = traceback.extract_tb(raised.__traceback__)
+    end = max((index for index, frame in enumerate(frames) if frame.filename.startswith(_HERE)), default=len(frames))
+    own = [frame for frame in frames[:end] if not frame.filename.startswith(_HERE) and not _KERNEL.search(frame.filename)]
     return _with_names("".join(traceback.format_list(own)))
 
 
@@ -47,3 +48,8 @@ def lines(failed: JobFailed) -> list[str]:
         text = _with_names(trace.rstrip()) if trace else f"{type(raised).__name__}: {raised}"
         shown += [f"{where}:", *text.splitlines(), ""]
     return [*shown, f"JobFailed: {failed}"]
+
+
+def shorten(interrupt: KeyboardInterrupt) -> None:
+    """Let a notebook show where an interrupted call was made, and not where in this package it was met."""
+    vars(interrupt)["_render_traceback_"] = lambda: [*_calls(interrupt).splitlines(), "", "KeyboardInterrupt"]

@@ -22,8 +22,10 @@ def svg(points: list[float]) -> str:
 
     spots = [(MARGIN + index * step, height(value)) for index, value in enumerate(points)]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
+    label = f"from {points[0]:.5g} to {points[-1]:.5g}, lowest {low:.5g}, highest {high:.5g}"
     return (
-        f'<svg width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" style="vertical-align:middle">'
+        f'<svg role="img" aria-label="{label}" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'style="vertical-align:middle">'
         f'<polyline points="{path}" fill="none" stroke="currentColor" stroke-width="1.3" stroke-linejoin="round"/>'
         f'<circle cx="{spots[-1][0]:.1f}" cy="{spots[-1][1]:.1f}" r="2" fill="currentColor"/></svg>'
     )

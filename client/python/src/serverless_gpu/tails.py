@@ -15,6 +15,10 @@ CHARACTERS = 64 * 1024  # of a rank
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.?|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
+def _shown(line: str) -> str:
+    return _CONTROL.sub("", line).rstrip("\r").rpartition("\r")[2]
+
+
 class Tail:
     """The last lines of one rank."""
 
@@ -32,7 +36,7 @@ class Tail:
         self._begun[stream] = rest[-CHARACTERS:]
 
     def _add(self, line: str) -> None:
-        line = _CONTROL.sub("", line).rstrip("\r").rpartition("\r")[2][:CHARACTERS]
+        line = _shown(line)[:CHARACTERS]
         self._lines.append(line)
         self._size += len(line) + 1
         self.count += 1
@@ -44,6 +48,11 @@ class Tail:
         for stream, text in self._begun.items():
             if text:
                 self.write(stream, "\n")
+
+    def bar(self) -> str:
+        """The line that the rank writes again and again in place, as progress bars do; "" where it has begun none."""
+        begun = next((text for text in (self._begun["stderr"], self._begun["stdout"]) if "\r" in text), "")
+        return _shown(begun)
 
     def last(self, lines: int, characters: int) -> list[str]:
         """As many of the last lines as are wanted and fit; of the last one at least its end."""
@@ -61,15 +70,20 @@ class Tails:
 
     def __init__(self) -> None:
         self.ranks: dict[int, Tail] = {}
-        self._attempt = 0
+        self.attempt = 0
 
     def take(self, items: list[Item]) -> None:
         """Take pieces of output."""
         for item in items:
-            if item["attempt"] != self._attempt:
-                self._attempt = item["attempt"]
+            if item["attempt"] != self.attempt:
+                self.attempt = item["attempt"]
                 self.ranks.clear()
             self.ranks.setdefault(item["rank"], Tail()).write(item["stream"], item["text"])
+
+    def bar(self) -> str:
+        """The progress bar of the lowest rank that has one, with the rank; "" where none has."""
+        bars = ((rank, self.ranks[rank].bar()) for rank in sorted(self.ranks))
+        return next((f"[{rank}] {bar}" for rank, bar in bars if bar), "")
 
     def finish(self) -> None:
         """Nothing comes any more."""
