@@ -296,63 +296,6 @@ void job_spec_finish(struct job_spec *spec)
     *spec = (struct job_spec){0};
 }
 
-/* --- what is shown --- */
-
-/* How many bytes sound base64 decodes to. */
-static int64_t decoded_length(const char *base64)
-{
-    size_t length = strlen(base64);
-    size_t padding = 0;
-    while (padding < length && base64[length - 1 - padding] == '=') {
-        padding++;
-    }
-    return (int64_t)(length / 4 * 3 - padding);
-}
-
-static bool has_secret(const json_t *env)
-{
-    const char *name;
-    json_t *value;
-    json_object_foreach ((json_t *)(uintptr_t)env, name, value) {
-        if (jobspec_is_secret(name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static json_t *hide_secrets(const json_t *env)
-{
-    json_t *shown = json_copy((json_t *)(uintptr_t)env);
-    const char *name;
-    json_t *value;
-    json_object_foreach ((json_t *)(uintptr_t)env, name, value) {
-        if (jobspec_is_secret(name)) {
-            member_put_text(shown, name, "***");
-        }
-    }
-    return shown;
-}
-
-char *job_spec_shown(const struct job_spec *spec)
-{
-    bool secret = has_secret(spec->env);
-    if (spec->function.base64 == NULL && !secret) {
-        return NULL;
-    }
-    autojson json_t *shown = json_copy(spec->json);
-    if (spec->function.base64 != NULL) {
-        json_t *function = json_copy(json_object_get(shown, "function"));
-        json_object_del(function, "inline");
-        member_put_int(function, "inline_bytes", decoded_length(spec->function.base64));
-        member_put(shown, "function", function);
-    }
-    if (secret) {
-        member_put(shown, "env", hide_secrets(spec->env));
-    }
-    return json_text(shown);
-}
-
 /* --- encode --- */
 
 static void put_copy(json_t *json, const char *name, const json_t *value)

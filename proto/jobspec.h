@@ -92,8 +92,8 @@ static inline bool job_spec_has_environment(const struct job_spec *spec)
 }
 
 /* The text of a spec as people are shown it: as it was received, but function.inline, which may be long, has
- * become function.inline_bytes, and the values of variables whose names speak of secrets have become "***".
- * NULL: there is nothing of that. The caller frees it. */
+ * become function.inline_bytes, and the values of variables whose names speak of secrets, and the credentials
+ * of addresses in requirements, have become "***". NULL: there is nothing of that. The caller frees it. */
 char *job_spec_shown(const struct job_spec *spec);
 
 /* The canonical JSON of a spec, defaults left out; decode of it gives an equal spec. New reference. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns how jobs, events, nodes and tokens look in the API. It promises that every member of a view is always
- * written (null where there is nothing to say, but for those of a single job or a new token), and that a
- * decode reads back what an encode wrote. Who may see what, and which rows, is left to the handlers. */
+ * written (null where there is nothing to say, but for those of a single job, of one in STAGING, or of a new
+ * token), and that a decode reads back what an encode wrote. Who may see what, and which rows, is left to the
+ * handlers. */
 #include "proto/views.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "proto/base/clock.h"
 #include "proto/base/json.h"
@@ -68,6 +70,38 @@ static void write_placements(struct text *out, const struct job_view *view)
     text_append(out, "]");
 }
 
+/* Milliseconds as seconds with three decimals, null for -1. */
+static void write_seconds(struct text *out, const char *key, int64_t ms)
+{
+    if (ms < 0) {
+        member_write_text(out, key, NULL);
+    } else {
+        text_printf(out, "%s%lld.%03d", key, (long long)(ms / 1000), (int)(ms % 1000));
+    }
+}
+
+static const char *const staging_words[] = {"told", "building"};
+
+static void write_staging(struct text *out, const struct staging_view *staging)
+{
+    member_write_text(out, "{\"node\":", staging->node);
+    member_write_text(out, ",\"state\":", staging_words[staging->heard]);
+    member_write_text(out, ",\"text\":", staging->text);
+    write_seconds(out, ",\"since_s\":", staging->since_ms);
+    write_seconds(out, ",\"silent_s\":", staging->silent_ms);
+    text_append(out, "}");
+}
+
+static void write_stagings(struct text *out, const struct job_view *view)
+{
+    text_append(out, ",\"staging\":[");
+    for (size_t i = 0; i < view->staging_count; i++) {
+        text_append(out, i > 0 ? "," : "");
+        write_staging(out, &view->stagings[i]);
+    }
+    text_append(out, "]");
+}
+
 void job_view_encode(const struct job_view *view, struct text *out)
 {
     member_write_text(out, "{\"id\":", view->id);
@@ -91,6 +125,9 @@ void job_view_encode(const struct job_view *view, struct text *out)
     if (view->spec != NULL) {
         write_json(out, ",\"spec\":", view->spec);
         write_placements(out, view);
+        if (view->state == JOB_STAGING) {
+            write_stagings(out, view);
+        }
     }
     text_append(out, "}");
 }
@@ -116,6 +153,35 @@ static bool decode_placements(const json_t *json, struct job_view *view, struct 
     for (size_t i = 0; i < view->placement_count; i++) {
         if (!decode_placement(json_array_get(array, i), &view->placements[i], err)) {
             return member_err_inside(err, "nodes", i);
+        }
+    }
+    return true;
+}
+
+static bool decode_staging(const json_t *json, struct staging_view *staging, struct err *err)
+{
+    const char *state = NULL;
+    if (!json_need_text(json, "node", &staging->node, err) || !json_need_text(json, "state", &state, err) ||
+        !json_read_text(json, "text", &staging->text, err) ||
+        !json_read_seconds(json, "since_s", 0, INT64_MAX, &staging->since_ms, err) ||
+        !json_read_seconds(json, "silent_s", 0, INT64_MAX, &staging->silent_ms, err)) {
+        return false;
+    }
+    staging->heard = strcmp(state, staging_words[true]) == 0;
+    return true;
+}
+
+static bool decode_stagings(const json_t *json, struct job_view *view, struct err *err)
+{
+    json_t *array;
+    if (!member_read_array(json, "staging", LIMIT_ATTEMPT_NODES, &array, err)) {
+        return false;
+    }
+    view->staging_count = json_array_size(array);
+    view->stagings = xzalloc(view->staging_count * sizeof *view->stagings);
+    for (size_t i = 0; i < view->staging_count; i++) {
+        if (!decode_staging(json_array_get(array, i), &view->stagings[i], err)) {
+            return member_err_inside(err, "staging", i);
         }
     }
     return true;
@@ -148,7 +214,8 @@ static bool decode_job(const json_t *json, struct job_view *view, struct err *er
            json_read_int(json, "failed_rank", 0, INT64_MAX, &view->failed_rank, err) &&
            json_read_text(json, "failed_node", &view->failed_node, err) &&
            member_read_cause(json, "cause", false, &view->cause, err) &&
-           json_read_text(json, "reason", &view->reason, err) && decode_placements(json, view, err);
+           json_read_text(json, "reason", &view->reason, err) && decode_placements(json, view, err) &&
+           decode_stagings(json, view, err);
 }
 
 bool job_view_decode(json_t *json, struct job_view *ret_view, struct err *err)
@@ -168,6 +235,7 @@ void job_view_finish(struct job_view *view)
     if (view->json != NULL) {
         member_release(view->spec);
         free(view->placements);
+        free(view->stagings);
         json_decref(view->json);
     }
     *view = (struct job_view){0};
@@ -214,16 +282,6 @@ void event_view_finish(struct event_view *view)
 
 /* --- nodes --- */
 
-/* Milliseconds as seconds with three decimals, null for -1. */
-static void write_age(struct text *out, const char *key, int64_t age_ms)
-{
-    if (age_ms < 0) {
-        member_write_text(out, key, NULL);
-    } else {
-        text_printf(out, "%s%lld.%03d", key, (long long)(age_ms / 1000), (int)(age_ms % 1000));
-    }
-}
-
 void node_view_encode(const struct node_view *view, struct text *out)
 {
     member_write_text(out, "{\"name\":", view->name);
@@ -238,7 +296,7 @@ void node_view_encode(const struct node_view *view, struct text *out)
     member_write_text(out, ",\"host_id\":", view->host_id);
     member_write_text(out, ",\"isolation\":", isolation_text(view->isolation));
     member_write_bool(out, ",\"slots\":", view->slots);
-    write_age(out, ",\"beat_age_s\":", view->beat_age_ms);
+    write_seconds(out, ",\"beat_age_s\":", view->beat_age_ms);
     member_write_text(out, ",\"reason\":", view->reason);
     write_json(out, ",\"devices\":", view->devices);
     text_append(out, "}");

@@ -22,6 +22,15 @@ struct placement_view {
     enum member_state state;
 };
 
+/* A node that gets ready what a job in STAGING needs: one line of JobView.staging. */
+struct staging_view {
+    const char *node;
+    bool heard;        /* "building": it has said something; else "told" */
+    const char *text;  /* the newest that it said, one line; or NULL */
+    int64_t since_ms;  /* since it was told */
+    int64_t silent_ms; /* since it last said something, or was told */
+};
+
 struct job_view {
     json_t *json;
     const char *id;
@@ -44,6 +53,9 @@ struct job_view {
     const char *spec;   /* the JSON of the spec, shown only for one job; or NULL */
     struct placement_view *placements; /* of the newest attempt; shown only for one job */
     size_t placement_count;
+    struct staging_view *stagings; /* those without progress for longest first; shown only for one job in
+                                      STAGING */
+    size_t staging_count;
 };
 
 struct event_view {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of agents: register, beat, poll, report. It promises that an agent hears the same things again
- * when it asks again, that the last log bytes of an exit report are stored before the exit counts, and that
- * its results are checked before that. What a message changes is the core's part. */
+/* The resource of agents: register, beat, poll, report, staging. It promises that an agent hears the same
+ * things again when it asks again, that the last log bytes of an exit report are stored before the exit
+ * counts, and that its results are checked before that. What a message changes is the core's part. */
 #include <stdlib.h>
 
 #include "daemon/http/ask.h"
@@ -9,6 +9,7 @@
 #include "daemon/http/logs.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/resources.h"
+#include "daemon/http/said.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
 #include "proto/messages.h"
@@ -179,4 +180,58 @@ void agents_report(struct request *request)
     report->ask.door.input.kind = INPUT_REPORT;
     report->ask.door.input.report = &report->message;
     ask_door(&report->ask);
+}
+
+/* --- staging
+ * ----------------------------------------------------------------------------------------------------------------
+ */
+
+struct staging_ask {
+    struct ask ask;
+    struct staging_message message;
+    char *text; /* owned: the message's, made fit to be shown; or NULL */
+};
+
+static void staging_ask_finish(struct ask *ask)
+{
+    struct staging_ask *staging = (struct staging_ask *)ask;
+    staging_message_finish(&staging->message);
+    free(staging->text);
+}
+
+static void note_progress(struct request *request, const struct staging_message *message)
+{
+    struct server *server = request->server;
+    if (!mailbox_knows(server->mailbox, message->node, message->boot_id)) {
+        request_fail_with(request, ERR_NOT_FOUND, "node %.64s is not registered with this boot id",
+                          message->node);
+        return;
+    }
+    autofree char *text = said_fit(message->text, LIMIT_STAGING_TEXT, SAID_LINE);
+    staging_board_hear(server->stagings, message->node, message->key, text, server->now_ms);
+    request_reply_literal(request, 200, "{}");
+}
+
+/* Progress is noted here alone; what decides goes through the door. */
+void agents_staging(struct request *request)
+{
+    struct err err;
+    struct staging_message message;
+    if (!staging_message_decode(give(request->json), &message, &err)) {
+        request_fail(request, &err);
+        return;
+    }
+    if (message.state == STAGING_BUILDING) {
+        note_progress(request, &message);
+        staging_message_finish(&message);
+        return;
+    }
+    struct staging_ask *staging = ask_create(request, sizeof *staging, render_nothing);
+    staging->message = message;
+    staging->text = said_fit(message.text, LIMIT_STAGING_TEXT, SAID_LINES);
+    staging->message.text = staging->text;
+    staging->ask.finish = staging_ask_finish;
+    staging->ask.door.input.kind = INPUT_STAGING;
+    staging->ask.door.input.staging = &staging->message;
+    ask_door(&staging->ask);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/http/parts.h"
+#include "daemon/need.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
 
@@ -165,6 +166,9 @@ struct showing {
     struct placements placements;
     struct queue_facts facts;
     bool facts_known;
+    struct staging_view *stagings; /* of a job in STAGING: who gets it ready */
+    size_t staging_count;
+    bool environment; /* and builds an environment for it */
     struct text *out;
     bool seen;
 };
@@ -185,6 +189,11 @@ static void write_view(const struct job_record *job, void *closure)
     view.placement_count = showing->placements.count;
     if (view.state == JOB_QUEUED && view.reason == NULL && showing->facts_known) {
         say_why_it_waits(&showing->facts, &job->birth, &reason);
+        view.reason = reason.bytes;
+    } else if (view.state == JOB_STAGING) {
+        view.stagings = showing->stagings;
+        view.staging_count = showing->staging_count;
+        staging_board_say(view.stagings, view.staging_count, showing->environment, &reason);
         view.reason = reason.bytes;
     }
     job_view_encode(&view, showing->out);
@@ -209,6 +218,29 @@ static bool read_facts(struct reader *reader, const struct job_facts *job, struc
     return reader_queue_facts(reader, job->key, gpu_type, &showing->facts, err);
 }
 
+/* What the job needs follows from its spec, as the core had it. */
+static bool read_stagings(const struct server *server, const struct job_facts *job, struct showing *showing,
+                          struct err *err)
+{
+    struct job_spec spec;
+    struct need need;
+    if (job->state != JOB_STAGING) {
+        return true;
+    }
+    json_t *json = specs_get(server->specs, job->key, err);
+    if (json == NULL || !job_spec_decode(json, 0, &spec, err)) {
+        return false;
+    }
+    if (need_of_spec(&spec, &need)) {
+        showing->stagings =
+            staging_board_look(server->stagings, need.core.key, server->now_ms, &showing->staging_count);
+        showing->environment = job_spec_has_environment(&spec);
+    }
+    need_finish(&need);
+    job_spec_finish(&spec);
+    return true;
+}
+
 bool job_show(const struct request *request, struct text *out, struct err *err)
 {
     struct reader *reader = request->server->reader;
@@ -220,7 +252,9 @@ bool job_show(const struct request *request, struct text *out, struct err *err)
     bool found = false;
     bool ok = read_placements(reader, facts.key, &showing.placements, err) &&
               read_facts(reader, &facts, &showing, err) &&
+              read_stagings(request->server, &facts, &showing, err) &&
               reader_job(reader, request->argument, write_view, &showing, &found, err);
     placements_finish(&showing.placements);
+    free(showing.stagings);
     return ok && (showing.seen || job_missing(request, err));
 }

@@ -9,10 +9,13 @@
 #include "daemon/http/job_lookup.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/resources.h"
+#include "daemon/need.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/hash.h"
 #include "proto/base/json.h"
 #include "proto/jobspec.h"
 #include "proto/limits.h"
+#include "proto/staging.h"
 #include "proto/views.h"
 
 /* --- submit
@@ -23,6 +26,9 @@ struct submit {
     struct ask ask;
     struct job_spec spec;
     char *shown; /* or NULL */
+    struct need need;
+    struct text requirements_text; /* those that stand in the spec */
+    struct blob_row requirements;  /* the same as it is stored */
     char id[ID_LENGTH + 1];
     int64_t job_key; /* of a job that was placed at once: its spec is wanted in a moment; 0: none was */
 };
@@ -30,7 +36,8 @@ struct submit {
 static int render_submit(const struct door_request *door, const struct step *step, struct text *out)
 {
     struct submit *submit = door->asker;
-    submit->job_key = step->job.state != JOB_QUEUED ? step->job.key : 0;
+    bool placed = step->job.state != JOB_QUEUED && step->job.state != JOB_STAGING;
+    submit->job_key = placed ? step->job.key : 0;
     job_receipt_encode(step->job.id, step->job.state, step->job.seq, out);
     return 201;
 }
@@ -48,6 +55,8 @@ static void submit_finish(struct ask *ask)
 {
     struct submit *submit = (struct submit *)ask;
     ask->request->server->submits--;
+    need_finish(&submit->need);
+    text_finish(&submit->requirements_text);
     job_spec_finish(&submit->spec);
     free(submit->shown);
 }
@@ -83,7 +92,9 @@ static bool blobs_exist(struct reader *reader, const struct job_spec *spec, stru
         }
     }
     return blob_exists(reader, spec->function.blob, "function.blob", err) &&
-           blob_exists(reader, spec->function.modules, "function.modules", err);
+           blob_exists(reader, spec->function.modules, "function.modules", err) &&
+           blob_exists(reader, spec->environment.blob, "environment.blob", err) &&
+           blob_exists(reader, spec->bundle.blob, "bundle.blob", err);
 }
 
 static bool submit_allowed(struct server *server, const struct request *request, struct err *err)
@@ -92,6 +103,29 @@ static bool submit_allowed(struct server *server, const struct request *request,
         return err_set(err, ERR_UNAVAILABLE, "the controller is ending");
     }
     return space_allows(server->space, (int64_t)request->body_length, server->now_ms, err);
+}
+
+/* Requirements that stand in the spec are stored as the blob that nodes fetch. */
+static void store_requirements(struct submit *submit, int64_t wall_ms)
+{
+    if (submit->spec.environment.requirements == NULL) {
+        return;
+    }
+    struct text *text = &submit->requirements_text;
+    text_append(text, ""); /* of none, too, there are bytes */
+    staging_requirements_text(&submit->spec, text);
+    submit->requirements =
+        (struct blob_row){.size = (int64_t)text->length, .bytes = text->bytes, .created_ms = wall_ms};
+    hash_bytes(text->bytes, text->length, submit->requirements.hash);
+    submit->ask.door.input.submit.requirements = &submit->requirements;
+}
+
+/* What the job needs on its nodes, for the core. */
+static void say_need(struct submit *submit)
+{
+    if (need_of_spec(&submit->spec, &submit->need)) {
+        submit->ask.door.input.submit.need = &submit->need.core;
+    }
 }
 
 void jobs_submit(struct request *request)
@@ -125,6 +159,8 @@ void jobs_submit(struct request *request)
     input->submit.body = request->body;
     input->submit.body_length = request->body_length;
     input->submit.shown = submit->shown;
+    say_need(submit);
+    store_requirements(submit, server->wall_ms);
     text_reserve(&submit->ask.door.answer,
                  RECEIPT_BYTES); /* here, so that one thread allocates and frees it */
     server->submits++;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns, for each registered node, its newest orders, its parked poll and the time of its last beat. It
  * promises that a poll is answered as soon as the node's orders are newer than what the poll has seen, with
- * every epoch that should live on the node and the orders that changed since; that one poll a node is parked,
- * the newest; and that nothing here is lost by a restart, for orders are derived from the state. Making
- * orders is the core's part, sending them no sooner than they are committed the door's. */
+ * every epoch that should live on the node, the orders that changed since, and all that it should get ready;
+ * that one poll a node is parked, the newest; and that nothing here is lost by a restart, for orders are
+ * derived from the state. Making orders is the core's part, sending them no sooner than they are committed
+ * the door's. */
 #include "daemon/http/mailbox.h"
 
 #include <stdlib.h>
@@ -135,19 +136,36 @@ static bool fill_orders(const struct mailbox *mailbox, const struct box *box, ui
     return true;
 }
 
+/* All that the node is to get ready. The texts are the core's, made of JSON. */
+static bool fill_stagings(const struct box *box, struct poll_reply *reply, struct err *err)
+{
+    for (size_t i = 0; box->orders != NULL && i < box->orders->staging_count; i++) {
+        const char *text = box->orders->stagings[i].text;
+        json_t *json = json_parse(text, strlen(text), err);
+        if (json == NULL) {
+            return false;
+        }
+        reply->stagings[reply->staging_count++].json = json;
+    }
+    return true;
+}
+
 static void answer(const struct mailbox *mailbox, struct box *box, struct request *request, uint64_t seen)
 {
     size_t room = box->orders != NULL ? box->orders->count + 1 : 1;
+    size_t staging_room = box->orders != NULL ? box->orders->staging_count + 1 : 1;
     autofree uint64_t *live = xzalloc(room * sizeof *live);
     autofree struct order *changed = xzalloc(room * sizeof *changed);
     autofree json_t **specs = xzalloc(room * sizeof(json_t *));
     autofree struct names *names = xzalloc(room * sizeof *names);
+    autofree struct staging *stagings = xzalloc(staging_room * sizeof *stagings);
     struct poll_reply reply = {.version = version_of(mailbox, box),
                                .shutdown = mailbox->shutting_down,
                                .live = live,
-                               .orders = changed};
+                               .orders = changed,
+                               .stagings = stagings};
     struct err err;
-    if (fill_orders(mailbox, box, seen, &reply, specs, names, &err)) {
+    if (fill_orders(mailbox, box, seen, &reply, specs, names, &err) && fill_stagings(box, &reply, &err)) {
         autojson json_t *json = poll_reply_encode(&reply);
         char *text = json_text(json);
         request_reply(request, 200, "application/json", text, strlen(text));
@@ -158,6 +176,9 @@ static void answer(const struct mailbox *mailbox, struct box *box, struct reques
     }
     for (size_t i = 0; i < room; i++) {
         json_decref(specs[i]);
+    }
+    for (size_t i = 0; i < reply.staging_count; i++) {
+        json_decref(stagings[i].json);
     }
 }
 
@@ -185,15 +206,22 @@ void mailbox_put(struct mailbox *mailbox, struct node_orders *orders)
     node_orders_destroy(box->orders);
     box->orders = orders;
     set_boot(box, orders->boot_id);
+    staging_board_told(mailbox->server->stagings, orders, mailbox->server->now_ms);
     if (box->parked != NULL && orders->version > box->seen) {
         answer_parked(mailbox, box);
     }
 }
 
+bool mailbox_knows(const struct mailbox *mailbox, const char *node, const char *boot_id)
+{
+    const struct box *box = find(mailbox, node);
+    return box != NULL && box->boot_id != NULL && strcmp(box->boot_id, boot_id) == 0;
+}
+
 void mailbox_poll(struct mailbox *mailbox, struct request *request, const struct poll_message *message)
 {
     struct box *box = find(mailbox, message->node);
-    if (box == NULL || box->boot_id == NULL || strcmp(box->boot_id, message->boot_id) != 0) {
+    if (!mailbox_knows(mailbox, message->node, message->boot_id)) {
         request_fail_with(request, ERR_NOT_FOUND, "node %s is not registered with this boot id",
                           message->node);
         return;

@@ -31,6 +31,9 @@ void mailbox_beat(struct mailbox *mailbox, const char *node, int64_t now_ms);
 /* When its last beat came; -1: none since the server was opened. */
 int64_t mailbox_last_beat(const struct mailbox *mailbox, const char *node);
 
+/* true when the node is registered with this boot id. */
+bool mailbox_knows(const struct mailbox *mailbox, const char *node, const char *boot_id);
+
 /* From now on every poll is answered at once, and told to shut down. */
 void mailbox_shut_down(struct mailbox *mailbox);
 /* true when every node that still beats has been told. */

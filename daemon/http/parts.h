@@ -17,6 +17,7 @@
 #include "daemon/http/server.h"
 #include "daemon/http/space.h"
 #include "daemon/http/specs.h"
+#include "daemon/http/staging_board.h"
 #include "daemon/http/waiters.h"
 #include "daemon/store/store.h"
 
@@ -36,6 +37,7 @@ struct server {
     struct waiters *waiters;
     struct mailbox *mailbox;
     struct specs *specs;
+    struct staging_board *stagings;
     struct space *space;
     struct mlflow *mlflow;
     uint8_t rank_key[HASH_BYTES]; /* of the tokens that ranks get */

@@ -48,5 +48,6 @@ void agents_register(struct request *request);
 void agents_beat(struct request *request);
 void agents_poll(struct request *request);
 void agents_report(struct request *request);
+void agents_staging(struct request *request);
 
 #endif

@@ -29,6 +29,8 @@ const struct route routes[] = {
      NULL, "Show that a node is alive"},
     {METHOD_POST, "/v1/agent/register", ACCESS_NODE, BODY_JSON, LIMIT_REPORT_BYTES, false, NULL,
      agents_register, NULL, "Register a node"},
+    {METHOD_POST, "/v1/agent/staging", ACCESS_NODE, BODY_JSON, LIMIT_JSON_BYTES, false, NULL, agents_staging,
+     NULL, "Report what a node gets ready"},
     {METHOD_POST, "/v1/agent/logs", ACCESS_NODE, BODY_BYTES, LIMIT_LOG_CHUNK_BYTES, false,
      "node epoch rank stream offset", logs_upload, NULL, "Send bytes of a stream"},
     {METHOD_GET, "/v1/jobs/{id}", ACCESS_USER, BODY_NONE, 0, false, "wait seq", jobs_show, NULL,

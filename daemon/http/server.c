@@ -331,6 +331,7 @@ static void open_parts(struct server *server)
     server->auth = auth_create();
     server->deadlines = deadlines_create();
     server->waiters = waiters_create();
+    server->stagings = staging_board_create();
     server->mailbox = mailbox_create(server);
     server->specs = specs_create(server->reader);
     server->space = space_create(server->config.state_directory, server->config.min_free_bytes);
@@ -419,6 +420,7 @@ void server_close(struct server *server)
     blocks_finish(&server->ask_blocks);
     specs_destroy(server->specs);
     mailbox_destroy(server->mailbox);
+    staging_board_destroy(server->stagings);
     waiters_destroy(server->waiters);
     deadlines_destroy(server->deadlines);
     auth_destroy(server->auth);

@@ -267,7 +267,7 @@ class Cluster:
         """Cancel what lives, end the daemons in order, and check that each ended well."""
         try:
             if self.controller.alive() and all(agent.alive() for agent in self.agents):
-                for state in ("QUEUED", "PLACED", "RUNNING"):
+                for state in ("QUEUED", "STAGING", "PLACED", "RUNNING"):
                     for job in self.api.get(f"/v1/jobs?state={state}&limit=200")["jobs"]:
                         try:
                             self.api.post(f"/v1/jobs/{job['id']}/cancel")

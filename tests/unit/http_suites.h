@@ -15,5 +15,7 @@ Suite *metrics_suite(void);
 Suite *query_suite(void);
 Suite *rank_token_suite(void);
 Suite *router_suite(void);
+Suite *said_suite(void);
+Suite *staging_board_suite(void);
 
 #endif

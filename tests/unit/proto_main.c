@@ -23,7 +23,9 @@ json_t *parse_quoted(const char *text)
 int main(void)
 {
     SRunner *runner = srunner_create(jobspec_suite());
+    srunner_add_suite(runner, jobspec_needs_suite());
     srunner_add_suite(runner, messages_suite());
+    srunner_add_suite(runner, staging_suite());
     srunner_add_suite(runner, states_suite());
     srunner_add_suite(runner, views_suite());
     srunner_add_suite(runner, wall_suite());

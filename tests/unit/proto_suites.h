@@ -7,7 +7,9 @@
 #include <jansson.h>
 
 Suite *jobspec_suite(void);
+Suite *jobspec_needs_suite(void);
 Suite *messages_suite(void);
+Suite *staging_suite(void);
 Suite *states_suite(void);
 Suite *views_suite(void);
 Suite *wall_suite(void);

@@ -99,7 +99,7 @@ END_TEST
 
 #define FULL                                                                                                 \
     "{'name':'train-1','gpus':65536,'gpu_type':'A10','remote':false,'use_reserved_pool':false,'pool':'p',"   \
-    "'launch_mode':'node','command':['python','','x y'],'env':{'HF_TOKEN':'t','_x9':''},"                    \
+    "'launch_mode':'node','command':['python','','x y'],'env':{'HF_HOME':'t','_x9':''},"                     \
     "'labels':{'team':'nlp'},'files':[{'path':'a/b.py','text':'print(1)','executable':true},"                \
     "{'path':'a/c','base64':'aGk='},{'path':'d','blob':'" HASH                                               \
     "'}],'workdir':'/data','python':'python3.11',"                                                           \
@@ -117,7 +117,7 @@ START_TEST(a_full_spec_is_read_field_by_field)
     ck_assert_str_eq(spec.pool, "p");
     ck_assert_int_eq(spec.launch_mode, LAUNCH_NODE);
     ck_assert_uint_eq(json_array_size(spec.command), 3);
-    ck_assert_str_eq(json_string_value(json_object_get(spec.env, "HF_TOKEN")), "t");
+    ck_assert_str_eq(json_string_value(json_object_get(spec.env, "HF_HOME")), "t");
     ck_assert_str_eq(json_string_value(json_object_get(spec.labels, "team")), "nlp");
     ck_assert_uint_eq(spec.file_count, 3);
     ck_assert_str_eq(spec.files[0].path, "a/b.py");

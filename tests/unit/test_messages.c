@@ -11,6 +11,8 @@
 #include "proto/messages.h"
 #include "tests/unit/proto_suites.h"
 
+#define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 #define EPOCH UINT64_C(12884901889) /* incarnation 3, attempt 1 */
 
 /* The bytes of a message on the wire, parsed as the receiver does; takes over json. */
@@ -158,8 +160,18 @@ START_TEST(poll_reply_arrives_as_it_was_sent)
                               .job_id = "bbbbbbbbbbbbbbbb",
                               .grace_ms = 5000,
                               .cause = CAUSE_TIME_LIMIT}};
-    struct poll_reply message = {
-        .version = 9, .shutdown = true, .live = live, .live_count = 2, .orders = orders, .order_count = 2};
+    autojson json_t *need =
+        parse_quoted("{'key':'" HASH "','requirements':'" HASH "','python_version':'3.11',"
+                     "'python':'/p','blobs':['" HASH "']}");
+    struct staging stagings[] = {{.json = need}};
+    struct poll_reply message = {.version = 9,
+                                 .shutdown = true,
+                                 .live = live,
+                                 .live_count = 2,
+                                 .orders = orders,
+                                 .order_count = 2,
+                                 .stagings = stagings,
+                                 .staging_count = 1};
     SEND(poll_reply, &message, copy);
     ck_assert_uint_eq(copy.version, 9);
     ck_assert(copy.shutdown);
@@ -173,6 +185,13 @@ START_TEST(poll_reply_arrives_as_it_was_sent)
     ck_assert_ptr_null(copy.orders[1].spec);
     ck_assert_ptr_null(copy.orders[1].master_address);
     ck_assert_ptr_null(copy.orders[1].tracking_token);
+    ck_assert_uint_eq(copy.staging_count, 1);
+    ck_assert_str_eq(copy.stagings[0].key, HASH);
+    ck_assert_str_eq(copy.stagings[0].requirements, HASH);
+    ck_assert_str_eq(copy.stagings[0].python_version, "3.11");
+    ck_assert_str_eq(copy.stagings[0].python, "/p");
+    ck_assert_uint_eq(copy.stagings[0].blob_count, 1);
+    ck_assert_str_eq(copy.stagings[0].blobs[0], HASH);
     poll_reply_finish(&copy);
 }
 END_TEST
@@ -266,6 +285,26 @@ START_TEST(results_arrive_as_they_were_sent)
         assert_same_result(&copy.results[i], &results[i]);
     }
     report_message_finish(&copy);
+}
+END_TEST
+
+START_TEST(staging_arrives_as_it_was_sent)
+{
+    struct staging_message message = {.node = "n1",
+                                      .boot_id = "b",
+                                      .key = HASH,
+                                      .state = STAGING_FAILED,
+                                      .by_user = true,
+                                      .lasting = true,
+                                      .text = "no such package\nnumpyy"};
+    SEND(staging_message, &message, copy);
+    ck_assert_str_eq(copy.node, "n1");
+    ck_assert_str_eq(copy.boot_id, "b");
+    ck_assert_str_eq(copy.key, HASH);
+    ck_assert_int_eq(copy.state, STAGING_FAILED);
+    ck_assert(copy.by_user && copy.lasting);
+    ck_assert_str_eq(copy.text, "no such package\nnumpyy");
+    staging_message_finish(&copy);
 }
 END_TEST
 
@@ -369,6 +408,7 @@ TRY(beat_message)
 TRY(poll_message)
 TRY(poll_reply)
 TRY(report_message)
+TRY(staging_message)
 TRY(log_reply)
 
 /* A sound message of each kind: with a member taken away, or with another type in its place, it is refused.
@@ -385,10 +425,12 @@ static const struct sound sounds[] = {
     {try_register_reply, "{'incarnation':1,'beat_ms':5000,'park_ms':25000}", "{}"},
     {try_beat_message, "{'node':'n','boot_id':'b','seq':1}", "{'attempts':[]}"},
     {try_poll_message, "{'node':'n','boot_id':'b','version':0}", "{}"},
-    {try_poll_reply, "{'version':1,'live':[1]}", "{'orders':[],'shutdown':true}"},
+    {try_poll_reply, "{'version':1,'live':[1]}", "{'orders':[],'shutdown':true,'stagings':[]}"},
     {try_report_message, "{'node':'n','boot_id':'b','epoch':1,'kind':'exited'}",
      "{'address':'a','master_port':1,'at_ms':1,'cause':'NONE','text':'t','ranks':[],'tails':[],'flushed':"
      "true,'said':'s','results':[]}"},
+    {try_staging_message, "{'node':'n','boot_id':'b','key':'k','state':'ready'}",
+     "{'by_user':true,'lasting':false,'text':'t'}"},
     {try_log_reply, "{'received':1,'durable':1}", "{}"},
 };
 #define SOUNDS ((int)(sizeof sounds / sizeof sounds[0]))
@@ -460,6 +502,7 @@ struct broken {
 
 #define REPORT "{'node':'n','boot_id':'b','epoch':1,'kind':'exited'}"
 #define NODE   "{'name':'n','boot_id':'b','host_id':'h','version':'1','address':'a'}"
+#define STAGED "{'node':'n','boot_id':'b','key':'k','state':'ready'}"
 #define POLLED "{'version':1,'live':[1]}"
 
 static const struct broken brokens[] = {
@@ -502,6 +545,15 @@ static const struct broken brokens[] = {
      "orders[0].devices[1]"},
     {try_poll_reply, POLLED, "{'orders':[{'epoch':1,'phase':'stop','job_id':'j','devices':[0,-1]}]}",
      "orders[0].devices[1]"},
+    {try_poll_reply, POLLED, "{'stagings':[{'blobs':[]}]}", "stagings[0].key"},
+    {try_poll_reply, POLLED, "{'stagings':[{'key':'k'}]}", "stagings[0].key"},
+    {try_poll_reply, POLLED, "{'stagings':[{'key':'" HASH "','requirements':'x'}]}",
+     "stagings[0].requirements"},
+    {try_poll_reply, POLLED, "{'stagings':[{'key':'" HASH "','blobs':['" HASH "','x']}]}",
+     "stagings[0].blobs[1]"},
+    {try_staging_message, STAGED, "{'state':'READY'}", "state"},
+    {try_staging_message, STAGED, "{'by_user':'yes'}", "by_user"},
+    {try_staging_message, STAGED, "{'lasting':1}", "lasting"},
 };
 #define BROKENS ((int)(sizeof brokens / sizeof brokens[0]))
 
@@ -533,6 +585,20 @@ START_TEST(more_results_than_a_node_has_ranks_are_refused)
 }
 END_TEST
 
+START_TEST(more_stagings_than_a_node_may_have_are_refused)
+{
+    json_t *json = parse_quoted(POLLED);
+    json_t *stagings = json_array();
+    for (int64_t i = 0; i <= LIMIT_NODE_STAGINGS; i++) {
+        json_array_append_new(stagings, parse_quoted("{'key':'" HASH "','blobs':[]}"));
+    }
+    json_object_set_new(json, "stagings", stagings);
+    struct err err = {0};
+    ck_assert(!try_poll_reply(json, &err));
+    ck_assert_str_eq(err.field, "stagings");
+}
+END_TEST
+
 START_TEST(more_items_than_a_node_can_have_are_refused)
 {
     json_t *json = parse_quoted(POLLED);
@@ -560,6 +626,7 @@ Suite *messages_suite(void)
     tcase_add_test(trips, an_encoded_order_only_borrows_its_spec);
     tcase_add_test(trips, report_arrives_as_it_was_sent);
     tcase_add_test(trips, results_arrive_as_they_were_sent);
+    tcase_add_test(trips, staging_arrives_as_it_was_sent);
     tcase_add_test(trips, log_reply_arrives_as_it_was_sent);
     tcase_add_test(trips, a_full_node_fits_the_limits_of_its_bodies);
     tcase_add_test(trips, text_that_is_not_utf8_arrives_mended);
@@ -573,6 +640,7 @@ Suite *messages_suite(void)
     tcase_add_loop_test(refusals, a_body_that_is_no_object_is_refused, 0, SOUNDS);
     tcase_add_loop_test(refusals, a_wrong_part_is_named_by_its_whole_path, 0, BROKENS);
     tcase_add_test(refusals, more_results_than_a_node_has_ranks_are_refused);
+    tcase_add_test(refusals, more_stagings_than_a_node_may_have_are_refused);
     tcase_add_test(refusals, more_items_than_a_node_can_have_are_refused);
     suite_add_tcase(suite, refusals);
     return suite;

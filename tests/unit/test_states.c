@@ -26,6 +26,7 @@ START_TEST(every_spelling_leads_back_to_its_value)
     ASSERT_ONE_TO_ONE(event_kind, EVENT_KIND_COUNT);
     ASSERT_ONE_TO_ONE(order_phase, ORDER_PHASE_COUNT);
     ASSERT_ONE_TO_ONE(report_kind, REPORT_KIND_COUNT);
+    ASSERT_ONE_TO_ONE(staging_state, STAGING_STATE_COUNT);
     ASSERT_ONE_TO_ONE(role, ROLE_COUNT);
     ASSERT_ONE_TO_ONE(launch_mode, LAUNCH_MODE_COUNT);
     ASSERT_ONE_TO_ONE(on_disconnect, ON_DISCONNECT_COUNT);
@@ -45,7 +46,11 @@ START_TEST(spellings_that_others_depend_on_stay)
     ck_assert_str_eq(node_state_text(NODE_SUSPECT), "SUSPECT");
     ck_assert_str_eq(cause_text(CAUSE_RANK_FAILED), "RANK_FAILED");
     ck_assert_str_eq(cause_text(CAUSE_RESULT_MISSING), "RESULT_MISSING");
+    ck_assert_str_eq(cause_text(CAUSE_STAGE_FAILED), "STAGE_FAILED");
     ck_assert_str_eq(event_kind_text(EVENT_CANCEL_ASKED), "cancel_asked");
+    ck_assert_str_eq(event_kind_text(EVENT_STAGING), "staging");
+    ck_assert_str_eq(event_kind_text(EVENT_STAGED), "staged");
+    ck_assert_str_eq(staging_state_text(STAGING_BUILDING), "building");
     ck_assert_str_eq(order_phase_text(ORDER_RUN), "run");
     ck_assert_str_eq(report_kind_text(REPORT_EXITED), "exited");
     ck_assert_str_eq(role_text(ROLE_ADMIN), "admin");
@@ -88,11 +93,11 @@ START_TEST(gpus_are_free_only_at_ended)
 }
 END_TEST
 
-START_TEST(four_causes_are_the_fault_of_the_user)
+START_TEST(five_causes_are_the_fault_of_the_user)
 {
     for (int i = 0; i < CAUSE_COUNT; i++) {
         bool user = i == CAUSE_RANK_FAILED || i == CAUSE_EXEC_FAILED || i == CAUSE_RESULT_MISSING ||
-                    i == CAUSE_TIME_LIMIT;
+                    i == CAUSE_TIME_LIMIT || i == CAUSE_STAGE_FAILED;
         ck_assert_msg(cause_user_fault((enum cause)i) == user, "%s", cause_text((enum cause)i));
     }
 }
@@ -130,7 +135,7 @@ Suite *states_suite(void)
     tcase_add_test(cases, another_spelling_is_refused_and_leaves_the_value_alone);
     tcase_add_test(cases, a_job_is_terminal_in_four_states);
     tcase_add_test(cases, gpus_are_free_only_at_ended);
-    tcase_add_test(cases, four_causes_are_the_fault_of_the_user);
+    tcase_add_test(cases, five_causes_are_the_fault_of_the_user);
     tcase_add_test(cases, metrics_are_no_output);
     tcase_add_test(cases, each_cause_has_a_sentence_for_people);
     tcase_add_test_raise_signal(cases, a_value_outside_its_list_aborts, SIGABRT);

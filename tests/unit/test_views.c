@@ -121,6 +121,39 @@ START_TEST(a_single_job_that_waits_shows_no_nodes)
 }
 END_TEST
 
+START_TEST(a_single_job_in_staging_shows_who_gets_it_ready)
+{
+    struct staging_view stagings[] = {
+        {.node = "n1", .heard = true, .text = "Installing torch", .since_ms = 34500, .silent_ms = 20},
+        {.node = "n2"},
+    };
+    struct job_view view = {.id = "aaaaaaaaaaaaaaaa",
+                            .state = JOB_STAGING,
+                            .owner = "o",
+                            .project = "p",
+                            .gpus = 2,
+                            .created_ms = 1000,
+                            .exit_code = -1,
+                            .failed_rank = -1,
+                            .spec = "{}",
+                            .stagings = stagings,
+                            .staging_count = 2};
+    SHOW(job_view, &view,
+         "{'id':'aaaaaaaaaaaaaaaa','state':'STAGING','name':null,'owner':'o','project':'p','gpus':2,"
+         "'gpu_type':null,'pool':null,'attempt':0,'seq':0,'created_at':'1970-01-01T00:00:01.000Z',"
+         "'started_at':null,'ended_at':null,'exit_code':null,'failed_rank':null,'failed_node':null,"
+         "'cause':null,'reason':null,'spec':{},'nodes':[],"
+         "'staging':[{'node':'n1','state':'building','text':'Installing torch','since_s':34.500,'silent_s':"
+         "0.020},"
+         "{'node':'n2','state':'told','text':null,'since_s':0.000,'silent_s':0.000}]}",
+         copy);
+    ck_assert_uint_eq(copy.staging_count, 2);
+    ck_assert(copy.stagings[0].heard && !copy.stagings[1].heard);
+    ck_assert_int_eq(copy.stagings[0].since_ms, 34500);
+    job_view_finish(&copy);
+}
+END_TEST
+
 START_TEST(finish_leaves_what_an_encode_only_borrowed)
 {
     char spec[] = "{}";
@@ -392,6 +425,7 @@ Suite *views_suite(void)
     tcase_add_test(views, a_job_that_waits_shows_nulls);
     tcase_add_test(views, a_single_job_shows_spec_and_nodes);
     tcase_add_test(views, a_single_job_that_waits_shows_no_nodes);
+    tcase_add_test(views, a_single_job_in_staging_shows_who_gets_it_ready);
     tcase_add_test(views, finish_leaves_what_an_encode_only_borrowed);
     tcase_add_test(views, an_event_shows_its_detail_as_json);
     tcase_add_test(views, an_event_without_detail_shows_null);
