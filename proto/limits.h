@@ -321,6 +321,24 @@
 #define CLIENT_REPLY_BYTES (64 * MIB)
 /* files that ride in the spec; base64 keeps them below LIMIT_SUBMIT_BYTES */
 #define CLIENT_INLINE_BYTES (512 * KIB)
+/* a requirements file with all that it includes: 400 packages with ten hashes each */
+#define CLIENT_REQUIREMENTS_BYTES (1 * MIB)
+/* lines that ride in the spec; more goes as a blob */
+#define CLIENT_REQUIREMENTS_INLINE_BYTES (8 * KIB)
+/* files that include files */
+#define CLIENT_REQUIREMENTS_DEPTH 8
+/* a folder that travels with a job: code, not data */
+#define CLIENT_BUNDLE_BYTES (256 * MIB)
+#define CLIENT_BUNDLE_FILES 20000
+/* of a folder that is too large files are counted up to here, for the error that names the largest: a second
+ */
+#define CLIENT_BUNDLE_SEEN 200000
+/* folders in folders */
+#define CLIENT_BUNDLE_DEPTH 64
+/* sending it is worth a line from here on: a second at 10 Mbit/s */
+#define CLIENT_BUNDLE_TOLD_BYTES (1 * MIB)
+/* one .gitignore: far above what people write */
+#define CLIENT_IGNORE_BYTES (1 * MIB)
 /* values of one YAML document: each keeps its path in memory, of up to LIMIT_JSON_DEPTH keys; 64 MiB */
 #define LIMIT_YAML_VALUES 8192
 /* one key of it */
@@ -341,6 +359,8 @@
 #define CLIENT_WATCH_MS 1000
 /* `run` asks again why its job waits */
 #define CLIENT_REASON_MS 5000
+/* ... and says it again when nothing but its figures changed */
+#define CLIENT_SAME_REASON_MS 30000
 /* of one rank's output without a line end, before it is shown anyway */
 #define CLIENT_LINE_BYTES (64 * KIB)
 /* the last event after the end of the output */

@@ -10,6 +10,7 @@
 
 #include "client/cli/codesource.h"
 #include "client/cli/jobfile.h"
+#include "client/cli/requirements.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
@@ -183,12 +184,28 @@ static bool take_variables(struct air *air, const char *field, json_t *value)
     return true;
 }
 
+/* Lines of a requirements file, or one of them. */
+static bool take_dependencies(struct air *air, const char *field, json_t *value)
+{
+    autojson json_t *one = json_is_string(value) ? json_pack("[O]", value) : NULL;
+    const json_t *given = one != NULL ? one : value;
+    if (!json_is_array(given)) {
+        return err_field(air->err, ERR_USAGE, field, "[numpy==2.1.0, -r requirements.txt] for instance",
+                         "%s must be a list of requirements", field);
+    }
+    json_t *lines = requirements_take(air->folder, given, field, air->err);
+    if (lines != NULL) {
+        json_object_set_new(member_of(air, "environment"), "requirements", lines);
+    }
+    return lines != NULL;
+}
+
 static bool take_environment(struct air *air, const char *field, json_t *value)
 {
     static const struct air_field fields[] = {
         {"env_variables", take_variables, NULL},
-        {"version", NULL, "name a Python of the nodes with --python"},
-        {"dependencies", NULL, "install them on the nodes, or with pip at the start of the command"},
+        {"version", NULL, "name the Python of the packages with --python-version"},
+        {"dependencies", take_dependencies, NULL},
         {"secrets", NULL, "pass each variable from here with --env NAME"},
         {"docker_image", NULL, "install on the nodes what the image has"},
     };
@@ -270,7 +287,7 @@ static bool take_timeout(struct air *air, const char *field, json_t *value)
 
 static bool take_code(struct air *air, const char *field, json_t *value)
 {
-    return codesource_take(air->folder, field, value, air->spec, air->notes, air->err);
+    return codesource_take(air->folder, field, value, air->spec, air->err);
 }
 
 static const struct air_field fields[] = {

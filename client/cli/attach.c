@@ -8,14 +8,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "client/cli/blob.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
-#include "proto/base/hash.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
-
-#define CHUNK_BYTES (256 * KIB)
 
 static bool lies_below(const char *path)
 {
@@ -75,59 +73,15 @@ static bool set_inline(json_t *entry, const char *local, size_t max, size_t *ret
     return true;
 }
 
-static bool hash_file(FILE *file, const char *local, char hex[HASH_HEX + 1], size_t *ret_length,
-                      struct err *err)
-{
-    autofree char *chunk = xalloc(CHUNK_BYTES);
-    struct hash *hash = hash_create();
-    size_t got, length = 0;
-    while ((got = fread(chunk, 1, CHUNK_BYTES, file)) > 0) {
-        hash_update(hash, chunk, got);
-        length += got;
-    }
-    uint8_t digest[HASH_BYTES];
-    hash_finish(hash, digest);
-    text_to_hex(digest, HASH_BYTES, hex);
-    *ret_length = length;
-    return !ferror(file) || err_errno(err, "cannot read %s", local);
-}
-
-/* true when the controller has the blob already. */
-static bool blob_is_there(struct api *api, const char *path)
-{
-    return api_send(api, &(struct request){.method = "HEAD", .path = path, .head = true}, NULL, NULL);
-}
-
-static bool put_blob(struct api *api, const char *local, char hex[HASH_HEX + 1], struct err *err)
+static bool set_blob(struct api *api, json_t *entry, const char *local, struct err *err)
 {
     autofclose FILE *file = fopen(local, "re");
+    char hex[HASH_HEX + 1];
     size_t length;
     if (file == NULL) {
         return err_errno(err, "cannot open %s", local);
     }
-    if (!hash_file(file, local, hex, &length, err)) {
-        return false;
-    }
-    rewind(file);
-    autofree char *path = xprintf("/v1/blobs/%s", hex);
-    if (api == NULL) {
-        return true;
-    }
-    return blob_is_there(api, path) || api_send(api,
-                                                &(struct request){.method = "PUT",
-                                                                  .path = path,
-                                                                  .upload = file,
-                                                                  .length = length,
-                                                                  .content_type = "application/octet-stream",
-                                                                  .timeout_ms = -1,
-                                                                  .retry = true},
-                                                NULL, err);
-}
-
-static bool set_blob(struct api *api, json_t *entry, const char *local, struct err *err)
-{
-    char hex[HASH_HEX + 1];
-    if (!put_blob(api, local, hex, err)) {
+    if (!blob_hash_file(file, local, hex, &length, err) || !blob_put_file(api, hex, file, length, err)) {
         return false;
     }
     json_object_set_new(entry, "blob", json_string(hex));

@@ -38,7 +38,13 @@ static json_t *from_jobfile(const char *path, bool ignore, struct err *err)
     options.ignore_unsupported = ignore;
     struct call none = {0};
     autojobfile struct jobfile file = {0};
-    return submit_read(&options, &none, &file, err) ? submit_spec(NULL, &file, &options, &none, err) : NULL;
+    struct notes notes = {0};
+    json_t *spec = submit_read(&options, &none, &file, err)
+                       ? submit_spec(NULL, &file, &options, &none, &notes, err)
+                       : NULL;
+    notes_print(&notes, "bundle");
+    notes_finish(&notes);
+    return spec;
 }
 
 static json_t *from_script(const char *path, const char *text, size_t length, bool ignore, struct err *err)

@@ -22,12 +22,13 @@ struct follow {
     bool quiet;
     struct feed *logs, *events;
     struct output *output;
-    bool ranks_known;    /* whether lines get a prefix is decided */
-    bool waiting;        /* in the queue, as far as the events tell */
-    char *reason;        /* that was shown last, or NULL */
-    int64_t ask_at_ms;   /* when to ask again why it waits */
-    int64_t ended_at_ms; /* when the output did; 0: it has not */
-    int interrupts;      /* that were worked in */
+    bool ranks_known;     /* whether lines get a prefix is decided */
+    bool waiting;         /* for GPUs or for nodes to get ready, as far as the events tell */
+    char *reason;         /* that was shown last, or NULL */
+    int64_t reason_at_ms; /* when */
+    int64_t ask_at_ms;    /* when to ask again why it waits */
+    int64_t ended_at_ms;  /* when the output did; 0: it has not */
+    int interrupts;       /* that were worked in */
 };
 
 bool follow_many_ranks(const struct job_view *job)
@@ -48,14 +49,46 @@ static bool get_job(struct follow *follow, struct job_view *ret_job, struct err 
 
 /* --- notes --- */
 
+bool follow_is_alike(const char *a, const char *b)
+{
+    static const char digits[] = "0123456789";
+    while (*a != '\0' && *b != '\0') {
+        size_t figures = strspn(a, digits);
+        if ((figures > 0) != (strspn(b, digits) > 0) || (figures == 0 && *a != *b)) {
+            return false;
+        }
+        a += figures > 0 ? figures : 1;
+        b += figures > 0 ? strspn(b, digits) : 1;
+    }
+    return *a == *b;
+}
+
+/* Nodes that get ready tell how long they have been at it: that alone is no news, but a sign of life. */
+static bool is_news(const struct follow *follow, const struct job_view *job)
+{
+    if (follow->reason == NULL) {
+        return true;
+    }
+    bool alike = job->state == JOB_STAGING ? follow_is_alike(follow->reason, job->reason)
+                                           : strcmp(follow->reason, job->reason) == 0;
+    bool repeat =
+        job->state == JOB_STAGING && clock_boot_ms() >= follow->reason_at_ms + CLIENT_SAME_REASON_MS;
+    return !alike || repeat;
+}
+
+bool follow_waits(enum job_state state)
+{
+    return state == JOB_QUEUED || state == JOB_STAGING;
+}
+
 static void note_reason(struct follow *follow, const struct job_view *job)
 {
-    bool waits = job->state == JOB_QUEUED && job->reason != NULL;
-    if (!waits || (follow->reason != NULL && strcmp(follow->reason, job->reason) == 0)) {
+    if (!follow_waits(job->state) || job->reason == NULL || !is_news(follow, job)) {
         return;
     }
     free(follow->reason);
     follow->reason = xstrdup(job->reason);
+    follow->reason_at_ms = clock_boot_ms();
     if (!follow->quiet) {
         print_note("job %s waits: %s", follow->id, job->reason);
     }
@@ -144,7 +177,8 @@ static bool drain_events(struct follow *follow, struct err *err)
         if (json == NULL || !event_view_decode(json, &view, err)) {
             return false;
         }
-        follow->waiting = view.kind == EVENT_SUBMITTED || view.kind == EVENT_REQUEUED;
+        follow->waiting = view.kind == EVENT_SUBMITTED || view.kind == EVENT_REQUEUED ||
+                          view.kind == EVENT_STAGING || view.kind == EVENT_STAGED;
         note_event(follow, &view);
         event_view_finish(&view);
     }
@@ -242,7 +276,7 @@ bool follow_job(struct api *api, const struct job_view *job, bool quiet, int *re
 {
     autofree char *logs_path = xprintf("/v1/jobs/%s/logs", job->id);
     autofree char *events_path = xprintf("/v1/jobs/%s/events", job->id);
-    struct follow follow = {.api = api, .id = job->id, .quiet = quiet, .waiting = job->state == JOB_QUEUED};
+    struct follow follow = {.api = api, .id = job->id, .quiet = quiet, .waiting = follow_waits(job->state)};
     follow.ranks_known = job->gpus == 1;
     follow.ask_at_ms = clock_boot_ms() + (job->reason != NULL ? CLIENT_REASON_MS : 0);
     follow.output = output_create(stdout, stderr, -1);

@@ -19,4 +19,10 @@ bool follow_job(struct api *api, const struct job_view *job, bool quiet, int *re
  * placed. */
 bool follow_many_ranks(const struct job_view *job);
 
+/* In the queue, or while nodes get ready: there is a reason that people want to hear. */
+bool follow_waits(enum job_state state);
+
+/* Two reasons that are the same but for their figures, as in "Installing torch (34 s)". */
+bool follow_is_alike(const char *a, const char *b);
+
 #endif

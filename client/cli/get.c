@@ -12,6 +12,8 @@
 #include "proto/base/json.h"
 #include "proto/views.h"
 
+#define SHOWN_LINES 8 /* of an environment */
+
 struct get_options {
     bool watch;
     const char *format;
@@ -55,6 +57,28 @@ static void add_time(struct grid *grid, const char *name, int64_t wall_ms)
     add_fact(grid, name, wall_ms != 0 ? at : NULL);
 }
 
+/* The first lines of an environment, which may have hundreds, and its Python. */
+static void show_environment(const json_t *environment, struct text *shown)
+{
+    const json_t *lines = json_object_get(environment, "requirements");
+    const char *blob = json_string_value(json_object_get(environment, "blob"));
+    const char *python = json_string_value(json_object_get(environment, "python"));
+    size_t count = json_array_size(lines);
+    for (size_t i = 0; i < count && i < SHOWN_LINES; i++) {
+        const char *line = json_string_value(json_array_get(lines, i));
+        text_printf(shown, "%s%s", i > 0 ? ", " : "", line != NULL ? line : "?");
+    }
+    if (count > SHOWN_LINES) {
+        text_printf(shown, " and %zu more", count - SHOWN_LINES);
+    }
+    if (blob != NULL) {
+        text_printf(shown, "blob %s", blob);
+    }
+    if (python != NULL) {
+        text_printf(shown, "%sPython %s", shown->length > 0 ? "; " : "", python);
+    }
+}
+
 /* What was asked for, as it was; values of files and variables are long and sometimes secret, so only their
  * names. */
 static void add_spec(struct grid *grid, const char *text)
@@ -76,6 +100,8 @@ static void add_spec(struct grid *grid, const char *text)
                 const char *path = json_string_value(json_object_get(inner, "path"));
                 text_printf(&shown, "%s%s", i > 0 ? " " : "", path != NULL ? path : "?");
             }
+        } else if (strcmp(name, "environment") == 0) {
+            show_environment(value, &shown);
         } else if (!json_is_string(value)) {
             autofree char *plain = json_text(value);
             text_append(&shown, plain);

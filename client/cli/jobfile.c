@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "client/cli/airfile.h"
+#include "client/cli/bundle.h"
+#include "client/cli/environment.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/json.h"
@@ -98,7 +100,7 @@ static bool take_duration(struct jobfile *file, const char *name, const char *fi
 static bool take_own(struct jobfile *file, struct err *err)
 {
     file->spec = json_deep_copy(file->yaml.json);
-    static const char *const texts[] = {"command", "env", "labels"};
+    static const char *const texts[] = {"command", "env", "labels", "environment"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         jobfile_spell_out(&file->yaml, texts[i], json_object_get(file->spec, texts[i]));
     }
@@ -107,18 +109,11 @@ static bool take_own(struct jobfile *file, struct err *err)
         json_object_set_new(file->spec, "command", jobfile_shell(command));
     }
     return take_duration(file, "time_limit", "time_limit_s", err) &&
-           take_duration(file, "grace", "grace_s", err) && take_duration(file, "lease", "lease_s", err);
+           take_duration(file, "grace", "grace_s", err) && take_duration(file, "lease", "lease_s", err) &&
+           environment_read(file->folder, file->spec, err) && bundle_read(file->folder, file->spec, err);
 }
 
 /* --- files --- */
-
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash == NULL   ? xstrdup(".")
-           : slash == path ? xstrdup("/")
-                           : xstrndup(path, (size_t)(slash - path));
-}
 
 static bool translate(struct jobfile *file, bool ignore, struct err *err)
 {
@@ -142,7 +137,7 @@ bool jobfile_read(const char *path, bool ignore, struct jobfile *ret_file, struc
 {
     autofree char *bytes = NULL;
     size_t length;
-    struct jobfile file = {.name = xstrdup(path), .folder = folder_of(path)};
+    struct jobfile file = {.name = xstrdup(path), .folder = file_folder_of(path)};
     bool good = file_read(path, LIMIT_SUBMIT_BYTES, &bytes, &length, err) &&
                 yaml_parse(path, bytes, length, &file.yaml, err) && translate(&file, ignore, err);
     if (!good) {
@@ -173,10 +168,19 @@ bool jobfile_place(const struct jobfile *file, struct err *err)
     return err_field(err, inner.code, inner.field, inner.hint, "%s:%zu: %s", file->name, line, inner.text);
 }
 
-bool jobfile_check(const struct jobfile *file, json_t *spec, struct err *err)
+const char *jobfile_bundle_field(const struct jobfile *file)
+{
+    return airfile_is_one(file->yaml.json) ? "code_source" : "bundle.source";
+}
+
+bool jobfile_check(const struct jobfile *file, const json_t *spec, struct err *err)
 {
     struct job_spec decoded;
-    if (!job_spec_decode(json_incref(spec), LIMIT_LEASE_MIN_MS, &decoded, err)) {
+    json_t *copy = json_deep_copy(spec);
+    if (json_object_get(json_object_get(copy, "bundle"), "source") != NULL) {
+        json_object_del(copy, "bundle"); /* which is checked where it is packed */
+    }
+    if (!job_spec_decode(copy, LIMIT_LEASE_MIN_MS, &decoded, err)) {
         return jobfile_place(file, err);
     }
     job_spec_finish(&decoded);

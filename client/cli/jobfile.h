@@ -15,7 +15,7 @@ struct jobfile {
     char *name;   /* as it was given; NULL: there is no file */
     char *folder; /* that it lies in: local files are named from there */
     struct yaml yaml;
-    json_t *spec; /* for spec_build; an entry of files may still have a "source" */
+    json_t *spec; /* for spec_build; an entry of files and the bundle may still have a "source" */
     struct notes notes;
 };
 
@@ -31,7 +31,10 @@ static inline void cleanup_jobfile(struct jobfile *file)
 
 /* Would a controller take this spec, as far as one can tell from here? The error names the line of the file
  * that the field came from. */
-bool jobfile_check(const struct jobfile *file, json_t *spec, struct err *err);
+bool jobfile_check(const struct jobfile *file, const json_t *spec, struct err *err);
+
+/* The field that names the folder which travels with the job. */
+const char *jobfile_bundle_field(const struct jobfile *file);
 
 /* Puts file and line in front of an error about a field; returns false. */
 bool jobfile_place(const struct jobfile *file, struct err *err);

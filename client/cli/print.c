@@ -130,7 +130,7 @@ static const char *paint_of(const char *cell)
     static const struct paint paints[] = {
         {"SUCCEEDED", "\033[32m"}, {"READY", "\033[32m"},   {"RUNNING", "\033[36m"},  {"FAILED", "\033[31m"},
         {"TIMED_OUT", "\033[31m"}, {"LOST", "\033[31m"},    {"CANCELED", "\033[33m"}, {"QUEUED", "\033[33m"},
-        {"SUSPECT", "\033[33m"},   {"DRAINED", "\033[33m"}, {"DRAINING", "\033[33m"},
+        {"SUSPECT", "\033[33m"},   {"DRAINED", "\033[33m"}, {"DRAINING", "\033[33m"}, {"STAGING", "\033[33m"},
     };
     for (size_t i = 0; i < sizeof paints / sizeof paints[0]; i++) {
         if (strcmp(paints[i].word, cell) == 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the translation of options into a job spec. It promises that a field is sent only when somebody asked
- * for it, so that the defaults are the controller's. Files are attach.c's. */
+ * for it, so that the defaults are the controller's. Files are attach.c's, packages and
+ * folders environment.c's and bundle.c's. */
 #include "client/cli/spec.h"
 
 #include <stdlib.h>
@@ -42,6 +43,17 @@ static void describe_program(struct spec_options *o, struct option_table *t)
                   &o->launch_mode);
 }
 
+static void describe_code(struct spec_options *o, struct option_table *t)
+{
+    option_text(t, 0, "requirements", "FILE", "install its packages on the nodes: a requirements.txt of pip",
+                &o->requirements);
+    option_text(t, 0, "python-version", "X.Y", "that the packages are installed for", &o->python_version);
+    option_text(t, 0, "bundle", "DIR",
+                "send the folder, without what its .gitignore names; the job runs in it", &o->bundle);
+    option_several(t, 0, "python-path", "DIR", "folder in the bundle to import from, next to its top",
+                   &o->python_paths);
+}
+
 static void describe_record(struct spec_options *o, struct option_table *t)
 {
     option_text(t, 'n', "name", "NAME", "of the job", &o->name);
@@ -70,6 +82,7 @@ void spec_describe(struct spec_options *options, struct option_table *table)
     options->retries = options->infra_retries = NOT_GIVEN;
     describe_place(options, table);
     describe_program(options, table);
+    describe_code(options, table);
     describe_record(options, table);
     describe_rules(options, table);
 }
@@ -79,6 +92,7 @@ void spec_finish(struct spec_options *options)
     options_finish_list(&options->env);
     options_finish_list(&options->files);
     options_finish_list(&options->labels);
+    options_finish_list(&options->python_paths);
 }
 
 /* --- the spec --- */
@@ -213,14 +227,14 @@ static bool set_command(json_t *spec, char **command, size_t count, struct err *
     return true;
 }
 
-/* Files are laid into the job's own folder, and the program is to find them there: then `here` is no default.
- */
+/* Files and bundles are laid into the job's own folder, and the program is to find them there: then `here` is
+ * no default. */
 static void set_workdir(json_t *spec, const struct spec_options *options, const char *here)
 {
     const char *workdir = options->workdir;
     if (workdir == NULL) {
         bool settled = options->files.count > 0 || json_object_get(spec, "files") != NULL ||
-                       json_object_get(spec, "workdir") != NULL;
+                       json_object_get(spec, "bundle") != NULL || json_object_get(spec, "workdir") != NULL;
         set_text(spec, "workdir", settled ? NULL : here);
     } else if (workdir[0] != '/' && here != NULL) {
         autofree char *absolute = xprintf("%s/%s", here, workdir);
@@ -228,6 +242,31 @@ static void set_workdir(json_t *spec, const struct spec_options *options, const 
     } else {
         set_text(spec, "workdir", workdir);
     }
+}
+
+/* Names the folder; bundle.c packs it. Options for it win over a job file's one by one. */
+static bool set_bundle(json_t *spec, const struct spec_options *options, struct err *err)
+{
+    if (options->bundle == NULL && options->python_paths.count == 0) {
+        return true;
+    }
+    autojson json_t *bundle = begin_object(spec, "bundle");
+    if (options->bundle != NULL) {
+        json_object_clear(bundle);
+    } else if (json_object_size(bundle) == 0) {
+        return err_field(err, ERR_USAGE, "python-path", "name the folder that it is in with --bundle DIR",
+                         "--python-path is about a bundle, and there is none");
+    }
+    set_text(bundle, "source", options->bundle);
+    json_t *paths = options->python_paths.count > 0 ? json_array() : NULL;
+    for (size_t i = 0; i < options->python_paths.count; i++) {
+        json_array_append_new(paths, json_string(options->python_paths.items[i]));
+    }
+    if (paths != NULL) {
+        json_object_set_new(bundle, "python_path", paths);
+    }
+    json_object_set_new(spec, "bundle", give(bundle));
+    return true;
 }
 
 static void set_place(json_t *spec, const struct spec_options *options,
@@ -263,6 +302,9 @@ json_t *spec_build(const struct spec_options *options, const struct spec_surroun
                    size_t count, struct err *err)
 {
     autojson json_t *spec = around->base != NULL ? json_deep_copy(around->base) : json_object();
+    if (!set_bundle(spec, options, err)) {
+        return NULL;
+    }
     set_place(spec, options, around);
     set_text(spec, "name", options->name);
     set_text(spec, "project", options->project);

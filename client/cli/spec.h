@@ -25,6 +25,9 @@ struct spec_options {
     int64_t retries, infra_retries;      /* -1: not given */
     const char *on_disconnect;
     const char *workdir;
+    const char *requirements, *python_version;
+    const char *bundle;
+    struct option_list python_paths;
     const char *key; /* Idempotency-Key; NULL: drawn */
 };
 
@@ -41,8 +44,8 @@ struct spec_surroundings {
 void spec_describe(struct spec_options *options, struct option_table *table);
 void spec_finish(struct spec_options *options);
 
-/* The spec without the files of options; only what was asked for is in it. New reference; NULL with ERR_USAGE
- * that names the option. Without a command the base must have one. */
+/* The spec without the files of options and without their requirements; only what was asked for is in it. New
+ * reference; NULL with ERR_USAGE that names the option. Without a command the base must have one. */
 json_t *spec_build(const struct spec_options *options, const struct spec_surroundings *around, char **command,
                    size_t count, struct err *err);
 

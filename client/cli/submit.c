@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include "client/cli/attach.h"
+#include "client/cli/bundle.h"
 #include "client/cli/connect.h"
+#include "client/cli/environment.h"
+#include "client/cli/follow.h"
 #include "client/cli/print.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
@@ -32,8 +35,27 @@ static void finish(void *options)
     spec_finish(&o->spec);
 }
 
+/* What is read from here when the job is sent. */
+static bool fill(struct api *api, const struct jobfile *file, const struct spec_options *options,
+                 json_t *spec, struct notes *notes, struct err *err)
+{
+    bool own_packages = options->requirements != NULL || options->python_version != NULL;
+    bool own_bundle = options->bundle != NULL || options->python_paths.count > 0;
+    const char *field = options->bundle != NULL ? "bundle" : jobfile_bundle_field(file);
+    if (!environment_fill(api, options, spec, err)) {
+        return own_packages ? false : jobfile_place(file, err);
+    }
+    if (!attach_files(api, &options->files, spec, err)) {
+        return false;
+    }
+    if (!bundle_fill(api, spec, field, notes, err)) {
+        return own_bundle ? false : jobfile_place(file, err);
+    }
+    return file->name == NULL || attach_sources(api, file->folder, spec, err) || jobfile_place(file, err);
+}
+
 json_t *submit_spec(struct api *api, const struct jobfile *file, const struct spec_options *options,
-                    const struct call *call, struct err *err)
+                    const struct call *call, struct notes *notes, struct err *err)
 {
     char host_id[65];
     file_host_id(host_id);
@@ -43,11 +65,8 @@ json_t *submit_spec(struct api *api, const struct jobfile *file, const struct sp
                                        .reserved = getenv("DATABRICKS_USE_RESERVED_GPU_POOL"),
                                        .host_id = host_id};
     autojson json_t *spec = spec_build(options, &around, call->rest, call->rest_count, err);
-    if (spec == NULL || !attach_files(api, &options->files, spec, err)) {
-        return NULL;
-    }
-    if (file->name != NULL && (!(attach_sources(api, file->folder, spec, err) || jobfile_place(file, err)) ||
-                               !jobfile_check(file, spec, err))) {
+    if (spec == NULL || !fill(api, file, options, spec, notes, err) ||
+        (file->name != NULL && !jobfile_check(file, spec, err))) {
         return NULL;
     }
     return give(spec);
@@ -56,24 +75,33 @@ json_t *submit_spec(struct api *api, const struct jobfile *file, const struct sp
 bool submit_read(const struct spec_options *options, const struct call *call, struct jobfile *ret_file,
                  struct err *err)
 {
-    if (options->job_file == NULL) {
-        *ret_file = (struct jobfile){0};
+    *ret_file = (struct jobfile){0};
+    if (options->job_file == NULL && call->rest_count == 0) {
         err_set(err, ERR_USAGE, "there is no command");
-        return call->rest_count > 0 ||
-               err_hint(err, "write [--] COMMAND [ARGUMENT]..., or -f FILE; see --help");
+        return err_hint(err, "write [--] COMMAND [ARGUMENT]..., or -f FILE; see --help");
     }
-    if (!jobfile_read(options->job_file, options->ignore_unsupported, ret_file, err)) {
-        return false;
+    if (options->job_file != NULL) {
+        if (!jobfile_read(options->job_file, options->ignore_unsupported, ret_file, err)) {
+            return false;
+        }
+        notes_print(&ret_file->notes, ret_file->name);
     }
-    notes_print(&ret_file->notes, ret_file->name);
-    autojson json_t *checked = submit_spec(NULL, ret_file, options, call, err);
+    bool travels = options->requirements != NULL || options->python_version != NULL ||
+                   options->bundle != NULL || options->python_paths.count > 0;
+    if (options->job_file == NULL && !travels) {
+        return true;
+    }
+    autojson json_t *checked = submit_spec(NULL, ret_file, options, call, NULL, err);
     return checked != NULL;
 }
 
 bool submit_job(struct api *api, const struct jobfile *file, const struct spec_options *options,
                 const struct call *call, json_t **ret_job, struct err *err)
 {
-    autojson json_t *spec = submit_spec(api, file, options, call, err);
+    struct notes notes = {0};
+    autojson json_t *spec = submit_spec(api, file, options, call, &notes, err);
+    notes_print(&notes, "bundle");
+    notes_finish(&notes);
     *ret_job = spec != NULL ? api_post(api, "/v1/jobs", spec, options->key, err) : NULL;
     return *ret_job != NULL;
 }
@@ -93,7 +121,7 @@ static bool show(const struct submit_options *options, json_t *json, struct err 
     case FORMAT_TABLE:
     case FORMAT_WIDE:
         text_printf(&out, "%s\n", job.id);
-        if (job.state == JOB_QUEUED && job.reason != NULL) {
+        if (follow_waits(job.state) && job.reason != NULL) {
             print_note("job %s waits: %s", job.id, job.reason);
         }
         break;

@@ -80,6 +80,14 @@ static bool write_all(int fd, const char *bytes, size_t length)
     return true;
 }
 
+char *file_folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL   ? xstrdup(".")
+           : slash == path ? xstrdup("/")
+                           : xstrndup(path, (size_t)(slash - path));
+}
+
 /* Makes a rename in the folder of path last. */
 static bool sync_folder_of(const char *path)
 {

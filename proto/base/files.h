@@ -22,6 +22,9 @@ bool file_make_directories(const char *path, mode_t mode, struct err *err);
 /* rm -r that follows no link and stays on one file system; a path that is not there is no error. */
 bool file_remove_tree(const char *path, struct err *err);
 
+/* The folder that a path lies in, as it is written: "." where it names none. The caller frees it. */
+char *file_folder_of(const char *path);
+
 /* The folder of the caller's own executable, and the path of another of our programs: $GPUCTL_LIBEXEC, else
  * beside the caller's file, else by the build tree's relative places. NULL with ERR_IO that names the places
  * tried. The caller frees it. */

@@ -14,6 +14,9 @@ Suite *cli_results_suite(void);
 Suite *cli_batch_suite(void);
 Suite *cli_jobfile_suite(void);
 Suite *cli_yaml_suite(void);
+Suite *cli_ignore_suite(void);
+Suite *cli_bundle_suite(void);
+Suite *cli_requirements_suite(void);
 
 /* A checked fixture: the path of a new folder, with no settings of gpuctl's around. */
 extern char cli_folder[64];

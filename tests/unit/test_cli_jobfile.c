@@ -35,7 +35,7 @@ static void assert_spec(const char *text, const char *expected)
     spec_describe(&options, &table);
     option_table_finish(&table);
     ck_assert_msg(read_text(text, false, &file, &err), "%s", err.text);
-    autojson json_t *spec = submit_spec(NULL, &file, &options, &call, &err);
+    autojson json_t *spec = submit_spec(NULL, &file, &options, &call, NULL, &err);
     ck_assert_msg(spec != NULL, "%s", err.text);
     autofree char *got = json_dumps(spec, JSON_COMPACT | JSON_SORT_KEYS);
     ck_assert_str_eq(got, expected);
@@ -82,6 +82,63 @@ START_TEST(files_are_named_from_the_job_file)
                 "executable: true}\n",
                 "{\"command\":[\"cat\"],\"files\":[{\"path\":\"data.txt\",\"text\":\"content\\n\"},"
                 "{\"executable\":true,\"path\":\"in/other\",\"text\":\"content\\n\"}],\"gpus\":1}");
+}
+END_TEST
+
+START_TEST(packages_and_folders_are_named_from_the_job_file)
+{
+    autofree char *code = path_of("code");
+    autofree char *source = path_of("code/src");
+    mkdir(code, 0755);
+    mkdir(source, 0755);
+    cli_write_file("code/src/a.py", "a");
+    cli_write_file("r.txt", "numpy==2.1.0 # why\n");
+    autofree char *expected =
+        xprintf("{\"bundle\":{\"python_path\":[\"src\"],\"source\":\"%s\"},\"command\":[\"a\"],"
+                "\"environment\":{\"python\":\"3.10\",\"requirements\":[\"numpy==2.1.0\"]},\"gpus\":1}",
+                code);
+    assert_spec("command: [a]\nenvironment: {file: r.txt, python: 3.10}\n"
+                "bundle: {source: code, python_path: [src]}\n",
+                expected);
+    assert_spec("command: [a]\nenvironment: {requirements: [-r r.txt], python: 3.10}\n"
+                "bundle: {source: ./code, python_path: [./src/]}\n",
+                expected);
+}
+END_TEST
+
+/* With what is only seen when the job is sent. */
+static void assert_not_filled(const char *text, const char *message)
+{
+    struct spec_options options = {.priority = SPEC_NO_PRIORITY};
+    struct call call = {0};
+    struct jobfile file = {0};
+    struct err err = {0};
+    bool good = read_text(text, false, &file, &err);
+    autojson json_t *spec = good ? submit_spec(NULL, &file, &options, &call, NULL, &err) : NULL;
+    ck_assert(spec == NULL);
+    autofree char *place = xprintf("%s/job.yaml:%s", cli_folder, message);
+    ck_assert_msg(strncmp(err.text, place, strlen(place)) == 0, "%s", err.text);
+    jobfile_finish(&file);
+}
+
+START_TEST(what_is_wrong_with_packages_and_folders_is_told_with_its_line)
+{
+    assert_not_filled("command: [a]\nenvironment:\n  requirements:\n  - numpy\n  - -e .\n",
+                      "5: environment.requirements[1]: \"-e .\" is an editable installation");
+    assert_not_filled("command: [a]\nenvironment:\n  file: none.txt\n", "3: cannot open ");
+    assert_not_filled("command: [a]\nenvironment:\n  python: 3\n  requirements: []\n",
+                      "3: environment.python must be");
+    assert_not_filled("command: [a]\nenvironment: {file: a, requirements: []}\n", "2: environment.file says");
+    assert_not_filled("command: [a]\nbundle:\n  source: none\n", "3: cannot send the folder ");
+    assert_not_filled("command: [a]\nbundle:\n  source: .\n  python_path: [../x]\n",
+                      "4: the Python path \"../x\" is no folder inside of ");
+    assert_not_filled("command: [a]\nbundle:\n  source: .\n  sauce: x\n", "4: bundle.sauce is not a known");
+    assert_not_filled("experiment_name: x\ncompute: {accelerator_type: GPU_1xA10, num_accelerators: 1}\n"
+                      "command: x\ncode_source: {root_path: none}\n",
+                      "4: cannot send the folder ");
+    assert_not_filled("experiment_name: x\ncompute: {accelerator_type: GPU_1xA10, num_accelerators: 1}\n"
+                      "command: x\nenvironment:\n  dependencies: [a, ./b]\n",
+                      "5: environment.dependencies[1]: \"./b\" is a file");
 }
 END_TEST
 
@@ -141,29 +198,22 @@ START_TEST(air_files_become_jobs_of_one_process_a_node)
 }
 END_TEST
 
-START_TEST(code_travels_without_what_gitignore_names)
+START_TEST(code_of_an_air_file_becomes_a_bundle_and_its_dependencies_an_environment)
 {
     autofree char *code = path_of("code");
-    autofree char *out = path_of("code/out");
-    autofree char *git = path_of("code/.git");
     mkdir(code, 0755);
-    mkdir(out, 0755);
-    mkdir(git, 0755);
-    cli_write_file("code/.gitignore", "# comment\n*.log\nout/\n/top.txt\n");
     cli_write_file("code/a.py", "a");
-    cli_write_file("code/x.log", "x");
-    cli_write_file("code/top.txt", "x");
-    cli_write_file("code/out/y", "y");
-    cli_write_file("code/.git/config", "z");
-    struct jobfile file;
-    struct err err;
-    ck_assert_msg(read_text(AIR "command: x\ncode_source: {type: snapshot, snapshot: {root_path: code}}\n",
-                            false, &file, &err),
-                  "%s", err.text);
-    autofree char *got = json_text(json_object_get(file.spec, "files"));
-    ck_assert_str_eq(got, "[{\"path\":\".gitignore\",\"source\":\"code/.gitignore\"},"
-                          "{\"path\":\"a.py\",\"source\":\"code/a.py\"}]");
-    jobfile_finish(&file);
+    cli_write_file("more.txt", "torch # pinned elsewhere\n");
+    autofree char *expected = xprintf(
+        "{\"bundle\":{\"source\":\"%s\"},\"command\":[\"bash\",\"-c\",\"export WORLD_SIZE=$((NNODES * "
+        "LOCAL_WORLD_SIZE)) "
+        "CODE_SOURCE_PATH=$PWD\\nx\"],\"env\":{\"MLFLOW_EXPERIMENT_NAME\":\"first\"},"
+        "\"environment\":{\"requirements\":[\"numpy==2.1.0\",\"torch\"]},"
+        "\"gpu_type\":\"H100\",\"gpus\":16,\"launch_mode\":\"node\",\"name\":\"first\"}",
+        code);
+    assert_spec(AIR "command: x\nenvironment: {dependencies: [numpy==2.1.0, -r more.txt]}\n"
+                    "code_source: {type: snapshot, snapshot: {root_path: code}}\n",
+                expected);
 }
 END_TEST
 
@@ -220,7 +270,9 @@ Suite *cli_jobfile_suite(void)
     tcase_add_test(tests, wrong_fields_are_refused_with_their_line);
     tcase_add_test(tests, a_file_that_is_not_there_is_named_with_its_line);
     tcase_add_test(tests, air_files_become_jobs_of_one_process_a_node);
-    tcase_add_test(tests, code_travels_without_what_gitignore_names);
+    tcase_add_test(tests, code_of_an_air_file_becomes_a_bundle_and_its_dependencies_an_environment);
+    tcase_add_test(tests, packages_and_folders_are_named_from_the_job_file);
+    tcase_add_test(tests, what_is_wrong_with_packages_and_folders_is_told_with_its_line);
     tcase_add_test(tests, what_air_has_and_we_have_not_is_refused_with_its_remedy);
     tcase_add_test(tests, wrong_air_files_are_refused_with_their_line);
     suite_add_tcase(suite, tests);

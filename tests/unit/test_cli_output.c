@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/cli/event.h"
+#include "client/cli/follow.h"
 #include "client/cli/output.h"
 #include "client/cli/print.h"
 #include "client/cli/sse.h"
@@ -230,6 +231,21 @@ START_TEST(details_of_events_are_readable)
 }
 END_TEST
 
+/* --- why a job waits --- */
+
+START_TEST(a_reason_whose_figures_alone_changed_is_no_news)
+{
+    ck_assert(
+        follow_is_alike("node n1 builds: Installing torch (34 s)", "node n1 builds: Installing torch (9 s)"));
+    ck_assert(follow_is_alike("", ""));
+    ck_assert(!follow_is_alike("Installing torch (34 s)", "Installing numpy (34 s)"));
+    ck_assert(!follow_is_alike("Installing torch (34 s)", "Installing torch (s)"));
+    ck_assert(!follow_is_alike("Installing torch", "Installing torch 2"));
+    ck_assert(!follow_is_alike("12 MiB of 30", "12 MiB of"));
+    ck_assert(follow_waits(JOB_QUEUED) && follow_waits(JOB_STAGING) && !follow_waits(JOB_RUNNING));
+}
+END_TEST
+
 Suite *cli_output_suite(void)
 {
     Suite *suite = suite_create("cli output");
@@ -245,6 +261,7 @@ Suite *cli_output_suite(void)
     tcase_add_test(tests, what_others_wrote_cannot_steer_the_terminal);
     tcase_add_test(tests, json_is_one_document_and_jsonl_a_line_each);
     tcase_add_test(tests, details_of_events_are_readable);
+    tcase_add_test(tests, a_reason_whose_figures_alone_changed_is_no_news);
     suite_add_tcase(suite, tests);
     return suite;
 }
