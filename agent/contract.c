@@ -205,23 +205,31 @@ static void write_ours(const struct contract *contract, struct text *launch)
     put_default(contract, launch, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
 }
 
+static bool tracks_here(const struct contract *contract)
+{
+    return contract->order->tracking_token != NULL && !spec_has(contract, "MLFLOW_TRACKING_URI");
+}
+
 /* A job that names a tracking server of its own hears nothing of ours, and one that names a run or an
  * experiment by id gets no run. */
 static void write_tracking(const struct contract *contract, struct text *launch)
 {
     const struct order *order = contract->order;
-    if (order->tracking_token == NULL || spec_has(contract, "MLFLOW_TRACKING_URI")) {
+    if (!tracks_here(contract)) {
         return;
     }
     launch_put_env(launch, "MLFLOW_TRACKING_URI", contract->url);
+    put_default(contract, launch, "MLFLOW_SYSTEM_METRICS_NODE_ID", contract->node);
     if (!spec_has(contract, "MLFLOW_TRACKING_USERNAME")) {
         put_default(contract, launch, "MLFLOW_TRACKING_TOKEN", order->tracking_token);
     }
     if (contract->cacert != NULL) {
         put_default(contract, launch, "MLFLOW_TRACKING_SERVER_CERT_PATH", contract->cacert);
     }
-    if (order->tracking_run_id != NULL && !spec_has(contract, "MLFLOW_EXPERIMENT_ID")) {
-        put_default(contract, launch, "MLFLOW_RUN_ID", order->tracking_run_id);
+    if (order->tracking_run_id != NULL && !spec_has(contract, "MLFLOW_EXPERIMENT_ID") &&
+        !spec_has(contract, "MLFLOW_RUN_ID")) {
+        launch_put_env(launch, "MLFLOW_RUN_ID", order->tracking_run_id);
+        launch_put_env(launch, "GPUCTL_RUN_ID", order->tracking_run_id); /* MLflow's client deletes its own */
     }
 }
 
@@ -243,6 +251,15 @@ static void write_error_file(const struct contract *contract, int64_t rank, stru
 {
     autofree char *path = xprintf("%s/%lld.json", contract->errors, (long long)rank);
     launch_put_env(launch, "TORCHELASTIC_ERROR_FILE", path);
+}
+
+/* To one rank a node: that its runner shall have MLflow's client measure the node, if it can. A command has
+ * nobody who looks whether it can, and the client raises where psutil is missing. */
+static void write_measuring(const struct contract *contract, struct text *launch)
+{
+    if (job_spec_is_function(contract->spec) && tracks_here(contract)) {
+        launch_put_env(launch, "GPUCTL_SYSTEM_METRICS", "1");
+    }
 }
 
 /* --- launch_mode=process ------------------------------------------------------------------------- */
@@ -280,6 +297,9 @@ static void write_rank(const struct contract *contract, int64_t local_rank, stru
     put_int(launch, "ROLE_RANK", rank);
     put_int(launch, "GPUCTL_RANK", rank);
     write_error_file(contract, rank, launch);
+    if (local_rank == 0) {
+        write_measuring(contract, launch);
+    }
     if (rank == 0 && contract_has_store(contract)) {
         put_int(launch, "GPUCTL_STORE_FD", SHIM_STORE_FD);
     }
@@ -341,6 +361,7 @@ static void write_node(const struct contract *contract, struct text *launch)
     launch_put_int(launch, "rank", order->node_rank);
     if (job_spec_is_function(contract->spec)) { /* a command's own launcher gives its workers theirs */
         write_error_file(contract, order->node_rank, launch);
+        write_measuring(contract, launch);
     }
 }
 

@@ -297,6 +297,9 @@
 #define LIMIT_TRACKING_ORDER_TERMS 16
 /* a search holds up what comes after it: 100 times what 10,000 runs take */
 #define LIMIT_TRACKING_SEARCH_MS 5000
+/* of a stream of metrics that goes into a run at once: 1,000 points in 20 ms, and more than a rank's message
+ */
+#define LIMIT_TRACKING_TURN_BYTES (128 * KIB)
 /* as SQLite has it, four times */
 #define LIMIT_TRACKING_CACHE_BYTES (8 * MIB)
 /* a second handle waits so long for the first */

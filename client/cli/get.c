@@ -13,6 +13,7 @@
 #include "proto/views.h"
 
 #define SHOWN_LINES 8 /* of an environment */
+#define SHOWN_RUNS 3
 
 struct get_options {
     bool watch;
@@ -123,7 +124,32 @@ static void add_end(struct grid *grid, const struct job_view *job)
     add_fact(grid, "cause", job->cause != CAUSE_NONE ? cause_sentence(job->cause) : NULL);
 }
 
-static void print_facts(const struct job_view *job, struct text *out)
+/* Each line is a fact of its own: the newest first, as many as a person looks at. */
+static void add_runs(struct grid *grid, const json_t *runs)
+{
+    size_t i;
+    const json_t *run;
+    json_array_foreach (runs, i, run) {
+        if (i == SHOWN_RUNS) {
+            break;
+        }
+        const char *id = json_string_value(json_object_get(run, "run_id"));
+        const char *experiment = json_string_value(json_object_get(run, "experiment"));
+        const char *uri = json_string_value(json_object_get(run, "tracking_uri"));
+        const char *url = json_string_value(json_object_get(run, "url"));
+        autotext struct text shown = {0};
+        text_printf(&shown, "MLflow run %s", id != NULL ? id : "?");
+        if (experiment != NULL) {
+            text_printf(&shown, " in experiment %s", experiment);
+        }
+        if (uri != NULL) {
+            text_printf(&shown, " at %s", url != NULL ? url : uri);
+        }
+        add_fact(grid, "run", shown.bytes);
+    }
+}
+
+static void print_facts(const struct job_view *job, const json_t *runs, struct text *out)
 {
     autogrid struct grid *grid = grid_create(fact_columns, sizeof fact_columns / sizeof fact_columns[0]);
     char span[32];
@@ -143,6 +169,7 @@ static void print_facts(const struct job_view *job, struct text *out)
     add_time(grid, "ended", job->ended_ms);
     add_fact(grid, "ran", job->started_ms != 0 ? span : NULL);
     add_end(grid, job);
+    add_runs(grid, runs);
     add_spec(grid, job->spec);
     grid_print(grid, false, 0, print_colour(), out);
 }
@@ -171,19 +198,27 @@ static void print_placements(const struct job_view *job, struct text *out)
 
 /* --- the verb --- */
 
-static bool print_people(json_t *json, const json_t *events, bool wide, struct text *out, bool *ret_last,
-                         struct err *err)
+static bool print_people(json_t *json, const json_t *runs, const json_t *events, bool wide, struct text *out,
+                         bool *ret_last, struct err *err)
 {
     struct job_view job;
     if (!job_view_decode(json_incref(json), &job, err)) {
         return false;
     }
     *ret_last = job_state_terminal(job.state);
-    print_facts(&job, out);
+    print_facts(&job, runs, out);
     print_placements(&job, out);
     job_view_finish(&job);
     text_append(out, "\n");
     return events_table(events, wide, 0, out, err);
+}
+
+/* The job's runs, a new reference. */
+static json_t *runs_get(struct api *api, const char *id, struct err *err)
+{
+    autofree char *path = xprintf("/v1/jobs/%s/runs", id);
+    autojson json_t *page = api_get(api, path, err);
+    return json_incref(json_object_get(page, "runs"));
 }
 
 static bool show(struct api *api, const void *closure, struct text *out, bool *ret_last, struct err *err)
@@ -191,15 +226,17 @@ static bool show(struct api *api, const void *closure, struct text *out, bool *r
     const struct look *look = closure;
     autofree char *path = xprintf("/v1/jobs/%s", look->id);
     autojson json_t *job = api_get(api, path, err);
-    autojson json_t *events = job != NULL ? events_get(api, look->id, err) : NULL;
+    autojson json_t *runs = job != NULL ? runs_get(api, look->id, err) : NULL;
+    autojson json_t *events = runs != NULL ? events_get(api, look->id, err) : NULL;
     if (events == NULL) {
         return false;
     }
     if (look->format == FORMAT_TABLE || look->format == FORMAT_WIDE) {
-        return print_people(job, events, look->format == FORMAT_WIDE, out, ret_last, err);
+        return print_people(job, runs, events, look->format == FORMAT_WIDE, out, ret_last, err);
     }
     const json_t *ended = json_object_get(job, "ended_at");
     *ret_last = json_is_string(ended);
+    json_object_set(job, "runs", runs);
     json_object_set(job, "events", events);
     print_json(job, out);
     return true;

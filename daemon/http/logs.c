@@ -11,6 +11,7 @@
 
 #include "daemon/blob/logs.h"
 #include "daemon/http/job_lookup.h"
+#include "daemon/http/mlflow.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/router.h"
 #include "daemon/http/sse.h"
@@ -47,6 +48,9 @@ bool logs_store_tails(struct server *server, const struct report_message *report
         }
         if (!logs_append(server->config.logs, &name, tail->offset, bytes, length, &received, &durable, err)) {
             return false;
+        }
+        if (tail->stream == STREAM_METRICS) {
+            job_runs_metrics(server->mlflow->runs, report->epoch, epoch, tail->rank);
         }
     }
     if (report->tail_count > 0) {
@@ -107,6 +111,9 @@ void logs_upload(struct request *request)
     }
     if (request->body_length > 0) {
         server_wake(server, epoch.job_key);
+    }
+    if (request->body_length > 0 && stream == STREAM_METRICS) {
+        job_runs_metrics(server->mlflow->runs, (uint64_t)number, &epoch, rank);
     }
     struct text reply = {0};
     text_printf(&reply, "{\"received\": %lld, \"durable\": %lld}", (long long)received, (long long)durable);

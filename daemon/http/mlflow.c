@@ -70,54 +70,12 @@ static bool artifacts_of_run(struct tracking *tracking, const struct artifacts *
  * ------------------------------------------------------------------------------------------------------------
  */
 
-struct endpoint {
-    const char *name;
-    bool get, post;
-    tracking_endpoint *work; /* NULL: artifacts/list */
-};
-
-/* Models are artifacts here, and no things of their own: the client asks before it reads those of a run. */
-static bool no_models(struct tracking *tracking, const struct tracking_request *request, struct text *out,
-                      struct tracking_error *error)
-{
-    text_append(out, "{\"models\":[]}");
-    return true;
-}
-
-static const struct endpoint endpoints[] = {
-    {"runs/log-batch", false, true, tracking_runs_log_batch},
-    {"runs/log-metric", false, true, tracking_runs_log_metric},
-    {"runs/log-parameter", false, true, tracking_runs_log_parameter},
-    {"runs/set-tag", false, true, tracking_runs_set_tag},
-    {"runs/get", true, false, tracking_runs_get},
-    {"runs/update", false, true, tracking_runs_update},
-    {"runs/create", false, true, tracking_runs_create},
-    {"runs/search", false, true, tracking_runs_search},
-    {"runs/delete", false, true, tracking_runs_delete},
-    {"runs/restore", false, true, tracking_runs_restore},
-    {"runs/delete-tag", false, true, tracking_runs_delete_tag},
-    {"runs/log-inputs", false, true, tracking_runs_log_inputs},
-    {"runs/log-model", false, true, tracking_runs_log_model},
-    {"metrics/get-history", true, false, tracking_metrics_get_history},
-    {"artifacts/list", true, false, NULL},
-    {"logged-models/search", false, true, no_models},
-    {"experiments/get-by-name", true, false, tracking_experiments_get_by_name},
-    {"experiments/get", true, false, tracking_experiments_get},
-    {"experiments/create", false, true, tracking_experiments_create},
-    {"experiments/search", true, true, tracking_experiments_search},
-    {"experiments/update", false, true, tracking_experiments_update},
-    {"experiments/delete", false, true, tracking_experiments_delete},
-    {"experiments/restore", false, true, tracking_experiments_restore},
-    {"experiments/set-experiment-tag", false, true, tracking_experiments_set_tag},
-    {"experiments/delete-experiment-tag", false, true, tracking_experiments_delete_tag},
-};
-
 /* A call on its way to the store. It outlives its request when that goes away. */
 struct call {
     struct task task;        /* first: a task is its call */
     struct request *request; /* NULL: gone */
     struct mlflow *mlflow;
-    const struct endpoint *endpoint;
+    const struct mlflow_method *method;
     json_t *body;
     char *owner;
     int64_t wall_ms;
@@ -150,8 +108,8 @@ static void call_work(struct task *task)
     struct mlflow *mlflow = call->mlflow;
     const struct tracking_request asked = {.body = call->body, .owner = call->owner, .now_ms = call->wall_ms};
     call->ok =
-        call->endpoint->work != NULL
-            ? call->endpoint->work(mlflow->tracking, &asked, &call->out, &call->error)
+        call->method->work != NULL
+            ? call->method->work(mlflow->tracking, &asked, &call->out, &call->error)
             : artifacts_of_run(mlflow->tracking, mlflow->artifacts, call->body, &call->out, &call->error);
 }
 
@@ -190,18 +148,6 @@ static json_t *body_of_query(const struct query *query)
     return body;
 }
 
-static const struct endpoint *find(const struct request *request)
-{
-    const char *name = router_tail(request);
-    bool get = request->route->method == METHOD_GET;
-    for (size_t i = 0; i < sizeof endpoints / sizeof endpoints[0]; i++) {
-        if ((get ? endpoints[i].get : endpoints[i].post) && strcmp(endpoints[i].name, name) == 0) {
-            return &endpoints[i];
-        }
-    }
-    return NULL;
-}
-
 static void reply_error(struct request *request, enum tracking_code code, const char *format,
                         const char *value)
 {
@@ -213,12 +159,25 @@ static void reply_error(struct request *request, enum tracking_code code, const 
     request_reply_json(request, (unsigned)tracking_code_http(code), &out);
 }
 
+/* Each rank's client ends the run when it exits, and what watches the run for the other ranks would end with
+ * it. So a rank does not end the run of its attempt: the attempt does. */
+static void keep_running(const struct request *request, json_t *body)
+{
+    char own[TRACKING_RUN_ID_BYTES];
+    const char *named = text_of(body, "run_id");
+    rank_run_id(request->server->rank_key, request->ranks_epoch, own);
+    if (strcmp(*named != '\0' ? named : text_of(body, "run_uuid"), own) == 0) {
+        json_object_del(body, "status");
+        json_object_del(body, "end_time");
+    }
+}
+
 void mlflow_call(struct request *request)
 {
     struct mlflow *mlflow = request->server->mlflow;
-    const struct endpoint *endpoint = find(request);
+    const struct mlflow_method *method = mlflow_method_find(request->route->method, router_tail(request));
     struct err err;
-    if (endpoint == NULL) {
+    if (method == NULL) {
         reply_error(request, TRACKING_ENDPOINT_NOT_FOUND, "This server has no endpoint ", request->path);
         return;
     }
@@ -234,8 +193,12 @@ void mlflow_call(struct request *request)
     call->task = (struct task){.work = call_work, .done = call_done};
     call->request = request;
     call->mlflow = mlflow;
-    call->endpoint = endpoint;
+    call->method = method;
     call->body = request->json != NULL ? give(request->json) : body_of_query(request->query);
+    mlflow_method_arguments(method, router_tail(request), call->body);
+    if (request->ranks_epoch != 0 && method->work == tracking_runs_update) {
+        keep_running(request, call->body);
+    }
     call->owner = xstrdup(identity_owner(request->who));
     call->wall_ms = request->server->wall_ms;
     call->working = true;
@@ -299,9 +262,10 @@ bool mlflow_open(struct server *server, struct err *err)
     return (mlflow->tracking = tracking_open(database, err)) != NULL &&
            (mlflow->artifacts = artifacts_open(files, err)) != NULL &&
            rank_key_open(key, server->rank_key, err) &&
+           (mlflow->copies = metric_copies_create(server)) != NULL &&
            (mlflow->runs = job_runs_create(server, err)) != NULL &&
            start_worker(server, &mlflow->worker, &mlflow->worker_watch, err) &&
-           start_worker(server, &mlflow->disk, &mlflow->disk_watch, err);
+           start_worker(server, &mlflow->disk, &mlflow->disk_watch, err) && mlflow_recover(server, err);
 }
 
 void mlflow_close(struct server *server)
@@ -312,6 +276,7 @@ void mlflow_close(struct server *server)
     }
     worker_close(mlflow->worker);
     worker_close(mlflow->disk);
+    metric_copies_destroy(mlflow->copies);
     job_runs_destroy(mlflow->runs);
     tracking_close(mlflow->tracking);
     artifacts_close(mlflow->artifacts);

@@ -24,6 +24,19 @@ void mlflow_health(struct request *request);
 /* true when MLflow's client asks. */
 bool mlflow_asks(const struct request *request);
 
+/* --- mlflow_methods.c */
+
+struct mlflow_method {
+    enum method method;
+    const char *path;        /* below /api/2.0/mlflow/; a {...} stands for one part, which is a parameter */
+    tracking_endpoint *work; /* NULL: artifacts/list */
+};
+
+/* NULL: there is none. */
+const struct mlflow_method *mlflow_method_find(enum method method, const char *path);
+/* Puts the parameters in the path into the body, if that is an object. */
+void mlflow_method_arguments(const struct mlflow_method *method, const char *path, json_t *body);
+
 /* --- mlflow_artifacts.c: routes */
 extern const struct body_sink mlflow_artifacts_sink;
 void mlflow_artifacts_put(struct request *request);
@@ -47,8 +60,36 @@ void job_runs_destroy(struct job_runs *runs);
 /* The ranks of an attempt speak: sees to it that its run is there before what they say is worked on.
  * ERR_UNAUTHENTICATED once the attempt is over. */
 bool job_runs_begin(struct job_runs *runs, uint64_t epoch, struct err *err);
-/* Something has happened to the job: sets the final status of its run once the attempt is over. */
-void job_runs_touched(struct job_runs *runs, const struct job_touch *job);
+/* Metrics of the attempt were stored, of the node with that first rank: they go into its run, which is made
+ * where there is none. */
+void job_runs_metrics(struct job_runs *runs, uint64_t epoch, const struct epoch_record *attempt,
+                      int64_t rank);
+/* Something has happened to the job: sets the final status of its run once the attempt is over and all its
+ * metrics are in it. */
+void job_runs_touched(struct job_runs *runs, int64_t job_key, const char *job_id);
+/* No metrics of the attempt are on their way any more, for now. */
+void job_runs_copied(struct job_runs *runs, uint64_t epoch);
+
+/* --- mlflow_recovery.c */
+
+/* Has job_runs_touched look at all jobs that the tracking store holds for running: the controller may have
+ * ended before it said so. When the server opens. */
+bool mlflow_recover(struct server *server, struct err *err);
+
+/* --- mlflow_metrics.c */
+
+/* A table of the streams that are being copied into runs. */
+struct metric_copies;
+struct metric_copies *metric_copies_create(struct server *server);
+/* After the worker has ended. Takes NULL. */
+void metric_copies_destroy(struct metric_copies *copies);
+/* Copies what is stored of the stream and is not in the run yet; job_runs_copied is told when it is done. */
+void metric_copies_begin(struct metric_copies *copies, uint64_t epoch, const char *job_id, int64_t attempt,
+                         int64_t stream);
+bool metric_copies_busy(const struct metric_copies *copies, uint64_t epoch);
+
+/* --- mlflow_runs.c: a route */
+void mlflow_runs_list(struct request *request);
 
 /* --- for these files alone */
 
@@ -59,6 +100,7 @@ struct mlflow {
     struct watch worker_watch, disk_watch;
     struct artifacts *artifacts;
     struct job_runs *runs;
+    struct metric_copies *copies;
     size_t waiting; /* calls that the worker has */
 };
 

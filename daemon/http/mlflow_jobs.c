@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the tie between jobs and runs. An attempt has one run, whose id follows from its epoch, so that its
- * ranks can be told before it exists. The run is made when a rank first speaks: a job that tracks nothing
- * costs nothing. It promises that the run is there before that rank's call is worked on, and that its final
- * status is what became of the attempt, whatever the ranks have set when they ended. A run that the job's own
+ * ranks can be told before it exists. The run is made when a rank first speaks to the tracking store or logs
+ * a metric of the job: a job that does neither costs nothing. It promises that the run is there before what
+ * that rank says is worked on, and that its final status is what became of the attempt, whatever the ranks
+ * have set when they ended, and comes after the last of the attempt's metrics. A run that the job's own
  * environment names is never touched. */
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ struct job_run {
 struct job_runs {
     struct server *server;
     struct job_run *items; /* by job_key: live attempts only */
+    struct errand *ends;   /* by epoch: ends that wait for metrics */
     int64_t
         newer_key; /* jobs below were there when the server was opened: their ranks may have spoken before */
 };
@@ -41,10 +43,12 @@ struct errand {
     /* Of the beginning. */
     char *experiment, *name, *owner; /* NULL: none */
     char job_id[ID_LENGTH + 1];
-    int64_t attempt;
+    int64_t attempt, nodes, gpus;
     /* Of the end. */
     enum tracking_status status;
     int64_t at_ms;
+    uint64_t epoch;
+    UT_hash_handle hh;
 };
 
 /* --- opening
@@ -69,15 +73,28 @@ struct job_runs *job_runs_create(struct server *server, struct err *err)
     return runs;
 }
 
+static void errand_free(struct errand *errand)
+{
+    free(errand->experiment);
+    free(errand->name);
+    free(errand->owner);
+    free(errand);
+}
+
 void job_runs_destroy(struct job_runs *runs)
 {
     if (runs == NULL) {
         return;
     }
     struct job_run *run, *next;
+    struct errand *end, *next_end;
     HASH_ITER (hh, runs->items, run, next) {
         HASH_DEL(runs->items, run);
         free(run);
+    }
+    HASH_ITER (hh, runs->ends, end, next_end) {
+        HASH_DEL(runs->ends, end);
+        errand_free(end);
     }
     free(runs);
 }
@@ -102,14 +119,6 @@ static struct errand *errand_create(const struct job_runs *runs, uint64_t epoch,
     return errand;
 }
 
-static void errand_free(struct errand *errand)
-{
-    free(errand->experiment);
-    free(errand->name);
-    free(errand->owner);
-    free(errand);
-}
-
 /* --- the beginning
  * ------------------------------------------------------------------------------------------------- */
 
@@ -122,6 +131,8 @@ static void begin_work(struct task *task)
                                      .owner = errand->owner,
                                      .job_id = errand->job_id,
                                      .attempt = errand->attempt,
+                                     .nodes = errand->nodes,
+                                     .gpus = errand->gpus,
                                      .start_ms = errand->at_ms};
     errand->ok = tracking_job_begin(errand->tracking, &job, &errand->error);
 }
@@ -151,6 +162,14 @@ static void see_job(const struct job_record *job, void *closure)
     errand->experiment = copy_of(named != NULL ? named : job->birth.name);
     errand->name = copy_of(job->birth.name);
     errand->owner = copy_of(job->birth.owner);
+    errand->gpus = job->birth.gpus;
+}
+
+static bool count_node(const struct member_row *row, void *closure)
+{
+    int64_t *nodes = closure;
+    ++*nodes;
+    return true;
 }
 
 static const char *const own_names[] = {"MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID"};
@@ -181,11 +200,32 @@ static bool begin(struct job_runs *runs, uint64_t epoch, const struct epoch_reco
     memcpy(errand->job_id, attempt->job_id, sizeof errand->job_id);
     errand->attempt = attempt->number;
     errand->at_ms = server->wall_ms;
-    if (!reader_job_by_key(server->reader, attempt->job_key, see_job, errand, &found, err)) {
+    if (!reader_job_by_key(server->reader, attempt->job_key, see_job, errand, &found, err) ||
+        !reader_members(server->reader, epoch, count_node, &errand->nodes, err)) {
         errand_free(errand);
         return false;
     }
     worker_give(server->mlflow->worker, &errand->task);
+    return true;
+}
+
+/* The attempt has not ended. */
+static bool begin_once(struct job_runs *runs, uint64_t epoch, const struct epoch_record *attempt,
+                       struct err *err)
+{
+    struct job_run *run = find(runs, attempt->job_key);
+    if (run != NULL && run->epoch == epoch) {
+        return true;
+    }
+    if (!begin(runs, epoch, attempt, err)) {
+        return false;
+    }
+    if (run == NULL) {
+        run = xzalloc(sizeof *run);
+        run->job_key = attempt->job_key;
+        HASH_ADD(hh, runs->items, job_key, sizeof run->job_key, run);
+    }
+    run->epoch = epoch;
     return true;
 }
 
@@ -199,20 +239,17 @@ bool job_runs_begin(struct job_runs *runs, uint64_t epoch, struct err *err)
     if (!found || attempt.state == ATTEMPT_ENDED) {
         return err_set(err, ERR_UNAUTHENTICATED, "the job's attempt is over");
     }
-    struct job_run *run = find(runs, attempt.job_key);
-    if (run != NULL && run->epoch == epoch) {
-        return true;
+    return begin_once(runs, epoch, &attempt, err);
+}
+
+void job_runs_metrics(struct job_runs *runs, uint64_t epoch, const struct epoch_record *attempt, int64_t rank)
+{
+    struct err err;
+    if (attempt->state != ATTEMPT_ENDED && !begin_once(runs, epoch, attempt, &err)) {
+        log_warning("run refused", "job=%s text=\"%s\"", attempt->job_id, err.text);
+        return;
     }
-    if (!begin(runs, epoch, &attempt, err)) {
-        return false;
-    }
-    if (run == NULL) {
-        run = xzalloc(sizeof *run);
-        run->job_key = attempt.job_key;
-        HASH_ADD(hh, runs->items, job_key, sizeof run->job_key, run);
-    }
-    run->epoch = epoch;
-    return true;
+    metric_copies_begin(runs->server->mlflow->copies, epoch, attempt->job_id, attempt->number, rank);
 }
 
 /* --- the end
@@ -258,31 +295,87 @@ static enum tracking_status status_of(enum cause cause)
     return TRACKING_RUN_FAILED;
 }
 
-static bool end_attempt(const struct attempt_row *row, void *closure)
+/* The attempts of a job that have ended; their ends wait for their metrics from now on. */
+struct ended {
+    struct job_runs *runs;
+    struct ended_attempt {
+        uint64_t epoch;
+        int64_t number;
+    } * items;
+    size_t count;
+};
+
+static bool hold_end(const struct attempt_row *row, void *closure)
 {
-    struct job_runs *runs = closure;
-    struct job_run *run = find(runs, row->job_key);
-    if (row->state != ATTEMPT_ENDED) {
+    struct ended *ended = closure;
+    struct job_runs *runs = ended->runs;
+    struct errand *held;
+    HASH_FIND(hh, runs->ends, &row->epoch, sizeof row->epoch, held);
+    if (row->state != ATTEMPT_ENDED || held != NULL) {
         return true;
     }
     struct errand *errand = errand_create(runs, row->epoch, end_work, end_done);
     errand->status = status_of(row->cause);
     errand->at_ms = row->ended_ms;
-    worker_give(runs->server->mlflow->worker, &errand->task);
+    errand->epoch = row->epoch;
+    HASH_ADD(hh, runs->ends, epoch, sizeof errand->epoch, errand);
+    struct job_run *run = find(runs, row->job_key);
     if (run != NULL && run->epoch == row->epoch) {
         HASH_DEL(runs->items, run);
         free(run);
     }
+    ended->items = xrealloc(ended->items, (ended->count + 1) * sizeof *ended->items);
+    ended->items[ended->count++] = (struct ended_attempt){row->epoch, row->number};
     return true;
 }
 
-void job_runs_touched(struct job_runs *runs, const struct job_touch *job)
+void job_runs_copied(struct job_runs *runs, uint64_t epoch)
+{
+    struct errand *end;
+    HASH_FIND(hh, runs->ends, &epoch, sizeof epoch, end);
+    if (end != NULL && !metric_copies_busy(runs->server->mlflow->copies, epoch)) {
+        HASH_DEL(runs->ends, end);
+        worker_give(runs->server->mlflow->worker, &end->task);
+    }
+}
+
+struct last_metrics {
+    struct metric_copies *copies;
+    const char *job_id;
+    int64_t attempt;
+};
+
+static bool copy_last(const struct member_row *row, void *closure)
+{
+    const struct last_metrics *last = closure;
+    metric_copies_begin(last->copies, row->epoch, last->job_id, last->attempt, row->first_rank);
+    return true;
+}
+
+/* Of what has come already nothing may have been copied, when the controller was killed in between. */
+static bool end_attempts(struct job_runs *runs, const struct ended *ended, const char *job_id,
+                         struct err *err)
+{
+    bool ok = true;
+    for (size_t i = 0; i < ended->count; i++) {
+        const struct ended_attempt *attempt = &ended->items[i];
+        struct last_metrics last = {runs->server->mlflow->copies, job_id, attempt->number};
+        ok = reader_members(runs->server->reader, attempt->epoch, copy_last, &last, err) && ok;
+        job_runs_copied(runs, attempt->epoch);
+    }
+    return ok;
+}
+
+void job_runs_touched(struct job_runs *runs, int64_t job_key, const char *job_id)
 {
     struct err err;
-    if (find(runs, job->key) == NULL && job->key >= runs->newer_key) {
+    struct ended ended = {.runs = runs};
+    if (find(runs, job_key) == NULL && job_key >= runs->newer_key) {
         return;
     }
-    if (!reader_attempts(runs->server->reader, job->key, end_attempt, runs, &err)) {
-        log_warning("run unfinished", "job=%s text=\"%s\"", job->id, err.text);
+    bool ok = reader_attempts(runs->server->reader, job_key, hold_end, &ended, &err);
+    if (!end_attempts(runs, &ended, job_id, &err) || !ok) {
+        log_warning("run unfinished", "job=%s text=\"%s\"", job_id, err.text);
     }
+    free(ended.items);
 }

@@ -49,6 +49,8 @@ const struct route routes[] = {
      logs_show, NULL, "Show or follow the output of a job"},
     {METHOD_GET, "/v1/jobs/{id}/metrics", ACCESS_USER, BODY_NONE, 0, false, "attempt rank name limit cursor",
      metrics_show, NULL, "Show or follow the metrics of a job"},
+    {METHOD_GET, "/v1/jobs/{id}/runs", ACCESS_USER, BODY_NONE, 0, false, NULL, mlflow_runs_list, NULL,
+     "List the runs that a job tracks with"},
     {METHOD_PUT, "/v1/blobs/{sha256}", ACCESS_USER_OR_NODE, BODY_STREAM, LIMIT_BLOB_BYTES, false, NULL,
      blobs_put, &blobs_sink, "Store bytes under their hash"},
     {METHOD_GET, "/v1/blobs/{sha256}", ACCESS_USER_OR_NODE, BODY_NONE, 0, false, NULL, blobs_get, NULL,
@@ -73,6 +75,10 @@ const struct route routes[] = {
      NULL, mlflow_call, NULL, "Call a method of MLflow's tracking API"},
     {METHOD_GET, "/api/2.0/mlflow/{+call}", ACCESS_TRACKING, BODY_NONE, 0, false, "*", mlflow_call, NULL,
      "Ask a method of MLflow's tracking API"},
+    {METHOD_PATCH, "/api/2.0/mlflow/{+call}", ACCESS_TRACKING, BODY_JSON_OR_EMPTY, LIMIT_MLFLOW_BYTES, false,
+     NULL, mlflow_call, NULL, "Change something by a method of MLflow's tracking API"},
+    {METHOD_DELETE, "/api/2.0/mlflow/{+call}", ACCESS_TRACKING, BODY_JSON_OR_EMPTY, LIMIT_MLFLOW_BYTES, false,
+     "*", mlflow_call, NULL, "Delete something by a method of MLflow's tracking API"},
     {METHOD_PUT, GATE_FILES "{+path}", ACCESS_TRACKING, BODY_STREAM, LIMIT_BLOB_BYTES, false, "*",
      mlflow_artifacts_put, &mlflow_artifacts_sink, "Store an artifact"},
     {METHOD_GET, GATE_FILES "{+path}", ACCESS_TRACKING, BODY_NONE, 0, false, "*", mlflow_artifacts_get, NULL,
@@ -97,7 +103,7 @@ const struct route routes[] = {
  * ----------------------------------------------------------------------------------------------------------
  */
 
-static const char *const method_names[METHOD_COUNT] = {"GET", "POST", "PUT", "DELETE"};
+static const char *const method_names[METHOD_COUNT] = {"GET", "POST", "PUT", "DELETE", "PATCH"};
 
 static bool method_from_text(const char *text, enum method *ret_method)
 {

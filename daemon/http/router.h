@@ -10,7 +10,7 @@
 #include "daemon/http/auth.h"
 #include "daemon/http/request.h"
 
-enum method { METHOD_GET, METHOD_POST, METHOD_PUT, METHOD_DELETE, METHOD_COUNT };
+enum method { METHOD_GET, METHOD_POST, METHOD_PUT, METHOD_DELETE, METHOD_PATCH, METHOD_COUNT };
 
 enum body_kind {
     BODY_NONE,

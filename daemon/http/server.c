@@ -122,7 +122,7 @@ static void door_ready(struct watch *watch)
     }
     for (size_t i = 0; i < news.touched_count; i++) {
         waiters_wake(server->waiters, news.touched[i].key, &news.touched[i]);
-        job_runs_touched(server->mlflow->runs, &news.touched[i]);
+        job_runs_touched(server->mlflow->runs, news.touched[i].key, news.touched[i].id);
     }
     if (news.failed) {
         fail(server, &news.error);

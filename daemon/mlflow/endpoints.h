@@ -30,6 +30,15 @@
     X(runs_log_batch, WRITE)                                                                                 \
     X(runs_log_inputs, WRITE)                                                                                \
     X(runs_log_model, WRITE)                                                                                 \
+    X(runs_log_outputs, WRITE)                                                                               \
+    X(models_create, WRITE)                                                                                  \
+    X(models_get, READ)                                                                                      \
+    X(models_search, READ)                                                                                   \
+    X(models_finalize, WRITE)                                                                                \
+    X(models_delete, WRITE)                                                                                  \
+    X(models_log_params, WRITE)                                                                              \
+    X(models_set_tags, WRITE)                                                                                \
+    X(models_delete_tag, WRITE)                                                                              \
     X(metrics_get_history, READ)
 
 #define ENDPOINT_WORK(name, kind) tracking_endpoint work_##name;
@@ -40,5 +49,12 @@ ENDPOINTS(ENDPOINT_WORK)
 bool work_job_begin(struct tracking *tracking, const struct tracking_job *job, struct tracking_error *error);
 bool work_job_end(struct tracking *tracking, const char *run_id, enum tracking_status status, int64_t end_ms,
                   struct tracking_error *error);
+bool work_jobs_running(struct tracking *tracking, bool (*visit)(const char *job_id, void *closure),
+                       void *closure, struct tracking_error *error);
+bool work_run_summary(struct tracking *tracking, const char *run_id, struct text *out, bool *ret_there,
+                      struct tracking_error *error);
+bool work_job_copied(struct tracking *tracking, const char *run_id, int64_t stream, int64_t *ret_bytes,
+                     struct tracking_error *error);
+bool work_job_copy(struct tracking *tracking, const struct tracking_copy *copy, struct tracking_error *error);
 
 #endif

@@ -237,8 +237,12 @@ bool work_experiments_delete(struct tracking *tracking, const struct tracking_re
                              struct text *out, struct tracking_error *error)
 {
     autoexperiment struct experiment experiment = {0};
-    if (!find_active(tracking, request->body, &experiment, error)) {
+    if (!experiment_of_request(tracking, request->body, NULL, &experiment, error)) {
         return false;
+    }
+    if (experiment.deleted) {
+        return tracking_fail(error, TRACKING_RESOURCE_DOES_NOT_EXIST,
+                             "The experiment %lld is deleted already.", (long long)experiment.id);
     }
     if (experiment.id == 0) {
         return tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE,
@@ -264,8 +268,15 @@ bool work_experiments_restore(struct tracking *tracking, const struct tracking_r
                               struct text *out, struct tracking_error *error)
 {
     autoexperiment struct experiment experiment = {0};
-    if (!experiment_of_request(tracking, request->body, NULL, &experiment, error) ||
-        (experiment.deleted && !experiment_restore(tracking, experiment.id, request->now_ms, error))) {
+    if (!experiment_of_request(tracking, request->body, NULL, &experiment, error)) {
+        return false;
+    }
+    if (!experiment.deleted) {
+        return tracking_fail(error, TRACKING_RESOURCE_DOES_NOT_EXIST,
+                             "No experiment with id=%lld is deleted, which could be restored.",
+                             (long long)experiment.id);
+    }
+    if (!experiment_restore(tracking, experiment.id, request->now_ms, error)) {
         return false;
     }
     text_append(out, "{}");

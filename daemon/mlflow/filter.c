@@ -204,6 +204,26 @@ static bool read_comparison(struct filter_lexer *lexer, bool is_number, struct c
 
 /* --- SQL --- */
 
+const char *filter_params_table(enum filter_subject subject)
+{
+    return subject == FILTER_MODELS ? "model_params" : "params";
+}
+
+const char *filter_tags_table(enum filter_subject subject)
+{
+    static const char *const tables[] = {
+        [FILTER_RUNS] = "tags", [FILTER_EXPERIMENTS] = "experiment_tags", [FILTER_MODELS] = "model_tags"};
+    return tables[subject];
+}
+
+const char *filter_owner(enum filter_subject subject)
+{
+    static const char *const conditions[] = {[FILTER_RUNS] = "run = runs.key",
+                                             [FILTER_EXPERIMENTS] = "experiment = experiments.id",
+                                             [FILTER_MODELS] = "model = models.key"};
+    return conditions[subject];
+}
+
 static void add_value(struct filter *filter, const struct comparison *comparison)
 {
     if (comparison->text != NULL) {
@@ -234,9 +254,8 @@ static void write_column(struct filter *filter, const char *column, const struct
 static void write_exists(struct filter *filter, const char *table, const char *key, const char *column,
                          const struct comparison *comparison)
 {
-    const char *owner = filter->subject == FILTER_RUNS ? "run = runs.key" : "experiment = experiments.id";
     text_printf(&filter->where, " AND %sEXISTS (SELECT 1 FROM %s WHERE %s",
-                comparison->kind == COMPARE_NULL ? "NOT " : "", table, owner);
+                comparison->kind == COMPARE_NULL ? "NOT " : "", table, filter_owner(filter->subject));
     if (key != NULL) {
         text_append(&filter->where, " AND name = ?");
         filter_values_add_text(&filter->where_values, key);
@@ -271,11 +290,10 @@ static void write_comparison(struct filter *filter, const struct filter_name *na
         write_metric(filter, name->key, comparison);
         return;
     case FILTER_PARAM:
-        write_exists(filter, "params", name->key, "value", comparison);
+        write_exists(filter, filter_params_table(filter->subject), name->key, "value", comparison);
         return;
     case FILTER_TAG:
-        write_exists(filter, filter->subject == FILTER_RUNS ? "tags" : "experiment_tags", name->key, "value",
-                     comparison);
+        write_exists(filter, filter_tags_table(filter->subject), name->key, "value", comparison);
         return;
     case FILTER_ATTRIBUTE:
         write_column(filter, name->column, comparison);

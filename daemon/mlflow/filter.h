@@ -9,7 +9,7 @@
 
 #include "daemon/mlflow/tracking.h"
 
-enum filter_subject { FILTER_RUNS, FILTER_EXPERIMENTS };
+enum filter_subject { FILTER_RUNS, FILTER_EXPERIMENTS, FILTER_MODELS };
 
 struct filter_value {
     char *text; /* owned; NULL: a number */
@@ -21,7 +21,7 @@ struct filter_values {
     size_t count, room;
 };
 
-/* The parts of a SELECT over runs or experiments. Starts as {.subject = ...}. */
+/* The parts of a SELECT over runs, experiments or models. Starts as {.subject = ...}. */
 struct filter {
     enum filter_subject subject;
     struct text joins; /* " LEFT JOIN ..." */
@@ -68,6 +68,12 @@ void filter_name_finish(struct filter_name *name);
 /* Reads "metrics.loss", "tags.`a b`", "start_time" and goes behind it. */
 bool filter_name_read(struct filter_lexer *lexer, enum filter_subject subject, struct filter_name *ret_name,
                       struct tracking_error *error);
+
+/* What the tables of the subject's parameters and tags are called, and the condition that ties their rows to
+ * its own. */
+const char *filter_params_table(enum filter_subject subject);
+const char *filter_tags_table(enum filter_subject subject);
+const char *filter_owner(enum filter_subject subject);
 
 /* Takes a copy of the text. */
 void filter_values_add_text(struct filter_values *values, const char *text);

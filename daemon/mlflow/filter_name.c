@@ -51,6 +51,14 @@ static const struct {
     {FILTER_EXPERIMENTS, FILTER_ATTRIBUTE, "experiment_id", "experiments.id", true},
     {FILTER_EXPERIMENTS, FILTER_ATTRIBUTE, "creation_time", "experiments.created_ms", true},
     {FILTER_EXPERIMENTS, FILTER_ATTRIBUTE, "last_update_time", "experiments.updated_ms", true},
+    {FILTER_MODELS, FILTER_ATTRIBUTE, "name", "models.name", false},
+    {FILTER_MODELS, FILTER_ATTRIBUTE, "model_id", "models.id", false},
+    {FILTER_MODELS, FILTER_ATTRIBUTE, "model_type", "models.type", false},
+    {FILTER_MODELS, FILTER_ATTRIBUTE, "status", "models.status", false},
+    {FILTER_MODELS, FILTER_ATTRIBUTE, "source_run_id", "models.source_run", false},
+    {FILTER_MODELS, FILTER_ATTRIBUTE, "creation_timestamp", "models.created_ms", true},
+    {FILTER_MODELS, FILTER_ATTRIBUTE, "creation_time", "models.created_ms", true},
+    {FILTER_MODELS, FILTER_ATTRIBUTE, "last_updated_timestamp", "models.updated_ms", true},
 };
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
@@ -147,6 +155,9 @@ bool filter_name_read(struct filter_lexer *lexer, enum filter_subject subject, s
         ret_name->is_number = true;
         break;
     case FILTER_PARAM:
+        if (subject == FILTER_MODELS) {
+            return true;
+        }
         break;
     case FILTER_TAG:
         return true;
@@ -154,8 +165,10 @@ bool filter_name_read(struct filter_lexer *lexer, enum filter_subject subject, s
     case FILTER_DATASET:
         return find_column(subject, ret_name) || no_such_attribute(lexer, subject, ret_name, at, error);
     }
-    return subject == FILTER_RUNS || tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE,
-                                                   "Invalid %s: experiments have no metrics and parameters "
-                                                   "(character %zu).",
-                                                   lexer->what, at);
+    return subject == FILTER_RUNS ||
+           tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE, "Invalid %s: %s (character %zu).",
+                         lexer->what,
+                         subject == FILTER_MODELS ? "models have no metrics here"
+                                                  : "experiments have no metrics and parameters",
+                         at);
 }

@@ -9,10 +9,9 @@
 /* Joins the row of a table that has the value; returns its name in the statement, "o0" and so on. */
 static void join(struct filter *filter, const char *table, const char *key, char *name, size_t size)
 {
-    const char *owner = filter->subject == FILTER_RUNS ? "run = runs.key" : "experiment = experiments.id";
     snprintf(name, size, "o%zu", filter->order_terms);
-    text_printf(&filter->joins, " LEFT JOIN %s AS %s ON %s.%s AND %s.name = ?", table, name, name, owner,
-                name);
+    text_printf(&filter->joins, " LEFT JOIN %s AS %s ON %s.%s AND %s.name = ?", table, name, name,
+                filter_owner(filter->subject), name);
     filter_values_add_text(&filter->join_values, key);
 }
 
@@ -26,11 +25,10 @@ static void write_term(struct filter *filter, const struct filter_name *name, co
                     direction);
         return;
     case FILTER_PARAM:
-        join(filter, "params", name->key, joined, sizeof joined);
+        join(filter, filter_params_table(filter->subject), name->key, joined, sizeof joined);
         break;
     case FILTER_TAG:
-        join(filter, filter->subject == FILTER_RUNS ? "tags" : "experiment_tags", name->key, joined,
-             sizeof joined);
+        join(filter, filter_tags_table(filter->subject), name->key, joined, sizeof joined);
         break;
     case FILTER_ATTRIBUTE:
     case FILTER_DATASET:

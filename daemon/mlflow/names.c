@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/limits.h"
 
@@ -120,6 +121,22 @@ bool name_check_location(const char *location, struct tracking_error *error)
 char *name_cut(const char *value, size_t limit)
 {
     return xstrndup(value, prefix_bytes(value, limit));
+}
+
+char *name_fit(const char *name, const char *suffix)
+{
+    autofree char *fitted = name_cut(name, LIMIT_TRACKING_KEY - strlen(suffix));
+    bool path = is_normal_path(fitted);
+    for (char *c = fitted; *c != '\0'; c++) {
+        if (!is_name_byte(*c) || (*c == '/' && !path)) {
+            *c = '_';
+        }
+    }
+    if (!is_normal_path(fitted)) { /* "", "." or ".." */
+        fitted[strspn(fitted, ".")] = '\0';
+        return xprintf("_%s%s", fitted, suffix);
+    }
+    return xprintf("%s%s", fitted, suffix);
 }
 
 /* --- what is drawn --- */

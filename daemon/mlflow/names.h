@@ -21,6 +21,10 @@ bool name_check_location(const char *location, struct tracking_error *error);
  * long. */
 char *name_cut(const char *value, size_t limit);
 
+/* A name that MLflow allows and that is as near to the given one and its suffix as can be; the caller frees
+ * it. suffix is allowed by itself. */
+char *name_fit(const char *name, const char *suffix);
+
 /* A name for a run, as "quiet-harbor-417"; the caller frees it. */
 char *name_draw_run(void);
 

@@ -11,6 +11,10 @@
     "experiments.id, experiments.name, experiments.artifact_location, experiments.deleted, "                 \
     "experiments.created_ms, experiments.updated_ms"
 
+#define COLUMNS_MODEL                                                                                        \
+    "models.key, models.id, models.experiment, models.name, models.type, models.source_run, models.status, " \
+    "models.artifact_uri, models.created_ms, models.updated_ms"
+
 /* X(name, text) */
 #define QUERIES(X)                                                                                           \
     X(BEGIN_READ, "BEGIN")                                                                                   \
@@ -60,7 +64,28 @@
     X(INPUT_PUT,                                                                                             \
       "INSERT INTO inputs (run, name, digest, context, input) VALUES (?, ?, ?, ?, ?) "                       \
       "ON CONFLICT (run, name, digest) DO UPDATE SET context = excluded.context, input = excluded.input")    \
-    X(INPUTS, "SELECT input FROM inputs WHERE run = ? ORDER BY name, digest")
+    X(INPUTS, "SELECT input FROM inputs WHERE run = ? ORDER BY name, digest")                                \
+    X(MODEL, "SELECT " COLUMNS_MODEL " FROM models WHERE id = ? AND deleted = 0")                            \
+    X(MODEL_INSERT,                                                                                          \
+      "INSERT INTO models (id, experiment, name, type, source_run, status, artifact_uri, deleted, "          \
+      "created_ms, updated_ms) VALUES (?1, ?2, ?3, ?4, ?5, 'PENDING', ?6, 0, ?7, ?7)")                       \
+    X(MODEL_STATUS, "UPDATE models SET status = ?2, updated_ms = ?3 WHERE key = ?1")                         \
+    X(MODEL_DELETE, "UPDATE models SET deleted = 1, updated_ms = ?2 WHERE id = ?1")                          \
+    X(MODEL_PARAM_PUT, "INSERT INTO model_params (model, name, value) VALUES (?, ?, ?) "                     \
+                       "ON CONFLICT (model, name) DO UPDATE SET value = excluded.value")                     \
+    X(MODEL_PARAMS, "SELECT name, value FROM model_params WHERE model = ? ORDER BY name")                    \
+    X(MODEL_TAG_PUT, "INSERT INTO model_tags (model, name, value) VALUES (?, ?, ?) "                         \
+                     "ON CONFLICT (model, name) DO UPDATE SET value = excluded.value")                       \
+    X(MODEL_TAG_DELETE, "DELETE FROM model_tags WHERE model = ? AND name = ?")                               \
+    X(MODEL_TAGS, "SELECT name, value FROM model_tags WHERE model = ? ORDER BY name")                        \
+    X(OUTPUT_PUT, "INSERT INTO outputs (run, model_id, step) VALUES (?, ?, ?) "                              \
+                  "ON CONFLICT (run, model_id) DO UPDATE SET step = excluded.step")                          \
+    X(OUTPUTS, "SELECT model_id, step FROM outputs WHERE run = ? ORDER BY step, model_id")                   \
+    X(JOBS_RUNNING, "SELECT DISTINCT tags.value FROM runs JOIN tags ON tags.run = runs.key "                 \
+                    "AND tags.name = ? WHERE runs.status = 'RUNNING' LIMIT ?")                               \
+    X(COPIED, "SELECT bytes FROM copied WHERE run = ? AND stream = ?")                                       \
+    X(COPIED_PUT, "INSERT INTO copied (run, stream, bytes) VALUES (?, ?, ?) "                                \
+                  "ON CONFLICT (run, stream) DO UPDATE SET bytes = excluded.bytes")
 
 enum query {
 #define QUERY_AS_ENUM(name, text) QUERY_##name,

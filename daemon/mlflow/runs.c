@@ -218,11 +218,16 @@ bool work_runs_update(struct tracking *tracking, const struct tracking_request *
 
 /* --- deleting --- */
 
+/* One that is deleted may be deleted again; one that went with its experiment comes back with that. */
 bool work_runs_delete(struct tracking *tracking, const struct tracking_request *request, struct text *out,
                       struct tracking_error *error)
 {
     struct run run;
-    if (!run_find_active(tracking, request, &run, error) ||
+    const char *run_id;
+    if (!field_need_run_id(request->body, &run_id, error) || !run_find(tracking, run_id, &run, NULL, error)) {
+        return false;
+    }
+    if (run.deleted == RUN_ACTIVE &&
         !database_run(tracking, error, QUERY_RUN_DELETE, "ib", run.key, (int)RUN_DELETED)) {
         return false;
     }

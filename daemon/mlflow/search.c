@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns runs/search and experiments/search. Pages are cut by position, but what was made after the first page
- * is not in the later ones; so nothing is shown twice, and without changes nothing is left out. A page may
- * have fewer rows than were asked for: the token says whether there are more. */
+/* Owns runs/search, experiments/search and logged-models/search. Pages are cut by position, but what was made
+ * after the first page is not in the later ones; so nothing is shown twice, and without changes nothing is
+ * left out. A page may have fewer rows than were asked for: the token says whether there are more. */
 #include <assert.h>
 
 #include "daemon/mlflow/database.h"
 #include "daemon/mlflow/endpoints.h"
 #include "daemon/mlflow/field.h"
 #include "daemon/mlflow/filter.h"
+#include "daemon/mlflow/models.h"
 #include "daemon/mlflow/show.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -54,6 +55,29 @@ static bool read_view(const json_t *body, const char *member, struct search *sea
     return true;
 }
 
+/* {field_name, ascending} each. */
+static bool read_model_order(const json_t *body, struct filter *filter, struct tracking_error *error)
+{
+    const json_t *terms = NULL;
+    if (!field_objects(body, "order_by", &terms, error)) {
+        return false;
+    }
+    size_t i;
+    const json_t *term;
+    json_array_foreach (terms, i, term) {
+        const char *name;
+        if (!field_need_text(term, "field_name", &name, error)) {
+            return false;
+        }
+        autofree char *text =
+            xprintf("%s %s", name, json_is_false(json_object_get(term, "ascending")) ? "DESC" : "ASC");
+        if (!filter_parse_order(filter, text, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool read_order(const json_t *body, struct filter *filter, struct tracking_error *error)
 {
     autojson json_t *terms = NULL;
@@ -96,7 +120,9 @@ static bool read_search(const json_t *body, const char *view, struct search *sea
     const char *page = "";
     search->token[TOKEN_LAST] = -1;
     if (!field_text(body, "filter", &text, error) || !filter_parse(&search->filter, text, error) ||
-        !read_order(body, &search->filter, error) || !read_view(body, view, search, error) ||
+        !(search->filter.subject == FILTER_MODELS ? read_model_order : read_order)(body, &search->filter,
+                                                                                   error) ||
+        !read_view(body, view, search, error) ||
         !field_max_results(body, DEFAULT_TRACKING_ROWS, LIMIT_TRACKING_ROWS, &search->limit, error) ||
         !field_text(body, "page_token", &page, error) ||
         (page[0] != '\0' && !page_token_read(page, search->token, TOKEN_COUNT, error))) {
@@ -140,7 +166,10 @@ static sqlite3_stmt *prepare(struct tracking *tracking, const struct search *sea
     text_append(&sql, select);
     text_append_bytes(&sql, filter->joins.bytes, filter->joins.length);
     text_printf(&sql, " WHERE %s <= ? AND %s", key, search->deleted);
-    text_append(&sql, experiments != NULL ? " AND runs.experiment IN (SELECT value FROM json_each(?))" : "");
+    if (experiments != NULL) {
+        text_printf(&sql, " AND %s.experiment IN (SELECT value FROM json_each(?))",
+                    filter->subject == FILTER_MODELS ? "models" : "runs");
+    }
     text_append_bytes(&sql, filter->where.bytes, filter->where.length);
     text_append(&sql, " ORDER BY ");
     text_append_bytes(&sql, filter->order.bytes, filter->order.length);
@@ -233,4 +262,21 @@ bool work_experiments_search(struct tracking *tracking, const struct tracking_re
                 "experiments.created_ms DESC, experiments.id DESC", NULL);
     text_append(out, "{\"experiments\": ");
     return run(tracking, &search, statement, show_experiment, out, error);
+}
+
+bool work_models_search(struct tracking *tracking, const struct tracking_request *request, struct text *out,
+                        struct tracking_error *error)
+{
+    autosearch struct search search = {.filter = {.subject = FILTER_MODELS}};
+    if (!read_search(request->body, "view_type", &search, error) ||
+        !read_experiments(request->body, &search, error) ||
+        !find_last(tracking, "SELECT max(key) FROM models", &search.token[TOKEN_LAST], error)) {
+        return false;
+    }
+    autofree char *experiments = json_text(search.experiments);
+    autofinalize sqlite3_stmt *statement =
+        prepare(tracking, &search, "SELECT " COLUMNS_MODEL " FROM models", "models.key",
+                "models.created_ms DESC, models.key DESC", experiments);
+    text_append(out, "{\"models\": ");
+    return run(tracking, &search, statement, show_model, out, error);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/mlflow/database.h"
+#include "daemon/mlflow/models.h"
 #include "proto/base/cleanup.h"
 
 /* --- values --- */
@@ -89,9 +90,8 @@ static void member_int(struct text *out, const char *name, int64_t value)
     text_append(out, ", ");
 }
 
-/* [{"key": ..., "value": ...}] out of rows (name, value). */
-static bool show_pairs(struct tracking *tracking, enum query query, int64_t of, struct text *out,
-                       struct tracking_error *error)
+bool show_pairs(struct tracking *tracking, enum query query, int64_t of, struct text *out,
+                struct tracking_error *error)
 {
     autoquery sqlite3_stmt *row = database_query(tracking, query, "i", of);
     bool there, ok;
@@ -185,7 +185,11 @@ bool show_run(struct tracking *tracking, sqlite3_stmt *row, struct text *out, st
     if (!show_inputs(tracking, run, out, error)) {
         return false;
     }
-    text_append(out, "}");
+    text_append(out, ", \"outputs\": {\"model_outputs\": ");
+    if (!show_model_outputs(tracking, run, out, error)) {
+        return false;
+    }
+    text_append(out, "}}");
     return true;
 }
 

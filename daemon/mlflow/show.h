@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 
+#include "daemon/mlflow/queries.h"
 #include "daemon/mlflow/tracking.h"
 
 /* Append an object. The statement stands on a row of COLUMNS_RUN or COLUMNS_EXPERIMENT. */
@@ -13,6 +14,10 @@ void show_run_info(sqlite3_stmt *row, struct text *out);
 bool show_run(struct tracking *tracking, sqlite3_stmt *row, struct text *out, struct tracking_error *error);
 bool show_experiment(struct tracking *tracking, sqlite3_stmt *row, struct text *out,
                      struct tracking_error *error);
+
+/* Appends [{"key": ..., "value": ...}] out of the rows (name, value) that the query has for the owner. */
+bool show_pairs(struct tracking *tracking, enum query query, int64_t of, struct text *out,
+                struct tracking_error *error);
 
 /* Appends a string with its quotes. */
 void show_text(struct text *out, const char *value);

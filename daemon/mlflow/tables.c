@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+#include "daemon/mlflow/models.h"
 #include "daemon/mlflow/tracking.h"
 
 /* Marks the file as ours: "gpum". */
@@ -101,8 +102,57 @@ static const char *const version_1[] = {
     NULL,
 };
 
+static const char *const version_2[] = {
+    "CREATE TABLE copied ( -- how much of the metrics streams of jobs is in their runs\n"
+    "  run INTEGER NOT NULL, -- runs.key\n"
+    "  stream INTEGER NOT NULL, -- the first rank of the node that it comes from\n"
+    "  bytes INTEGER NOT NULL, -- from its start\n"
+    "  PRIMARY KEY (run, stream)\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "CREATE TABLE models ( -- as MLflow 3 logs them\n"
+    "  key INTEGER PRIMARY KEY, -- in order of creation; what the other tables refer to\n"
+    "  id TEXT NOT NULL UNIQUE, -- the name of the model outside\n"
+    "  experiment INTEGER NOT NULL, -- experiments.id\n"
+    "  name TEXT NOT NULL, -- for people\n"
+    "  type TEXT NOT NULL, -- as the client has it\n"
+    "  source_run TEXT, -- id of the run that it says made it; NULL: none\n"
+    "  status TEXT NOT NULL CHECK (status IN (''" MODEL_STATUSES(
+        OR_STATUS) ")),\n"
+                   "  artifact_uri TEXT NOT NULL, -- its files are below\n"
+                   "  deleted INTEGER NOT NULL CHECK (deleted IN (0, 1)),\n"
+                   "  created_ms INTEGER NOT NULL,\n"
+                   "  updated_ms INTEGER NOT NULL\n"
+                   ") STRICT",
+
+    "CREATE INDEX models_experiment ON models (experiment, created_ms)",
+
+    "CREATE TABLE model_params (\n"
+    "  model INTEGER NOT NULL, -- models.key\n"
+    "  name TEXT NOT NULL,\n"
+    "  value TEXT NOT NULL,\n"
+    "  PRIMARY KEY (model, name)\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "CREATE TABLE model_tags (\n"
+    "  model INTEGER NOT NULL, -- models.key\n"
+    "  name TEXT NOT NULL,\n"
+    "  value TEXT NOT NULL,\n"
+    "  PRIMARY KEY (model, name)\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "CREATE TABLE outputs ( -- models that a run made\n"
+    "  run INTEGER NOT NULL, -- runs.key\n"
+    "  model_id TEXT NOT NULL, -- models.id, as the client says\n"
+    "  step INTEGER NOT NULL,\n"
+    "  PRIMARY KEY (run, model_id)\n"
+    ") STRICT, WITHOUT ROWID",
+
+    NULL,
+};
+
 /* Append only: a version that was released never changes. */
-static const char *const *const versions[] = {version_1};
+static const char *const *const versions[] = {version_1, version_2};
 
 enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
 

@@ -121,3 +121,30 @@ bool tracking_job_end(struct tracking *tracking, const char *run_id, enum tracki
     return BEGIN(tracking, WRITE, error) &&
            end(tracking, work_job_end(tracking, run_id, status, end_ms, error), error);
 }
+
+bool tracking_jobs_running(struct tracking *tracking, bool (*visit)(const char *job_id, void *closure),
+                           void *closure, struct tracking_error *error)
+{
+    return BEGIN(tracking, READ, error) &&
+           end(tracking, work_jobs_running(tracking, visit, closure, error), error);
+}
+
+bool tracking_run_summary(struct tracking *tracking, const char *run_id, struct text *out, bool *ret_there,
+                          struct tracking_error *error)
+{
+    return BEGIN(tracking, READ, error) &&
+           end(tracking, work_run_summary(tracking, run_id, out, ret_there, error), error);
+}
+
+bool tracking_job_copied(struct tracking *tracking, const char *run_id, int64_t stream, int64_t *ret_bytes,
+                         struct tracking_error *error)
+{
+    return BEGIN(tracking, READ, error) &&
+           end(tracking, work_job_copied(tracking, run_id, stream, ret_bytes, error), error);
+}
+
+bool tracking_job_copy(struct tracking *tracking, const struct tracking_copy *copy,
+                       struct tracking_error *error)
+{
+    return BEGIN(tracking, WRITE, error) && end(tracking, work_job_copy(tracking, copy, error), error);
+}

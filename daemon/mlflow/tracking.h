@@ -98,7 +98,18 @@ tracking_endpoint tracking_runs_delete_tag;         /* POST runs/delete-tag */
 tracking_endpoint tracking_runs_log_batch;          /* POST runs/log-batch */
 tracking_endpoint tracking_runs_log_inputs;         /* POST runs/log-inputs */
 tracking_endpoint tracking_runs_log_model;          /* POST runs/log-model */
+tracking_endpoint tracking_runs_log_outputs;        /* POST runs/outputs: the models that it made */
 tracking_endpoint tracking_metrics_get_history;     /* GET  metrics/get-history */
+
+/* Of models, as MLflow 3 logs them. What stands in the path is a member model_id or tag_key of the body. */
+tracking_endpoint tracking_models_create;     /* POST   logged-models */
+tracking_endpoint tracking_models_search;     /* POST   logged-models/search */
+tracking_endpoint tracking_models_get;        /* GET    logged-models/{model_id} */
+tracking_endpoint tracking_models_finalize;   /* PATCH  logged-models/{model_id}: status */
+tracking_endpoint tracking_models_delete;     /* DELETE logged-models/{model_id} */
+tracking_endpoint tracking_models_log_params; /* POST   logged-models/{model_id}/params */
+tracking_endpoint tracking_models_set_tags;   /* PATCH  logged-models/{model_id}/tags */
+tracking_endpoint tracking_models_delete_tag; /* DELETE logged-models/{model_id}/tags/{tag_key} */
 
 /* --- beside the endpoints --- */
 
@@ -129,10 +140,12 @@ struct tracking_job {
     const char *owner;      /* of the job: the run's user_id */
     const char *job_id;     /* becomes the tag gpuctl.job_id */
     int64_t attempt;        /* becomes the tag gpuctl.attempt */
+    int64_t nodes, gpus;    /* of the attempt, become the tags gpuctl.nodes and gpuctl.gpus */
     int64_t start_ms;       /* wall clock */
 };
 
-/* Makes the run, RUNNING, and its experiment where there is none; an experiment that was deleted comes back.
+/* Makes the run, RUNNING, with the tags by which MLflow says who began it and as what, and its experiment
+ * where there is none; an experiment that was deleted comes back.
  * A run that exists already is set to RUNNING again with the new attempt and without an end; all else of it
  * stays: so the call may be repeated, and a retried job keeps its run. */
 bool tracking_job_begin(struct tracking *tracking, const struct tracking_job *job,
@@ -141,5 +154,41 @@ bool tracking_job_begin(struct tracking *tracking, const struct tracking_job *jo
 /* Sets the status and end of the run, whatever clients have set meanwhile. */
 bool tracking_job_end(struct tracking *tracking, const char *run_id, enum tracking_status status,
                       int64_t end_ms, struct tracking_error *error);
+
+/* The ids of jobs that have a run which is RUNNING. A visitor that returns false ends it. */
+bool tracking_jobs_running(struct tracking *tracking, bool (*visit)(const char *job_id, void *closure),
+                           void *closure, struct tracking_error *error);
+
+/* Appends the members of a JSON object that tell which run it is, run_id to status, without braces.
+ * *ret_there false: there is no such run, and nothing was appended. */
+bool tracking_run_summary(struct tracking *tracking, const char *run_id, struct text *out, bool *ret_there,
+                          struct tracking_error *error);
+
+/* A point of a job's own metrics. */
+struct tracking_point {
+    const char *name;
+    int64_t rank;
+    const json_t *value; /* a number, or what JSON has no number for as text */
+    int64_t step, at_ms;
+};
+
+/* Some of a stream of a job's metrics. */
+struct tracking_copy {
+    const char *run_id;
+    int64_t stream; /* the first rank of the node that it comes from */
+    const struct tracking_point *points;
+    size_t point_count;
+    int64_t bytes; /* how much of the stream is in the run with these */
+};
+
+/* How much of a stream is in the run. False with RESOURCE_DOES_NOT_EXIST where there is no such run. */
+bool tracking_job_copied(struct tracking *tracking, const char *run_id, int64_t stream, int64_t *ret_bytes,
+                         struct tracking_error *error);
+
+/* Logs the points and remembers how far the stream is in the run, both or neither. Points of rank 0, and
+ * those called system/..., keep their name, those of rank N are called name/rank_N; what MLflow allows in no
+ * name becomes "_". A point that cannot be logged is left out. */
+bool tracking_job_copy(struct tracking *tracking, const struct tracking_copy *copy,
+                       struct tracking_error *error);
 
 #endif

@@ -258,9 +258,16 @@ def test_autologging_of_scikit_learn_needs_no_change(script: Script, cluster: Cl
     script("""
         import mlflow
         mlflow.set_experiment("autolog")
-        mlflow.sklearn.autolog(log_models=False)
+        mlflow.sklearn.autolog()
+        import numpy
         from sklearn.linear_model import LogisticRegression
-        LogisticRegression(C=0.5).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+        data = numpy.array([[0.0], [1.0], [2.0], [3.0]])
+        with mlflow.start_run() as run:
+            LogisticRegression(C=0.5).fit(data, numpy.array([0, 0, 1, 1]))
+        (model,) = mlflow.search_logged_models(output_format="list")
+        assert str(model.status) == "READY" and model.params["C"] == "0.5" and model.source_run_id == run.info.run_id, model
+        for uri in (model.model_uri, f"runs:/{run.info.run_id}/model"):
+            assert list(mlflow.sklearn.load_model(uri).predict(data)) == [0, 0, 1, 1]
         """)
     (run,) = runs_of(cluster.api, "autolog")
     assert run["info"]["status"] == "FINISHED" and values(run, "params")["C"] == "0.5"
@@ -373,11 +380,14 @@ def test_errors_have_the_form_that_the_client_reads(cluster: Cluster) -> None:
         ("GET", f"{API}/runs/get?run_id={'0' * 32}", None, 404, "RESOURCE_DOES_NOT_EXIST"),
         ("GET", f"{API}/experiments/get-by-name?experiment_name=none", None, 404, "RESOURCE_DOES_NOT_EXIST"),
         ("GET", f"{FILES}/nothing/here", None, 404, "RESOURCE_DOES_NOT_EXIST"),
-        ("POST", f"{API}/logged-models", b"{}", 404, "ENDPOINT_NOT_FOUND"),
+        ("POST", f"{API}/registered-models/create", b"{}", 404, "ENDPOINT_NOT_FOUND"),
+        ("GET", f"{API}/logged-models/m-{'0' * 32}", None, 404, "RESOURCE_DOES_NOT_EXIST"),
+        ("POST", f"{API}/logged-models", b'{"name": "a/b"}', 400, "INVALID_PARAMETER_VALUE"),
+        ("PATCH", f"{API}/logged-models/", b"{}", 404, "ENDPOINT_NOT_FOUND"),
         ("GET", f"{API}/runs/create", None, 404, "ENDPOINT_NOT_FOUND"),
         ("GET", "/api/2.0/other", None, 404, "ENDPOINT_NOT_FOUND"),
         ("GET", "/api/3.0/mlflow/traces/1", None, 404, "ENDPOINT_NOT_FOUND"),
-        ("PATCH", "/api/2.0/mlflow/registered-models/x", b"{}", 405, "ENDPOINT_NOT_FOUND"),
+        ("PATCH", "/api/2.0/mlflow/registered-models/x", b"{}", 404, "ENDPOINT_NOT_FOUND"),
         ("POST", f"{API}/runs/log-metric", b"{", 400, "INVALID_PARAMETER_VALUE"),
         ("POST", f"{API}/runs/log-metric", b"{}", 400, "INVALID_PARAMETER_VALUE"),
         ("POST", f"{API}/runs/log-metric", b"[]", 400, "INVALID_PARAMETER_VALUE"),
@@ -453,10 +463,14 @@ def test_the_first_ranks_exit_does_not_end_the_run_for_the_others(cluster: Clust
         rank, flag = int(os.environ["RANK"]), pathlib.Path(os.environ["FLAG"])
         mlflow.log_metric("begun", rank)
         run = mlflow.active_run().info.run_id
-        if rank == 1:
-            client = mlflow.MlflowClient()
-            while client.get_run(run).info.status != "FINISHED":      # rank 0 has ended
+        first = flag.with_suffix(".first")
+        if rank == 0:
+            flag.with_suffix(".part").write_text(str(os.getpid()))
+            flag.with_suffix(".part").rename(first)
+        else:
+            while not first.exists() or os.path.exists("/proc/" + first.read_text()):
                 time.sleep(0.05)
+            assert mlflow.MlflowClient().get_run(run).info.status == "RUNNING"
             mlflow.log_metric("late", 7)
             mlflow.log_text("late", "late.txt")
             flag.touch()
@@ -517,7 +531,8 @@ def test_a_job_with_a_tracking_server_of_its_own_is_told_of_no_other(cluster: Cl
     assert cluster.api.log(job).strip() == "['MLFLOW_TRACKING_URI']"
     job = submit(cluster, f"import os; print({names})")
     cluster.api.wait(job)
-    assert cluster.api.log(job).strip() == "['MLFLOW_RUN_ID', 'MLFLOW_TRACKING_TOKEN', 'MLFLOW_TRACKING_URI']"
+    ours = ["MLFLOW_RUN_ID", "MLFLOW_SYSTEM_METRICS_NODE_ID", "MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_URI"]
+    assert cluster.api.log(job).strip() == str(ours)
 
 
 def test_a_job_that_does_not_track_makes_no_run(cluster: Cluster) -> None:

@@ -35,6 +35,7 @@ class Job:
         self.failed_rank: int | None = None
         self.attempt = 1
         self.attempts: list[dict[str, Any]] = []
+        self.runs: list[dict[str, Any]] = []
         self.seq = 1
         self.pieces: list[dict[str, Any]] = []
         self.points: list[dict[str, Any]] = []
@@ -309,6 +310,8 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(200, {"attempt": job.attempt, "metrics": job.points[first : first + 2], "next": following})
         elif part == "attempts":
             self.reply(200, {"attempts": job.attempts})
+        elif part == "runs":
+            self.reply(200, {"runs": job.runs})
         else:
             first = int(query.get("after", -1)) + 1
             page = [row for row in job.rows if row["rank"] >= first][:2]  # small pages show whether the client goes on

@@ -9,6 +9,8 @@ Suite *mlflow_batch_suite(void);
 Suite *mlflow_experiments_suite(void);
 Suite *mlflow_filter_suite(void);
 Suite *mlflow_job_suite(void);
+Suite *mlflow_copies_suite(void);
+Suite *mlflow_models_suite(void);
 Suite *mlflow_open_suite(void);
 Suite *mlflow_runs_suite(void);
 Suite *mlflow_search_suite(void);

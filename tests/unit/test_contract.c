@@ -124,6 +124,8 @@ START_TEST(ranks_are_told_where_to_track)
     assert_all("MLFLOW_TRACKING_TOKEN", "gcr_1");
     assert_all("MLFLOW_TRACKING_SERVER_CERT_PATH", "/ca.pem");
     assert_all("MLFLOW_RUN_ID", "0f");
+    assert_all("GPUCTL_RUN_ID", "0f");
+    assert_all("MLFLOW_SYSTEM_METRICS_NODE_ID", "alpha");
     end(written);
 }
 END_TEST
@@ -135,11 +137,13 @@ START_TEST(what_a_job_names_for_tracking_is_left_to_it)
     assert_all("MLFLOW_TRACKING_URI", "http://mine");
     assert_none(-1, "MLFLOW_TRACKING_TOKEN");
     assert_none(-1, "MLFLOW_RUN_ID");
+    assert_none(-1, "MLFLOW_SYSTEM_METRICS_NODE_ID");
     end(written);
     written = begin("{'gpus':4,'command':['x'],'env':{'MLFLOW_RUN_ID':'mine'}}");
     track(written);
     assert_all("MLFLOW_TRACKING_URI", "http://c:1");
     assert_all("MLFLOW_RUN_ID", "mine");
+    assert_none(-1, "GPUCTL_RUN_ID");
     end(written);
     written =
         begin("{'gpus':4,'command':['x'],'env':{'MLFLOW_EXPERIMENT_ID':'3','MLFLOW_TRACKING_USERNAME':'u'}}");
@@ -440,6 +444,28 @@ END_TEST
 
 #define FUNCTION "'function':{'inline':'Z3B1Y3RsLWZ1bmN0aW9uIDEgcHl0aG9uPTMuMTEKLg=='}"
 
+START_TEST(one_rank_of_a_function_on_each_node_is_to_have_the_node_measured)
+{
+    struct written *written = begin("{'gpus':4," FUNCTION "}");
+    track(written);
+    assert_rank(2, "GPUCTL_SYSTEM_METRICS", "1");
+    assert_none(3, "GPUCTL_SYSTEM_METRICS");
+    end(written);
+    written = begin("{'gpus':4," FUNCTION ",'launch_mode':'node'}");
+    track(written);
+    assert_rank(1, "GPUCTL_SYSTEM_METRICS", "1");
+    end(written);
+    written = begin("{'gpus':4,'command':['x']}");
+    track(written);
+    assert_none(2, "GPUCTL_SYSTEM_METRICS");
+    end(written);
+    written = begin("{'gpus':4," FUNCTION ",'env':{'MLFLOW_TRACKING_URI':'http://mine'}}");
+    track(written);
+    assert_none(2, "GPUCTL_SYSTEM_METRICS");
+    end(written);
+}
+END_TEST
+
 /* The launch file as text: a key and its value a line, without what the tests above have of every job. */
 static char *launch_text(const struct written *written)
 {
@@ -585,6 +611,7 @@ Suite *contract_suite(void)
     Suite *suite = suite_create("contract");
     TCase *tcase = tcase_create("contract");
     tcase_add_test(tcase, ranks_are_told_where_to_track);
+    tcase_add_test(tcase, one_rank_of_a_function_on_each_node_is_to_have_the_node_measured);
     tcase_add_test(tcase, what_a_job_names_for_tracking_is_left_to_it);
     tcase_add_test(tcase, an_order_without_tracking_tells_nothing_of_it);
     tcase_add_test(tcase, ranks_find_torchruns_variables);

@@ -171,7 +171,10 @@ START_TEST(deleting_and_restoring_takes_along_the_runs_that_were_not_deleted_by_
     mlflow_refuse(tracking_runs_create, only_id(id), TRACKING_INVALID_PARAMETER_VALUE, "'active' state");
     mlflow_refuse(tracking_runs_restore, json_pack("{s:s}", "run_id", kept), TRACKING_INVALID_PARAMETER_VALUE,
                   "Restore the experiment");
+    mlflow_refuse(tracking_experiments_delete, only_id(id), TRACKING_RESOURCE_DOES_NOT_EXIST, "already");
+    mlflow_ask(tracking_runs_delete, json_pack("{s:s}", "run_id", kept));
     mlflow_ask(tracking_experiments_restore, only_id(id));
+    mlflow_refuse(tracking_experiments_restore, only_id(id), TRACKING_RESOURCE_DOES_NOT_EXIST, "is deleted");
     ck_assert_str_eq(mlflow_text(by_id(id), "lifecycle_stage"), "active");
     ck_assert_str_eq(stage(kept), "active");
     ck_assert_str_eq(stage(gone), "deleted");

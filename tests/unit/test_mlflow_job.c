@@ -21,6 +21,8 @@ static struct tracking_job job(int64_t attempt)
                                  .owner = "grace",
                                  .job_id = "abcdefgh",
                                  .attempt = attempt,
+                                 .nodes = 2,
+                                 .gpus = 8,
                                  .start_ms = 1700000000000 + attempt};
 }
 
@@ -59,6 +61,11 @@ START_TEST(a_job_makes_its_run_and_its_experiment)
     ck_assert_str_eq(mlflow_text(run, "info.experiment_id"), mlflow_text(experiment(), "experiment_id"));
     ck_assert_str_eq(tag("gpuctl.job_id"), "abcdefgh");
     ck_assert_str_eq(tag("gpuctl.attempt"), "1");
+    ck_assert_str_eq(tag("gpuctl.nodes"), "2");
+    ck_assert_str_eq(tag("gpuctl.gpus"), "8");
+    ck_assert_str_eq(tag("mlflow.user"), "grace");
+    ck_assert_str_eq(tag("mlflow.source.name"), "sweep");
+    ck_assert_str_eq(tag("mlflow.source.type"), "JOB");
 }
 END_TEST
 

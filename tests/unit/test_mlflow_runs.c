@@ -156,6 +156,7 @@ START_TEST(a_deleted_run_is_shown_but_takes_nothing_until_it_is_restored)
                   TRACKING_INVALID_PARAMETER_VALUE, "Current state is deleted");
     mlflow_refuse(tracking_runs_log_batch, only_id(id), TRACKING_INVALID_PARAMETER_VALUE,
                   "Current state is deleted");
+    mlflow_ask(tracking_runs_delete, only_id(id));
     mlflow_ask(tracking_runs_restore, only_id(id));
     mlflow_tag(id, "k", "v");
 }

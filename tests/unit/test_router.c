@@ -44,7 +44,8 @@ START_TEST(a_tail_takes_all_parts_that_follow_and_keeps_their_escapes)
                      "/api/2.0/mlflow-artifacts/artifacts");
     ck_assert_str_eq(match("POST", "/api/2.0/mlflow/runs/create"), "/api/2.0/mlflow/{+call}");
     ck_assert_ptr_null(match("PUT", "/api/2.0/mlflow/runs/create"));
-    ck_assert_uint_eq(allowed, 1U << METHOD_GET | 1U << METHOD_POST);
+    ck_assert_uint_eq(allowed,
+                      1U << METHOD_GET | 1U << METHOD_POST | 1U << METHOD_PATCH | 1U << METHOD_DELETE);
     const struct request other = {.route = router_match("GET", "/v1/jobs/abc", argument, &allowed),
                                   .path = path};
     ck_assert_str_eq(router_tail(&other), "");
@@ -165,7 +166,7 @@ static char *contract_of(const char *path)
 START_TEST(every_route_is_in_the_contract_with_its_summary)
 {
     static const char *const methods[METHOD_COUNT] = {"    get:\n", "    post:\n", "    put:\n",
-                                                      "    delete:\n"};
+                                                      "    delete:\n", "    patch:\n"};
     for (const struct route *route = routes; route->path != NULL; route++) {
         autofree char *described = contract_of(route->path);
         ck_assert_msg(described != NULL, "the contract has no %s", route->path);

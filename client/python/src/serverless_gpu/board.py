@@ -10,6 +10,8 @@ import threading
 import time
 from typing import Any, NamedTuple
 
+from serverless_gpu.tracked import Run
+
 SERIES = 6  # names of metrics whose course is kept, the first that arrive
 POINTS = 120  # of a course; beyond it every second one is dropped
 
@@ -42,6 +44,7 @@ class Facts(NamedTuple):
     progress: Progress | None
     courses: list[Course]
     more_names: int
+    run: Run | None = None
 
 
 class _Series:
@@ -84,6 +87,7 @@ class Board:
         self._progress: Progress | None = None
         self._series: dict[str, _Series] = {}
         self._more: set[str] = set()
+        self._run: Run | None = None
 
     def _mark(self) -> None:
         self._since, self._since_wall = time.monotonic(), time.time()
@@ -124,9 +128,14 @@ class Board:
         if rank == series.rank:
             series.add(value)
 
+    def take_run(self, run: Run) -> None:
+        """The run with which the job tracks."""
+        with self._lock:
+            self._run = run
+
     def facts(self) -> Facts:
         """All of it at this moment."""
         with self._lock:
             courses = [series.course(name) for name, series in self._series.items()]
             state_s = int(time.monotonic() - self._since)
-            return Facts(self._view, state_s, self._since_wall + state_s, self._progress, courses, len(self._more))
+            return Facts(self._view, state_s, self._since_wall + state_s, self._progress, courses, len(self._more), self._run)

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from html import escape
 from typing import Any
 
-from serverless_gpu import sparkline
+from serverless_gpu import sparkline, tracked
 from serverless_gpu.board import Course, Facts
 from serverless_gpu.tails import Tails
 from serverless_gpu.watch import TERMINAL
@@ -130,6 +130,16 @@ def _as_of(facts: Facts) -> str:
     return f"as of {datetime.fromtimestamp(facts.at, timezone.utc):%H:%M:%S} UTC"
 
 
+def _run(facts: Facts) -> str:
+    run = facts.run
+    if run is None:
+        return ""
+    words = escape(run.text)
+    if run.url.startswith(("https://", "http://")):
+        words = f'<a href="{escape(run.url)}" target="_blank" rel="noopener">{words}</a>'
+    return f'<div style="{FAINT};font-size:85%">{words}</div>'
+
+
 def card_html(facts: Facts, job_id: str, url: str, remark: str = "", bar: str = "") -> str:
     """The card of a job. `bar` is a progress bar that a rank itself draws."""
     view, shown = facts.view, escape(job_id)
@@ -141,7 +151,7 @@ def card_html(facts: Facts, job_id: str, url: str, remark: str = "", bar: str = 
     parts[0] += "</div>"
     reason = " · ".join(text for text in (_reason(view) if view else "", remark) if text)
     parts.append(f"<div>{escape(reason)}</div>" if reason else "")
-    parts += [_progress(facts), _metrics(facts, shown)]
+    parts += [_progress(facts), _metrics(facts, shown), _run(facts)]
     parts.append(f'<pre style="margin:0;{ONE_LINE}">{escape(bar)}</pre>' if bar else "")
     hints = (escape(url), f"<code>gpuctl get {shown}</code>", f"<code>gpuctl logs {shown}</code>", _as_of(facts))
     parts.append(f'<div style="{FAINT};font-size:85%">{" · ".join(filter(None, hints))}</div>')
@@ -160,7 +170,8 @@ def card_text(facts: Facts, job_id: str, url: str, remark: str = "", bar: str = 
     if progress is not None:
         lines.append(" ".join(part for part in ("" if progress.fraction is None else _percent(progress.fraction), progress.text) if part))
     lines += [f"{course.name} {spell_number(course.last)}" for course in facts.courses]
-    lines += [bar, remark, "  ".join(filter(None, (url, f"gpuctl get {job_id}", f"gpuctl logs {job_id}", _as_of(facts))))]
+    lines += [bar, tracked.line(facts.run) if facts.run else "", remark]
+    lines.append("  ".join(filter(None, (url, f"gpuctl get {job_id}", f"gpuctl logs {job_id}", _as_of(facts)))))
     return "\n".join(line for line in lines if line)
 
 

@@ -16,6 +16,7 @@ from serverless_gpu.errors import ControllerError
 from serverless_gpu.follow import Follow, Item
 from serverless_gpu.gauge import Gauge
 from serverless_gpu.notes import Notes
+from serverless_gpu.tracked import Run, Tracked, line
 from serverless_gpu.watch import Watch
 
 PAUSE_S = 0.25  # at least between two paintings
@@ -97,6 +98,7 @@ class Live:
         self._last_id: str | None = None  # of the output that is shown
         self._gauged_id: str | None = None
         self._painted = 0.0
+        self._told: Run | None = None
 
     def run(self) -> str:
         """Show the job until it is over; return its state. Raises ControllerError."""
@@ -105,14 +107,16 @@ class Live:
         threading.Thread(target=_read, args=(follow, inbox), name=f"gpuctl-follow-{self._job_id}", daemon=True).start()
         gauge = Gauge(context, self._job_id, self._board, self._gauged_id)
         watch = Watch(context, self._job_id, inbox, self._board.take_view if self._screen.shows_state else None)
+        tracked = Tracked(context, self._job_id, self._board.take_run)
         state = None
         try:
             state = self._show(inbox)
             gauge.join(LAST_WORDS_S)
+            tracked.finish(self._controller)
             self._finish(state)
             return state
         finally:
-            for reader in (follow, gauge, watch):
+            for reader in (follow, gauge, watch, tracked):
                 reader.stop()
             inbox.close()
             self._gauged_id = gauge.last_id
@@ -123,6 +127,7 @@ class Live:
         """Until the stream of the output ends: its state."""
         while True:
             if self._painted + PAUSE_S <= time.monotonic():
+                self._tell_run()
                 self._screen.paint(self._board)
                 self._painted = time.monotonic()
             batch = inbox.get(self._painted + PAUSE_S - time.monotonic())
@@ -145,7 +150,15 @@ class Live:
                 self._board.take_view(view)
             except ControllerError as error:
                 self._screen.note(str(error))
+        self._tell_run()
         self._screen.finish(self._board, state)
+
+    def _tell_run(self) -> None:
+        """In a line, where the painting does not have it."""
+        run = self._board.facts().run
+        if not self._screen.shows_state and run is not None and run != self._told:
+            self._told = run
+            self._screen.note(f"job {self._job_id} tracks with {line(run)}")
 
 
 def _read(follow: Follow, inbox: _Inbox) -> None:

@@ -9,6 +9,7 @@ from serverless_gpu.controller import Controller
 from serverless_gpu.follow import Follow
 from serverless_gpu.notes import Notes
 from serverless_gpu.printer import Printer
+from serverless_gpu.tracked import Run, Tracked, line
 from serverless_gpu.watch import Watch
 
 
@@ -21,13 +22,22 @@ class Plain:
         self._notes = notes
         self._printer = Printer(count_ranks)
         self._follow = Follow(controller, job_id, self._printer.take)
+        self._told: Run | None = None
 
     def run(self) -> str:
         """Show output and notes until the job is over; return its state. Raises ControllerError."""
         watch = Watch(self._controller.context, self._job_id, self._notes)
+        tracked = Tracked(self._controller.context, self._job_id, self._tell)
         try:
             state = self._follow.run()
             self._printer.finish()
+            tracked.finish(self._controller)
             return state
         finally:
             watch.stop()
+            tracked.stop()
+
+    def _tell(self, run: Run) -> None:
+        if run != self._told:
+            self._told = run
+            self._notes.say(f"job {self._job_id} tracks with {line(run)}")

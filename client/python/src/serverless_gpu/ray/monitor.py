@@ -81,7 +81,8 @@ class RayMetricsMonitor:
 
     Names are `system/<metric>/<labels>` for what is of the whole cluster, and `system/<node_ip>/ray_node_<id>/<metric>/<labels>` for what
     is the node's. They go to `serverless_gpu.runtime.log_metrics`, and to MLflow in batches when it can be imported and is told of a run;
-    once that run is no longer RUNNING, the monitor ends. A sample that cannot be read, or not be logged, is left out.
+    once that run is no longer RUNNING, the monitor ends. The attempt's own run gets them from the controller. A sample that cannot be read,
+    or not be logged, is left out.
     """
 
     def __init__(
@@ -170,7 +171,7 @@ class RayMetricsMonitor:
         except ImportError:
             return True
         run_id = self.run_id or self._active_run(mlflow)
-        if run_id is None:
+        if run_id is None or run_id == os.environ.get("GPUCTL_RUN_ID"):
             return True
         client = mlflow.MlflowClient()
         if client.get_run(run_id).info.status != "RUNNING":

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Logged models inside a transaction: how they are shown, and which a run made. */
+#ifndef MLFLOW_MODELS_H
+#define MLFLOW_MODELS_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/mlflow/tracking.h"
+
+/* The states of a model; clients know them as LOGGED_MODEL_... */
+#define MODEL_STATUSES(X) X(PENDING) X(READY) X(UPLOAD_FAILED)
+
+/* Appends an object. The statement stands on a row of COLUMNS_MODEL. */
+bool show_model(struct tracking *tracking, sqlite3_stmt *row, struct text *out, struct tracking_error *error);
+
+/* Appends "[...]", the models that a run made. */
+bool show_model_outputs(struct tracking *tracking, int64_t run, struct text *out,
+                        struct tracking_error *error);
+
+#endif

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MLflow's own server: jobs that track there, and one script whose traces are the same there and here."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import PYTHON, Cluster, Program, eventually
+from test_mlflow import API, CLIENT_PATIENCE, error_of, submit, tracking
+
+
+def _has_server() -> bool:
+    """Whether all of MLflow is here, not its client alone."""
+    try:
+        return bool(importlib.metadata.version("mlflow"))
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
+pytestmark = pytest.mark.skipif(not _has_server(), reason="MLflow's server could not be installed")
+
+#: It makes its tables and imports most of what Python knows.
+SERVER_PATIENCE = 180.0
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=5) as reply:
+            return bool(reply.status == 200)
+    except OSError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a real server with a database and artifacts of its own."""
+    folder = tmp_path_factory.mktemp("mlflow")
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MLFLOW_", "ASAN_"))}
+    program = Program(
+        [
+            sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
+            "--backend-store-uri", f"sqlite:///{folder}/mlflow.db", "--artifacts-destination", str(folder / "artifacts"),
+        ],
+        folder / "server.log",
+        {**environment, "MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "HOME": str(folder)},
+    )  # fmt: skip
+    program.start()
+    try:
+        eventually(lambda: answers(url) or not program.alive(), "MLflow's server", SERVER_PATIENCE)
+        assert program.alive(), program.said()
+        yield url
+    finally:
+        program.kill(signal.SIGTERM)
+
+
+def there(server: str, name: str, body: dict[str, Any] | None = None) -> Any:
+    """A method of the real server."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"{server}{API}/{name}", data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as reply:
+        return json.loads(reply.read())
+
+
+def runs_there(server: str, experiment: str) -> list[Any]:
+    found = there(server, f"experiments/get-by-name?experiment_name={experiment}")["experiment"]["experiment_id"]
+    return list(there(server, "runs/search", {"experiment_ids": [found]}).get("runs", []))
+
+
+def metrics_of(run: Any) -> dict[str, float]:
+    return {item["key"]: item["value"] for item in run["data"].get("metrics", [])}
+
+
+# --- jobs ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_ranks_on_two_nodes_track_at_the_server_and_in_the_experiment_that_the_job_names(server: str, cluster: Cluster) -> None:
+    text = """
+        import os, mlflow
+        if os.environ["RANK"] == "0":
+            mlflow.log_metric("loss", 0.5)
+            mlflow.log_text("hello", "hello.txt")
+        elif os.environ["RANK"] == "3":                # on the other node
+            with mlflow.start_run(run_name="second"):
+                mlflow.log_param("rank", os.environ["RANK"])
+        """
+    there(server, "experiments/create", {"name": "outside"})  # two clients that make it at once are one too many for MLflow
+    env = {"MLFLOW_TRACKING_URI": server, "MLFLOW_EXPERIMENT_NAME": "outside"}
+    job = submit(cluster, text, gpus=4, name="outside", env=env)
+    view = cluster.api.wait(job, CLIENT_PATIENCE)
+    assert view["state"] == "SUCCEEDED", cluster.api.log(job, stream="stderr") + cluster.api.log(job, 3, "stderr")
+    runs = runs_there(server, "outside")
+    assert len(runs) == 2 and {run["info"]["status"] for run in runs} == {"FINISHED"}
+    assert [metrics_of(run) for run in runs if metrics_of(run)] == [{"loss": 0.5}]
+    assert error_of(cluster.api, "GET", f"{API}/experiments/get-by-name?experiment_name=outside")[0] == 404, "the job has a run here, too"
+    assert cluster.api.get(f"/v1/jobs/{job}/runs")["runs"] == []
+
+
+def test_all_ranks_log_into_the_run_that_the_job_names_there(server: str, cluster: Cluster) -> None:
+    made = there(server, "runs/create", {"experiment_id": "0", "run_name": "mine", "start_time": 1})["run"]["info"]["run_id"]
+    text = """
+        import os, pathlib, time, mlflow
+        rank, flag = os.environ["RANK"], pathlib.Path(os.environ["FLAG"])
+        mlflow.log_metric("rank" + rank, 1)
+        run = mlflow.active_run().info.run_id
+        if rank == "3":                                # logs on, from the other node, after another rank's client has ended the run
+            while mlflow.MlflowClient().get_run(run).info.status != "FINISHED":
+                time.sleep(0.05)
+            mlflow.log_metric("late", 2)
+            mlflow.log_text("late", "late.txt")
+        """
+    env = {"MLFLOW_TRACKING_URI": server, "MLFLOW_RUN_ID": made, "MLFLOW_EXPERIMENT_ID": "0", "FLAG": str(cluster.folder / "flag")}
+    job = submit(cluster, text, gpus=4, name="named-there", env=env)
+    assert cluster.api.wait(job, CLIENT_PATIENCE)["state"] == "SUCCEEDED", cluster.api.log(job, 3, "stderr")
+    run = there(server, f"runs/get?run_id={made}")["run"]
+    assert metrics_of(run) == {**{f"rank{rank}": 1 for rank in range(4)}, "late": 2} and run["info"]["status"] == "FINISHED"
+    assert [file["path"] for file in there(server, f"artifacts/list?run_id={made}")["files"]] == ["late.txt"]
+    (shown,) = cluster.api.get(f"/v1/jobs/{job}/runs")["runs"]
+    assert shown["url"] == f"{server}/#/experiments/0/runs/{made}" and shown["tracking_uri"] == server
+
+
+# --- the same there and here ---------------------------------------------------------------------------------------------------
+
+TRACES = """
+    import json, sys, mlflow
+    from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
+    from mlflow.exceptions import MlflowException
+
+    client = mlflow.MlflowClient()
+    seen = []
+    def refused(action):
+        try:
+            action()
+        except MlflowException as error:
+            seen.append(["refused", error.error_code])
+        else:
+            seen.append(["taken"])
+
+    experiment = mlflow.set_experiment("parity")
+    mlflow.set_experiment_tag("team", "a")
+    names = {}
+    for number in range(4):
+        with mlflow.start_run(run_name=f"run {number}", tags={"half": "low" if number < 2 else "high"}, description="a run") as run:
+            names[run.info.run_id] = f"run {number}"
+            for step in range(3):
+                mlflow.log_metric("loss", 1 / (number + step + 1), step=step)
+            mlflow.log_metric("loss", 9.0, step=1)
+            mlflow.log_metrics({"nan": float("nan"), "high": float("inf"), "low": float("-inf"), "a/b c:d-e_f.g": number}, step=number)
+            mlflow.log_params({"number": number, "empty": "", "text": "x" * 6000, "unicode": "ü"})
+            mlflow.set_tags({"t": number, "long": "y" * 8000})
+            mlflow.log_text("hello", "notes/hello.txt")
+            mlflow.log_dict({"a": 1}, "config.json")
+            mlflow.log_text("", "empty.txt")
+            if number == 3:
+                client.delete_tag(run.info.run_id, "t")
+                with mlflow.start_run(nested=True, run_name="inner") as child:
+                    mlflow.log_metric("loss", 5)
+                inner = child.info.run_id
+                names[inner] = "inner"
+                seen.append(names[client.get_run(inner).data.tags["mlflow.parentRunId"]])
+    last = run.info.run_id
+    client.log_batch(last, [Metric("m", i, 1000 + i, i) for i in range(1000)])
+    client.log_batch(last, [], [Param(f"p{i}", "v") for i in range(100)], [RunTag(f"t{i}", "v") for i in range(100)])
+    client.set_terminated(last, "KILLED")
+    deleted = next(iter(names))
+    client.delete_run(deleted)
+    refused(lambda: client.log_param(last, "number", "7"))
+    refused(lambda: client.log_metric(last, "bad/../name", 1))
+    refused(lambda: client.log_metric(last, "bad#name", 1))
+    refused(lambda: client.log_param(last, "k" * 251, 1))
+    refused(lambda: client.log_metric(deleted, "m", 1))
+    refused(lambda: client.log_batch("0" * 32, [Metric("m", 1, 1, 1)]))
+    refused(lambda: client.get_run("0" * 32))
+    refused(lambda: client.get_experiment("123456"))
+    refused(lambda: client.create_experiment("parity"))
+    refused(lambda: client.create_experiment(""))
+    refused(lambda: client.delete_tag(last, "never"))
+    refused(lambda: client.search_runs([experiment.experiment_id], "metrics.loss ~ 3"))
+    refused(lambda: client.search_runs([experiment.experiment_id], "nothing.loss > 3"))
+    refused(lambda: client.search_runs([experiment.experiment_id], order_by=["metrics.loss SIDEWAYS"]))
+    refused(lambda: client.set_tag(last, "", "x"))
+    refused(lambda: client.log_metric(last, "m", 1, timestamp=-1))
+    refused(lambda: client.restore_experiment(experiment.experiment_id))
+
+    refused(lambda: client.log_param(last, "number", "3"))
+    refused(lambda: client.delete_run(deleted))
+    refused(lambda: client.set_tag(deleted, "x", "y"))
+
+    def plain(value):          # what is not finite is the largest number in the server's database, which MLflow leaves to the store
+        return {"inf": "1.7976931348623157e+308", "-inf": "-1.7976931348623157e+308"}.get(repr(value), repr(value))
+    def shown(run):
+        info, data = run.info, run.data
+        skipped = ("mlflow.source.git.commit", "mlflow.log-model.history")
+        tags = {k: v for k, v in data.tags.items() if k not in skipped and k != "mlflow.parentRunId"}
+        return [info.run_name, info.status, info.lifecycle_stage, info.end_time is not None, info.end_time >= info.start_time,
+                {k: plain(v) for k, v in data.metrics.items()}, data.params, tags, info.user_id]
+    def search(filter="", **how):
+        return [run.info.run_name for run in client.search_runs([experiment.experiment_id], filter, **how)]
+    for run in client.search_runs([experiment.experiment_id], order_by=["attributes.run_name ASC"], run_view_type=3):
+        seen.append(shown(run))
+        for key in ("loss", "nan", "high"):
+            points = client.get_metric_history(run.info.run_id, key)
+            seen.append(sorted([plain(p.value), p.step] for p in points))
+        for folder in (None, "notes", "nothing", "config.json"):
+            seen.append([[f.path, f.is_dir, f.file_size or None] for f in client.list_artifacts(run.info.run_id, folder)])
+    for filter in ("", "metrics.loss < 0.3", "metrics.loss <= 0.25 and tags.half = 'high'", "params.number != '2'", "tags.half LIKE 'h%'",
+                   "tags.half ILIKE 'H%'", "attributes.run_name = 'run 1'", "run_name LIKE '%1'", "attributes.status = 'KILLED'",
+                   "attributes.status != 'KILLED'", "metrics.nan > 0", "metrics.`a/b c:d-e_f.g` >= 2", "tags.t = '1'", "params.empty = ''",
+                   "metrics.high > 1e300", "tags.never IS NULL", "tags.t IS NOT NULL", "attributes.end_time > 0", "params.unicode = 'ü'",
+                   "attributes.start_time > 0 AND attributes.run_name != 'inner'", "attributes.user_id = 'nobody'", "tags.`t` = '2'"):
+        try:
+            seen.append([filter, sorted(search(filter))])
+        except MlflowException as error:
+            seen.append([filter, error.error_code])
+    seen.append(search("attributes.run_id IN ('" + last + "')"))
+    for order in (["metrics.loss DESC", "attributes.run_name"], ["metrics.m ASC", "attributes.run_name"], ["params.number DESC"],
+                  ["tags.t ASC", "attributes.run_name DESC"], ["metrics.nan ASC", "attributes.run_name"],
+                  ["attributes.status", "run_name"]):
+        seen.append([order, search(order_by=order), search(order_by=order, max_results=2)])
+    seen.append([e.name for e in client.search_experiments(filter_string="tags.team = 'a'")])
+    seen.append([e.name for e in client.search_experiments(filter_string="name LIKE 'par%'", order_by=["name DESC"])])
+    table = mlflow.search_runs(experiment_names=["parity"], order_by=["run_name"])
+    seen.append(sorted(c for c in table.columns if c not in ("tags.mlflow.source.git.commit", "tags.mlflow.parentRunId")))
+    client.restore_run(deleted)
+    client.rename_experiment(experiment.experiment_id, "parity 2")
+    client.delete_experiment(experiment.experiment_id)
+    refused(lambda: client.delete_experiment(experiment.experiment_id))
+    refused(lambda: client.create_run(experiment.experiment_id))
+    refused(lambda: client.set_experiment_tag(experiment.experiment_id, "x", "y"))
+    seen.append([client.get_experiment(experiment.experiment_id).lifecycle_stage, client.get_run(last).info.lifecycle_stage])
+    json.dump(seen, open(sys.argv[1], "w"))
+    """
+
+MODELS = """
+    import json, sys, mlflow, numpy
+    from mlflow.exceptions import MlflowException
+    from sklearn.linear_model import LogisticRegression
+
+    client = mlflow.MlflowClient()
+    seen = []
+    def refused(action):
+        try:
+            action()
+        except MlflowException as error:
+            seen.append(["refused", error.error_code])
+        else:
+            seen.append(["taken"])
+
+    experiment = mlflow.set_experiment("models")
+    mlflow.sklearn.autolog()
+    data, truth = numpy.array([[0.0], [1.0], [2.0], [3.0]]), numpy.array([0, 0, 1, 1])
+    with mlflow.start_run() as run:
+        LogisticRegression(C=2.0).fit(data, truth)
+    mlflow.sklearn.autolog(disable=True)
+    named = mlflow.sklearn.log_model(LogisticRegression().fit(data, truth), name="named", params={"a": 1}, tags={"t": "x"},
+                                      pip_requirements=["scikit-learn"]).model_id
+    mlflow.end_run()
+    bare = client.create_logged_model(experiment.experiment_id, name="bare", model_type="agent", params={str(n): n for n in range(150)})
+    client.set_logged_model_tags(bare.model_id, {"one": "1", "two": "2"})
+    client.delete_logged_model_tag(bare.model_id, "two")
+    client.log_model_params(bare.model_id, {"late": "3"})
+    failed = client.create_logged_model(experiment.experiment_id, name="failed")
+    client.finalize_logged_model(failed.model_id, "FAILED")
+
+    def shown(model):
+        tags = {k: v for k, v in model.tags.items() if k != "mlflow.source.git.commit"}
+        return [model.name, str(model.status), model.model_type, model.params, tags, bool(model.source_run_id),
+                model.artifact_location == f"mlflow-artifacts:/{experiment.experiment_id}/models/{model.model_id}/artifacts",
+                model.last_updated_timestamp >= model.creation_timestamp]
+    def search(filter=None, **how):
+        found = mlflow.search_logged_models([experiment.experiment_id], filter, output_format="list", **how)
+        return [[model.name, model.params.get("C")] for model in found]
+    models = mlflow.search_logged_models([experiment.experiment_id], output_format="list")
+    seen.append(sorted(map(shown, models), key=str))
+    seen.append(shown(mlflow.get_logged_model(named)))
+    for filter in ("name = 'model'", "name LIKE 'na%'", "params.C = '2.0'", "tags.one = '1'", "model_type = 'agent'",
+                   "name = 'model' AND params.C = '2.0'", "source_run_id = '" + run.info.run_id + "'"):
+        seen.append([filter.split("'")[0], sorted(search(filter), key=str)])
+    seen.append(search(order_by=[{"field_name": "creation_timestamp", "ascending": True}]))
+    seen.append(search(order_by=[{"field_name": "name", "ascending": False}, {"field_name": "creation_timestamp", "ascending": True}]))
+    seen.append(len(client.get_run(run.info.run_id).outputs.model_outputs))
+    for model in models:
+        seen.append(sorted(f.path for f in client.list_logged_model_artifacts(model.model_id)))
+    seen.append([f.path for f in client.list_artifacts(run.info.run_id)])
+    for uri in ("models:/" + named, f"runs:/{run.info.run_id}/model"):
+        seen.append([int(value) for value in mlflow.sklearn.load_model(uri).predict(data)])
+    refused(lambda: client.finalize_logged_model("m-" + "0" * 32, "READY"))
+    refused(lambda: client.delete_logged_model_tag(bare.model_id, "two"))
+    refused(lambda: client.create_logged_model(experiment.experiment_id, name="a/b"))
+    refused(lambda: client.create_logged_model("123456", name="a"))
+    refused(lambda: search("nothing = 'x'"))
+    client.delete_logged_model(bare.model_id)
+    refused(lambda: client.get_logged_model(bare.model_id))
+    refused(lambda: client.delete_logged_model(bare.model_id))
+    refused(lambda: client.set_logged_model_tags(bare.model_id, {"x": "y"}))
+    seen.append(sorted(search(), key=str))
+    json.dump(seen, open(sys.argv[1], "w"))
+    """
+
+
+def traces(script: str, env: dict[str, str], folder: Path) -> list[Any]:
+    folder.mkdir()
+    (folder / "traces.py").write_text(textwrap.dedent(script))
+    ran = subprocess.run([PYTHON, "traces.py", "seen.json"], env=env, cwd=folder, capture_output=True, text=True, timeout=SERVER_PATIENCE)
+    assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-8000:]
+    return list(json.loads((folder / "seen.json").read_text()))
+
+
+@pytest.mark.parametrize("script", [TRACES, MODELS], ids=["runs", "models"])
+def test_one_script_leaves_the_same_at_mlflows_server_and_here(script: str, server: str, cluster: Cluster, tmp_path: Path) -> None:
+    if script is MODELS:
+        pytest.importorskip("sklearn")
+    here = tracking(cluster, tmp_path)
+    ours = traces(script, here, tmp_path / "a")
+    theirs = traces(script, {**here, "MLFLOW_TRACKING_URI": server, "MLFLOW_TRACKING_TOKEN": ""}, tmp_path / "b")
+    assert len(ours) == len(theirs)
+    assert [pair for pair in zip(ours, theirs) if pair[0] != pair[1]] == []

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runs of jobs: the job's own metrics in them, what is measured of the nodes, and where a person is told of them."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import Cluster, eventually, run_gpuctl
+from test_functions import Notebook, environment, notebook  # noqa: F401
+from test_mlflow import API, CLIENT_PATIENCE, ask, error_of, job_runs, submit, values
+
+needs_client = pytest.mark.skipif(importlib.util.find_spec("mlflow") is None, reason="MLflow's client could not be installed")
+
+MEASURE = """
+import os, sys
+sys.path.insert(0, os.environ["CLIENT"])
+from serverless_gpu import runtime
+"""
+CLIENT = {"CLIENT": str(Path(__file__).resolve().parents[2] / "client" / "python" / "src")}
+
+
+def measure(cluster: Cluster, text: str, **spec: Any) -> str:
+    """Submit a command whose ranks log metrics of the job, and have no MLflow."""
+    env = {**CLIENT, **spec.pop("env", {})}
+    return submit(cluster, MEASURE + text, env=env, **spec)
+
+
+def ended_run(cluster: Cluster, job: str, experiment: str, status: str = "FINISHED") -> Any:
+    """The only run of a job, once it has its final status."""
+
+    def there() -> Any:
+        runs = job_runs(cluster, job, experiment)
+        assert len(runs) <= 1, runs
+        return runs and runs[0]["info"]["status"] == status and runs[0]
+
+    return eventually(there, f"the run of {job} to be {status}")
+
+
+def history(cluster: Cluster, run: Any, name: str) -> list[tuple[float, int]]:
+    points = ask(cluster.api, "metrics/get-history", run_id=run["info"]["run_id"], metric_key=name)["metrics"]
+    return [(point["value"], point["step"]) for point in points]
+
+
+# --- the job's own metrics -----------------------------------------------------------------------------------------------------
+
+
+def test_metrics_of_the_runtime_are_in_the_run_of_the_attempt(cluster: Cluster) -> None:
+    text = """
+rank = runtime.get_global_rank()
+for step in range(200):
+    runtime.log_metric("loss", rank * 1000 + step, step=step)
+runtime.log_metrics({"nan": float("nan"), "no step": 0.5, "50 %/..": 1, "..": 2, "system/node/cpu": rank})
+"""
+    job = measure(cluster, text, gpus=4, name="measured")
+    assert cluster.api.wait(job)["state"] == "SUCCEEDED", cluster.api.log(job, stream="stderr")
+    run = ended_run(cluster, job, "measured")
+    assert history(cluster, run, "loss") == [(step, step) for step in range(200)]
+    for rank in (1, 2, 3):
+        assert history(cluster, run, f"loss/rank_{rank}") == [(rank * 1000 + step, step) for step in range(200)]
+    found = values(run, "metrics")
+    assert (found["nan"], found["no step"], found["no step/rank_3"], found["50 __.."], found["_.."]) == ("NaN", 0.5, 0.5, 1, 2)
+    assert sorted(history(cluster, run, "system/node/cpu")) == [(rank, 0) for rank in range(4)]
+    tags = values(run, "tags")
+    assert (tags["gpuctl.job_id"], tags["gpuctl.attempt"], tags["gpuctl.nodes"], tags["gpuctl.gpus"]) == (job, "1", "2", "4")
+    assert (tags["mlflow.source.name"], tags["mlflow.source.type"], tags["mlflow.user"]) == ("measured", "JOB", "admin")
+
+
+def test_each_attempt_has_its_metrics_in_its_own_run(cluster: Cluster) -> None:
+    text = """
+attempt = int(os.environ["GPUCTL_ATTEMPT"])
+runtime.log_metric("attempt", attempt)
+raise SystemExit(attempt == 1)
+"""
+    job = measure(cluster, text, name="measured-twice", retries=1)
+    assert cluster.api.wait(job)["state"] == "SUCCEEDED"
+
+    def ends() -> Any:
+        found = {values(run, "metrics").get("attempt"): run["info"]["status"] for run in job_runs(cluster, job, "measured-twice")}
+        return found == {1: "FAILED", 2: "FINISHED"}
+
+    eventually(ends, "a failed and a finished run with their metrics")
+
+
+@pytest.mark.parametrize("name", ["MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID"])
+def test_a_job_that_names_where_it_tracks_has_its_metrics_in_no_run_of_ours(cluster: Cluster, name: str) -> None:
+    job = measure(cluster, "runtime.log_metric('x', 1)", name=f"own-{name}", env={name: ""})
+    assert cluster.api.wait(job)["state"] == "SUCCEEDED"
+    assert cluster.api.get(f"/v1/jobs/{job}/metrics")["metrics"][0]["name"] == "x"
+    status, _ = error_of(cluster.api, "GET", f"{API}/experiments/get-by-name?experiment_name=own-{name}")
+    assert status == 404
+
+
+def test_metrics_and_the_end_of_a_run_survive_kill_9_of_the_controller_without_doubles(make_cluster: Callable[..., Cluster]) -> None:
+    cluster = make_cluster(1, 1)
+    flag = cluster.folder / "flag"
+    text = """
+import pathlib, time
+rank = runtime.get_global_rank()
+flag = pathlib.Path(os.environ["FLAG"])
+for step in range(3000):
+    runtime.log_metric("x", step, step=step)
+    if step == 1500:
+        flag.with_suffix(f".{rank}").touch()
+        while not flag.exists():
+            time.sleep(0.02)
+"""
+    job = measure(cluster, text, gpus=2, name="measured-on", env={"FLAG": str(flag)})
+    eventually(lambda: all(flag.with_suffix(f".{rank}").exists() for rank in (0, 1)), "both ranks to be half way")
+    eventually(lambda: cluster.api.get(f"/v1/jobs/{job}/metrics?limit=1")["metrics"], "some metrics")
+    for _ in range(3):
+        cluster.controller.kill()
+        cluster.start_controller()
+    flag.touch()
+    eventually(lambda: cluster.api.get(f"/v1/jobs/{job}/metrics?limit=10000")["metrics"][2000:], "more metrics")
+    cluster.controller.kill()
+    cluster.start_controller()
+    assert cluster.api.wait(job)["state"] == "SUCCEEDED"
+    run = ended_run(cluster, job, "measured-on")
+    for name in ("x", "x/rank_1"):
+        assert history(cluster, run, name) == [(step, step) for step in range(3000)]
+
+
+def test_a_run_whose_end_was_not_written_gets_it_at_the_next_start(make_cluster: Callable[..., Cluster]) -> None:
+    import sqlite3
+
+    cluster = make_cluster(1)
+    job = measure(cluster, "runtime.log_metric('x', 1)", name="cut-off")
+    cluster.api.wait(job)
+    run = ended_run(cluster, job, "cut-off")
+    cluster.controller.kill()
+    with sqlite3.connect(cluster.folder / "controller" / "mlflow.db") as database:  # as if it had been killed before the end was written
+        database.execute("UPDATE runs SET status = 'RUNNING', end_ms = NULL")
+        database.execute("DELETE FROM points")
+        database.execute("DELETE FROM metrics")
+        database.execute("DELETE FROM copied")
+    cluster.start_controller()
+    again = ended_run(cluster, job, "cut-off")
+    assert again["info"]["end_time"] == run["info"]["end_time"] and values(again, "metrics") == {"x": 1}
+
+
+# --- what is measured of the nodes ---------------------------------------------------------------------------------------------
+
+SYSTEM = """
+    import json, os
+    from serverless_gpu import distributed
+
+    @distributed(gpus=4, remote=True)
+    def train():
+        import os, time
+        import mlflow
+        mlflow.log_metric(f"rank{os.environ['RANK']}", 1)
+        run = mlflow.active_run().info.run_id
+        client = mlflow.MlflowClient()
+        if os.environ["LOCAL_RANK"] == "0" and "EXPECT" in os.environ:
+            prefix = "system/" + os.environ["EXPECT"].replace("NODE", os.environ["GPUCTL_NODE"])
+            deadline = time.monotonic() + 120
+            while not any(name.startswith(prefix) for name in client.get_run(run).data.metrics):
+                assert time.monotonic() < deadline, "no system metrics of this node"
+                time.sleep(0.1)
+        return os.environ.get("MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING")
+
+    print(json.dumps(train.distributed()))
+    """
+
+
+@needs_client
+def test_each_node_is_measured_once_into_the_run_of_a_function(notebook: Notebook, cluster: Cluster) -> None:  # noqa: F811
+    pytest.importorskip("psutil")
+    env = {"MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL": "0.2", "EXPECT": "NODE/cpu"}
+    program = SYSTEM.replace("remote=True", f"remote=True, env={env!r}")
+    ran = notebook(program)
+    assert ran.stdout.strip().splitlines()[-1] == '["true", null, "true", null]'
+    job = cluster.api.get("/v1/jobs?name=train")["jobs"][0]["id"]
+    run = ended_run(cluster, job, "train")
+    measured = {name.split("/")[1] for name in values(run, "metrics") if name.startswith("system/")}
+    assert measured == {"node0", "node1"}
+
+
+@needs_client
+def test_without_psutil_a_function_tracks_and_nothing_is_measured(notebook: Notebook, cluster: Cluster, tmp_path: Path) -> None:  # noqa: F811
+    lacking = tmp_path / "lacking"
+    lacking.mkdir()
+    (lacking / "sitecustomize.py").write_text(
+        "import importlib.machinery as m, importlib.util as u\n"
+        "real_find, real_spec = m.PathFinder.find_spec, u.find_spec\n"
+        "m.PathFinder.find_spec = classmethod(lambda cls, name, *rest: None if name == 'psutil' else real_find(name, *rest))\n"
+        "u.find_spec = lambda name, *rest: None if name == 'psutil' else real_spec(name, *rest)\n"
+    )
+    program = SYSTEM.replace("gpus=4, remote=True", f"gpus=1, remote=True, env={{'PYTHONPATH': {str(lacking)!r}}}")
+    assert notebook(program).stdout.strip().splitlines()[-1] == "[null]"
+
+
+@needs_client
+def test_what_a_job_says_of_system_metrics_is_left_to_it(notebook: Notebook) -> None:  # noqa: F811
+    program = SYSTEM.replace("gpus=4, remote=True", "gpus=1, remote=True, env={'MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING': 'false'}")
+    assert notebook(program).stdout.strip().splitlines()[-1] == '["false"]'
+
+
+@needs_client
+def test_a_command_that_asks_for_system_metrics_gets_them_by_node(cluster: Cluster) -> None:
+    pytest.importorskip("psutil")
+    text = """
+        import mlflow, time
+        mlflow.log_metric("begun", 1)
+        run, client = mlflow.active_run().info.run_id, mlflow.MlflowClient()
+        deadline = time.monotonic() + 120
+        while not any(name.startswith("system/node") for name in client.get_run(run).data.metrics):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        """
+    env = {"MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING": "true", "MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL": "0.2"}
+    job = submit(cluster, text, name="measured-command", env=env)
+    assert cluster.api.wait(job, CLIENT_PATIENCE)["state"] == "SUCCEEDED", cluster.api.log(job, stream="stderr")
+
+
+# --- where a person is told of a run -------------------------------------------------------------------------------------------
+
+
+def test_the_runs_of_a_job_are_a_resource_of_it(cluster: Cluster) -> None:
+    api = cluster.api
+    job = measure(cluster, "runtime.log_metric('x', 1)", name="shown")
+    assert api.wait(job)["state"] == "SUCCEEDED"
+    run = ended_run(cluster, job, "shown")["info"]
+    assert api.get(f"/v1/jobs/{job}/runs")["runs"] == [
+        {
+            "attempt": 1, "run_id": run["run_id"], "run_name": "shown", "experiment_id": run["experiment_id"], "experiment": "shown",
+            "status": "FINISHED", "tracking_uri": None, "url": None,
+        }
+    ]  # fmt: skip
+    silent = submit(cluster, "print(1)", name="says-nothing")
+    api.wait(silent)
+    assert api.get(f"/v1/jobs/{silent}/runs")["runs"] == []
+    assert api.raw("GET", "/v1/jobs/aaaaaaaaaaaaaaaa/runs")[0] == 404
+    assert cluster.user("stranger").raw("GET", f"/v1/jobs/{job}/runs")[0] == 404
+
+
+def test_a_run_that_the_jobs_environment_names_is_shown_as_it_says(cluster: Cluster) -> None:
+    api = cluster.api
+    mine = api.post(f"{API}/runs/create", {"experiment_id": "0", "run_name": "mine", "start_time": 1})["run"]["info"]["run_id"]
+    job = submit(cluster, "pass", env={"MLFLOW_RUN_ID": mine})
+    api.wait(job)
+    (run,) = api.get(f"/v1/jobs/{job}/runs")["runs"]
+    assert (run["attempt"], run["run_id"], run["run_name"], run["experiment"]) == (None, mine, "mine", "Default")
+    for env, uri, url in (
+        ({"MLFLOW_TRACKING_URI": "https://anna:secret@m.example/base/"}, None, None),
+        (
+            {"MLFLOW_TRACKING_URI": "https://anna:secret@m.example/base/", "MLFLOW_RUN_ID": "r1"},
+            "https://m.example/base/",
+            None,
+        ),
+        (
+            {"MLFLOW_TRACKING_URI": "https://anna:secret@m.example/base/", "MLFLOW_RUN_ID": "r1", "MLFLOW_EXPERIMENT_ID": "7"},
+            "https://m.example/base/",
+            "https://m.example/base/#/experiments/7/runs/r1",
+        ),
+        ({"MLFLOW_TRACKING_URI": "file:///x", "MLFLOW_RUN_ID": "r1", "MLFLOW_EXPERIMENT_ID": "7"}, "file:///x", None),
+    ):
+        job = submit(cluster, "pass", env=env)
+        api.wait(job)
+        runs = api.get(f"/v1/jobs/{job}/runs")["runs"]
+        assert [(run["run_id"], run["tracking_uri"], run["url"]) for run in runs] == ([] if uri is None else [("r1", uri, url)])
+
+
+def gpuctl(cluster: Cluster, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run_gpuctl(*arguments, env=environment(cluster, folder))
+
+
+def test_gpuctl_get_tells_of_the_run(cluster: Cluster, tmp_path: Path) -> None:
+    job = measure(cluster, "runtime.log_metric('x', 1)", name="told")
+    cluster.api.wait(job)
+    run = ended_run(cluster, job, "told")["info"]["run_id"]
+    assert f"MLflow run {run} in experiment told" in gpuctl(cluster, tmp_path, "get", job).stdout
+    silent = submit(cluster, "pass")
+    cluster.api.wait(silent)
+    assert "MLflow" not in gpuctl(cluster, tmp_path, "get", silent).stdout
+
+
+LINE = """
+    from serverless_gpu import distributed, runtime
+
+    @distributed(gpus=1, remote=True)
+    def told():
+        runtime.log_metric("x", 1)
+
+    @distributed(gpus=1, remote=True)
+    def silent():
+        print("nothing")
+
+    told.distributed()
+    silent.distributed()
+    """
+
+
+def test_a_caller_is_told_of_the_run_once(notebook: Notebook, cluster: Cluster) -> None:  # noqa: F811
+    said = notebook(LINE).stderr
+    job = cluster.api.get("/v1/jobs?name=told")["jobs"][0]["id"]
+    run = ended_run(cluster, job, "told")["info"]["run_id"]
+    assert said.count("MLflow run") == 1 and f"job {job} tracks with MLflow run {run} in experiment told" in said, said

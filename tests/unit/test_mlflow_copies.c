@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job's own metrics on their way into its run, and how its runs are found again. */
+#include <math.h>
+#include <string.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+#include "tests/unit/mlflow_rig.h"
+#include "tests/unit/mlflow_suites.h"
+
+static char id[TRACKING_RUN_ID_BYTES];
+
+static void begin(const char *job_id)
+{
+    const struct tracking_job job = {
+        .run_id = id, .experiment = "night", .run_name = "sweep", .owner = "grace", .job_id = job_id};
+    ck_assert(tracking_job_begin(mlflow.tracking, &job, &mlflow.error));
+}
+
+static void setup(void)
+{
+    mlflow_setup();
+    tracking_draw_run_id(id);
+    begin("abcdefgh");
+}
+
+static bool copy(int64_t stream, int64_t bytes, const struct tracking_point *points, size_t count)
+{
+    const struct tracking_copy copied = {
+        .run_id = id, .stream = stream, .points = points, .point_count = count, .bytes = bytes};
+    return tracking_job_copy(mlflow.tracking, &copied, &mlflow.error);
+}
+
+static int64_t copied(int64_t stream)
+{
+    int64_t bytes = -1;
+    ck_assert(tracking_job_copied(mlflow.tracking, id, stream, &bytes, &mlflow.error));
+    return bytes;
+}
+
+static json_t *metrics(void)
+{
+    return mlflow_at(mlflow_get(id), "data.metrics");
+}
+
+static void copy_one(const char *name, int64_t rank)
+{
+    autojson json_t *value = json_real(1.5);
+    const struct tracking_point point = {name, rank, value, 7, 1700000000000};
+    ck_assert(copy(0, 1, &point, 1));
+}
+
+START_TEST(how_far_a_stream_is_in_the_run_is_kept_by_stream)
+{
+    ck_assert_int_eq(copied(0), 0);
+    ck_assert(copy(0, 100, NULL, 0));
+    ck_assert(copy(8, 20, NULL, 0));
+    ck_assert(copy(0, 300, NULL, 0));
+    mlflow_reopen();
+    ck_assert_int_eq(copied(0), 300);
+    ck_assert_int_eq(copied(8), 20);
+    ck_assert_int_eq(copied(16), 0);
+}
+END_TEST
+
+START_TEST(ranks_above_0_have_their_metrics_under_their_number)
+{
+    copy_one("loss", 0);
+    copy_one("loss", 12);
+    copy_one("system/node1/cpu", 12);
+    ck_assert_uint_eq(json_array_size(metrics()), 3);
+    ck_assert_ptr_nonnull(mlflow_value(metrics(), "loss"));
+    ck_assert_ptr_nonnull(mlflow_value(metrics(), "loss/rank_12"));
+    ck_assert_ptr_nonnull(mlflow_value(metrics(), "system/node1/cpu"));
+    ck_assert_str_eq(mlflow_text(metrics(), "0.step"), "7");
+    ck_assert_str_eq(mlflow_text(metrics(), "0.timestamp"), "1700000000000");
+}
+END_TEST
+
+START_TEST(a_name_that_mlflow_has_not_is_fitted)
+{
+    static const struct {
+        const char *name, *fitted;
+    } rows[] = {
+        {"a b", "a b"},   {"l#ss%", "l_ss_"},
+        {"a//b", "a__b"}, {"/a", "_a"},
+        {"a/", "a_"},     {"a/../b", "a_.._b"},
+        {".", "_."},      {"..", "_.."},
+        {"\n", "_"},      {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        copy_one(rows[i].name, 0);
+        ck_assert_msg(mlflow_value(metrics(), rows[i].fitted) != NULL, "%s", rows[i].name);
+    }
+    char longest[251];
+    memset(longest, 'x', 250);
+    longest[250] = '\0';
+    copy_one(longest, 3);
+    memcpy(longest + 243, "/rank_3", 7);
+    ck_assert_ptr_nonnull(mlflow_value(metrics(), longest));
+}
+END_TEST
+
+START_TEST(a_point_that_cannot_be_logged_does_not_hold_up_the_others)
+{
+    autojson json_t *good = json_integer(1), *bad = json_string("many"), *odd = json_string("NaN");
+    const struct tracking_point points[] = {
+        {"bad", 0, bad, 0, 5}, {"late", 0, good, 0, -5}, {"odd", 0, odd, 0, 5}, {"good", 0, good, 0, 5}};
+    ck_assert(copy(0, 50, points, 4));
+    ck_assert_uint_eq(json_array_size(metrics()), 2);
+    ck_assert_str_eq(json_string_value(mlflow_value(metrics(), "odd")), "NaN");
+    ck_assert_int_eq(copied(0), 50);
+}
+END_TEST
+
+START_TEST(without_a_run_nothing_is_copied)
+{
+    int64_t bytes;
+    tracking_draw_run_id(id);
+    ck_assert(!copy(0, 1, NULL, 0));
+    ck_assert_int_eq(mlflow.error.code, TRACKING_RESOURCE_DOES_NOT_EXIST);
+    ck_assert(!tracking_job_copied(mlflow.tracking, id, 0, &bytes, &mlflow.error));
+    ck_assert_int_eq(mlflow.error.code, TRACKING_RESOURCE_DOES_NOT_EXIST);
+}
+END_TEST
+
+START_TEST(a_summary_tells_which_run_it_is)
+{
+    bool there;
+    struct err err;
+    autotext struct text out = {0};
+    text_append(&out, "{");
+    ck_assert(tracking_run_summary(mlflow.tracking, id, &out, &there, &mlflow.error) && there);
+    text_append(&out, "}");
+    autojson json_t *run = json_parse(out.bytes, out.length, &err);
+    ck_assert_str_eq(mlflow_text(run, "run_id"), id);
+    ck_assert_str_eq(mlflow_text(run, "run_name"), "sweep");
+    ck_assert_str_eq(mlflow_text(run, "experiment"), "night");
+    ck_assert_str_eq(mlflow_text(run, "experiment_id"), "1");
+    ck_assert_str_eq(mlflow_text(run, "status"), "RUNNING");
+    size_t length = out.length;
+    ck_assert(tracking_run_summary(mlflow.tracking, "none", &out, &there, &mlflow.error) && !there);
+    ck_assert_uint_eq(out.length, length);
+}
+END_TEST
+
+static bool keep(const char *job_id, void *closure)
+{
+    text_printf(closure, "%s ", job_id);
+    return true;
+}
+
+START_TEST(jobs_with_a_run_that_goes_on_are_found)
+{
+    autotext struct text found = {0};
+    ck_assert(tracking_job_end(mlflow.tracking, id, TRACKING_RUN_FAILED, 5, &mlflow.error));
+    mlflow_run("0", "of nobody");
+    for (int i = 0; i < 2; i++) {
+        tracking_draw_run_id(id);
+        begin("ijklmnop");
+    }
+    ck_assert(tracking_jobs_running(mlflow.tracking, keep, &found, &mlflow.error));
+    ck_assert_str_eq(found.bytes, "ijklmnop ");
+}
+END_TEST
+
+Suite *mlflow_copies_suite(void)
+{
+    Suite *suite = suite_create("mlflow-copies");
+    TCase *tests = tcase_create("copies");
+    tcase_add_checked_fixture(tests, setup, mlflow_teardown);
+    tcase_add_test(tests, how_far_a_stream_is_in_the_run_is_kept_by_stream);
+    tcase_add_test(tests, ranks_above_0_have_their_metrics_under_their_number);
+    tcase_add_test(tests, a_name_that_mlflow_has_not_is_fitted);
+    tcase_add_test(tests, a_point_that_cannot_be_logged_does_not_hold_up_the_others);
+    tcase_add_test(tests, without_a_run_nothing_is_copied);
+    tcase_add_test(tests, a_summary_tells_which_run_it_is);
+    tcase_add_test(tests, jobs_with_a_run_that_goes_on_are_found);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
