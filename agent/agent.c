@@ -16,7 +16,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/node.h"
@@ -191,6 +190,22 @@ static void find_address(struct site *site)
     }
 }
 
+static bool open_environments(struct site *site, struct err *err)
+{
+    const struct config *config = &site->config;
+    autofree char *script = runner_lay_builder(config->state, err);
+    if (script != NULL) {
+        site->environments =
+            environments_create(config->environments, config->python, config->environments_gib * GIB, err);
+    }
+    if (site->environments == NULL) {
+        return false;
+    }
+    environments_make_room(site->environments);
+    site->builder = builder_create(script, site->children, site->environments);
+    return true;
+}
+
 static bool open_parts(struct agent *agent, struct err *err)
 {
     struct site *site = &agent->site;
@@ -208,6 +223,10 @@ static bool open_parts(struct agent *agent, struct err *err)
     if (site->payloads == NULL) {
         return false;
     }
+    site->children = children_create(site->loop);
+    if (!open_environments(site, err)) {
+        return false;
+    }
     site->uploads = uploads_create(site->link);
     site->outputs = outputs_create(site->config.name, site->link, site->loop, site->trash);
     return true;
@@ -219,6 +238,9 @@ static void close_parts(struct agent *agent)
     node_destroy(agent->node);
     outputs_destroy(site->outputs);
     uploads_destroy(site->uploads);
+    builder_destroy(site->builder);
+    environments_destroy(site->environments);
+    children_destroy(site->children);
     payloads_destroy(site->payloads);
     shims_destroy(site->shims);
     link_destroy(site->link);
@@ -244,8 +266,7 @@ static void signal_ready(void *closure, uint32_t events)
             loop_end(agent->site.loop);
         }
     }
-    while (waitpid(-1, NULL, WNOHANG) > 0) { /* shims that have ended; their end is seen elsewhere */
-    }
+    children_reap(agent->site.children); /* and shims, whose end is seen elsewhere */
 }
 
 static void watch_signals(struct agent *agent)
@@ -271,7 +292,7 @@ static bool idle(void *closure)
         return false; /* the next event brings it here again */
     }
     return payloads_step(site->payloads) || uploads_step(site->uploads) || shims_refill(site->shims) ||
-           spares_refill(site->spares) || trash_step(site->trash);
+           spares_refill(site->spares) || trash_step(site->trash) || environments_step(site->environments);
 }
 
 static void told_to_end(void *closure)

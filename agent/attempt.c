@@ -42,6 +42,7 @@ struct attempt *attempt_create(struct site *site, uint64_t epoch)
     attempt->logs = xprintf("%s/attempts/%llu", site->config.state, (unsigned long long)epoch);
     attempt->shim = (struct shim_process){-1, -1};
     attempt->talk.fd = attempt->death.fd = -1;
+    attempt->environment_lock = -1;
     return attempt;
 }
 
@@ -73,6 +74,8 @@ void attempt_destroy(struct attempt *attempt)
         job_spec_finish(&attempt->spec);
     }
     finish_order(attempt);
+    cleanup_close(&attempt->environment_lock);
+    free(attempt->environment);
     free(attempt->failed_text);
     free(attempt->declined);
     free(attempt->devices);

@@ -8,9 +8,11 @@
 #include <stdint.h>
 
 #include "agent/cgroup.h"
+#include "agent/children.h"
 #include "agent/config.h"
 #include "agent/devices.h"
 #include "agent/duty.h"
+#include "agent/environments.h"
 #include "agent/link.h"
 #include "agent/loop.h"
 #include "agent/output.h"
@@ -19,6 +21,7 @@
 #include "agent/results.h"
 #include "agent/shims.h"
 #include "agent/spares.h"
+#include "agent/stagings.h"
 #include "agent/uploads.h"
 #include "proto/jobspec.h"
 
@@ -33,6 +36,10 @@ struct site {
     struct devices devices;
     struct cgroup_root cgroups;
     struct payloads *payloads;
+    struct children *children;
+    struct environments *environments;
+    struct builder *builder;
+    struct stagings *stagings;
     struct uploads *uploads;
     struct trash *trash;
     struct spares *spares;
@@ -70,8 +77,12 @@ struct attempt {
     struct job_spec spec;
     struct fill *fills;
     size_t fill_count, fills_waiting;
-    int64_t term_ms, kill_ms; /* lease; 0: none */
-    char *cgroup;             /* NULL: none */
+    struct payload_order *bundle; /* the bundle that is being fetched */
+    struct child *unpacker;       /* what lays it out */
+    char *environment;            /* folder of the job's environment; NULL: it has none */
+    int environment_lock;         /* keeps it in its place; -1 */
+    int64_t term_ms, kill_ms;     /* lease; 0: none */
+    char *cgroup;                 /* NULL: none */
     int cgroup_version;
     int64_t *devices;
     size_t device_count;

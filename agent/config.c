@@ -23,7 +23,7 @@
 
 /* Options as they are written. */
 struct given {
-    const char *state, *run, *address, *ports, *log_level;
+    const char *state, *run, *environments, *address, *ports, *log_level;
     bool help, version;
 };
 
@@ -37,6 +37,11 @@ static bool parse_options(int argc, char **argv, struct config *config, struct g
          NULL},
         {0, "state", "DIR", "folder that survives a reboot", OPTION_TEXT, &given->state, 0, 0, NULL},
         {0, "run", "DIR", "folder that a reboot empties", OPTION_TEXT, &given->run, 0, 0, NULL},
+        {0, "environments", "DIR",
+         "folder of jobs' Python environments, which agents of one host may share (default: in --state)",
+         OPTION_TEXT, &given->environments, 0, 0, NULL},
+        {0, "environments-limit", "GIB", "what they may take; those used longest ago go first (default: 100)",
+         OPTION_INT, &config->environments_gib, 1, LIMIT_ENVIRONMENTS_GIB, NULL},
         {0, "devices", "LIST", "GPUs by index or UUID, or none (default: all)", OPTION_TEXT, &config->devices,
          0, 0, NULL},
         {0, "cpu-slots", "N", "offer N CPU slots instead of GPUs", OPTION_INT, &config->cpu_slots, 1,
@@ -174,6 +179,9 @@ static void choose_folders(struct config *config, const struct given *given)
                              ? xprintf("%s/gpuctl-%s", runtime, config->unique)
                              : xprintf("%s/run", config->state);
     config->run = make_absolute(run);
+    autofree char *environments = given->environments != NULL ? xstrdup(given->environments)
+                                                              : xprintf("%s/environments", config->state);
+    config->environments = make_absolute(environments);
 }
 
 static bool parse_ports(const char *ports, struct config *config, struct err *err)
@@ -210,7 +218,8 @@ static bool complete(struct config *config, const struct given *given, struct er
 bool config_read(int argc, char **argv, struct config *ret_config, bool *ret_done, struct err *err)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-    struct config config = {.devices = visible != NULL && *visible != '\0' ? visible : "all"};
+    struct config config = {.devices = visible != NULL && *visible != '\0' ? visible : "all",
+                            .environments_gib = DEFAULT_ENVIRONMENTS_GIB};
     struct given given = {0};
     bool usable = parse_options(argc, argv, &config, &given, err);
     *ret_done = given.help || given.version;
@@ -230,4 +239,5 @@ void config_finish(struct config *config)
     free(config->unique);
     free(config->state);
     free(config->run);
+    free(config->environments);
 }

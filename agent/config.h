@@ -13,9 +13,11 @@ struct config {
     const char *url;
     const char *token_file;
     const char *name;
-    char *unique;         /* owned: the name and a hash of state, which no other agent of this host has */
-    char *state;          /* owned, absolute */
-    char *run;            /* owned, absolute */
+    char *unique;       /* owned: the name and a hash of state, which no other agent of this host has */
+    char *state;        /* owned, absolute */
+    char *run;          /* owned, absolute */
+    char *environments; /* owned, absolute */
+    int64_t environments_gib;
     const char *devices;  /* "all", "none", or a list */
     const char *gpu_type; /* or NULL */
     const char *pool;     /* or NULL */

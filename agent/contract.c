@@ -2,7 +2,8 @@
 /* Owns the environment contract: torchrun's variables for launch_mode=process, the per-node contract of the
  * Google and PAI platforms for launch_mode=node. It promises that each variable is written once, that the
  * spec wins over defaults and never over the names that tell a rank who it is. The folder of the job's Python
- * is on the PATH, so that torchrun and other programs of that environment are found. MASTER_ADDR, MASTER_PORT
+ * is on the PATH, so that torchrun and other programs of that environment are found, first where it is an
+ * environment of the job's own; the folders of its bundle are on PYTHONPATH. MASTER_ADDR, MASTER_PORT
  * and the interface are known only at the start and are left to the shim. */
 #include "agent/contract.h"
 
@@ -102,6 +103,9 @@ static void write_runner(const struct contract *contract, const char *python, st
 
 static const char *python_of(const struct contract *contract)
 {
+    if (contract->environment != NULL) {
+        return contract->environment_python;
+    }
     const char *agents = contract->python != NULL ? contract->python : DEFAULT_PYTHON;
     return contract->spec->python != NULL ? contract->spec->python : agents;
 }
@@ -160,12 +164,58 @@ static void write_inherited(const struct contract *contract, struct text *launch
     }
 }
 
+/* Names that the spec may set, and to which we add. */
+static bool is_shared(const struct contract *contract, const char *name)
+{
+    if (strcmp(name, "PATH") == 0 || strcmp(name, "VIRTUAL_ENV") == 0) {
+        return contract->environment != NULL;
+    }
+    return strcmp(name, "PYTHONPATH") == 0 && contract->spec->bundle.blob != NULL;
+}
+
+/* What the environment has comes first, whatever the place that the job came from had on its PATH. */
+static void write_environment(const struct contract *contract, struct text *launch)
+{
+    if (contract->environment == NULL) {
+        return;
+    }
+    const char *path = json_string_value(json_object_get(contract->spec->env, "PATH"));
+    launch_put_env(launch, "VIRTUAL_ENV", contract->environment);
+    if (path != NULL) {
+        autofree char *longer = path_with_python(contract, path);
+        launch_put_env(launch, "PATH", longer);
+    }
+}
+
+/* The folders of the bundle, then the job's own. */
+static void write_python_path(const struct contract *contract, struct text *launch)
+{
+    const struct job_bundle *bundle = &contract->spec->bundle;
+    const char *own = json_string_value(json_object_get(contract->spec->env, "PYTHONPATH"));
+    autotext struct text path = {0};
+    size_t index;
+    const json_t *folder;
+    if (bundle->blob == NULL) {
+        return;
+    }
+    text_append(&path, contract->work);
+    json_array_foreach (bundle->python_path, index, folder) {
+        if (strcmp(json_string_value(folder), ".") != 0) {
+            text_printf(&path, ":%s/%s", contract->work, json_string_value(folder));
+        }
+    }
+    if (own != NULL && *own != '\0') {
+        text_printf(&path, ":%s", own);
+    }
+    launch_put_env(launch, "PYTHONPATH", path.bytes);
+}
+
 static void write_spec(const struct contract *contract, struct text *launch)
 {
     const char *name;
     json_t *value;
     json_object_foreach (json_object_get(contract->spec->json, "env"), name, value) {
-        if (!is_own(contract, name)) {
+        if (!is_own(contract, name) && !is_shared(contract, name)) {
             launch_put_env(launch, name, json_string_value(value));
         }
     }
@@ -370,6 +420,8 @@ void contract_write(const struct contract *contract, struct text *launch)
     write_command(contract, launch);
     write_inherited(contract, launch);
     write_spec(contract, launch);
+    write_environment(contract, launch);
+    write_python_path(contract, launch);
     write_devices(contract, launch);
     write_ours(contract, launch);
     write_tracking(contract, launch);

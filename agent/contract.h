@@ -16,7 +16,10 @@ struct contract {
     const char *url;    /* of the controller, as this node reaches it */
     const char *cacert; /* file of certificates that sign the controller's; NULL: the system's */
     const char *errors; /* folder for one error file a rank */
-    const char *python; /* the agent's; NULL: python3 */
+    const char *python; /* of jobs that name none: the agent's; NULL: python3 */
+    const char *work;   /* folder where files and bundle are */
+    /* Folder of the job's environment, and its Python, which is the job's then; NULL: it has none. */
+    const char *environment, *environment_python;
     const char *socket; /* of the ranks */
     /* Of function jobs: folder of gpuctl_runner.py, file of the payload, zip of modules, folder of results.
      */

@@ -195,6 +195,14 @@ static void adopt_folders(struct node *node, const char *path, bool even_empty)
     }
 }
 
+/* A report of what is got ready was answered: I do not know this node. */
+static void be_stranger(void *closure)
+{
+    struct node *node = closure;
+    duty_stranger(node->duty);
+    node_wake(node, 0);
+}
+
 struct node *node_create(struct site *site, void (*ended)(void *closure), void *closure)
 {
     struct node *node = xzalloc(sizeof *node);
@@ -203,6 +211,17 @@ struct node *node_create(struct site *site, void (*ended)(void *closure), void *
     exchange_init(node);
     site->heard = heard;
     site->closure = node;
+    site->stagings = stagings_create(&(struct stagings_site){
+        .node = site->config.name,
+        .boot_id = site->boot_id,
+        .loop = site->loop,
+        .link = site->link,
+        .payloads = site->payloads,
+        .environments = site->environments,
+        .builder = site->builder,
+        .stranger = be_stranger,
+        .closure = node,
+    });
     autofree char *attempts = xprintf("%s/attempts", site->config.state);
     adopt_folders(node, site->config.run, false);
     adopt_folders(node, attempts, true);
@@ -225,6 +244,7 @@ void node_destroy(struct node *node)
         attempt_destroy(entry->attempt);
         drop(node, entry);
     }
+    stagings_destroy(node->site->stagings);
     exchange_finish(node);
     loop_disarm(node->site->loop, &node->work);
     duty_destroy(node->duty);

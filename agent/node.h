@@ -7,8 +7,8 @@
 
 struct node;
 
-/* Takes up the attempts that are in the folders of the site, and sets site->heard. ended is called when the
- * controller has told the agent to end. */
+/* Takes up the attempts that are in the folders of the site, and sets site->heard and site->stagings. ended
+ * is called when the controller has told the agent to end. */
 struct node *node_create(struct site *site, void (*ended)(void *closure), void *closure);
 /* What lives, lives on. */
 void node_destroy(struct node *node);

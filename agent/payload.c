@@ -41,7 +41,7 @@ struct fetch {
 struct payload_order {
     struct payloads *payloads;
     char hash[HASH_HEX + 1];
-    int from, to; /* from: -1 until the blob is here */
+    int from, to; /* from: -1 until the blob is here; to: -1 where nothing is to be filled */
     void (*done)(void *closure, const struct err *err);
     void *closure;
     struct payload_order *prev, *next;
@@ -339,6 +339,23 @@ struct payload_order *payload_fill(struct payloads *payloads, const char *hash, 
     return order;
 }
 
+struct payload_order *payload_fetch(struct payloads *payloads, const char *hash,
+                                    void (*done)(void *closure, const struct err *err), void *closure)
+{
+    return payload_fill(payloads, hash, -1, done, closure);
+}
+
+int64_t payload_arrived(const struct payload_order *order)
+{
+    const struct fetch *fetch = order->from < 0 ? find_fetch(order->payloads, order->hash) : NULL;
+    return fetch != NULL ? fetch->length : 0;
+}
+
+int payload_open(const struct payloads *payloads, const char *hash)
+{
+    return open_cached(payloads, hash);
+}
+
 /* --- copying ------------------------------------------------------------------------------------- */
 
 static ssize_t copy_piece(int from, int to)
@@ -360,6 +377,10 @@ bool payloads_step(struct payloads *payloads)
     }
     if (order == NULL) {
         return false;
+    }
+    if (order->to < 0) {
+        end_order(order, NULL);
+        return true;
     }
     bool cloned = lseek(order->to, 0, SEEK_CUR) == 0 && ioctl(order->to, FICLONE, order->from) == 0;
     ssize_t copied = cloned ? 0 : copy_piece(order->from, order->to);

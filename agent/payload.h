@@ -5,6 +5,7 @@
 #define AGENT_PAYLOAD_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "agent/link.h"
@@ -22,6 +23,13 @@ void payloads_destroy(struct payloads *payloads);
  * called later, once, with NULL or what went wrong; the order is gone before. The file stays the caller's. */
 struct payload_order *payload_fill(struct payloads *payloads, const char *hash, int file,
                                    void (*done)(void *closure, const struct err *err), void *closure);
+/* The same, without a file: the blob is only to be here. */
+struct payload_order *payload_fetch(struct payloads *payloads, const char *hash,
+                                    void (*done)(void *closure, const struct err *err), void *closure);
+/* How many bytes of the blob of an order have come so far; 0 where it was here before. */
+int64_t payload_arrived(const struct payload_order *order);
+/* Opens a blob that is here, to be read; -1 where it is not. */
+int payload_open(const struct payloads *payloads, const char *hash);
 /* Ends an order without a word; NULL is allowed. */
 void payload_cancel(struct payload_order *order);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns STATE/runner. It promises that ranks find the file whole, that ranks of an older agent keep finding
- * theirs, and that the folder's name says what is in the file. What the file does is its own affair. */
+/* Owns STATE/runner, and the builder's program beside it. It promises that ranks find the file whole, that
+ * ranks of an older agent keep finding theirs, and that the folder's name says what is in the file. What the
+ * file does is its own affair. */
 #include "agent/runner.h"
 
 #include <dirent.h>
@@ -15,15 +16,21 @@
 #include "proto/base/text.h"
 
 #define RUNNER_FILE   "gpuctl_runner.py"
+#define BUILDER_FILE  "gpuctl_environment.py"
 #define VERSION_CHARS 16
 
 /* Somebody may have edited it. */
-static bool is_there(const char *path)
+static bool is_there(const char *path, const unsigned char *source, size_t source_length)
 {
     autofree char *bytes = NULL;
     size_t length;
-    return file_read(path, runner_source_length, &bytes, &length, NULL) && length == runner_source_length &&
-           memcmp(bytes, runner_source, length) == 0;
+    return file_read(path, source_length, &bytes, &length, NULL) && length == source_length &&
+           memcmp(bytes, source, length) == 0;
+}
+
+static bool lay(const char *path, const unsigned char *source, size_t length, struct err *err)
+{
+    return is_there(path, source, length) || file_replace(path, source, length, 0600, err);
 }
 
 char *runner_lay(const char *folder, struct err *err)
@@ -35,8 +42,13 @@ char *runner_lay(const char *folder, struct err *err)
     if (!file_make_directories(version, 0700, err)) {
         return NULL;
     }
-    bool laid = is_there(path) || file_replace(path, runner_source, runner_source_length, 0600, err);
-    return laid ? give(version) : NULL;
+    return lay(path, runner_source, runner_source_length, err) ? give(version) : NULL;
+}
+
+char *runner_lay_builder(const char *folder, struct err *err)
+{
+    autofree char *path = xprintf("%s/" BUILDER_FILE, folder);
+    return lay(path, environment_source, environment_source_length, err) ? give(path) : NULL;
 }
 
 void runner_drop_others(const char *folder, const char *kept, struct trash *trash)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program that runs a function in a rank: gpuctl_runner.py, carried in this one and laid on disk for the
- * ranks. */
+/* The Python programs that this one carries and lays on disk: gpuctl_runner.py, which runs a function in a
+ * rank, and gpuctl_environment.py, which makes the environments of jobs. */
 #ifndef AGENT_RUNNER_H
 #define AGENT_RUNNER_H
 
@@ -13,11 +13,19 @@
 extern const unsigned char runner_source[];
 extern const size_t runner_source_length;
 
-/* Lays it at <folder>/<16 hex digits of its SHA-256>/gpuctl_runner.py, unless it is there. Returns that inner
- * folder, which the caller frees; NULL with an error. */
+/* Likewise gpuctl_environment.py. */
+extern const unsigned char environment_source[];
+extern const size_t environment_source_length;
+
+/* Lays gpuctl_runner.py at <folder>/<16 hex digits of its SHA-256>/gpuctl_runner.py, unless it is there.
+ * Returns that inner folder, which the caller frees; NULL with an error. */
 char *runner_lay(const char *folder, struct err *err);
 
 /* Throws other versions away: when no attempt lives that may still import one. */
 void runner_drop_others(const char *folder, const char *kept, struct trash *trash);
+
+/* Lays gpuctl_environment.py at <folder>/gpuctl_environment.py; one that runs has read its file. Returns its
+ * path, which the caller frees; NULL with an error. */
+char *runner_lay_builder(const char *folder, struct err *err);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #define PID_FILE_NEW "shim.pid.new"
@@ -59,6 +60,16 @@ static void attempt_decline(struct shim *shim, const char *text)
     link_say(shim, FACT_DECLINED, "declined %s", text);
 }
 
+/* The environment that the ranks use stays in its place for as long as this process lives: the kernel gives
+ * the lock back.
+ */
+static bool hold(const struct launch *launch, struct why *why)
+{
+    int lock = launch->hold != NULL ? open(launch->hold, O_RDONLY | O_CLOEXEC) : -1;
+    return launch->hold == NULL || (lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) == 0) ||
+           why_set(why, "the environment is gone: %s: %s", launch->hold, strerror(errno));
+}
+
 static bool launch_take(struct shim *shim, const char *folder, struct why *why)
 {
     if (!launch_read(&shim->launch, why)) {
@@ -73,8 +84,9 @@ static bool launch_take(struct shim *shim, const char *folder, struct why *why)
     }
     const char *slash = strrchr(folder, '/');
     const char *name = slash != NULL ? slash + 1 : folder;
-    return strcmp(name, shim->launch.epoch) == 0 ||
-           why_set(why, "launch file: epoch %.32s in the folder of %.32s", shim->launch.epoch, name);
+    return (strcmp(name, shim->launch.epoch) == 0 ||
+            why_set(why, "launch file: epoch %.32s in the folder of %.32s", shim->launch.epoch, name)) &&
+           hold(&shim->launch, why);
 }
 
 void attempt_assign(struct shim *shim, const char *folder)

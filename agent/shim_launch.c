@@ -75,7 +75,8 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
     } texts[] = {{"epoch", &launch->epoch},
                  {"logs", &launch->logs},
                  {"cwd", &launch->cwd},
-                 {"cgroup", &launch->cgroup}};
+                 {"cgroup", &launch->cgroup},
+                 {"hold", &launch->hold}};
     const struct {
         const char *key;
         int64_t *number;

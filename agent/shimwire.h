@@ -73,8 +73,9 @@
  *   epoch, logs (folder on disk), cwd, cgroup (folder, or absent), cgroup_version (1 or 2),
  *   port_first, port_last (a gang's port is to be held; absent: none), store_rank (the held port listens, and
  *   this rank gets its socket as SHIM_STORE_FD; absent: nobody does), failed_grace_ms,
- *   torchrun (1: the master is given to a torchrun, too; absent: it is not),
- *   arg (again and again: argv), env (NAME=VALUE, for all ranks), rank (global rank: opens a section, its env
+ *   hold (the file that users of the ranks' environment lock, shared, with flock: the shim does for as long
+ * as it lives; absent: none), torchrun (1: the master is given to a torchrun, too; absent: it is not), arg
+ * (again and again: argv), env (NAME=VALUE, for all ranks), rank (global rank: opens a section, its env
  *   follow).
  *
  * Variables that start and run add, unless env has them already: MASTER_ADDR, MASTER_PORT,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way of an attempt from its order to a shim: checks, folders, files, the launch file. This is the
- * path on which a person waits for the first instruction: nothing here forks, syncs or waits, unless a
- * payload must be fetched. What cannot be done is declined, with the reason. */
+/* Owns the way of an attempt from its order to a shim: checks, folders, environment, bundle, files, the
+ * launch file. This is the path on which a person waits for the first instruction: nothing here forks, syncs
+ * or waits, unless a payload must be fetched or a bundle unpacked. What cannot be done is declined, with the
+ * reason. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
+#include "proto/base/hash.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
@@ -36,12 +38,33 @@ static bool check_devices(const struct attempt *attempt, struct err *err)
     return true;
 }
 
+/* It was built before the attempt was placed here; if it had to go meanwhile, it is built again. */
+static bool take_environment(struct attempt *attempt, struct err *err)
+{
+    const struct job_spec *spec = &attempt->spec;
+    char requirements[HASH_HEX + 1];
+    autofree char *name = NULL;
+    autofree char *interpreter = NULL;
+    if (!job_spec_has_environment(spec)) {
+        return true;
+    }
+    staging_requirements_hash(spec, requirements);
+    const struct environment_need need = {requirements, spec->environment.python, spec->python};
+    attempt->environment_lock =
+        environment_name(attempt->site->environments, &need, &name, &interpreter, err)
+            ? environment_use(attempt->site->environments, name, false, &attempt->environment, err)
+            : -1;
+    return attempt->environment_lock >= 0;
+}
+
 /* --- files --------------------------------------------------------------------------------------- */
 
 static void finish(struct attempt *attempt);
 
 void stage_cancel(struct attempt *attempt)
 {
+    payload_cancel(give(attempt->bundle));
+    child_stop(give(attempt->unpacker), 0);
     for (size_t i = 0; i < attempt->fill_count; i++) {
         payload_cancel(attempt->fills[i].order);
         cleanup_close(&attempt->fills[i].file);
@@ -120,6 +143,81 @@ static bool lay_files(struct attempt *attempt, struct err *err)
     return lay_function(attempt, err);
 }
 
+/* --- the bundle ---------------------------------------------------------------------------------- */
+
+/* Files over the bundle: then a shim may have the attempt. */
+static void lay(struct attempt *attempt)
+{
+    struct err err;
+    if (!lay_files(attempt, &err)) {
+        stage_cancel(attempt);
+        attempt_decline(attempt, err.text);
+    } else if (attempt->fills_waiting == 0) {
+        finish(attempt);
+    }
+}
+
+/* What tar says is for people, and one line of it is enough. */
+static void unpacked(void *closure, int status, const char *said)
+{
+    struct attempt *attempt = closure;
+    attempt->unpacker = NULL;
+    if (status == 0) {
+        lay(attempt);
+        return;
+    }
+    autofree char *first = xstrndup(said, strcspn(said, "\n"));
+    autofree char *text =
+        xprintf("the bundle cannot be unpacked: %s", *first != '\0' ? first : "tar was killed");
+    attempt_decline(attempt, text);
+}
+
+static bool unpack(struct attempt *attempt, int archive, struct err *err)
+{
+    const char *path = getenv("PATH");
+    autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
+    autofree char *variable = xprintf("PATH=%s", path != NULL ? path : "/usr/bin:/bin");
+    const char *const arguments[] = {"tar", "-x", "--no-same-owner", "--no-same-permissions", "-f", "-", "-C",
+                                     work,  NULL};
+    const char *const variables[] = {variable, "LANG=C", NULL};
+    attempt->unpacker = child_start(attempt->site->children,
+                                    &(struct child_call){.arguments = arguments,
+                                                         .variables = variables,
+                                                         .input = archive,
+                                                         .extra = -1,
+                                                         .done = unpacked,
+                                                         .closure = attempt},
+                                    err);
+    return attempt->unpacker != NULL;
+}
+
+static void bundle_fetched(void *closure, const struct err *problem)
+{
+    struct attempt *attempt = closure;
+    struct err err = problem != NULL ? *problem : (struct err){0};
+    attempt->bundle = NULL;
+    autoclose int archive =
+        problem == NULL ? payload_open(attempt->site->payloads, attempt->spec.bundle.blob) : -1;
+    if (problem == NULL && archive < 0) {
+        err_errno(&err, "cannot open the bundle");
+    }
+    if (archive < 0 || !unpack(attempt, archive, &err)) {
+        attempt_decline(attempt, err.text);
+    }
+}
+
+/* Mostly it is here, for the node was told to get it before. */
+static bool lay_bundle(struct attempt *attempt, struct err *err)
+{
+    struct payloads *payloads = attempt->site->payloads;
+    autoclose int archive = payload_open(payloads, attempt->spec.bundle.blob);
+    if (archive >= 0) {
+        return unpack(attempt, archive, err);
+    }
+    attempt->bundle = payload_fetch(payloads, attempt->spec.bundle.blob, bundle_fetched, attempt);
+    return true;
+}
+
 /* --- the launch file ----------------------------------------------------------------------------- */
 
 static void put_inherited(char *variables[INHERITED_COUNT + 1])
@@ -146,6 +244,8 @@ static void compose(struct attempt *attempt, struct text *launch)
     autofree char *modules = xprintf("%s/%s", attempt->logs, SHIM_MODULES_FILE);
     autofree char *results = xprintf("%s/%s", attempt->logs, SHIM_RESULTS_FOLDER);
     autofree char *epoch = xprintf("%llu", (unsigned long long)attempt->epoch);
+    autofree char *environment_python =
+        attempt->environment != NULL ? xprintf("%s/bin/python", attempt->environment) : NULL;
     struct contract contract = {
         .order = &attempt->order,
         .spec = &attempt->spec,
@@ -154,6 +254,9 @@ static void compose(struct attempt *attempt, struct text *launch)
         .cacert = site->config.cacert,
         .errors = errors,
         .python = site->config.python,
+        .work = work,
+        .environment = attempt->environment,
+        .environment_python = environment_python,
         .socket = socket,
         .runner = site->runner,
         .function = function,
@@ -170,6 +273,10 @@ static void compose(struct attempt *attempt, struct text *launch)
     if (attempt->cgroup != NULL) {
         launch_put(launch, "cgroup", attempt->cgroup);
         launch_put_int(launch, "cgroup_version", attempt->cgroup_version);
+    }
+    if (attempt->environment != NULL) {
+        autofree char *lock = environment_lock_path(attempt->environment);
+        launch_put(launch, "hold", lock);
     }
     attempt->holds_port = contract_has_port(&contract) && attempt->order.node_rank == 0;
     if (attempt->holds_port) {
@@ -231,9 +338,10 @@ static bool prepare(struct attempt *attempt, struct err *err)
     struct site *site = attempt->site;
     attempt->cgroup_version = site->cgroups.isolation == ISOLATION_CGROUP1 ? 1 : 2;
     return job_spec_decode(json_incref(attempt->order.spec), 0, &attempt->spec, err) &&
-           check_devices(attempt, err) &&
+           check_devices(attempt, err) && take_environment(attempt, err) &&
            spares_take(site->spares, attempt->logs, attempt_first_rank(attempt), err) &&
-           cgroup_make(&site->cgroups, attempt->epoch, &attempt->cgroup, err) && lay_files(attempt, err);
+           cgroup_make(&site->cgroups, attempt->epoch, &attempt->cgroup, err) &&
+           (attempt->spec.bundle.blob == NULL || lay_bundle(attempt, err));
 }
 
 void stage_go_on(struct attempt *attempt)
@@ -248,7 +356,7 @@ void stage_begin(struct attempt *attempt)
     if (!prepare(attempt, &err)) {
         stage_cancel(attempt);
         attempt_decline(attempt, err.text);
-    } else if (attempt->fills_waiting == 0) {
-        finish(attempt);
+    } else if (attempt->spec.bundle.blob == NULL) {
+        lay(attempt);
     }
 }

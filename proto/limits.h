@@ -189,6 +189,23 @@
 
 /* the end of pip's output that a failure quotes: its last errors and the lines above them */
 #define LIMIT_STAGING_TEXT (4 * KIB)
+/* environments that a node builds at once: pip is bound by one core and the network */
+#define LIMIT_BUILDS 2
+/* a line of the builder's: a failure of LIMIT_STAGING_TEXT, each character escaped */
+#define LIMIT_CHILD_LINE_BYTES (64 * KIB)
+/* between two reports of a staging whose text changes: what a person reads */
+#define STAGING_TELL_MS 500
+/* between two that only say that it goes on; six before STAGING_SILENT_MS */
+#define STAGING_ALIVE_MS 10000
+/* between SIGTERM and SIGKILL for a builder, which ends at once */
+#define BUILDER_GRACE_MS 2000
+/* all environments of a node: 15 with torch and CUDA of 6 GiB each */
+#define DEFAULT_ENVIRONMENTS_GIB 100
+#define LIMIT_ENVIRONMENTS_GIB   (1024 * 1024)
+/* and what they leave free on their disk, as long as one is unused */
+#define ENVIRONMENTS_FREE_BYTES (2 * GIB)
+/* what an environment says of itself: 1,000 folders of 200 bytes */
+#define LIMIT_MARKER_BYTES (256 * KIB)
 /* stagings of one node at once: jobs that came at the same time */
 #define LIMIT_NODE_STAGINGS 256
 

@@ -416,6 +416,67 @@ START_TEST(programs_of_the_jobs_python_are_on_the_path)
 }
 END_TEST
 
+#define ENVIRONMENT_JOB                                                                                      \
+    "'gpus':4,'command':['python','x.py'],'python':'/opt/py/bin/"                                            \
+    "python','environment':{'requirements':['a']}"
+
+static void take_environment(struct written *written)
+{
+    written->contract.environment = "/state/environments/e";
+    written->contract.environment_python = "/state/environments/e/bin/python";
+    contract_write(&written->contract, &written->launch);
+}
+
+START_TEST(a_job_with_an_environment_finds_its_python_and_programs_first)
+{
+    static const char *const inherited[] = {"PATH=/usr/bin:/bin", NULL};
+    struct written *written = begin("{" ENVIRONMENT_JOB "}");
+    written->contract.inherited = inherited;
+    take_environment(written);
+    ck_assert_str_eq(first_argument(written), "/state/environments/e/bin/python");
+    assert_all("VIRTUAL_ENV", "/state/environments/e");
+    assert_all("PATH", "/state/environments/e/bin:/usr/bin:/bin");
+    assert_none(-1, "PYTHONPATH");
+    end(written);
+    written = begin("{" ENVIRONMENT_JOB ",'env':{'PATH':'/their/bin','VIRTUAL_ENV':'/their'}}");
+    written->contract.inherited = inherited;
+    take_environment(written);
+    assert_all("VIRTUAL_ENV", "/state/environments/e");
+    assert_all("PATH", "/state/environments/e/bin:/their/bin");
+    end(written);
+}
+END_TEST
+
+START_TEST(a_job_without_an_environment_keeps_the_variables_that_it_names)
+{
+    struct written *written =
+        begin("{'gpus':4,'command':['x'],'env':{'PATH':'/p','VIRTUAL_ENV':'/v','PYTHONPATH':'/y'}}");
+    contract_write(&written->contract, &written->launch);
+    assert_all("PATH", "/p");
+    assert_all("VIRTUAL_ENV", "/v");
+    assert_all("PYTHONPATH", "/y");
+    end(written);
+}
+END_TEST
+
+#define BLOB "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+START_TEST(a_bundle_is_imported_from_before_what_the_job_names)
+{
+    struct written *written = begin("{'gpus':4,'command':['x'],'bundle':{'blob':'" BLOB "'}}");
+    written->contract.work = "/state/5/work";
+    contract_write(&written->contract, &written->launch);
+    assert_all("PYTHONPATH", "/state/5/work");
+    end(written);
+    written = begin("{'gpus':4,'function':{'blob':'" BLOB "'},'bundle':{'blob':'" BLOB
+                    "','python_path':['src','.','a/b']},'env':{'PYTHONPATH':'/own:/more'},'workdir':'/w'}");
+    written->contract.work = "/state/5/work";
+    contract_write(&written->contract, &written->launch);
+    assert_all("PYTHONPATH", "/state/5/work:/state/5/work/src:/state/5/work/a/b:/own:/more");
+    end(written);
+}
+END_TEST
+
 START_TEST(python_is_the_specs_then_the_agents_then_the_paths)
 {
     struct written *written = begin("{'gpus':4,'command':['python','-c','1'],'python':'/venv/bin/python'}");
@@ -630,6 +691,9 @@ Suite *contract_suite(void)
     tcase_add_test(tcase, programs_of_the_jobs_python_are_on_the_path);
     tcase_add_test(tcase, python_is_the_specs_then_the_agents_then_the_paths);
     tcase_add_test(tcase, a_function_is_run_by_the_runner);
+    tcase_add_test(tcase, a_job_with_an_environment_finds_its_python_and_programs_first);
+    tcase_add_test(tcase, a_job_without_an_environment_keeps_the_variables_that_it_names);
+    tcase_add_test(tcase, a_bundle_is_imported_from_before_what_the_job_names);
     tcase_add_test(tcase, rank_0_of_a_function_gets_the_socket_of_the_store);
     tcase_add_test(tcase, a_function_in_node_mode_is_one_process_with_an_error_file);
     tcase_add_test(tcase, only_rank_0_of_a_function_gang_hosts_a_store);

@@ -2,13 +2,16 @@
 /* What gpushim does before it starts anything: the port that it holds, and what it declines. */
 #include "tests/unit/shim_rig.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 
 static struct rig rig;
 
@@ -177,6 +180,56 @@ START_TEST(a_cgroup_that_is_not_there_is_declined)
 }
 END_TEST
 
+/* Whether nobody holds the lock. */
+static bool lock_is_free(const char *path)
+{
+    int lock = open(path, O_RDWR | O_CLOEXEC);
+    bool is_free = flock(lock, LOCK_EX | LOCK_NB) == 0;
+    close(lock);
+    return is_free;
+}
+
+START_TEST(the_environment_of_the_ranks_is_held_until_the_shim_ends)
+{
+    autofree char *path = xprintf("%s/environment.lock", rig.root);
+    close(open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    rig_shell(&rig, "true");
+    rig_field(&rig, "hold", path);
+    rig_field(&rig, "rank", "0");
+    rig_assign(&rig);
+    rig_send(&rig, "run - -");
+    rig_expect(&rig, "running");
+    rig_expect(&rig, "exited");
+    ck_assert(!lock_is_free(path));
+    rig_forget(&rig);
+    ck_assert(lock_is_free(path));
+}
+END_TEST
+
+START_TEST(an_environment_that_is_gone_is_declined)
+{
+    rig_shell(&rig, "true");
+    rig_field(&rig, "hold", "/no/such/environment.lock");
+    rig_field(&rig, "rank", "0");
+    expect_declined("the environment is gone: /no/such/environment.lock: No such file or directory");
+}
+END_TEST
+
+START_TEST(an_environment_that_is_being_thrown_away_is_declined)
+{
+    autofree char *path = xprintf("%s/environment.lock", rig.root);
+    int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_eq(flock(lock, LOCK_EX), 0);
+    rig_shell(&rig, "true");
+    rig_field(&rig, "hold", path);
+    rig_field(&rig, "rank", "0");
+    rig_assign(&rig);
+    rig_expect(&rig, "declined the environment is gone: ");
+    rig_forget(&rig);
+    close(lock);
+}
+END_TEST
+
 START_TEST(a_start_after_the_lease_is_declined)
 {
     rig_shell(&rig, "true");
@@ -227,6 +280,9 @@ void rig_suite_ready(Suite *suite)
     tcase_add_test(declined, a_launch_file_that_is_cut_off_is_declined);
     tcase_add_test(declined, a_log_folder_that_is_not_there_is_declined);
     tcase_add_test(declined, a_cgroup_that_is_not_there_is_declined);
+    tcase_add_test(declined, the_environment_of_the_ranks_is_held_until_the_shim_ends);
+    tcase_add_test(declined, an_environment_that_is_gone_is_declined);
+    tcase_add_test(declined, an_environment_that_is_being_thrown_away_is_declined);
     tcase_add_test(declined, a_start_after_the_lease_is_declined);
     tcase_add_test(declined, a_lease_that_ends_before_the_start_gives_the_port_back);
 }

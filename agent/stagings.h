@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this node gets ready for jobs to come, as the controller wishes, and the reports of it. */
+#ifndef AGENT_STAGINGS_H
+#define AGENT_STAGINGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/builder.h"
+#include "agent/environments.h"
+#include "agent/link.h"
+#include "agent/loop.h"
+#include "agent/payload.h"
+#include "proto/staging.h"
+
+struct stagings;
+
+/* All is borrowed. stranger is called when the controller does not know this node. */
+struct stagings_site {
+    const char *node, *boot_id;
+    struct loop *loop;
+    struct link *link;
+    struct payloads *payloads;
+    struct environments *environments;
+    struct builder *builder;
+    void (*stranger)(void *closure);
+    void *closure;
+};
+
+struct stagings *stagings_create(const struct stagings_site *site);
+/* Stops what goes on. */
+void stagings_destroy(struct stagings *stagings);
+
+/* The whole wish: what is new is begun, what is not in it is stopped, and what had ended and was told before
+ * sent_ms (CLOCK_BOOTTIME, when the controller was asked) is begun anew. */
+void stagings_wish(struct stagings *stagings, const struct staging *wished, size_t count, int64_t sent_ms);
+
+#endif
