@@ -361,18 +361,18 @@ def test_a_rank_that_ends_without_a_result_fails_the_job(notebook: Notebook, way
         """)
 
 
-def test_a_module_that_the_node_lacks_is_named(notebook: Notebook, tmp_path: Path) -> None:
+def test_a_module_of_the_working_folder_travels_and_one_that_the_node_lacks_is_named(notebook: Notebook, tmp_path: Path) -> None:
     (tmp_path / "onlyhere.py").write_text("def f():\n    return 1\n")
     notebook("""
         import onlyhere
         from serverless_gpu import distributed
 
-        @distributed(gpus=1, remote=True)
         def work():
             return onlyhere.f()
 
+        assert distributed(gpus=1, remote=True)(work).distributed() == [1]
         try:
-            work.distributed()
+            distributed(gpus=1, remote=True, working_dir=False)(work).distributed()
         except RuntimeError as error:
             assert "onlyhere" in str(error) and "node" in str(error), str(error)
         else:

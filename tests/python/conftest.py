@@ -19,7 +19,7 @@ from fake_controller import TOKEN, FakeController  # noqa: E402
 
 @pytest.fixture
 def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No settings but those of the test, and a home of its own; returns the home."""
+    """No settings but those of the test, a home of its own, and an empty working folder; returns the home."""
     for name in list(os.environ):
         if name.startswith(("GPUCTL_", "DATABRICKS_", "XDG_")) or name in (
             "RANK",
@@ -32,6 +32,8 @@ def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
     return home
 
 

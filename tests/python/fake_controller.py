@@ -17,6 +17,7 @@ from typing import Any
 
 TOKEN = "gct_fake"
 PATIENCE_S = 20.0
+UNDER_WAY = ("RUNNING", "QUEUED", "STAGING")
 
 
 def digest(data: bytes) -> str:
@@ -258,9 +259,9 @@ class Handler(BaseHTTPRequestHandler):
             status, problem = fake.refusals.pop(0)
             self.reply(status, problem)
             return
-        for member in ("modules", "blob"):
-            if spec.get("function", {}).get(member, "") not in ("", *fake.blobs):
-                self.refuse(422, "invalid_field", f"function.{member} names a blob that is not stored", f"function.{member}")
+        for whole, member in (("function", "modules"), ("function", "blob"), ("environment", "blob"), ("bundle", "blob")):
+            if spec.get(whole, {}).get(member, "") not in ("", *fake.blobs):
+                self.refuse(422, "invalid_field", f"{whole}.{member} names a blob that is not stored", f"{whole}.{member}")
                 return
         for index, file in enumerate(spec.get("files", [])):
             if file.get("blob", "") not in ("", *fake.blobs):
@@ -328,7 +329,7 @@ class Handler(BaseHTTPRequestHandler):
         sent = 0
         server = fake.server
         while True:
-            fake.until(lambda seen=at: len(events()) > seen or job.state not in ("RUNNING", "QUEUED") or fake.server is not server)
+            fake.until(lambda seen=at: len(events()) > seen or job.state not in UNDER_WAY or fake.server is not server)
             if fake.server is not server or (fake.break_after is not None and sent >= fake.break_after):
                 self.connection.shutdown(2)
                 return

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import types
 from pathlib import Path
 from typing import Any
 
@@ -90,12 +91,13 @@ def test_modules_are_sent_when_the_controller_lacks_them_and_only_then(fake: Fak
     function.distributed("x")
     posts = [line for line in fake.requests if line == "POST /v1/jobs"]
     puts = [line for line in fake.requests if line.startswith("PUT")]
-    assert len(posts) == 3 and len(puts) == 1 and len(fake.keys) == 2
-    assert {job.spec["function"]["modules"] for job in fake.jobs.values()} == {puts[0].rpartition("/")[2]}
+    assert len(posts) == 4 and len(puts) == 2 and len(fake.keys) == 2  # the environment, the modules
+    sent = {(job.spec["function"]["modules"], job.spec["environment"]["blob"]) for job in fake.jobs.values()}
+    assert len(sent) == 1 and set(*sent) == {line.rpartition("/")[2] for line in puts}
 
 
 def test_a_payload_of_more_than_32_kib_goes_by_blob_and_once(fake: FakeController) -> None:
-    function = distributed(gpus=1, remote=True)(len)
+    function = distributed(gpus=1, remote=True, requirements=None)(len)
     assert function.distributed(bytes(40_000)) == [40_000] == function.distributed(bytes(40_000))
     assert function.distributed(bytes(20_000)) == [20_000]
     kinds = [set(job.spec["function"]) for job in fake.jobs.values()]
@@ -110,13 +112,13 @@ def test_a_payload_over_one_gib_is_refused_with_its_size_before_anything_is_sent
 
 
 def test_options_become_fields_and_defaults_are_left_to_the_controller(fake: FakeController) -> None:
-    distributed(gpus=1, remote=True)(lambda: None).distributed()
+    distributed(gpus=1, remote=True, requirements=None)(lambda: None).distributed()
     assert only_job(fake).spec.keys() == {"gpus", "remote", "name", "retries", "function"}
     assert only_job(fake).spec["name"] == "lambda"
     fake.jobs.clear()
     distributed(
         gpus=2, gpu_type="CPU", remote=True, name="n", project="p", pool="q", env={"A": "b"}, labels={"c": "d"}, python="/usr/bin/python3",
-        retries=2, infra_retries=0, timeout=90.5, priority=-3, launch_mode="process",
+        retries=2, infra_retries=0, timeout=90.5, priority=-3, launch_mode="process", requirements=False,
     )(lambda: None).distributed()  # fmt: skip
     sent = only_job(fake).spec
     del sent["function"]
@@ -225,6 +227,56 @@ def test_what_cannot_be_pickled_is_named_with_its_place(fake: FakeController) ->
             distributed(gpus=1, remote=True)(function).distributed(*args, **kwargs)
     connection.close()
     assert fake.requests == []
+
+
+class Tensor:
+    """Stands for a tensor of torch."""
+
+    def __init__(self, device: str):
+        self.device = types.SimpleNamespace(type=device)
+        self.is_cuda = device == "cuda"
+
+
+class Model:
+    """Something with a tensor in it."""
+
+    def __init__(self, device: str):
+        self._parameters = {"weight": Tensor(device)}
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torch that is imported, as far as pickling looks at it."""
+    module = types.ModuleType("torch")
+    module.Tensor = Tensor  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch", module)
+
+
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+def test_a_tensor_on_a_gpu_is_named_with_its_device_and_the_remedy(fake: FakeController, torch: None, device: str) -> None:
+    weights = Tensor(device)
+
+    def train(data: Any = None) -> None:
+        assert weights
+
+    def score(model: Any) -> None:
+        pass
+
+    cases: list[tuple[Any, tuple[Any, ...], str]] = [
+        (train, (), r"train\(\): the captured variable 'weights'"),
+        (score, ([weights],), r"the argument 'model' of score\(\): its item 0"),
+        (score, (Model(device),), r"the argument 'model' of score\(\): its attribute '_parameters': its item 'weight'"),
+    ]
+    for function, args, words in cases:
+        with pytest.raises(TypeError, match=rf"^cannot send {words}: it is a tensor on .*{device}.*, .*\.cpu\(\)") as raised:
+            distributed(gpus=1, remote=True)(function).distributed(*args)
+        assert "\n" not in str(raised.value)
+    assert fake.requests == []
+
+
+def test_tensors_that_lie_on_no_gpu_travel(fake: FakeController, torch: None) -> None:
+    function = distributed(gpus=1, remote=True)(lambda *things: len(things))
+    assert function.distributed(Tensor("cpu"), Model("meta")) == [2]
 
 
 # --- refused by the controller ---

@@ -31,6 +31,18 @@ def said(rank: int, text: str, attempt: int = 1, stream: str = "stdout") -> dict
     return {"rank": rank, "stream": stream, "attempt": attempt, "text": text}
 
 
+# --- the card of a job that waits ---
+
+
+@pytest.mark.parametrize("state", ["QUEUED", "STAGING"])
+def test_a_job_that_waits_shows_why(state: str) -> None:
+    board = Board()
+    board.take_view(view(state, attempt=0, nodes=[], reason="node n1 builds the environment: Installing <torch> (34 s)"))
+    html, text = card.card_html(board.facts(), "job0", "http://c"), card.card_text(board.facts(), "job0", "http://c")
+    assert state in html and "Installing &lt;torch&gt; (34 s)" in html and "8 GPUs" in html
+    assert text.splitlines()[1] == "node n1 builds the environment: Installing <torch> (34 s)"
+
+
 # --- the board ---
 
 

@@ -63,7 +63,7 @@ def test_the_first_call_starts_an_instance_and_the_next_one_uses_it(environment:
         import sys
         from serverless_gpu import distributed
 
-        @distributed(gpus=1, remote=True)
+        @distributed(gpus=1, remote=True, requirements=None)
         def where():
             return sys.executable
 

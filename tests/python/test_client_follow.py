@@ -125,6 +125,32 @@ def test_each_reason_to_wait_is_said_once_and_the_start_too(
     assert said == ["QUEUED: needs 4 GPUs: 2 of 8 are free", "QUEUED: needs 4 GPUs: 3 of 8 are free", "RUNNING: on node0"]
 
 
+def test_what_nodes_do_to_get_ready_is_said_and_how_long_it_takes_is_not_news(
+    fake: FakeController, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "GRACE_S", 0.01)
+
+    def looked(times: int) -> Any:
+        return lambda: sum("GET /v1/jobs/job0?wait=5&" in line for line in fake.requests) >= times
+
+    def program(controller: FakeController, job: Job) -> None:
+        try:
+            for times, doing in enumerate(("Installing torch (3 s)", "Installing torch (34 s)", "Installing numpy (1 s)"), 1):
+                with controller.change():
+                    job.state, job.reason, job.attempt = "STAGING", f"node n1 builds the environment: {doing}", 1
+                    job.attempts = [{"attempt": 1, "reason": "node n0 was lost", "cause": "NODE_LOST"}]
+                    job.seq += 1
+                controller.until(looked(times))
+        finally:
+            finish(controller, job)
+
+    fake.program = program
+    distributed(gpus=1, remote=True)(len).distributed("x")
+    said = [line.removeprefix("gpuctl: job job0 ") for line in capsys.readouterr().err.splitlines()]
+    words = "STAGING: node n1 builds the environment: Installing"
+    assert said == ["attempt 1 ended: node n0 was lost; trying again", f"{words} torch (3 s)", f"{words} numpy (1 s)"]
+
+
 def test_a_job_that_starts_again_says_why(
     fake: FakeController, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ import io
 import os
 import subprocess
 import sys
+import tarfile
 import warnings
 import zipfile
 from collections.abc import Iterator
@@ -228,7 +229,7 @@ def project(tmp_path: Path, fake: FakeController, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_file_travels_with_the_modules_beside_it(fake: FakeController, project: Path) -> None:
-    assert TorchDistributor(2, local_mode=False).run("train.py", "--lr=1", 2) is None
+    assert TorchDistributor(2, local_mode=False, working_dir=False).run("train.py", "--lr=1", 2) is None
     sent = newest(fake)
     assert sent["command"] == ["python", "train.py", "--lr=1", "2"] and sent["env"] == {"PYTHONPATH": BESIDE} and sent["name"] == "train"
     program, beside = sent["files"]
@@ -237,25 +238,37 @@ def test_a_file_travels_with_the_modules_beside_it(fake: FakeController, project
     assert beside["path"] == BESIDE and names == ["helper.py", "parts/__init__.py", "parts/deep.py"]
 
 
+def test_a_file_in_the_working_folder_travels_with_that(fake: FakeController, project: Path) -> None:
+    assert TorchDistributor(2, local_mode=False).run("parts/deep.py", "x") is None
+    sent = newest(fake)
+    assert sent["command"] == ["python", "parts/deep.py", "x"] and "files" not in sent and "PYTHONPATH" not in sent.get("env", {})
+    with tarfile.open(fileobj=io.BytesIO(fake.blobs[sent["bundle"]["blob"]])) as bundled:
+        names = bundled.getnames()
+    assert names == ["data.bin", "helper.py", "parts", "parts/__init__.py", "parts/deep.py", "train.py"]
+    (project / ".gitignore").write_text("train.py\n")
+    TorchDistributor(2, local_mode=False).run("train.py")
+    assert [file["path"] for file in newest(fake)["files"]] == ["train.py", BESIDE]  # it does not travel with the folder
+
+
 def test_what_is_large_goes_by_blob(fake: FakeController, project: Path) -> None:
     (project / "train.py").write_bytes(os.urandom(100_000))
-    TorchDistributor(local_mode=False).run(project / "train.py")
+    TorchDistributor(local_mode=False, working_dir=False).run(project / "train.py")
     file = newest(fake)["files"][0]
     assert fake.blobs[file["blob"]] == (project / "train.py").read_bytes()
 
 
 def test_a_file_alone_brings_nothing_else(fake: FakeController, project: Path) -> None:
-    TorchDistributor(local_mode=False, env={"A": "b"}).run("parts/deep.py")
+    TorchDistributor(local_mode=False, env={"A": "b"}, working_dir=False).run("parts/deep.py")
     assert [file["path"] for file in newest(fake)["files"]] == ["deep.py", BESIDE]  # __init__.py lies beside it
     (project / "parts" / "__init__.py").unlink()
-    TorchDistributor(local_mode=False, env={"A": "b"}).run("parts/deep.py")
+    TorchDistributor(local_mode=False, env={"A": "b"}, working_dir=False).run("parts/deep.py")
     assert [file["path"] for file in newest(fake)["files"]] == ["deep.py"] and newest(fake)["env"] == {"A": "b"}
 
 
 def test_a_file_among_too_many_others_goes_alone_and_says_so(fake: FakeController, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("serverless_gpu.command.BESIDE_FILES", 2)
     with pytest.warns(UserWarning, match="too many Python files"):
-        TorchDistributor(local_mode=False).run("train.py")
+        TorchDistributor(local_mode=False, working_dir=False).run("train.py")
     assert len(newest(fake)["files"]) == 1
 
 

@@ -179,7 +179,7 @@ def test_a_large_value_is_written_from_where_it_lies(tmp_path, make):
     rank.process.returncode = status
     assert status == 0
     assert (rank.results / "0.pickle").stat().st_size >= size
-    assert usage.ru_maxrss * 1024 < size + 80 * 2**20
+    assert usage.ru_maxrss * 1024 < size + 150 * 2**20  # less than a copy; what this process has counts, too, from before the exec
 
 
 def test_a_value_that_cannot_be_pickled_is_an_error_that_names_its_type(tmp_path):

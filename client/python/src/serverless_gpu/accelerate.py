@@ -45,7 +45,7 @@ def notebook_launcher(
     num_nodes         one call from one notebook starts all of them
     max_restarts      further attempts of the whole job after the function failed
     gpu_type, remote  as those of `distributed`; remote=None is False for one node and True for more
-    options           further ones of `distributed`, such as name, pool, env, timeout
+    options           further ones of `distributed`, such as name, pool, env, requirements, working_dir, timeout
 
     The rendezvous is gpuctl's, and so are output and supervision: use_port, master_addr, the rdzv_ arguments, monitor_interval and
     log_line_prefix_template are taken so that calls need no change, and have no effect.

@@ -51,7 +51,7 @@ def distributed(
     accelerator_type  "GPU_1xA10", "GPU_8xH100": how many GPUs such a node has, and of which type; letter case does not matter
     remote            True: any nodes; False: this machine's; None: this machine's for an instance of one's own, else any
 
-    All other options are those of `serverless_gpu.distributed`.
+    All other options are those of `serverless_gpu.distributed`, such as requirements and working_dir.
     """
     wanted = _parse(num_accelerators, accelerator_type)
     decorate: Callable[[Callable[P, R]], Any] = launcher.distributed(wanted.gpus or 1, wanted.gpu_type, **options)

@@ -10,20 +10,21 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import Any, Callable
 
+from serverless_gpu.payload import OnDevice, dump
+
 REMEDY = "create it inside the function, or pass what it is made from"
+DEVICE_REMEDY = "move it to the CPU before the call, by .cpu() or model.to('cpu'), and back inside the function, or create it there"
 DEPTH = 8  # of functions that capture functions
 
 
 def _failure(value: Any) -> Exception | None:
     """The exception that pickling the value raises, if any."""
-    import cloudpickle
-
     class Sink:
         def write(self, piece: bytes) -> int:
             return len(piece)
 
     try:
-        cloudpickle.dump(value, Sink())
+        dump(value, Sink())
     except Exception as error:
         return error
     return None
@@ -93,6 +94,8 @@ def explain(function: Callable[..., Any], arguments: Mapping[str, Any], error: E
         if failure is not None:
             names, end, reason = _trail(what, value, failure, DEPTH)
             kind = f"{type(end).__module__}.{type(end).__qualname__}".replace("builtins.", "")
+            if isinstance(reason, OnDevice):
+                return f"cannot send {': '.join(names)}: {reason}, which stays on this machine; {DEVICE_REMEDY}"
             message = " ".join(f"{type(reason).__name__}: {reason}".split())
             return f"cannot pickle {': '.join(names)}, which is of type {kind} ({message}); {REMEDY}"
     message = " ".join(f"{type(error).__name__}: {error}".split())

@@ -10,15 +10,17 @@ import base64
 import inspect
 import threading
 import uuid
+from collections.abc import Mapping
 from typing import Any, Callable
 
-from serverless_gpu import attached, display, failure, modules, payload, readable, results, spec
+from serverless_gpu import attached, display, failure, modules, payload, readable, results, spec, travel
 from serverless_gpu.controller import RETRY_S, Controller, connect
 from serverless_gpu.errors import GpuctlError, InvalidJob, JobFailed
 from serverless_gpu.job import Job
 from serverless_gpu.launcher import Options
 from serverless_gpu.notes import Notes
 
+SAID_BYTES = 8 * 1024 * 1024  # of what is sent before the job: a person may wait for it
 HURRY_S = 5.0  # of patience with a controller that is away, for a person who has interrupted
 
 
@@ -51,14 +53,23 @@ class DistributedFunctionCall(Job):
     and `state`. Its own steps are `submit`, then waiting, then `results`; `run` does them all.
     """
 
-    def __init__(self, controller: Controller, options: Options, job: dict[str, Any], function: payload.Payload, notes: Notes):
+    def __init__(
+        self,
+        controller: Controller,
+        options: Options,
+        job: dict[str, Any],
+        function: payload.Payload,
+        notes: Notes,
+        luggage: Mapping[str, payload.Blob] | None = None,
+    ):
         super().__init__(controller.context, notes)
         self._controller = controller
         self._options = options
         self._job = job
         self._function = function
         self._key = uuid.uuid4().hex
-        self._absent: dict[str, payload.Payload] = {}
+        self._luggage = dict(luggage or {})  # what the job names and the controller may lack, by its field
+        self._absent: dict[str, payload.Blob] = {}
         self._asked = False
         self._display: display.Display | None = None
         self._fetching = threading.Lock()
@@ -68,13 +79,14 @@ class DistributedFunctionCall(Job):
     def prepare(
         cls, function: Callable[..., Any], options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> DistributedFunctionCall:
-        """Check and pickle the call, then find the controller; nothing is sent that changes anything."""
+        """Check and pickle the call, then find the controller and what goes with the call; nothing is sent that changes anything."""
         packed = payload.pack(function, args, kwargs, _named_arguments(function, args, kwargs))
         notes = Notes(options.quiet)
         controller = connect(notes)
         options = attached.resolve(controller, options)
         job = spec.build(options, function, own_host=controller.context.embedded)
-        return cls(controller, options, job, packed, notes)
+        luggage = travel.pack(job, options, controller.context, notes)
+        return cls(controller, options, job, packed, notes, luggage)
 
     # --- the steps ---
 
@@ -92,6 +104,8 @@ class DistributedFunctionCall(Job):
                 missing = absent.pop(error.field or "", None)
                 if missing is None:
                     raise self._explained(error) from None
+                if missing.size >= SAID_BYTES:
+                    self._notes.say(f"sending {missing.size / 2**20:.0f} MiB ({error.field})")
                 self._controller.put_blob(missing)
 
     def results(self) -> list[Any]:
@@ -122,7 +136,7 @@ class DistributedFunctionCall(Job):
         """The members of the job that say what runs. What the controller may lack is noted by the field that names it."""
         zipped = modules.modules()
         function: dict[str, Any] = {"modules": zipped.sha256}
-        self._absent = {"function.modules": zipped}
+        self._absent = {**self._luggage, "function.modules": zipped}
         if self._function.size <= payload.INLINE_BYTES:
             function["inline"] = base64.b64encode(self._function.joined()).decode()
         else:
@@ -142,6 +156,7 @@ class DistributedFunctionCall(Job):
             readable.shorten(interrupt)
             raise
         self._function = payload.Payload()  # handles may be many, and kept for long
+        self._luggage.clear()
         self._absent.clear()
         if not self._options.quiet:
             self._controller = Controller(self._controller.context, self._notes)

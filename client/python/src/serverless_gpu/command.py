@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One call of a program in place of a function: a Python file runs once per rank, and there are no values.
 
-With remote=False it runs where it lies, in this process's working folder. Otherwise the file travels, and with it, as one zip that is on
-the path of the ranks, the modules and packages that lie beside it.
+With remote=False it runs where it lies, in this process's working folder. Otherwise it travels: in the working folder where it lies below
+that, else as a file of its own and with it, as one zip that is on the path of the ranks, the modules and packages that lie beside it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from serverless_gpu import attached, failure, spec
+from serverless_gpu import attached, failure, spec, travel
 from serverless_gpu.call import DistributedFunctionCall
 from serverless_gpu.controller import connect
 from serverless_gpu.launcher import Options
@@ -77,11 +77,15 @@ class ProgramCall(DistributedFunctionCall):
         job = spec.build(options, lambda: None, own_host=controller.context.embedded)
         start = ["python", *(["-c", HIDING_GPUS] if hide_gpus else [])]  # "python" stands for that of the job
         if not options.remote:
+            luggage = travel.pack(job, options, controller.context, notes)
             job["command"] = [*start, str(path), *arguments]
-            return cls(controller, options, job, Payload(), notes)
-        job["command"] = [*start, path.name, *arguments]
-        call = cls(controller, options, job, Payload([path.read_bytes()]), notes)
-        call._travel(path)
+            return cls(controller, options, job, Payload(), notes, luggage)
+        luggage = travel.pack(job, options, controller.context, notes)
+        inside = travel.path_within(luggage, path)
+        call = cls(controller, options, job, Payload([path.read_bytes()]), notes, luggage)
+        job["command"] = [*start, inside or path.name, *arguments]
+        if inside is None:
+            call._travel(path)
         return call
 
     def _travel(self, path: Path) -> None:
@@ -97,13 +101,12 @@ class ProgramCall(DistributedFunctionCall):
             if content.size <= INLINE_BYTES:
                 files.append({"path": name, "base64": base64.b64encode(content.joined()).decode()})
             else:
-                self._absent[f"files[{len(files)}].blob"] = content
+                self._luggage[f"files[{len(files)}].blob"] = content
                 files.append({"path": name, "blob": content.sha256})
         self._job["files"] = files
 
     def _what(self) -> dict[str, Any]:
-        for blob in self._absent.values():
-            self._controller.put_blob(blob)
+        self._absent = dict(self._luggage)
         return {}
 
     def results(self) -> list[Any]:

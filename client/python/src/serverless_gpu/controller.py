@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from serverless_gpu import context as contexts
 from serverless_gpu.errors import ControllerError, ControllerUnreachable, InvalidJob
@@ -21,7 +21,7 @@ from serverless_gpu.notes import Notes
 if TYPE_CHECKING:
     import requests
 
-    from serverless_gpu.payload import Payload
+    from serverless_gpu.payload import Blob
 
 CONNECT_S = 5.0
 REPLY_S = 30.0
@@ -30,8 +30,6 @@ STREAM_IDLE_S = 45.0  # three heartbeats of an event stream
 BACKOFF_S = 0.1
 BACKOFF_MAX_S = 5.0
 CHUNK_BYTES = 1024 * 1024
-
-Body = Union[bytes, "Payload"]
 
 
 def next_pause(pause_s: float) -> float:
@@ -227,7 +225,7 @@ class Controller:
         except (requests.RequestException, OSError) as error:
             raise self.unreachable(_why(error)) from error
 
-    def put_blob(self, payload: Payload) -> None:
+    def put_blob(self, payload: Blob) -> None:
         """Store the bytes under their hash, unless they are there."""
         path = f"/v1/blobs/{payload.sha256}"
         try:

@@ -8,9 +8,10 @@ import operator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import os
+    from collections.abc import Mapping, Sequence
     from datetime import timedelta
-    from typing import Any, Callable, Generic, Literal, Protocol, TypeVar, overload
+    from typing import Any, Callable, Generic, Literal, Protocol, TypeVar, Union, overload
 
     from typing_extensions import ParamSpec
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     P = ParamSpec("P")
     R = TypeVar("R")
     R_co = TypeVar("R_co", covariant=True)
+
+    Requirements = Union[bool, None, str, "os.PathLike[str]", Sequence[str]]
+    WorkingDir = Union[bool, None, str, "os.PathLike[str]"]
 
     class _Typed(Generic[P, R]):
         pass
@@ -47,7 +51,10 @@ class Options:
     name: str | None
     project: str | None
     pool: str | None
-    env: Mapping[str, str]
+    env: Mapping[str, str | None]  # None: not even where this process has it
+    inherit_env: bool
+    requirements: Requirements
+    working_dir: WorkingDir
     labels: Mapping[str, str]
     python: str | None
     retries: int
@@ -119,7 +126,10 @@ if TYPE_CHECKING:
         name: str | None = None,
         project: str | None = None,
         pool: str | None = None,
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str | None] | None = None,
+        inherit_env: bool = True,
+        requirements: Requirements = True,
+        working_dir: WorkingDir = True,
         labels: Mapping[str, str] | None = None,
         python: str | None = None,
         retries: int = 0,
@@ -140,7 +150,10 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     name: str | None = None,
     project: str | None = None,
     pool: str | None = None,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str | None] | None = None,
+    inherit_env: bool = True,
+    requirements: Requirements = True,
+    working_dir: WorkingDir = True,
     labels: Mapping[str, str] | None = None,
     python: str | None = None,
     retries: int = 0,
@@ -158,7 +171,14 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     run_async      True: `.distributed(...)` submits and returns a handle at once, for several calls side by side
     name, project, labels    to find the job by; the name is the function's where none is given
     pool           of the nodes; None takes $DATABRICKS_REMOTE_GPU_POOL_ID, or any
-    env            variables of the ranks, beside those that say rank, world and rendezvous
+    env            variables of the ranks, beside those that say rank, world and rendezvous; of one that is None the ranks get none
+    inherit_env    True: with remote=True, variables that this notebook has set travel, too, and those that frameworks look for (HF_,
+                   WANDB_, NCCL_, ...); False: only `env` does
+    requirements   True: with remote=True, the nodes install what this Python has, in its versions; None or False: they take what they have;
+                   the path of a requirements.txt or pyproject.toml, or a list of lines such as "numpy==2.1.0": they install that
+    working_dir    True: with remote=True, the working folder travels, unless it is the home folder or /; None or False: none does; a path:
+                   that folder does. It is the working folder of the ranks and on their Python path. What .gitignore or .gpuctlignore
+                   names stays here; at most 256 MiB and 20,000 files travel
     python         path of the Python of the ranks; None takes the node's own, and with remote=False this one
     retries        further attempts after the function failed
     infra_retries  further attempts after a node failed; None takes the controller's default
@@ -174,7 +194,10 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     options.gpu_type = _text("gpu_type", getattr(gpu_type, "value", gpu_type))
     options.remote = _flag("remote", remote)
     options.name, options.project, options.pool = _text("name", name), _text("project", project), _text("pool", pool)
-    options.env, options.labels = _texts("env", env), _texts("labels", labels)
+    options.env, options.labels = _variables(env), _texts("labels", labels)
+    options.inherit_env = _flag("inherit_env", inherit_env)
+    options.requirements = _requirements(requirements)
+    options.working_dir = _working_dir(working_dir)
     options.python = _text("python", python)
     options.retries = _count("retries", retries)
     options.infra_retries = None if infra_retries is None else _count("infra_retries", infra_retries)
@@ -235,6 +258,29 @@ def _texts(name: str, value: Any) -> dict[str, str]:
         if not isinstance(key, str) or not isinstance(item, str):
             raise TypeError(f"{name}[{key!r}] must be a text, not {item!r}: write it in quotes")
     return texts
+
+
+def _variables(value: Any) -> dict[str, str | None]:
+    """Environment variables. Their values are in no message: they may be secrets."""
+    variables = {} if value is None else dict(value)
+    for key, item in variables.items():
+        if not isinstance(key, str) or not (item is None or isinstance(item, str)):
+            raise TypeError(f"env[{key!r}] must be a text, not a value of type {type(item).__name__}: write it in quotes")
+    return variables
+
+
+def _requirements(value: Any) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    from serverless_gpu.requirements import check_form
+
+    return check_form(value)
+
+
+def _working_dir(value: Any) -> Any:
+    if value is None or isinstance(value, bool) or hasattr(value, "__fspath__") or (isinstance(value, str) and value):
+        return value
+    raise TypeError(f"working_dir must be True, False, None or the path of a folder, not {value!r}")
 
 
 def _seconds(value: Any) -> float | None:

@@ -2,7 +2,7 @@
 """A function and its arguments as bytes: one line that names the Python that made them, then the pickle of (function, args, kwargs).
 
 Pickling is cloudpickle's: what belongs to `__main__` travels by value, what belongs to an importable module by name. What cannot be
-pickled is named before anything is sent.
+pickled, or lies on a GPU, is named before anything is sent.
 """
 
 from __future__ import annotations
@@ -11,10 +11,30 @@ import hashlib
 import io
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Callable
+from typing import Any, Callable, Protocol
 
 LIMIT_BYTES = 1024**3  # of one blob
 INLINE_BYTES = 32 * 1024  # what rides in the job itself
+
+
+class Blob(Protocol):
+    """Bytes that are sent, in pieces that can be asked for again and again."""
+
+    @property
+    def sha256(self) -> str:
+        """64 hex digits."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes."""
+
+    def __iter__(self) -> Iterator[bytes]: ...
+
+    def __len__(self) -> int: ...
+
+
+class OnDevice(TypeError):
+    """A tensor lies in the memory of a GPU, or of another device of this machine, from where it does not travel."""
 
 
 class Payload:
@@ -56,17 +76,40 @@ class Payload:
         return b"".join(self._pieces)
 
 
+def _refuse_on_device(tensor: Any) -> None:
+    """Raise OnDevice for a tensor that is neither in ordinary memory nor without any."""
+    device = getattr(tensor, "device", None)
+    if getattr(tensor, "is_cuda", False) or getattr(device, "type", "cpu") not in ("cpu", "meta"):
+        raise OnDevice(f"it is a tensor on {device}")
+
+
+def dump(value: Any, file: Any) -> None:
+    """Pickle a value by cloudpickle. Raises OnDevice, or whatever pickling raises."""
+    import cloudpickle
+
+    tensor: Any = getattr(sys.modules.get("torch"), "Tensor", None)
+    if tensor is None:  # then there can be none
+        cloudpickle.dump(value, file)
+        return
+
+    class Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
+        def reducer_override(self, thing: Any) -> Any:
+            if isinstance(thing, tensor):
+                _refuse_on_device(thing)
+            return super().reducer_override(thing)
+
+    Pickler(file).dump(value)
+
+
 def pack(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], names: Mapping[str, Any]) -> Payload:
     """Pickle a call.
 
     `names` holds the arguments by the names of the parameters, for messages. Raises TypeError where something cannot be pickled, naming
     it, and ValueError where the whole is larger than LIMIT_BYTES.
     """
-    import cloudpickle
-
     payload = Payload([b"gpuctl-function 1 python=%d.%d\n" % sys.version_info[:2]])
     try:
-        cloudpickle.dump((function, args, dict(kwargs)), payload)
+        dump((function, args, dict(kwargs)), payload)
     except Exception as error:
         from serverless_gpu.blame import explain
 

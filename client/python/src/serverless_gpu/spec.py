@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A job as the controller takes it, made from the options of a decorated function and from where this process runs.
 
-A field is sent only when somebody asked for it, so that the defaults are the controller's. The function itself is the call's part.
+A field is sent only when somebody asked for it, so that the defaults are the controller's. The function itself is the call's part, and what
+of this machine goes with it is travel.py's.
 """
 
 from __future__ import annotations
@@ -67,10 +68,16 @@ def _own_path() -> list[str]:
     return list(found)
 
 
+def _named(options: Options) -> dict[str, str]:
+    """The variables that were given a value."""
+    return {name: value for name, value in options.env.items() if value is not None}
+
+
 def _local(options: Options) -> dict[str, Any]:
     """What makes the ranks on this host see what this process sees."""
-    path = os.pathsep.join([*filter(None, [options.env.get("PYTHONPATH")]), *_own_path()])
-    fields: dict[str, Any] = {"host_id": host.host_id(), "env": {**options.env, **({"PYTHONPATH": path} if path else {})}}
+    named = _named(options)
+    path = os.pathsep.join([*filter(None, [named.get("PYTHONPATH")]), *_own_path()])
+    fields: dict[str, Any] = {"host_id": host.host_id(), "env": {**named, **({"PYTHONPATH": path} if path else {})}}
     with contextlib.suppress(FileNotFoundError):  # it was deleted under us
         fields["workdir"] = os.getcwd()
     return fields
@@ -87,7 +94,7 @@ def build(options: Options, function: Callable[..., Any], own_host: bool) -> dic
         "use_reserved_pool": _use_reserved_pool(),
         "pool": options.pool or os.environ.get("DATABRICKS_REMOTE_GPU_POOL_ID"),
         "launch_mode": options.launch_mode,
-        "env": dict(options.env),
+        "env": _named(options),
         "labels": dict(options.labels),
         "python": python,
         "project": options.project,

@@ -45,7 +45,8 @@ class TorchDistributor:
     use_gpu        True: each process has a GPU; False: CPU slots where there are any, else nodes whose GPUs are hidden
     num_workers    another name of num_processes, which examples in circulation use
 
-    `options` are further ones of `serverless_gpu.distributed`, such as gpu_type, env, retries or timeout.
+    `options` are further ones of `serverless_gpu.distributed`, such as gpu_type, env, requirements, working_dir, retries or timeout. With
+    local_mode=False the environment of this Python and the working folder travel, as with remote=True there.
     """
 
     def __init__(

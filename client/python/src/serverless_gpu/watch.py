@@ -7,6 +7,7 @@ is away.
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import Any, Callable
 
@@ -18,6 +19,8 @@ from serverless_gpu.notes import Notes
 GRACE_S = 0.5  # a job that starts within it started at once
 ASK_S = 5  # how often the reason is asked for anew while a job waits
 IDLE_S = 60  # the longest wait that the controller grants
+SECONDS = re.compile(r"\b\d+ s\b")  # how long something takes already, which is not news
+WAITING = ("QUEUED", "STAGING")  # no attempt is under way, and a reason says why
 TERMINAL = ("SUCCEEDED", "FAILED", "CANCELED", "TIMED_OUT")
 
 
@@ -51,14 +54,14 @@ class Watch:
                 if view["state"] in TERMINAL:
                     return
                 self._tell(view)
-                query = f"?wait={ASK_S if view['state'] == 'QUEUED' else IDLE_S}&seq={view['seq']}"
+                query = f"?wait={ASK_S if view['state'] in WAITING else IDLE_S}&seq={view['seq']}"
             except ControllerError as error:
                 if 400 <= error.status < 500 and error.status != 429:
                     return
                 self._stopped.wait(ASK_S)
 
     def _tell(self, view: dict[str, Any]) -> None:
-        ended = view["attempt"] - (0 if view["state"] == "QUEUED" else 1)
+        ended = view["attempt"] - (0 if view["state"] in WAITING else 1)
         if ended > self._attempts_told:
             self._attempts_told = ended
             self._say(f"attempt {ended} ended: {self._reason_of(ended)}; trying again")
@@ -67,10 +70,11 @@ class Watch:
             return
         self._waited = view["state"] != "RUNNING"
         places = ", ".join(node["node"] for node in view["nodes"])
-        where = view["reason"] if view["state"] == "QUEUED" else f"on {places}" if places else view["reason"]
+        where = view["reason"] if view["state"] in WAITING else f"on {places}" if places else view["reason"]
         text = f"{view['state']}: {where}" if where else str(view["state"])
-        if text != self._said:
-            self._said = text
+        plain = SECONDS.sub("", text)
+        if plain != self._said:
+            self._said = plain
             self._say(text)
 
     def _say(self, text: str) -> None:

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lock of this Python's environment: the text of a requirements file that names all that an installer of packages has put on sys.path,
+in its version, so that a node can make the same. Where it comes from other than an index, by its address.
+
+Packages are found by the names of their .dist-info folders, none is imported and no metadata parsed. The lock is kept until one of the
+folders of sys.path changes, so that what `%pip install` adds is in the next one.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+SUFFIX = ".dist-info"
+OURS = frozenset(("gpuctl", "gpuctl-air", "gpuctl-pyspark", "serverless-gpu"))  # their modules travel with every function
+TOOLS = frozenset(("pip", "setuptools", "wheel", "pkg-resources"))  # every environment has its own
+NOT_INSTALLERS = ("", "debian")  # the system's packages are found where the system is
+ROOTS = ("", "src", "lib", "python")  # where the modules of a source tree lie
+
+
+class Local(NamedTuple):
+    """A package that was installed from a folder or a file of this machine, which no node can fetch."""
+
+    name: str
+    place: str  # what it was installed from
+    roots: list[str]  # real paths of the folders that its modules are imported from, when they are read in place
+
+
+class Lock(NamedTuple):
+    """A requirements file, "" when there is nothing in it, and what cannot be named in it."""
+
+    text: str
+    local: list[Local]
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _from_metadata(folder: str) -> tuple[str, str]:
+    """Name and version as the metadata says, of a folder whose name does not tell; empty where nothing does."""
+    head = _read(os.path.join(folder, "METADATA")).partition("\n\n")[0]
+    found = dict(re.findall(r"^(Name|Version):[ \t]*(\S+)", head, re.MULTILINE))
+    return found.get("Name", ""), found.get("Version", "")
+
+
+def _name_and_version(folder: str) -> tuple[str, str]:
+    """Of a .dist-info folder: the name as indexes spell it, and the public version."""
+    parts = os.path.basename(folder)[: -len(SUFFIX)].split("-")
+    name, version = parts if len(parts) == 2 and parts[1][:1].isdigit() else _from_metadata(folder)
+    return re.sub(r"[-_.]+", "-", name).lower(), version.partition("+")[0].replace("_", "-")
+
+
+def _direct(folder: str) -> dict[str, Any]:
+    """Where a package was installed from, if not from an index."""
+    try:
+        found = json.loads(_read(os.path.join(folder, "direct_url.json")) or "{}")
+    except ValueError:
+        found = {}
+    return found if isinstance(found, dict) else {}
+
+
+def _without_password(url: str) -> str:
+    """The address without a password: it stays on this machine. What names a variable, or a user alone, is no secret."""
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=host)) if at and ":" in user and "$" not in user else url
+
+
+def _address(direct: dict[str, Any]) -> str | None:
+    """What stands behind the @ for a package that was installed from an address; None for one of this machine."""
+    url = _without_password(str(direct.get("url", "")))
+    if urlsplit(url).scheme in ("", "file"):
+        return None
+    fragments = []
+    source = direct.get("vcs_info")
+    if source:
+        url = f"{source.get('vcs', 'git')}+{url}@{source.get('commit_id', '')}"
+    else:
+        hashes = (direct.get("archive_info") or {}).get("hashes") or {}
+        fragments += [f"sha256={hashes['sha256']}"] if "sha256" in hashes else []
+    fragments += [f"subdirectory={direct['subdirectory']}"] if direct.get("subdirectory") else []
+    return "#".join([url, *(["&".join(fragments)] if fragments else [])])
+
+
+def _modules(folder: str) -> list[str]:
+    """The names that a package is imported by."""
+    names = _read(os.path.join(folder, "top_level.txt")).split()
+    if not names:
+        first = {line.split(",")[0].split("/")[0] for line in _read(os.path.join(folder, "RECORD")).splitlines()}
+        names = [name[:-3] if name.endswith(".py") else name for name in first if re.fullmatch(r"[A-Za-z_]\w*(\.py)?", name)]
+    return sorted(name for name in names if not name.startswith("__editable__"))
+
+
+def _import_root(name: str) -> str | None:
+    """The folder that a module is found in, for one that is not where its source tree would have it."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return None
+    if spec is None:
+        return None
+    places = list(spec.submodule_search_locations or ()) or [spec.origin or ""]
+    return os.path.dirname(places[0]) or None
+
+
+def _roots(folder: str, direct: dict[str, Any], place: str) -> list[str]:
+    """Where the modules of a package of this machine are read from: its source tree, by names or by the .pth file that leads there."""
+    if not os.path.isdir(place):
+        return []
+    names = _modules(folder)
+    roots = [os.path.join(place, root) for root in ROOTS]
+    found = {root for root in roots for name in names if os.path.exists(os.path.join(root, name)) or os.path.exists(f"{root}/{name}.py")}
+    if (direct.get("dir_info") or {}).get("editable"):
+        found.update(root for root in map(_import_root, names) if not found and root is not None)
+        for line in _read(os.path.join(folder, "RECORD")).splitlines():
+            file = line.split(",")[0]
+            if file.endswith(".pth"):
+                lines = _read(os.path.join(os.path.dirname(folder), file)).splitlines()
+                found.update(path for path in lines if os.path.isabs(path) and os.path.isdir(path))
+    return sorted({os.path.realpath(root) for root in found})
+
+
+def _folders(place: str) -> Iterator[str]:
+    """The .dist-info folders of an entry of sys.path."""
+    try:
+        with os.scandir(place) as found:
+            yield from sorted(entry.path for entry in found if entry.name.endswith(SUFFIX) and entry.name[0] != "~")
+    except OSError:
+        return
+
+
+def _build(places: list[str]) -> Lock:
+    lines: dict[str, str | None] = {}
+    local: list[Local] = []
+    for folder in (folder for entry in places for folder in _folders(entry)):
+        installer = _read(os.path.join(folder, "INSTALLER")).strip()
+        name, version = _name_and_version(folder)
+        if installer.lower() in NOT_INSTALLERS or not name or not version or name in lines or name in OURS or name in TOOLS:
+            continue
+        direct = {} if installer == "conda" else _direct(folder)  # conda's says where it was built
+        address = _address(direct) if direct else None
+        lines[name] = f"{name} @ {address}" if address else None if direct else f"{name}=={version}"
+        if lines[name] is None:
+            place = unquote(urlsplit(str(direct.get("url", ""))).path)
+            local.append(Local(name, place, _roots(folder, direct, place)))
+    return Lock("".join(f"{lines[name]}\n" for name in sorted(lines) if lines[name] is not None), local)
+
+
+def _places() -> dict[str, int]:
+    """The folders of sys.path in its order, with the time of their last change."""
+    found: dict[str, int] = {}
+    for entry in sys.path:
+        path = os.path.abspath(entry)
+        try:
+            status = os.stat(path)
+        except OSError:
+            continue
+        if stat.S_ISDIR(status.st_mode):
+            found.setdefault(path, status.st_mtime_ns)
+    return found
+
+
+_kept: tuple[list[tuple[str, int]], Lock] | None = None
+
+
+def lock() -> Lock:
+    """The lock of this moment."""
+    global _kept
+    places = _places()
+    key = list(places.items())
+    if _kept is None or _kept[0] != key:
+        _kept = key, _build(list(places))
+    return _kept[1]
+
+
+def is_read_from(local: Local, root: Path, inner: set[str]) -> list[str] | None:
+    """The paths from `root`, of its `inner` folders, that a package's modules are imported from; None where one lies elsewhere."""
+    paths = [os.path.relpath(path, root) for path in local.roots]
+    return paths if paths and all(path == "." or path in inner for path in paths) else None

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which environment variables of this process travel to other machines: those that it has set or changed itself, but for what belongs to
+this machine, and of those that it was started with the few that frameworks look for.
+
+A value is never shown; what is left out is told by its name. Other credentials than a framework's own, such as those of a cloud, travel
+only where the notebook sets them, or by `env=`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+INITIAL = "/proc/self/environ"
+VALUE_BYTES = 32 * 1024
+ALL_BYTES = 56 * 1024  # of the 64 KiB that a job's variables may have; some are left for the node's own
+ALL_VARIABLES = 448  # of 512
+
+# Inherited ones that travel, by how their names begin.
+FRAMEWORKS = (
+    "MLFLOW_", "HF_", "HUGGING", "TRANSFORMERS_", "DATASETS_", "TOKENIZERS_", "WANDB_", "COMET_", "NEPTUNE_",
+    "NCCL_", "TORCH_", "PYTORCH_", "TORCHDYNAMO_", "TORCHINDUCTOR_", "ACCELERATE_", "DEEPSPEED_", "CUBLAS_WORKSPACE_CONFIG",
+    "CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS", "OMP_NUM_THREADS",
+)  # fmt: skip
+
+# Never: they belong to this machine, this process or this notebook.
+MACHINE = frozenset(
+    (
+        "_", "PATH", "HOME", "PWD", "OLDPWD", "USER", "USERNAME", "LOGNAME", "MAIL", "SHELL", "SHLVL", "TMPDIR", "TMP", "TEMP", "HOSTNAME",
+        "HOST", "LANG", "LANGUAGE", "TERM", "TERMCAP", "TERMINFO", "COLORTERM", "COLUMNS", "LINES", "LS_COLORS", "LESS", "LESSOPEN",
+        "LESSCLOSE", "PAGER", "MANPATH", "MANPAGER", "EDITOR", "VISUAL", "BROWSER", "NO_COLOR", "FORCE_COLOR", "DISPLAY",
+        "WAYLAND_DISPLAY", "WINDOWID", "XAUTHORITY", "MPLBACKEND", "VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "KMP_INIT_AT_FORK",
+        "TORCHINDUCTOR_CACHE_DIR", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "LISTEN_FDS", "LISTEN_PID", "NOTIFY_SOCKET",
+        "INVOCATION_ID", "JOURNAL_STREAM", "MEMORY_PRESSURE_WATCH", "MEMORY_PRESSURE_WRITE", "KRB5CCNAME", "RAY_ADDRESS",
+        # what the nodes say
+        "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "NNODES", "NUM_NODES", "NPROC_PER_NODE", "GROUP_RANK",
+        "GROUP_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "CLUSTER_SPEC", "CUDA_VISIBLE_DEVICES", "CODE_SOURCE_PATH",
+        # what the call says
+        "DATABRICKS_USE_RESERVED_GPU_POOL", "DATABRICKS_USE_POOL", "DATABRICKS_REMOTE_GPU_POOL_ID",
+    )
+)  # fmt: skip
+MACHINE_PREFIXES = (
+    "_", "GPUCTL_", "LD_", "DYLD_", "PYTHON", "PYDEVD_", "PYCHARM_", "PYTEST_", "CONDA", "MAMBA_", "PIP_", "UV_", "XDG_", "SSH_", "GPG_",
+    "DBUS", "LC_", "JPY_", "JUPYTER", "IPY", "VSCODE_", "GIT_", "CLICOLOR", "NVIDIA_", "SLURM", "SUDO_", "SYSTEMD_", "ROLE_",
+    "TORCHELASTIC_",
+)  # fmt: skip
+TRACKING = ("MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
+
+_AT_IMPORT = None if sys.platform == "linux" else dict(os.environ)
+
+
+def _at_start() -> dict[str, str] | None:
+    """The variables that this process was started with; None where what tells it was overwritten, as titles of processes are."""
+    if _AT_IMPORT is not None:
+        return _AT_IMPORT
+    try:
+        with open(INITIAL, "rb") as file:
+            items = [item for item in file.read().split(b"\0") if item]
+    except OSError:
+        return None
+    found: dict[str, str] = {}
+    for item in items:
+        name, separator, value = item.partition(b"=")
+        if not separator:
+            return None
+        found.setdefault(os.fsdecode(name), os.fsdecode(value))
+    return found or None
+
+
+def _is_of_machine(name: str) -> bool:
+    return name in MACHINE or name.startswith(MACHINE_PREFIXES) or re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) is None
+
+
+def _address(url: str) -> tuple[str, int | None]:
+    """Host and port of an address, with one name for this host."""
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").lower(), parts.port
+    except ValueError:
+        return url, None
+    return "localhost" if host in ("127.0.0.1", "::1") else host, port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def _without_own_tracking(found: dict[str, str], uri: str | None, controller_url: str) -> None:
+    """A tracking server that is the controller is the nodes' to name: each attempt has a run and a token of its own."""
+    if uri is None or _address(uri) == _address(controller_url):
+        for name in TRACKING:
+            found.pop(name, None)
+
+
+def _wanted() -> dict[str, str]:
+    start = _at_start()
+    return {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if not _is_of_machine(name) and (name.startswith(FRAMEWORKS) or (start is not None and start.get(name) != value))
+    }
+
+
+def _unfit(value: str) -> str | None:
+    """Why a value cannot travel; None where it can."""
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        return "it is no UTF-8"
+    if "\0" in value:
+        return "it holds a NUL"
+    return f"it is larger than {VALUE_BYTES // 1024} KiB" if size > VALUE_BYTES else None
+
+
+def _size(name: str, value: str) -> int:
+    return len(f"{name}={value}".encode(errors="replace")) + 1
+
+
+def take(explicit: Mapping[str, str | None], controller_url: str) -> tuple[dict[str, str], list[str]]:
+    """The variables that travel beside the `explicit` ones, of which None says that it does not; and the names, each with the reason, of
+    those that should travel and cannot.
+    """
+    found = _wanted()
+    _without_own_tracking(found, explicit.get(TRACKING[0], found.get(TRACKING[0])), controller_url)
+    taken: dict[str, str] = {}
+    missed: list[str] = []
+    total = sum(_size(name, value) for name, value in explicit.items() if value is not None)
+    for name, value in found.items():
+        if name in explicit:
+            continue
+        why = _unfit(value)
+        size = _size(name, value)
+        if why is None and (total + size > ALL_BYTES or len(explicit) + len(taken) >= ALL_VARIABLES):
+            why = "all variables together are too large"
+        if why is not None:
+            missed.append(f"{name} ({why})")
+            continue
+        total += size
+        taken[name] = value
+    return taken, missed
