@@ -35,8 +35,9 @@ struct build {
     int requirements;
     struct child *child; /* NULL: it waits for its turn */
     struct build_order *orders;
-    bool ready, failed, by_user; /* what the builder said last */
-    char *text;                  /* why it failed */
+    bool ready, failed; /* what the builder said last */
+    enum build_end end; /* of what failed */
+    char *text;         /* why it failed */
     struct build *prev, *next;
 };
 
@@ -93,7 +94,9 @@ static void line_came(void *closure, const char *line)
         tell_all(build, NULL);
     } else if (failed != NULL) {
         build->failed = true;
-        build->by_user = json_is_true(json_object_get(row, "by_user"));
+        build->end = json_is_true(json_object_get(row, "by_user"))   ? BUILD_REFUSED
+                     : json_is_true(json_object_get(row, "lasting")) ? BUILD_UNABLE
+                                                                     : BUILD_FAILED;
         free(build->text);
         build->text = xstrdup(failed);
     } else if (json_is_true(json_object_get(row, "ready"))) {
@@ -122,7 +125,7 @@ static void end_build(struct build *build)
     struct builder *builder = build->builder;
     struct build_order *orders = build->orders;
     autofree char *text = build->text != NULL ? give(build->text) : xstrdup("");
-    bool ready = build->ready, by_user = build->by_user;
+    enum build_end end = build->ready ? BUILD_READY : build->end;
     build->orders = NULL;
     destroy_build(build);
     while (orders != NULL) {
@@ -130,7 +133,7 @@ static void end_build(struct build *build)
         struct build_call call = order->call;
         DL_DELETE(orders, order);
         free(order);
-        call.done(call.closure, ready, by_user, ready ? NULL : text);
+        call.done(call.closure, end, end == BUILD_READY ? NULL : text);
     }
     environments_make_room(builder->environments);
     begin_next(builder);
@@ -144,7 +147,7 @@ static void explain(struct build *build, int status, const char *said)
                                              : xprintf("exited with code %d", WEXITSTATUS(status));
     free(build->text);
     build->text = xprintf("the builder of the environment %s%s%s", how, *said != '\0' ? "\n" : "", said);
-    build->by_user = false;
+    build->end = BUILD_FAILED;
 }
 
 static void child_done(void *closure, int status, const char *said)

@@ -17,14 +17,22 @@ struct builder *builder_create(const char *script, struct children *children,
 /* All orders have ended before. */
 void builder_destroy(struct builder *builder);
 
+/* How a build ended. */
+enum build_end {
+    BUILD_READY,
+    BUILD_REFUSED, /* and would be on any node */
+    BUILD_UNABLE,  /* the node cannot, and it stays so */
+    BUILD_FAILED,  /* this time */
+};
+
 struct build_call {
     struct environment_need need; /* copied */
     int requirements;             /* the text, open to be read; taken over */
     /* What is being done, one line; NULL: it goes on, and there is nothing new to say. */
     void (*told)(void *closure, const char *text);
-    /* Once, and the order is gone before. text is why there is none; by_user: there would be none on any
-     * node. Not from within build_start. */
-    void (*done)(void *closure, bool ready, bool by_user, const char *text);
+    /* Once, and the order is gone before. text is why there is none. Not from within
+     * build_start. */
+    void (*done)(void *closure, enum build_end end, const char *text);
     void *closure;
 };
 

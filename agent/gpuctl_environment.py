@@ -10,7 +10,7 @@ folder. It promises that a folder with a marker (gpuctl.json) is whole and is no
 builds, and that a call that is killed leaves no marker and no process. What becomes of old environments is the agent's.
 
 On stdout goes one JSON object a line: {"text": ...} is what is being done, {"alive": true} says that it goes on although nothing is said;
-the last is {"ready": true, "folder": ..., "python": ...} or {"failed": ..., "by_user": ...}. It ends itself with all its processes on
+the last is {"ready": true, "folder": ..., "python": ...} or {"failed": ..., "by_user": ..., "lasting": ...}. It ends itself with all its processes on
 SIGTERM and when its stdin ends, which it does with the agent. Only the standard library is needed, from Python 3.8 on.
 """
 
@@ -50,11 +50,12 @@ NEVER_PASSED_ON = ("PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REQU
 
 
 class Failure(Exception):
-    """Why there will be no environment. by_user: it would fail on any node."""
+    """Why there will be no environment. by_user: it would fail on any node; lasting: on this one it stays so."""
 
-    def __init__(self, text: str, by_user: bool) -> None:
+    def __init__(self, text: str, by_user: bool, lasting: bool = False) -> None:
         super().__init__(text)
         self.by_user = by_user
+        self.lasting = lasting
 
 
 # --- what is told ----------------------------------------------------------------------------------
@@ -622,14 +623,14 @@ def check_version(wanted: str) -> None:
     has = first or f"{mine} ({sys.executable})"
     if sys.version_info[:2] < OLDEST:
         raise Failure(
-            f"the node has Python {has}, and {OLDEST[0]}.{OLDEST[1]} is the oldest that works: start gpuagent with --python", False
+            f"the node has Python {has}, and {OLDEST[0]}.{OLDEST[1]} is the oldest that works: start gpuagent with --python", False, True
         )
     if not wanted or wanted == mine:
         return
     other = shutil.which(f"python{wanted}")
     if other is None or first:
         remedy = f"install python{wanted} there, or start gpuagent with --python"
-        raise Failure(f"the node has Python {has}, and the job needs {wanted}: {remedy}", False)
+        raise Failure(f"the node has Python {has}, and the job needs {wanted}: {remedy}", False, True)
     os.environ["GPUCTL_HAS_PYTHON"] = has
     os.execv(other, [other, "-I", *sys.argv])
 
@@ -678,7 +679,7 @@ def work(arguments: argparse.Namespace) -> int:
         os.makedirs(arguments.folder, mode=0o700, exist_ok=True)
         folder, python = get_ready(os.path.abspath(arguments.folder), read_text(arguments.requirements), arguments.key)
     except Failure as failure:
-        say(failed=mask(str(failure)), by_user=failure.by_user)
+        say(failed=mask(str(failure)), by_user=failure.by_user, lasting=failure.lasting)
         return 1
     except OSError as fault:
         say(failed=mask(f"the environment cannot be made below {arguments.folder}: {fault}"), by_user=False)

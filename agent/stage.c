@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/attempt.h"
@@ -157,6 +158,13 @@ static void lay(struct attempt *attempt)
     }
 }
 
+/* An archive that tar does not understand is the job's own fault, and no other node would do better. */
+static bool is_jobs_fault(int status, const char *said)
+{
+    bool full = strstr(said, "No space left") != NULL || strstr(said, "quota") != NULL;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 2 && !full;
+}
+
 /* What tar says is for people, and one line of it is enough. */
 static void unpacked(void *closure, int status, const char *said)
 {
@@ -169,7 +177,11 @@ static void unpacked(void *closure, int status, const char *said)
     autofree char *first = xstrndup(said, strcspn(said, "\n"));
     autofree char *text =
         xprintf("the bundle cannot be unpacked: %s", *first != '\0' ? first : "tar was killed");
-    attempt_decline(attempt, text);
+    if (is_jobs_fault(status, said)) {
+        attempt_over(attempt, CAUSE_EXEC_FAILED, text);
+    } else {
+        attempt_decline(attempt, text);
+    }
 }
 
 static bool unpack(struct attempt *attempt, int archive, struct err *err)

@@ -23,8 +23,8 @@ struct item {
     struct stagings *stagings;
     struct staging wish;
     enum staging_state state;
-    bool by_user;
-    char *text; /* NULL: nothing is to be said */
+    enum build_end fault; /* of FAILED */
+    char *text;           /* NULL: nothing is to be said */
 
     struct fetch *fetches; /* one a blob */
     size_t fetching;       /* those that are not here yet */
@@ -70,7 +70,8 @@ static json_t *report_body(void *closure)
         .boot_id = item->stagings->site.boot_id,
         .key = item->wish.key,
         .state = item->state,
-        .by_user = item->by_user,
+        .by_user = item->state == STAGING_FAILED && item->fault == BUILD_REFUSED,
+        .lasting = item->state == STAGING_FAILED && item->fault == BUILD_UNABLE,
         .text = item->text,
     });
 }
@@ -153,17 +154,19 @@ static void stop(struct item *item)
     loop_disarm(item->stagings->site.loop, &item->watch);
 }
 
-static void end(struct item *item, enum staging_state state, bool by_user, const char *text)
+/* fault BUILD_READY: there is none. */
+static void end(struct item *item, enum build_end fault, const char *text)
 {
     stop(item);
-    item->state = state;
-    item->by_user = by_user;
+    item->state = fault == BUILD_READY ? STAGING_READY : STAGING_FAILED;
+    item->fault = fault;
     set_text(item, text);
     item->changed = true;
-    if (state == STAGING_READY) {
+    if (fault == BUILD_READY) {
         log_info("staging ready", "key=%.16s", item->wish.key);
     } else {
-        log_warning("staging failed", "key=%.16s by_user=%d problem=\"%s\"", item->wish.key, by_user, text);
+        log_warning("staging failed", "key=%.16s by_user=%d problem=\"%s\"", item->wish.key,
+                    fault == BUILD_REFUSED, text);
     }
     tell(item);
 }
@@ -193,17 +196,17 @@ static bool take_environment(struct item *item, struct err *err)
     return item->environment >= 0;
 }
 
-static void build_done(void *closure, bool ready, bool by_user, const char *text)
+static void build_done(void *closure, enum build_end how, const char *text)
 {
     struct item *item = closure;
     struct err err;
     item->build = NULL;
-    if (!ready) {
-        end(item, STAGING_FAILED, by_user, text);
+    if (how != BUILD_READY) {
+        end(item, how, text);
     } else if (take_environment(item, &err)) {
-        end(item, STAGING_READY, false, NULL);
+        end(item, BUILD_READY, NULL);
     } else {
-        end(item, STAGING_FAILED, false, err.text);
+        end(item, BUILD_FAILED, err.text);
     }
 }
 
@@ -212,7 +215,7 @@ static void begin_environment(struct item *item)
     struct stagings *stagings = item->stagings;
     struct err err;
     if (item->wish.requirements == NULL || take_environment(item, &err)) {
-        end(item, STAGING_READY, false, NULL);
+        end(item, BUILD_READY, NULL);
         return;
     }
     item->build =
@@ -226,7 +229,7 @@ static void begin_environment(struct item *item)
                     },
                     &err);
     if (item->build == NULL) {
-        end(item, STAGING_FAILED, false, err.text);
+        end(item, BUILD_UNABLE, err.text);
     }
 }
 
@@ -237,7 +240,7 @@ static void fetched(void *closure, const struct err *err)
     fetch->order = NULL;
     item->fetching--;
     if (err != NULL) {
-        end(item, STAGING_FAILED, false, err->text);
+        end(item, BUILD_FAILED, err->text);
     } else if (item->fetching == 0) {
         stop(item);
         begin_environment(item);
@@ -266,7 +269,8 @@ static void begin(struct item *item)
     cleanup_close(&item->environment);
     item->environment = -1;
     item->state = item->told = STAGING_BUILDING;
-    item->by_user = item->changed = item->alive = false;
+    item->fault = BUILD_READY;
+    item->changed = item->alive = false;
     free(give(item->text));
     item->told_ms = clock_boot_ms();
     item->fetching = item->wish.blob_count;

@@ -179,12 +179,16 @@ class Program:
 class Cluster:
     """A controller and agents with CPU slots, each agent under its own name."""
 
-    def __init__(self, folder: Path, slots: list[int], controller: list[str] | None = None, agent: list[str] | None = None):
+    def __init__(
+        self, folder: Path, slots: list[int], controller: list[str] | None = None, agent: list[str] | None = None,
+        agent_environment: dict[str, str] | None = None,
+    ):  # fmt: skip
         self.folder = folder
         self.endpoint = folder / "endpoint"
         self.port = 0
         self.controller_arguments = controller or []
         self.agent_arguments = agent or []
+        self.agent_environment = agent_environment
         self.controller = Program([], folder / "gpuctld.log")
         self.agents: list[Program] = []
         self.slots = slots
@@ -224,6 +228,7 @@ class Cluster:
                 "--cpu-slots", str(slots), "--python", PYTHON, *self.agent_arguments, *arguments,
             ],
             self.folder / f"{name}.log",
+            self.agent_environment,
         )  # fmt: skip
         agent.start()
         self.agents.append(agent)

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from harness import eventually
-from paper import Node, Paper, make_wheel
+from packages import make_wheel
+from paper_controller import Node, Paper
 
 
 def output_of(report: dict[str, Any]) -> str:
@@ -102,13 +103,13 @@ def test_what_cannot_be_had_fails_with_pips_words(node: Node, paper: Paper) -> N
     assert end["state"] == "failed" and end["by_user"] is True and "not-to-be-had==1.0" in end["text"]
     paper.want("b", blobs=("0" * 64,))
     end = paper.end_of("b")
-    assert end["state"] == "failed" and not end.get("by_user") and "cannot be fetched" in end["text"]
+    assert end["state"] == "failed" and not end.get("by_user") and not end.get("lasting") and "cannot be fetched" in end["text"]
     paper.want("c", requirements="\n", python_version="3.99")
     end = paper.end_of("c")
-    assert end["state"] == "failed" and not end.get("by_user") and "the job needs 3.99" in end["text"]
+    assert end["state"] == "failed" and not end.get("by_user") and end["lasting"] and "the job needs 3.99" in end["text"]
     paper.want("d", requirements="\n", python="/no/such/python")
     end = paper.end_of("d")
-    assert end["state"] == "failed" and not end.get("by_user") and "/no/such/python" in end["text"]
+    assert end["state"] == "failed" and not end.get("by_user") and end["lasting"] and "/no/such/python" in end["text"]
 
 
 def test_what_is_not_wished_any_more_is_stopped_and_progress_is_told(node: Node, paper: Paper) -> None:

@@ -8,7 +8,6 @@ import json
 import signal
 import threading
 import urllib.parse
-import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -129,15 +128,6 @@ class Paper:
             lambda: [row for row in self.reports if row["epoch"] == epoch and row["kind"] in ("exited", "declined")], f"the end of {epoch}"
         )
         return done[0]
-
-
-def make_wheel(folder: Path, name: str, version: str) -> None:
-    info = f"{name}-{version}.dist-info"
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
-        wheel.writestr(f"{name}.py", f"version = {version!r}\n")
-        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr(f"{info}/RECORD", "")
 
 
 class Node:
