@@ -86,10 +86,11 @@ def test_a_job_finds_its_environment_and_its_bundle(node: Node, paper: Paper) ->
     assert python_path == f"{cwd}:{cwd}/src:/own"
 
 
-def test_a_bundle_that_is_no_archive_is_declined_with_the_words_of_tar(node: Node, paper: Paper) -> None:
+def test_a_bundle_that_is_no_archive_ends_the_attempt_with_the_words_of_tar(node: Node, paper: Paper) -> None:
     bundle = paper.put(b"this is no archive" * 1000)
     report = paper.run((1 << 32) + 1, {"command": ["true"], "bundle": {"blob": bundle}})
-    assert report["kind"] == "declined" and "This does not look like a tar archive" in report["text"], report
+    assert (report["kind"], report["cause"]) == ("exited", "EXEC_FAILED"), report
+    assert "This does not look like a tar archive" in report["text"], report
 
 
 def test_an_environment_that_is_gone_is_declined(node: Node, paper: Paper) -> None:
