@@ -37,6 +37,76 @@
 #define A_ROLE           ONE_OF("role", ROLES(IS_SPELLING))
 #define A_RESULT_KIND    ONE_OF("kind", RESULT_KINDS(IS_SPELLING))
 
+/* Tables whose words come from lists that have grown: a version makes them anew. */
+#define TABLE_OF_JOBS                                                                                        \
+    "CREATE TABLE jobs (\n"                                                                                  \
+    "  key INTEGER PRIMARY KEY, -- increases with every submission\n"                                        \
+    "  id TEXT NOT NULL, -- 16 random characters: the name of the job outside\n"                             \
+    "  owner TEXT NOT NULL, -- of the token that submitted it\n"                                             \
+    "  name TEXT, -- given by the owner; NULL: none\n"                                                       \
+    "  project TEXT NOT NULL,\n"                                                                             \
+    "  gpus INTEGER NOT NULL, -- in total over all nodes\n"                                                  \
+    "  gpu_type TEXT, -- NULL: any\n"                                                                        \
+    "  created_ms INTEGER NOT NULL, -- wall clock, as all columns that end so\n"                             \
+    "  state TEXT NOT NULL " A_JOB_STATE ",\n"                                                               \
+    "  seq INTEGER NOT NULL, -- of its last event\n"                                                         \
+    "  attempt INTEGER NOT NULL, -- number of the newest attempt; 0: none yet\n"                             \
+    "  user_failures INTEGER NOT NULL, -- attempts that ended by the user's fault\n"                         \
+    "  infra_failures INTEGER NOT NULL, -- attempts that ended by ours\n"                                    \
+    "  pool TEXT, -- of the newest attempt; NULL: none yet\n"                                                \
+    "  started_ms INTEGER NOT NULL, -- 0: not yet\n"                                                         \
+    "  ended_ms INTEGER NOT NULL, -- 0: not yet\n"                                                           \
+    "  exit_code INTEGER NOT NULL, -- -1 while the state is not terminal\n"                                  \
+    "  failed_rank INTEGER NOT NULL, -- the first that failed; -1: none\n"                                   \
+    "  failed_node TEXT, -- where that was; NULL: nowhere\n"                                                 \
+    "  cause TEXT NOT NULL " A_CAUSE ",\n"                                                                   \
+    "  reason TEXT -- one sentence for people; NULL: nothing to say\n"                                       \
+    ") STRICT"
+
+#define INDICES_OF_JOBS                                                                                      \
+    "CREATE UNIQUE INDEX jobs_id ON jobs (" SCHEMA_JOB_PART ", id)",                                         \
+        "CREATE INDEX jobs_owner ON jobs (owner)",                                                           \
+        "CREATE INDEX jobs_live ON jobs (key, state) WHERE " SCHEMA_JOB_IS_LIVE
+
+#define TABLE_OF_EVENTS                                                                                      \
+    "CREATE TABLE events ( -- the history of each job: only ever appended to, without gaps\n"                \
+    "  job_key INTEGER NOT NULL, -- jobs.key\n"                                                              \
+    "  seq INTEGER NOT NULL, -- from 1\n"                                                                    \
+    "  at_ms INTEGER NOT NULL,\n"                                                                            \
+    "  kind TEXT NOT NULL " AN_EVENT_KIND ",\n"                                                              \
+    "  attempt INTEGER NOT NULL, -- number; 0: before the first\n"                                           \
+    "  detail TEXT, -- JSON object; NULL: none\n"                                                            \
+    "  PRIMARY KEY (job_key, seq)\n"                                                                         \
+    ") STRICT, WITHOUT ROWID"
+
+#define TABLE_OF_ATTEMPTS                                                                                    \
+    "CREATE TABLE attempts (\n"                                                                              \
+    "  epoch INTEGER PRIMARY KEY, -- incarnation << 32 | n\n"                                                \
+    "  job_key INTEGER NOT NULL, -- jobs.key\n"                                                              \
+    "  number INTEGER NOT NULL, -- within the job, from 1\n"                                                 \
+    "  state TEXT NOT NULL " AN_ATTEMPT_STATE ",\n"                                                          \
+    "  cause TEXT NOT NULL " A_CAUSE ", -- what ended it\n"                                                  \
+    "  cause_text TEXT, -- the same for people; NULL: nothing to add\n"                                      \
+    "  pool TEXT NOT NULL,\n"                                                                                \
+    "  master_address TEXT, -- of the rendezvous; NULL: none\n"                                              \
+    "  master_port INTEGER NOT NULL, -- 0: none\n"                                                           \
+    "  created_ms INTEGER NOT NULL,\n"                                                                       \
+    "  started_ms INTEGER NOT NULL, -- 0: not yet\n"                                                         \
+    "  ended_ms INTEGER NOT NULL, -- 0: not yet\n"                                                           \
+    "  failed_rank INTEGER NOT NULL, -- the first that failed; -1: none\n"                                   \
+    "  failed_code INTEGER NOT NULL, -- its exit code\n"                                                     \
+    "  image TEXT -- container image; NULL: none. Kept for later\n"                                          \
+    ") STRICT"
+
+#define INDICES_OF_ATTEMPTS                                                                                  \
+    "CREATE UNIQUE INDEX attempts_job ON attempts (job_key, number)",                                        \
+        "CREATE UNIQUE INDEX attempts_live ON attempts (job_key) WHERE " SCHEMA_ATTEMPT_IS_LIVE
+
+/* The same rows under the words of today; the old table's indices go with it. */
+#define REMADE(name, table)                                                                                  \
+    "ALTER TABLE " name " RENAME TO old_" name, table, "INSERT INTO " name " SELECT * FROM old_" name,       \
+        "DROP TABLE old_" name
+
 static const char *const version_1[] = {
     "PRAGMA application_id = " APPLICATION_ID_TEXT,
 
@@ -48,33 +118,9 @@ static const char *const version_1[] = {
 
     "INSERT INTO meta VALUES ('incarnation', 0)",
 
-    "CREATE TABLE jobs (\n"
-    "  key INTEGER PRIMARY KEY, -- increases with every submission\n"
-    "  id TEXT NOT NULL, -- 16 random characters: the name of the job outside\n"
-    "  owner TEXT NOT NULL, -- of the token that submitted it\n"
-    "  name TEXT, -- given by the owner; NULL: none\n"
-    "  project TEXT NOT NULL,\n"
-    "  gpus INTEGER NOT NULL, -- in total over all nodes\n"
-    "  gpu_type TEXT, -- NULL: any\n"
-    "  created_ms INTEGER NOT NULL, -- wall clock, as all columns that end so\n"
-    "  state TEXT NOT NULL " A_JOB_STATE ",\n"
-    "  seq INTEGER NOT NULL, -- of its last event\n"
-    "  attempt INTEGER NOT NULL, -- number of the newest attempt; 0: none yet\n"
-    "  user_failures INTEGER NOT NULL, -- attempts that ended by the user's fault\n"
-    "  infra_failures INTEGER NOT NULL, -- attempts that ended by ours\n"
-    "  pool TEXT, -- of the newest attempt; NULL: none yet\n"
-    "  started_ms INTEGER NOT NULL, -- 0: not yet\n"
-    "  ended_ms INTEGER NOT NULL, -- 0: not yet\n"
-    "  exit_code INTEGER NOT NULL, -- -1 while the state is not terminal\n"
-    "  failed_rank INTEGER NOT NULL, -- the first that failed; -1: none\n"
-    "  failed_node TEXT, -- where that was; NULL: nowhere\n"
-    "  cause TEXT NOT NULL " A_CAUSE ",\n"
-    "  reason TEXT -- one sentence for people; NULL: nothing to say\n"
-    ") STRICT",
+    TABLE_OF_JOBS,
 
-    "CREATE UNIQUE INDEX jobs_id ON jobs (" SCHEMA_JOB_PART ", id)",
-    "CREATE INDEX jobs_owner ON jobs (owner)",
-    "CREATE INDEX jobs_live ON jobs (key, state) WHERE " SCHEMA_JOB_IS_LIVE,
+    INDICES_OF_JOBS,
 
     "CREATE TABLE specs (\n"
     "  job_key INTEGER PRIMARY KEY, -- jobs.key\n"
@@ -84,36 +130,11 @@ static const char *const version_1[] = {
     "asks for\n"
     ") STRICT",
 
-    "CREATE TABLE events ( -- the history of each job: only ever appended to, without gaps\n"
-    "  job_key INTEGER NOT NULL, -- jobs.key\n"
-    "  seq INTEGER NOT NULL, -- from 1\n"
-    "  at_ms INTEGER NOT NULL,\n"
-    "  kind TEXT NOT NULL " AN_EVENT_KIND ",\n"
-    "  attempt INTEGER NOT NULL, -- number; 0: before the first\n"
-    "  detail TEXT, -- JSON object; NULL: none\n"
-    "  PRIMARY KEY (job_key, seq)\n"
-    ") STRICT, WITHOUT ROWID",
+    TABLE_OF_EVENTS,
 
-    "CREATE TABLE attempts (\n"
-    "  epoch INTEGER PRIMARY KEY, -- incarnation << 32 | n\n"
-    "  job_key INTEGER NOT NULL, -- jobs.key\n"
-    "  number INTEGER NOT NULL, -- within the job, from 1\n"
-    "  state TEXT NOT NULL " AN_ATTEMPT_STATE ",\n"
-    "  cause TEXT NOT NULL " A_CAUSE ", -- what ended it\n"
-    "  cause_text TEXT, -- the same for people; NULL: nothing to add\n"
-    "  pool TEXT NOT NULL,\n"
-    "  master_address TEXT, -- of the rendezvous; NULL: none\n"
-    "  master_port INTEGER NOT NULL, -- 0: none\n"
-    "  created_ms INTEGER NOT NULL,\n"
-    "  started_ms INTEGER NOT NULL, -- 0: not yet\n"
-    "  ended_ms INTEGER NOT NULL, -- 0: not yet\n"
-    "  failed_rank INTEGER NOT NULL, -- the first that failed; -1: none\n"
-    "  failed_code INTEGER NOT NULL, -- its exit code\n"
-    "  image TEXT -- container image; NULL: none. Kept for later\n"
-    ") STRICT",
+    TABLE_OF_ATTEMPTS,
 
-    "CREATE UNIQUE INDEX attempts_job ON attempts (job_key, number)",
-    "CREATE UNIQUE INDEX attempts_live ON attempts (job_key) WHERE " SCHEMA_ATTEMPT_IS_LIVE,
+    INDICES_OF_ATTEMPTS,
 
     "CREATE TABLE members ( -- one node's part of an attempt\n"
     "  epoch INTEGER NOT NULL, -- attempts.epoch\n"
@@ -200,8 +221,14 @@ static const char *const version_1[] = {
     NULL,
 };
 
-/* Append only: a version that was released never changes. */
-static const char *const *const versions[] = {version_1};
+/* STAGING: new kinds of events, a new cause. */
+static const char *const version_2[] = {
+    REMADE("jobs", TABLE_OF_JOBS),         INDICES_OF_JOBS,     REMADE("events", TABLE_OF_EVENTS),
+    REMADE("attempts", TABLE_OF_ATTEMPTS), INDICES_OF_ATTEMPTS, NULL,
+};
+
+/* Append only: a version that was released never changes, but for the lists of words. */
+static const char *const *const versions[] = {version_1, version_2};
 
 enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
 

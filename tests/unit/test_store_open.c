@@ -59,6 +59,35 @@ START_TEST(keys_of_jobs_go_on_after_the_largest)
 }
 END_TEST
 
+static struct change event_of(int64_t seq, enum event_kind kind)
+{
+    return (struct change){.kind = CHANGE_EVENT_INSERT,
+                           .event = {.job_key = 1, .seq = seq, .at_ms = seq, .kind = kind}};
+}
+
+/* As it was before nodes got ready for jobs: fewer words. */
+START_TEST(a_database_of_the_first_version_goes_on_with_all_its_rows)
+{
+    autotext struct text read = {0};
+    rig_write((struct change[]){job_insert(1), event_of(1, EVENT_SUBMITTED)}, 2);
+    rig_close();
+    meddle("CREATE TABLE small (job_key INTEGER NOT NULL, seq INTEGER NOT NULL, at_ms INTEGER NOT NULL, "
+           "kind TEXT NOT NULL CHECK (kind IN ('submitted', 'placed')), attempt INTEGER NOT NULL, "
+           "detail TEXT, PRIMARY KEY (job_key, seq)) STRICT, WITHOUT ROWID;"
+           "INSERT INTO small SELECT * FROM events; DROP TABLE events;"
+           "ALTER TABLE small RENAME TO events; PRAGMA user_version = 1");
+    rig_reopen();
+    rig_write_one(event_of(2, EVENT_STAGING));
+    ck_assert(reader_events(rig.reader, 1, 0, 10, visit_event, &read, &rig.err));
+    ck_assert_ptr_nonnull(strstr(read.bytes, "submitted"));
+    ck_assert_ptr_nonnull(strstr(read.bytes, "staging"));
+    bool found = false;
+    text_clear(&read);
+    ck_assert(reader_job(rig.reader, rig_id(1), visit_one_job, &read, &found, &rig.err));
+    ck_assert(found);
+}
+END_TEST
+
 START_TEST(a_newer_schema_is_refused_and_the_file_left_as_it_is)
 {
     rig_write_one(job_insert(1));
@@ -216,6 +245,7 @@ Suite *store_open_suite(void)
     tcase_add_checked_fixture(cases, rig_begin, rig_end);
     tcase_add_test(cases, each_opening_has_a_larger_incarnation);
     tcase_add_test(cases, keys_of_jobs_go_on_after_the_largest);
+    tcase_add_test(cases, a_database_of_the_first_version_goes_on_with_all_its_rows);
     tcase_add_test(cases, a_newer_schema_is_refused_and_the_file_left_as_it_is);
     tcase_add_test(cases, a_database_of_another_program_is_refused);
     tcase_add_test(cases, a_file_that_is_no_database_is_refused);
