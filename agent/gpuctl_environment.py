@@ -10,8 +10,8 @@ folder. It promises that a folder with a marker (gpuctl.json) is whole and is no
 builds, and that a call that is killed leaves no marker and no process. What becomes of old environments is the agent's.
 
 On stdout goes one JSON object a line: {"text": ...} is what is being done, {"alive": true} says that it goes on although nothing is said;
-the last is {"ready": true, "folder": ..., "python": ...} or {"failed": ..., "by_user": ..., "lasting": ...}. It ends itself with all its processes on
-SIGTERM and when its stdin ends, which it does with the agent. Only the standard library is needed, from Python 3.8 on.
+the last is {"ready": true, "folder": ..., "python": ...} or {"failed": ..., "by_user": ..., "lasting": ...}. It ends itself with all its
+processes on SIGTERM and when its stdin ends, which it does with the agent. Only the standard library is needed, from Python 3.8 on.
 """
 
 import argparse

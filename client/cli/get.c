@@ -13,7 +13,7 @@
 #include "proto/views.h"
 
 #define SHOWN_LINES 8 /* of an environment */
-#define SHOWN_RUNS 3
+#define SHOWN_RUNS  3
 
 struct get_options {
     bool watch;
