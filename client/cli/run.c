@@ -34,7 +34,7 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
     autojson json_t *json = NULL;
     struct job_view job;
     if (!submit_read(&options->spec, call, &file, err) || !connect_controller(call, true, &api, err) ||
-        !api_catch_interrupts(api, err) || !submit_job(api, &file, &options->spec, call, &json, err) ||
+        !api_catch_interrupts(api, err) || !submit_send(api, &file, &options->spec, call, &json, err) ||
         !job_view_decode(json_incref(json), &job, err)) {
         return false;
     }

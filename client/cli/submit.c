@@ -95,8 +95,8 @@ bool submit_read(const struct spec_options *options, const struct call *call, st
     return checked != NULL;
 }
 
-bool submit_job(struct api *api, const struct jobfile *file, const struct spec_options *options,
-                const struct call *call, json_t **ret_job, struct err *err)
+bool submit_send(struct api *api, const struct jobfile *file, const struct spec_options *options,
+                 const struct call *call, json_t **ret_job, struct err *err)
 {
     struct notes notes = {0};
     autojson json_t *spec = submit_spec(api, file, options, call, &notes, err);
@@ -137,7 +137,7 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
     autoapi struct api *api = NULL;
     autojson json_t *job = NULL;
     return submit_read(&options->spec, call, &file, err) && connect_controller(call, true, &api, err) &&
-           submit_job(api, &file, &options->spec, call, &job, err) && show(options, job, err);
+           submit_send(api, &file, &options->spec, call, &job, err) && show(options, job, err);
 }
 
 const struct verb verb_submit = {

@@ -24,7 +24,7 @@ json_t *submit_spec(struct api *api, const struct jobfile *file, const struct sp
                     const struct call *call, struct notes *notes, struct err *err);
 
 /* The positional arguments are the command. *ret_job is the controller's answer, the caller's. */
-bool submit_job(struct api *api, const struct jobfile *file, const struct spec_options *options,
-                const struct call *call, json_t **ret_job, struct err *err);
+bool submit_send(struct api *api, const struct jobfile *file, const struct spec_options *options,
+                 const struct call *call, json_t **ret_job, struct err *err);
 
 #endif

@@ -17,6 +17,7 @@ int main(void)
     srunner_add_suite(runner, restart_suite());
     srunner_add_suite(runner, result_suite());
     srunner_add_suite(runner, staging_suite());
+    srunner_add_suite(runner, simulate_suite());
     srunner_run_all(runner, CK_ENV);
     int failures = srunner_ntests_failed(runner);
     srunner_free(runner);

@@ -16,5 +16,6 @@ Suite *limit_suite(void);
 Suite *restart_suite(void);
 Suite *result_suite(void);
 Suite *staging_suite(void);
+Suite *simulate_suite(void);
 
 #endif

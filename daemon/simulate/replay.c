@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the replay of a trace: the clock, the nodes and what they say. It promises that all decisions are the
+ * core's, that equal inputs give equal outcomes, and that nodes cost no time: a gang runs from the moment of
+ * its start for as long as the trace says. What is made of the outcome is figures.c's. */
+#include "daemon/simulate/replay.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/core/core.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define NODE_NAME_BYTES 16
+#define UNTYPED         "gpu"
+#define NEVER_SILENT_MS (1LL << 50) /* between two beats: nodes do not beat */
+
+/* One node's part of a gang that runs. */
+struct part {
+    char node[NODE_NAME_BYTES];
+    int64_t first_rank, local_ranks;
+};
+
+struct running {
+    size_t job; /* of the trace */
+    uint64_t epoch;
+    int64_t end_ms;
+    struct part *parts; /* owned */
+    size_t part_count;
+};
+
+/* A gang whose placement the core has just written. */
+struct placement {
+    int64_t job_key;
+    uint64_t epoch;
+    struct part *parts; /* owned until it runs */
+    size_t part_count, room;
+};
+
+struct simulation {
+    const struct trace *trace;
+    bool typed;
+    struct core *core;
+    int64_t now_ms;
+    struct outcome *outcome;
+    size_t moment_room;
+    int64_t used_gpus, queued_jobs;
+
+    size_t *jobs_by_key; /* jobs of the trace, by the core's key less 1 */
+    int64_t key_count;
+    struct running *heap; /* by end, then job; the first ends first */
+    size_t heap_count;
+    struct placement *fresh; /* placements that are to be started */
+    size_t fresh_count, fresh_room;
+};
+
+/* --- the heap of what runs --------------------------------------------------------------------------- */
+
+static bool ends_before(const struct running *a, const struct running *b)
+{
+    return a->end_ms != b->end_ms ? a->end_ms < b->end_ms : a->job < b->job;
+}
+
+static void swap(struct running *a, struct running *b)
+{
+    struct running kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+static void heap_push(struct simulation *simulation, const struct running *running)
+{
+    struct running *heap = simulation->heap;
+    size_t at = simulation->heap_count++;
+    heap[at] = *running;
+    for (; at > 0 && ends_before(&heap[at], &heap[(at - 1) / 2]); at = (at - 1) / 2) {
+        swap(&heap[at], &heap[(at - 1) / 2]);
+    }
+}
+
+static struct running heap_pop(struct simulation *simulation)
+{
+    struct running *heap = simulation->heap;
+    struct running first = heap[0];
+    heap[0] = heap[--simulation->heap_count];
+    for (size_t at = 0;;) {
+        size_t least = at;
+        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < simulation->heap_count; child++) {
+            least = ends_before(&heap[child], &heap[least]) ? child : least;
+        }
+        if (least == at) {
+            return first;
+        }
+        swap(&heap[at], &heap[least]);
+        at = least;
+    }
+}
+
+/* --- steps of the core ------------------------------------------------------------------------------- */
+
+static struct placement *placement_of(struct simulation *simulation, uint64_t epoch)
+{
+    for (size_t i = simulation->fresh_count; i > 0; i--) {
+        if (simulation->fresh[i - 1].epoch == epoch) {
+            return &simulation->fresh[i - 1];
+        }
+    }
+    abort(); /* members come with their attempt */
+}
+
+static void note_attempt(struct simulation *simulation, const struct attempt_row *row)
+{
+    if (simulation->fresh_count == simulation->fresh_room) {
+        simulation->fresh_room = simulation->fresh_room > 0 ? 2 * simulation->fresh_room : 16;
+        simulation->fresh = xrealloc(simulation->fresh, simulation->fresh_room * sizeof *simulation->fresh);
+    }
+    simulation->fresh[simulation->fresh_count++] =
+        (struct placement){.job_key = row->job_key, .epoch = row->epoch};
+}
+
+static void note_member(struct simulation *simulation, const struct member_row *row)
+{
+    struct placement *placement = placement_of(simulation, row->epoch);
+    if (placement->part_count == placement->room) {
+        placement->room = placement->room > 0 ? 2 * placement->room : 1;
+        placement->parts = xrealloc(placement->parts, placement->room * sizeof *placement->parts);
+    }
+    struct part *part = &placement->parts[placement->part_count++];
+    *part = (struct part){.first_rank = row->first_rank, .local_ranks = row->local_ranks};
+    snprintf(part->node, sizeof part->node, "%s", row->node);
+}
+
+/* What the core has written is what has happened. */
+static bool step(struct simulation *simulation, struct input *input, char **ret_refusal)
+{
+    struct step step;
+    input->wall_ms = simulation->now_ms + 1;
+    core_step(simulation->core, input, simulation->now_ms, &step);
+    simulation->outcome->steps++;
+    for (size_t i = 0; i < step.change_count; i++) {
+        if (step.changes[i].kind == CHANGE_ATTEMPT_INSERT) {
+            note_attempt(simulation, &step.changes[i].attempt);
+        } else if (step.changes[i].kind == CHANGE_MEMBER_INSERT) {
+            note_member(simulation, &step.changes[i].member);
+        }
+    }
+    bool ok = step.ok;
+    if (!ok && ret_refusal != NULL && *ret_refusal == NULL) {
+        *ret_refusal = xstrdup(step.err.text);
+    }
+    step_finish(&step);
+    return ok;
+}
+
+static void must(struct simulation *simulation, struct input *input)
+{
+    bool ok = step(simulation, input, NULL);
+    assert(ok);
+}
+
+static void tell(struct simulation *simulation, const char *node, struct report_message *report)
+{
+    report->node = node;
+    report->boot_id = "boot";
+    must(simulation, &(struct input){.kind = INPUT_REPORT, .report = report});
+}
+
+/* --- what happens ------------------------------------------------------------------------------------ */
+
+static void note_moment(struct simulation *simulation)
+{
+    struct outcome *outcome = simulation->outcome;
+    struct moment *last = outcome->moment_count > 0 ? &outcome->moments[outcome->moment_count - 1] : NULL;
+    if (last == NULL || last->at_ms != simulation->now_ms) {
+        if (outcome->moment_count == simulation->moment_room) {
+            simulation->moment_room = simulation->moment_room > 0 ? 2 * simulation->moment_room : 1024;
+            outcome->moments = xrealloc(outcome->moments, simulation->moment_room * sizeof *outcome->moments);
+        }
+        last = &outcome->moments[outcome->moment_count++];
+    }
+    *last = (struct moment){simulation->now_ms, simulation->used_gpus, simulation->queued_jobs};
+}
+
+static void run(struct simulation *simulation, const struct placement *placement)
+{
+    size_t job = simulation->jobs_by_key[placement->job_key - 1];
+    struct fate *fate = &simulation->outcome->fates[job];
+    fate->start_ms = simulation->now_ms;
+    fate->end_ms = simulation->now_ms + simulation->trace->jobs[job].duration_ms;
+    simulation->used_gpus += simulation->trace->jobs[job].gpus;
+    simulation->queued_jobs--;
+    heap_push(simulation, &(struct running){.job = job,
+                                            .epoch = placement->epoch,
+                                            .end_ms = fate->end_ms,
+                                            .parts = placement->parts,
+                                            .part_count = placement->part_count});
+}
+
+/* Gangs over several nodes are started when all of these say that they are prepared, which they are at once.
+ */
+static void start_fresh(struct simulation *simulation)
+{
+    while (simulation->fresh_count > 0) {
+        struct placement placement = simulation->fresh[--simulation->fresh_count];
+        for (size_t i = 0; placement.part_count > 1 && i < placement.part_count; i++) {
+            tell(simulation, placement.parts[i].node,
+                 &(struct report_message){.epoch = placement.epoch,
+                                          .kind = REPORT_PREPARED,
+                                          .address = "10.0.0.1",
+                                          .master_port = DEFAULT_PORT_FIRST});
+        }
+        run(simulation, &placement);
+    }
+    note_moment(simulation);
+}
+
+static void submit(struct simulation *simulation, size_t index)
+{
+    const struct trace_job *job = &simulation->trace->jobs[index];
+    struct outcome *outcome = simulation->outcome;
+    char id[ID_LENGTH + 1];
+    snprintf(id, sizeof id, "%zu", index);
+    const struct job_spec spec = {.gpus = job->gpus,
+                                  .gpu_type = simulation->typed ? job->gpu_type : NULL,
+                                  .remote = true,
+                                  .grace_ms = DEFAULT_GRACE_MS,
+                                  .lease_ms = DEFAULT_LEASE_MS};
+    struct input input = {
+        .kind = INPUT_SUBMIT,
+        .submit = {.id = id, .owner = "trace", .spec = &spec, .body = "{}", .body_length = 2}};
+    if (!step(simulation, &input, &outcome->refusal)) {
+        outcome->fates[index] = (struct fate){.start_ms = -1, .end_ms = -1};
+        outcome->refused++;
+        return;
+    }
+    simulation->jobs_by_key[simulation->key_count++] = index;
+    simulation->queued_jobs++;
+    start_fresh(simulation);
+}
+
+static void end_part(struct simulation *simulation, const struct running *running, const struct part *part,
+                     struct rank_exit *ranks)
+{
+    for (int64_t i = 0; i < part->local_ranks; i++) {
+        ranks[i] = (struct rank_exit){.rank = part->first_rank + i};
+    }
+    tell(simulation, part->node,
+         &(struct report_message){.epoch = running->epoch,
+                                  .kind = REPORT_EXITED,
+                                  .ranks = ranks,
+                                  .rank_count = (size_t)part->local_ranks,
+                                  .flushed = true});
+}
+
+static void end_first(struct simulation *simulation)
+{
+    static struct rank_exit ranks[LIMIT_NODE_DEVICES];
+    struct running running = heap_pop(simulation);
+    simulation->used_gpus -= simulation->trace->jobs[running.job].gpus;
+    for (size_t i = 0; i < running.part_count; i++) {
+        end_part(simulation, &running, &running.parts[i], ranks);
+    }
+    free(running.parts);
+    start_fresh(simulation);
+}
+
+/* --- the whole --------------------------------------------------------------------------------------- */
+
+static void register_node(struct simulation *simulation, size_t number, const struct fleet_part *part)
+{
+    char name[NODE_NAME_BYTES];
+    snprintf(name, sizeof name, "node%07zu", number);
+    struct device *devices = xzalloc((size_t)part->gpus * sizeof *devices);
+    for (int64_t i = 0; i < part->gpus; i++) {
+        devices[i] =
+            (struct device){.index = i, .uuid = "GPU", .type = part->type != NULL ? part->type : UNTYPED};
+    }
+    const struct register_message message = {.name = name,
+                                             .boot_id = "boot",
+                                             .host_id = name,
+                                             .version = "simulated",
+                                             .address = "10.0.0.1",
+                                             .devices = devices,
+                                             .device_count = (size_t)part->gpus};
+    must(simulation, &(struct input){.kind = INPUT_REGISTER, .node_register = &message});
+    free(devices);
+}
+
+static void build(struct simulation *simulation, const struct fleet *fleet)
+{
+    simulation->core =
+        core_create(&(struct core_config){.incarnation = 1, .next_job_key = 1, .beat_ms = NEVER_SILENT_MS});
+    must(simulation, &(struct input){.kind = INPUT_BOOT});
+    size_t number = 0;
+    for (size_t i = 0; i < fleet->count; i++) {
+        for (int64_t j = 0; j < fleet->parts[i].nodes; j++) {
+            register_node(simulation, number++, &fleet->parts[i]);
+        }
+    }
+}
+
+/* Whatever ends at a moment ends before what is submitted then. */
+static void play(struct simulation *simulation)
+{
+    const struct trace *trace = simulation->trace;
+    for (size_t next = 0; next < trace->count || simulation->heap_count > 0;) {
+        bool ends = simulation->heap_count > 0 &&
+                    (next == trace->count || simulation->heap[0].end_ms <= trace->jobs[next].submit_ms);
+        simulation->now_ms = ends ? simulation->heap[0].end_ms : trace->jobs[next].submit_ms;
+        if (ends) {
+            end_first(simulation);
+        } else {
+            submit(simulation, next++);
+        }
+    }
+}
+
+void replay(const struct trace *trace, const struct fleet *fleet, struct outcome *ret_outcome)
+{
+    *ret_outcome = (struct outcome){.fates = xzalloc((trace->count + 1) * sizeof *ret_outcome->fates)};
+    struct simulation simulation = {.trace = trace,
+                                    .typed = fleet->parts[0].type != NULL,
+                                    .outcome = ret_outcome,
+                                    .now_ms = trace->jobs[0].submit_ms,
+                                    .jobs_by_key = xzalloc((trace->count + 1) * sizeof(size_t)),
+                                    .heap = xzalloc((trace->count + 1) * sizeof(struct running))};
+    build(&simulation, fleet);
+    play(&simulation);
+    assert(simulation.queued_jobs == 0 && core_live_jobs(simulation.core) == 0);
+    core_destroy(simulation.core);
+    free(simulation.jobs_by_key);
+    free(simulation.heap);
+    free(simulation.fresh);
+}
+
+void outcome_finish(struct outcome *outcome)
+{
+    free(outcome->fates);
+    free(outcome->refusal);
+    free(outcome->moments);
+    *outcome = (struct outcome){0};
+}

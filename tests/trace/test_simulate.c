@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Traces, and what a replay makes of them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/simulate/figures.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/text.h"
+#include "tests/trace/suites.h"
+
+static struct trace trace;
+static struct fleet fleet;
+static struct outcome outcome;
+static struct err err;
+
+static bool read_text(const char *text)
+{
+    FILE *in = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+    ck_assert_ptr_nonnull(in);
+    bool good = trace_read(in, "trace.csv", &trace, &err);
+    fclose(in);
+    return good;
+}
+
+static void simulate(const char *jobs, const char *nodes)
+{
+    autofree char *text = xprintf("submit_s,duration_s,gpus\n%s", jobs);
+    ck_assert_msg(read_text(text), "%s", err.text);
+    ck_assert_msg(fleet_parse(nodes, &fleet, &err), "%s", err.text);
+    replay(&trace, &fleet, &outcome);
+}
+
+static void finish(void)
+{
+    trace_finish(&trace);
+    fleet_finish(&fleet);
+    outcome_finish(&outcome);
+}
+
+static void expect_fate(size_t job, int64_t start_s, int64_t end_s)
+{
+    ck_assert_int_eq(outcome.fates[job].start_ms, 1000 * start_s);
+    ck_assert_int_eq(outcome.fates[job].end_ms, 1000 * end_s);
+}
+
+static void expect_refused(const char *text, const char *field, const char *where)
+{
+    ck_assert(!read_text(text));
+    ck_assert_str_eq(err.field, field);
+    ck_assert_msg(strstr(err.text, where) != NULL, "%s", err.text);
+}
+
+/* --- traces --- */
+
+START_TEST(columns_are_found_by_their_names_and_jobs_sorted_by_submission)
+{
+    ck_assert(read_text("gpus,job_id,submit_s,gpu_type,duration_s\n"
+                        "2,c,30.5,,1\n"
+                        "0.25,a,10,A10,2\n"
+                        "1,b,10,,3\n"
+                        "0,never,1,,5\n"));
+    ck_assert_uint_eq(trace.count, 3);
+    ck_assert_int_eq(trace.jobs[0].gpus, 1); /* a share counts as a whole GPU */
+    ck_assert_str_eq(trace.jobs[0].gpu_type, "A10");
+    ck_assert_int_eq(trace.jobs[1].duration_ms, 3000); /* of the same moment: as they stood */
+    ck_assert_ptr_null(trace.jobs[1].gpu_type);
+    ck_assert_int_eq(trace.jobs[2].submit_ms, 30500);
+}
+END_TEST
+
+START_TEST(the_standard_workload_format_is_read_without_its_comments)
+{
+    ck_assert(read_text("; Computer: iPSC\n"
+                        "  1  100  7  60  8 -1 -1  8 -1 -1 1 3 1 1 1 -1 -1 -1\n"
+                        "  2  160  0  30 -1 -1 -1  4 -1 -1 1 3 1 1 1 -1 -1 -1\n"
+                        "  3  170  0  -1  4 -1 -1  4 -1 -1 5 3 1 1 1 -1 -1 -1\n"));
+    ck_assert_uint_eq(trace.count, 2); /* the third was canceled before it ran */
+    ck_assert_int_eq(trace.jobs[0].submit_ms, 100000);
+    ck_assert_int_eq(trace.jobs[0].duration_ms, 60000);
+    ck_assert_int_eq(trace.jobs[0].gpus, 8);
+    ck_assert_int_eq(trace.jobs[1].gpus, 4); /* as was asked for */
+}
+END_TEST
+
+START_TEST(what_cannot_be_understood_is_named_with_its_line)
+{
+    expect_refused("submit_s,gpus\n1,1\n", "duration_s", "trace.csv:1: ");
+    expect_refused("submit_s,duration_s,gpus\n1,2,3\n1,soon,3\n", "duration_s", "trace.csv:3: ");
+    expect_refused("submit_s,duration_s,gpus\n1,nan,3\n", "duration_s", "trace.csv:2: ");
+    expect_refused("submit_s,duration_s,gpus\n1,2\n", "line", "too few");
+    expect_refused("submit_s,duration_s,gpus\n", "trace", "no job");
+    expect_refused("", "trace", "no job");
+}
+END_TEST
+
+/* --- clusters --- */
+
+START_TEST(a_cluster_is_nodes_times_gpus_of_a_type)
+{
+    ck_assert(fleet_parse("64x8:A10,10x4:H100", &fleet, &err));
+    ck_assert_uint_eq(fleet.count, 2);
+    ck_assert_int_eq(fleet_gpus(&fleet), 64 * 8 + 40);
+    ck_assert_str_eq(fleet.parts[1].type, "H100");
+    static const char *const wrong[] = {"",    "8",     "x8",   "8x",          "0x8",
+                                        "8x0", "8x8x8", "8x8:", "4x4:A10,4x4", "8x8,"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct fleet none;
+        ck_assert_msg(!fleet_parse(wrong[i], &none, &err), "%s", wrong[i]);
+        ck_assert_str_eq(err.field, "nodes");
+    }
+}
+END_TEST
+
+/* --- replays --- */
+
+START_TEST(jobs_wait_for_gpus_in_the_order_of_their_submission)
+{
+    simulate("0,100,2\n10,50,2\n20,10,1\n", "2x1");
+    expect_fate(0, 0, 100);
+    expect_fate(1, 100, 150);
+    expect_fate(2, 150, 160);
+}
+END_TEST
+
+START_TEST(a_job_that_comes_when_gpus_become_free_starts_at_once)
+{
+    simulate("0,100,1\n100,5,1\n100,0,1\n", "1x1");
+    expect_fate(1, 100, 105);
+    expect_fate(2, 105, 105);
+}
+END_TEST
+
+START_TEST(a_gang_runs_over_nodes_and_frees_all_of_them)
+{
+    simulate("0,10,20\n1,5,8\n", "3x8");
+    expect_fate(0, 0, 10);
+    expect_fate(1, 10, 15);
+    ck_assert_int_eq(outcome.moments[outcome.moment_count - 1].used_gpus, 0);
+}
+END_TEST
+
+START_TEST(a_job_that_the_cluster_can_never_run_is_counted_and_explained)
+{
+    simulate("0,10,9\n0,10,8\n", "1x8");
+    ck_assert_uint_eq(outcome.refused, 1);
+    ck_assert_int_eq(outcome.fates[0].start_ms, -1);
+    ck_assert_ptr_nonnull(strstr(outcome.refusal, "needs 9 GPUs"));
+    ck_assert_uint_eq(figures_of(&trace, &fleet, &outcome).jobs, 1);
+}
+END_TEST
+
+START_TEST(types_matter_where_the_cluster_names_them)
+{
+    ck_assert(
+        read_text("submit_s,duration_s,gpus,gpu_type\n0,10,1,A10\n0,10,1,A10\n0,10,1,H100\n0,1,1,B200\n"));
+    ck_assert(fleet_parse("1x1:A10,1x1:H100", &fleet, &err));
+    replay(&trace, &fleet, &outcome);
+    expect_fate(1, 10, 20);
+    expect_fate(2, 0, 10);
+    ck_assert_uint_eq(outcome.refused, 1);
+}
+END_TEST
+
+START_TEST(figures_are_those_that_one_reckons_by_hand)
+{
+    simulate("0,100,2\n50,100,2\n100,100,1\n", "1x2");
+    struct figures figures = figures_of(&trace, &fleet, &outcome);
+    ck_assert_uint_eq(figures.jobs, 3);
+    ck_assert_double_eq_tol(figures.avg_jct_s, (100 + 150 + 200) / 3.0, 1e-9);
+    ck_assert_double_eq(figures.p50_jct_s, 150);
+    ck_assert_double_eq(figures.p99_jct_s, 200);
+    ck_assert_double_eq_tol(figures.avg_wait_s, (0 + 50 + 100) / 3.0, 1e-9);
+    ck_assert_double_eq(figures.utilization, 1);
+    ck_assert_double_eq(figures.makespan_s, 300);
+}
+END_TEST
+
+START_TEST(the_same_trace_gives_the_same_outcome)
+{
+    struct text jobs = {0};
+    for (int i = 0; i < 2000; i++) {
+        text_printf(&jobs, "%d,%d,%d\n", 3 * i, 1 + i * 7919 % 400, 1 + i * 104729 % 13);
+    }
+    simulate(jobs.bytes, "4x4");
+    autofree struct fate *first = xalloc(trace.count * sizeof *first);
+    memcpy(first, outcome.fates, trace.count * sizeof *first);
+    outcome_finish(&outcome);
+    replay(&trace, &fleet, &outcome);
+    ck_assert_mem_eq(first, outcome.fates, trace.count * sizeof *first);
+    for (size_t i = 0; i < outcome.moment_count; i++) {
+        ck_assert_int_le(outcome.moments[i].used_gpus, 16);
+    }
+    text_finish(&jobs);
+}
+END_TEST
+
+Suite *simulate_suite(void)
+{
+    Suite *suite = suite_create("simulate");
+    TCase *tests = tcase_create("simulate");
+    tcase_add_checked_fixture(tests, NULL, finish);
+    tcase_add_test(tests, columns_are_found_by_their_names_and_jobs_sorted_by_submission);
+    tcase_add_test(tests, the_standard_workload_format_is_read_without_its_comments);
+    tcase_add_test(tests, what_cannot_be_understood_is_named_with_its_line);
+    tcase_add_test(tests, a_cluster_is_nodes_times_gpus_of_a_type);
+    tcase_add_test(tests, jobs_wait_for_gpus_in_the_order_of_their_submission);
+    tcase_add_test(tests, a_job_that_comes_when_gpus_become_free_starts_at_once);
+    tcase_add_test(tests, a_gang_runs_over_nodes_and_frees_all_of_them);
+    tcase_add_test(tests, a_job_that_the_cluster_can_never_run_is_counted_and_explained);
+    tcase_add_test(tests, types_matter_where_the_cluster_names_them);
+    tcase_add_test(tests, figures_are_those_that_one_reckons_by_hand);
+    tcase_add_test(tests, the_same_trace_gives_the_same_outcome);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
