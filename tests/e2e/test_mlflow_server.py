@@ -141,9 +141,8 @@ def test_all_ranks_log_into_the_run_that_the_job_names_there(server: str, cluste
 
 # --- the same there and here ---------------------------------------------------------------------------------------------------
 
-TRACES = """
+PREAMBLE = """
     import json, sys, mlflow
-    from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
     from mlflow.exceptions import MlflowException
 
     client = mlflow.MlflowClient()
@@ -155,6 +154,10 @@ TRACES = """
             seen.append(["refused", error.error_code])
         else:
             seen.append(["taken"])
+    """
+
+TRACES = PREAMBLE + """
+    from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
 
     experiment = mlflow.set_experiment("parity")
     mlflow.set_experiment_tag("team", "a")
@@ -251,20 +254,9 @@ TRACES = """
     json.dump(seen, open(sys.argv[1], "w"))
     """
 
-MODELS = """
-    import json, sys, mlflow, numpy
-    from mlflow.exceptions import MlflowException
+MODELS = PREAMBLE + """
+    import numpy
     from sklearn.linear_model import LogisticRegression
-
-    client = mlflow.MlflowClient()
-    seen = []
-    def refused(action):
-        try:
-            action()
-        except MlflowException as error:
-            seen.append(["refused", error.error_code])
-        else:
-            seen.append(["taken"])
 
     experiment = mlflow.set_experiment("models")
     mlflow.sklearn.autolog()
