@@ -176,6 +176,18 @@ class Program:
         return self.log.read_text(errors="replace")
 
 
+def end_shims(folder: Path) -> None:
+    """End the shims below a folder that wait for an agent which will not come back: they would hold their exit records for a day."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                mine = os.readlink(entry / "cwd").startswith(f"{folder}/")
+                if mine and os.readlink(entry / "exe").endswith("/gpushim"):
+                    os.kill(int(entry.name), signal.SIGKILL)
+            except OSError:
+                continue
+
+
 class Cluster:
     """A controller and agents with CPU slots, each agent under its own name."""
 
@@ -257,17 +269,6 @@ class Cluster:
 
         return eventually(there, f"job {job} to be {' or '.join(states)}")
 
-    def end_shims(self) -> None:
-        """End the shims that wait for an agent which will not come back: they would hold their exit records for a day."""
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    mine = os.readlink(entry / "cwd").startswith(f"{self.folder}/")
-                    if mine and os.readlink(entry / "exe").endswith("/gpushim"):
-                        os.kill(int(entry.name), signal.SIGKILL)
-                except OSError:
-                    continue
-
     def stop(self) -> None:
         """Cancel what lives, end the daemons in order, and check that each ended well."""
         try:
@@ -286,7 +287,7 @@ class Cluster:
                     codes[agent.log.name] = agent.kill(signal.SIGTERM)
             if self.controller.alive():
                 codes["gpuctld.log"] = self.controller.kill(signal.SIGTERM)
-            self.end_shims()
+            end_shims(self.folder)
             for name, code in codes.items():
                 assert code == 0, f"{name}: exit {code}\n{(self.folder / name).read_text(errors='replace')[-4000:]}"
 

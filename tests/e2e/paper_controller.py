@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from harness import GPUAGENT, PYTHON, Program, eventually
+from harness import GPUAGENT, PYTHON, Program, end_shims, eventually
 
 PARK_S = 20.0
 
@@ -151,6 +151,7 @@ class Node:
     def stop(self) -> None:
         if self.agent.alive():
             assert self.agent.kill(signal.SIGTERM) == 0, self.agent.said()
+        end_shims(self.folder)
 
     def builders(self) -> list[int]:
         """Processes that build for this node."""
