@@ -4,6 +4,7 @@
 #include "client/cli/environment.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "client/cli/blob.h"
 #include "client/cli/requirements.h"
@@ -60,10 +61,23 @@ static json_t *member(json_t *spec)
     return environment;
 }
 
-static bool add_options(const struct spec_options *options, json_t *spec, struct err *err)
+/* What a pipe holds can be read once: then it is left for when it is sent. */
+static bool is_for_later(const struct api *api, const char *path)
+{
+    struct stat status;
+    return api == NULL && stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+static json_t *read_option(const struct api *api, const char *path, struct err *err)
+{
+    return is_for_later(api, path) ? json_array() : requirements_read(path, "requirements", err);
+}
+
+static bool add_options(const struct api *api, const struct spec_options *options, json_t *spec,
+                        struct err *err)
 {
     if (options->requirements != NULL &&
-        !set_lines(member(spec), requirements_read(options->requirements, "requirements", err))) {
+        !set_lines(member(spec), read_option(api, options->requirements, err))) {
         return false;
     }
     if (options->python_version != NULL) {
@@ -116,7 +130,7 @@ static bool are_lines(const json_t *lines)
 bool environment_fill(struct api *api, const struct spec_options *options, json_t *spec, struct err *err)
 {
     struct job_environment decoded;
-    if (!add_options(options, spec, err)) {
+    if (!add_options(api, options, spec, err)) {
         return false;
     }
     json_t *environment = json_object_get(spec, "environment");

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from harness import Cluster, run_gpuctl
+from harness import GPUCTL, Cluster, run_gpuctl
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -213,6 +213,17 @@ def test_requirements_travel_in_the_spec_or_as_the_same_text(bare: Cluster, gpuc
     many = write(tmp_path / "many.txt", "\n".join(lines))
     spec = spec_of(bare, gpuctl("submit", "--requirements", many, "--", "true"))
     assert blob(bare, spec["environment"]["blob"]).decode() == "".join(f"{line}\n" for line in lines)
+
+
+def test_requirements_may_come_by_a_pipe(bare: Cluster, tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [str(GPUCTL), "submit", "--requirements", "/dev/stdin", "-q", "--", "true"],
+        input="numpy==2.1.0\n",
+        env={**os.environ, "GPUCTL_URL": bare.url, "GPUCTL_TOKEN_FILE": str(bare.folder / "controller" / "admin.token")},
+        capture_output=True,
+        text=True,
+    )
+    assert spec_of(bare, ran)["environment"] == {"requirements": ["numpy==2.1.0"]}
 
 
 def test_get_shows_the_environment_and_the_bundle(gpuctl: Run, code: Path, tmp_path: Path) -> None:
