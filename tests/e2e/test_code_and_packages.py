@@ -217,7 +217,7 @@ def test_requirements_travel_in_the_spec_or_as_the_same_text(bare: Cluster, gpuc
 
 def test_requirements_may_come_by_a_pipe(bare: Cluster, tmp_path: Path) -> None:
     ran = subprocess.run(
-        [str(GPUCTL), "submit", "--requirements", "/dev/stdin", "-q", "--", "true"],
+        [str(GPUCTL), "submit", "--requirements", "/dev/stdin", "--", "true"],
         input="numpy==2.1.0\n",
         env={**os.environ, "GPUCTL_URL": bare.url, "GPUCTL_TOKEN_FILE": str(bare.folder / "controller" / "admin.token")},
         capture_output=True,
