@@ -59,11 +59,13 @@ void grid_destroy(struct grid *grid)
     free(grid);
 }
 
-/* Control characters, those of C1 in UTF-8 as well. */
+/* Control characters, those of C1 in UTF-8 as well; where a line ends words do. */
 void print_disarm(char *text)
 {
     for (unsigned char *at = (unsigned char *)text; *at != '\0'; at++) {
-        if (*at < 0x20 || *at == 0x7f) {
+        if (*at == '\n') {
+            *at = ' ';
+        } else if (*at < 0x20 || *at == 0x7f) {
             *at = '?';
         } else if (*at == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0) {
             at[0] = at[1] = '?';

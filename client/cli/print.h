@@ -52,7 +52,7 @@ bool print_utf8(void);
 
 /* --- text of others --- */
 
-/* In place: bytes that could steer a terminal become '?'. */
+/* In place: bytes that could steer a terminal become '?', ends of lines become blanks. */
 void print_disarm(char *text);
 /* Bytes of the first width characters of UTF-8 text. */
 size_t print_cut(const char *text, size_t width);

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import types
 import xml.etree.ElementTree as xml
 from typing import Any
 
 import pytest
 
-from serverless_gpu import card, display, sparkline
+from serverless_gpu import card, cell, display, sparkline
 from serverless_gpu.board import POINTS, SERIES, Board
 from serverless_gpu.errors import JobFailed, RemoteTraceback
 from serverless_gpu.ration import BURST_BYTES, JOB_BYTES, LAST_LINES, RATE_BYTES, Allowance, Ration
@@ -296,3 +300,24 @@ def test_a_failed_job_is_shown_with_the_traceback_of_its_rank_once() -> None:
 
 def test_a_process_without_a_kernel_is_no_notebook() -> None:
     assert not display.in_notebook()
+
+
+def test_an_interrupt_while_a_card_is_sent_comes_when_it_is_known_to_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+
+    def publish(name: str) -> Any:
+        def send(*_: Any, **__: Any) -> None:
+            sent.append(name)
+            if len(sent) == 1:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        return send
+
+    module = types.ModuleType("IPython.display")
+    module.display, module.update_display = publish("display"), publish("update")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    output = cell._Output("id")
+    with pytest.raises(KeyboardInterrupt):
+        output.show("<b>1</b>", "1")
+    output.show("<b>2</b>", "2")
+    assert sent == ["display", "update"]

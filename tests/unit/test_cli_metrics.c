@@ -94,7 +94,7 @@ START_TEST(points_that_come_read_as_lines)
     ck_assert(!point_progress_line(wrong, &out, &err));
     ck_assert_str_eq(out.bytes, "-  a?[2J         rank 2  step -4  0.1\n"
                                 "-  loss          rank 0  NaN\n"
-                                "-  progress      rank 0  50%  epoch?3\n"
+                                "-  progress      rank 0  50%  epoch 3\n"
                                 "-  progress      rank 1\n");
 }
 END_TEST

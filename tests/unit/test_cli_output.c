@@ -204,7 +204,7 @@ START_TEST(what_others_wrote_cannot_steer_the_terminal)
     grid_add(grid, "\033[2Jx\n\xc2\x9b"
                    "1m");
     grid_add(grid, "h\xc3\xa9");
-    assert_grid(grid, false, 0, false, "T           U\n?[2Jx???1m  h\xc3\xa9\n");
+    assert_grid(grid, false, 0, false, "T           U\n?[2Jx ??1m  h\xc3\xa9\n");
 }
 END_TEST
 

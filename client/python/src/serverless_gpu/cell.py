@@ -5,7 +5,11 @@ below the card, rank 0's apart. What they look like is card.py's.
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import threading
 import time
+from collections.abc import Iterator
 from typing import Any, Callable
 
 from serverless_gpu import card
@@ -21,6 +25,23 @@ FOLDS_S = 5.0  # between the first updates of the list of ranks: each of them fo
 SLOW_FOLDS_S = 60.0  # between those of a job that has run for long
 FIRST_VIEW_S = 1.0  # that the card waits for something to show
 FOLDED_LINES = 20  # of a rank while the job runs
+
+
+@contextlib.contextmanager
+def _whole() -> Iterator[None]:
+    """Lets an interrupt of the kernel come after what is within, so that what was sent is known to have been sent."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    came: list[Any] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            handler(*came[0])
 
 
 class _Output:
@@ -41,8 +62,9 @@ class _Output:
         if html == self._shown:
             return
         publish: Callable[..., Any] = display if self._shown is None else update_display
-        publish({"text/html": html, "text/plain": text}, raw=True, display_id=self._id)
-        self._shown = html
+        with _whole():
+            publish({"text/html": html, "text/plain": text}, raw=True, display_id=self._id)
+            self._shown = html
 
 
 class Cell:
