@@ -23,6 +23,8 @@ def main() -> None:
         optimizer.step()
     if accelerator.is_main_process:
         task.report(task.loss_over_all(net))
+    if accelerator.num_processes > 1:
+        task.leave()
     accelerator.end_training()
 
 

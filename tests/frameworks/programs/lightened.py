@@ -64,3 +64,5 @@ if __name__ == "__main__":
     task.say("lightened", kind, size)
     if os.environ.get("RANK", "0") == "0":
         task.report(loss)
+    if launched:
+        task.leave()

@@ -60,7 +60,7 @@ def main() -> None:
     if os.environ.get("RANK", "0") == "0":
         task.report(f"{loss:.5f}")
     if launched:
-        torch.distributed.destroy_process_group()
+        task.leave()
 
 
 if __name__ == "__main__":

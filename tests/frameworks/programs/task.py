@@ -54,5 +54,6 @@ def report(*values: float | int | str) -> None:
 
 def leave() -> None:
     """End all ranks together, without teardown: torch may abort while it closes a group whose peer is gone."""
-    torch.distributed.barrier()
+    if torch.distributed.is_initialized():
+        torch.distributed.barrier()
     os._exit(0)
