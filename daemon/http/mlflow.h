@@ -67,7 +67,7 @@ void job_runs_metrics(struct job_runs *runs, uint64_t epoch, const struct epoch_
 /* Something has happened to the job: sets the final status of its run once the attempt is over and all its
  * metrics are in it. */
 void job_runs_touched(struct job_runs *runs, int64_t job_key, const char *job_id);
-/* No metrics of the attempt are on their way any more, for now. */
+/* All metrics of the attempt that have come are in its run. */
 void job_runs_copied(struct job_runs *runs, uint64_t epoch);
 
 /* --- mlflow_recovery.c */

@@ -464,15 +464,15 @@ END_TEST
 START_TEST(a_bundle_is_imported_from_before_what_the_job_names)
 {
     struct written *written = begin("{'gpus':4,'command':['x'],'bundle':{'blob':'" BLOB "'}}");
-    written->contract.work = "/state/5/work";
+    written->contract.work = "/state/5/folder";
     contract_write(&written->contract, &written->launch);
-    assert_all("PYTHONPATH", "/state/5/work");
+    assert_all("PYTHONPATH", "/state/5/folder");
     end(written);
     written = begin("{'gpus':4,'function':{'blob':'" BLOB "'},'bundle':{'blob':'" BLOB
                     "','python_path':['src','.','a/b']},'env':{'PYTHONPATH':'/own:/more'},'workdir':'/w'}");
-    written->contract.work = "/state/5/work";
+    written->contract.work = "/state/5/folder";
     contract_write(&written->contract, &written->launch);
-    assert_all("PYTHONPATH", "/state/5/work:/state/5/work/src:/state/5/work/a/b:/own:/more");
+    assert_all("PYTHONPATH", "/state/5/folder:/state/5/folder/src:/state/5/folder/a/b:/own:/more");
     end(written);
 }
 END_TEST

@@ -42,7 +42,7 @@ class Screen(Protocol):
         """Show the last of a job that has ended."""
 
     def leave(self, board: Board) -> None:
-        """The job is not followed any more, for now at least."""
+        """Say that the job is not followed any more; it may be again."""
 
 
 class _Batch(NamedTuple):
