@@ -254,7 +254,7 @@ def test_a_name_and_the_token_as_password_are_enough(script: Script, cluster: Cl
 
 
 def test_autologging_of_scikit_learn_needs_no_change(script: Script, cluster: Cluster) -> None:
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed: deploy/python-environment --tests")
     script("""
         import mlflow
         mlflow.set_experiment("autolog")

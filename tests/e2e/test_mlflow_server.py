@@ -321,7 +321,7 @@ def traces(script: str, env: dict[str, str], folder: Path) -> list[Any]:
 @pytest.mark.parametrize("script", [TRACES, MODELS], ids=["runs", "models"])
 def test_one_script_leaves_the_same_at_mlflows_server_and_here(script: str, server: str, cluster: Cluster, tmp_path: Path) -> None:
     if script is MODELS:
-        pytest.importorskip("sklearn")
+        pytest.importorskip("sklearn", reason="scikit-learn is not installed: deploy/python-environment --tests")
     here = tracking(cluster, tmp_path)
     ours = traces(script, here, tmp_path / "a")
     theirs = traces(script, {**here, "MLFLOW_TRACKING_URI": server, "MLFLOW_TRACKING_TOKEN": ""}, tmp_path / "b")
