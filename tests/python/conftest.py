@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,3 +55,11 @@ def fake(clean: Path, kept_modules: Path, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setenv("XDG_CACHE_HOME", str(kept_modules))
     yield controller
     controller.stop()
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A Python without any package."""
+    folder = tmp_path_factory.mktemp("bare")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return str(folder / "bin" / "python")
