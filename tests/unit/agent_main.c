@@ -8,6 +8,7 @@ int main(void)
 {
     SRunner *runner = srunner_create(duty_suite());
     srunner_add_suite(runner, contract_suite());
+    srunner_add_suite(runner, contract_function_suite());
     srunner_add_suite(runner, devices_suite());
     srunner_add_suite(runner, agent_files_suite());
     srunner_add_suite(runner, link_suite());

@@ -6,6 +6,7 @@
 #include <check.h>
 
 Suite *contract_suite(void);
+Suite *contract_function_suite(void);
 Suite *devices_suite(void);
 Suite *duty_suite(void);
 Suite *environments_suite(void);
