@@ -6,6 +6,18 @@
 #include "proto/base/json.h"
 #include "proto/jobspec.h"
 
+static bool load_history(const struct history_row *row, void *closure, struct err *err)
+{
+    core_load_history(closure, row);
+    return true;
+}
+
+static bool load_usage(const struct usage_row *row, void *closure, struct err *err)
+{
+    core_load_usage(closure, row);
+    return true;
+}
+
 static bool load_node(const struct node_row *row, void *closure, struct err *err)
 {
     core_load_node(closure, row);
@@ -42,7 +54,12 @@ static bool load_member(const struct member_row *row, void *closure, struct err 
 
 bool load_live(struct store *store, struct core *core, struct err *err)
 {
-    const struct store_visitor visitor = {
-        .node = load_node, .job = load_job, .attempt = load_attempt, .member = load_member, .closure = core};
+    const struct store_visitor visitor = {.history = load_history,
+                                          .usage = load_usage,
+                                          .node = load_node,
+                                          .job = load_job,
+                                          .attempt = load_attempt,
+                                          .member = load_member,
+                                          .closure = core};
     return store_load_live(store, &visitor, err);
 }

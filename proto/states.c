@@ -27,8 +27,8 @@ static unsigned checked(unsigned value, unsigned count)
     return value;
 }
 
-#define SPELLED_BY_NAME(name, ...)      #name,
-#define SPELLED_BY_TEXT(name, spelling) spelling,
+#define SPELLED_BY_NAME(name, ...)           #name,
+#define SPELLED_BY_TEXT(name, spelling, ...) spelling,
 
 #define DEFINE_SPELLINGS(type, LIST, SPELLED)                                                                \
     static const char *const type##_spellings[] = {LIST(SPELLED)};                                           \
@@ -66,6 +66,10 @@ DEFINE_SPELLINGS(result_kind, RESULT_KINDS, SPELLED_BY_TEXT)
 DEFINE_SPELLINGS(pool_kind, POOL_KINDS, SPELLED_BY_TEXT)
 DEFINE_SPELLINGS(use_reserved, RESERVED_CHOICES, SPELLED_BY_TEXT)
 DEFINE_SPELLINGS(isolation, ISOLATIONS, SPELLED_BY_TEXT)
+DEFINE_SPELLINGS(policy, POLICIES, SPELLED_BY_TEXT)
+DEFINE_SPELLINGS(claim, CLAIMS, SPELLED_BY_TEXT)
+DEFINE_SPELLINGS(dependency, DEPENDENCIES, SPELLED_BY_TEXT)
+DEFINE_SPELLINGS(placement, PLACEMENTS, SPELLED_BY_TEXT)
 
 #define SECOND(name, second, ...)  second,
 #define THIRD(name, second, third) third,

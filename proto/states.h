@@ -9,6 +9,8 @@
 /* X(name, terminal, meaning) */
 #define JOB_STATES(X)                                                                                        \
     X(QUEUED, false, "waits for GPUs")                                                                       \
+    X(HELD, false, "kept back until a person releases it")                                                   \
+    X(BLOCKED, false, "waits for other jobs to end")                                                         \
     X(STAGING, false, "nodes get ready what the job needs, holding no GPU")                                  \
     X(PLACED, false, "GPUs are reserved; the gang is being started")                                         \
     X(RUNNING, false, "all ranks were started")                                                              \
@@ -57,16 +59,24 @@
     X(PREPARE_EXPIRED, false, "a node did not get prepared in time")                                         \
     X(NODE_LOST, false, "a node was lost")                                                                   \
     X(SHIM_LOST, false, "the supervisor of the ranks was killed")                                            \
-    X(STAGE_FAILED, true, "what the job needs could not be made ready")
+    X(STAGE_FAILED, true, "what the job needs could not be made ready")                                      \
+    X(PREEMPTED, false, "gave way to other work")                                                            \
+    X(DEPENDENCY, true, "a job that it was to follow did not go well")
 
 /* Rows of a job's history. X(name, spelling) */
 #define EVENT_KINDS(X)                                                                                       \
     X(SUBMITTED, "submitted")                                                                                \
+    X(HELD, "held")                                                                                          \
+    X(RELEASED, "released")                                                                                  \
+    X(BLOCKED, "blocked")                                                                                    \
+    X(READY, "ready") /* all jobs that it was to follow have ended as they should */                         \
+    X(CHANGED, "changed")                                                                                    \
     X(STAGING, "staging")                                                                                    \
     X(STAGED, "staged")                                                                                      \
     X(PLACED, "placed")                                                                                      \
     X(STARTED, "started")                                                                                    \
     X(RUNNING, "running")                                                                                    \
+    X(WARNED, "warned")                                                                                      \
     X(CANCEL_ASKED, "cancel_asked")                                                                          \
     X(STOPPING, "stopping")                                                                                  \
     X(REQUEUED, "requeued")                                                                                  \
@@ -136,6 +146,32 @@
     X(TRUE, "true")                                                                                          \
     X(FALSE, "false")
 
+/* In which order waiting jobs are looked at, and what the first that does not fit means for the others.
+ * X(name, spelling, meaning) */
+#define POLICIES(X)                                                                                          \
+    X(FIFO, "fifo", "by submission; one that waits keeps what it could use")                                 \
+    X(EASY, "easy", "by submission; shorter jobs fill the gap before the first one's reserved start")        \
+    X(SJF, "sjf", "the shortest first; one that waits keeps what it could use")                              \
+    X(SRTF, "srtf", "the least remaining time first; running jobs give way, and go on later")                \
+    X(SRSF, "srsf", "the least remaining GPU time first; running jobs give way, and go on later")            \
+    X(DEFAULT, "default", "by priority, fair share, age and run time; the gaps are filled")
+
+/* How a job came by its GPUs. X(name, spelling) */
+#define CLAIMS(X)                                                                                            \
+    X(ENTITLED, "entitled") /* nobody may take them */                                                       \
+    X(BORROWED, "borrowed") /* they go back when work that is entitled to them wants them */
+
+/* What a job that another follows must have done. X(name, spelling) */
+#define DEPENDENCIES(X)                                                                                      \
+    X(AFTER, "after")       /* started, or ended */                                                          \
+    X(AFTEROK, "afterok")   /* succeeded */                                                                  \
+    X(AFTERANY, "afterany") /* ended */
+
+/* How a gang is laid over nodes. X(name, spelling) */
+#define PLACEMENTS(X)                                                                                        \
+    X(PACK, "pack")     /* on as few as can be */                                                            \
+    X(SPREAD, "spread") /* on as many as can be */
+
 /* How a node keeps the processes of an attempt together. */
 #define ISOLATIONS(X)                                                                                        \
     X(NONE, "none")                                                                                          \
@@ -159,6 +195,10 @@
 #define AS_ENUM_POOL(name, ...)      POOL_##name,
 #define AS_ENUM_RESERVED(name, ...)  USE_RESERVED_##name,
 #define AS_ENUM_ISOLATION(name, ...) ISOLATION_##name,
+#define AS_ENUM_POLICY(name, ...)    POLICY_##name,
+#define AS_ENUM_CLAIM(name, ...)     CLAIM_##name,
+#define AS_ENUM_DEPEND(name, ...)    DEPENDENCY_##name,
+#define AS_ENUM_PLACEMENT(name, ...) PLACEMENT_##name,
 
 enum job_state { JOB_STATES(AS_ENUM_JOB) JOB_STATE_COUNT };
 enum attempt_state { ATTEMPT_STATES(AS_ENUM_ATTEMPT) ATTEMPT_STATE_COUNT };
@@ -177,6 +217,10 @@ enum result_kind { RESULT_KINDS(AS_ENUM_RESULT) RESULT_KIND_COUNT };
 enum pool_kind { POOL_KINDS(AS_ENUM_POOL) POOL_KIND_COUNT };
 enum use_reserved { RESERVED_CHOICES(AS_ENUM_RESERVED) USE_RESERVED_COUNT };
 enum isolation { ISOLATIONS(AS_ENUM_ISOLATION) ISOLATION_COUNT };
+enum policy { POLICIES(AS_ENUM_POLICY) POLICY_COUNT };
+enum claim { CLAIMS(AS_ENUM_CLAIM) CLAIM_COUNT };
+enum dependency { DEPENDENCIES(AS_ENUM_DEPEND) DEPENDENCY_COUNT };
+enum placement { PLACEMENTS(AS_ENUM_PLACEMENT) PLACEMENT_COUNT };
 
 /* The spelling of a value (static text; states in capitals, the rest as in the lists), and back; false when
  * there is no such spelling. */
@@ -200,6 +244,10 @@ STATES_DECLARE(result_kind, result_kind)
 STATES_DECLARE(pool_kind, pool_kind)
 STATES_DECLARE(use_reserved, use_reserved)
 STATES_DECLARE(isolation, isolation)
+STATES_DECLARE(policy, policy)
+STATES_DECLARE(claim, claim)
+STATES_DECLARE(dependency, dependency)
+STATES_DECLARE(placement, placement)
 
 bool job_state_terminal(enum job_state state);
 bool attempt_state_holds_gpus(enum attempt_state state);

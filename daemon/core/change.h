@@ -34,6 +34,9 @@ struct job_life {
     int64_t attempt; /* number of the newest; 0: none yet */
     int64_t user_failures, infra_failures;
     const char *pool; /* of the newest attempt, or NULL */
+    int64_t priority;
+    int64_t time_limit_ms; /* 0: none */
+    int64_t ran_ms;        /* with all GPUs, over all attempts that have ended */
     int64_t started_ms, ended_ms;
     int64_t exit_code;       /* -1 while not terminal */
     int64_t failed_rank;     /* -1: none */
@@ -56,6 +59,7 @@ struct attempt_row {
     int64_t job_key;
     int64_t number;
     enum attempt_state state;
+    enum claim claim;
     enum cause cause;
     const char *cause_text; /* for people, or NULL */
     const char *pool;
@@ -104,6 +108,28 @@ struct node_row {
     bool slots;
     const char *devices; /* JSON array of {index, uuid, type, memory_bytes} */
     int64_t registered_ms;
+    const char *labels;    /* JSON object of strings, or NULL */
+    int64_t expires_at_ms; /* when its provider takes it back; 0: never */
+};
+
+/* How long jobs of one kind have run: the sums from which estimates are learned. */
+struct history_row {
+    const char *project, *owner;
+    const char *name; /* without the digits at its end; "": none */
+    int64_t gpus;
+    bool limited;          /* jobs with a time limit count apart */
+    int64_t count;         /* of runs that ended by themselves */
+    int64_t ran_ms;        /* sum */
+    int64_t limit_ms;      /* sum of their limits; 0 without */
+    int64_t error_percent; /* sum of how far each estimate was off: 100 means by a factor of two */
+};
+
+/* What a project or a user has used, for fair shares. */
+struct usage_row {
+    const char *project; /* one of the two is set */
+    const char *owner;
+    double gpu_ms; /* decayed up to at_ms */
+    int64_t at_ms;
 };
 
 /* The first answer to a request that carried an Idempotency-Key. */
@@ -138,7 +164,7 @@ enum change_kind {
     CHANGE_JOB_UPDATE, /* life */
     CHANGE_EVENT_INSERT,
     CHANGE_ATTEMPT_INSERT,
-    CHANGE_ATTEMPT_UPDATE, /* state, cause, master_*, started_ms, ended_ms, failed_* of attempt */
+    CHANGE_ATTEMPT_UPDATE, /* state, claim, cause, master_*, started_ms, ended_ms, failed_* of attempt */
     CHANGE_MEMBER_INSERT,
     CHANGE_MEMBER_UPDATE, /* state of member */
     CHANGE_RANK_PUT,
@@ -148,6 +174,8 @@ enum change_kind {
     CHANGE_TOKEN_INSERT,
     CHANGE_TOKEN_REVOKE, /* token.id */
     CHANGE_BLOB_PUT,     /* a hash that is there already is left as it is */
+    CHANGE_HISTORY_PUT,
+    CHANGE_USAGE_PUT,
 };
 
 struct change {
@@ -166,6 +194,8 @@ struct change {
         struct reply_row reply;
         struct token_row token;
         struct blob_row blob;
+        struct history_row history;
+        struct usage_row usage;
     };
 };
 

@@ -20,13 +20,16 @@ struct core_config {
     uint32_t incarnation; /* strictly larger at every start */
     int64_t next_job_key;
     int64_t beat_ms; /* how often nodes beat; SUSPECT after BEATS_MISSED of them */
+    enum policy policy;
 };
 
 struct core *core_create(const struct core_config *config);
 void core_destroy(struct core *core);
 
-/* --- loading, before the first step: nodes, then live jobs in order of key, then their newest attempts, then
- * the members of those ------- */
+/* --- loading, before the first step: what was learned and used, nodes, live jobs in order of key, their
+ * newest attempts, the members of those --------- */
+void core_load_history(struct core *core, const struct history_row *row);
+void core_load_usage(struct core *core, const struct usage_row *row);
 void core_load_node(struct core *core, const struct node_row *row);
 /* What a job needs on its nodes before it may be placed there (proto/staging.h), as far as the core cares. */
 struct core_need {

@@ -18,7 +18,7 @@
 #define EXIT_CANCELED   130
 
 /* What the limits of the project allow a waiting job to cost: two hash tables add 16 bytes to it. */
-static_assert(sizeof(struct job) <= 584, "a waiting job is too large");
+static_assert(sizeof(struct job) <= 600, "a waiting job is too large");
 
 /* --- birth and death --------------------------------------------------------------------------------- */
 
@@ -47,6 +47,7 @@ struct job *job_create(struct core *core, int64_t key, const char *id, const str
     job->time_limit_ms = spec->time_limit_ms;
     job->grace_ms = spec->grace_ms;
     job->lease_ms = spec->lease_ms;
+    job->priority = (int32_t)spec->priority;
     job->retries = (int32_t)spec->retries;
     job->infra_retries = (int32_t)spec->infra_retries;
     job->launch_mode = spec->launch_mode;
@@ -247,6 +248,7 @@ void job_conclude(struct core *core, struct job *job, const struct attempt *atte
                record_text(core, "%s", attempt->cause_text));
         return;
     case CAUSE_DECLINED:
+    case CAUSE_PREEMPTED:
         requeue(core, job, attempt->cause);
         return;
     case CAUSE_PORT_TAKEN:
@@ -256,6 +258,7 @@ void job_conclude(struct core *core, struct job *job, const struct attempt *atte
         conclude_infra_fault(core, job, attempt);
         return;
     case CAUSE_STAGE_FAILED: /* ends no attempt: there was none */
+    case CAUSE_DEPENDENCY:   /* nor does this */
     case CAUSE_CANCELED:     /* the job's own cause says so, too */
     case CAUSE_COUNT:
         break;

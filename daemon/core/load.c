@@ -20,6 +20,14 @@ static char *copy_or_null(const char *text)
     return text != NULL ? xstrdup(text) : NULL;
 }
 
+void core_load_history(struct core *core, const struct history_row *row)
+{
+}
+
+void core_load_usage(struct core *core, const struct usage_row *row)
+{
+}
+
 void core_load_node(struct core *core, const struct node_row *row)
 {
     assert(!core->booted && node_find(core, row->name) == NULL && row->state != NODE_SUSPECT);
@@ -53,6 +61,9 @@ void core_load_job(struct core *core, const struct job_birth *birth, const struc
     job->attempt_number = life->attempt;
     job->user_failures = (int32_t)life->user_failures;
     job->infra_failures = (int32_t)life->infra_failures;
+    job->priority = (int32_t)life->priority;
+    job->time_limit_ms = life->time_limit_ms;
+    job->ran_ms = life->ran_ms;
     job->pool = copy_or_null(life->pool);
     job->started_ms = life->started_ms;
     job->cause = life->cause;
@@ -75,6 +86,7 @@ void core_load_attempt(struct core *core, const struct attempt_row *row)
     struct attempt *attempt = attempt_alloc(core, job, row->epoch, row->number);
     job->attempt = attempt;
     attempt->state = row->state;
+    attempt->claim = row->claim;
     attempt->cause = row->cause;
     attempt->cause_text = copy_or_null(row->cause_text);
     attempt->pool = copy_or_null(row->pool);

@@ -230,6 +230,9 @@ static struct job_life life_of(struct arena *arena, const struct job *job)
         .attempt = job->attempt_number,
         .user_failures = job->user_failures,
         .infra_failures = job->infra_failures,
+        .priority = job->priority,
+        .time_limit_ms = job->time_limit_ms,
+        .ran_ms = job->ran_ms,
         .pool = arena_copy(arena, job->pool),
         .started_ms = job->started_ms,
         .ended_ms = job->ended_ms,
@@ -249,6 +252,7 @@ static struct attempt_row row_of_attempt(struct arena *arena, const struct attem
         .number = attempt->number,
         .state = attempt->state,
         .cause = attempt->cause,
+        .claim = attempt->claim,
         .cause_text = arena_copy(arena, attempt->cause_text),
         .pool = arena_copy(arena, attempt->pool),
         .master_address = arena_copy(arena, attempt->master_address),
@@ -352,6 +356,8 @@ static void fill(struct core *core, struct change *change, void *subject, struct
     case CHANGE_TOKEN_INSERT:
     case CHANGE_TOKEN_REVOKE:
     case CHANGE_BLOB_PUT:
+    case CHANGE_HISTORY_PUT:
+    case CHANGE_USAGE_PUT:
         break;
     }
 }

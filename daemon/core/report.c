@@ -149,6 +149,8 @@ static enum cause believed(enum cause cause)
     case CAUSE_NODE_LOST:
     case CAUSE_SHIM_LOST:
     case CAUSE_STAGE_FAILED:
+    case CAUSE_PREEMPTED:
+    case CAUSE_DEPENDENCY:
         return CAUSE_SHIM_LOST;
     case CAUSE_COUNT:
         break;

@@ -58,6 +58,8 @@ struct job {
     struct job *prev, *next; /* in the lane while QUEUED */
 
     int64_t time_limit_ms, grace_ms, lease_ms;
+    int64_t ran_ms; /* over all attempts that have ended */
+    int32_t priority;
     int32_t retries, infra_retries;
     enum launch_mode launch_mode;
     enum on_disconnect on_disconnect;
@@ -95,6 +97,7 @@ struct attempt {
     struct job *job; /* NULL when the job has ended and left */
     int64_t number;
     enum attempt_state state;
+    enum claim claim;
     enum cause cause;     /* the first wins */
     char *cause_text;     /* owned, or NULL */
     char *pool;           /* owned */

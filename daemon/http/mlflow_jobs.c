@@ -279,6 +279,7 @@ static enum tracking_status status_of(enum cause cause)
         return TRACKING_RUN_FINISHED;
     case CAUSE_CANCELED:
     case CAUSE_TIME_LIMIT:
+    case CAUSE_PREEMPTED:
         return TRACKING_RUN_KILLED;
     case CAUSE_RANK_FAILED:
     case CAUSE_EXEC_FAILED:
@@ -289,6 +290,7 @@ static enum tracking_status status_of(enum cause cause)
     case CAUSE_NODE_LOST:
     case CAUSE_SHIM_LOST:
     case CAUSE_STAGE_FAILED:
+    case CAUSE_DEPENDENCY:
     case CAUSE_COUNT:
         break;
     }

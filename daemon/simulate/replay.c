@@ -32,7 +32,7 @@ struct running {
 };
 
 /* A gang whose placement the core has just written. */
-struct placement {
+struct gang {
     int64_t job_key;
     uint64_t epoch;
     struct part *parts; /* owned until it runs */
@@ -52,7 +52,7 @@ struct simulation {
     int64_t key_count;
     struct running *heap; /* by end, then job; the first ends first */
     size_t heap_count;
-    struct placement *fresh; /* placements that are to be started */
+    struct gang *fresh; /* placements that are to be started */
     size_t fresh_count, fresh_room;
 };
 
@@ -100,7 +100,7 @@ static struct running heap_pop(struct simulation *simulation)
 
 /* --- steps of the core ------------------------------------------------------------------------------- */
 
-static struct placement *placement_of(struct simulation *simulation, uint64_t epoch)
+static struct gang *gang_of(struct simulation *simulation, uint64_t epoch)
 {
     for (size_t i = simulation->fresh_count; i > 0; i--) {
         if (simulation->fresh[i - 1].epoch == epoch) {
@@ -117,17 +117,17 @@ static void note_attempt(struct simulation *simulation, const struct attempt_row
         simulation->fresh = xrealloc(simulation->fresh, simulation->fresh_room * sizeof *simulation->fresh);
     }
     simulation->fresh[simulation->fresh_count++] =
-        (struct placement){.job_key = row->job_key, .epoch = row->epoch};
+        (struct gang){.job_key = row->job_key, .epoch = row->epoch};
 }
 
 static void note_member(struct simulation *simulation, const struct member_row *row)
 {
-    struct placement *placement = placement_of(simulation, row->epoch);
-    if (placement->part_count == placement->room) {
-        placement->room = placement->room > 0 ? 2 * placement->room : 1;
-        placement->parts = xrealloc(placement->parts, placement->room * sizeof *placement->parts);
+    struct gang *gang = gang_of(simulation, row->epoch);
+    if (gang->part_count == gang->room) {
+        gang->room = gang->room > 0 ? 2 * gang->room : 1;
+        gang->parts = xrealloc(gang->parts, gang->room * sizeof *gang->parts);
     }
-    struct part *part = &placement->parts[placement->part_count++];
+    struct part *part = &gang->parts[gang->part_count++];
     *part = (struct part){.first_rank = row->first_rank, .local_ranks = row->local_ranks};
     snprintf(part->node, sizeof part->node, "%s", row->node);
 }
@@ -183,19 +183,19 @@ static void note_moment(struct simulation *simulation)
     *last = (struct moment){simulation->now_ms, simulation->used_gpus, simulation->queued_jobs};
 }
 
-static void run(struct simulation *simulation, const struct placement *placement)
+static void run(struct simulation *simulation, const struct gang *gang)
 {
-    size_t job = simulation->jobs_by_key[placement->job_key - 1];
+    size_t job = simulation->jobs_by_key[gang->job_key - 1];
     struct fate *fate = &simulation->outcome->fates[job];
     fate->start_ms = simulation->now_ms;
     fate->end_ms = simulation->now_ms + simulation->trace->jobs[job].duration_ms;
     simulation->used_gpus += simulation->trace->jobs[job].gpus;
     simulation->queued_jobs--;
     heap_push(simulation, &(struct running){.job = job,
-                                            .epoch = placement->epoch,
+                                            .epoch = gang->epoch,
                                             .end_ms = fate->end_ms,
-                                            .parts = placement->parts,
-                                            .part_count = placement->part_count});
+                                            .parts = gang->parts,
+                                            .part_count = gang->part_count});
 }
 
 /* Gangs over several nodes are started when all of these say that they are prepared, which they are at once.
@@ -203,15 +203,15 @@ static void run(struct simulation *simulation, const struct placement *placement
 static void start_fresh(struct simulation *simulation)
 {
     while (simulation->fresh_count > 0) {
-        struct placement placement = simulation->fresh[--simulation->fresh_count];
-        for (size_t i = 0; placement.part_count > 1 && i < placement.part_count; i++) {
-            tell(simulation, placement.parts[i].node,
-                 &(struct report_message){.epoch = placement.epoch,
+        struct gang gang = simulation->fresh[--simulation->fresh_count];
+        for (size_t i = 0; gang.part_count > 1 && i < gang.part_count; i++) {
+            tell(simulation, gang.parts[i].node,
+                 &(struct report_message){.epoch = gang.epoch,
                                           .kind = REPORT_PREPARED,
                                           .address = "10.0.0.1",
                                           .master_port = DEFAULT_PORT_FIRST});
         }
-        run(simulation, &placement);
+        run(simulation, &gang);
     }
     note_moment(simulation);
 }

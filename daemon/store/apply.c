@@ -35,6 +35,9 @@ static void bind_life(struct binder *to, const struct job_life *life)
     bind_text(to, life->failed_node);
     bind_text(to, cause_text(life->cause));
     bind_text(to, life->reason);
+    bind_int(to, life->priority);
+    bind_int(to, life->time_limit_ms);
+    bind_int(to, life->ran_ms);
 }
 
 static bool insert_job(struct store *store, const struct job_birth *birth, const struct job_life *life,
@@ -96,6 +99,7 @@ static void bind_progress(struct binder *to, const struct attempt_row *attempt)
     bind_int(to, attempt->ended_ms);
     bind_int(to, attempt->failed_rank);
     bind_int(to, attempt->failed_code);
+    bind_text(to, claim_text(attempt->claim));
 }
 
 static bool insert_attempt(struct store *store, const struct attempt_row *attempt, struct err *err)
@@ -181,6 +185,8 @@ static bool put_node(struct store *store, const struct node_row *node, struct er
     bind_int(&to, node->slots);
     bind_text(&to, node->devices);
     bind_int(&to, node->registered_ms);
+    bind_text(&to, node->labels);
+    bind_int(&to, node->expires_at_ms);
     return touch_one(store, SQL_PUT_NODE, err);
 }
 
@@ -245,6 +251,31 @@ static bool put_blob(struct store *store, const struct blob_row *blob, struct er
     return connection_run(&store->connection, SQL_PUT_BLOB, err); /* a row that is there stays */
 }
 
+static bool put_history(struct store *store, const struct history_row *history, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_PUT_HISTORY);
+    bind_text(&to, history->project);
+    bind_text(&to, history->owner);
+    bind_text(&to, history->name);
+    bind_int(&to, history->gpus);
+    bind_int(&to, history->limited);
+    bind_int(&to, history->count);
+    bind_int(&to, history->ran_ms);
+    bind_int(&to, history->limit_ms);
+    bind_int(&to, history->error_percent);
+    return touch_one(store, SQL_PUT_HISTORY, err);
+}
+
+static bool put_usage(struct store *store, const struct usage_row *usage, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_PUT_USAGE);
+    bind_text(&to, usage->project != NULL ? usage->project : "");
+    bind_text(&to, usage->owner != NULL ? usage->owner : "");
+    bind_real(&to, usage->gpu_ms);
+    bind_int(&to, usage->at_ms);
+    return touch_one(store, SQL_PUT_USAGE, err);
+}
+
 static bool apply(struct store *store, const struct change *change, struct err *err)
 {
     switch (change->kind) {
@@ -276,6 +307,10 @@ static bool apply(struct store *store, const struct change *change, struct err *
         return revoke_token(store, &change->token, err);
     case CHANGE_BLOB_PUT:
         return put_blob(store, &change->blob, err);
+    case CHANGE_HISTORY_PUT:
+        return put_history(store, &change->history, err);
+    case CHANGE_USAGE_PUT:
+        return put_usage(store, &change->usage, err);
     }
     return err_set(err, ERR_INTERNAL, "a change of a kind that does not exist");
 }

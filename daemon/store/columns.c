@@ -19,6 +19,11 @@ static int64_t read_int(struct row *row)
     return sqlite3_column_int64(row->statement, row->next++);
 }
 
+static double read_real(struct row *row)
+{
+    return sqlite3_column_double(row->statement, row->next++);
+}
+
 static const char *read_text(struct row *row)
 {
     return (const char *)sqlite3_column_text(row->statement, row->next++);
@@ -81,6 +86,7 @@ DEFINE_READ(pool_kind)
 DEFINE_READ(isolation)
 DEFINE_READ(role)
 DEFINE_READ(result_kind)
+DEFINE_READ(claim)
 
 static bool read_end(const struct row *row, struct err *err)
 {
@@ -116,6 +122,9 @@ static void read_job(struct row *row, struct job_record *job)
     life->failed_node = read_text(row);
     life->cause = read_cause(row);
     life->reason = read_text(row);
+    life->priority = read_int(row);
+    life->time_limit_ms = read_int(row);
+    life->ran_ms = read_int(row);
 }
 
 bool columns_job(sqlite3_stmt *statement, struct job_record *ret_job, struct err *err)
@@ -162,6 +171,7 @@ bool columns_attempt(sqlite3_stmt *statement, struct attempt_row *ret_attempt, s
     ret_attempt->ended_ms = read_int(&row);
     ret_attempt->failed_rank = read_int(&row);
     ret_attempt->failed_code = read_int(&row);
+    ret_attempt->claim = read_claim(&row);
     return read_end(&row, err);
 }
 
@@ -235,6 +245,8 @@ static void read_node(struct row *row, struct node_row *node)
     node->slots = read_int(row) != 0;
     node->devices = read_text(row);
     node->registered_ms = read_int(row);
+    node->labels = read_text(row);
+    node->expires_at_ms = read_int(row);
 }
 
 bool columns_node(sqlite3_stmt *statement, struct node_row *ret_node, struct err *err)
@@ -250,6 +262,32 @@ bool columns_node_with_use(sqlite3_stmt *statement, struct node_row *ret_node, i
     struct row row = {statement, 0, NULL};
     read_node(&row, ret_node);
     *ret_used = read_int(&row);
+    return read_end(&row, err);
+}
+
+bool columns_history(sqlite3_stmt *statement, struct history_row *ret_history, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    ret_history->project = read_text(&row);
+    ret_history->owner = read_text(&row);
+    ret_history->name = read_text(&row);
+    ret_history->gpus = read_int(&row);
+    ret_history->limited = read_int(&row) != 0;
+    ret_history->count = read_int(&row);
+    ret_history->ran_ms = read_int(&row);
+    ret_history->limit_ms = read_int(&row);
+    ret_history->error_percent = read_int(&row);
+    return read_end(&row, err);
+}
+
+bool columns_usage(sqlite3_stmt *statement, struct usage_row *ret_usage, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    const char *project = read_text(&row), *owner = read_text(&row);
+    ret_usage->project = project[0] != '\0' ? project : NULL;
+    ret_usage->owner = owner[0] != '\0' ? owner : NULL;
+    ret_usage->gpu_ms = read_real(&row);
+    ret_usage->at_ms = read_int(&row);
     return read_end(&row, err);
 }
 

@@ -175,6 +175,11 @@ void bind_int(struct binder *binder, int64_t value)
     must(sqlite3_bind_int64(binder->statement, ++binder->last, value));
 }
 
+void bind_real(struct binder *binder, double value)
+{
+    must(sqlite3_bind_double(binder->statement, ++binder->last, value));
+}
+
 void bind_text(struct binder *binder, const char *text)
 {
     must(sqlite3_bind_text(binder->statement, ++binder->last, text, -1, SQLITE_STATIC));

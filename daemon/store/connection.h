@@ -54,6 +54,7 @@ struct binder {
 };
 struct binder binder_begin(struct connection *connection, enum sql sql);
 void bind_int(struct binder *binder, int64_t value);
+void bind_real(struct binder *binder, double value);
 void bind_text(struct binder *binder, const char *text); /* NULL is NULL */
 void bind_bytes_as_text(struct binder *binder, const char *bytes, size_t length);
 void bind_blob(struct binder *binder, const void *bytes, size_t length); /* NULL is NULL */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what the core learns at the start: all nodes, live jobs in order of key, their newest attempts, the
- * members of those. It promises to touch nothing of the history, however long that is. */
+/* Owns what the core learns at the start: what the scheduler has learned, all nodes, live jobs in order of
+ * key, their newest attempts, the members of those. It promises to touch nothing of the history, however long
+ * that is. */
 #include "daemon/store/store.h"
 
 #include "daemon/store/columns.h"
@@ -60,8 +61,36 @@ static bool load_members(struct store *store, const struct store_visitor *visito
     return ok;
 }
 
+static bool load_history(struct store *store, const struct store_visitor *visitor, struct err *err)
+{
+    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_HISTORY];
+    bool ok, row;
+    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
+        struct history_row history;
+        if (!columns_history(statement, &history, err) ||
+            !visitor->history(&history, visitor->closure, err)) {
+            return false;
+        }
+    }
+    return ok;
+}
+
+static bool load_usage(struct store *store, const struct store_visitor *visitor, struct err *err)
+{
+    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_USAGE];
+    bool ok, row;
+    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
+        struct usage_row usage;
+        if (!columns_usage(statement, &usage, err) || !visitor->usage(&usage, visitor->closure, err)) {
+            return false;
+        }
+    }
+    return ok;
+}
+
 bool store_load_live(struct store *store, const struct store_visitor *visitor, struct err *err)
 {
-    return load_nodes(store, visitor, err) && load_jobs(store, visitor, err) &&
+    return load_history(store, visitor, err) && load_usage(store, visitor, err) &&
+           load_nodes(store, visitor, err) && load_jobs(store, visitor, err) &&
            load_attempts(store, visitor, err) && load_members(store, visitor, err);
 }

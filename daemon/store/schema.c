@@ -22,9 +22,9 @@
 
 /* "CASE column WHEN 'A' THEN 1 ... ELSE 0 END": one of the words of a list of proto/states.h. A list that
  * grows needs a migration that makes the table anew. */
-#define IS_NAME(name, ...)          " WHEN '" #name "' THEN 1"
-#define IS_SPELLING(name, spelling) " WHEN '" spelling "' THEN 1"
-#define ONE_OF(column, words)       "CHECK (CASE " column words " ELSE 0 END)"
+#define IS_NAME(name, ...)               " WHEN '" #name "' THEN 1"
+#define IS_SPELLING(name, spelling, ...) " WHEN '" spelling "' THEN 1"
+#define ONE_OF(column, words)            "CHECK (CASE " column words " ELSE 0 END)"
 
 #define A_JOB_STATE      ONE_OF("state", JOB_STATES(IS_NAME))
 #define AN_ATTEMPT_STATE ONE_OF("state", ATTEMPT_STATES(IS_NAME))
@@ -35,6 +35,7 @@
 #define A_POOL_KIND      ONE_OF("pool_kind", POOL_KINDS(IS_SPELLING))
 #define AN_ISOLATION     ONE_OF("isolation", ISOLATIONS(IS_SPELLING))
 #define A_ROLE           ONE_OF("role", ROLES(IS_SPELLING))
+#define A_CLAIM          ONE_OF("claim", CLAIMS(IS_SPELLING))
 #define A_RESULT_KIND    ONE_OF("kind", RESULT_KINDS(IS_SPELLING))
 
 /* Tables whose words come from lists that have grown: a version makes them anew. */
@@ -227,8 +228,50 @@ static const char *const version_2[] = {
     REMADE("attempts", TABLE_OF_ATTEMPTS), INDICES_OF_ATTEMPTS, NULL,
 };
 
+/* The scheduler: new states, events and causes, and what it learns from. */
+static const char *const version_3[] = {
+    REMADE("jobs", TABLE_OF_JOBS),
+    INDICES_OF_JOBS,
+    REMADE("events", TABLE_OF_EVENTS),
+    REMADE("attempts", TABLE_OF_ATTEMPTS),
+    INDICES_OF_ATTEMPTS,
+
+    "ALTER TABLE jobs ADD COLUMN priority /* higher goes first */ INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE jobs ADD COLUMN time_limit_ms /* 0: none */ INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE jobs ADD COLUMN ran_ms /* over all attempts that have ended */ INTEGER NOT NULL DEFAULT 0",
+    "UPDATE jobs SET priority = coalesce((SELECT spec ->> 'priority' FROM specs WHERE job_key = key), 0), "
+    "time_limit_ms = coalesce(CAST((SELECT spec ->> 'time_limit_s' FROM specs WHERE job_key = key) * 1000 AS "
+    "INTEGER), 0) WHERE " SCHEMA_JOB_IS_LIVE,
+    "ALTER TABLE attempts ADD COLUMN claim /* how it came by its GPUs */ TEXT NOT NULL DEFAULT "
+    "'entitled' " A_CLAIM,
+    "ALTER TABLE nodes ADD COLUMN labels /* JSON object of strings; NULL: none */ TEXT",
+
+    "CREATE TABLE history ( -- how long jobs of one kind have run\n"
+    "  project TEXT NOT NULL,\n"
+    "  owner TEXT NOT NULL,\n"
+    "  name TEXT NOT NULL, -- without the digits at its end; '': none\n"
+    "  gpus INTEGER NOT NULL,\n"
+    "  limited INTEGER NOT NULL CHECK (limited IN (0, 1)), -- 1: jobs with a time limit\n"
+    "  count INTEGER NOT NULL, -- of runs that ended by themselves\n"
+    "  ran_ms INTEGER NOT NULL, -- sum\n"
+    "  limit_ms INTEGER NOT NULL, -- sum of their time limits\n"
+    "  error_percent INTEGER NOT NULL, -- sum of how far estimates were off: 100 is a factor of two\n"
+    "  UNIQUE (project, owner, name, gpus, limited)\n"
+    ") STRICT",
+
+    "CREATE TABLE usage ( -- of projects and of users, for fair shares\n"
+    "  project TEXT NOT NULL, -- '': the row is of a user\n"
+    "  owner TEXT NOT NULL, -- '': the row is of a project\n"
+    "  gpu_ms REAL NOT NULL, -- GPU time, decayed up to at_ms\n"
+    "  at_ms INTEGER NOT NULL,\n"
+    "  PRIMARY KEY (project, owner)\n"
+    ") STRICT, WITHOUT ROWID",
+
+    NULL,
+};
+
 /* Append only: a version that was released never changes, but for the lists of words. */
-static const char *const *const versions[] = {version_1, version_2};
+static const char *const *const versions[] = {version_1, version_2, version_3};
 
 enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
 

@@ -10,13 +10,13 @@
 #define SQL_COLUMNS_JOB                                                                                      \
     "key, id, owner, name, project, gpus, gpu_type, created_ms, state, seq, attempt, "                       \
     "user_failures, infra_failures, pool, started_ms, ended_ms, exit_code, failed_rank, "                    \
-    "failed_node, cause, reason"
+    "failed_node, cause, reason, priority, time_limit_ms, ran_ms"
 #define SQL_COLUMNS_EVENT "job_key, seq, at_ms, kind, attempt, detail"
 #define SQL_COLUMNS_ATTEMPT                                                                                  \
     "attempts.epoch, attempts.job_key, attempts.number, attempts.pool, attempts.created_ms, "                \
     "attempts.state, attempts.cause, attempts.cause_text, attempts.master_address, "                         \
     "attempts.master_port, attempts.started_ms, attempts.ended_ms, attempts.failed_rank, "                   \
-    "attempts.failed_code"
+    "attempts.failed_code, attempts.claim"
 #define SQL_COLUMNS_MEMBER                                                                                   \
     "members.epoch, members.node_rank, members.node, members.first_rank, members.local_ranks, "              \
     "members.devices, members.state"
@@ -24,9 +24,11 @@
 #define SQL_COLUMNS_RESULT "results.epoch, rank, kind, results.size, results.hash, json"
 #define SQL_COLUMNS_NODE                                                                                     \
     "name, boot_id, host_id, version, address, pool, pool_kind, state, reason, isolation, slots, "           \
-    "devices, registered_ms"
-#define SQL_COLUMNS_TOKEN "id, secret, role, owner, created_ms, expires_ms, revoked"
-#define SQL_COLUMNS_BLOB  "hash, size, bytes, created_ms"
+    "devices, registered_ms, labels, expires_at_ms"
+#define SQL_COLUMNS_HISTORY "project, owner, name, gpus, limited, count, ran_ms, limit_ms, error_percent"
+#define SQL_COLUMNS_USAGE   "project, owner, gpu_ms, at_ms"
+#define SQL_COLUMNS_TOKEN   "id, secret, role, owner, created_ms, expires_ms, revoked"
+#define SQL_COLUMNS_BLOB    "hash, size, bytes, created_ms"
 
 /* All parts of the keys of jobs, the newest first. The join that uses it says CROSS JOIN, which keeps it
  * lazy. */
@@ -60,21 +62,22 @@
     X(NEXT_KEY, WRITER, "SELECT coalesce(max(key), 0) + 1 FROM jobs")                                        \
     X(INSERT_JOB, WRITER,                                                                                    \
       "INSERT INTO jobs (" SQL_COLUMNS_JOB ") "                                                              \
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                              \
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                     \
     X(INSERT_SPEC, WRITER, "INSERT INTO specs (job_key, shown, spec) VALUES (?, ?, ?)")                      \
     X(UPDATE_JOB, WRITER,                                                                                    \
       "UPDATE jobs SET state = ?2, seq = ?3, attempt = ?4, user_failures = ?5, infra_failures = ?6, "        \
       "pool = ?7, started_ms = ?8, ended_ms = ?9, exit_code = ?10, failed_rank = ?11, "                      \
-      "failed_node = ?12, cause = ?13, reason = ?14 WHERE key = ?1")                                         \
+      "failed_node = ?12, cause = ?13, reason = ?14, priority = ?15, time_limit_ms = ?16, "                  \
+      "ran_ms = ?17 WHERE key = ?1")                                                                         \
     X(INSERT_EVENT, WRITER, "INSERT INTO events (" SQL_COLUMNS_EVENT ") VALUES (?, ?, ?, ?, ?, ?)")          \
     X(INSERT_ATTEMPT, WRITER,                                                                                \
       "INSERT INTO attempts (epoch, job_key, number, pool, created_ms, state, cause, cause_text, "           \
-      "master_address, master_port, started_ms, ended_ms, failed_rank, failed_code) "                        \
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                                   \
+      "master_address, master_port, started_ms, ended_ms, failed_rank, failed_code, claim) "                 \
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                                \
     X(UPDATE_ATTEMPT, WRITER,                                                                                \
       "UPDATE attempts SET state = ?2, cause = ?3, cause_text = ?4, master_address = ?5, "                   \
-      "master_port = ?6, started_ms = ?7, ended_ms = ?8, failed_rank = ?9, failed_code = ?10 "               \
-      "WHERE epoch = ?1")                                                                                    \
+      "master_port = ?6, started_ms = ?7, ended_ms = ?8, failed_rank = ?9, failed_code = ?10, "              \
+      "claim = ?11 WHERE epoch = ?1")                                                                        \
     X(INSERT_MEMBER, WRITER,                                                                                 \
       "INSERT INTO members (epoch, node_rank, node, first_rank, local_ranks, devices, state) "               \
       "VALUES (?, ?, ?, ?, ?, ?, ?)")                                                                        \
@@ -88,12 +91,13 @@
       "ON CONFLICT (epoch, rank) DO UPDATE SET kind = excluded.kind, size = excluded.size, "                 \
       "hash = excluded.hash, json = excluded.json")                                                          \
     X(PUT_NODE, WRITER,                                                                                      \
-      "INSERT INTO nodes (" SQL_COLUMNS_NODE ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "             \
+      "INSERT INTO nodes (" SQL_COLUMNS_NODE ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "       \
       "ON CONFLICT (name) DO UPDATE SET boot_id = excluded.boot_id, host_id = excluded.host_id, "            \
       "version = excluded.version, address = excluded.address, pool = excluded.pool, "                       \
       "pool_kind = excluded.pool_kind, state = excluded.state, reason = excluded.reason, "                   \
       "isolation = excluded.isolation, slots = excluded.slots, devices = excluded.devices, "                 \
-      "registered_ms = excluded.registered_ms")                                                              \
+      "registered_ms = excluded.registered_ms, labels = excluded.labels, "                                   \
+      "expires_at_ms = excluded.expires_at_ms")                                                              \
     X(INSERT_REPLY, WRITER,                                                                                  \
       "INSERT INTO replies (key, scope, body, job_key, status, at_ms, answer) "                              \
       "VALUES (?, ?, ?, ?, ?, ?, ?)")                                                                        \
@@ -103,6 +107,15 @@
     X(REVOKE_TOKEN, WRITER, "UPDATE tokens SET revoked = 1 WHERE id = ?")                                    \
     X(PUT_BLOB, WRITER,                                                                                      \
       "INSERT INTO blobs (" SQL_COLUMNS_BLOB ") VALUES (?, ?, ?, ?) ON CONFLICT (hash) DO NOTHING")          \
+    X(PUT_HISTORY, WRITER,                                                                                   \
+      "INSERT INTO history (" SQL_COLUMNS_HISTORY ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "                    \
+      "ON CONFLICT (project, owner, name, gpus, limited) DO UPDATE SET count = excluded.count, "             \
+      "ran_ms = excluded.ran_ms, limit_ms = excluded.limit_ms, error_percent = excluded.error_percent")      \
+    X(PUT_USAGE, WRITER,                                                                                     \
+      "INSERT INTO usage (" SQL_COLUMNS_USAGE ") VALUES (?, ?, ?, ?) "                                       \
+      "ON CONFLICT (project, owner) DO UPDATE SET gpu_ms = excluded.gpu_ms, at_ms = excluded.at_ms")         \
+    X(LOAD_HISTORY, WRITER, "SELECT " SQL_COLUMNS_HISTORY " FROM history ORDER BY rowid")                    \
+    X(LOAD_USAGE, WRITER, "SELECT " SQL_COLUMNS_USAGE " FROM usage ORDER BY project, owner")                 \
     X(LOAD_NODES, WRITER, "SELECT " SQL_COLUMNS_NODE " FROM nodes ORDER BY name")                            \
     X(LOAD_JOBS, WRITER,                                                                                     \
       "SELECT " SQL_COLUMNS_JOB ", spec FROM jobs INDEXED BY jobs_live "                                     \

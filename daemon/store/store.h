@@ -29,6 +29,8 @@ int64_t store_next_job_key(struct store *store);
 /* Live rows for the core, in the order that core_load_* wants; rows are borrowed for the time of the call. A
  * visitor that returns false ends the load with its *err. */
 struct store_visitor {
+    bool (*history)(const struct history_row *row, void *closure, struct err *err);
+    bool (*usage)(const struct usage_row *row, void *closure, struct err *err);
     bool (*node)(const struct node_row *row, void *closure, struct err *err);
     bool (*job)(const struct job_birth *birth, const struct job_life *life, void *closure, struct err *err);
     bool (*attempt)(const struct attempt_row *row, void *closure, struct err *err);

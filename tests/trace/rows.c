@@ -303,6 +303,9 @@ static void apply(struct rows *rows, const struct change *change, const struct j
     case CHANGE_BLOB_PUT:
         assert(change[1].kind == CHANGE_RESULT_PUT);
         return;
+    case CHANGE_HISTORY_PUT:
+    case CHANGE_USAGE_PUT:
+        return;
     case CHANGE_REPLY_INSERT:
     case CHANGE_TOKEN_INSERT:
     case CHANGE_TOKEN_REVOKE:

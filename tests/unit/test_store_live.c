@@ -6,6 +6,21 @@
 #include "tests/unit/store_rig.h"
 #include "tests/unit/store_suites.h"
 
+static bool load_history(const struct history_row *row, void *closure, struct err *err)
+{
+    text_printf(closure, "history %s %s %s %lld %d: %lld %lld %lld %lld\n", row->project, row->owner,
+                row->name, (long long)row->gpus, row->limited, (long long)row->count, (long long)row->ran_ms,
+                (long long)row->limit_ms, (long long)row->error_percent);
+    return true;
+}
+
+static bool load_usage(const struct usage_row *row, void *closure, struct err *err)
+{
+    text_printf(closure, "usage %s %s: %.17g at %lld\n", row->project != NULL ? row->project : "-",
+                row->owner != NULL ? row->owner : "-", row->gpu_ms, (long long)row->at_ms);
+    return true;
+}
+
 static bool load_node(const struct node_row *row, void *closure, struct err *err)
 {
     return visit_node(row, 0, closure);
@@ -28,8 +43,12 @@ static bool load_member(const struct member_row *row, void *closure, struct err 
     return visit_member(row, closure);
 }
 
-static const struct store_visitor to_text = {
-    .node = load_node, .job = load_job, .attempt = load_attempt, .member = load_member};
+static const struct store_visitor to_text = {.history = load_history,
+                                             .usage = load_usage,
+                                             .node = load_node,
+                                             .job = load_job,
+                                             .attempt = load_attempt,
+                                             .member = load_member};
 
 static void expect_live(const struct text *expected)
 {
@@ -71,6 +90,43 @@ START_TEST(a_start_loads_nodes_then_live_jobs_by_key_then_newest_attempts_then_t
     visit_member(&member.member, &expected);
     visit_member(&next_member.member, &expected);
     visit_member(&other_member.member, &expected);
+    rig_reopen();
+    expect_live(&expected);
+}
+END_TEST
+
+START_TEST(a_start_loads_what_was_learned_of_run_times_and_what_was_used)
+{
+    struct change first = {.kind = CHANGE_HISTORY_PUT,
+                           .history = {.project = "vision",
+                                       .owner = "anna",
+                                       .name = "train-",
+                                       .gpus = 8,
+                                       .limited = true,
+                                       .count = 1,
+                                       .ran_ms = 5,
+                                       .limit_ms = 10}};
+    struct change again = first;
+    again.history.count = 2;
+    again.history.ran_ms = 9;
+    again.history.limit_ms = 20;
+    again.history.error_percent = 30;
+    struct change unlimited = first;
+    unlimited.history.limited = false;
+    unlimited.history.limit_ms = 0;
+    rig_write(
+        (struct change[]){
+            first,
+            unlimited,
+            again,
+            {.kind = CHANGE_USAGE_PUT, .usage = {.project = "vision", .gpu_ms = 0.5, .at_ms = 7}},
+            {.kind = CHANGE_USAGE_PUT, .usage = {.owner = "anna", .gpu_ms = 1e9, .at_ms = 8}},
+            {.kind = CHANGE_USAGE_PUT, .usage = {.project = "vision", .gpu_ms = 0.25, .at_ms = 9}}},
+        6);
+    autotext struct text expected = {0};
+    load_history(&again.history, &expected, NULL);
+    load_history(&unlimited.history, &expected, NULL);
+    text_append(&expected, "usage - anna: 1000000000 at 8\nusage vision -: 0.25 at 9\n");
     rig_reopen();
     expect_live(&expected);
 }
@@ -176,6 +232,7 @@ Suite *store_live_suite(void)
     tcase_add_checked_fixture(cases, rig_begin, rig_end);
     tcase_set_timeout(cases, 60);
     tcase_add_test(cases, a_start_loads_nodes_then_live_jobs_by_key_then_newest_attempts_then_their_members);
+    tcase_add_test(cases, a_start_loads_what_was_learned_of_run_times_and_what_was_used);
     tcase_add_test(cases, a_visitor_that_refuses_a_row_ends_the_load_with_its_error);
     tcase_add_test(cases, readers_see_a_transaction_when_it_is_committed_and_not_before);
     tcase_add_test(cases, two_readers_see_whole_transactions_in_order_while_the_writer_writes);

@@ -65,6 +65,44 @@ static struct change event_of(int64_t seq, enum event_kind kind)
                            .event = {.job_key = 1, .seq = seq, .at_ms = seq, .kind = kind}};
 }
 
+static int take_text(void *closure, int columns, char **values, char **names)
+{
+    snprintf(closure, 32, "%s", values[0]);
+    return 0;
+}
+
+/* What version 3 brought. */
+#define WITHOUT_THE_SCHEDULER                                                                                \
+    "ALTER TABLE jobs DROP COLUMN priority; ALTER TABLE jobs DROP COLUMN time_limit_ms;"                     \
+    "ALTER TABLE jobs DROP COLUMN ran_ms; ALTER TABLE attempts DROP COLUMN claim;"                           \
+    "ALTER TABLE nodes DROP COLUMN labels; DROP TABLE history; DROP TABLE usage;"
+
+static void expect_number(const char *sql, const char *expected)
+{
+    sqlite3 *db;
+    char value[32] = "";
+    ck_assert_int_eq(sqlite3_open(rig.path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, sql, take_text, value, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+    ck_assert_msg(strcmp(value, expected) == 0, "%s is %s", sql, value);
+}
+
+START_TEST(a_database_of_the_second_version_learns_priority_and_limit_of_live_jobs_from_their_specs)
+{
+    struct change job = job_insert(1);
+    const char *spec = "{\"gpus\":1,\"command\":[\"true\"],\"priority\":7,\"time_limit_s\":1.5}";
+    job.job.birth.spec = spec;
+    job.job.birth.spec_length = strlen(spec);
+    rig_write_one(job);
+    rig_close();
+    meddle(WITHOUT_THE_SCHEDULER "PRAGMA user_version = 2");
+    rig_reopen();
+    rig_close();
+    expect_number("SELECT priority FROM jobs", "7");
+    expect_number("SELECT time_limit_ms FROM jobs", "1500");
+}
+END_TEST
+
 /* As it was before nodes got ready for jobs: fewer words. */
 START_TEST(a_database_of_the_first_version_goes_on_with_all_its_rows)
 {
@@ -75,7 +113,7 @@ START_TEST(a_database_of_the_first_version_goes_on_with_all_its_rows)
            "kind TEXT NOT NULL CHECK (kind IN ('submitted', 'placed')), attempt INTEGER NOT NULL, "
            "detail TEXT, PRIMARY KEY (job_key, seq)) STRICT, WITHOUT ROWID;"
            "INSERT INTO small SELECT * FROM events; DROP TABLE events;"
-           "ALTER TABLE small RENAME TO events; PRAGMA user_version = 1");
+           "ALTER TABLE small RENAME TO events;" WITHOUT_THE_SCHEDULER "PRAGMA user_version = 1");
     rig_reopen();
     rig_write_one(event_of(2, EVENT_STAGING));
     ck_assert(reader_events(rig.reader, 1, 0, 10, visit_event, &read, &rig.err));
@@ -201,12 +239,6 @@ START_TEST(a_reader_can_neither_write_nor_checkpoint)
 }
 END_TEST
 
-static int take_text(void *closure, int columns, char **values, char **names)
-{
-    snprintf(closure, 32, "%s", values[0]);
-    return 0;
-}
-
 static void expect_setting(sqlite3 *db, const char *pragma, const char *expected)
 {
     char value[32] = "";
@@ -246,6 +278,8 @@ Suite *store_open_suite(void)
     tcase_add_test(cases, each_opening_has_a_larger_incarnation);
     tcase_add_test(cases, keys_of_jobs_go_on_after_the_largest);
     tcase_add_test(cases, a_database_of_the_first_version_goes_on_with_all_its_rows);
+    tcase_add_test(cases,
+                   a_database_of_the_second_version_learns_priority_and_limit_of_live_jobs_from_their_specs);
     tcase_add_test(cases, a_newer_schema_is_refused_and_the_file_left_as_it_is);
     tcase_add_test(cases, a_database_of_another_program_is_refused);
     tcase_add_test(cases, a_file_that_is_no_database_is_refused);

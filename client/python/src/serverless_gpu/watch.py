@@ -20,7 +20,7 @@ GRACE_S = 0.5  # a job that starts within it started at once
 ASK_S = 5  # how often the reason is asked for anew while a job waits
 IDLE_S = 60  # the longest wait that the controller grants
 SECONDS = re.compile(r"\b\d+ s\b")  # how long something takes already, which is not news
-WAITING = ("QUEUED", "STAGING")  # no attempt is under way, and a reason says why
+WAITING = ("QUEUED", "HELD", "BLOCKED", "STAGING")  # no attempt is under way, and a reason says why
 TERMINAL = ("SUCCEEDED", "FAILED", "CANCELED", "TIMED_OUT")
 
 
