@@ -86,6 +86,11 @@ static inline bool job_spec_is_function(const struct job_spec *spec)
     return spec->function.base64 != NULL || spec->function.blob != NULL;
 }
 
+static inline const char *job_spec_project(const struct job_spec *spec)
+{
+    return spec->project != NULL ? spec->project : "default";
+}
+
 static inline bool job_spec_has_environment(const struct job_spec *spec)
 {
     return spec->environment.requirements != NULL || spec->environment.blob != NULL;

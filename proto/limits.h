@@ -92,6 +92,10 @@
 #define DEFAULT_INFRA_RETRIES 3
 /* on either side of 0: room for any scheme of steps */
 #define LIMIT_PRIORITY 1000
+/* jobs of one wish that are tried for a gap in one look around; each costs a look at the nodes */
+#define LIMIT_BACKFILL_TRIES 64
+/* kinds of jobs whose run times are remembered: at 300 bytes each 15 MB */
+#define LIMIT_PATTERNS 50000
 /* NAME_MAX of the file systems that files are laid on */
 #define LIMIT_PATH_PART_BYTES 255
 

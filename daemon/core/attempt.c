@@ -190,7 +190,8 @@ static uint64_t next_epoch(struct core *core)
     return (uint64_t)core->config.incarnation << 32 | ++core->epoch_count;
 }
 
-void attempt_create(struct core *core, struct job *job, const struct share *shares, size_t count)
+void attempt_create(struct core *core, struct job *job, const struct share *shares, size_t count,
+                    int64_t estimate_ms)
 {
     assert(job_is_waiting(job) && (job->attempt == NULL || !attempt_is_live(job->attempt)));
     const struct group *group = shares[0].stock->group;
@@ -200,6 +201,7 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
     struct attempt *attempt = attempt_alloc(core, job, next_epoch(core), ++job->attempt_number);
     attempt_list_live(core, attempt);
     job->attempt = attempt;
+    attempt->estimate_ms = estimate_ms;
     attempt->pool = xstrdup(group->pool);
     free(job->pool);
     job->pool = xstrdup(group->pool);
@@ -365,6 +367,7 @@ static void end(struct core *core, struct attempt *attempt)
 {
     struct job *job = attempt->job;
     attempt->ended_ms = record_time(core, job);
+    job->ran_ms += attempt_has_started(attempt) ? attempt->ended_ms - attempt->started_ms : 0;
     DL_DELETE(core->attempts, attempt);
     free_devices(core, attempt);
     attempt_list_ended(core, attempt);

@@ -27,7 +27,8 @@ struct fault {
 
 /* Reserves the shares for a waiting job. A gang on one node is started at once, one on several is to be
  * prepared. */
-void attempt_create(struct core *core, struct job *job, const struct share *shares, size_t count);
+void attempt_create(struct core *core, struct job *job, const struct share *shares, size_t count,
+                    int64_t estimate_ms);
 /* An attempt without members that nothing lists yet, but for the hash. */
 struct attempt *attempt_alloc(struct core *core, struct job *job, uint64_t epoch, int64_t number);
 void attempt_free(struct attempt *attempt);

@@ -5,6 +5,7 @@
 #include "daemon/core/core.h"
 
 #include "daemon/core/attempt.h"
+#include "daemon/core/history.h"
 #include "daemon/core/invariants.h"
 #include "daemon/core/job.h"
 #include "daemon/core/node.h"
@@ -77,7 +78,8 @@ void core_destroy(struct core *core)
     staging_clear(core);
     destroy_attempts(core);
     destroy_nodes(core);
-    assert(core->groups == NULL && core->lanes_by_key == NULL);
+    history_clear(core);
+    assert(core->groups == NULL && core->lanes_by_key == NULL && core->batches == NULL);
     free(core);
 }
 
@@ -112,6 +114,7 @@ void core_step(struct core *core, const struct input *input, int64_t now_ms, str
 {
     assert(core->booted != (input->kind == INPUT_BOOT));
     core->now_ms = now_ms > core->now_ms ? now_ms : core->now_ms; /* inputs were stamped by several threads */
+    core->wall_ms = input->wall_ms;
     *ret_step = (struct step){0};
     record_open(core, input->wall_ms);
     ret_step->ok = dispatch(core, input, &ret_step->err);

@@ -85,6 +85,31 @@ bool fit_allowed(const struct search *search, const struct group *group)
     abort();
 }
 
+bool fit_open(const struct search *search, const struct group *group)
+{
+    const struct kept *kept = search->kept;
+    bool taken = kept != NULL && (kept->groups[group->index] ||
+                                  (search->view == VIEW_COMING && kept->until_ms[group->index] != 0));
+    return !taken && fit_allowed(search, group);
+}
+
+bool fit_outlasts(const struct search *search, const struct group *group)
+{
+    const struct kept *kept = search->kept;
+    if (kept == NULL || kept->until_ms[group->index] == 0) {
+        return false;
+    }
+    int64_t end_ms = kept->firm[group->index] ? search->sure_ms : search->end_ms;
+    return end_ms > kept->until_ms[group->index];
+}
+
+/* What is free and not reserved for as long. */
+static int64_t spared(const struct search *search, const struct stock *stock)
+{
+    bool limited = fit_outlasts(search, stock->group) && stock->spare < stock->free;
+    return limited ? stock->spare : stock->free;
+}
+
 static int64_t offer(const struct search *search, const struct stock *stock)
 {
     const struct node *node = stock->node;
@@ -100,7 +125,9 @@ static int64_t offer(const struct search *search, const struct stock *stock)
         if (search->kept != NULL && search->kept->nodes[node->index]) {
             return 0;
         }
-        return node_works(node) && node->hold_until_ms == 0 ? stock->free : 0;
+        return node_works(node) && node->hold_until_ms == 0 ? spared(search, stock) : 0;
+    case VIEW_COMING:
+        return node_works(node) ? stock->coming : 0;
     }
     abort();
 }
@@ -334,9 +361,10 @@ static bool fit_on_many(const struct search *search, const struct group *group, 
 
 static bool fit_in_group(const struct search *search, const struct group *group, struct fit *ret_fit)
 {
-    bool kept = search->kept != NULL && search->kept->groups[group->index];
-    int64_t most = search->view == VIEW_FREE ? group->free : group->total;
-    if (kept || most < search->wish->gpus || !fit_allowed(search, group)) {
+    int64_t most = search->view == VIEW_FREE     ? group->free
+                   : search->view == VIEW_COMING ? group->coming
+                                                 : group->total;
+    if (most < search->wish->gpus || !fit_open(search, group)) {
         return false;
     }
     return fit_on_one(search, group, ret_fit) ||

@@ -15,9 +15,13 @@ struct group;
 struct stock;
 struct wish;
 
-/* What is kept for earlier jobs: 1 at the index of the group or node. */
+/* What is kept for earlier jobs. */
 struct kept {
-    uint8_t *groups, *nodes;
+    uint8_t *groups, *nodes; /* by index, 1: all of it */
+    /* A reservation in a group, by its index. Only gangs that end before it may have more than the stocks can
+     * spare; 0: there is none. */
+    int64_t *until_ms;
+    uint8_t *firm; /* it was put off already: run times that are only guessed count for nothing */
 };
 
 /* Which devices of a node count. */
@@ -25,6 +29,7 @@ enum view {
     VIEW_REGISTERED, /* all */
     VIEW_WORKING,    /* those of nodes that take work */
     VIEW_FREE,       /* those that a job can have now */
+    VIEW_COMING,     /* those that are free by the time that horizon.c looks at */
 };
 
 struct search {
@@ -33,6 +38,7 @@ struct search {
     enum pool_kind kind; /* where use_reserved = auto leads */
     enum view view;
     const struct kept *kept;   /* NULL: nothing */
+    int64_t end_ms, sure_ms;   /* when the gang will have ended: as guessed; by its time limit */
     const struct stage *stage; /* what nodes must have ready, as far as readiness says; NULL: nothing */
     enum readiness readiness;
 };
@@ -42,6 +48,12 @@ struct search fit_search(const struct core *core, const struct wish *wish, enum 
 /* Whether the wish may use the group at all, and a node by its host. */
 bool fit_allowed(const struct search *search, const struct group *group);
 bool fit_host_allowed(const struct wish *wish, const struct stock *stock);
+
+/* The same, and it is not kept; where VIEW_COMING shows, not reserved either. */
+bool fit_open(const struct search *search, const struct group *group);
+
+/* The gang would run for longer than a reservation in the group waits. */
+bool fit_outlasts(const struct search *search, const struct group *group);
 
 /* The largest gang that the group could hold. */
 int64_t fit_largest(const struct search *search, const struct group *group);

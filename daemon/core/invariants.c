@@ -250,14 +250,25 @@ static void check_job(const struct job *job)
     }
 }
 
-static void check_lane(const struct lane *lane)
+static void check_batch(const struct lane *lane, const struct batch *batch, size_t *listed)
 {
-    for (const struct job *job = lane->jobs; job != NULL; job = job->next) {
-        assert(job->lane == lane && job_is_waiting(job));
+    assert(batch->key.lane == lane && batch->jobs != NULL);
+    for (const struct job *job = batch->jobs; job != NULL; job = job->next) {
+        assert(job->lane == lane && job->batch == batch && job_is_waiting(job));
         assert(job->state != JOB_STAGING || staging_is_coming(lane->stage));
         assert(job->next == NULL || job->key < job->next->key);
+        ++*listed;
     }
-    assert(lane->next == NULL || lane->jobs->key < lane->next->jobs->key);
+}
+
+static void check_lane(const struct lane *lane, size_t *listed)
+{
+    assert(lane->turn_count > 0);
+    for (size_t i = 0; i < lane->turn_count; i++) {
+        const struct turn *turn = &lane->turns[i];
+        assert(turn->batch->index == i && turn->key == turn->batch->jobs->key);
+        check_batch(lane, turn->batch, listed);
+    }
 }
 
 static void check_jobs(const struct core *core)
@@ -267,12 +278,10 @@ static void check_jobs(const struct core *core)
         check_job(job);
         assert(job->key < core->next_job_key);
         queued += job_is_waiting(job);
+        assert((job->batch != NULL) == job_is_waiting(job));
     }
     for (const struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
-        check_lane(lane);
-        for (const struct job *job = lane->jobs; job != NULL; job = job->next) {
-            listed++;
-        }
+        check_lane(lane, &listed);
     }
     assert(queued == listed && HASH_CNT(by_id, core->jobs_by_id) == HASH_CNT(by_key, core->jobs_by_key));
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/core/attempt.h"
+#include "daemon/core/history.h"
 #include "daemon/core/queue.h"
 #include "daemon/core/record.h"
 #include "daemon/core/state.h"
@@ -34,8 +35,8 @@ struct wish job_wish(const struct job_spec *spec, const struct core_need *need)
     };
 }
 
-struct job *job_create(struct core *core, int64_t key, const char *id, const struct job_spec *spec,
-                       const struct core_need *need)
+struct job *job_create(struct core *core, int64_t key, const char *id, const char *owner,
+                       const struct job_spec *spec, const struct core_need *need)
 {
     struct job *job;
     HASH_FIND(by_id, core->jobs_by_id, id, strlen(id), job);
@@ -57,6 +58,7 @@ struct job *job_create(struct core *core, int64_t key, const char *id, const str
     job->failed_rank = -1;
     const struct wish wish = job_wish(spec, need);
     queue_join(core, job, &wish, need);
+    job->pattern = history_join(core, spec, owner, job->time_limit_ms > 0);
     HASH_ADD(by_id, core->jobs_by_id, id, strlen(job->id), job);
     HASH_ADD(by_key, core->jobs_by_key, key, sizeof job->key, job);
     return job;
@@ -76,6 +78,7 @@ static void leave(struct core *core, struct job *job)
 {
     assert(job->attempt == NULL || !attempt_is_live(job->attempt));
     queue_leave(core, job);
+    history_leave(core, job->pattern);
     HASH_DELETE(by_id, core->jobs_by_id, job);
     HASH_DELETE(by_key, core->jobs_by_key, job);
     record_leaving(core, job);
@@ -236,6 +239,7 @@ void job_conclude(struct core *core, struct job *job, const struct attempt *atte
     }
     switch (attempt->cause) {
     case CAUSE_NONE:
+        history_learn(core, attempt);
         finish(core, job, JOB_EVENT_SUCCEED, 0, CAUSE_NONE, NULL);
         return;
     case CAUSE_RANK_FAILED:
@@ -244,6 +248,7 @@ void job_conclude(struct core *core, struct job *job, const struct attempt *atte
         conclude_user_fault(core, job, attempt);
         return;
     case CAUSE_TIME_LIMIT:
+        history_learn(core, attempt);
         finish(core, job, JOB_EVENT_TIME_OUT, EXIT_TIME_LIMIT, CAUSE_TIME_LIMIT,
                record_text(core, "%s", attempt->cause_text));
         return;
@@ -303,37 +308,49 @@ static void hit(struct core *core, struct job *job, const struct node *node, con
     requeue(core, job, CAUSE_STAGE_FAILED);
 }
 
-/* All at once: an end of a job may be the end of its lane. */
-static struct job **jobs_hit(const struct core *core, const struct stage *stage, bool by_user,
-                             size_t *ret_count)
+/* Jobs that are to be hit all at once: an end of one may be the end of its lane. */
+struct hits {
+    struct job **jobs;
+    size_t count, room;
+    bool by_user;
+};
+
+static void note_hit(struct core *core, struct job *job, void *closure)
 {
-    struct job **jobs = NULL;
-    size_t count = 0, room = 0;
-    for (const struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
-        for (struct job *job = lane->stage == stage ? lane->jobs : NULL; job != NULL; job = job->next) {
-            if (is_hit(job, by_user)) {
-                if (count == room) {
-                    room = room > 0 ? 2 * room : 8;
-                    jobs = xrealloc(jobs, room * sizeof(struct job *));
-                }
-                jobs[count++] = job;
-            }
-        }
+    struct hits *hits = closure;
+    if (!is_hit(job, hits->by_user)) {
+        return;
     }
-    *ret_count = count;
-    return jobs;
+    if (hits->count == hits->room) {
+        hits->room = hits->room > 0 ? 2 * hits->room : 8;
+        hits->jobs = xrealloc(hits->jobs, hits->room * sizeof(struct job *));
+    }
+    hits->jobs[hits->count++] = job;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct job *const *left = a, *const *right = b;
+    return (*left)->key < (*right)->key ? -1 : 1;
 }
 
 void job_stage_failed(struct core *core, const struct stage *stage, const struct node *node, const char *text,
                       bool by_user)
 {
-    size_t count;
-    struct job **jobs = jobs_hit(core, stage, by_user, &count);
-    const char *reason = record_text(core, "node %s: %s", node->name, text);
-    for (size_t i = 0; i < count; i++) {
-        hit(core, jobs[i], node, reason, by_user);
+    struct hits hits = {.by_user = by_user};
+    for (struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
+        if (lane->stage == stage) {
+            queue_each(core, lane, note_hit, &hits);
+        }
     }
-    free(jobs);
+    if (hits.count > 1) {
+        qsort(hits.jobs, hits.count, sizeof(struct job *), by_key);
+    }
+    const char *reason = record_text(core, "node %s: %s", node->name, text);
+    for (size_t i = 0; i < hits.count; i++) {
+        hit(core, hits.jobs[i], node, reason, by_user);
+    }
+    free(hits.jobs);
 }
 
 /* --- cancel ------------------------------------------------------------------------------------------ */

@@ -32,8 +32,8 @@ enum job_event {
 };
 
 /* A job in the list of live ones, in its lane, not yet waiting in it. */
-struct job *job_create(struct core *core, int64_t key, const char *id, const struct job_spec *spec,
-                       const struct core_need *need);
+struct job *job_create(struct core *core, int64_t key, const char *id, const char *owner,
+                       const struct job_spec *spec, const struct core_need *need);
 void job_free(struct job *job);
 
 /* The wish of a spec and of what it needs, NULL for nothing; both lend their strings. */

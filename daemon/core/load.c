@@ -20,10 +20,6 @@ static char *copy_or_null(const char *text)
     return text != NULL ? xstrdup(text) : NULL;
 }
 
-void core_load_history(struct core *core, const struct history_row *row)
-{
-}
-
 void core_load_usage(struct core *core, const struct usage_row *row)
 {
 }
@@ -54,7 +50,7 @@ void core_load_job(struct core *core, const struct job_birth *birth, const struc
                    const struct job_spec *spec, const struct core_need *need)
 {
     assert(!core->booted && birth->key < core->next_job_key && !job_state_terminal(life->state));
-    struct job *job = job_create(core, birth->key, birth->id, spec, need);
+    struct job *job = job_create(core, birth->key, birth->id, birth->owner, spec, need);
     job->state = life->state;
     job->seq = life->seq;
     job->event_ms = life->started_ms > birth->created_ms ? life->started_ms : birth->created_ms;
@@ -67,6 +63,7 @@ void core_load_job(struct core *core, const struct job_birth *birth, const struc
     job->pool = copy_or_null(life->pool);
     job->started_ms = life->started_ms;
     job->cause = life->cause;
+    queue_stamp(core, job, birth->created_ms);
     job->lane->staging_count += job->state == JOB_STAGING;
     if (job_is_waiting(job)) {
         queue_put(core, job);

@@ -1,31 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the policy: strict first in, first out, all or nothing. It promises that the first job of each lane is
- * looked at in order of submission; that one which does not fit keeps the nodes it could use from all later
- * jobs; that nodes get ready for a job before it holds any of their devices; and that a pass costs lanes
- * times nodes, whatever the queue's length. Which devices a job gets is left to fit.c. */
+/* Owns the look around: in the order of turns each job that waits is placed, or waits as the policy says, and
+ * what it needs is kept or reserved for it. It promises that a gang gets all or nothing, that nodes get ready
+ * for a job before it holds any of their devices, and that one which waits is not passed by for ever: it keeps
+ * what it could use (fifo, sjf), or has a reservation that shorter jobs may fill but not put off (easy,
+ * default). Whose turn it is is left to queue.c, which devices a job gets to fit.c. */
 #include "daemon/core/place.h"
 
 #include "daemon/core/attempt.h"
 #include "daemon/core/fit.h"
+#include "daemon/core/horizon.h"
 #include "daemon/core/job.h"
+#include "daemon/core/preempt.h"
 #include "daemon/core/queue.h"
 #include "daemon/core/record.h"
 #include "daemon/core/staging.h"
 #include "daemon/core/state.h"
 #include "daemon/core/trace.h"
+#include "proto/limits.h"
 
-/* --- the pass ---------------------------------------------------------------------------------------- */
+/* A reservation that is put off for so long becomes firm. */
+#define FIRM_MS (3600LL * 1000)
+
+/* What a job that does not fit does to those behind it. */
+enum waiting {
+    WAITING_KEEPS,    /* all that it could use */
+    WAITING_RESERVES, /* what it will get */
+    WAITING_PREEMPTS, /* it takes from running ones, or is passed by */
+};
+
+static enum waiting waiting_of(const struct core *core)
+{
+    switch (core->config.policy) {
+    case POLICY_FIFO:
+    case POLICY_SJF:
+        return WAITING_KEEPS;
+    case POLICY_EASY:
+    case POLICY_DEFAULT:
+        return WAITING_RESERVES;
+    case POLICY_SRTF:
+    case POLICY_SRSF:
+        return WAITING_PREEMPTS;
+    case POLICY_COUNT:
+        break;
+    }
+    abort();
+}
+
+/* --- what is kept ------------------------------------------------------------------------------------ */
 
 static void kept_init(struct kept *kept, const struct core *core)
 {
     size_t groups = core->groups != NULL ? core->groups->prev->index + 1 : 0;
-    kept->groups = xzalloc(groups + core->node_count);
-    kept->nodes = kept->groups + groups;
+    kept->until_ms = xzalloc(groups * sizeof *kept->until_ms + 2 * groups + core->node_count + 1);
+    kept->groups = (uint8_t *)(kept->until_ms + groups);
+    kept->firm = kept->groups + groups;
+    kept->nodes = kept->firm + groups;
 }
 
 static void kept_finish(struct kept *kept)
 {
-    free(kept->groups);
+    free(kept->until_ms);
 }
 
 /* The search for a lane, on nodes that are as ready as that. */
@@ -35,6 +69,7 @@ static struct search search_for(const struct core *core, const struct lane *lane
     struct search search = fit_search(core, &lane->wish, view, kept);
     search.stage = lane->stage;
     search.readiness = readiness;
+    search.end_ms = search.sure_ms = NEVER;
     return search;
 }
 
@@ -76,12 +111,12 @@ static void keep_for(struct kept *kept, const struct core *core, const struct la
 }
 
 /* Says once why the first job of a lane waits. */
-static void tell(const struct core *core, struct lane *lane)
+static void tell(const struct core *core, struct lane *lane, const struct job *job)
 {
-    if (core->trace == NULL || lane->told_key == lane->jobs->key) {
+    if (core->trace == NULL || lane->told_key == job->key) {
         return;
     }
-    lane->told_key = lane->jobs->key;
+    lane->told_key = job->key;
     const struct search search = fit_search(core, &lane->wish, VIEW_FREE, NULL);
     int64_t most = 0;
     for (const struct group *group = core->groups; group != NULL; group = group->next) {
@@ -89,17 +124,31 @@ static void tell(const struct core *core, struct lane *lane)
         most = free_now > most ? free_now : most;
     }
     const char *kept = most >= lane->wish.gpus ? ", kept for earlier jobs" : "";
-    trace_line(core, "job %s waits: %lld wanted, %lld free%s", lane->jobs->id, (long long)lane->wish.gpus,
+    trace_line(core, "job %s waits: %lld wanted, %lld free%s", job->id, (long long)lane->wish.gpus,
                (long long)most, kept);
 }
 
-/* --- one lane ---------------------------------------------------------------------------------------- */
+/* --- what is to be done for a job -------------------------------------------------------------------- */
 
 enum move {
     MOVE_NONE,
-    MOVE_PLACE, /* the first job gets these devices */
-    MOVE_STAGE, /* these nodes are to get ready for it */
+    MOVE_PLACE,   /* the job gets these devices */
+    MOVE_STAGE,   /* these nodes are to get ready for it */
+    MOVE_AWAIT,   /* it will get these devices from what is stopping already */
+    MOVE_PREEMPT, /* or when these victims have gone */
 };
+
+struct plan {
+    enum move move;
+    struct fit fit;
+    struct victims victims;
+};
+
+static void plan_finish(struct plan *plan)
+{
+    free(plan->fit.shares);
+    victims_finish(&plan->victims);
+}
 
 static bool fits(const struct search *search)
 {
@@ -109,6 +158,15 @@ static bool fits(const struct search *search)
     return found;
 }
 
+static struct search search_of(const struct core *core, const struct turn *turn, const struct kept *kept)
+{
+    const struct job *job = queue_first(turn);
+    struct search search = search_for(core, job->lane, VIEW_FREE, kept, READINESS_READY);
+    search.end_ms = core->now_ms + turn->estimate_ms;
+    search.sure_ms = job->time_limit_ms > 0 ? core->now_ms + job->time_limit_ms : NEVER;
+    return search;
+}
+
 /* Nodes on which the lane could be placed once they are ready: not needed while enough others are, or get
  * ready. */
 static bool find_to_stage(const struct core *core, const struct lane *lane, enum view view,
@@ -116,23 +174,13 @@ static bool find_to_stage(const struct core *core, const struct lane *lane, enum
 {
     const struct search coming = search_for(core, lane, view, kept, READINESS_COMING);
     const struct search possible = search_for(core, lane, view, kept, READINESS_POSSIBLE);
-    *ret_fit = (struct fit){0};
     return !fits(&coming) && fit_find(&possible, ret_fit);
 }
 
-/* What is to be done for the first job of a lane. Free nodes that are not ready get ready, and where none is
- * free the ones that the job could have next. The caller frees the shares of the fit. */
-static enum move next_move(const struct core *core, const struct lane *lane, const struct kept *kept,
-                           struct fit *ret_fit)
+/* Free nodes that are not ready get ready, and where none is free the ones that the job could have next. */
+static enum move plan_staging(const struct core *core, const struct lane *lane, const struct kept *kept,
+                              struct fit *ret_fit)
 {
-    const struct search ready = search_for(core, lane, VIEW_FREE, kept, READINESS_READY);
-    *ret_fit = (struct fit){0};
-    if (core->free > 0 && fit_find(&ready, ret_fit)) {
-        return MOVE_PLACE;
-    }
-    if (lane->stage == NULL) {
-        return MOVE_NONE;
-    }
     if (core->free > 0 && find_to_stage(core, lane, VIEW_FREE, kept, ret_fit)) {
         return MOVE_STAGE;
     }
@@ -142,6 +190,34 @@ static enum move next_move(const struct core *core, const struct lane *lane, con
     }
     return find_to_stage(core, lane, VIEW_WORKING, NULL, ret_fit) ? MOVE_STAGE : MOVE_NONE;
 }
+
+static enum move plan_preemption(const struct core *core, const struct turn *turn, const struct kept *kept,
+                                 struct plan *plan)
+{
+    const struct lane *lane = queue_first(turn)->lane;
+    const struct search search = search_for(core, lane, VIEW_COMING, kept, READINESS_READY);
+    if (!preempt_choose(core, turn, &search, &plan->victims, &plan->fit)) {
+        return MOVE_NONE;
+    }
+    return plan->victims.count > 0 ? MOVE_PREEMPT : MOVE_AWAIT;
+}
+
+static struct plan plan_for(const struct core *core, const struct turn *turn, const struct kept *kept)
+{
+    struct plan plan = {0};
+    const struct search ready = search_of(core, turn, kept);
+    const struct lane *lane = queue_first(turn)->lane;
+    if (core->free > 0 && fit_find(&ready, &plan.fit)) {
+        plan.move = MOVE_PLACE;
+    } else if (waiting_of(core) == WAITING_PREEMPTS) {
+        plan.move = plan_preemption(core, turn, kept, &plan);
+    } else if (lane->stage != NULL) {
+        plan.move = plan_staging(core, lane, kept, &plan.fit);
+    }
+    return plan;
+}
+
+/* --- getting ready ----------------------------------------------------------------------------------- */
 
 static bool somewhere(const struct core *core, const struct lane *lane, enum view view,
                       enum readiness readiness)
@@ -164,21 +240,26 @@ static void begin_staging(struct core *core, struct job *job)
     text_finish(&nodes);
 }
 
+static void end_staging_of(struct core *core, struct job *job, void *closure)
+{
+    const enum job_event *event = closure;
+    if (job->state == JOB_STAGING) {
+        job_fire(core, job, *event, NULL, NULL);
+    }
+}
+
 /* All of them wait for GPUs again: the first job, and those that were first before it came. */
 static void end_staging(struct core *core, struct lane *lane, enum job_event event)
 {
-    for (struct job *job = lane->jobs; job != NULL && lane->staging_count > 0; job = job->next) {
-        if (job->state == JOB_STAGING) {
-            job_fire(core, job, event, NULL, NULL);
-        }
+    if (lane->staging_count > 0) {
+        queue_each(core, lane, end_staging_of, &event);
     }
 }
 
 /* The state of the first job of a lane says whether it waits for nodes to get ready, or for GPUs. One for
  * which no node can ever get ready ends. */
-static void settle(struct core *core, struct lane *lane)
+static void settle(struct core *core, struct lane *lane, struct job *job)
 {
-    struct job *job = lane->jobs;
     if (somewhere(core, lane, VIEW_WORKING, READINESS_READY)) {
         end_staging(core, lane, JOB_EVENT_STAGED);
     } else if (!staging_is_coming(lane->stage)) {
@@ -192,50 +273,184 @@ static void settle(struct core *core, struct lane *lane)
     }
 }
 
-/* Where to go on; *moved: something was done that may change what earlier lanes need. */
-static struct lane *work_lane(struct core *core, struct lane *lane, struct kept *kept, bool *moved)
+/* --- reservations ------------------------------------------------------------------------------------ */
+
+static int64_t share_of(const struct fit *fit, const struct stock *stock)
 {
-    struct job *job = lane->jobs;
-    int64_t key = job->key;
-    struct fit fit;
-    enum move move = next_move(core, lane, kept, &fit);
-    *moved = *moved || move != MOVE_NONE;
-    if (move == MOVE_PLACE) {
-        attempt_create(core, job, fit.shares, fit.count);
-        free(fit.shares);
-        return queue_after(core, key);
+    for (size_t i = 0; i < fit->count; i++) {
+        if (fit->shares[i].stock == stock) {
+            return fit->shares[i].count;
+        }
     }
-    for (size_t i = 0; i < fit.count; i++) {
-        staging_order(core, lane->stage, fit.shares[i].stock->node);
-    }
-    free(fit.shares);
-    tell(core, lane);
-    if (core->free > 0) {
-        keep_for(kept, core, lane);
-    }
-    if (lane->stage == NULL) {
-        return lane->next;
-    }
-    settle(core, lane);
-    return queue_after(core, key);
+    return 0;
 }
 
-/* One look at all lanes; true: another is due, for what was placed may be what an earlier job would have got
- * ready. */
+/* What the fit leaves in its group, as of stock->coming, may be had for longer than until then. */
+static void reserve(struct kept *kept, const struct fit *fit, int64_t at_ms, bool firm)
+{
+    const struct group *group = fit->shares[0].stock->group;
+    kept->until_ms[group->index] = at_ms;
+    kept->firm[group->index] = firm;
+    for (size_t i = 0; i < group->count; i++) {
+        struct stock *stock = group->stocks[i];
+        stock->spare = stock->coming - share_of(fit, stock);
+    }
+}
+
+/* The first of its promised starts counts. */
+static bool was_put_off(const struct core *core, struct lane *lane, const struct job *job, int64_t start_ms)
+{
+    if (lane->promised_key != job->key) {
+        lane->promised_key = job->key;
+        lane->promised_ms = start_ms;
+    }
+    return core->now_ms > lane->promised_ms + FIRM_MS;
+}
+
+/* The earliest start of a job that waits, in groups that have no reservation yet. */
+static void reserve_for(const struct core *core, const struct turn *turn, struct kept *kept)
+{
+    const struct job *job = queue_first(turn);
+    const struct search search = search_for(core, job->lane, VIEW_COMING, kept, READINESS_READY);
+    int64_t start_ms;
+    struct fit fit;
+    if (horizon_find(&search, &start_ms, &fit)) {
+        reserve(kept, &fit, start_ms, was_put_off(core, job->lane, job, start_ms));
+        free(fit.shares);
+    }
+}
+
+/* It was placed beside a reservation, and outlasts it. */
+static void spend_spare(const struct search *search, const struct fit *fit)
+{
+    const struct group *group = fit->shares[0].stock->group;
+    for (size_t i = 0; fit_outlasts(search, group) && i < group->count; i++) {
+        struct stock *stock = group->stocks[i];
+        stock->spare -= share_of(fit, stock);
+    }
+}
+
+/* How long a gang may run where the lane could go and reservations wait. */
+static int64_t longest_gap(const struct core *core, const struct search *search, const struct kept *kept)
+{
+    int64_t longest_ms = 0;
+    for (const struct group *group = core->groups; group != NULL; group = group->next) {
+        int64_t until_ms = kept->until_ms[group->index];
+        if (until_ms - core->now_ms > longest_ms && group->free >= search->wish->gpus &&
+            fit_allowed(search, group)) {
+            longest_ms = until_ms - core->now_ms;
+        }
+    }
+    return longest_ms;
+}
+
+/* Others of its lane may be shorter, and fill a gap. */
+static void pass_by(const struct core *core, struct turn *turn, const struct kept *kept)
+{
+    struct lane *lane = queue_first(turn)->lane;
+    const struct search search = search_for(core, lane, VIEW_FREE, NULL, READINESS_READY);
+    int64_t longest_ms = longest_gap(core, &search, kept);
+    if (longest_ms == 0 || lane->tries >= LIMIT_BACKFILL_TRIES || !fits(&search)) {
+        queue_close(lane);
+    } else if (turn->estimate_ms > longest_ms) {
+        queue_narrow(lane, longest_ms);
+    } else {
+        lane->tries++;
+        queue_pass(turn);
+    }
+}
+
+/* --- the look around --------------------------------------------------------------------------------- */
+
+/* What a job that is not placed means for the others. */
+static void wait(const struct core *core, struct turn *turn, const struct plan *plan, struct kept *kept)
+{
+    struct lane *lane = queue_first(turn)->lane;
+    bool awaits = plan->move == MOVE_AWAIT || plan->move == MOVE_PREEMPT;
+    switch (waiting_of(core)) {
+    case WAITING_KEEPS:
+        if (core->free > 0) {
+            keep_for(kept, core, lane);
+        }
+        queue_close(lane);
+        return;
+    case WAITING_RESERVES:
+        if (core->free > 0) {
+            reserve_for(core, turn, kept);
+        }
+        pass_by(core, turn, kept);
+        return;
+    case WAITING_PREEMPTS:
+        if (awaits) {
+            reserve(kept, &plan->fit, core->now_ms, true);
+        }
+        queue_close(lane);
+        return;
+    }
+    abort();
+}
+
+static void place(struct core *core, const struct turn *turn, const struct plan *plan,
+                  const struct kept *kept)
+{
+    struct job *job = queue_first(turn);
+    const struct search search = search_of(core, turn, kept);
+    spend_spare(&search, &plan->fit);
+    attempt_create(core, job, plan->fit.shares, plan->fit.count, turn->estimate_ms);
+}
+
+static void apply(struct core *core, struct turn *turn, const struct plan *plan, struct kept *kept)
+{
+    struct job *job = queue_first(turn);
+    struct lane *lane = job->lane;
+    if (plan->move == MOVE_PLACE) {
+        place(core, turn, plan, kept);
+        return;
+    }
+    for (size_t i = 0; plan->move == MOVE_STAGE && i < plan->fit.count; i++) {
+        staging_order(core, lane->stage, plan->fit.shares[i].stock->node);
+    }
+    tell(core, lane, job);
+    wait(core, turn, plan, kept);
+    if (plan->move == MOVE_PREEMPT) {
+        preempt_stop(core, turn, &plan->victims);
+    } else if (lane->stage != NULL) {
+        settle(core, lane, job);
+    }
+}
+
+static bool has_reservation(const struct core *core, const struct kept *kept)
+{
+    for (const struct group *group = core->groups; group != NULL; group = group->next) {
+        if (kept->until_ms[group->index] != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One look at all that wait; true: another is due, for what was done may be what an earlier job would have
+ * got ready, or have changed what is reserved. */
 static bool look_around(struct core *core)
 {
     struct kept kept;
     kept_init(&kept, core);
     bool moved = false;
-    for (struct lane *lane = core->lanes; lane != NULL;) {
-        lane = work_lane(core, lane, &kept, &moved);
+    queue_open(core);
+    for (struct turn *turn; (turn = queue_next(core)) != NULL;) {
+        struct plan plan = plan_for(core, turn, &kept);
+        moved = moved || plan.move == MOVE_PLACE || plan.move == MOVE_STAGE || plan.move == MOVE_PREEMPT;
+        apply(core, turn, &plan, &kept);
+        plan_finish(&plan);
     }
+    bool reserved = has_reservation(core, &kept);
     kept_finish(&kept);
-    return moved && HASH_COUNT(core->stages) > core->idle_stage_count;
+    return moved && (reserved || HASH_COUNT(core->stages) > core->idle_stage_count);
 }
 
 void place_pass(struct core *core)
 {
+    queue_refresh(core);
     while (look_around(core)) {
     }
     core->place_wanted = false;
@@ -246,11 +461,12 @@ bool place_would(const struct core *core)
     struct kept kept;
     kept_init(&kept, core);
     bool would = false;
-    for (const struct lane *lane = core->lanes; lane != NULL && !would; lane = lane->next) {
-        struct fit fit;
-        would = next_move(core, lane, &kept, &fit) != MOVE_NONE;
-        free(fit.shares);
-        keep_for(&kept, core, lane);
+    queue_open(core);
+    for (struct turn *turn; !would && (turn = queue_next(core)) != NULL;) {
+        struct plan plan = plan_for(core, turn, &kept);
+        would = plan.move != MOVE_NONE && plan.move != MOVE_AWAIT;
+        wait(core, turn, &plan, &kept);
+        plan_finish(&plan);
     }
     kept_finish(&kept);
     return would;

@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the order of waiting jobs. It promises that lanes come by the key of their first job and jobs by their
- * own key, so that a job that is requeued has its old place, and that putting a new job at the end costs the
- * same at any length. What fits is left to place.c. */
+/* Owns the order of waiting jobs: what each policy makes of submission, priority and run time. It promises
+ * that a job which is requeued has its old place, that equal jobs go first in, first out, and that one more
+ * of them costs the same at any length. What fits is left to place.c.
+ *
+ * The default policy gives each job a due time: its submission and STRETCH times its run time, PATIENCE_MS at
+ * most. Whoever is due first goes first. So short jobs wait less than long ones, and nobody is overtaken for
+ * ever: only by jobs that came less than PATIENCE_MS later. */
 #include "daemon/core/queue.h"
 
 #include <string.h>
 
+#include "daemon/core/history.h"
 #include "daemon/core/staging.h"
 #include "daemon/core/state.h"
 #include "daemon/core/trace.h"
+
+#define STRETCH     10
+#define PATIENCE_MS (30LL * 24 * 3600 * 1000)
+#define REFRESH_MS  (10LL * 60 * 1000) /* how old a turn may be */
 
 /* --- lanes ------------------------------------------------------------------------------------------- */
 
@@ -64,12 +73,13 @@ static struct lane *lane_create(struct core *core, const struct wish *wish, cons
 
 static void lane_destroy(struct core *core, struct lane *lane)
 {
-    assert(lane->jobs == NULL);
+    assert(lane->turn_count == 0);
     HASH_DEL(core->lanes_by_key, lane);
     staging_leave(core, lane->stage);
     free(lane->gpu_type);
     free(lane->pool);
     free(lane->host_id);
+    free(lane->turns);
     free(lane->key);
     free(lane);
 }
@@ -93,73 +103,261 @@ void queue_leave(struct core *core, struct job *job)
     }
 }
 
-/* --- order ------------------------------------------------------------------------------------------- */
-
-static void lane_insert(struct core *core, struct lane *lane)
+/* A clock that is put back makes no job older than an earlier one. */
+void queue_stamp(struct core *core, struct job *job, int64_t wall_ms)
 {
-    struct lane *last = core->lanes != NULL ? core->lanes->prev : NULL;
-    if (last == NULL || last->jobs->key < lane->jobs->key) {
-        DL_APPEND(core->lanes, lane);
-        return;
-    }
-    struct lane *after = core->lanes;
-    while (after->jobs->key < lane->jobs->key) {
-        after = after->next;
-    }
-    DL_PREPEND_ELEM(core->lanes, after, lane);
+    core->submitted_ms = wall_ms > core->submitted_ms ? wall_ms : core->submitted_ms;
+    job->submitted_ms = core->submitted_ms;
 }
 
-static void lane_put(struct lane *lane, struct job *job)
+/* --- turns ------------------------------------------------------------------------------------------- */
+
+static int64_t estimate_of(const struct core *core, const struct job *job)
 {
-    struct job *last = lane->jobs != NULL ? lane->jobs->prev : NULL;
+    return history_estimate_ms(core, job->pattern, job->time_limit_ms);
+}
+
+static int64_t remaining_of(const struct job *job, int64_t estimate_ms)
+{
+    return estimate_ms > job->ran_ms ? estimate_ms - job->ran_ms : 1;
+}
+
+static int64_t due_of(const struct job *job, int64_t estimate_ms)
+{
+    int64_t allowed_ms = estimate_ms < PATIENCE_MS / STRETCH ? STRETCH * estimate_ms : PATIENCE_MS;
+    return job->submitted_ms + allowed_ms;
+}
+
+static struct turn turn_of(const struct core *core, struct batch *batch)
+{
+    const struct job *job = batch->jobs;
+    struct turn turn = {.key = job->key, .estimate_ms = estimate_of(core, job), .batch = batch};
+    switch (core->config.policy) {
+    case POLICY_FIFO:
+    case POLICY_EASY:
+        break;
+    case POLICY_SJF:
+        turn.turn = turn.estimate_ms;
+        break;
+    case POLICY_SRTF:
+        turn.turn = remaining_of(job, turn.estimate_ms);
+        break;
+    case POLICY_SRSF:
+        turn.turn = remaining_of(job, turn.estimate_ms) * job->lane->wish.gpus;
+        break;
+    case POLICY_DEFAULT:
+        turn.priority = job->priority;
+        turn.turn = due_of(job, turn.estimate_ms);
+        break;
+    case POLICY_COUNT:
+        abort();
+    }
+    return turn;
+}
+
+static bool before(const struct turn *a, const struct turn *b)
+{
+    if (a->priority != b->priority) {
+        return a->priority > b->priority;
+    }
+    return a->turn != b->turn ? a->turn < b->turn : a->key < b->key;
+}
+
+/* --- batches ----------------------------------------------------------------------------------------- */
+
+static struct batch_key key_of(const struct core *core, const struct job *job)
+{
+    bool goes_on = core->config.policy == POLICY_SRTF || core->config.policy == POLICY_SRSF;
+    struct batch_key key;
+    memset(&key, 0, sizeof key); /* it is hashed with its gaps */
+    key.lane = job->lane;
+    key.pattern = job->pattern;
+    key.priority = job->priority;
+    key.time_limit_ms = job->time_limit_ms;
+    key.ran_ms = goes_on ? job->ran_ms : 0;
+    return key;
+}
+
+static void list_turn(struct core *core, struct batch *batch)
+{
+    struct lane *lane = batch->key.lane;
+    if (lane->turn_count == 0) {
+        DL_APPEND(core->lanes, lane);
+    }
+    if (lane->turn_count == lane->turn_room) {
+        lane->turn_room = lane->turn_room > 0 ? 2 * lane->turn_room : 1;
+        lane->turns = xrealloc(lane->turns, lane->turn_room * sizeof *lane->turns);
+    }
+    batch->index = lane->turn_count++;
+    lane->turns[batch->index] = turn_of(core, batch);
+    lane->best = WALK_UNKNOWN;
+}
+
+static void unlist_turn(struct core *core, struct batch *batch)
+{
+    struct lane *lane = batch->key.lane;
+    lane->turns[batch->index] = lane->turns[--lane->turn_count];
+    lane->turns[batch->index].batch->index = batch->index;
+    lane->best = WALK_UNKNOWN;
+    if (lane->turn_count == 0) {
+        DL_DELETE(core->lanes, lane);
+    }
+}
+
+/* Its first job is another one. */
+static void renew_turn(struct core *core, struct batch *batch)
+{
+    struct turn *turn = &batch->key.lane->turns[batch->index];
+    bool passed = turn->passed;
+    *turn = turn_of(core, batch);
+    turn->passed = passed;
+    batch->key.lane->best = WALK_UNKNOWN;
+}
+
+static void insert(struct batch *batch, struct job *job)
+{
+    struct job *last = batch->jobs != NULL ? batch->jobs->prev : NULL;
     if (last == NULL || last->key < job->key) {
-        DL_APPEND(lane->jobs, job);
+        DL_APPEND(batch->jobs, job);
         return;
     }
-    struct job *after = lane->jobs;
+    struct job *after = batch->jobs;
     while (after->key < job->key) {
         after = after->next;
     }
-    DL_PREPEND_ELEM(lane->jobs, after, job);
+    DL_PREPEND_ELEM(batch->jobs, after, job);
 }
 
 void queue_put(struct core *core, struct job *job)
 {
-    struct lane *lane = job->lane;
-    const struct job *first = lane->jobs;
-    lane_put(lane, job);
-    if (first == NULL) {
-        lane_insert(core, lane);
-        core->place_wanted = true;
-    } else if (lane->jobs != first) {
-        DL_DELETE(core->lanes, lane);
-        lane_insert(core, lane);
-        core->place_wanted = true;
+    assert(job->batch == NULL);
+    const struct batch_key key = key_of(core, job);
+    struct batch *batch;
+    HASH_FIND(hh, core->batches, &key, sizeof key, batch);
+    if (batch != NULL) {
+        insert(batch, job);
+        job->batch = batch;
+        if (batch->jobs != job) {
+            trace_line(core, "job %s waits behind %s", job->id, job->prev->id);
+            return;
+        }
+        renew_turn(core, batch);
     } else {
-        trace_line(core, "job %s waits behind %s", job->id, job->prev->id);
+        batch = xzalloc(sizeof *batch);
+        batch->key = key;
+        HASH_ADD(hh, core->batches, key, sizeof batch->key, batch);
+        insert(batch, job);
+        job->batch = batch;
+        list_turn(core, batch);
     }
+    core->place_wanted = true;
 }
 
 void queue_take(struct core *core, struct job *job)
 {
-    struct lane *lane = job->lane;
-    bool first = lane->jobs == job;
-    DL_DELETE(lane->jobs, job);
+    struct batch *batch = job->batch;
+    bool first = batch->jobs == job;
+    DL_DELETE(batch->jobs, job);
     job->prev = job->next = NULL;
-    if (first) {
-        DL_DELETE(core->lanes, lane);
-        if (lane->jobs != NULL) {
-            lane_insert(core, lane);
+    job->batch = NULL;
+    if (batch->jobs == NULL) {
+        unlist_turn(core, batch);
+        HASH_DEL(core->batches, batch);
+        free(batch);
+    } else if (first) {
+        renew_turn(core, batch);
+    }
+    core->place_wanted = core->place_wanted || first;
+}
+
+void queue_each(struct core *core, struct lane *lane,
+                void (*visit)(struct core *core, struct job *job, void *closure), void *closure)
+{
+    for (size_t i = lane->turn_count; i > 0; i--) { /* the last one takes the place of one that goes */
+        struct job *job, *next;
+        DL_FOREACH_SAFE (lane->turns[i - 1].batch->jobs, job, next) {
+            visit(core, job, closure);
         }
-        core->place_wanted = true;
     }
 }
 
-struct lane *queue_after(const struct core *core, int64_t key)
+/* --- walks ------------------------------------------------------------------------------------------- */
+
+void queue_refresh(struct core *core)
 {
-    struct lane *lane = core->lanes;
-    while (lane != NULL && lane->jobs->key <= key) {
-        lane = lane->next;
+    for (struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
+        if (core->now_ms - lane->turned_ms >= REFRESH_MS) {
+            lane->turned_ms = core->now_ms;
+            for (size_t i = 0; i < lane->turn_count; i++) {
+                renew_turn(core, lane->turns[i].batch);
+            }
+        }
     }
-    return lane;
+}
+
+void queue_open(const struct core *core)
+{
+    for (struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
+        lane->closed = false;
+        lane->best = WALK_UNKNOWN;
+        lane->longest_ms = NEVER;
+        lane->tries = 0;
+        for (size_t i = 0; i < lane->turn_count; i++) {
+            lane->turns[i].passed = false;
+        }
+    }
+}
+
+static void find_best(struct lane *lane)
+{
+    lane->best = WALK_NONE;
+    for (size_t i = 0; i < lane->turn_count; i++) {
+        const struct turn *turn = &lane->turns[i];
+        bool open = !turn->passed && turn->estimate_ms <= lane->longest_ms;
+        if (open && (lane->best == WALK_NONE || before(turn, &lane->turns[lane->best]))) {
+            lane->best = (int64_t)i;
+        }
+    }
+}
+
+struct turn *queue_next(const struct core *core)
+{
+    struct turn *next = NULL;
+    for (struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
+        if (lane->closed) {
+            continue;
+        }
+        if (lane->best == WALK_UNKNOWN) {
+            find_best(lane);
+        }
+        if (lane->best == WALK_NONE) {
+            lane->closed = true;
+        } else if (next == NULL || before(&lane->turns[lane->best], next)) {
+            next = &lane->turns[lane->best];
+        }
+    }
+    return next;
+}
+
+struct job *queue_first(const struct turn *turn)
+{
+    return turn->batch->jobs;
+}
+
+void queue_close(struct lane *lane)
+{
+    lane->closed = true;
+}
+
+void queue_narrow(struct lane *lane, int64_t longest_ms)
+{
+    lane->longest_ms = longest_ms < lane->longest_ms ? longest_ms : lane->longest_ms;
+    lane->best = WALK_UNKNOWN;
+}
+
+void queue_pass(struct turn *turn)
+{
+    struct lane *lane = turn->batch->key.lane;
+    turn->passed = true;
+    lane->best = WALK_UNKNOWN;
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue: jobs that wait, in lanes of equal wishes; first in, first out over all lanes. */
+/* The queue: jobs that wait, and whose turn it is. Jobs of one lane have one wish; jobs of one batch are
+ * equal to the policy as well, and go first in, first out. */
 #ifndef CORE_QUEUE_H
 #define CORE_QUEUE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct core;
 struct core_need;
 struct job;
 struct lane;
+struct turn;
 struct wish;
 
 /* The lane of a wish, NULL when no live job has it. */
@@ -19,11 +22,35 @@ struct lane *queue_find(const struct core *core, const struct wish *wish);
 void queue_join(struct core *core, struct job *job, const struct wish *wish, const struct core_need *need);
 void queue_leave(struct core *core, struct job *job);
 
-/* The job waits, at the place that its key gives it; and no longer. */
+/* When it was submitted, by the wall clock: its age counts from then. Jobs come in order of key. */
+void queue_stamp(struct core *core, struct job *job, int64_t wall_ms);
+
+/* The job waits, at the place that the policy gives it; and no longer. */
 void queue_put(struct core *core, struct job *job);
 void queue_take(struct core *core, struct job *job);
 
-/* The lane with the smallest first key above this one, NULL when there is none. */
-struct lane *queue_after(const struct core *core, int64_t key);
+/* Calls visit for every job that waits in the lane; visit may end the job, but no other. */
+void queue_each(struct core *core, struct lane *lane,
+                void (*visit)(struct core *core, struct job *job, void *closure), void *closure);
+
+/* --- a walk over all that wait, in the order of their turns -------------------------------------------- */
+
+/* Estimates and shares have changed with the time: looks at turns that are old. */
+void queue_refresh(struct core *core);
+
+/* Begins a walk. Jobs may leave the queue while it goes on, and none may come. */
+void queue_open(const struct core *core);
+
+/* Whose turn it is among those that were not passed by; NULL: nobody's. Valid until a job leaves the queue.
+ */
+struct turn *queue_next(const struct core *core);
+
+/* The first job of a turn. */
+struct job *queue_first(const struct turn *turn);
+
+/* In this walk, passes by: the whole lane; jobs of it that will run longer than this; one batch. */
+void queue_close(struct lane *lane);
+void queue_narrow(struct lane *lane, int64_t longest_ms);
+void queue_pass(struct turn *turn);
 
 #endif

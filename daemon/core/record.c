@@ -71,7 +71,7 @@ void record_birth(struct core *core, struct job *job, const struct input *input)
         .id = arena_copy(arena, job->id),
         .owner = arena_copy(arena, input->submit.owner),
         .name = arena_copy(arena, spec->name),
-        .project = arena_copy(arena, spec->project != NULL ? spec->project : "default"),
+        .project = arena_copy(arena, job_spec_project(spec)),
         .spec = input->submit.body,
         .spec_length = input->submit.body_length,
         .shown = input->submit.shown,
@@ -166,6 +166,15 @@ void record_result(struct core *core, const struct attempt *attempt, const struc
         .hash = result->digest,
         .json = result->json,
     };
+}
+
+void record_history(struct core *core, const struct history_row *row)
+{
+    struct change *change = append(core, CHANGE_HISTORY_PUT, NULL);
+    change->history = *row;
+    change->history.project = arena_copy(core->sheet.arena, row->project);
+    change->history.owner = arena_copy(core->sheet.arena, row->owner);
+    change->history.name = arena_copy(core->sheet.arena, row->name);
 }
 
 void record_blob(struct core *core, const struct blob_row *blob)

@@ -41,6 +41,10 @@ void record_result(struct core *core, const struct attempt *attempt, const struc
 struct blob_row;
 void record_blob(struct core *core, const struct blob_row *blob);
 
+/* What was learned of a kind of jobs. */
+struct history_row;
+void record_history(struct core *core, const struct history_row *row);
+
 /* The wall clock for a record of this job: never earlier than its last one. */
 int64_t record_time(const struct core *core, const struct job *job);
 

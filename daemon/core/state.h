@@ -31,20 +31,56 @@ struct wish {
     int64_t gpus;
 };
 
-/* Jobs with one wish, first in, first out. A head that does not fit keeps all behind it from being looked at.
- */
+#define WALK_NONE    (-1)
+#define WALK_UNKNOWN (-2)
+
+/* Whose turn it is: the higher priority first, then the smaller turn, then the smaller key. */
+struct turn {
+    int64_t priority, turn, key; /* key of the first job */
+    int64_t estimate_ms;         /* how long that will run */
+    struct batch *batch;
+    bool passed; /* by the walk that goes on */
+};
+
+/* Jobs that wait, with one wish. */
 struct lane {
     char *key;                       /* the wish as text */
     char *gpu_type, *pool, *host_id; /* owned, or NULL; the wish borrows them */
     struct wish wish;
-    struct stage *stage;      /* of its need; NULL: it has none, and the wish borrows the key of this one */
-    uint64_t registry;        /* the registry's stamp when largest was found */
-    int64_t largest;          /* the largest gang that the registered nodes could ever hold */
-    size_t staging_count;     /* of its jobs, in STAGING */
-    size_t job_count;         /* live jobs with this wish, queued or not; the lane goes with the last one */
-    struct job *jobs;         /* queued, by key */
-    struct lane *prev, *next; /* lanes that are not empty, by the key of their first job */
+    struct stage *stage;  /* of its need; NULL: it has none, and the wish borrows the key of this one */
+    uint64_t registry;    /* the registry's stamp when largest was found */
+    int64_t largest;      /* the largest gang that the registered nodes could ever hold */
+    size_t staging_count; /* of its jobs, in STAGING */
+    size_t job_count;     /* live jobs with this wish, queued or not; the lane goes with the last one */
+    struct turn *turns;   /* of its batches, in no order */
+    size_t turn_count, turn_room;
+    int64_t turned_ms;        /* when all of them were last looked at */
+    struct lane *prev, *next; /* lanes in which jobs wait */
     int64_t told_key;         /* the job whose waiting the trace has explained */
+    int64_t promised_key;     /* the job that was last promised a start */
+    int64_t promised_ms;      /* the first that it was promised */
+    UT_hash_handle hh;
+
+    /* of the walk that goes on */
+    bool closed;
+    int32_t tries;      /* jobs that were passed by one by one */
+    int64_t longest_ms; /* jobs that will run longer are passed by */
+    int64_t best;       /* among turns; WALK_NONE; WALK_UNKNOWN: to be found */
+};
+
+/* What makes waiting jobs of one lane equal to the policy. */
+struct batch_key {
+    struct lane *lane;
+    struct pattern *pattern;
+    int64_t priority, time_limit_ms;
+    int64_t ran_ms; /* 0 where the policy does not ask */
+};
+
+/* Equal jobs that wait: first in, first out. */
+struct batch {
+    struct batch_key key;
+    struct job *jobs; /* by key */
+    size_t index;     /* among the turns of the lane */
     UT_hash_handle hh;
 };
 
@@ -55,7 +91,10 @@ struct job {
     int64_t seq;
     int64_t event_ms; /* wall clock of its last event: the next one is not earlier */
     struct lane *lane;
-    struct job *prev, *next; /* in the lane while QUEUED */
+    struct pattern *pattern; /* of what is known of run times */
+    struct batch *batch;     /* while it waits; else NULL */
+    struct job *prev, *next; /* in the batch */
+    int64_t submitted_ms;    /* wall clock, not earlier than that of an earlier job */
 
     int64_t time_limit_ms, grace_ms, lease_ms;
     int64_t ran_ms; /* over all attempts that have ended */
@@ -104,6 +143,7 @@ struct attempt {
     char *master_address; /* owned, or NULL */
     int64_t master_port;
     int64_t created_ms, started_ms, ended_ms; /* wall clock; started_ms 0: START was never committed */
+    int64_t estimate_ms;                      /* of its run time, when it was placed */
     int64_t failed_rank, failed_code;
     const char *failed_node; /* borrowed from the node, or NULL */
     int64_t worst_code; /* largest code of ranks that we did not kill; a restart while stopping starts it anew
@@ -192,6 +232,10 @@ struct stock {
     struct group *group;
     int64_t total, free;
     struct stock *next; /* of the node */
+
+    /* of the look around that goes on */
+    int64_t coming; /* free by the time that is looked at */
+    int64_t spare;  /* what a gang may have for longer than a reservation waits */
 };
 
 /* The nodes of one pool that have one type: what a gang may spread over. */
@@ -199,6 +243,7 @@ struct group {
     char *pool, *type;
     enum pool_kind kind;
     int64_t total, free;
+    int64_t coming;        /* free by the time that is looked at */
     struct stock **stocks; /* by node name */
     size_t count;
     size_t loopback_count; /* nodes that other hosts cannot reach */
@@ -245,6 +290,10 @@ struct core {
     struct job *jobs_by_id, *jobs_by_key;
     struct lane *lanes_by_key;
     struct lane *lanes;
+    struct batch *batches;
+    int64_t wall_ms;      /* of the newest input */
+    int64_t submitted_ms; /* of the newest job */
+    struct pattern *patterns;
     bool place_wanted; /* something happened that may let a job be placed */
 
     struct stage *stages; /* by key */

@@ -135,7 +135,9 @@ bool submit_job(struct core *core, const struct input *input, struct err *err)
     if (!check(core, &wish, err)) {
         return false;
     }
-    struct job *job = job_create(core, core->next_job_key++, input->submit.id, spec, input->submit.need);
+    struct job *job = job_create(core, core->next_job_key++, input->submit.id, input->submit.owner, spec,
+                                 input->submit.need);
+    queue_stamp(core, job, input->wall_ms);
     core->sheet.answer = job;
     trace_line(core, "job %s is submitted: %lld of %s", job->id, (long long)spec->gpus,
                spec->gpu_type != NULL ? spec->gpu_type : "any type");

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns who gives way to whom. It promises equal victims for equal states: those that lose least first, and
+ * none that need not go; and that no two jobs ever yield to each other, so that nothing is placed and stopped
+ * in turns. How a gang is stopped is left to attempt.c. */
+#include "daemon/core/preempt.h"
+
+#include "daemon/core/attempt.h"
+#include "daemon/core/fit.h"
+#include "daemon/core/horizon.h"
+#include "daemon/core/queue.h"
+#include "daemon/core/record.h"
+#include "daemon/core/state.h"
+#include "daemon/core/trace.h"
+
+/* A running gang that may have to go. */
+struct candidate {
+    struct attempt *attempt;
+    int64_t loss; /* the least goes first */
+};
+
+void victims_finish(struct victims *victims)
+{
+    free(victims->items);
+    *victims = (struct victims){0};
+}
+
+/* --- who yields -------------------------------------------------------------------------------------- */
+
+static int64_t gpus_of(const struct attempt *attempt)
+{
+    return attempt->job->lane->wish.gpus;
+}
+
+static int64_t remaining_ms(const struct core *core, const struct attempt *attempt)
+{
+    int64_t remaining_ms = attempt->estimate_ms - attempt->job->ran_ms - horizon_ran_ms(core, attempt);
+    return remaining_ms > 1 ? remaining_ms : 1;
+}
+
+/* Yielding follows a strict order, which is what keeps two jobs from yielding to each other. */
+static bool yields(const struct core *core, const struct attempt *attempt, const struct turn *turn)
+{
+    switch (core->config.policy) {
+    case POLICY_SRTF:
+        return remaining_ms(core, attempt) > turn->turn;
+    case POLICY_SRSF:
+        return remaining_ms(core, attempt) * gpus_of(attempt) > turn->turn;
+    case POLICY_FIFO:
+    case POLICY_EASY:
+    case POLICY_SJF:
+    case POLICY_DEFAULT:
+        return false;
+    case POLICY_COUNT:
+        break;
+    }
+    abort();
+}
+
+/* What the cluster loses with it: GPU time that was spent for nothing; where jobs go on later, nothing, and
+ * those that would keep their GPUs for longest go first. */
+static int64_t loss_of(const struct core *core, const struct attempt *attempt)
+{
+    bool goes_on = core->config.policy == POLICY_SRTF || core->config.policy == POLICY_SRSF;
+    int64_t ms = goes_on ? -remaining_ms(core, attempt) : horizon_ran_ms(core, attempt);
+    return core->config.policy == POLICY_SRTF ? ms : ms * gpus_of(attempt);
+}
+
+static int by_loss(const void *a, const void *b)
+{
+    const struct candidate *left = a, *right = b;
+    if (left->loss != right->loss) {
+        return left->loss < right->loss ? -1 : 1;
+    }
+    return left->attempt->epoch > right->attempt->epoch ? -1 : 1; /* the youngest first */
+}
+
+static bool is_stopping(const struct attempt *attempt)
+{
+    return attempt->state == ATTEMPT_STOPPING || attempt->state == ATTEMPT_FLUSHING;
+}
+
+static bool usable(const struct search *search, const struct attempt *attempt)
+{
+    const struct group *group = horizon_group(attempt);
+    return group != NULL && fit_open(search, group);
+}
+
+static struct candidate *candidates_of(const struct core *core, const struct turn *turn,
+                                       const struct search *search, size_t *ret_count)
+{
+    size_t room = 0, count = 0;
+    for (const struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
+        room++;
+    }
+    struct candidate *candidates = xalloc((room + 1) * sizeof *candidates);
+    for (struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
+        if (!is_stopping(attempt) && usable(search, attempt) && yields(core, attempt, turn)) {
+            candidates[count++] = (struct candidate){attempt, loss_of(core, attempt)};
+        }
+    }
+    if (count > 1) {
+        qsort(candidates, count, sizeof *candidates, by_loss);
+    }
+    *ret_count = count;
+    return candidates;
+}
+
+/* --- how many ---------------------------------------------------------------------------------------- */
+
+static bool fits(const struct search *search, struct fit *ret_fit)
+{
+    free(ret_fit->shares);
+    return fit_find(search, ret_fit);
+}
+
+/* What is free when all that is stopping has gone. */
+static void begin(const struct core *core, const struct search *search)
+{
+    horizon_begin(search);
+    for (const struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
+        if (is_stopping(attempt)) {
+            horizon_release(attempt, true);
+        }
+    }
+}
+
+/* Takes back those without which it fits as well, those that would lose most first. */
+static void spare_some(const struct search *search, struct victims *victims, struct fit *fit)
+{
+    size_t kept = victims->count;
+    for (size_t i = victims->count; i > 0; i--) {
+        struct attempt *attempt = victims->items[i - 1];
+        horizon_release(attempt, false);
+        if (i < kept && fits(search, fit)) {
+            victims->items[i - 1] = NULL;
+        } else {
+            horizon_release(attempt, true);
+        }
+    }
+    size_t count = 0;
+    for (size_t i = 0; i < victims->count; i++) {
+        if (victims->items[i] != NULL) {
+            victims->items[count++] = victims->items[i];
+        }
+    }
+    victims->count = count;
+    bool found = fits(search, fit);
+    assert(found);
+}
+
+static bool take_enough(const struct search *search, const struct candidate *candidates, size_t count,
+                        struct victims *victims, struct fit *fit)
+{
+    for (size_t i = 0; i < count; i++) {
+        horizon_release(candidates[i].attempt, true);
+        victims->items[victims->count++] = candidates[i].attempt;
+        if (fits(search, fit)) {
+            spare_some(search, victims, fit);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool preempt_choose(const struct core *core, const struct turn *turn, const struct search *search,
+                    struct victims *ret_victims, struct fit *ret_fit)
+{
+    *ret_victims = (struct victims){0};
+    *ret_fit = (struct fit){0};
+    begin(core, search);
+    if (fits(search, ret_fit)) {
+        return true;
+    }
+    size_t count;
+    struct candidate *candidates = candidates_of(core, turn, search, &count);
+    ret_victims->items = xalloc((count + 1) * sizeof(struct attempt *));
+    bool found = take_enough(search, candidates, count, ret_victims, ret_fit);
+    free(candidates);
+    if (!found) {
+        victims_finish(ret_victims);
+    }
+    return found;
+}
+
+void preempt_stop(struct core *core, const struct turn *turn, const struct victims *victims)
+{
+    for (size_t i = 0; i < victims->count; i++) {
+        const struct fault fault = {
+            .cause = CAUSE_PREEMPTED,
+            .rank = -1,
+            .text = record_text(core, "gave way to job %s", queue_first(turn)->id),
+        };
+        attempt_stop(core, victims->items[i], &fault);
+    }
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Preemption: which running work gives way to a job that waits. */
+#ifndef CORE_PREEMPT_H
+#define CORE_PREEMPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct attempt;
+struct core;
+struct fit;
+struct search;
+struct turn;
+
+/* Who is to give way; none when what is stopping already will do. */
+struct victims {
+    struct attempt **items; /* the least loss first; owned */
+    size_t count;
+};
+void victims_finish(struct victims *victims);
+
+/* Finds the fewest that have to go for the job to fit, and where it will; the search's view is VIEW_COMING.
+ * false: nobody yields to it, or not enough. The caller finishes both. */
+bool preempt_choose(const struct core *core, const struct turn *turn, const struct search *search,
+                    struct victims *ret_victims, struct fit *ret_fit);
+
+/* Stops them; they wait again at their old places. */
+void preempt_stop(struct core *core, const struct turn *turn, const struct victims *victims);
+
+#endif
