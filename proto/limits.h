@@ -351,6 +351,8 @@
 #define CLIENT_REQUIREMENTS_INLINE_BYTES (8 * KIB)
 /* files that include files */
 #define CLIENT_REQUIREMENTS_DEPTH 8
+/* a trace, unpacked: 10 million jobs of 100 bytes */
+#define CLIENT_TRACE_BYTES (1 * GIB)
 /* a folder that travels with a job: code, not data */
 #define CLIENT_BUNDLE_BYTES (256 * MIB)
 #define CLIENT_BUNDLE_FILES 20000

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gpuctl simulate`: what the scheduler would make of a trace. */
 #include <errno.h>
+#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ static void describe(void *options, struct option_table *table)
     o->policy = "fifo";
     option_text(table, 0, "nodes", "NxGPUS[:TYPE],...", "the cluster: 64x8, or 64x8:A10,10x8:H100",
                 &o->nodes);
-    option_choice(table, 0, "policy", "NAME", "by which jobs are placed", "fifo", &o->policy);
+    option_choice(table, 0, "policy", "NAME", "by which jobs are placed", "fifo|easy|sjf|srtf|srsf|default", &o->policy);
     option_text(table, 0, "plot", "FILE.svg", "draw GPUs in use and waiting jobs over the time", &o->plot);
     option_add_format(table, &o->format);
 }
@@ -93,7 +94,10 @@ static bool show(const struct simulate_options *options, const struct trace *tra
                  struct err *err)
 {
     struct outcome outcome;
-    replay(trace, fleet, &outcome);
+    struct replay_options replay_options = {0};
+    policy_from_text(options->policy, &replay_options.policy);
+    replay_options.limits = getenv("LIM") ? atoi(getenv("LIM")) : 0;
+    replay(trace, fleet, &replay_options, &outcome);
     struct figures figures = figures_of(trace, fleet, &outcome);
     if (outcome.refused > 0) {
         print_note("%zu of %zu jobs could never run, the first because %s", outcome.refused, trace->count,

@@ -78,6 +78,7 @@ struct figures figures_of(const struct trace *trace, const struct fleet *fleet, 
         .avg_wait_s = mean_s(&wait),
         .p99_wait_s = percentile_s(&wait, 99),
         .utilization = utilization(trace, fleet_gpus(fleet), outcome),
+        .preemptions = outcome->preemptions,
         .makespan_s = seconds((double)(last_ms - trace->jobs[0].submit_ms)),
     };
 }

@@ -66,6 +66,25 @@ bool fleet_parse(const char *text, struct fleet *ret_fleet, struct err *err)
     return true;
 }
 
+static bool is_like(const struct fleet_part *part, int64_t gpus, const char *type)
+{
+    return part->gpus == gpus && (part->type == NULL) == (type == NULL) &&
+           (type == NULL || strcmp(part->type, type) == 0);
+}
+
+void fleet_add(struct fleet *fleet, int64_t nodes, int64_t gpus, const char *type)
+{
+    for (size_t i = 0; i < fleet->count; i++) {
+        if (is_like(&fleet->parts[i], gpus, type)) {
+            fleet->parts[i].nodes += nodes;
+            return;
+        }
+    }
+    fleet->parts = xrealloc(fleet->parts, (fleet->count + 1) * sizeof *fleet->parts);
+    fleet->parts[fleet->count++] =
+        (struct fleet_part){.nodes = nodes, .gpus = gpus, .type = type != NULL ? xstrdup(type) : NULL};
+}
+
 int64_t fleet_gpus(const struct fleet *fleet)
 {
     int64_t sum = 0;

@@ -26,9 +26,15 @@ struct part {
 struct running {
     size_t job; /* of the trace */
     uint64_t epoch;
-    int64_t end_ms;
+    int64_t start_ms, end_ms;
     struct part *parts; /* owned */
     size_t part_count;
+};
+
+/* Of a job between its submission and its end. */
+struct progress {
+    int64_t ran_ms;    /* in attempts that gave way */
+    uint64_t stopping; /* the attempt that is to give way; 0: none */
 };
 
 /* A gang whose placement the core has just written. */
@@ -41,6 +47,7 @@ struct gang {
 
 struct simulation {
     const struct trace *trace;
+    const struct replay_options *options;
     bool typed;
     struct core *core;
     int64_t now_ms;
@@ -48,12 +55,14 @@ struct simulation {
     size_t moment_room;
     int64_t used_gpus, queued_jobs;
 
-    size_t *jobs_by_key; /* jobs of the trace, by the core's key less 1 */
+    struct progress *progress; /* by job of the trace */
+    size_t *jobs_by_key;       /* jobs of the trace, by the core's key less 1 */
     int64_t key_count;
     struct running *heap; /* by end, then job; the first ends first */
     size_t heap_count;
     struct gang *fresh; /* placements that are to be started */
     size_t fresh_count, fresh_room;
+    size_t stopping_count; /* attempts that are to give way */
 };
 
 /* --- the heap of what runs --------------------------------------------------------------------------- */
@@ -80,18 +89,22 @@ static void heap_push(struct simulation *simulation, const struct running *runni
     }
 }
 
-static struct running heap_pop(struct simulation *simulation)
+static struct running heap_take(struct simulation *simulation, size_t at)
 {
     struct running *heap = simulation->heap;
-    struct running first = heap[0];
-    heap[0] = heap[--simulation->heap_count];
-    for (size_t at = 0;;) {
+    struct running taken = heap[at];
+    heap[at] = heap[--simulation->heap_count];
+    for (; at > 0 && at < simulation->heap_count && ends_before(&heap[at], &heap[(at - 1) / 2]);
+         at = (at - 1) / 2) {
+        swap(&heap[at], &heap[(at - 1) / 2]);
+    }
+    for (;;) {
         size_t least = at;
         for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < simulation->heap_count; child++) {
             least = ends_before(&heap[child], &heap[least]) ? child : least;
         }
         if (least == at) {
-            return first;
+            return taken;
         }
         swap(&heap[at], &heap[least]);
         at = least;
@@ -132,6 +145,16 @@ static void note_member(struct simulation *simulation, const struct member_row *
     snprintf(part->node, sizeof part->node, "%s", row->node);
 }
 
+/* An attempt that the core stops gives way: nobody else asks for that here. */
+static void note_stop(struct simulation *simulation, const struct attempt_row *row)
+{
+    if (row->state == ATTEMPT_STOPPING) {
+        assert(row->cause == CAUSE_PREEMPTED);
+        simulation->progress[simulation->jobs_by_key[row->job_key - 1]].stopping = row->epoch;
+        simulation->stopping_count++;
+    }
+}
+
 /* What the core has written is what has happened. */
 static bool step(struct simulation *simulation, struct input *input, char **ret_refusal)
 {
@@ -142,6 +165,8 @@ static bool step(struct simulation *simulation, struct input *input, char **ret_
     for (size_t i = 0; i < step.change_count; i++) {
         if (step.changes[i].kind == CHANGE_ATTEMPT_INSERT) {
             note_attempt(simulation, &step.changes[i].attempt);
+        } else if (step.changes[i].kind == CHANGE_ATTEMPT_UPDATE) {
+            note_stop(simulation, &step.changes[i].attempt);
         } else if (step.changes[i].kind == CHANGE_MEMBER_INSERT) {
             note_member(simulation, &step.changes[i].member);
         }
@@ -187,12 +212,14 @@ static void run(struct simulation *simulation, const struct gang *gang)
 {
     size_t job = simulation->jobs_by_key[gang->job_key - 1];
     struct fate *fate = &simulation->outcome->fates[job];
-    fate->start_ms = simulation->now_ms;
-    fate->end_ms = simulation->now_ms + simulation->trace->jobs[job].duration_ms;
+    int64_t ran_ms = simulation->progress[job].ran_ms;
+    fate->start_ms = ran_ms == 0 && fate->preemptions == 0 ? simulation->now_ms : fate->start_ms;
+    fate->end_ms = simulation->now_ms + simulation->trace->jobs[job].duration_ms - ran_ms;
     simulation->used_gpus += simulation->trace->jobs[job].gpus;
     simulation->queued_jobs--;
     heap_push(simulation, &(struct running){.job = job,
                                             .epoch = gang->epoch,
+                                            .start_ms = simulation->now_ms,
                                             .end_ms = fate->end_ms,
                                             .parts = gang->parts,
                                             .part_count = gang->part_count});
@@ -213,31 +240,6 @@ static void start_fresh(struct simulation *simulation)
         }
         run(simulation, &gang);
     }
-    note_moment(simulation);
-}
-
-static void submit(struct simulation *simulation, size_t index)
-{
-    const struct trace_job *job = &simulation->trace->jobs[index];
-    struct outcome *outcome = simulation->outcome;
-    char id[ID_LENGTH + 1];
-    snprintf(id, sizeof id, "%zu", index);
-    const struct job_spec spec = {.gpus = job->gpus,
-                                  .gpu_type = simulation->typed ? job->gpu_type : NULL,
-                                  .remote = true,
-                                  .grace_ms = DEFAULT_GRACE_MS,
-                                  .lease_ms = DEFAULT_LEASE_MS};
-    struct input input = {
-        .kind = INPUT_SUBMIT,
-        .submit = {.id = id, .owner = "trace", .spec = &spec, .body = "{}", .body_length = 2}};
-    if (!step(simulation, &input, &outcome->refusal)) {
-        outcome->fates[index] = (struct fate){.start_ms = -1, .end_ms = -1};
-        outcome->refused++;
-        return;
-    }
-    simulation->jobs_by_key[simulation->key_count++] = index;
-    simulation->queued_jobs++;
-    start_fresh(simulation);
 }
 
 static void end_part(struct simulation *simulation, const struct running *running, const struct part *part,
@@ -254,16 +256,96 @@ static void end_part(struct simulation *simulation, const struct running *runnin
                                   .flushed = true});
 }
 
-static void end_first(struct simulation *simulation)
+/* Takes it out of the heap: its ranks have exited on all nodes. */
+static struct running leave(struct simulation *simulation, size_t at)
 {
     static struct rank_exit ranks[LIMIT_NODE_DEVICES];
-    struct running running = heap_pop(simulation);
+    struct running running = heap_take(simulation, at);
     simulation->used_gpus -= simulation->trace->jobs[running.job].gpus;
     for (size_t i = 0; i < running.part_count; i++) {
         end_part(simulation, &running, &running.parts[i], ranks);
     }
     free(running.parts);
+    return running;
+}
+
+static void give_way(struct simulation *simulation, size_t at)
+{
+    struct progress *progress = &simulation->progress[simulation->heap[at].job];
+    progress->stopping = 0;
+    progress->ran_ms += simulation->now_ms - simulation->heap[at].start_ms;
+    simulation->outcome->fates[simulation->heap[at].job].preemptions++;
+    simulation->outcome->preemptions++;
+    simulation->queued_jobs++;
+    simulation->stopping_count--;
+    leave(simulation, at);
+}
+
+/* Jobs that give way leave their GPUs at once, which may let others start, and so on. */
+static void settle(struct simulation *simulation)
+{
     start_fresh(simulation);
+    while (simulation->stopping_count > 0) {
+        for (size_t i = 0; i < simulation->heap_count; i++) {
+            if (simulation->progress[simulation->heap[i].job].stopping == simulation->heap[i].epoch) {
+                give_way(simulation, i);
+                break;
+            }
+        }
+        start_fresh(simulation);
+    }
+    note_moment(simulation);
+}
+
+/* A limit is a millisecond more than the time that the job runs: it is not what ends it. */
+static int64_t limit_of(const struct simulation *simulation, const struct trace_job *job)
+{
+    switch (simulation->options->limits) {
+    case LIMITS_TRACE:
+        return job->limit_ms == 0 || job->limit_ms > job->duration_ms ? job->limit_ms : job->duration_ms + 1;
+    case LIMITS_EXACT:
+        return job->duration_ms + 1;
+    case LIMITS_NONE:
+        return 0;
+    }
+    abort();
+}
+
+static void submit(struct simulation *simulation, size_t index)
+{
+    const struct trace_job *job = &simulation->trace->jobs[index];
+    struct outcome *outcome = simulation->outcome;
+    char id[ID_LENGTH + 1];
+    snprintf(id, sizeof id, "%zu", index);
+    const struct job_spec spec = {.gpus = job->gpus,
+                                  .gpu_type = simulation->typed ? job->gpu_type : NULL,
+                                  .remote = true,
+                                  .name = job->name,
+                                  .project = job->project,
+                                  .priority = job->priority,
+                                  .time_limit_ms = limit_of(simulation, job),
+                                  .grace_ms = DEFAULT_GRACE_MS,
+                                  .lease_ms = DEFAULT_LEASE_MS};
+    const char *owner = job->owner != NULL ? job->owner : "trace";
+    struct input input = {
+        .kind = INPUT_SUBMIT,
+        .submit = {.id = id, .owner = owner, .spec = &spec, .body = "{}", .body_length = 2}};
+    /* before the step: what it writes is of this key */
+    simulation->jobs_by_key[simulation->key_count] = index;
+    if (!step(simulation, &input, &outcome->refusal)) {
+        outcome->fates[index] = (struct fate){.start_ms = -1, .end_ms = -1};
+        outcome->refused++;
+        return;
+    }
+    simulation->key_count++;
+    simulation->queued_jobs++;
+    settle(simulation);
+}
+
+static void end_first(struct simulation *simulation)
+{
+    leave(simulation, 0);
+    settle(simulation);
 }
 
 /* --- the whole --------------------------------------------------------------------------------------- */
@@ -290,8 +372,10 @@ static void register_node(struct simulation *simulation, size_t number, const st
 
 static void build(struct simulation *simulation, const struct fleet *fleet)
 {
-    simulation->core =
-        core_create(&(struct core_config){.incarnation = 1, .next_job_key = 1, .beat_ms = NEVER_SILENT_MS});
+    simulation->core = core_create(&(struct core_config){.incarnation = 1,
+                                                         .next_job_key = 1,
+                                                         .beat_ms = NEVER_SILENT_MS,
+                                                         .policy = simulation->options->policy});
     must(simulation, &(struct input){.kind = INPUT_BOOT});
     size_t number = 0;
     for (size_t i = 0; i < fleet->count; i++) {
@@ -317,19 +401,23 @@ static void play(struct simulation *simulation)
     }
 }
 
-void replay(const struct trace *trace, const struct fleet *fleet, struct outcome *ret_outcome)
+void replay(const struct trace *trace, const struct fleet *fleet, const struct replay_options *options,
+            struct outcome *ret_outcome)
 {
     *ret_outcome = (struct outcome){.fates = xzalloc((trace->count + 1) * sizeof *ret_outcome->fates)};
     struct simulation simulation = {.trace = trace,
+                                    .options = options,
                                     .typed = fleet->parts[0].type != NULL,
                                     .outcome = ret_outcome,
                                     .now_ms = trace->jobs[0].submit_ms,
+                                    .progress = xzalloc((trace->count + 1) * sizeof(struct progress)),
                                     .jobs_by_key = xzalloc((trace->count + 1) * sizeof(size_t)),
                                     .heap = xzalloc((trace->count + 1) * sizeof(struct running))};
     build(&simulation, fleet);
     play(&simulation);
     assert(simulation.queued_jobs == 0 && core_live_jobs(simulation.core) == 0);
     core_destroy(simulation.core);
+    free(simulation.progress);
     free(simulation.jobs_by_key);
     free(simulation.heap);
     free(simulation.fresh);

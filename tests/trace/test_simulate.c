@@ -27,7 +27,7 @@ static void simulate(const char *jobs, const char *nodes)
     autofree char *text = xprintf("submit_s,duration_s,gpus\n%s", jobs);
     ck_assert_msg(read_text(text), "%s", err.text);
     ck_assert_msg(fleet_parse(nodes, &fleet, &err), "%s", err.text);
-    replay(&trace, &fleet, &outcome);
+    replay(&trace, &fleet, &(struct replay_options){0}, &outcome);
 }
 
 static void finish(void)
@@ -154,7 +154,7 @@ START_TEST(types_matter_where_the_cluster_names_them)
     ck_assert(
         read_text("submit_s,duration_s,gpus,gpu_type\n0,10,1,A10\n0,10,1,A10\n0,10,1,H100\n0,1,1,B200\n"));
     ck_assert(fleet_parse("1x1:A10,1x1:H100", &fleet, &err));
-    replay(&trace, &fleet, &outcome);
+    replay(&trace, &fleet, &(struct replay_options){0}, &outcome);
     expect_fate(1, 10, 20);
     expect_fate(2, 0, 10);
     ck_assert_uint_eq(outcome.refused, 1);
@@ -185,7 +185,7 @@ START_TEST(the_same_trace_gives_the_same_outcome)
     autofree struct fate *first = xalloc(trace.count * sizeof *first);
     memcpy(first, outcome.fates, trace.count * sizeof *first);
     outcome_finish(&outcome);
-    replay(&trace, &fleet, &outcome);
+    replay(&trace, &fleet, &(struct replay_options){0}, &outcome);
     ck_assert_mem_eq(first, outcome.fates, trace.count * sizeof *first);
     for (size_t i = 0; i < outcome.moment_count; i++) {
         ck_assert_int_le(outcome.moments[i].used_gpus, 16);
