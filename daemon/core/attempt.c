@@ -81,6 +81,7 @@ static bool fire(struct core *core, struct attempt *attempt, enum attempt_event 
         expiry_set(core, attempt);
     }
     record_attempt(core, attempt);
+    core->place_wanted = core->place_wanted || attempt_is_leaving(attempt);
     if (rule->effect != NULL) {
         rule->effect(core, attempt);
     }
@@ -148,6 +149,11 @@ void attempt_list_ended(struct core *core, struct attempt *attempt)
 bool attempt_is_live(const struct attempt *attempt)
 {
     return attempt_state_holds_gpus(attempt->state);
+}
+
+bool attempt_is_leaving(const struct attempt *attempt)
+{
+    return attempt->state == ATTEMPT_STOPPING || attempt->state == ATTEMPT_FLUSHING;
 }
 
 bool attempt_has_started(const struct attempt *attempt)

@@ -39,6 +39,9 @@ void attempt_list_ended(struct core *core, struct attempt *attempt);
 
 bool attempt_is_live(const struct attempt *attempt);
 
+/* Its devices will be free soon. */
+bool attempt_is_leaving(const struct attempt *attempt);
+
 /* START was committed: ranks may have run. */
 bool attempt_has_started(const struct attempt *attempt);
 

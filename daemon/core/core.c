@@ -26,7 +26,7 @@ struct core *core_create(const struct core_config *config)
     struct core *core = xzalloc(sizeof *core);
     core->config = *config;
     core->next_job_key = config->next_job_key;
-    core->deadline_ms = NEVER;
+    core->deadline_ms = core->look_ms = NEVER;
     core->registry = 1;
     return core;
 }
@@ -118,7 +118,7 @@ void core_step(struct core *core, const struct input *input, int64_t now_ms, str
     *ret_step = (struct step){0};
     record_open(core, input->wall_ms);
     ret_step->ok = dispatch(core, input, &ret_step->err);
-    if (core->place_wanted) {
+    if (core->place_wanted || core->now_ms >= core->look_ms) {
         place_pass(core);
     }
     tick_watch_brake(core);

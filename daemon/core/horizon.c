@@ -20,29 +20,31 @@ const struct group *horizon_group(const struct attempt *attempt)
     return seat->stock != NULL ? seat->stock->group : NULL;
 }
 
-int64_t horizon_ran_ms(const struct core *core, const struct attempt *attempt)
+int64_t horizon_held_ms(const struct core *core, const struct attempt *attempt)
 {
-    int64_t ran_ms = attempt->started_ms != 0 ? core->wall_ms - attempt->started_ms : 0;
+    int64_t ran_ms = core->wall_ms - attempt->created_ms;
     return ran_ms > 0 ? ran_ms : 0;
 }
 
-static int64_t rest_of(const struct core *core, const struct attempt *attempt)
+/* How long it is expected to run in all: longer by half each time that it outruns this, so that what is
+ * expected changes at moments that are known. */
+static int64_t expected_ms(const struct attempt *attempt, int64_t ran_ms)
 {
-    const struct job *job = attempt->job;
-    int64_t ran_ms = horizon_ran_ms(core, attempt);
-    int64_t rest_ms = attempt->estimate_ms - ran_ms;
-    if (rest_ms <= 0) {
-        rest_ms = ran_ms / 2 > LEAST_MS ? ran_ms / 2 : LEAST_MS;
+    int64_t expected_ms = attempt->estimate_ms > LEAST_MS ? attempt->estimate_ms : LEAST_MS;
+    while (expected_ms <= ran_ms) {
+        expected_ms += expected_ms / 2;
     }
-    int64_t allowed_ms = job->time_limit_ms - ran_ms;
-    bool limited = job->time_limit_ms > 0 && allowed_ms < rest_ms;
-    return limited ? (allowed_ms > LEAST_MS ? allowed_ms : LEAST_MS) : rest_ms;
+    int64_t limit_ms = attempt->job->time_limit_ms;
+    return limit_ms > ran_ms && limit_ms < expected_ms ? limit_ms : expected_ms;
 }
 
 int64_t horizon_end_ms(const struct core *core, const struct attempt *attempt)
 {
-    bool ends = attempt->state == ATTEMPT_STOPPING || attempt->state == ATTEMPT_FLUSHING;
-    return core->now_ms + (ends ? LEAST_MS : rest_of(core, attempt));
+    if (attempt_is_leaving(attempt)) {
+        return core->now_ms;
+    }
+    int64_t ran_ms = horizon_held_ms(core, attempt);
+    return core->now_ms + expected_ms(attempt, ran_ms) - ran_ms;
 }
 
 /* --- what is free ------------------------------------------------------------------------------------ */
@@ -148,10 +150,23 @@ static bool enough(const struct search *search)
     return false;
 }
 
-bool horizon_find(const struct search *search, int64_t *ret_at_ms, struct fit *ret_fit)
+/* What is leaving already says so itself. */
+static int64_t first_change(const struct ends *ends, int64_t now_ms)
+{
+    int64_t first_ms = NEVER;
+    for (size_t i = 0; i < ends->count; i++) {
+        int64_t at_ms = ends->items[i].at_ms;
+        first_ms = at_ms > now_ms && at_ms < first_ms ? at_ms : first_ms;
+    }
+    return first_ms;
+}
+
+bool horizon_find(const struct search *search, int64_t *ret_at_ms, int64_t *ret_change_ms,
+                  struct fit *ret_fit)
 {
     struct ends ends = ends_of(search);
     horizon_begin(search);
+    *ret_change_ms = first_change(&ends, search->core->now_ms);
     bool found = false;
     int64_t at_ms = search->core->now_ms;
     for (size_t seen = 0, next = 0; !found;) {

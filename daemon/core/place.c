@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the look around: in the order of turns each job that waits is placed, or waits as the policy says, and
  * what it needs is kept or reserved for it. It promises that a gang gets all or nothing, that nodes get ready
- * for a job before it holds any of their devices, and that one which waits is not passed by for ever: it keeps
- * what it could use (fifo, sjf), or has a reservation that shorter jobs may fill but not put off (easy,
+ * for a job before it holds any of their devices, and that one which waits is not passed by for ever: it
+ * keeps what it could use (fifo, sjf), or has a reservation that shorter jobs may fill but not put off (easy,
  * default). Whose turn it is is left to queue.c, which devices a job gets to fit.c. */
 #include "daemon/core/place.h"
 
@@ -15,6 +15,7 @@
 #include "daemon/core/record.h"
 #include "daemon/core/staging.h"
 #include "daemon/core/state.h"
+#include "daemon/core/tick.h"
 #include "daemon/core/trace.h"
 #include "proto/limits.h"
 
@@ -209,9 +210,12 @@ static struct plan plan_for(const struct core *core, const struct turn *turn, co
     const struct lane *lane = queue_first(turn)->lane;
     if (core->free > 0 && fit_find(&ready, &plan.fit)) {
         plan.move = MOVE_PLACE;
-    } else if (waiting_of(core) == WAITING_PREEMPTS) {
+        return plan;
+    }
+    if (waiting_of(core) == WAITING_PREEMPTS) {
         plan.move = plan_preemption(core, turn, kept, &plan);
-    } else if (lane->stage != NULL) {
+    }
+    if (plan.move == MOVE_NONE && lane->stage != NULL) {
         plan.move = plan_staging(core, lane, kept, &plan.fit);
     }
     return plan;
@@ -307,17 +311,19 @@ static bool was_put_off(const struct core *core, struct lane *lane, const struct
     return core->now_ms > lane->promised_ms + FIRM_MS;
 }
 
-/* The earliest start of a job that waits, in groups that have no reservation yet. */
-static void reserve_for(const struct core *core, const struct turn *turn, struct kept *kept)
+/* The earliest start of a job that waits, in groups that have no reservation yet. Returns when another look
+ * is due, because something should have ended by then. */
+static int64_t reserve_for(const struct core *core, const struct turn *turn, struct kept *kept)
 {
     const struct job *job = queue_first(turn);
     const struct search search = search_for(core, job->lane, VIEW_COMING, kept, READINESS_READY);
-    int64_t start_ms;
+    int64_t start_ms, change_ms;
     struct fit fit;
-    if (horizon_find(&search, &start_ms, &fit)) {
+    if (horizon_find(&search, &start_ms, &change_ms, &fit)) {
         reserve(kept, &fit, start_ms, was_put_off(core, job->lane, job, start_ms));
         free(fit.shares);
     }
+    return change_ms;
 }
 
 /* It was placed beside a reservation, and outlasts it. */
@@ -362,9 +368,11 @@ static void pass_by(const struct core *core, struct turn *turn, const struct kep
 
 /* --- the look around --------------------------------------------------------------------------------- */
 
-/* What a job that is not placed means for the others. */
-static void wait(const struct core *core, struct turn *turn, const struct plan *plan, struct kept *kept)
+/* What a job that is not placed means for the others. Returns when another look is due; NEVER: when something
+ * happens. */
+static int64_t wait(const struct core *core, struct turn *turn, const struct plan *plan, struct kept *kept)
 {
+    int64_t again_ms = NEVER;
     struct lane *lane = queue_first(turn)->lane;
     bool awaits = plan->move == MOVE_AWAIT || plan->move == MOVE_PREEMPT;
     switch (waiting_of(core)) {
@@ -373,19 +381,19 @@ static void wait(const struct core *core, struct turn *turn, const struct plan *
             keep_for(kept, core, lane);
         }
         queue_close(lane);
-        return;
+        return NEVER;
     case WAITING_RESERVES:
         if (core->free > 0) {
-            reserve_for(core, turn, kept);
+            again_ms = reserve_for(core, turn, kept);
         }
         pass_by(core, turn, kept);
-        return;
+        return again_ms;
     case WAITING_PREEMPTS:
         if (awaits) {
             reserve(kept, &plan->fit, core->now_ms, true);
         }
         queue_close(lane);
-        return;
+        return NEVER;
     }
     abort();
 }
@@ -411,22 +419,13 @@ static void apply(struct core *core, struct turn *turn, const struct plan *plan,
         staging_order(core, lane->stage, plan->fit.shares[i].stock->node);
     }
     tell(core, lane, job);
-    wait(core, turn, plan, kept);
+    int64_t again_ms = wait(core, turn, plan, kept);
+    core->look_ms = again_ms < core->look_ms ? again_ms : core->look_ms;
     if (plan->move == MOVE_PREEMPT) {
         preempt_stop(core, turn, &plan->victims);
     } else if (lane->stage != NULL) {
         settle(core, lane, job);
     }
-}
-
-static bool has_reservation(const struct core *core, const struct kept *kept)
-{
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        if (kept->until_ms[group->index] != 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* One look at all that wait; true: another is due, for what was done may be what an earlier job would have
@@ -443,16 +442,18 @@ static bool look_around(struct core *core)
         apply(core, turn, &plan, &kept);
         plan_finish(&plan);
     }
-    bool reserved = has_reservation(core, &kept);
     kept_finish(&kept);
-    return moved && (reserved || HASH_COUNT(core->stages) > core->idle_stage_count);
+    bool settled = waiting_of(core) == WAITING_KEEPS && HASH_COUNT(core->stages) == core->idle_stage_count;
+    return moved && !settled;
 }
 
 void place_pass(struct core *core)
 {
     queue_refresh(core);
-    while (look_around(core)) {
-    }
+    do {
+        core->look_ms = NEVER;
+    } while (look_around(core));
+    tick_note(core, core->look_ms);
     core->place_wanted = false;
 }
 

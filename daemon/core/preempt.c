@@ -33,7 +33,7 @@ static int64_t gpus_of(const struct attempt *attempt)
 
 static int64_t remaining_ms(const struct core *core, const struct attempt *attempt)
 {
-    int64_t remaining_ms = attempt->estimate_ms - attempt->job->ran_ms - horizon_ran_ms(core, attempt);
+    int64_t remaining_ms = attempt->estimate_ms - attempt->job->ran_ms - horizon_held_ms(core, attempt);
     return remaining_ms > 1 ? remaining_ms : 1;
 }
 
@@ -61,7 +61,7 @@ static bool yields(const struct core *core, const struct attempt *attempt, const
 static int64_t loss_of(const struct core *core, const struct attempt *attempt)
 {
     bool goes_on = core->config.policy == POLICY_SRTF || core->config.policy == POLICY_SRSF;
-    int64_t ms = goes_on ? -remaining_ms(core, attempt) : horizon_ran_ms(core, attempt);
+    int64_t ms = goes_on ? -remaining_ms(core, attempt) : horizon_held_ms(core, attempt);
     return core->config.policy == POLICY_SRTF ? ms : ms * gpus_of(attempt);
 }
 
@@ -72,11 +72,6 @@ static int by_loss(const void *a, const void *b)
         return left->loss < right->loss ? -1 : 1;
     }
     return left->attempt->epoch > right->attempt->epoch ? -1 : 1; /* the youngest first */
-}
-
-static bool is_stopping(const struct attempt *attempt)
-{
-    return attempt->state == ATTEMPT_STOPPING || attempt->state == ATTEMPT_FLUSHING;
 }
 
 static bool usable(const struct search *search, const struct attempt *attempt)
@@ -94,7 +89,7 @@ static struct candidate *candidates_of(const struct core *core, const struct tur
     }
     struct candidate *candidates = xalloc((room + 1) * sizeof *candidates);
     for (struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
-        if (!is_stopping(attempt) && usable(search, attempt) && yields(core, attempt, turn)) {
+        if (!attempt_is_leaving(attempt) && usable(search, attempt) && yields(core, attempt, turn)) {
             candidates[count++] = (struct candidate){attempt, loss_of(core, attempt)};
         }
     }
@@ -118,7 +113,7 @@ static void begin(const struct core *core, const struct search *search)
 {
     horizon_begin(search);
     for (const struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
-        if (is_stopping(attempt)) {
+        if (attempt_is_leaving(attempt)) {
             horizon_release(attempt, true);
         }
     }

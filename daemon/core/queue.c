@@ -16,7 +16,7 @@
 #include "daemon/core/trace.h"
 
 #define STRETCH     10
-#define PATIENCE_MS  (60LL * 24 * 3600 * 1000)
+#define PATIENCE_MS (60LL * 24 * 3600 * 1000)
 #define REFRESH_MS  (10LL * 60 * 1000) /* how old a turn may be */
 
 /* --- lanes ------------------------------------------------------------------------------------------- */

@@ -295,6 +295,7 @@ struct core {
     int64_t submitted_ms; /* of the newest job */
     struct pattern *patterns;
     bool place_wanted; /* something happened that may let a job be placed */
+    int64_t look_ms;   /* when time alone may let one */
 
     struct stage *stages; /* by key */
     struct stage *idle_stages;

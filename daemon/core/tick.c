@@ -123,6 +123,11 @@ static void watch_attempt(struct core *core, struct attempt *attempt)
 bool tick_pass(struct core *core, const struct input *input, struct err *err)
 {
     core->deadline_ms = NEVER;
+    if (core->now_ms >= core->look_ms) {
+        core->place_wanted = true;
+    } else {
+        tick_note(core, core->look_ms);
+    }
     for (size_t i = 0; i < core->node_count; i++) {
         if (core->nodes[i]->state != NODE_LOST) {
             watch_node(core, core->nodes[i]);

@@ -18,6 +18,7 @@ static void boot(struct cluster *cluster)
         .incarnation = ++cluster->incarnation,
         .next_job_key = rows_next_key(cluster->rows),
         .beat_ms = BEAT_MS,
+        .policy = cluster->policy,
     };
     cluster->core = core_create(&config);
     rows_load(cluster->rows, cluster->core);
@@ -25,13 +26,19 @@ static void boot(struct cluster *cluster)
     cluster_step(cluster, &(struct input){.kind = INPUT_BOOT});
 }
 
-struct cluster *cluster_open(void)
+struct cluster *cluster_open_with(enum policy policy)
 {
     struct cluster *cluster = xzalloc(sizeof *cluster);
+    cluster->policy = policy;
     cluster->rows = rows_create();
     cluster->wall_ms = 1000000;
     boot(cluster);
     return cluster;
+}
+
+struct cluster *cluster_open(void)
+{
+    return cluster_open_with(POLICY_FIFO);
 }
 
 static void drop_waiting(struct cluster *cluster)
@@ -140,6 +147,9 @@ enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
         .pool = ask->pool,
         .launch_mode = ask->by_node ? LAUNCH_NODE : LAUNCH_PROCESS,
         .time_limit_ms = ask->time_limit_ms,
+        .name = ask->name,
+        .project = ask->project,
+        .priority = ask->priority,
         .grace_ms = DEFAULT_GRACE_MS,
         .lease_ms = ask->lease_ms > 0 ? ask->lease_ms : TEST_LEASE_MS,
         .retries = ask->retries,
@@ -148,9 +158,12 @@ enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
         .function = {.base64 = ask->function ? "Zg==" : NULL},
     };
     spec.infra_retries = spec.infra_retries > 0 ? spec.infra_retries : 0;
-    struct input input = {
-        .kind = INPUT_SUBMIT,
-        .submit = {.id = ask->id, .owner = "alice", .spec = &spec, .body = "{}", .body_length = 2}};
+    struct input input = {.kind = INPUT_SUBMIT,
+                          .submit = {.id = ask->id,
+                                     .owner = text_or(ask->owner, "alice"),
+                                     .spec = &spec,
+                                     .body = "{}",
+                                     .body_length = 2}};
     struct core_need need = {.key = ask->need, .text = "{}"};
     input.submit.need = ask->need != NULL ? &need : NULL;
     spec.bundle.blob = ask->need; /* where the rows find it */

@@ -15,6 +15,7 @@ struct cluster {
     struct rows *rows;
     struct text trace;
     uint32_t incarnation;
+    enum policy policy;
     int64_t now_ms, wall_ms;
     struct step step; /* the last one, until the next */
     int64_t inputs;   /* steps so far */
@@ -24,8 +25,9 @@ struct cluster {
     size_t waiting_count;
 };
 
-/* A controller without nodes that has just started, at time 0. */
+/* A controller without nodes that has just started, at time 0; its policy is fifo where none is given. */
 struct cluster *cluster_open(void);
+struct cluster *cluster_open_with(enum policy policy);
 void cluster_close(struct cluster *cluster);
 /* Ends the controller and starts another from the rows; changes that are late are lost. */
 void cluster_restart(struct cluster *cluster);
@@ -70,7 +72,10 @@ struct job_ask {
     enum on_disconnect on_disconnect;
     int64_t retries;       /* 0 */
     int64_t infra_retries; /* 3; -1: none */
-    const char *need;      /* key of what it needs on its nodes; NULL: nothing */
+    int64_t priority;      /* 0 */
+    const char *owner;     /* "alice" */
+    const char *project, *name;
+    const char *need; /* key of what it needs on its nodes; NULL: nothing */
 };
 enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask);
 #define submit(cluster, ...) cluster_submit(cluster, &(struct job_ask){.id = __VA_ARGS__})

@@ -32,6 +32,8 @@ struct rows {
     size_t attempt_count, attempt_room;
     struct node_row *nodes; /* in order of appearance */
     size_t node_count;
+    struct history_row *histories; /* in order of appearance */
+    size_t history_count;
 };
 
 static char *copy(const char *text)
@@ -138,6 +140,8 @@ static void insert_job(struct rows *rows, const struct change *change, const str
     job->spec.pool = copy(spec->pool);
     job->spec.host_id = copy(spec->host_id);
     job->spec.bundle.blob = copy(spec->bundle.blob);
+    job->spec.name = copy(spec->name);
+    job->spec.project = copy(spec->project);
     put_life(job, &change->job.life);
 }
 
@@ -170,6 +174,8 @@ static void job_finish(struct job_rows *job)
     drop(job->spec.pool);
     drop(job->spec.host_id);
     drop(job->spec.bundle.blob);
+    drop(job->spec.name);
+    drop(job->spec.project);
     free(job->events);
 }
 
@@ -265,6 +271,35 @@ static void put_result(struct rows *rows, const struct result_row *row, const st
     attempt->result_counts[row->kind]++;
 }
 
+/* --- what was learned -------------------------------------------------------------------------------- */
+
+static bool same_kind(const struct history_row *a, const struct history_row *b)
+{
+    return strcmp(a->project, b->project) == 0 && strcmp(a->owner, b->owner) == 0 &&
+           strcmp(a->name, b->name) == 0 && a->gpus == b->gpus && a->limited == b->limited;
+}
+
+static void put_history(struct rows *rows, const struct history_row *row)
+{
+    assert(row->count > 0 && row->ran_ms > 0);
+    struct history_row *mine = NULL;
+    for (size_t i = 0; i < rows->history_count && mine == NULL; i++) {
+        mine = same_kind(&rows->histories[i], row) ? &rows->histories[i] : NULL;
+    }
+    if (mine == NULL) {
+        rows->histories = xrealloc(rows->histories, (rows->history_count + 1) * sizeof(struct history_row));
+        mine = &rows->histories[rows->history_count++];
+        *mine = *row;
+        mine->project = copy(row->project);
+        mine->owner = copy(row->owner);
+        mine->name = copy(row->name);
+    }
+    mine->count = row->count;
+    mine->ran_ms = row->ran_ms;
+    mine->limit_ms = row->limit_ms;
+    mine->error_percent = row->error_percent;
+}
+
 /* --- changes ----------------------------------------------------------------------------------------- */
 
 static void apply(struct rows *rows, const struct change *change, const struct job_spec *spec)
@@ -304,6 +339,8 @@ static void apply(struct rows *rows, const struct change *change, const struct j
         assert(change[1].kind == CHANGE_RESULT_PUT);
         return;
     case CHANGE_HISTORY_PUT:
+        put_history(rows, &change->history);
+        return;
     case CHANGE_USAGE_PUT:
         return;
     case CHANGE_REPLY_INSERT:
@@ -342,6 +379,9 @@ void rows_apply(struct rows *rows, const struct step *step, const struct job_spe
 
 void rows_load(const struct rows *rows, struct core *core)
 {
+    for (size_t i = 0; i < rows->history_count; i++) {
+        core_load_history(core, &rows->histories[i]);
+    }
     for (size_t i = 0; i < rows->node_count; i++) {
         core_load_node(core, &rows->nodes[i]);
     }
@@ -454,6 +494,12 @@ void rows_destroy(struct rows *rows)
         }
         free(rows->attempts[i].members);
     }
+    for (size_t i = 0; i < rows->history_count; i++) {
+        drop(rows->histories[i].project);
+        drop(rows->histories[i].owner);
+        drop(rows->histories[i].name);
+    }
+    free(rows->histories);
     free(rows->nodes);
     free(rows->jobs);
     free(rows->attempts);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A random walk: chance submits, cancels, drains, fences, loses messages, reboots nodes and restarts the
- * controller. After each input all invariants are checked; at the end nothing goes wrong any more, and every
- * job must come to its end. One number is one walk: `trace-walk FIRST COUNT` runs others, and shows what the
- * core decides when COUNT is 1. */
+/* A random walk, under each policy in turn: chance submits, cancels, drains, fences, loses messages, reboots
+ * nodes and restarts the controller. After each input all invariants are checked; at the end nothing goes
+ * wrong any more, and every job must come to its end. One number is one walk: `trace-walk FIRST COUNT` runs
+ * others, and shows what the core decides when COUNT is 1. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +51,8 @@ static void submit_one(struct walk *walk)
     struct chance *chance = &walk->chance;
     char id[17];
     bool function = job_is_function(walk->jobs);
+    static const char *const people[] = {"alice", "bob", "carol"};
+    static const char *const names[] = {NULL, "train-1", "train-2", "sweep"};
     const char *need = agents_need(walk->jobs);
     job_name(walk->jobs++, id);
     struct job_ask ask = {
@@ -66,6 +68,10 @@ static void submit_one(struct walk *walk)
         .lease_ms = LEASE_MS,
         .on_disconnect = (enum on_disconnect)chance_below(chance, 3),
         .retries = (int64_t)chance_below(chance, 3),
+        .priority = chance_of(chance, 20) ? (int64_t)chance_below(chance, 7) - 3 : 0,
+        .owner = people[chance_below(chance, 3)],
+        .project = chance_of(chance, 50) ? "vision" : NULL,
+        .name = names[chance_below(chance, 4)],
         .need = need,
     };
     cluster_submit(walk->cluster, &ask);
@@ -183,7 +189,7 @@ static void come_to_an_end(struct walk *walk)
 START_TEST(whatever_happens_the_invariants_hold_and_every_job_ends)
 {
     struct walk walk = {.chance = {.state = 0x9e3779b97f4a7c15ULL * (uint64_t)(first_walk + _i)}};
-    walk.cluster = cluster_open();
+    walk.cluster = cluster_open_with((enum policy)((first_walk + _i) % POLICY_COUNT));
     walk.cluster->late = true;
     walk.agents = agents_create(walk.cluster, &walk.chance);
     for (int i = 0; i < WALK_STEPS; i++) {
