@@ -112,11 +112,14 @@ void job_view_encode(const struct job_view *view, struct text *out)
     member_write_int(out, ",\"gpus\":", view->gpus);
     member_write_text(out, ",\"gpu_type\":", view->gpu_type);
     member_write_text(out, ",\"pool\":", view->pool);
+    member_write_int(out, ",\"priority\":", view->priority);
+    write_seconds(out, ",\"time_limit_s\":", view->time_limit_ms > 0 ? view->time_limit_ms : -1);
     member_write_int(out, ",\"attempt\":", view->attempt);
     member_write_int(out, ",\"seq\":", view->seq);
     write_time(out, ",\"created_at\":", view->created_ms);
     write_time(out, ",\"started_at\":", view->started_ms);
     write_time(out, ",\"ended_at\":", view->ended_ms);
+    write_seconds(out, ",\"ran_s\":", view->ran_ms);
     member_write_int_or_null(out, ",\"exit_code\":", view->exit_code, -1);
     member_write_int_or_null(out, ",\"failed_rank\":", view->failed_rank, -1);
     member_write_text(out, ",\"failed_node\":", view->failed_node);
@@ -205,11 +208,14 @@ static bool decode_job(const json_t *json, struct job_view *view, struct err *er
            json_read_int(json, "gpus", 0, INT64_MAX, &view->gpus, err) &&
            json_read_text(json, "gpu_type", &view->gpu_type, err) &&
            json_read_text(json, "pool", &view->pool, err) &&
+           json_read_int(json, "priority", INT64_MIN, INT64_MAX, &view->priority, err) &&
+           json_read_seconds(json, "time_limit_s", 0, INT64_MAX, &view->time_limit_ms, err) &&
            json_read_int(json, "attempt", 0, INT64_MAX, &view->attempt, err) &&
            json_read_int(json, "seq", 0, INT64_MAX, &view->seq, err) &&
            read_time(json, "created_at", &view->created_ms, err) &&
            read_time(json, "started_at", &view->started_ms, err) &&
            read_time(json, "ended_at", &view->ended_ms, err) &&
+           json_read_seconds(json, "ran_s", 0, INT64_MAX, &view->ran_ms, err) &&
            json_read_int(json, "exit_code", 0, 255, &view->exit_code, err) &&
            json_read_int(json, "failed_rank", 0, INT64_MAX, &view->failed_rank, err) &&
            json_read_text(json, "failed_node", &view->failed_node, err) &&

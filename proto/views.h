@@ -39,11 +39,14 @@ struct job_view {
     const char *owner;
     const char *project;
     int64_t gpus;
-    const char *gpu_type;                     /* or NULL */
-    const char *pool;                         /* that it was placed in; or NULL */
+    const char *gpu_type; /* or NULL */
+    const char *pool;     /* that it was placed in; or NULL */
+    int64_t priority;
+    int64_t time_limit_ms;                    /* 0: none */
     int64_t attempt;                          /* 0 before the first */
     int64_t seq;                              /* of its last event */
     int64_t created_ms, started_ms, ended_ms; /* wall clock; 0: not yet */
+    int64_t ran_ms;                           /* with all its GPUs, over all attempts that have ended */
     int64_t exit_code;       /* of the job: worst rank, 128+signal, 130 canceled, 124 time limit; -1 while not
                                 terminal */
     int64_t failed_rank;     /* the first that failed; -1: none */

@@ -9,9 +9,10 @@
 #include "client/cli/api.h"
 #include "proto/base/err.h"
 
-/* Calls take for each page of what an attempt of a job left behind, to the one whose "next" is null. path may
- * have a query; "next" is asked for as the parameter `cursor`. Where path names no attempt, that of the first
- * page is asked for from then on: an attempt that begins meanwhile does not mix in. */
+/* Calls take for each page of a list, to the one whose "next" is null. path may
+ * have a query; "next" is asked for as the parameter `cursor`. Where the pages are of an attempt and path
+ * names none, that of the first page is asked for from then on: an attempt that begins meanwhile does not mix
+ * in. */
 bool pages_each(struct api *api, const char *path, const char *cursor,
                 bool (*take)(const json_t *page, void *closure, struct err *err), void *closure,
                 struct err *err);

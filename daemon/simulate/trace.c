@@ -14,7 +14,8 @@
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
 
-#define FIRST_ROOM 1024
+#define FIRST_ROOM          1024
+#define LIMIT_PRIORITY_READ (1LL << 53) /* doubles are exact up to there */
 
 /* --- the list ---------------------------------------------------------------------------------------- */
 
@@ -123,7 +124,8 @@ int64_t reading_priority(const struct reading *reading)
 {
     const char *text = reading_field(reading, COLUMN_PRIORITY);
     int64_t priority = 0;
-    return text != NULL && text_to_int(text, -UINT32_MAX, UINT32_MAX, &priority) ? priority : 0;
+    return text != NULL && text_to_int(text, -LIMIT_PRIORITY_READ, LIMIT_PRIORITY_READ, &priority) ? priority
+                                                                                                   : 0;
 }
 
 /* --- lines ------------------------------------------------------------------------------------------- */

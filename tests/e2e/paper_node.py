@@ -17,13 +17,14 @@ from harness import Api, Cluster, Problem, eventually
 
 
 class PaperNode:
-    """Registers with CPU slots and beats in a thread of its own until it is closed."""
+    """Registers with CPU slots, whatever they are called, and beats in a thread of its own until it is closed."""
 
-    def __init__(self, cluster: Cluster, name: str, slots: int):
+    def __init__(self, cluster: Cluster, name: str, slots: int, types: list[str] | None = None):
         self.cluster = cluster
         self.name = name
         self.boot_id = f"boot-of-{name}"
         self.slots = slots
+        self.types = types or ["cpu"] * slots
         self.api = Api(cluster.url, cluster.user("paper", role="node").token)
         self.over = threading.Event()
         self.seq = 0
@@ -35,7 +36,7 @@ class PaperNode:
         return {"node": self.name, "boot_id": self.boot_id}
 
     def register(self) -> None:
-        devices = [{"index": i, "uuid": f"slot-{i}", "type": "cpu", "memory_bytes": 0} for i in range(self.slots)]
+        devices = [{"index": i, "uuid": f"slot-{i}", "type": self.types[i], "memory_bytes": 0} for i in range(self.slots)]
         self.api.post(
             "/v1/agent/register",
             {

@@ -17,5 +17,6 @@ Suite *restart_suite(void);
 Suite *result_suite(void);
 Suite *staging_suite(void);
 Suite *simulate_suite(void);
+Suite *simulate_reader_suite(void);
 
 #endif

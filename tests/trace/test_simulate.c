@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces, and what a replay makes of them. */
+/* Clusters, and what a replay makes of a trace. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,56 +42,6 @@ static void expect_fate(size_t job, int64_t start_s, int64_t end_s)
     ck_assert_int_eq(outcome.fates[job].start_ms, 1000 * start_s);
     ck_assert_int_eq(outcome.fates[job].end_ms, 1000 * end_s);
 }
-
-static void expect_refused(const char *text, const char *field, const char *where)
-{
-    ck_assert(!read_text(text));
-    ck_assert_str_eq(err.field, field);
-    ck_assert_msg(strstr(err.text, where) != NULL, "%s", err.text);
-}
-
-/* --- traces --- */
-
-START_TEST(columns_are_found_by_their_names_and_jobs_sorted_by_submission)
-{
-    ck_assert(read_text("gpus,job_id,submit_s,gpu_type,duration_s\n"
-                        "2,c,30.5,,1\n"
-                        "0.25,a,10,A10,2\n"
-                        "1,b,10,,3\n"
-                        "0,never,1,,5\n"));
-    ck_assert_uint_eq(trace.count, 3);
-    ck_assert_int_eq(trace.jobs[0].gpus, 1); /* a share counts as a whole GPU */
-    ck_assert_str_eq(trace.jobs[0].gpu_type, "A10");
-    ck_assert_int_eq(trace.jobs[1].duration_ms, 3000); /* of the same moment: as they stood */
-    ck_assert_ptr_null(trace.jobs[1].gpu_type);
-    ck_assert_int_eq(trace.jobs[2].submit_ms, 30500);
-}
-END_TEST
-
-START_TEST(the_standard_workload_format_is_read_without_its_comments)
-{
-    ck_assert(read_text("; Computer: iPSC\n"
-                        "  1  100  7  60  8 -1 -1  8 -1 -1 1 3 1 1 1 -1 -1 -1\n"
-                        "  2  160  0  30 -1 -1 -1  4 -1 -1 1 3 1 1 1 -1 -1 -1\n"
-                        "  3  170  0  -1  4 -1 -1  4 -1 -1 5 3 1 1 1 -1 -1 -1\n"));
-    ck_assert_uint_eq(trace.count, 2); /* the third was canceled before it ran */
-    ck_assert_int_eq(trace.jobs[0].submit_ms, 100000);
-    ck_assert_int_eq(trace.jobs[0].duration_ms, 60000);
-    ck_assert_int_eq(trace.jobs[0].gpus, 8);
-    ck_assert_int_eq(trace.jobs[1].gpus, 4); /* as was asked for */
-}
-END_TEST
-
-START_TEST(what_cannot_be_understood_is_named_with_its_line)
-{
-    expect_refused("submit_s,gpus\n1,1\n", "duration_s", "trace.csv:1: ");
-    expect_refused("submit_s,duration_s,gpus\n1,2,3\n1,soon,3\n", "duration_s", "trace.csv:3: ");
-    expect_refused("submit_s,duration_s,gpus\n1,nan,3\n", "duration_s", "trace.csv:2: ");
-    expect_refused("submit_s,duration_s,gpus\n1,2\n", "line", "too few");
-    expect_refused("submit_s,duration_s,gpus\n", "trace", "no job");
-    expect_refused("", "trace", "no job");
-}
-END_TEST
 
 /* --- clusters --- */
 
@@ -199,9 +149,6 @@ Suite *simulate_suite(void)
     Suite *suite = suite_create("simulate");
     TCase *tests = tcase_create("simulate");
     tcase_add_checked_fixture(tests, NULL, finish);
-    tcase_add_test(tests, columns_are_found_by_their_names_and_jobs_sorted_by_submission);
-    tcase_add_test(tests, the_standard_workload_format_is_read_without_its_comments);
-    tcase_add_test(tests, what_cannot_be_understood_is_named_with_its_line);
     tcase_add_test(tests, a_cluster_is_nodes_times_gpus_of_a_type);
     tcase_add_test(tests, jobs_wait_for_gpus_in_the_order_of_their_submission);
     tcase_add_test(tests, a_job_that_comes_when_gpus_become_free_starts_at_once);

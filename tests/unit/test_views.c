@@ -48,8 +48,10 @@ START_TEST(a_job_that_waits_shows_nulls)
                             .failed_rank = -1};
     SHOW(job_view, &view,
          "{'id':'aaaaaaaaaaaaaaaa','state':'QUEUED','name':null,'owner':'ann','project':'default','gpus':8,"
-         "'gpu_type':null,'pool':null,'attempt':0,'seq':1,'created_at':'2026-11-21T09:30:00.125Z',"
-         "'started_at':null,'ended_at':null,'exit_code':null,'failed_rank':null,'failed_node':null,"
+         "'gpu_type':null,'pool':null,'priority':0,'time_limit_s':null,'attempt':0,'seq':1,'created_at':'"
+         "2026-11-21T09:30:00.125Z',"
+         "'started_at':null,'ended_at':null,'ran_s':0.000,'exit_code':null,'failed_rank':null,'failed_node':"
+         "null,"
          "'cause':null,'reason':null}",
          copy);
     ck_assert_int_eq(copy.created_ms, 1795253400125);
@@ -78,11 +80,14 @@ START_TEST(a_single_job_shows_spec_and_nodes)
                             .gpus = 3,
                             .gpu_type = "A10",
                             .pool = "default",
+                            .priority = -5,
+                            .time_limit_ms = 90500,
                             .attempt = 2,
                             .seq = 7,
                             .created_ms = 1000,
                             .started_ms = 2000,
                             .ended_ms = 3000,
+                            .ran_ms = 750,
                             .exit_code = 0,
                             .failed_rank = 0,
                             .failed_node = "n2",
@@ -94,8 +99,10 @@ START_TEST(a_single_job_shows_spec_and_nodes)
     SHOW(job_view, &view,
          "{'id':'aaaaaaaaaaaaaaaa','state':'FAILED','name':'my "
          "\\'job\\'','owner':'ann','project':'p','gpus':3,"
-         "'gpu_type':'A10','pool':'default','attempt':2,'seq':7,'created_at':'1970-01-01T00:00:01.000Z',"
-         "'started_at':'1970-01-01T00:00:02.000Z','ended_at':'1970-01-01T00:00:03.000Z','exit_code':0,"
+         "'gpu_type':'A10','pool':'default','priority':-5,'time_limit_s':90.500,'attempt':2,'seq':7,'created_"
+         "at':'1970-01-01T00:00:01.000Z',"
+         "'started_at':'1970-01-01T00:00:02.000Z','ended_at':'1970-01-01T00:00:03.000Z','ran_s':0.750,'exit_"
+         "code':0,"
          "'failed_rank':0,'failed_node':'n2','cause':'NODE_LOST','reason':'n2 was fenced','spec':{'gpus':3},"
          "'nodes':[{'node':'n1','node_rank':0,'first_rank':0,'local_ranks':2,'devices':'0,1','state':'EXITED'"
          "},"
@@ -104,6 +111,9 @@ START_TEST(a_single_job_shows_spec_and_nodes)
     ck_assert_int_eq(copy.exit_code, 0);
     ck_assert_int_eq(copy.failed_rank, 0);
     ck_assert_int_eq(copy.cause, CAUSE_NODE_LOST);
+    ck_assert_int_eq(copy.priority, -5);
+    ck_assert_int_eq(copy.time_limit_ms, 90500);
+    ck_assert_int_eq(copy.ran_ms, 750);
     ck_assert_str_eq(copy.name, "my \"job\"");
     ck_assert_str_eq(copy.spec, "{\"gpus\":3}");
     ck_assert_uint_eq(copy.placement_count, 2);
@@ -140,8 +150,10 @@ START_TEST(a_single_job_in_staging_shows_who_gets_it_ready)
                             .staging_count = 2};
     SHOW(job_view, &view,
          "{'id':'aaaaaaaaaaaaaaaa','state':'STAGING','name':null,'owner':'o','project':'p','gpus':2,"
-         "'gpu_type':null,'pool':null,'attempt':0,'seq':0,'created_at':'1970-01-01T00:00:01.000Z',"
-         "'started_at':null,'ended_at':null,'exit_code':null,'failed_rank':null,'failed_node':null,"
+         "'gpu_type':null,'pool':null,'priority':0,'time_limit_s':null,'attempt':0,'seq':0,'created_at':'"
+         "1970-01-01T00:00:01.000Z',"
+         "'started_at':null,'ended_at':null,'ran_s':0.000,'exit_code':null,'failed_rank':null,'failed_node':"
+         "null,"
          "'cause':null,'reason':null,'spec':{},'nodes':[],"
          "'staging':[{'node':'n1','state':'building','text':'Installing torch','since_s':34.500,'silent_s':"
          "0.020},"
