@@ -94,6 +94,9 @@
 #define LIMIT_PRIORITY 1000
 /* jobs of one wish that are tried for a gap in one look around; each costs a look at the nodes */
 #define LIMIT_BACKFILL_TRIES 64
+/* running jobs that a look ahead counts as ended, one by one, until a gang fits: more than the largest gang
+ * has nodes and GPUs */
+#define LIMIT_HORIZON 16384
 /* kinds of jobs whose run times are remembered: at 300 bytes each 15 MB */
 #define LIMIT_PATTERNS 50000
 /* NAME_MAX of the file systems that files are laid on */

@@ -8,6 +8,7 @@
 
 #include "daemon/core/expiry.h"
 #include "daemon/core/fit.h"
+#include "daemon/core/horizon.h"
 #include "daemon/core/job.h"
 #include "daemon/core/member.h"
 #include "daemon/core/node.h"
@@ -67,6 +68,13 @@ static const struct attempt_rule *rule_of(enum attempt_state from, enum attempt_
     return NULL;
 }
 
+static void note_leaving(struct core *core, struct attempt *attempt, enum attempt_state from)
+{
+    if (from != ATTEMPT_STOPPING) {
+        horizon_leave(core, attempt);
+    }
+}
+
 /* false: no such edge; the event came too late or twice. */
 static bool fire(struct core *core, struct attempt *attempt, enum attempt_event event)
 {
@@ -81,7 +89,10 @@ static bool fire(struct core *core, struct attempt *attempt, enum attempt_event 
         expiry_set(core, attempt);
     }
     record_attempt(core, attempt);
-    core->place_wanted = core->place_wanted || attempt_is_leaving(attempt);
+    if (attempt_is_leaving(attempt)) {
+        core->place_wanted = true;
+        note_leaving(core, attempt, rule->from);
+    }
     if (rule->effect != NULL) {
         rule->effect(core, attempt);
     }
@@ -222,6 +233,7 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
         job_fire(core, job, JOB_EVENT_PLACE, placed_detail(core, attempt, group), placed_note(core, attempt));
     assert(fired);
     attempt->created_ms = job->event_ms;
+    horizon_add(core, attempt);
     expiry_set(core, attempt);
     record_attempt_birth(core, attempt);
     for (size_t i = 0; i < count; i++) {
@@ -375,6 +387,7 @@ static void end(struct core *core, struct attempt *attempt)
     attempt->ended_ms = record_time(core, job);
     job->ran_ms += attempt_has_started(attempt) ? attempt->ended_ms - attempt->started_ms : 0;
     DL_DELETE(core->attempts, attempt);
+    horizon_remove(core, attempt);
     free_devices(core, attempt);
     attempt_list_ended(core, attempt);
     if (core->ended_count > LIMIT_ENDED_ATTEMPTS) {

@@ -6,6 +6,7 @@
 
 #include "daemon/core/attempt.h"
 #include "daemon/core/history.h"
+#include "daemon/core/horizon.h"
 #include "daemon/core/invariants.h"
 #include "daemon/core/job.h"
 #include "daemon/core/node.h"
@@ -79,6 +80,7 @@ void core_destroy(struct core *core)
     destroy_attempts(core);
     destroy_nodes(core);
     history_clear(core);
+    horizon_clear(core);
     assert(core->groups == NULL && core->lanes_by_key == NULL && core->batches == NULL);
     free(core);
 }

@@ -12,25 +12,38 @@ struct fit;
 struct group;
 struct search;
 
+/* A live attempt comes; is about to give its devices back; has given them back. */
+void horizon_add(struct core *core, struct attempt *attempt);
+void horizon_leave(struct core *core, struct attempt *attempt);
+void horizon_remove(struct core *core, struct attempt *attempt);
+void horizon_clear(struct core *core);
+
 /* Where the devices of an attempt are; NULL: they are not offered any more. */
 const struct group *horizon_group(const struct attempt *attempt);
 
 /* For how long it has had its devices. */
 int64_t horizon_held_ms(const struct core *core, const struct attempt *attempt);
 
-/* When it is expected to give its devices back. One that has outrun its estimate is expected to go on for
- * half as long as it ran. */
+/* When it is expected to give them back, by now_ms. One that has outrun its estimate is expected to run half
+ * as long again. */
 int64_t horizon_end_ms(const struct core *core, const struct attempt *attempt);
 
-/* Begins anew: stock->coming is what is free. And counts the devices of an attempt as free, or not. */
+/* Begins anew: stock->coming is what is free, and what is about to be. Counts the devices of an attempt as
+ * free, or not. */
 void horizon_begin(const struct search *search);
 void horizon_release(const struct attempt *attempt, bool free);
 
+/* A moment to come, and a fit at that time. */
+struct prospect {
+    int64_t at_ms;
+    int64_t
+        change_ms; /* when something is expected to end first, and is to be looked at again; NEVER: nothing */
+    struct fit *fit; /* the caller's, who frees the shares */
+};
+
 /* The earliest moment at which the search, whose view is VIEW_COMING, finds a fit, at most an eighth of those
- * that end before it too late; false: never. Leaves stock->coming as of then. *ret_change_ms is when
- * something is expected to end first, and is to be looked at again; NEVER: nothing is. The caller frees the
- * shares. */
-bool horizon_find(const struct search *search, int64_t *ret_at_ms, int64_t *ret_change_ms,
-                  struct fit *ret_fit);
+ * that end before it too late; false: none, among the first LIMIT_HORIZON that end. Leaves stock->coming as
+ * of then. */
+bool horizon_find(const struct search *search, struct prospect *prospect);
 
 #endif

@@ -7,6 +7,8 @@
 
 #include "daemon/core/attempt.h"
 #include "daemon/core/device.h"
+#include "daemon/core/history.h"
+#include "daemon/core/horizon.h"
 #include "daemon/core/job.h"
 #include "daemon/core/member.h"
 #include "daemon/core/node.h"
@@ -98,7 +100,9 @@ void core_load_attempt(struct core *core, const struct attempt_row *row)
     if (ended) {
         attempt_list_ended(core, attempt);
     } else {
+        attempt->estimate_ms = history_estimate_ms(core, job->pattern, job->time_limit_ms);
         attempt_list_live(core, attempt);
+        horizon_add(core, attempt);
     }
 }
 

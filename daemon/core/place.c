@@ -10,6 +10,7 @@
 #include "daemon/core/fit.h"
 #include "daemon/core/horizon.h"
 #include "daemon/core/job.h"
+#include "daemon/core/pool.h"
 #include "daemon/core/preempt.h"
 #include "daemon/core/queue.h"
 #include "daemon/core/record.h"
@@ -279,14 +280,11 @@ static void settle(struct core *core, struct lane *lane, struct job *job)
 
 /* --- reservations ------------------------------------------------------------------------------------ */
 
-static int64_t share_of(const struct fit *fit, const struct stock *stock)
+static void spend(const struct group *group, const struct fit *fit)
 {
     for (size_t i = 0; i < fit->count; i++) {
-        if (fit->shares[i].stock == stock) {
-            return fit->shares[i].count;
-        }
+        pool_stock(group, fit->shares[i].stock->node)->spare -= fit->shares[i].count;
     }
-    return 0;
 }
 
 /* What the fit leaves in its group, as of stock->coming, may be had for longer than until then. */
@@ -296,9 +294,9 @@ static void reserve(struct kept *kept, const struct fit *fit, int64_t at_ms, boo
     kept->until_ms[group->index] = at_ms;
     kept->firm[group->index] = firm;
     for (size_t i = 0; i < group->count; i++) {
-        struct stock *stock = group->stocks[i];
-        stock->spare = stock->coming - share_of(fit, stock);
+        group->stocks[i]->spare = group->stocks[i]->coming;
     }
+    spend(group, fit);
 }
 
 /* The first of its promised starts counts. */
@@ -311,28 +309,41 @@ static bool was_put_off(const struct core *core, struct lane *lane, const struct
     return core->now_ms > lane->promised_ms + FIRM_MS;
 }
 
+/* It could take something from a group that has no reservation yet. */
+static bool is_open(const struct search *search)
+{
+    for (const struct group *group = search->core->groups; group != NULL; group = group->next) {
+        if (group->free > 0 && fit_open(search, group)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The earliest start of a job that waits, in groups that have no reservation yet. Returns when another look
  * is due, because something should have ended by then. */
 static int64_t reserve_for(const struct core *core, const struct turn *turn, struct kept *kept)
 {
     const struct job *job = queue_first(turn);
     const struct search search = search_for(core, job->lane, VIEW_COMING, kept, READINESS_READY);
-    int64_t start_ms, change_ms;
     struct fit fit;
-    if (horizon_find(&search, &start_ms, &change_ms, &fit)) {
-        reserve(kept, &fit, start_ms, was_put_off(core, job->lane, job, start_ms));
+    struct prospect prospect = {.change_ms = NEVER, .fit = &fit};
+    if (!is_open(&search)) {
+        return NEVER;
+    }
+    if (horizon_find(&search, &prospect)) {
+        reserve(kept, &fit, prospect.at_ms, was_put_off(core, job->lane, job, prospect.at_ms));
         free(fit.shares);
     }
-    return change_ms;
+    return prospect.change_ms;
 }
 
 /* It was placed beside a reservation, and outlasts it. */
 static void spend_spare(const struct search *search, const struct fit *fit)
 {
     const struct group *group = fit->shares[0].stock->group;
-    for (size_t i = 0; fit_outlasts(search, group) && i < group->count; i++) {
-        struct stock *stock = group->stocks[i];
-        stock->spare -= share_of(fit, stock);
+    if (fit_outlasts(search, group)) {
+        spend(group, fit);
     }
 }
 

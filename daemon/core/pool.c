@@ -77,6 +77,13 @@ static size_t stock_position(const struct group *group, const struct node *node)
     return low;
 }
 
+struct stock *pool_stock(const struct group *group, const struct node *node)
+{
+    struct stock *stock = group->stocks[stock_position(group, node)];
+    assert(stock->node == node);
+    return stock;
+}
+
 static void group_add(struct core *core, struct group *group, struct stock *stock)
 {
     size_t at = stock_position(group, stock->node);

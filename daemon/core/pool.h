@@ -13,6 +13,7 @@ struct group;
 struct member;
 struct node;
 struct seat;
+struct stock;
 struct text;
 
 /* Offers the seats of a node that is not LOST, and takes the offer back. */
@@ -37,6 +38,9 @@ void pool_list_names(const struct core *core, struct text *out);
 void pool_list_types(const struct core *core, struct text *out);
 /* The registered type that may have been meant; NULL: none is like it. */
 const char *pool_nearest_type(const struct core *core, const char *type);
+
+/* The node's seats in a group that it is in. */
+struct stock *pool_stock(const struct group *group, const struct node *node);
 
 /* Whether ranks on other hosts cannot reach the node. */
 bool pool_is_loopback(const struct node *node);

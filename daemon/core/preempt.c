@@ -108,17 +108,6 @@ static bool fits(const struct search *search, struct fit *ret_fit)
     return fit_find(search, ret_fit);
 }
 
-/* What is free when all that is stopping has gone. */
-static void begin(const struct core *core, const struct search *search)
-{
-    horizon_begin(search);
-    for (const struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
-        if (attempt_is_leaving(attempt)) {
-            horizon_release(attempt, true);
-        }
-    }
-}
-
 /* Takes back those without which it fits as well, those that would lose most first. */
 static void spare_some(const struct search *search, struct victims *victims, struct fit *fit)
 {
@@ -162,7 +151,7 @@ bool preempt_choose(const struct core *core, const struct turn *turn, const stru
 {
     *ret_victims = (struct victims){0};
     *ret_fit = (struct fit){0};
-    begin(core, search);
+    horizon_begin(search);
     if (fits(search, ret_fit)) {
         return true;
     }

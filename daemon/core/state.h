@@ -144,6 +144,8 @@ struct attempt {
     int64_t master_port;
     int64_t created_ms, started_ms, ended_ms; /* wall clock; started_ms 0: START was never committed */
     int64_t estimate_ms;                      /* of its run time, when it was placed */
+    int64_t expected_ms; /* wall clock of its end, as expected when it was last looked at */
+    size_t end_index;    /* among the ends, or those that leave */
     int64_t failed_rank, failed_code;
     const char *failed_node; /* borrowed from the node, or NULL */
     int64_t worst_code; /* largest code of ranks that we did not kill; a restart while stopping starts it anew
@@ -267,6 +269,14 @@ struct sheet {
     int64_t wall_ms;
 };
 
+/* Live attempts, by when they are expected to end. */
+struct horizon {
+    struct attempt **ends; /* a heap: the first ends first */
+    size_t end_count, end_room;
+    struct attempt **leaving; /* those that are about to give back their devices, in no order */
+    size_t leaving_count, leaving_room;
+};
+
 struct core {
     struct core_config config;
     bool booted;
@@ -306,6 +316,7 @@ struct core {
     struct attempt *ended;    /* the last LIMIT_ENDED_ATTEMPTS, oldest first */
     size_t ended_count;
 
+    struct horizon horizon;
     struct sheet sheet;
     struct text *trace;
 };

@@ -16,10 +16,11 @@
 
 #define NODE_GPUS 8
 #define SAMPLES   1000
+#define WIDE_GPUS 8192 /* of gangs that fill a large cluster */
 
 struct gang {
     uint64_t epoch;
-    char node[16];
+    char node[32];
     int64_t ranks;
     bool whole; /* on one node: the bench ends no other */
 };
@@ -81,7 +82,7 @@ static void register_nodes(struct bench *bench, int64_t nodes)
         devices[i] = (struct device){.index = i, .uuid = "GPU", .type = "A10"};
     }
     for (int64_t i = 0; i < nodes; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "node%07" PRId64, i);
         const struct register_message message = {.name = name,
                                                  .boot_id = "boot",
@@ -98,7 +99,7 @@ static double submit(struct bench *bench, int64_t gpus, int64_t limit_ms)
 {
     static const char *const projects[] = {"vision", "speech", "search"};
     int64_t number = bench->keys++;
-    char id[ID_LENGTH + 1], owner[16], name[24];
+    char id[32], owner[32], name[32];
     snprintf(id, sizeof id, "%016" PRId64, number);
     snprintf(owner, sizeof owner, "user%" PRId64, number % 120);
     snprintf(name, sizeof name, "train-%" PRId64, number % 7);
@@ -162,8 +163,12 @@ static void show(const char *name, double *samples)
 static void fill(struct bench *bench, int64_t nodes, int64_t jobs)
 {
     register_nodes(bench, nodes);
-    for (int64_t i = 0; i < nodes * NODE_GPUS / 2; i++) {
-        submit(bench, 2, 3600000 + i % 1000 * 60000);
+    int64_t free = nodes * NODE_GPUS;
+    for (; free > 4 * WIDE_GPUS; free -= WIDE_GPUS) {
+        submit(bench, WIDE_GPUS, 86400000);
+    }
+    for (; free > 0; free -= 2) {
+        submit(bench, 2, 3600000 + free % 1000 * 60000);
     }
     for (int64_t i = 0; i < jobs; i++) {
         submit_any(bench);
