@@ -114,6 +114,7 @@ static void fill_exited(struct attempt *attempt, struct report_message *message)
     message->text = record->text;
     message->ranks = record->ranks;
     message->rank_count = record->rank_count;
+    message->checkpoint_ms = record->checkpoint_ms;
     fill_results(attempt, message);
     attempt->tails_flushed = fill_tails(attempt, message);
     message->flushed = attempt->tails_flushed;

@@ -212,7 +212,16 @@ void attempt_salvage(struct attempt *attempt)
     remains_due(attempt);
 }
 
-void attempt_stop(struct attempt *attempt, int64_t grace_ms, enum cause cause)
+void attempt_warn(struct attempt *attempt, enum early_signal signal)
+{
+    if (attempt->stage == STAGE_SHIM) {
+        log_info("attempt warned", "epoch=%llu signal=%s", (unsigned long long)attempt->epoch,
+                 early_signal_text(signal));
+        shim_process_tell(&attempt->shim, "warn %s", early_signal_text(signal));
+    }
+}
+
+void attempt_stop(struct attempt *attempt, int64_t grace_ms, enum cause cause, enum early_signal signal)
 {
     switch (attempt->stage) {
     case STAGE_LAYING:
@@ -221,6 +230,10 @@ void attempt_stop(struct attempt *attempt, int64_t grace_ms, enum cause cause)
         attempt_over(attempt, cause, NULL);
         return;
     case STAGE_SHIM:
+        if (signal !=
+            EARLY_NONE) { /* a word of its own: an older shim does without it, and ends all the same */
+            shim_process_tell(&attempt->shim, "soften %s", early_signal_text(signal));
+        }
         shim_process_tell(&attempt->shim, "stop %lld %s", (long long)grace_ms, cause_text(cause));
         return;
     case STAGE_OVER:

@@ -124,7 +124,10 @@ void attempt_destroy(struct attempt *attempt);
 
 /* The newest order of an attempt that is known already. */
 void attempt_order(struct attempt *attempt, const struct order *order);
-void attempt_stop(struct attempt *attempt, int64_t grace_ms, enum cause cause);
+/* Its ranks are to hear the signal, once in its life. */
+void attempt_warn(struct attempt *attempt, enum early_signal signal);
+/* signal: what its ranks hear before TERM; EARLY_NONE: TERM comes at once. */
+void attempt_stop(struct attempt *attempt, int64_t grace_ms, enum cause cause, enum early_signal signal);
 void attempt_lease(struct attempt *attempt, int64_t term_ms, int64_t kill_ms);
 /* Waits until its GPUs are empty. */
 void attempt_clear(struct attempt *attempt);

@@ -77,6 +77,7 @@ static void take_order(struct duty *duty, const struct order *order)
     struct known *known =
         duty_add(duty, order->epoch, run ? DUTY_STARTED : DUTY_CLAIMED, wish_of(order->phase));
     known->lease_ms = order->lease_ms;
+    known->signal = order->signal;
     struct duty_action *action = duty_act(duty, bury ? ACT_BURY : ACT_CLAIM, order->epoch);
     action->order = order;
     action->cause = order->phase == ORDER_START ? CAUSE_SHIM_LOST : order->cause;
@@ -131,6 +132,7 @@ static void work_order(struct duty *duty, const struct order *order)
         return;
     }
     known->lease_ms = order->lease_ms > 0 ? order->lease_ms : known->lease_ms;
+    known->signal = order->signal;
     if (known->phase == DUTY_ADOPTED) {
         tell_adopted(duty, known, order);
     }
@@ -138,6 +140,7 @@ static void work_order(struct duty *duty, const struct order *order)
         struct duty_action *action = duty_act(duty, ACT_STOP, order->epoch);
         action->grace_ms = order->grace_ms;
         action->cause = order->cause;
+        action->signal = order->signal;
     }
     tell_again(duty, known, order->phase);
     if (wish_of(order->phase) >= known->wish) {

@@ -42,7 +42,8 @@
     X(PREPARE, "prepare") /* tell the shim of an adopted attempt */                                          \
     X(RUN, "run")         /* the same */                                                                     \
     X(START, "start")     /* tell the shim */                                                                \
-    X(STOP, "stop")       /* grace_ms, cause */                                                              \
+    X(WARN, "warn")       /* signal: tell the shim, once */                                                  \
+    X(STOP, "stop")       /* grace_ms, cause, signal */                                                      \
     X(LEASE, "lease")     /* term_ms, kill_ms */                                                             \
     X(CLEAR, "clear")     /* wait until its GPUs are empty */                                                \
     X(REPORT, "report")   /* report */                                                                       \
@@ -63,6 +64,7 @@ struct duty_action {
     enum report_kind report;
     int64_t grace_ms;
     enum cause cause;
+    enum early_signal signal; /* EARLY_NONE: a STOP begins with TERM */
     int64_t term_ms, kill_ms; /* CLOCK_BOOTTIME */
 };
 

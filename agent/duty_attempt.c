@@ -158,6 +158,10 @@ void duty_settle(struct duty *duty, struct known *known)
             known->phase = DUTY_STARTED;
             duty_act(duty, ACT_START, known->epoch);
         }
+        if (known->phase == DUTY_RUNNING && known->signal != EARLY_NONE && !known->warned) {
+            known->warned = true;
+            duty_act(duty, ACT_WARN, known->epoch)->signal = known->signal;
+        }
         return;
     case WISH_STOP:
         if (known->phase == DUTY_DECLINED) {

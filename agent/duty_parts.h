@@ -26,6 +26,8 @@ struct known {
     enum duty_phase phase;
     enum wish wish;
     int64_t lease_ms;
+    enum early_signal signal; /* the ranks are to be warned with it, as soon as they run; EARLY_NONE: no */
+    bool warned;              /* that was done, as far as this agent knows; the shim knows for sure */
     enum report_kind due[REPORTS_DUE]; /* not yet answered, in order */
     size_t due_count;
     bool asking; /* the first of them is out */

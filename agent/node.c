@@ -78,8 +78,11 @@ static void act_on_attempt(struct entry *entry, const struct duty_action *action
     case ACT_START:
         converse_start(attempt);
         return;
+    case ACT_WARN:
+        attempt_warn(attempt, action->signal);
+        return;
     case ACT_STOP:
-        attempt_stop(attempt, action->grace_ms, action->cause);
+        attempt_stop(attempt, action->grace_ms, action->cause, action->signal);
         return;
     case ACT_LEASE:
         attempt_lease(attempt, action->term_ms, action->kill_ms);
@@ -127,6 +130,7 @@ static void act_on(struct node *node, const struct duty_action *action)
     case ACT_PREPARE:
     case ACT_RUN:
     case ACT_START:
+    case ACT_WARN:
     case ACT_STOP:
     case ACT_LEASE:
     case ACT_CLEAR:

@@ -56,6 +56,9 @@ static bool parse_line(char *line, struct record *record)
         record->ranks = xrealloc(record->ranks, size);
         return parse_rank(line, &record->ranks[record->rank_count++]);
     }
+    if (strcmp(word, "checkpoint") == 0) {
+        return line != NULL && text_to_int(line, 1, INT64_MAX, &record->checkpoint_ms);
+    }
     return strcmp(word, "cause") == 0 && parse_cause(line, record);
 }
 

@@ -9,6 +9,7 @@
 struct record {
     struct rank_exit *ranks; /* owned */
     size_t rank_count;
+    int64_t checkpoint_ms; /* wall clock; 0: no rank acknowledged one */
     enum cause cause;
     char *text; /* the cause for people, owned; NULL when there is nothing to add */
 };

@@ -204,7 +204,7 @@ static void event_work(struct shim *shim, uint64_t data)
         link_accept(shim);
         break;
     case WATCH_METRICS:
-        metrics_receive(shim);
+        attempt_heard(shim);
         break;
     case WATCH_STREAM:
         output_move(shim, (size_t)(data & UINT32_MAX));

@@ -28,6 +28,7 @@ enum phase {
 
 enum ladder {
     LADDER_NONE,
+    LADDER_SIGNAL,    /* the ranks got the signal that they asked for, and TERM follows */
     LADDER_TERM,      /* the ranks were asked to end */
     LADDER_LEFTOVERS, /* the ranks are gone; what they left behind was asked to end */
     LADDER_KILL,      /* whatever is there is killed, again and again until nothing is */
@@ -90,6 +91,7 @@ struct rank {
     int code, signal;
     int64_t wall_ms;
     bool by_us;
+    bool saved;               /* it has acknowledged a checkpoint since the last signal; shim_checkpoint.c */
     struct stream streams[2]; /* stdout, stderr */
 };
 
@@ -125,12 +127,16 @@ struct shim {
     int record;                                     /* shim_exit.c */
     struct rank *ranks;                             /* shim_rank.c, as many as launch.ranks */
     enum ladder ladder;                             /* shim_kill.c, as the next two */
-    int64_t kill_ms, tick_ms;                       /* boot */
+    int64_t term_ms, kill_ms, tick_ms;              /* boot */
     int64_t tick_pause_ms;                          /* shim_kill.c */
     int64_t lease_term_ms, lease_kill_ms, again_ms; /* boot; shim_attempt.c, as what follows */
     size_t failed;  /* index of the rank that ended the attempt; launch.rank_count: none did */
     char cause[32]; /* "": not known yet */
     struct why cause_text;
+    bool warned;                     /* the ranks got the signal before their limit */
+    int soften;                      /* the signal that the next stop begins with; 0: TERM */
+    int64_t checkpoint_ms;           /* wall; the last acknowledged one; 0: none; shim_checkpoint.c */
+    bool voices[LIMIT_NODE_DEVICES]; /* by local rank, where one rank has started several; the same */
 };
 
 /* shim.c: a line on stderr; memory that is there or the program ends; the two clocks; a whole number between
@@ -147,13 +153,15 @@ bool why_set(struct why *why, const char *format, ...)
 /* shim_order.c: works in one message of the agent; the text is cut up. */
 void order_work(struct shim *shim, char *text);
 
-/* shim_attempt.c: the life of the attempt, from the agent's orders, from SIGCHLD and from the clock.
- * attempt_due_ms is when attempt_clock has something to do. */
+/* shim_attempt.c: the life of the attempt, from the agent's orders, from SIGCHLD, from what ranks say and
+ * from the clock. attempt_due_ms is when attempt_clock has something to do. */
 void attempt_assign(struct shim *shim, const char *folder);
 void attempt_prepare(struct shim *shim);
 void attempt_start(struct shim *shim, const char *address, const char *port, const char *interface);
 void attempt_run(struct shim *shim, const char *address, const char *interface);
+void attempt_warn(struct shim *shim, int signal);
 void attempt_stop(struct shim *shim, int64_t grace_ms, const char *cause);
+void attempt_heard(struct shim *shim);
 void attempt_children(struct shim *shim);
 int64_t attempt_due_ms(const struct shim *shim);
 void attempt_clock(struct shim *shim, int64_t now_ms);
@@ -196,9 +204,19 @@ bool metrics_open(struct shim *shim, struct why *why);
 void metrics_receive(struct shim *shim);
 void metrics_finish(struct shim *shim);
 
-/* shim_kill.c: the ladder; each call may only make things end sooner. kill_due_ms is when kill_clock has
- * something to do. */
+/* shim_checkpoint.c: takes in whole lines of ranks; forgets who has acknowledged a checkpoint, as a signal is
+ * about to be sent; whether all that run have. */
+void checkpoint_receive(struct shim *shim, const char *bytes, size_t length);
+void checkpoint_forget(struct shim *shim);
+bool checkpoint_by_all(const struct shim *shim);
+
+/* shim_kill.c: a signal to the ranks themselves, which is no rung; the ladder, from a signal that the ranks
+ * asked for or from TERM; its next rung. Each call may only make things end sooner. kill_due_ms is when
+ * kill_clock has something to do. */
+void kill_warn(const struct shim *shim, int signal);
+void kill_softly(struct shim *shim, int64_t grace_ms, int signal);
 void kill_begin(struct shim *shim, int64_t grace_ms);
+void kill_hurry(struct shim *shim);
 void kill_leftovers(struct shim *shim);
 void kill_now(struct shim *shim);
 int64_t kill_due_ms(const struct shim *shim);

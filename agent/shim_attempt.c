@@ -248,14 +248,40 @@ static void attempt_gone(struct shim *shim)
     attempt_record(shim);
 }
 
+void attempt_warn(struct shim *shim, int signal)
+{
+    if (!shim->warned && shim->ladder == LADDER_NONE) {
+        shim->warned = true;
+        kill_warn(shim, signal);
+    }
+}
+
 void attempt_stop(struct shim *shim, int64_t grace_ms, const char *cause)
 {
+    int signal = shim->soften;
+    shim->soften = 0;
     cause_set(shim, cause, "");
-    if (shim->phase == PHASE_RUNNING) {
-        kill_begin(shim, grace_ms);
-    } else {
+    if (shim->phase != PHASE_RUNNING) {
         attempt_gone(shim);
+    } else if (signal != 0) {
+        kill_softly(shim, grace_ms, signal);
+    } else {
+        kill_begin(shim, grace_ms);
     }
+}
+
+/* Who has saved its work needs no more time. */
+static void unsaved_wait(struct shim *shim)
+{
+    if (shim->phase == PHASE_RUNNING && checkpoint_by_all(shim)) {
+        kill_hurry(shim);
+    }
+}
+
+void attempt_heard(struct shim *shim)
+{
+    metrics_receive(shim);
+    unsaved_wait(shim);
 }
 
 static void failure_find(struct shim *shim)
@@ -285,6 +311,7 @@ void attempt_children(struct shim *shim)
     }
     failure_find(shim);
     if (rank_any_live(shim)) {
+        unsaved_wait(shim);
         return;
     }
     cause_set(shim, "NONE", "");

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define RECORD_LINE    160 /* a line of a rank: two words and seven numbers of at most 20 digits */
-#define RECORD_TRAILER (LIMIT_SHIM_TEXT + RECORD_LINE)
+#define RECORD_TRAILER (LIMIT_SHIM_TEXT + 2 * RECORD_LINE)
 
 static size_t record_room(const struct shim *shim)
 {
@@ -80,6 +80,10 @@ static size_t record_text(const struct shim *shim, char *text, size_t room)
                                        (long long)rank->wall_ms, (long long)rank->streams[0].stored,
                                        (long long)rank->streams[1].stored, rank->by_us ? 1 : 0);
         }
+    }
+    if (shim->checkpoint_ms != 0) {
+        length += (size_t)snprintf(text + length, room - length, "checkpoint %lld\n",
+                                   (long long)shim->checkpoint_ms);
     }
     const char *gap = shim->cause_text.text[0] != '\0' ? " " : "";
     length += (size_t)snprintf(text + length, room - length, "cause %s%s%s\nend\n", shim->cause, gap,

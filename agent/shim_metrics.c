@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ranks say of themselves: from rank.sock to one file for all ranks of the node, which is there once
- * something came. A datagram is whole lines and is stored as it came, unread. It promises that, but for what
- * a disk refuses, nothing is lost that was sent before the last process of the attempt ended: a rank that is
- * faster than the shim waits, as the kernel queues few datagrams (net.unix.max_dgram_qlen; SO_RCVBUF has no
- * say in it). Limit and gaps of the file are shim_stream.c's. */
+ * something came. A datagram is whole lines and is stored as it came, unread but by shim_checkpoint.c. It
+ * promises that, but for what a disk refuses, nothing is lost that was sent before the last process of the
+ * attempt ended: a rank that is faster than the shim waits, as the kernel queues few datagrams
+ * (net.unix.max_dgram_qlen; SO_RCVBUF has no say in it). Limit and gaps of the file are shim_stream.c's. */
 #include "agent/shim.h"
 
 #include <errno.h>
@@ -95,6 +95,7 @@ static bool batch_move(struct shim *shim)
     size_t length = batch_take(&shim->metrics, bytes, &empty);
     if (length > 0) {
         batch_store(shim, bytes, length);
+        checkpoint_receive(shim, bytes, length);
     }
     return !empty;
 }

@@ -4,6 +4,7 @@
  * restart) and does nothing; one that cannot be read is complained of. What is done is shim_attempt.c's. */
 #include "agent/shim.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,37 @@ static bool stop(struct shim *shim, char *const *argument)
     return true;
 }
 
+static bool signal_read(const char *name, int *ret_number)
+{
+    static const struct {
+        const char *name;
+        int number;
+    } signals[] = {{"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"TERM", SIGTERM}, {"INT", SIGINT},
+                   {"HUP", SIGHUP},   {"CONT", SIGCONT}, {"URG", SIGURG}};
+    *ret_number = 0;
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        if (strcmp(signals[i].name, name) == 0) {
+            *ret_number = signals[i].number;
+        }
+    }
+    return *ret_number != 0;
+}
+
+static bool warn(struct shim *shim, char *const *argument)
+{
+    int number;
+    if (!signal_read(argument[0], &number)) {
+        return false;
+    }
+    attempt_warn(shim, number);
+    return true;
+}
+
+static bool soften(struct shim *shim, char *const *argument)
+{
+    return signal_read(argument[0], &shim->soften);
+}
+
 static bool lease(struct shim *shim, char *const *argument)
 {
     int64_t term_ms, kill_ms;
@@ -83,6 +115,7 @@ static const struct order {
 } orders[] = {
     {"assign", 1, IN(PHASE_IDLE), assign},   {"prepare", 0, IN(PHASE_ASSIGNED), prepare},
     {"start", 3, IN(PHASE_PREPARED), start}, {"run", 2, IN(PHASE_ASSIGNED) | IN(PHASE_PREPARED), run},
+    {"warn", 1, IN(PHASE_RUNNING), warn},    {"soften", 1, BEFORE_END, soften},
     {"stop", 2, BEFORE_END, stop},           {"lease", 2, BEFORE_END, lease},
     {"seen", 0, ~IN(PHASE_IDLE), seen},      {"forget", 0, AFTER_END, forget},
 };

@@ -11,8 +11,10 @@
  *                  connection replaces the older one
  *     rank.sock    SOCK_DGRAM, $GPUCTL_SOCKET, from prepared (or the start) to the end of the last process:
  *                  each datagram of a rank is one or more whole lines of JSON, of LIMIT_RANK_MESSAGE_BYTES at
- *                  most; the shim appends them to <first rank>.metrics unread. A send waits while the shim is
- *                  behind
+ *                  most; the shim appends them to <first rank>.metrics. A send waits while the shim is
+ *                  behind. Of the lines it reads only those that acknowledge a checkpoint, which say that a
+ *                  rank has saved its work: {"checkpoint": {...}, "rank": RANK}. Where the node has one rank,
+ *                  "local_rank" and a "local_world_size" above 1 name one of the processes that it started
  *   STATE/attempts/<epoch>    disk
  *     <rank>.stdout <rank>.stderr   output of the ranks, only ever appended to (rank = global rank, node rank
  *                                   in node mode)
@@ -41,7 +43,13 @@
  *                             itself; answers running, or declined
  *   stop GRACE-MS CAUSE       TERM to all, KILL after the grace; CAUSE is a spelling of proto/states.h. A
  *                             second stop may only shorten. Before the start: no rank is started, the record
- *                             says the cause, exited is told
+ *                             says the cause, exited is told. When all ranks that run have acknowledged a
+ *                             checkpoint since TERM, KILL comes at once
+ *   warn SIGNAL               SIGNAL to the main process of each rank, once in the life of the attempt;
+ *                             SIGNAL is a spelling of proto/states.h
+ *   soften SIGNAL             before a stop, which then begins with SIGNAL to the main process of each rank;
+ *                             TERM comes after its grace, or once all ranks that run have acknowledged a
+ *                             checkpoint, and KILL failed_grace_ms after TERM
  *   lease TERM-BOOT KILL-BOOT stop by itself at these times; a later lease replaces it. Never sent where
  *                             on_disconnect is keep
  *   seen                      the last `output` was worked in; the shim may send another
@@ -82,6 +90,7 @@
  * GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME (as =IFACE), and with torchrun PET_MASTER_ADDR, PET_MASTER_PORT.
  *
  * exit record: lines. `rank RANK CODE SIGNAL WALL OUT-BYTES ERR-BYTES BY-US`, one for each that was started;
+ * `checkpoint WALL`, when a checkpoint was acknowledged last, absent where none was;
  * then `cause CAUSE TEXT` (NONE when all exited with 0; `cause CAUSE` where there is nothing more to say);
  * then `end`. A record without `end` is not one. */
 #ifndef AGENT_SHIMWIRE_H

@@ -171,6 +171,12 @@ static bool decode_bundle(const struct field *field, json_t *value, struct job_s
     return jobspec_decode_bundle(value, &spec->bundle, err);
 }
 
+static bool decode_early_signal(const struct field *field, json_t *value, struct job_spec *spec,
+                                struct err *err)
+{
+    return jobspec_decode_early_signal(value, &spec->early_signal, err);
+}
+
 /* --- the table --- */
 
 #define FIELD(name, member, decode, min, max)                                                                \
@@ -198,6 +204,7 @@ static const struct field fields[] = {
     FIELD("priority", priority, decode_int, -LIMIT_PRIORITY, LIMIT_PRIORITY),
     FIELD("time_limit_s", time_limit_ms, decode_seconds, 0, LIMIT_TIME_MS),
     FIELD("grace_s", grace_ms, decode_seconds, 0, LIMIT_GRACE_MS),
+    FIELD("early_signal", early_signal, decode_early_signal, 0, 0),
     FIELD("lease_s", lease_ms, decode_seconds, 0, LIMIT_LEASE_MAX_MS),
     FIELD("retries", retries, decode_int, 0, LIMIT_RETRIES),
     FIELD("infra_retries", infra_retries, decode_int, 0, LIMIT_RETRIES),
@@ -247,6 +254,11 @@ static bool check_whole(const struct job_spec *spec, int64_t lease_min_ms, struc
     if (spec->lease_ms < lease_min_ms) {
         return err_field(err, ERR_FIELD, "lease_s", NULL, "lease_s must be at least %.15g",
                          (double)lease_min_ms / 1000);
+    }
+    if (spec->time_limit_ms > 0 && spec->early_signal.before_ms >= spec->time_limit_ms) {
+        return err_field(err, ERR_FIELD, "early_signal.before_s", "raise time_limit_s, or lower before_s",
+                         "early_signal.before_s is %.15g, which is not less than time_limit_s, %.15g",
+                         (double)spec->early_signal.before_ms / 1000, (double)spec->time_limit_ms / 1000);
     }
     if (!spec->remote && spec->host_id == NULL) {
         return err_field(err, ERR_FIELD, "host_id",
@@ -367,6 +379,12 @@ json_t *job_spec_encode(const struct job_spec *spec)
     put_unless(json, "priority", spec->priority, 0);
     put_seconds_unless(json, "time_limit_s", spec->time_limit_ms, 0);
     put_seconds_unless(json, "grace_s", spec->grace_ms, DEFAULT_GRACE_MS);
+    if (spec->early_signal.signal != EARLY_NONE) {
+        json_t *early = json_object();
+        member_put_text(early, "signal", early_signal_text(spec->early_signal.signal));
+        put_seconds_unless(early, "before_s", spec->early_signal.before_ms, DEFAULT_EARLY_MS);
+        member_put(json, "early_signal", early);
+    }
     put_seconds_unless(json, "lease_s", spec->lease_ms, DEFAULT_LEASE_MS);
     put_unless(json, "retries", spec->retries, 0);
     put_unless(json, "infra_retries", spec->infra_retries, DEFAULT_INFRA_RETRIES);

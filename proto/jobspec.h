@@ -42,6 +42,13 @@ struct job_bundle {
     const json_t *python_path; /* array of folders in it that ranks import from, "." for all of it; or NULL */
 };
 
+/* The signal that the ranks get before they are ended: some time before the time limit, and first of all when
+ * they have to give way to other work. */
+struct job_early_signal {
+    enum early_signal signal; /* EARLY_NONE: they are not warned */
+    int64_t before_ms;        /* the limit */
+};
+
 /* All strings are borrowed from json, which the spec owns. */
 struct job_spec {
     json_t *json;
@@ -66,7 +73,8 @@ struct job_spec {
     const char *project;   /* NULL: "default" */
     int64_t priority;      /* -1000..1000, default 0; stored, ordered by from a later version on */
     int64_t time_limit_ms; /* 0: none */
-    int64_t grace_ms;      /* TERM to KILL on cancel and time limit */
+    int64_t grace_ms;      /* TERM to KILL on cancel, time limit and preemption */
+    struct job_early_signal early_signal;
     int64_t lease_ms;
     int64_t retries;       /* further attempts after the user's failures */
     int64_t infra_retries; /* further attempts after the infrastructure's */

@@ -21,6 +21,12 @@ bool jobspec_decode_function(const json_t *json, struct job_function *ret_functi
 bool jobspec_decode_environment(const json_t *json, struct job_environment *ret_environment, struct err *err);
 bool jobspec_decode_bundle(const json_t *json, struct job_bundle *ret_bundle, struct err *err);
 
+/* The signals by name, with or without SIG. */
+#define JOBSPEC_EARLY_NAMES "USR1 USR2 TERM INT HUP CONT URG"
+bool jobspec_early_signal_from_text(const char *text, enum early_signal *ret_signal);
+/* What of it can be said alone; how it goes with the time limit is jobspec.c's. */
+bool jobspec_decode_early_signal(const json_t *json, struct job_early_signal *ret_early, struct err *err);
+
 /* The name of a variable speaks of a secret: its value is shown to nobody. */
 bool jobspec_is_secret(const char *name);
 

@@ -87,6 +87,8 @@
 #define DEFAULT_LEASE_MS   (15LL * 60 * 1000)
 /* cancel, time limit, preemption */
 #define DEFAULT_GRACE_MS (30LL * 1000)
+/* early signal to time limit: as long as Slurm's, and a checkpoint of most models takes less */
+#define DEFAULT_EARLY_MS (60LL * 1000)
 /* the other ranks after one failed */
 #define FAILED_GRACE_MS       (5LL * 1000)
 #define DEFAULT_INFRA_RETRIES 3

@@ -147,6 +147,7 @@ DEFINE_READ(role)
 DEFINE_READ(stream)
 DEFINE_READ(pool_kind)
 DEFINE_READ(isolation)
+DEFINE_READ(early_signal)
 
 void member_release(const void *pointer)
 {

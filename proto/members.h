@@ -59,6 +59,7 @@ MEMBER_DECLARE(role)
 MEMBER_DECLARE(stream)
 MEMBER_DECLARE(pool_kind)
 MEMBER_DECLARE(isolation)
+MEMBER_DECLARE(early_signal)
 
 /* Frees what was allocated by us and is shown to others as constant. */
 void member_release(const void *pointer);

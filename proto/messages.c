@@ -92,6 +92,9 @@ static json_t *encode_order(const struct order *order)
     member_put_int(json, "grace_ms", order->grace_ms);
     member_put_int(json, "lease_ms", order->lease_ms);
     member_put_text(json, "cause", cause_text(order->cause));
+    if (order->signal != EARLY_NONE) {
+        member_put_text(json, "signal", early_signal_text(order->signal));
+    }
     member_put_bool(json, "gang", order->gang);
     member_put_text(json, "tracking_token", order->tracking_token);
     member_put_text(json, "tracking_run_id", order->tracking_run_id);
@@ -128,6 +131,7 @@ static bool decode_order(const json_t *json, struct order *order, struct err *er
            json_read_int(json, "grace_ms", 0, LIMIT_GRACE_MS, &order->grace_ms, err) &&
            json_read_int(json, "lease_ms", 0, LIMIT_LEASE_MAX_MS, &order->lease_ms, err) &&
            member_read_cause(json, "cause", false, &order->cause, err) &&
+           member_read_early_signal(json, "signal", false, &order->signal, err) &&
            json_read_bool(json, "gang", &order->gang, err) &&
            json_read_text(json, "tracking_token", &order->tracking_token, err) &&
            json_read_text(json, "tracking_run_id", &order->tracking_run_id, err) &&

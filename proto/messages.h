@@ -90,7 +90,10 @@ struct order {
     int64_t grace_ms;           /* of STOP: between TERM and KILL */
     int64_t lease_ms;           /* 0 with on_disconnect = keep */
     enum cause cause;           /* of STOP: why */
-    bool gang;                  /* ranks need a rendezvous: the master port is held on node rank 0 */
+    /* Of START and RUN: the ranks are to be warned with it, once. Of STOP: they get it instead of TERM, which
+     * follows after the grace. EARLY_NONE: neither. */
+    enum early_signal signal;
+    bool gang; /* ranks need a rendezvous: the master port is held on node rank 0 */
     /* What ranks that track with MLflow are to use: a token of this attempt alone, and its run. NULL in STOP,
      * and from a controller that does not track. */
     const char *tracking_token, *tracking_run_id;
@@ -158,7 +161,8 @@ struct report_message {
     size_t rank_count;
     struct log_tail *tails; /* EXITED: the last log bytes, LIMIT_EXIT_TAIL_BYTES in all */
     size_t tail_count;
-    bool flushed;     /* EXITED: with these tails every byte of the streams has been sent */
+    int64_t checkpoint_ms; /* EXITED: wall clock when a rank last acknowledged a checkpoint; 0: none did */
+    bool flushed;          /* EXITED: with these tails every byte of the streams has been sent */
     const char *said; /* FAILED, EXITED: what the first failed rank's error file says, one line; or NULL */
     struct rank_result *results; /* EXITED; in order of rank */
     size_t result_count;

@@ -335,6 +335,7 @@ json_t *report_message_encode(const struct report_message *message)
         json_array_append_new(tails, encode_tail(&message->tails[i]));
     }
     member_put(json, "tails", tails);
+    member_put_int(json, "checkpoint_ms", message->checkpoint_ms);
     member_put_bool(json, "flushed", message->flushed);
     member_put_text(json, "said", message->said);
     json_t *results = json_array();
@@ -357,7 +358,9 @@ bool report_message_decode(json_t *json, struct report_message *ret_message, str
                 json_read_int(json, "at_ms", 0, INT64_MAX, &message.at_ms, err) &&
                 member_read_cause(json, "cause", false, &message.cause, err) &&
                 json_read_text(json, "text", &message.text, err) && decode_ranks(json, &message, err) &&
-                decode_tails(json, &message, err) && json_read_bool(json, "flushed", &message.flushed, err) &&
+                decode_tails(json, &message, err) &&
+                json_read_int(json, "checkpoint_ms", 0, INT64_MAX, &message.checkpoint_ms, err) &&
+                json_read_bool(json, "flushed", &message.flushed, err) &&
                 json_read_text(json, "said", &message.said, err) && decode_results(json, &message, err);
     if (!good) {
         report_message_finish(&message);

@@ -172,6 +172,18 @@
     X(PACK, "pack")     /* on as few as can be */                                                            \
     X(SPREAD, "spread") /* on as many as can be */
 
+/* What a job may ask to be sent before it is ended: names, as the numbers differ between architectures.
+ * X(name, spelling) */
+#define EARLY_SIGNALS(X)                                                                                     \
+    X(NONE, "none")                                                                                          \
+    X(USR1, "USR1")                                                                                          \
+    X(USR2, "USR2")                                                                                          \
+    X(TERM, "TERM")                                                                                          \
+    X(INT, "INT")                                                                                            \
+    X(HUP, "HUP")                                                                                            \
+    X(CONT, "CONT")                                                                                          \
+    X(URG, "URG")
+
 /* How a node keeps the processes of an attempt together. */
 #define ISOLATIONS(X)                                                                                        \
     X(NONE, "none")                                                                                          \
@@ -199,6 +211,7 @@
 #define AS_ENUM_CLAIM(name, ...)     CLAIM_##name,
 #define AS_ENUM_DEPEND(name, ...)    DEPENDENCY_##name,
 #define AS_ENUM_PLACEMENT(name, ...) PLACEMENT_##name,
+#define AS_ENUM_EARLY(name, ...)     EARLY_##name,
 
 enum job_state { JOB_STATES(AS_ENUM_JOB) JOB_STATE_COUNT };
 enum attempt_state { ATTEMPT_STATES(AS_ENUM_ATTEMPT) ATTEMPT_STATE_COUNT };
@@ -221,6 +234,7 @@ enum policy { POLICIES(AS_ENUM_POLICY) POLICY_COUNT };
 enum claim { CLAIMS(AS_ENUM_CLAIM) CLAIM_COUNT };
 enum dependency { DEPENDENCIES(AS_ENUM_DEPEND) DEPENDENCY_COUNT };
 enum placement { PLACEMENTS(AS_ENUM_PLACEMENT) PLACEMENT_COUNT };
+enum early_signal { EARLY_SIGNALS(AS_ENUM_EARLY) EARLY_SIGNAL_COUNT };
 
 /* The spelling of a value (static text; states in capitals, the rest as in the lists), and back; false when
  * there is no such spelling. */
@@ -248,6 +262,7 @@ STATES_DECLARE(policy, policy)
 STATES_DECLARE(claim, claim)
 STATES_DECLARE(dependency, dependency)
 STATES_DECLARE(placement, placement)
+STATES_DECLARE(early_signal, early_signal)
 
 bool job_state_terminal(enum job_state state);
 bool attempt_state_holds_gpus(enum attempt_state state);

@@ -10,6 +10,7 @@
 
 #include "client/cli/airfile.h"
 #include "client/cli/bundle.h"
+#include "client/cli/early.h"
 #include "client/cli/environment.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
@@ -97,6 +98,17 @@ static bool take_duration(struct jobfile *file, const char *name, const char *fi
     return true;
 }
 
+/* `early_signal: USR1@60` becomes the object of the API, which may stand there, too. */
+static bool take_early_signal(struct jobfile *file, struct err *err)
+{
+    const char *text = json_string_value(json_object_get(file->spec, "early_signal"));
+    json_t *early = text != NULL ? early_read("early_signal", text, err) : NULL;
+    if (early != NULL) {
+        json_object_set_new(file->spec, "early_signal", early);
+    }
+    return text == NULL || early != NULL;
+}
+
 static bool take_own(struct jobfile *file, struct err *err)
 {
     file->spec = json_deep_copy(file->yaml.json);
@@ -110,7 +122,8 @@ static bool take_own(struct jobfile *file, struct err *err)
     }
     return take_duration(file, "time_limit", "time_limit_s", err) &&
            take_duration(file, "grace", "grace_s", err) && take_duration(file, "lease", "lease_s", err) &&
-           environment_read(file->folder, file->spec, err) && bundle_read(file->folder, file->spec, err);
+           take_early_signal(file, err) && environment_read(file->folder, file->spec, err) &&
+           bundle_read(file->folder, file->spec, err);
 }
 
 /* --- files --- */

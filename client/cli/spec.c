@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "client/cli/early.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
@@ -67,6 +68,8 @@ static void describe_rules(struct spec_options *o, struct option_table *t)
     option_int(t, 0, "priority", "N", "higher goes first", -LIMIT_PRIORITY, LIMIT_PRIORITY, &o->priority);
     option_duration(t, 't', "time", "limit: 90s, 15m, 2h", &o->time_ms);
     option_duration(t, 0, "grace", "from TERM to KILL", &o->grace_ms);
+    option_text(t, 0, "early-signal", "SIGNAL[@TIME]",
+                "sent TIME (60s) before the limit, and on preemption: USR1@2m", &o->early_signal);
     option_int(t, 0, "retries", "N", "attempts after the program failed", 0, LIMIT_RETRIES, &o->retries);
     option_int(t, 0, "infra-retries", "N", "attempts after a node failed", 0, LIMIT_RETRIES,
                &o->infra_retries);
@@ -298,6 +301,15 @@ static void set_rules(json_t *spec, const struct spec_options *options)
     set_text(spec, "on_disconnect", options->on_disconnect);
 }
 
+static bool set_early_signal(json_t *spec, const char *text, struct err *err)
+{
+    json_t *early = text != NULL ? early_read("early-signal", text, err) : NULL;
+    if (early != NULL) {
+        json_object_set_new(spec, "early_signal", early);
+    }
+    return text == NULL || early != NULL;
+}
+
 json_t *spec_build(const struct spec_options *options, const struct spec_surroundings *around, char **command,
                    size_t count, struct err *err)
 {
@@ -312,6 +324,6 @@ json_t *spec_build(const struct spec_options *options, const struct spec_surroun
     set_rules(spec, options);
     bool good = set_command(spec, command, count, err) &&
                 set_reserved(spec, options, around->reserved, err) && set_env(spec, &options->env, err) &&
-                set_labels(spec, &options->labels, err);
+                set_labels(spec, &options->labels, err) && set_early_signal(spec, options->early_signal, err);
     return good ? give(spec) : NULL;
 }

@@ -22,6 +22,7 @@ struct spec_options {
     const char *name, *project, *python;
     int64_t priority;                    /* SPEC_NO_PRIORITY: not given */
     int64_t time_ms, grace_ms, lease_ms; /* -1: not given */
+    const char *early_signal;            /* SIGNAL[@TIME], or NULL */
     int64_t retries, infra_retries;      /* -1: not given */
     const char *on_disconnect;
     const char *workdir;

@@ -68,6 +68,8 @@ struct attempt_row {
     int64_t created_ms, started_ms, ended_ms;
     int64_t failed_rank; /* -1: none */
     int64_t failed_code;
+    int64_t warned_ms;     /* when its early signal was ordered; 0: it was not */
+    int64_t checkpoint_ms; /* when a rank last acknowledged a checkpoint, known once its node has exited; 0 */
 };
 
 struct member_row {
@@ -164,7 +166,7 @@ enum change_kind {
     CHANGE_JOB_UPDATE, /* life */
     CHANGE_EVENT_INSERT,
     CHANGE_ATTEMPT_INSERT,
-    CHANGE_ATTEMPT_UPDATE, /* state, claim, cause, master_*, started_ms, ended_ms, failed_* of attempt */
+    CHANGE_ATTEMPT_UPDATE, /* state, claim, cause, master_*, *_ms but created_ms, failed_* of attempt */
     CHANGE_MEMBER_INSERT,
     CHANGE_MEMBER_UPDATE, /* state of member */
     CHANGE_RANK_PUT,

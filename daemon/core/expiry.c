@@ -1,15 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the time limits of attempts: how long one may stay in its state, and what happens then. It promises
  * that no attempt waits for ever for a node that is silent about it before it has started, for log bytes, or
- * longer than its user allowed. */
+ * longer than its user allowed; and that one which asked for an early signal has, from then to its limit, the
+ * whole time that it asked for, whenever the controller was restarted. */
 #include "daemon/core/expiry.h"
 
 #include "daemon/core/attempt.h"
+#include "daemon/core/member.h"
 #include "daemon/core/node.h"
+#include "daemon/core/orders.h"
 #include "daemon/core/record.h"
 #include "daemon/core/state.h"
 #include "daemon/core/tick.h"
+#include "daemon/core/trace.h"
 #include "proto/limits.h"
+
+/* How long an attempt may run: to its early signal, and from that to its limit. */
+static int64_t running_time(const struct attempt *attempt)
+{
+    int64_t limit_ms = attempt->job->time_limit_ms, before_ms = attempt->job->early_signal.before_ms;
+    if (limit_ms == 0) {
+        return NEVER;
+    }
+    if (attempt->job->early_signal.signal == EARLY_NONE) {
+        return limit_ms;
+    }
+    if (attempt->warned_ms != 0) {
+        return before_ms;
+    }
+    return limit_ms > before_ms ? limit_ms - before_ms : 0;
+}
 
 /* How long an attempt may stay in its present state. */
 static int64_t patience(const struct attempt *attempt)
@@ -19,7 +39,7 @@ static int64_t patience(const struct attempt *attempt)
     case ATTEMPT_PREPARING:
         return PREPARE_EXPIRY_MS;
     case ATTEMPT_STARTED:
-        return attempt->job->time_limit_ms > 0 ? attempt->job->time_limit_ms : NEVER;
+        return running_time(attempt);
     case ATTEMPT_FLUSHING:
         return FLUSH_EXPIRY_MS;
     case ATTEMPT_PREPARED:
@@ -60,6 +80,33 @@ static void expire_prepare(struct core *core, struct attempt *attempt)
     attempt_stop(core, attempt, &fault);
 }
 
+static const char *warning(struct core *core, const struct job *job)
+{
+    char before[32], limit[32];
+    text_from_duration_ms(job->early_signal.before_ms, before, sizeof before);
+    text_from_duration_ms(job->time_limit_ms, limit, sizeof limit);
+    return record_text(core, "%s before its time limit of %s", before, limit);
+}
+
+static void warn(struct core *core, struct attempt *attempt)
+{
+    struct job *job = attempt->job;
+    const char *signal = early_signal_text(job->early_signal.signal);
+    const char *reason = warning(core, job);
+    trace_line(core, "attempt %s/%lld is warned with %s, %s", job->id, (long long)attempt->number, signal,
+               reason);
+    record_event(core, job, EVENT_WARNED,
+                 record_text(core, "{\"signal\":\"%s\",\"reason\":\"%s\"}", signal, reason));
+    attempt->warned_ms = job->event_ms;
+    record_attempt(core, attempt);
+    for (size_t i = 0; i < attempt->member_count; i++) {
+        if (member_is_up(attempt->members[i])) {
+            orders_changed(core, attempt->members[i]);
+        }
+    }
+    expiry_set(core, attempt);
+}
+
 static void expire_time_limit(struct core *core, struct attempt *attempt)
 {
     char limit[32];
@@ -80,7 +127,11 @@ void expiry_due(struct core *core, struct attempt *attempt)
         expire_prepare(core, attempt);
         return;
     case ATTEMPT_STARTED:
-        expire_time_limit(core, attempt);
+        if (attempt->job->early_signal.signal != EARLY_NONE && attempt->warned_ms == 0) {
+            warn(core, attempt);
+        } else {
+            expire_time_limit(core, attempt);
+        }
         return;
     case ATTEMPT_FLUSHING:
         attempt_give_up_logs(core, attempt);

@@ -47,6 +47,7 @@ struct job *job_create(struct core *core, int64_t key, const char *id, const cha
     job->state = JOB_QUEUED;
     job->time_limit_ms = spec->time_limit_ms;
     job->grace_ms = spec->grace_ms;
+    job->early_signal = spec->early_signal;
     job->lease_ms = spec->lease_ms;
     job->priority = (int32_t)spec->priority;
     job->retries = (int32_t)spec->retries;

@@ -97,6 +97,8 @@ void core_load_attempt(struct core *core, const struct attempt_row *row)
     attempt->failed_rank = row->failed_rank;
     attempt->failed_code = row->failed_code;
     attempt->worst_code = row->failed_code;
+    attempt->warned_ms = row->warned_ms;
+    attempt->checkpoint_ms = row->checkpoint_ms;
     if (ended) {
         attempt_list_ended(core, attempt);
     } else {

@@ -65,8 +65,26 @@ static enum order_phase phase_of(const struct member *member)
  */
 static int64_t grace_of(const struct attempt *attempt)
 {
-    bool asked = attempt->cause == CAUSE_CANCELED || attempt->cause == CAUSE_TIME_LIMIT;
+    bool asked = attempt->cause == CAUSE_CANCELED || attempt->cause == CAUSE_TIME_LIMIT ||
+                 attempt->cause == CAUSE_PREEMPTED;
     return asked ? attempt->job->grace_ms : FAILED_GRACE_MS;
+}
+
+/* What ranks that run are told before their limit, and instead of TERM when they give way to other work. */
+static enum early_signal signal_of(const struct attempt *attempt, enum order_phase phase)
+{
+    switch (phase) {
+    case ORDER_START:
+    case ORDER_RUN:
+        return attempt->warned_ms != 0 ? attempt->job->early_signal.signal : EARLY_NONE;
+    case ORDER_STOP:
+        return attempt->cause == CAUSE_PREEMPTED ? attempt->job->early_signal.signal : EARLY_NONE;
+    case ORDER_PREPARE:
+        return EARLY_NONE;
+    case ORDER_PHASE_COUNT:
+        break;
+    }
+    abort();
 }
 
 static struct order order_of(const struct member *member)
@@ -90,6 +108,7 @@ static struct order order_of(const struct member *member)
         .grace_ms = phase == ORDER_STOP ? grace_of(attempt) : 0,
         .lease_ms = job->on_disconnect == ON_DISCONNECT_KEEP ? 0 : job->lease_ms,
         .cause = phase == ORDER_STOP ? attempt->cause : CAUSE_NONE,
+        .signal = signal_of(attempt, phase),
         .gang = world > 1,
     };
 }

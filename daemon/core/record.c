@@ -271,6 +271,8 @@ static struct attempt_row row_of_attempt(struct arena *arena, const struct attem
         .ended_ms = attempt->ended_ms,
         .failed_rank = attempt->failed_rank,
         .failed_code = attempt->failed_code,
+        .warned_ms = attempt->warned_ms,
+        .checkpoint_ms = attempt->checkpoint_ms,
     };
 }
 

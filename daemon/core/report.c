@@ -301,6 +301,14 @@ static void keep_ranks(struct core *core, struct attempt *attempt, const struct 
     }
 }
 
+static void keep_checkpoint(struct core *core, struct attempt *attempt, const struct report_message *report)
+{
+    if (report->checkpoint_ms > attempt->checkpoint_ms) {
+        attempt->checkpoint_ms = report->checkpoint_ms;
+        record_attempt(core, attempt);
+    }
+}
+
 static void take_first_exit(struct core *core, struct member *member, const struct report_message *report)
 {
     struct attempt *attempt = member->attempt;
@@ -317,6 +325,7 @@ static void take_first_exit(struct core *core, struct member *member, const stru
         attempt_stop(core, attempt, &fault);
     }
     keep_ranks(core, attempt, report);
+    keep_checkpoint(core, attempt, report);
     result_keep(core, member, report);
 }
 

@@ -97,6 +97,7 @@ struct job {
     int64_t submitted_ms;    /* wall clock, not earlier than that of an earlier job */
 
     int64_t time_limit_ms, grace_ms, lease_ms;
+    struct job_early_signal early_signal;
     int64_t ran_ms; /* over all attempts that have ended */
     int32_t priority;
     int32_t retries, infra_retries;
@@ -146,6 +147,9 @@ struct attempt {
     int64_t estimate_ms;                      /* of its run time, when it was placed */
     int64_t expected_ms; /* wall clock of its end, as expected when it was last looked at */
     size_t end_index;    /* among the ends, or those that leave */
+    int64_t warned_ms; /* wall clock: its ranks were ordered the early signal of the limit; 0: not yet */
+    int64_t
+        checkpoint_ms; /* wall clock of the last acknowledged checkpoint, as far as nodes have exited; 0 */
     int64_t failed_rank, failed_code;
     const char *failed_node; /* borrowed from the node, or NULL */
     int64_t worst_code; /* largest code of ranks that we did not kill; a restart while stopping starts it anew

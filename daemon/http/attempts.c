@@ -109,6 +109,8 @@ static void write_head(const struct attempt_row *row, struct text *out)
     member_write_int_or_null(out, ",\"master_port\":", row->master_port, 0);
     write_time(out, ",\"created_at\":", row->created_ms);
     write_time(out, ",\"started_at\":", row->started_ms);
+    write_time(out, ",\"warned_at\":", row->warned_ms);
+    write_time(out, ",\"checkpoint_at\":", row->checkpoint_ms);
     write_time(out, ",\"ended_at\":", row->ended_ms);
     member_write_int_or_null(out, ",\"failed_rank\":", row->failed_rank, -1);
     member_write_int_or_null(out, ",\"failed_code\":", row->failed_code,

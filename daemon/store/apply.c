@@ -100,6 +100,8 @@ static void bind_progress(struct binder *to, const struct attempt_row *attempt)
     bind_int(to, attempt->failed_rank);
     bind_int(to, attempt->failed_code);
     bind_text(to, claim_text(attempt->claim));
+    bind_int(to, attempt->warned_ms);
+    bind_int(to, attempt->checkpoint_ms);
 }
 
 static bool insert_attempt(struct store *store, const struct attempt_row *attempt, struct err *err)

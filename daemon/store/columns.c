@@ -172,6 +172,8 @@ bool columns_attempt(sqlite3_stmt *statement, struct attempt_row *ret_attempt, s
     ret_attempt->failed_rank = read_int(&row);
     ret_attempt->failed_code = read_int(&row);
     ret_attempt->claim = read_claim(&row);
+    ret_attempt->warned_ms = read_int(&row);
+    ret_attempt->checkpoint_ms = read_int(&row);
     return read_end(&row, err);
 }
 

@@ -244,6 +244,9 @@ static const char *const version_3[] = {
     "INTEGER), 0) WHERE " SCHEMA_JOB_IS_LIVE,
     "ALTER TABLE attempts ADD COLUMN claim /* how it came by its GPUs */ TEXT NOT NULL DEFAULT "
     "'entitled' " A_CLAIM,
+    "ALTER TABLE attempts ADD COLUMN warned_ms /* early signal ordered; 0: not */ INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE attempts ADD COLUMN checkpoint_ms /* the last acknowledged; 0: none */ INTEGER NOT NULL "
+    "DEFAULT 0",
     "ALTER TABLE nodes ADD COLUMN labels /* JSON object of strings; NULL: none */ TEXT",
 
     "CREATE TABLE history ( -- how long jobs of one kind have run\n"

@@ -16,7 +16,7 @@
     "attempts.epoch, attempts.job_key, attempts.number, attempts.pool, attempts.created_ms, "                \
     "attempts.state, attempts.cause, attempts.cause_text, attempts.master_address, "                         \
     "attempts.master_port, attempts.started_ms, attempts.ended_ms, attempts.failed_rank, "                   \
-    "attempts.failed_code, attempts.claim"
+    "attempts.failed_code, attempts.claim, attempts.warned_ms, attempts.checkpoint_ms"
 #define SQL_COLUMNS_MEMBER                                                                                   \
     "members.epoch, members.node_rank, members.node, members.first_rank, members.local_ranks, "              \
     "members.devices, members.state"
@@ -72,12 +72,12 @@
     X(INSERT_EVENT, WRITER, "INSERT INTO events (" SQL_COLUMNS_EVENT ") VALUES (?, ?, ?, ?, ?, ?)")          \
     X(INSERT_ATTEMPT, WRITER,                                                                                \
       "INSERT INTO attempts (epoch, job_key, number, pool, created_ms, state, cause, cause_text, "           \
-      "master_address, master_port, started_ms, ended_ms, failed_rank, failed_code, claim) "                 \
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                                \
+      "master_address, master_port, started_ms, ended_ms, failed_rank, failed_code, claim, "                 \
+      "warned_ms, checkpoint_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                \
     X(UPDATE_ATTEMPT, WRITER,                                                                                \
       "UPDATE attempts SET state = ?2, cause = ?3, cause_text = ?4, master_address = ?5, "                   \
       "master_port = ?6, started_ms = ?7, ended_ms = ?8, failed_rank = ?9, failed_code = ?10, "              \
-      "claim = ?11 WHERE epoch = ?1")                                                                        \
+      "claim = ?11, warned_ms = ?12, checkpoint_ms = ?13 WHERE epoch = ?1")                                  \
     X(INSERT_MEMBER, WRITER,                                                                                 \
       "INSERT INTO members (epoch, node_rank, node, first_rank, local_ranks, devices, state) "               \
       "VALUES (?, ?, ?, ?, ?, ?, ?)")                                                                        \

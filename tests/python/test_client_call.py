@@ -118,13 +118,14 @@ def test_options_become_fields_and_defaults_are_left_to_the_controller(fake: Fak
     fake.jobs.clear()
     distributed(
         gpus=2, gpu_type="CPU", remote=True, name="n", project="p", pool="q", env={"A": "b"}, labels={"c": "d"}, python="/usr/bin/python3",
-        retries=2, infra_retries=0, timeout=90.5, priority=-3, launch_mode="process", requirements=False,
+        retries=2, infra_retries=0, timeout=90.5, early_signal="USR1@30", priority=-3, launch_mode="process", requirements=False,
     )(lambda: None).distributed()  # fmt: skip
     sent = only_job(fake).spec
     del sent["function"]
     assert sent == {
         "gpus": 2, "gpu_type": "CPU", "remote": True, "name": "n", "project": "p", "pool": "q", "env": {"A": "b"}, "labels": {"c": "d"},
         "python": "/usr/bin/python3", "retries": 2, "infra_retries": 0, "time_limit_s": 90.5, "priority": -3, "launch_mode": "process",
+        "early_signal": {"signal": "USR1", "before_s": 30},
     }  # fmt: skip
 
 

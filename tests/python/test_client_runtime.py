@@ -178,6 +178,20 @@ def test_progress_is_sent_with_its_words(supervisor: Supervisor) -> None:
         runtime.progress(1.5)
 
 
+def test_a_checkpoint_is_acknowledged_by_one_line(supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime.checkpointed()
+    runtime.checkpointed(step=100)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    runtime.checkpointed(step=101)
+    (bare,), (first,), (second,) = supervisor.datagram(), supervisor.datagram(), supervisor.datagram()
+    assert bare["checkpoint"] == {} and bare["rank"] == 3 and "local_rank" not in bare
+    assert first["checkpoint"] == {"step": 100}
+    assert (second["checkpoint"], second["local_rank"], second["local_world_size"]) == ({"step": 101}, 1, 2)
+    with pytest.raises(ValueError, match="step"):
+        runtime.checkpointed(step=1.5)  # type: ignore[arg-type]
+
+
 def test_a_path_longer_than_an_address_can_hold_works(clean: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / ("deep" * 30)
     folder.mkdir()

@@ -150,6 +150,7 @@ enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
         .name = ask->name,
         .project = ask->project,
         .priority = ask->priority,
+        .early_signal = ask->early,
         .grace_ms = DEFAULT_GRACE_MS,
         .lease_ms = ask->lease_ms > 0 ? ask->lease_ms : TEST_LEASE_MS,
         .retries = ask->retries,
@@ -397,6 +398,9 @@ static void order_text(const struct order *order, struct text *out)
     }
     if (order->master_port != 0) {
         text_printf(out, " master %s:%lld", order->master_address, (long long)order->master_port);
+    }
+    if (order->signal != EARLY_NONE) {
+        text_printf(out, " %s", early_signal_text(order->signal));
     }
     if (order->phase == ORDER_STOP) {
         text_printf(out, " %s grace %lld", cause_text(order->cause), (long long)order->grace_ms);

@@ -68,7 +68,8 @@ struct job_ask {
     bool by_node;          /* launch_mode = node */
     bool function;         /* not a command */
     int64_t time_limit_ms; /* 0: none */
-    int64_t lease_ms;      /* 60000 */
+    struct job_early_signal early;
+    int64_t lease_ms; /* 60000 */
     enum on_disconnect on_disconnect;
     int64_t retries;       /* 0 */
     int64_t infra_retries; /* 3; -1: none */

@@ -18,5 +18,6 @@ Suite *result_suite(void);
 Suite *staging_suite(void);
 Suite *simulate_suite(void);
 Suite *simulate_reader_suite(void);
+Suite *warning_suite(void);
 
 #endif

@@ -65,6 +65,7 @@ static void submit_one(struct walk *walk)
         .by_node = chance_of(chance, 10),
         .function = function,
         .time_limit_ms = chance_of(chance, 10) ? 30000 : 0,
+        .early = {.signal = chance_of(chance, 50) ? EARLY_USR1 : EARLY_NONE, .before_ms = 10000},
         .lease_ms = LEASE_MS,
         .on_disconnect = (enum on_disconnect)chance_below(chance, 3),
         .retries = (int64_t)chance_below(chance, 3),

@@ -127,7 +127,9 @@ struct change attempt_insert(uint64_t epoch, int64_t job_key, int64_t number)
                                           .started_ms = 12,
                                           .ended_ms = 13,
                                           .failed_rank = 14,
-                                          .failed_code = 15};
+                                          .failed_code = 15,
+                                          .warned_ms = 16,
+                                          .checkpoint_ms = 17};
     return change;
 }
 
@@ -227,10 +229,12 @@ bool visit_attempt(const struct attempt_row *row, void *closure)
 {
     text_printf(closure,
                 "%" PRIu64 " job %" PRId64 " number %" PRId64 " %s cause %s %s pool %s master %s %" PRId64
-                " created %" PRId64 " started %" PRId64 " ended %" PRId64 " failed %" PRId64 " %" PRId64 "\n",
+                " created %" PRId64 " started %" PRId64 " ended %" PRId64 " failed %" PRId64 " %" PRId64
+                " warned %" PRId64 " saved %" PRId64 "\n",
                 row->epoch, row->job_key, row->number, attempt_state_text(row->state), cause_text(row->cause),
                 or_null(row->cause_text), row->pool, or_null(row->master_address), row->master_port,
-                row->created_ms, row->started_ms, row->ended_ms, row->failed_rank, row->failed_code);
+                row->created_ms, row->started_ms, row->ended_ms, row->failed_rank, row->failed_code,
+                row->warned_ms, row->checkpoint_ms);
     return true;
 }
 

@@ -40,7 +40,7 @@ START_TEST(a_record_is_read_whole)
     struct record record;
     struct err err = {0};
     ck_assert_msg(record_parse("rank 2 1 0 1700000000000 10 20 0\nrank 3 143 15 1700000000001 0 0 1\n"
-                               "cause RANK_FAILED rank 2 exited with code 1\nend\n",
+                               "checkpoint 1700000000002\ncause RANK_FAILED rank 2 exited with code 1\nend\n",
                                &record, &err),
                   "%s", err.text);
     ck_assert_uint_eq(record.rank_count, 2);
@@ -48,6 +48,7 @@ START_TEST(a_record_is_read_whole)
     ck_assert_int_eq(record.ranks[0].err_bytes, 20);
     ck_assert_int_eq(record.ranks[1].signal, 15);
     ck_assert(record.ranks[1].by_us && !record.ranks[0].by_us);
+    ck_assert_int_eq(record.checkpoint_ms, 1700000000002);
     ck_assert_int_eq(record.cause, CAUSE_RANK_FAILED);
     ck_assert_str_eq(record.text, "rank 2 exited with code 1");
     record_finish(&record);

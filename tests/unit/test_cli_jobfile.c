@@ -68,10 +68,12 @@ END_TEST
 
 START_TEST(a_command_may_be_a_text_and_times_may_be_durations)
 {
-    assert_spec(
-        "command: |\n  set -e\n  echo hi\ntime_limit: 2h\ngrace: 500ms\nlease: 120\n",
-        "{\"command\":[\"bash\",\"-c\",\"set -e\\necho hi\\n\"],\"gpus\":1,\"grace_s\":0.5,\"lease_s\":120,"
-        "\"time_limit_s\":7200}");
+    assert_spec("command: |\n  set -e\n  echo hi\ntime_limit: 2h\ngrace: 500ms\nlease: 120\n"
+                "early_signal: USR1@90s\n",
+                "{\"command\":[\"bash\",\"-c\",\"set -e\\necho "
+                "hi\\n\"],\"early_signal\":{\"before_s\":90,\"signal\":\"USR1\"},"
+                "\"gpus\":1,\"grace_s\":0.5,\"lease_s\":120,"
+                "\"time_limit_s\":7200}");
 }
 END_TEST
 

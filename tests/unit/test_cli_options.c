@@ -138,6 +138,7 @@ START_TEST(every_option_reaches_the_spec)
     options.priority = -5;
     options.time_ms = 90000;
     options.grace_ms = 1500;
+    options.early_signal = "SIGUSR1@80";
     options.lease_ms = 120000;
     options.retries = 0;
     options.infra_retries = 7;
@@ -146,7 +147,8 @@ START_TEST(every_option_reaches_the_spec)
     char host[65];
     file_host_id(host);
     autofree char *expected = xprintf(
-        "{\"command\":[\"python\",\"train.py\"],\"env\":{\"A\":\"b=c\",\"EMPTY\":\"\",\"FROM_HERE\":\"yes\"},"
+        "{\"command\":[\"python\",\"train.py\"],\"early_signal\":{\"before_s\":80,\"signal\":\"USR1\"},"
+        "\"env\":{\"A\":\"b=c\",\"EMPTY\":\"\",\"FROM_HERE\":\"yes\"},"
         "\"gpu_type\":\"H100\",\"gpus\":8,\"grace_s\":1.5,\"host_id\":\"%s\",\"infra_retries\":7,\"labels\":{"
         "\"team\":\"x\"},"
         "\"launch_mode\":\"node\",\"lease_s\":120,\"name\":\"n\",\"on_disconnect\":\"requeue\",\"pool\":"

@@ -26,6 +26,9 @@ static void append_action(struct text *out, const struct duty_action *action)
     if (action->act == ACT_STOP) {
         text_printf(out, " %lld %s", (long long)action->grace_ms, cause_text(action->cause));
     }
+    if (action->signal != EARLY_NONE) {
+        text_printf(out, " %s", early_signal_text(action->signal));
+    }
     if (action->act == ACT_BURY) {
         text_printf(out, " %s", cause_text(action->cause));
     }
@@ -250,6 +253,57 @@ START_TEST(a_stop_reaches_the_shim_each_time)
     order((struct order){.epoch = 5, .phase = ORDER_STOP, .grace_ms = 30000, .cause = CAUSE_CANCELED});
     order((struct order){.epoch = 5, .phase = ORDER_STOP, .grace_ms = 0, .cause = CAUSE_CANCELED});
     expect("claim 5, poll, stop 5 30000 CANCELED, poll, stop 5 0 CANCELED, poll");
+}
+END_TEST
+
+START_TEST(a_stop_hands_on_the_signal_that_it_begins_with)
+{
+    join();
+    order((struct order){.epoch = 5, .phase = ORDER_RUN});
+    order((struct order){
+        .epoch = 5, .phase = ORDER_STOP, .grace_ms = 30000, .cause = CAUSE_PREEMPTED, .signal = EARLY_USR1});
+    expect("claim 5, poll, stop 5 30000 PREEMPTED USR1, poll");
+}
+END_TEST
+
+START_TEST(ranks_that_run_are_warned_once)
+{
+    join();
+    order((struct order){.epoch = 5, .phase = ORDER_RUN});
+    duty_heard(duty, 5, NEWS_RUNNING);
+    duty_answered(duty, 5, ANSWER_TAKEN);
+    expect("claim 5, poll, report 5 running");
+    order((struct order){.epoch = 5, .phase = ORDER_RUN, .signal = EARLY_USR1});
+    duty_answered(duty, 5, ANSWER_TAKEN);
+    order((struct order){.epoch = 5, .phase = ORDER_RUN, .signal = EARLY_USR1});
+    expect("report 5 running, warn 5 USR1, poll, report 5 running, poll");
+}
+END_TEST
+
+START_TEST(a_warning_waits_until_the_ranks_run)
+{
+    join();
+    order((struct order){.epoch = 5, .phase = ORDER_RUN, .signal = EARLY_USR1});
+    expect("claim 5, poll");
+    duty_heard(duty, 5, NEWS_RUNNING);
+    expect("report 5 running, warn 5 USR1");
+    order((struct order){.epoch = 6, .phase = ORDER_PREPARE});
+    duty_heard(duty, 6, NEWS_PREPARED);
+    expect("stop 5 0 NODE_LOST, claim 6, poll, report 6 prepared");
+    order((struct order){.epoch = 6, .phase = ORDER_START, .signal = EARLY_TERM});
+    expect("start 6, poll");
+    duty_heard(duty, 6, NEWS_RUNNING);
+    expect("warn 6 TERM");
+}
+END_TEST
+
+START_TEST(a_new_agent_tells_an_adopted_shim_which_knows_better)
+{
+    duty_adopt(duty, 5);
+    join();
+    duty_heard(duty, 5, NEWS_RUNNING);
+    order((struct order){.epoch = 5, .phase = ORDER_RUN, .signal = EARLY_USR1});
+    expect("report 5 running, warn 5 USR1, poll");
 }
 END_TEST
 
@@ -509,6 +563,10 @@ Suite *duty_suite(void)
     tcase_add_test(tcase, reports_of_one_epoch_leave_one_at_a_time);
     tcase_add_test(tcase, an_exit_is_reported_again_when_its_logs_have_followed);
     tcase_add_test(tcase, a_stop_reaches_the_shim_each_time);
+    tcase_add_test(tcase, a_stop_hands_on_the_signal_that_it_begins_with);
+    tcase_add_test(tcase, ranks_that_run_are_warned_once);
+    tcase_add_test(tcase, a_warning_waits_until_the_ranks_run);
+    tcase_add_test(tcase, a_new_agent_tells_an_adopted_shim_which_knows_better);
     tcase_add_test(tcase, a_stop_before_the_start_means_no_start);
     tcase_add_test(tcase, a_stop_of_an_unknown_epoch_buries_it);
     tcase_add_test(tcase, a_start_of_an_unknown_epoch_starts_nothing);

@@ -104,6 +104,7 @@ END_TEST
     "{'path':'a/c','base64':'aGk='},{'path':'d','blob':'" HASH                                               \
     "'}],'workdir':'/data','python':'python3.11',"                                                           \
     "'project':'q','priority':-1000,'time_limit_s':3600,'grace_s':1.5,'lease_s':60,'retries':100,"           \
+    "'early_signal':{'signal':'HUP','before_s':2.5},"                                                        \
     "'infra_retries':0,'on_disconnect':'requeue','host_id':'" HASH "'}"
 
 START_TEST(a_full_spec_is_read_field_by_field)
@@ -131,11 +132,26 @@ START_TEST(a_full_spec_is_read_field_by_field)
     ck_assert_int_eq(spec.priority, -1000);
     ck_assert_int_eq(spec.time_limit_ms, 3600000);
     ck_assert_int_eq(spec.grace_ms, 1500);
+    ck_assert_int_eq(spec.early_signal.signal, EARLY_HUP);
+    ck_assert_int_eq(spec.early_signal.before_ms, 2500);
     ck_assert_int_eq(spec.lease_ms, 60000);
     ck_assert_int_eq(spec.retries, 100);
     ck_assert_int_eq(spec.infra_retries, 0);
     ck_assert_int_eq(spec.on_disconnect, ON_DISCONNECT_REQUEUE);
     ck_assert_str_eq(spec.host_id, HASH);
+    job_spec_finish(&spec);
+}
+END_TEST
+
+START_TEST(an_early_signal_may_have_sig_before_its_name_and_comes_a_minute_before_the_limit)
+{
+    struct job_spec spec =
+        decode(parse_quoted("{'gpus':1,'command':['x'],'early_signal':{'signal':'SIGUSR2'}}"));
+    ck_assert_int_eq(spec.early_signal.signal, EARLY_USR2);
+    ck_assert_int_eq(spec.early_signal.before_ms, 60000);
+    autojson json_t *canonical = job_spec_encode(&spec);
+    autojson json_t *expected = parse_quoted("{'gpus':1,'command':['x'],'early_signal':{'signal':'USR2'}}");
+    ck_assert(json_equal(canonical, expected));
     job_spec_finish(&spec);
 }
 END_TEST
@@ -330,6 +346,17 @@ static const struct refused refuseds[] = {
     {"{'time_limit_s':'1h'}", ERR_FIELD, "time_limit_s"},
     {"{'time_limit_s':31622401}", ERR_FIELD, "time_limit_s"},
     {"{'grace_s':3601}", ERR_FIELD, "grace_s"},
+    {"{'early_signal':'USR1@60'}", ERR_FIELD, "early_signal"},
+    {"{'early_signal':{}}", ERR_FIELD, "early_signal.signal"},
+    {"{'early_signal':{'signal':'KILL'}}", ERR_FIELD, "early_signal.signal"},
+    {"{'early_signal':{'signal':'none'}}", ERR_FIELD, "early_signal.signal"},
+    {"{'early_signal':{'signal':10}}", ERR_FIELD, "early_signal.signal"},
+    {"{'early_signal':{'signal':'USR1','before_s':0}}", ERR_FIELD, "early_signal.before_s"},
+    {"{'early_signal':{'signal':'USR1','before_s':'1m'}}", ERR_FIELD, "early_signal.before_s"},
+    {"{'early_signal':{'signal':'USR1','before':60}}", ERR_UNKNOWN_FIELD, "early_signal.before"},
+    {"{'time_limit_s':60,'early_signal':{'signal':'USR1','before_s':60}}", ERR_FIELD,
+     "early_signal.before_s"},
+    {"{'time_limit_s':30,'early_signal':{'signal':'USR1'}}", ERR_FIELD, "early_signal.before_s"},
     {"{'lease_s':59}", ERR_FIELD, "lease_s"},
     {"{'lease_s':86401}", ERR_FIELD, "lease_s"},
     {"{'retries':101}", ERR_FIELD, "retries"},
@@ -616,6 +643,7 @@ Suite *jobspec_suite(void)
     tcase_add_test(taken, the_least_spec_gets_the_defaults);
     tcase_add_test(taken, null_is_the_same_as_absent);
     tcase_add_test(taken, a_full_spec_is_read_field_by_field);
+    tcase_add_test(taken, an_early_signal_may_have_sig_before_its_name_and_comes_a_minute_before_the_limit);
     tcase_add_test(taken, a_spec_survives_encode_and_decode);
     tcase_add_test(taken, a_function_stands_instead_of_a_command);
     tcase_add_test(taken, a_function_survives_encode_and_decode);

@@ -126,6 +126,7 @@ static void assert_run(const struct order *order)
     ck_assert_str_eq(order->master_address, "10.0.0.1");
     ck_assert_int_eq(order->master_port, 29500);
     ck_assert_int_eq(order->lease_ms, 900000);
+    ck_assert_int_eq(order->signal, EARLY_URG);
     ck_assert(order->gang);
     ck_assert_str_eq(order->tracking_token, "gcr_1");
     ck_assert_str_eq(order->tracking_run_id, "0f");
@@ -151,6 +152,7 @@ START_TEST(poll_reply_arrives_as_it_was_sent)
                               .master_address = "10.0.0.1",
                               .master_port = 29500,
                               .lease_ms = 900000,
+                              .signal = EARLY_URG,
                               .gang = true,
                               .tracking_token = "gcr_1",
                               .tracking_run_id = "0f",
@@ -182,6 +184,7 @@ START_TEST(poll_reply_arrives_as_it_was_sent)
     ck_assert_int_eq(copy.orders[1].phase, ORDER_STOP);
     ck_assert_int_eq(copy.orders[1].grace_ms, 5000);
     ck_assert_int_eq(copy.orders[1].cause, CAUSE_TIME_LIMIT);
+    ck_assert_int_eq(copy.orders[1].signal, EARLY_NONE);
     ck_assert_ptr_null(copy.orders[1].spec);
     ck_assert_ptr_null(copy.orders[1].master_address);
     ck_assert_ptr_null(copy.orders[1].tracking_token);
@@ -225,6 +228,7 @@ START_TEST(report_arrives_as_it_was_sent)
                                      .rank_count = 2,
                                      .tails = tails,
                                      .tail_count = 1,
+                                     .checkpoint_ms = 1795253400126,
                                      .flushed = true,
                                      .said = "ValueError: \xc3\xa9"};
     SEND(report_message, &message, copy);
@@ -243,6 +247,7 @@ START_TEST(report_arrives_as_it_was_sent)
     ck_assert_int_eq(copy.tails[0].stream, STREAM_STDERR);
     ck_assert_int_eq(copy.tails[0].offset, 4096);
     ck_assert_str_eq(copy.tails[0].base64, "aGk=");
+    ck_assert_int_eq(copy.checkpoint_ms, 1795253400126);
     ck_assert(copy.flushed);
     ck_assert_str_eq(copy.said, "ValueError: \xc3\xa9");
     ck_assert_uint_eq(copy.result_count, 0);

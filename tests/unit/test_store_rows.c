@@ -171,7 +171,9 @@ START_TEST(an_update_of_an_attempt_keeps_what_it_was_made_with)
                                           .started_ms = 32,
                                           .ended_ms = 33,
                                           .failed_rank = 34,
-                                          .failed_code = 35};
+                                          .failed_code = 35,
+                                          .warned_ms = 36,
+                                          .checkpoint_ms = 37};
     rig_write(&update, 1);
     update.attempt.job_key = 7;
     update.attempt.number = 1;

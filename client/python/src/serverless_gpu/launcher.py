@@ -60,6 +60,7 @@ class Options:
     retries: int
     infra_retries: int | None
     timeout_s: float | None
+    early_signal: dict[str, Any] | None
     priority: int | None
     launch_mode: str | None
     quiet: bool
@@ -135,6 +136,7 @@ if TYPE_CHECKING:
         retries: int = 0,
         infra_retries: int | None = None,
         timeout: float | timedelta | None = None,
+        early_signal: str | None = None,
         priority: int | None = None,
         launch_mode: str | None = None,
         quiet: bool | None = None,
@@ -159,6 +161,7 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     retries: int = 0,
     infra_retries: int | None = None,
     timeout: float | timedelta | None = None,
+    early_signal: str | None = None,
     priority: int | None = None,
     launch_mode: str | None = None,
     quiet: bool | None = None,
@@ -183,6 +186,9 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     retries        further attempts after the function failed
     infra_retries  further attempts after a node failed; None takes the controller's default
     timeout        seconds or a timedelta that an attempt may run; None, the default, sets no limit
+    early_signal   "USR1@60": this signal comes 60 seconds before `timeout` is over, and first of all when the job has to give way to
+                   another; without a number 60 s before. The function saves its work on it (`signal.signal`), and says so with
+                   `runtime.checkpointed()`. USR1, USR2, TERM, INT, HUP, CONT or URG; None: none
     priority       higher goes first
     launch_mode    "process" (the default): one rank a GPU; "node": one a node
     quiet          show neither the ranks' output nor what the job waits for; None does so with run_async only
@@ -202,6 +208,7 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     options.retries = _count("retries", retries)
     options.infra_retries = None if infra_retries is None else _count("infra_retries", infra_retries)
     options.timeout_s = _seconds(timeout)
+    options.early_signal = _early_signal(early_signal)
     options.priority = None if priority is None else _whole("priority", priority)
     options.launch_mode = _text("launch_mode", launch_mode)
     options.run_async = _flag("run_async", run_async)
@@ -292,3 +299,18 @@ def _seconds(value: Any) -> float | None:
     if not seconds > 0:
         raise ValueError(f"timeout must be more than 0 seconds, it is {value!r}; None sets no limit")
     return seconds
+
+
+def _early_signal(value: Any) -> dict[str, Any] | None:
+    """The short form as the controller takes it, which knows the names of the signals."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise TypeError(f'early_signal must be a text such as "USR1@60", not {value!r}')
+    name, at, before = value.partition("@")
+    if not at:
+        return {"signal": name}
+    try:
+        return {"signal": name, "before_s": _seconds(float(before))}
+    except ValueError:
+        raise ValueError(f'early_signal must be a signal and seconds, "USR1@60" for instance, not {value!r}') from None

@@ -224,3 +224,22 @@ def progress(fraction: float | None = None, text: str | None = None) -> None:
     line: dict[str, Any] = {"progress": share, **({} if text is None else {"text": text[:1000]})}
     line.update(rank=_number("RANK", 0), time=round(time.time(), 3))
     _channel.send([json.dumps(line).encode() + b"\n"])
+
+
+def checkpointed(step: int | None = None) -> None:
+    """Say that this rank has saved what it needs to go on later; call it last, when nothing is left to write.
+
+    After the signal that asks a job to end (its `early_signal`, or TERM on a cancel, a time limit or a preemption), a node that has heard
+    this from all of its ranks does not wait out the rest of their grace: TERM or KILL comes at once. At any other time it only notes when
+    the last checkpoint was. `step` is a whole number that says which.
+
+    Sends one line of JSON to $GPUCTL_SOCKET, as a command in any language may: {"checkpoint": {"step": 100}, "rank": 3, "time": ...}, of a
+    process that knows its place on the node (torchrun's, for instance) with "local_rank" and "local_world_size". Returns at once, does
+    nothing outside of a job, and raises nothing when the node does not take it.
+    """
+    when = _checked_step(step)
+    line: dict[str, Any] = {"checkpoint": {} if when is None else {"step": when}}
+    if "LOCAL_RANK" in os.environ:
+        line.update(local_rank=get_local_rank(), local_world_size=_number("LOCAL_WORLD_SIZE", 1))
+    line.update(rank=_number("RANK", 0), time=round(time.time(), 3))
+    _channel.send([json.dumps(line).encode() + b"\n"])

@@ -100,6 +100,7 @@ def build(options: Options, function: Callable[..., Any], own_host: bool) -> dic
         "project": options.project,
         "priority": options.priority,
         "time_limit_s": options.timeout_s,
+        "early_signal": options.early_signal,
         "retries": options.retries,
         "infra_retries": options.infra_retries,
     }
