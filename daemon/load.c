@@ -40,6 +40,12 @@ static bool load_job(const struct job_birth *birth, const struct job_life *life,
     return true;
 }
 
+static bool load_dependency(const struct dependency_row *row, void *closure, struct err *err)
+{
+    core_load_dependency(closure, row);
+    return true;
+}
+
 static bool load_attempt(const struct attempt_row *row, void *closure, struct err *err)
 {
     core_load_attempt(closure, row);
@@ -58,6 +64,7 @@ bool load_live(struct store *store, struct core *core, struct err *err)
                                           .usage = load_usage,
                                           .node = load_node,
                                           .job = load_job,
+                                          .dependency = load_dependency,
                                           .attempt = load_attempt,
                                           .member = load_member,
                                           .closure = core};

@@ -23,6 +23,7 @@
     X(ERR_IDEMPOTENCY, "idempotency_mismatch", 409, 5, false,                                                \
       "The Idempotency-Key was used with another body")                                                      \
     X(ERR_LENGTH_REQUIRED, "length_required", 411, 1, false, "The request must name its length")             \
+    X(ERR_PRECONDITION, "precondition_failed", 412, 5, false, "It has changed since it was read")            \
     X(ERR_TOO_LARGE, "too_large", 413, 2, false, "The body is over its limit")                               \
     X(ERR_URI_TOO_LONG, "uri_too_long", 414, 2, false, "The path and query are over their limit")            \
     X(ERR_HEADERS, "headers_too_large", 431, 2, false, "The headers are over their limit")                   \

@@ -49,6 +49,12 @@ struct job_early_signal {
     int64_t before_ms;        /* the limit */
 };
 
+/* A job that this one is to follow. */
+struct job_after {
+    const char *job; /* its id */
+    enum dependency when;
+};
+
 /* All strings are borrowed from json, which the spec owns. */
 struct job_spec {
     json_t *json;
@@ -79,11 +85,14 @@ struct job_spec {
     int64_t retries;       /* further attempts after the user's failures */
     int64_t infra_retries; /* further attempts after the infrastructure's */
     enum on_disconnect on_disconnect;
+    struct job_after *after; /* owned */
+    size_t after_count;
+    bool hold;           /* it is kept back from the start */
     const char *host_id; /* SHA-256 of the submitter's machine id; needed with remote=false */
 };
 
-/* Checks every field; an unknown one is ERR_UNKNOWN_FIELD with the nearest known name, a wrong one ERR_FIELD;
- * both name the field
+/* Checks every field; an unknown one is ERR_UNKNOWN_FIELD with the nearest known name, a wrong one
+ * ERR_FIELD; both name the field
  * ("files[2].path"). lease_min_ms is the smallest lease that is accepted. Takes over json in any case. */
 bool job_spec_decode(json_t *json, int64_t lease_min_ms, struct job_spec *ret_spec, struct err *err);
 void job_spec_finish(struct job_spec *spec);
@@ -104,9 +113,10 @@ static inline bool job_spec_has_environment(const struct job_spec *spec)
     return spec->environment.requirements != NULL || spec->environment.blob != NULL;
 }
 
-/* The text of a spec as people are shown it: as it was received, but function.inline, which may be long, has
- * become function.inline_bytes, and the values of variables whose names speak of secrets, and the credentials
- * of addresses in requirements, have become "***". NULL: there is nothing of that. The caller frees it. */
+/* The text of a spec as people are shown it: as it was received, but function.inline, which may be long,
+ * has become function.inline_bytes, and the values of variables whose names speak of secrets, and the
+ * credentials of addresses in requirements, have become "***". NULL: there is nothing of that. The caller
+ * frees it. */
 char *job_spec_shown(const struct job_spec *spec);
 
 /* The canonical JSON of a spec, defaults left out; decode of it gives an equal spec. New reference. */

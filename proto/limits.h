@@ -92,6 +92,8 @@
 /* the other ranks after one failed */
 #define FAILED_GRACE_MS       (5LL * 1000)
 #define DEFAULT_INFRA_RETRIES 3
+/* jobs that one follows: what joins a sweep of 64 */
+#define LIMIT_AFTER 64
 /* on either side of 0: room for any scheme of steps */
 #define LIMIT_PRIORITY 1000
 /* jobs of one wish that are tried for a gap in one look around; each costs a look at the nodes */
@@ -246,6 +248,9 @@
 #define LIMIT_READER_CACHE_BYTES (2 * MIB)
 /* jobs that wait or run: 0.6 GB at 600 bytes each */
 #define LIMIT_LIVE_JOBS 1000000
+/* whose outcome is remembered, 16 bytes each, for submissions that were read before they ended: what four
+ * batches of the door end; a submission that names an older one is asked for again */
+#define LIMIT_ENDED_JOBS 4096
 /* remembered for exit reports that are repeated after a lost answer: seconds of the busiest cluster */
 #define LIMIT_ENDED_ATTEMPTS 1024
 /* one event of a log stream: small enough to be fair between readers */
@@ -354,6 +359,8 @@
 #define CLIENT_REQUIREMENTS_BYTES (1 * MIB)
 /* lines that ride in the spec; more goes as a blob */
 #define CLIENT_REQUIREMENTS_INLINE_BYTES (8 * KIB)
+/* jobs that one file describes: a sweep, and what comes before and after it */
+#define LIMIT_FILE_JOBS 256
 /* files that include files */
 #define CLIENT_REQUIREMENTS_DEPTH 8
 /* a trace, unpacked: 10 million jobs of 100 bytes */

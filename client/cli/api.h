@@ -52,6 +52,9 @@ json_t *api_get(struct api *api, const char *path, struct err *err);
 /* body NULL: {}. key NULL: one is drawn. Tried again while the controller is away. */
 json_t *api_post(struct api *api, const char *path, const json_t *body, const char *key, struct err *err);
 
+/* The same with PATCH, and a key that is drawn. */
+json_t *api_patch(struct api *api, const char *path, const json_t *body, struct err *err);
+
 /* All pages of a list, up to max items: the array "name" of each answer, joined. path has its query, if any;
  * the answer's "next" is asked for as the parameter `cursor`. */
 json_t *api_list(struct api *api, const char *path, const char *name, const char *cursor, int64_t max,

@@ -78,7 +78,7 @@ static bool is_news(const struct follow *follow, const struct job_view *job)
 
 bool follow_waits(enum job_state state)
 {
-    return state == JOB_QUEUED || state == JOB_STAGING;
+    return state == JOB_QUEUED || state == JOB_HELD || state == JOB_BLOCKED || state == JOB_STAGING;
 }
 
 static void note_reason(struct follow *follow, const struct job_view *job)

@@ -149,6 +149,16 @@ static void add_runs(struct grid *grid, const json_t *runs)
     }
 }
 
+static void add_rules(struct grid *grid, const struct job_view *job)
+{
+    char limit[32];
+    text_from_duration_ms(job->time_limit_ms, limit, sizeof limit);
+    if (job->priority != 0) {
+        add_number(grid, "priority", job->priority);
+    }
+    add_fact(grid, "time limit", job->time_limit_ms > 0 ? limit : NULL);
+}
+
 static void print_facts(const struct job_view *job, const json_t *runs, struct text *out)
 {
     autogrid struct grid *grid = grid_create(fact_columns, sizeof fact_columns / sizeof fact_columns[0]);
@@ -162,6 +172,7 @@ static void print_facts(const struct job_view *job, const json_t *runs, struct t
     add_fact(grid, "project", job->project);
     add_number(grid, "gpus", job->gpus);
     add_fact(grid, "gpu type", job->gpu_type);
+    add_rules(grid, job);
     add_fact(grid, "pool", job->pool);
     add_number(grid, "attempt", job->attempt);
     add_time(grid, "created", job->created_ms);

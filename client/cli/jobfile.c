@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cli/after.h"
 #include "client/cli/airfile.h"
 #include "client/cli/bundle.h"
 #include "client/cli/early.h"
@@ -112,10 +113,11 @@ static bool take_early_signal(struct jobfile *file, struct err *err)
 static bool take_own(struct jobfile *file, struct err *err)
 {
     file->spec = json_deep_copy(file->yaml.json);
-    static const char *const texts[] = {"command", "env", "labels", "environment"};
+    static const char *const texts[] = {"command", "env", "labels", "environment", "after"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         jobfile_spell_out(&file->yaml, texts[i], json_object_get(file->spec, texts[i]));
     }
+    after_spell_out(file->spec);
     const char *command = json_string_value(json_object_get(file->spec, "command"));
     if (command != NULL) {
         json_object_set_new(file->spec, "command", jobfile_shell(command));
@@ -150,10 +152,15 @@ bool jobfile_read(const char *path, bool ignore, struct jobfile *ret_file, struc
 {
     autofree char *bytes = NULL;
     size_t length;
+    return file_read(path, LIMIT_SUBMIT_BYTES, &bytes, &length, err) &&
+           jobfile_parse(path, bytes, length, ignore, ret_file, err);
+}
+
+bool jobfile_parse(const char *path, const char *bytes, size_t length, bool ignore, struct jobfile *ret_file,
+                   struct err *err)
+{
     struct jobfile file = {.name = xstrdup(path), .folder = file_folder_of(path)};
-    bool good = file_read(path, LIMIT_SUBMIT_BYTES, &bytes, &length, err) &&
-                yaml_parse(path, bytes, length, &file.yaml, err) && translate(&file, ignore, err);
-    if (!good) {
+    if (!yaml_parse(path, bytes, length, &file.yaml, err) || !translate(&file, ignore, err)) {
         jobfile_finish(&file);
         return false;
     }
@@ -193,6 +200,7 @@ bool jobfile_check(const struct jobfile *file, const json_t *spec, struct err *e
     if (json_object_get(json_object_get(copy, "bundle"), "source") != NULL) {
         json_object_del(copy, "bundle"); /* which is checked where it is packed */
     }
+    after_pretend(copy); /* what it follows may be named by the beginning of an id */
     if (!job_spec_decode(copy, LIMIT_LEASE_MIN_MS, &decoded, err)) {
         return jobfile_place(file, err);
     }

@@ -21,6 +21,9 @@ struct jobfile {
 
 /* With ignore, what cannot be honoured is noted; else it is refused. ERR_USAGE names file and line. */
 bool jobfile_read(const char *path, bool ignore, struct jobfile *ret_file, struct err *err);
+/* The same of a text that was read from there. */
+bool jobfile_parse(const char *path, const char *bytes, size_t length, bool ignore, struct jobfile *ret_file,
+                   struct err *err);
 void jobfile_finish(struct jobfile *file);
 
 static inline void cleanup_jobfile(struct jobfile *file)

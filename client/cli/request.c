@@ -59,7 +59,8 @@ json_t *api_get(struct api *api, const char *path, struct err *err)
     return send_json(api, &(struct request){.method = "GET", .path = path}, err);
 }
 
-json_t *api_post(struct api *api, const char *path, const json_t *body, const char *key, struct err *err)
+static json_t *send_change(struct api *api, const char *method, const char *path, const json_t *body,
+                           const char *key, struct err *err)
 {
     autofree char *text = body != NULL ? json_text(body) : xstrdup("{}");
     char drawn[ID_LENGTH + 1];
@@ -69,7 +70,7 @@ json_t *api_post(struct api *api, const char *path, const json_t *body, const ch
         text_id_from_bytes(random, drawn);
     }
     return send_json(api,
-                     &(struct request){.method = "POST",
+                     &(struct request){.method = method,
                                        .path = path,
                                        .body = text,
                                        .length = strlen(text),
@@ -77,6 +78,16 @@ json_t *api_post(struct api *api, const char *path, const json_t *body, const ch
                                        .key = key != NULL ? key : drawn,
                                        .retry = true},
                      err);
+}
+
+json_t *api_post(struct api *api, const char *path, const json_t *body, const char *key, struct err *err)
+{
+    return send_change(api, "POST", path, body, key, err);
+}
+
+json_t *api_patch(struct api *api, const char *path, const json_t *body, struct err *err)
+{
+    return send_change(api, "PATCH", path, body, NULL, err);
 }
 
 /* Appends the items of one page; *ret_next is the cursor as text, NULL at the end. */

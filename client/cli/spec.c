@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "client/cli/after.h"
 #include "client/cli/early.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
@@ -63,6 +64,15 @@ static void describe_record(struct spec_options *o, struct option_table *t)
     option_text(t, 0, "key", "KEY", "Idempotency-Key: the same key never makes two jobs", &o->key);
 }
 
+static void describe_order(struct spec_options *o, struct option_table *t)
+{
+    option_several(
+        t, 0, "after", "ID[:WHEN]",
+        "wait until that job has started (after), succeeded (afterok, the default) or ended (afterany)",
+        &o->after);
+    option_flag(t, 0, "hold", "keep it back until `gpuctl release`", &o->hold);
+}
+
 static void describe_rules(struct spec_options *o, struct option_table *t)
 {
     option_int(t, 0, "priority", "N", "higher goes first", -LIMIT_PRIORITY, LIMIT_PRIORITY, &o->priority);
@@ -88,6 +98,7 @@ void spec_describe(struct spec_options *options, struct option_table *table)
     describe_code(options, table);
     describe_record(options, table);
     describe_rules(options, table);
+    describe_order(options, table);
 }
 
 void spec_finish(struct spec_options *options)
@@ -96,6 +107,7 @@ void spec_finish(struct spec_options *options)
     options_finish_list(&options->files);
     options_finish_list(&options->labels);
     options_finish_list(&options->python_paths);
+    options_finish_list(&options->after);
 }
 
 /* --- the spec --- */
@@ -299,6 +311,9 @@ static void set_rules(json_t *spec, const struct spec_options *options)
     set_int(spec, "retries", options->retries, NOT_GIVEN);
     set_int(spec, "infra_retries", options->infra_retries, NOT_GIVEN);
     set_text(spec, "on_disconnect", options->on_disconnect);
+    if (options->hold) {
+        json_object_set_new(spec, "hold", json_true());
+    }
 }
 
 static bool set_early_signal(json_t *spec, const char *text, struct err *err)
@@ -324,6 +339,7 @@ json_t *spec_build(const struct spec_options *options, const struct spec_surroun
     set_rules(spec, options);
     bool good = set_command(spec, command, count, err) &&
                 set_reserved(spec, options, around->reserved, err) && set_env(spec, &options->env, err) &&
-                set_labels(spec, &options->labels, err) && set_early_signal(spec, options->early_signal, err);
+                set_labels(spec, &options->labels, err) &&
+                set_early_signal(spec, options->early_signal, err) && after_add(spec, &options->after, err);
     return good ? give(spec) : NULL;
 }

@@ -18,7 +18,8 @@ struct spec_options {
     bool reserved, no_reserved;
     bool local;
     const char *launch_mode;
-    struct option_list env, files, labels;
+    struct option_list env, files, labels, after;
+    bool hold;
     const char *name, *project, *python;
     int64_t priority;                    /* SPEC_NO_PRIORITY: not given */
     int64_t time_ms, grace_ms, lease_ms; /* -1: not given */

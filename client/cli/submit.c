@@ -6,12 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/cli/after.h"
 #include "client/cli/attach.h"
 #include "client/cli/bundle.h"
 #include "client/cli/connect.h"
 #include "client/cli/environment.h"
-#include "client/cli/follow.h"
 #include "client/cli/print.h"
+#include "client/cli/several.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/json.h"
@@ -65,34 +66,72 @@ json_t *submit_spec(struct api *api, const struct jobfile *file, const struct sp
                                        .reserved = getenv("DATABRICKS_USE_RESERVED_GPU_POOL"),
                                        .host_id = host_id};
     autojson json_t *spec = spec_build(options, &around, call->rest, call->rest_count, err);
-    if (spec == NULL || !fill(api, file, options, spec, notes, err) ||
+    if (spec == NULL || !after_fill(api, spec, NULL, NULL, err) ||
+        !fill(api, file, options, spec, notes, err) ||
         (file->name != NULL && !jobfile_check(file, spec, err))) {
         return NULL;
     }
     return give(spec);
 }
 
-bool submit_read(const struct spec_options *options, const struct call *call, struct jobfile *ret_file,
-                 struct err *err)
+static bool needs_command(const struct spec_options *options, const struct call *call, struct err *err)
 {
-    *ret_file = (struct jobfile){0};
-    if (options->job_file == NULL && call->rest_count == 0) {
-        err_set(err, ERR_USAGE, "there is no command");
-        return err_hint(err, "write [--] COMMAND [ARGUMENT]..., or -f FILE; see --help");
+    if (options->job_file != NULL || call->rest_count > 0) {
+        return true;
     }
+    err_set(err, ERR_USAGE, "there is no command");
+    return err_hint(err, "write [--] COMMAND [ARGUMENT]..., or -f FILE; see --help");
+}
+
+/* What can be checked before anything is started or sent. */
+static bool check(const struct spec_options *options, const struct call *call, const struct jobfile *file,
+                  struct err *err)
+{
     if (options->job_file != NULL) {
-        if (!jobfile_read(options->job_file, options->ignore_unsupported, ret_file, err)) {
-            return false;
-        }
-        notes_print(&ret_file->notes, ret_file->name);
+        notes_print(&file->notes, file->name);
     }
     bool travels = options->requirements != NULL || options->python_version != NULL ||
                    options->bundle != NULL || options->python_paths.count > 0;
     if (options->job_file == NULL && !travels) {
         return true;
     }
-    autojson json_t *checked = submit_spec(NULL, ret_file, options, call, NULL, err);
+    autojson json_t *checked = submit_spec(NULL, file, options, call, NULL, err);
     return checked != NULL;
+}
+
+bool submit_read(const struct spec_options *options, const struct call *call, struct jobfile *ret_file,
+                 struct err *err)
+{
+    *ret_file = (struct jobfile){0};
+    return needs_command(options, call, err) &&
+           (options->job_file == NULL ||
+            jobfile_read(options->job_file, options->ignore_unsupported, ret_file, err)) &&
+           check(options, call, ret_file, err);
+}
+
+/* One job or several, in the order in which they can be submitted. */
+static bool read_several(const struct spec_options *options, const struct call *call, struct several *several,
+                         struct err *err)
+{
+    if (!needs_command(options, call, err)) {
+        return false;
+    }
+    if (options->job_file == NULL) {
+        several_single(several);
+    } else if (!several_read(options->job_file, options->ignore_unsupported, several, err)) {
+        return false;
+    }
+    if (several->count > 1 && call->rest_count > 0) {
+        return err_field(err, ERR_USAGE, "command", "leave it out",
+                         "%s describes %zu jobs, which have commands of their own", options->job_file,
+                         several->count);
+    }
+    for (size_t i = 0; i < several->count; i++) {
+        if (!check(options, call, &several->files[i], err)) {
+            return false;
+        }
+    }
+    return several_sort(several, err);
 }
 
 bool submit_send(struct api *api, const struct jobfile *file, const struct spec_options *options,
@@ -106,45 +145,64 @@ bool submit_send(struct api *api, const struct jobfile *file, const struct spec_
     return *ret_job != NULL;
 }
 
-static bool show(const struct submit_options *options, json_t *json, struct err *err)
+static bool show(const json_t *json, enum print_format format, struct err *err)
 {
     autotext struct text out = {0};
+    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
+        print_json(json, &out);
+    } else {
+        text_printf(&out, "%s\n", json_string_value(json_object_get(json, "id")));
+    }
+    return print_out(&out, err);
+}
+
+/* One of them. A key that was given is made another one for each of several. */
+static bool send_one(struct api *api, struct several *several, size_t index,
+                     const struct submit_options *options, const struct call *call, struct err *err)
+{
+    struct spec_options spec = options->spec;
+    autofree char *key = several->count > 1 && spec.key != NULL ? xprintf("%s.%zu", spec.key, index) : NULL;
+    autojson json_t *json = NULL;
     struct job_view job;
-    if (!job_view_decode(json_incref(json), &job, err)) {
+    spec.key = key != NULL ? key : spec.key;
+    several_name(several, index);
+    if (!submit_send(api, &several->files[index], &spec, call, &json, err) ||
+        !job_view_decode(json_incref(json), &job, err)) {
         return false;
     }
-    switch (print_format(options->format)) {
-    case FORMAT_JSON:
-    case FORMAT_JSONL:
-        print_json(json, &out);
-        break;
-    case FORMAT_TABLE:
-    case FORMAT_WIDE:
-        text_printf(&out, "%s\n", job.id);
-        if (follow_waits(job.state) && job.reason != NULL) {
-            print_note("job %s waits: %s", job.id, job.reason);
-        }
-        break;
+    snprintf(several->ids[index], sizeof several->ids[index], "%s", job.id);
+    if (job.state == JOB_CANCELED) {
+        print_note("job %s is CANCELED already; `gpuctl get %s` says why", job.id, job.id);
     }
     job_view_finish(&job);
-    return print_out(&out, err);
+    return show(json, print_format(options->format), err);
 }
 
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct submit_options *options = call->options;
-    autojobfile struct jobfile file = {0};
+    autoseveral struct several several = {0};
     autoapi struct api *api = NULL;
-    autojson json_t *job = NULL;
-    return submit_read(&options->spec, call, &file, err) && connect_controller(call, true, &api, err) &&
-           submit_send(api, &file, &options->spec, call, &job, err) && show(options, job, err);
+    if (!read_several(&options->spec, call, &several, err) || !connect_controller(call, true, &api, err) ||
+        !several_resolve(&several, api, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < several.count; i++) {
+        if (!send_one(api, &several, several.order[i], options, call, err)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 const struct verb verb_submit = {
     .name = "submit",
     .arguments = "[-f FILE] [--] [COMMAND [ARGUMENT]...]",
-    .summary = "Make a job and print its id.",
-    .details = "Starts a controller and a node of your own where no controller is named.",
+    .summary = "Make a job, or the several of a file, and print ids.",
+    .details =
+        "A file may hold several jobs, with lines \"---\" between them. One follows another by its name: "
+        "\"after: [prepare]\".\n"
+        "Starts a controller and a node of your own where no controller is named.",
     .argument = ARGUMENT_COMMAND,
     .most = SIZE_MAX,
     .stop_at_positional = true,

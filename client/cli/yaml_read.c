@@ -302,7 +302,8 @@ static bool read_document(struct reader *reader)
     bool over = event.type == YAML_STREAM_END_EVENT;
     yaml_mark_t where = event.start_mark;
     yaml_event_delete(&event);
-    return over || refuse(reader, where, "write each job into a file of its own", "a second document begins");
+    return over || refuse(reader, where, "only `gpuctl submit -f FILE` takes several jobs",
+                          "a second document begins");
 }
 
 bool yaml_parse(const char *name, const char *bytes, size_t length, struct yaml *ret_yaml, struct err *err)

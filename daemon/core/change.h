@@ -54,6 +54,13 @@ struct event_row {
     const char *detail; /* JSON object, or NULL */
 };
 
+/* A job that follows another. */
+struct dependency_row {
+    int64_t job_key;
+    int64_t on_key; /* the other */
+    enum dependency kind;
+};
+
 struct attempt_row {
     uint64_t epoch;
     int64_t job_key;
@@ -165,6 +172,7 @@ enum change_kind {
     CHANGE_JOB_INSERT, /* birth and life */
     CHANGE_JOB_UPDATE, /* life */
     CHANGE_EVENT_INSERT,
+    CHANGE_DEPENDENCY_INSERT,
     CHANGE_ATTEMPT_INSERT,
     CHANGE_ATTEMPT_UPDATE, /* state, claim, cause, master_*, *_ms but created_ms, failed_* of attempt */
     CHANGE_MEMBER_INSERT,
@@ -188,6 +196,7 @@ struct change {
             struct job_life life;
         } job;
         struct event_row event;
+        struct dependency_row dependency;
         struct attempt_row attempt;
         struct member_row member;
         struct rank_row rank;

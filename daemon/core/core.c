@@ -4,7 +4,10 @@
  * are left to the other files of this folder. */
 #include "daemon/core/core.h"
 
+#include "daemon/core/amend.h"
 #include "daemon/core/attempt.h"
+#include "daemon/core/follow.h"
+#include "daemon/core/hold.h"
 #include "daemon/core/history.h"
 #include "daemon/core/horizon.h"
 #include "daemon/core/invariants.h"
@@ -20,6 +23,7 @@
 #include "daemon/core/state.h"
 #include "daemon/core/submit.h"
 #include "daemon/core/tick.h"
+#include "proto/limits.h"
 
 struct core *core_create(const struct core_config *config)
 {
@@ -29,6 +33,7 @@ struct core *core_create(const struct core_config *config)
     core->next_job_key = config->next_job_key;
     core->deadline_ms = core->look_ms = NEVER;
     core->registry = 1;
+    core->outcomes = xzalloc(LIMIT_ENDED_JOBS * sizeof *core->outcomes);
     return core;
 }
 
@@ -75,6 +80,7 @@ void core_destroy(struct core *core)
         return;
     }
     staging_clear_sites(core);
+    follow_clear(core);
     destroy_jobs(core);
     staging_clear(core);
     destroy_attempts(core);
@@ -82,6 +88,7 @@ void core_destroy(struct core *core)
     history_clear(core);
     horizon_clear(core);
     assert(core->groups == NULL && core->lanes_by_key == NULL && core->batches == NULL);
+    free(core->outcomes);
     free(core);
 }
 
@@ -96,6 +103,12 @@ static bool dispatch(struct core *core, const struct input *input, struct err *e
         return submit_job(core, input, err);
     case INPUT_CANCEL:
         return job_cancel(core, input, err);
+    case INPUT_HOLD:
+        return hold_job(core, input, err);
+    case INPUT_RELEASE:
+        return hold_release(core, input, err);
+    case INPUT_CHANGE:
+        return amend_job(core, input, err);
     case INPUT_REGISTER:
         return register_node(core, input, err);
     case INPUT_BEAT:
@@ -120,8 +133,10 @@ void core_step(struct core *core, const struct input *input, int64_t now_ms, str
     *ret_step = (struct step){0};
     record_open(core, input->wall_ms);
     ret_step->ok = dispatch(core, input, &ret_step->err);
-    if (core->place_wanted || core->now_ms >= core->look_ms) {
+    follow_pass(core);
+    while (core->place_wanted || core->now_ms >= core->look_ms) {
         place_pass(core);
+        follow_pass(core); /* a job that no node can get ready has ended */
     }
     tick_watch_brake(core);
     record_close(core, ret_step);

@@ -40,6 +40,8 @@ struct core_need {
 /* spec and need are only read; need NULL: nothing. user_failures etc. come from life. */
 void core_load_job(struct core *core, const struct job_birth *birth, const struct job_life *life,
                    const struct job_spec *spec, const struct core_need *need);
+/* All of a job after all jobs. */
+void core_load_dependency(struct core *core, const struct dependency_row *row);
 void core_load_attempt(struct core *core, const struct attempt_row *row);
 void core_load_member(struct core *core, const struct member_row *row);
 
@@ -52,6 +54,9 @@ enum input_kind {
                  */
     INPUT_SUBMIT,
     INPUT_CANCEL,
+    INPUT_HOLD,
+    INPUT_RELEASE,
+    INPUT_CHANGE, /* of a live job's priority or time limit */
     INPUT_REGISTER,
     INPUT_BEAT,
     INPUT_REPORT,
@@ -61,6 +66,14 @@ enum input_kind {
 };
 
 enum node_verb { NODE_VERB_DRAIN, NODE_VERB_RESUME, NODE_VERB_FENCE };
+
+/* A job that a submission is to follow, as it was when the submission was read. */
+struct core_dependency {
+    const char *id;
+    int64_t key;
+    enum dependency kind;
+    enum job_state state;
+};
 
 struct input {
     enum input_kind kind;
@@ -77,11 +90,25 @@ struct input {
             const struct core_need *need; /* or NULL; only read */
             const struct blob_row
                 *requirements; /* of its environment, to be stored with it; or NULL; lives as long */
+            const struct core_dependency *after; /* as many as the spec names; only read */
+            size_t after_count;
         } submit;
         struct {
             const char *id;
             const char *by; /* owner of the token, for the history */
         } cancel;
+        struct {
+            const char *id;
+            const char *by;
+        } hold; /* and release */
+        struct {
+            const char *id;
+            const char *by;
+            int64_t if_seq; /* the job's newest event must be this one; -1: whichever */
+            bool sets_priority, sets_time_limit;
+            int64_t priority;
+            int64_t time_limit_ms; /* 0: none */
+        } change;
         const struct register_message *node_register;
         const struct beat_message *beat;
         const struct report_message *report; /* its results must live until the step's changes are applied */
@@ -110,7 +137,7 @@ struct job_touch {
 struct step {
     bool ok;
     struct err err;         /* why not; then nothing was changed */
-    struct job_touch job;   /* SUBMIT and CANCEL: the job */
+    struct job_touch job;   /* SUBMIT, CANCEL, HOLD, RELEASE and CHANGE: the job */
     struct change *changes; /* in order; their strings live as long as the step */
     size_t change_count;
     bool lazy; /* changes may ride with a later commit, LIMIT LAZY_COMMIT_MS at most; the answer need not wait

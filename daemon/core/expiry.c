@@ -54,8 +54,14 @@ static int64_t patience(const struct attempt *attempt)
 
 void expiry_set(struct core *core, struct attempt *attempt)
 {
+    attempt->since_ms = core->now_ms;
+    expiry_renew(core, attempt);
+}
+
+void expiry_renew(struct core *core, struct attempt *attempt)
+{
     int64_t allowed = patience(attempt);
-    attempt->deadline_ms = allowed < NEVER - core->now_ms ? core->now_ms + allowed : NEVER;
+    attempt->deadline_ms = allowed < NEVER - attempt->since_ms ? attempt->since_ms + allowed : NEVER;
     tick_note(core, attempt->deadline_ms);
 }
 

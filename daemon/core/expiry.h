@@ -9,6 +9,9 @@ struct core;
 /* Its present state begins now. */
 void expiry_set(struct core *core, struct attempt *attempt);
 
+/* What it is allowed has changed; its present state began when it did. */
+void expiry_renew(struct core *core, struct attempt *attempt);
+
 /* Its deadline has come. */
 void expiry_due(struct core *core, struct attempt *attempt);
 

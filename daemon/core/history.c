@@ -150,9 +150,8 @@ static double rate_of(const struct pattern *pattern, double basis)
 
 int64_t history_estimate_ms(const struct core *core, const struct pattern *pattern, int64_t limit_ms)
 {
-    assert(pattern->limited == (limit_ms > 0));
-    double basis = limit_ms > 0 ? (double)limit_ms : 1;
-    double estimate_ms = rate_of(pattern, basis) * basis;
+    double basis = pattern->limited && limit_ms > 0 ? (double)limit_ms : 1;
+    double estimate_ms = pattern->limited && limit_ms == 0 ? FIRST_GUESS_MS : rate_of(pattern, basis) * basis;
     if (limit_ms > 0 && estimate_ms > (double)limit_ms) {
         return limit_ms;
     }
@@ -213,8 +212,9 @@ void history_learn(struct core *core, const struct attempt *attempt)
 {
     const struct job *job = attempt->job;
     struct pattern *pattern = job->pattern;
-    if (pattern->project == NULL || attempt->started_ms == 0) {
-        return; /* there was no room for one more kind; or it never ran */
+    bool limited = job->time_limit_ms > 0;
+    if (pattern->project == NULL || attempt->started_ms == 0 || pattern->limited != limited) {
+        return; /* there was no room for one more kind; it never ran; its limit came or went later */
     }
     int64_t ran_ms = job->ran_ms > 0 ? job->ran_ms : 1;
     const struct sums sums = {.count = 1,

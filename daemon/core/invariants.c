@@ -236,11 +236,38 @@ static void check_attempts(const struct core *core)
 
 /* --- jobs -------------------------------------------------------------------------------------------- */
 
+/* A job is BLOCKED while, and only while, it waits for another, which lives and knows it. */
+static void check_edges(const struct job *job)
+{
+    assert(job->state != JOB_BLOCKED || job->follows != NULL);
+    assert(job->follows == NULL || job_is_kept_back(job));
+    for (const struct edge *edge = job->follows; edge != NULL; edge = edge->next_open) {
+        assert(edge->job == job && !edge->due && !job_state_terminal(edge->on->state));
+        assert(edge->kind != DEPENDENCY_AFTER || edge->on->started_ms == 0);
+        assert(edge->on->followers == edge || edge->prev->next == edge);
+    }
+}
+
+/* There may be very many. */
+static size_t check_followers(const struct core *core, const struct job *job)
+{
+    size_t count = 0;
+    for (const struct edge *edge = job->followers; edge != NULL; edge = edge->next) {
+        struct job *follower;
+        HASH_FIND(by_key, core->jobs_by_key, &edge->job->key, sizeof edge->job->key, follower);
+        assert(edge->on == job && follower == edge->job && follower->key > job->key);
+        assert(edge->next == NULL || follower->key < edge->next->job->key);
+        count++;
+    }
+    return count;
+}
+
 static void check_job(const struct job *job)
 {
     bool live = job->attempt != NULL && attempt_is_live(job->attempt);
     assert(!job_state_terminal(job->state) && job->exit_code == -1 && job->slot == 0 && job->lane != NULL);
-    assert(live == !job_is_waiting(job));
+    assert(live == (job->state == JOB_PLACED || job->state == JOB_RUNNING));
+    check_edges(job);
     assert(live || job->cause != CAUSE_CANCELED);
     assert(job->state != JOB_STAGING || job->lane->stage != NULL);
     assert(job->state != JOB_RUNNING || attempt_has_started(job->attempt));
@@ -273,9 +300,13 @@ static void check_lane(const struct lane *lane, size_t *listed)
 
 static void check_jobs(const struct core *core)
 {
-    size_t queued = 0, listed = 0;
+    size_t queued = 0, listed = 0, edges = 0, followers = 0;
     for (const struct job *job = core->jobs_by_key; job != NULL; job = job->by_key.next) {
         check_job(job);
+        followers += check_followers(core, job);
+        for (const struct edge *edge = job->follows; edge != NULL; edge = edge->next_open) {
+            edges++;
+        }
         assert(job->key < core->next_job_key);
         queued += job_is_waiting(job);
         assert((job->batch != NULL) == job_is_waiting(job));
@@ -283,6 +314,7 @@ static void check_jobs(const struct core *core)
     for (const struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
         check_lane(lane, &listed);
     }
+    assert(edges == followers);
     assert(queued == listed && HASH_CNT(by_id, core->jobs_by_id) == HASH_CNT(by_key, core->jobs_by_key));
 }
 
@@ -312,7 +344,7 @@ static void check_just_ended(const struct core *core, size_t at_most)
 void invariants_after_step(const struct core *core, const struct step *step)
 {
     assert(step->ok || (step->change_count == 0 && step->dirty_count == 0));
-    assert(!core->place_wanted && core->sheet.arena == NULL);
+    assert(!core->place_wanted && core->due == NULL && core->sheet.arena == NULL);
     check_free(core);
     for (size_t i = 0; i < step->touched_count; i++) {
         check_touched(core, &step->touched[i]);

@@ -9,6 +9,7 @@
 
 #include "daemon/core/attempt.h"
 #include "daemon/core/history.h"
+#include "daemon/core/follow.h"
 #include "daemon/core/queue.h"
 #include "daemon/core/record.h"
 #include "daemon/core/state.h"
@@ -78,6 +79,7 @@ void job_free(struct job *job)
 static void leave(struct core *core, struct job *job)
 {
     assert(job->attempt == NULL || !attempt_is_live(job->attempt));
+    follow_ended(core, job);
     queue_leave(core, job);
     history_leave(core, job->pattern);
     HASH_DELETE(by_id, core->jobs_by_id, job);
@@ -105,6 +107,7 @@ static void note_start(struct core *core, struct job *job)
 {
     if (job->started_ms == 0) {
         job->started_ms = job->event_ms;
+        follow_started(core, job);
     }
 }
 
@@ -146,6 +149,14 @@ static const struct job_rule {
     {JOB_RUNNING, JOB_EVENT_CANCEL, JOB_CANCELED, EVENT_CANCELED, end},
     {JOB_PLACED, JOB_EVENT_TIME_OUT, JOB_TIMED_OUT, EVENT_TIMED_OUT, end},
     {JOB_RUNNING, JOB_EVENT_TIME_OUT, JOB_TIMED_OUT, EVENT_TIMED_OUT, end},
+    {JOB_QUEUED, JOB_EVENT_HOLD, JOB_HELD, EVENT_HELD, stop_waiting},
+    {JOB_STAGING, JOB_EVENT_HOLD, JOB_HELD, EVENT_HELD, stop_waiting},
+    {JOB_BLOCKED, JOB_EVENT_HOLD, JOB_HELD, EVENT_HELD, stay},
+    {JOB_HELD, JOB_EVENT_RELEASE, JOB_QUEUED, EVENT_RELEASED, wait_again},
+    {JOB_HELD, JOB_EVENT_BLOCK, JOB_BLOCKED, EVENT_RELEASED, stay},
+    {JOB_HELD, JOB_EVENT_CANCEL, JOB_CANCELED, EVENT_CANCELED, end},
+    {JOB_BLOCKED, JOB_EVENT_READY, JOB_QUEUED, EVENT_READY, wait_again},
+    {JOB_BLOCKED, JOB_EVENT_CANCEL, JOB_CANCELED, EVENT_CANCELED, end},
 };
 
 static const struct job_rule *rule_of(enum job_state from, enum job_event event)
@@ -171,6 +182,28 @@ bool job_fire(struct core *core, struct job *job, enum job_event event, const ch
     record_event(core, job, rule->history, detail);
     rule->effect(core, job);
     return true;
+}
+
+/* --- before it waits --------------------------------------------------------------------------------- */
+
+void job_begin(struct core *core, struct job *job, const char *held_by)
+{
+    if (held_by != NULL) {
+        job->state = JOB_HELD;
+        record_event(core, job, EVENT_HELD, record_detail(core, "by", held_by));
+    } else if (follow_is_open(job)) {
+        job->state = JOB_BLOCKED;
+        record_event(core, job, EVENT_BLOCKED, NULL);
+    } else {
+        queue_put(core, job);
+        return;
+    }
+    trace_line(core, "job %s is %s", job->id, job_state_text(job->state));
+}
+
+bool job_is_kept_back(const struct job *job)
+{
+    return job->state == JOB_HELD || job->state == JOB_BLOCKED;
 }
 
 /* --- the end of an attempt --------------------------------------------------------------------------- */
@@ -229,6 +262,11 @@ static void conclude_canceled(struct core *core, struct job *job, const struct a
     const char *reason =
         first ? record_text(core, "%s", attempt->cause_text) : cause_sentence(CAUSE_CANCELED);
     finish(core, job, JOB_EVENT_CANCEL, EXIT_CANCELED, CAUSE_CANCELED, reason);
+}
+
+void job_never(struct core *core, struct job *job, const char *reason)
+{
+    finish(core, job, JOB_EVENT_CANCEL, EXIT_CANCELED, CAUSE_DEPENDENCY, reason);
 }
 
 void job_conclude(struct core *core, struct job *job, const struct attempt *attempt)
@@ -356,13 +394,21 @@ void job_stage_failed(struct core *core, const struct stage *stage, const struct
 
 /* --- cancel ------------------------------------------------------------------------------------------ */
 
-bool job_cancel(struct core *core, const struct input *input, struct err *err)
+struct job *job_live(const struct core *core, const char *id, struct err *err)
 {
     struct job *job;
-    HASH_FIND(by_id, core->jobs_by_id, input->cancel.id, strlen(input->cancel.id), job);
+    HASH_FIND(by_id, core->jobs_by_id, id, strlen(id), job);
     if (job == NULL) {
-        return err_field(err, ERR_NOT_FOUND, "id", "list the jobs", "no live job has the id %.64s",
-                         input->cancel.id);
+        err_field(err, ERR_NOT_FOUND, "id", "list the jobs", "no live job has the id %.64s", id);
+    }
+    return job;
+}
+
+bool job_cancel(struct core *core, const struct input *input, struct err *err)
+{
+    struct job *job = job_live(core, input->cancel.id, err);
+    if (job == NULL) {
+        return false;
     }
     core->sheet.answer = job;
     if (job->cause == CAUSE_CANCELED) {
@@ -372,7 +418,7 @@ bool job_cancel(struct core *core, const struct input *input, struct err *err)
     record_event(core, job, EVENT_CANCEL_ASKED, record_detail(core, "by", input->cancel.by));
     const char *reason = record_text(core, "canceled by %s", input->cancel.by);
     trace_line(core, "job %s is to be %s", job->id, reason);
-    if (job_is_waiting(job)) {
+    if (job_is_waiting(job) || job_is_kept_back(job)) {
         finish(core, job, JOB_EVENT_CANCEL, EXIT_CANCELED, CAUSE_CANCELED, reason);
     } else {
         const struct fault fault = {.cause = CAUSE_CANCELED, .rank = -1, .text = reason};

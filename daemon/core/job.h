@@ -29,6 +29,10 @@ enum job_event {
     JOB_EVENT_FAIL,
     JOB_EVENT_CANCEL,
     JOB_EVENT_TIME_OUT,
+    JOB_EVENT_HOLD,
+    JOB_EVENT_RELEASE,
+    JOB_EVENT_BLOCK, /* released, and waits for other jobs */
+    JOB_EVENT_READY, /* those have done what they should */
 };
 
 /* A job in the list of live ones, in its lane, not yet waiting in it. */
@@ -36,8 +40,19 @@ struct job *job_create(struct core *core, int64_t key, const char *id, const cha
                        const struct job_spec *spec, const struct core_need *need);
 void job_free(struct job *job);
 
+/* The live job of that id; NULL with ERR_NOT_FOUND. */
+struct job *job_live(const struct core *core, const char *id, struct err *err);
+
+/* Its life begins: it waits for GPUs, or is kept back. held_by: who wants it held; NULL: nobody. */
+void job_begin(struct core *core, struct job *job, const char *held_by);
+/* What it follows can never be: it ends. */
+void job_never(struct core *core, struct job *job, const char *reason);
+
 /* The wish of a spec and of what it needs, NULL for nothing; both lend their strings. */
 struct wish job_wish(const struct job_spec *spec, const struct core_need *need);
+
+/* It is HELD or BLOCKED: in no lane. */
+bool job_is_kept_back(const struct job *job);
 
 /* It waits in its lane, with or without nodes getting ready for it. */
 bool job_is_waiting(const struct job *job);

@@ -135,6 +135,12 @@ void record_event(struct core *core, struct job *job, enum event_kind kind, cons
     };
 }
 
+void record_dependency(struct core *core, const struct job *job, int64_t on_key, enum dependency kind)
+{
+    struct change *change = append(core, CHANGE_DEPENDENCY_INSERT, NULL);
+    change->dependency = (struct dependency_row){.job_key = job->key, .on_key = on_key, .kind = kind};
+}
+
 void record_rank(struct core *core, const struct attempt *attempt, const struct rank_exit *rank)
 {
     struct change *change = append(core, CHANGE_RANK_PUT, NULL);
@@ -361,6 +367,7 @@ static void fill(struct core *core, struct change *change, void *subject, struct
         change->node = row_of_node(arena, subject);
         break;
     case CHANGE_EVENT_INSERT:
+    case CHANGE_DEPENDENCY_INSERT:
     case CHANGE_RANK_PUT:
     case CHANGE_RESULT_PUT:
     case CHANGE_REPLY_INSERT:

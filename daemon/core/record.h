@@ -33,6 +33,8 @@ void record_node(struct core *core, struct node *node);
 
 /* A row of the job's history; detail is a JSON object in the step's memory, or NULL. */
 void record_event(struct core *core, struct job *job, enum event_kind kind, const char *detail);
+/* The job follows another. */
+void record_dependency(struct core *core, const struct job *job, int64_t on_key, enum dependency kind);
 void record_rank(struct core *core, const struct attempt *attempt, const struct rank_exit *rank);
 /* The row, and that of its pickle where its bytes are there. Borrows from the result. */
 void record_result(struct core *core, const struct attempt *attempt, const struct rank_result *result);

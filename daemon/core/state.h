@@ -84,6 +84,21 @@ struct batch {
     UT_hash_handle hh;
 };
 
+/* One job follows another, which has not yet done what it should. */
+struct edge {
+    struct job *job, *on;
+    enum dependency kind;
+    bool due;                 /* among those that the step has to look at */
+    struct edge *next_open;   /* of the job */
+    struct edge *prev, *next; /* of those that follow the other one, by key; or of those that are due */
+};
+
+/* A job that has ended. */
+struct outcome {
+    int64_t key;
+    enum job_state state;
+};
+
 struct job {
     int64_t key;
     char id[ID_LENGTH + 1];
@@ -95,6 +110,8 @@ struct job {
     struct batch *batch;     /* while it waits; else NULL */
     struct job *prev, *next; /* in the batch */
     int64_t submitted_ms;    /* wall clock, not earlier than that of an earlier job */
+    struct edge *follows;    /* what it still waits for, while BLOCKED or HELD */
+    struct edge *followers;  /* who waits for it */
 
     int64_t time_limit_ms, grace_ms, lease_ms;
     struct job_early_signal early_signal;
@@ -147,13 +164,14 @@ struct attempt {
     int64_t estimate_ms;                      /* of its run time, when it was placed */
     int64_t expected_ms; /* wall clock of its end, as expected when it was last looked at */
     size_t end_index;    /* among the ends, or those that leave */
-    int64_t warned_ms; /* wall clock: its ranks were ordered the early signal of the limit; 0: not yet */
+    int64_t warned_ms;   /* wall clock: its ranks were ordered the early signal of the limit; 0: not yet */
     int64_t
         checkpoint_ms; /* wall clock of the last acknowledged checkpoint, as far as nodes have exited; 0 */
     int64_t failed_rank, failed_code;
     const char *failed_node; /* borrowed from the node, or NULL */
     int64_t worst_code; /* largest code of ranks that we did not kill; a restart while stopping starts it anew
                            at failed_code */
+    int64_t since_ms;   /* when its present state began, or the controller was started */
     int64_t deadline_ms;     /* what it means follows from state: prepare expiry, time limit, flush expiry */
     struct member **members; /* by node rank; owned */
     size_t member_count;
@@ -303,6 +321,9 @@ struct core {
 
     struct job *jobs_by_id, *jobs_by_key;
     struct lane *lanes_by_key;
+    struct edge *due;         /* to be looked at before the step ends */
+    struct outcome *outcomes; /* of the last LIMIT_ENDED_JOBS, in a ring; owned */
+    size_t outcome_count;     /* that there ever were */
     struct lane *lanes;
     struct batch *batches;
     int64_t wall_ms;      /* of the newest input */

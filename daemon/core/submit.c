@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "daemon/core/follow.h"
 #include "daemon/core/job.h"
 #include "daemon/core/place.h"
 #include "daemon/core/pool.h"
@@ -132,7 +133,7 @@ bool submit_job(struct core *core, const struct input *input, struct err *err)
 {
     const struct job_spec *spec = input->submit.spec;
     const struct wish wish = job_wish(spec, input->submit.need);
-    if (!check(core, &wish, err)) {
+    if (!check(core, &wish, err) || !follow_check(core, input, err)) {
         return false;
     }
     struct job *job = job_create(core, core->next_job_key++, input->submit.id, input->submit.owner, spec,
@@ -146,6 +147,10 @@ bool submit_job(struct core *core, const struct input *input, struct err *err)
     }
     record_birth(core, job, input);
     record_event(core, job, EVENT_SUBMITTED, NULL);
-    queue_put(core, job);
+    const char *never = follow_join(core, job, input);
+    job_begin(core, job, spec->hold ? input->submit.owner : NULL);
+    if (never != NULL) {
+        job_never(core, job, never);
+    }
     return true;
 }

@@ -188,6 +188,8 @@ static const char **place_of(struct headers *headers, const char *name)
         return strcasecmp(name, "Expect") == 0   ? &headers->expect
                : strcasecmp(name, "Accept") == 0 ? &headers->accept
                                                  : NULL;
+    case 8:
+        return strcasecmp(name, "If-Match") == 0 ? &headers->if_match : NULL;
     case 10:
         return strcasecmp(name, "User-Agent") == 0 ? &headers->user_agent : NULL;
     case 12:

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/http/after.h"
 #include "daemon/http/parts.h"
 #include "daemon/need.h"
 #include "proto/base/cleanup.h"
@@ -172,9 +173,16 @@ struct showing {
     struct staging_view *stagings; /* of a job in STAGING: who gets it ready */
     size_t staging_count;
     bool environment; /* and builds an environment for it */
+    struct text why;  /* of a job that is HELD or BLOCKED */
+    int64_t seq;
     struct text *out;
     bool seen;
 };
+
+static bool is_kept_back(enum job_state state)
+{
+    return state == JOB_HELD || state == JOB_BLOCKED;
+}
 
 static void write_view(const struct job_record *job, void *closure)
 {
@@ -183,6 +191,7 @@ static void write_view(const struct job_record *job, void *closure)
         return;
     }
     showing->seen = true;
+    showing->seq = job->life.seq;
     struct job_view view;
     job_view_fill(&view, &job->birth, &job->life);
     autofree char *spec = xstrndup(job->birth.spec, job->birth.spec_length);
@@ -198,6 +207,8 @@ static void write_view(const struct job_record *job, void *closure)
         view.staging_count = showing->staging_count;
         staging_board_say(view.stagings, view.staging_count, showing->environment, &reason);
         view.reason = reason.bytes;
+    } else if (is_kept_back(view.state)) {
+        view.reason = showing->why.bytes;
     }
     job_view_encode(&view, showing->out);
 }
@@ -244,7 +255,7 @@ static bool read_stagings(const struct server *server, const struct job_facts *j
     return true;
 }
 
-bool job_show(const struct request *request, struct text *out, struct err *err)
+bool job_show(const struct request *request, int64_t *ret_seq, struct text *out, struct err *err)
 {
     struct reader *reader = request->server->reader;
     struct job_facts facts;
@@ -253,11 +264,14 @@ bool job_show(const struct request *request, struct text *out, struct err *err)
         return false;
     }
     bool found = false;
-    bool ok = read_placements(reader, facts.key, &showing.placements, err) &&
-              read_facts(reader, &facts, &showing, err) &&
-              read_stagings(request->server, &facts, &showing, err) &&
-              reader_job(reader, request->argument, write_view, &showing, &found, err);
+    bool ok =
+        read_placements(reader, facts.key, &showing.placements, err) &&
+        read_facts(reader, &facts, &showing, err) && read_stagings(request->server, &facts, &showing, err) &&
+        (!is_kept_back(facts.state) || after_say_why(reader, facts.key, facts.state, &showing.why, err)) &&
+        reader_job(reader, request->argument, write_view, &showing, &found, err);
     placements_finish(&showing.placements);
     free(showing.stagings);
+    text_finish(&showing.why);
+    *ret_seq = showing.seq;
     return ok && (showing.seen || job_missing(request, err));
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/http/after.h"
 #include "daemon/http/ask.h"
 #include "daemon/http/job_lookup.h"
 #include "daemon/http/parts.h"
@@ -25,7 +26,8 @@
 struct submit {
     struct ask ask;
     struct job_spec spec;
-    char *shown; /* or NULL */
+    char *shown;                   /* or NULL */
+    struct core_dependency *after; /* or NULL */
     struct need need;
     struct text requirements_text; /* those that stand in the spec */
     struct blob_row requirements;  /* the same as it is stored */
@@ -36,7 +38,7 @@ struct submit {
 static int render_submit(const struct door_request *door, const struct step *step, struct text *out)
 {
     struct submit *submit = door->asker;
-    bool placed = step->job.state != JOB_QUEUED && step->job.state != JOB_STAGING;
+    bool placed = step->job.state == JOB_PLACED;
     submit->job_key = placed ? step->job.key : 0;
     job_receipt_encode(step->job.id, step->job.state, step->job.seq, out);
     return 201;
@@ -59,6 +61,7 @@ static void submit_finish(struct ask *ask)
     text_finish(&submit->requirements_text);
     job_spec_finish(&submit->spec);
     free(submit->shown);
+    free(submit->after);
 }
 
 static void see_blob(const struct blob_row *row, void *closure)
@@ -138,7 +141,8 @@ void jobs_submit(struct request *request)
         request_fail(request, &err);
         return;
     }
-    if (!blobs_exist(server->reader, &spec, &err)) {
+    struct core_dependency *after;
+    if (!blobs_exist(server->reader, &spec, &err) || !after_read(request, &spec, &after, &err)) {
         job_spec_finish(&spec);
         request_fail(request, &err);
         return;
@@ -146,6 +150,7 @@ void jobs_submit(struct request *request)
     struct submit *submit = ask_create(request, sizeof *submit, render_submit);
     submit->spec = spec;
     submit->shown = job_spec_shown(&spec);
+    submit->after = after;
     submit->ask.committed = submit_committed;
     submit->ask.finish = submit_finish;
     uint8_t random[10];
@@ -159,6 +164,8 @@ void jobs_submit(struct request *request)
     input->submit.body = request->body;
     input->submit.body_length = request->body_length;
     input->submit.shown = submit->shown;
+    input->submit.after = after;
+    input->submit.after_count = spec.after_count;
     say_need(submit);
     store_requirements(submit, server->wall_ms);
     text_reserve(&submit->ask.door.answer,
@@ -302,8 +309,11 @@ static void reply_view(struct request *request)
 {
     struct text view = {0};
     struct err err;
-    if (job_show(request, &view, &err)) {
+    int64_t seq;
+    if (job_show(request, &seq, &view, &err)) {
+        autofree char *tag = xprintf("\"%lld\"", (long long)seq);
         request_reply_json(request, 200, &view);
+        request_header(request, "ETag", tag);
     } else {
         text_finish(&view);
         request_fail(request, &err);

@@ -16,6 +16,13 @@ void jobs_submit(struct request *request);
 void jobs_list(struct request *request);
 void jobs_show(struct request *request);
 
+/* amend.c */
+void amend_hold(struct request *request);
+void amend_release(struct request *request);
+void amend_change(struct request *request);
+/* The seq that an If-Match header names; -1: any, or there is no header. */
+bool amend_read_match(const char *header, int64_t *ret_seq, struct err *err);
+
 /* cancel.c */
 void cancel_job(struct request *request);
 

@@ -87,6 +87,15 @@ static bool insert_event(struct store *store, const struct event_row *event, str
     return touch_one(store, SQL_INSERT_EVENT, err);
 }
 
+static bool insert_dependency(struct store *store, const struct dependency_row *dependency, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_INSERT_DEPENDENCY);
+    bind_int(&to, dependency->job_key);
+    bind_int(&to, dependency->on_key);
+    bind_text(&to, dependency_text(dependency->kind));
+    return touch_one(store, SQL_INSERT_DEPENDENCY, err);
+}
+
 /* The columns of an attempt that change, in the order of SQL_INSERT_ATTEMPT and SQL_UPDATE_ATTEMPT. */
 static void bind_progress(struct binder *to, const struct attempt_row *attempt)
 {
@@ -287,6 +296,8 @@ static bool apply(struct store *store, const struct change *change, struct err *
         return update_job(store, &change->job.life, err);
     case CHANGE_EVENT_INSERT:
         return insert_event(store, &change->event, err);
+    case CHANGE_DEPENDENCY_INSERT:
+        return insert_dependency(store, &change->dependency, err);
     case CHANGE_ATTEMPT_INSERT:
         return insert_attempt(store, &change->attempt, err);
     case CHANGE_ATTEMPT_UPDATE:

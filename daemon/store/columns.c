@@ -87,6 +87,7 @@ DEFINE_READ(isolation)
 DEFINE_READ(role)
 DEFINE_READ(result_kind)
 DEFINE_READ(claim)
+DEFINE_READ(dependency)
 
 static bool read_end(const struct row *row, struct err *err)
 {
@@ -151,6 +152,31 @@ bool columns_event(sqlite3_stmt *statement, struct event_row *ret_event, struct 
     ret_event->kind = read_event_kind(&row);
     ret_event->attempt = read_int(&row);
     ret_event->detail = read_text(&row);
+    return read_end(&row, err);
+}
+
+static void read_edge(struct row *row, struct dependency_row *dependency)
+{
+    dependency->job_key = read_int(row);
+    dependency->on_key = read_int(row);
+    dependency->kind = read_dependency(row);
+}
+
+bool columns_dependency(sqlite3_stmt *statement, struct dependency_row *ret_dependency, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    read_edge(&row, ret_dependency);
+    return read_end(&row, err);
+}
+
+bool columns_dependency_with_job(sqlite3_stmt *statement, struct dependency_record *ret_dependency,
+                                 struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    read_edge(&row, &ret_dependency->row);
+    ret_dependency->id = read_text(&row);
+    ret_dependency->state = read_job_state(&row);
+    ret_dependency->started = read_int(&row) != 0;
     return read_end(&row, err);
 }
 

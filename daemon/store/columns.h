@@ -12,6 +12,9 @@
 bool columns_job(sqlite3_stmt *statement, struct job_record *ret_job, struct err *err);
 bool columns_job_with_spec(sqlite3_stmt *statement, struct job_record *ret_job, struct err *err);
 bool columns_event(sqlite3_stmt *statement, struct event_row *ret_event, struct err *err);
+bool columns_dependency(sqlite3_stmt *statement, struct dependency_row *ret_dependency, struct err *err);
+bool columns_dependency_with_job(sqlite3_stmt *statement, struct dependency_record *ret_dependency,
+                                 struct err *err);
 bool columns_attempt(sqlite3_stmt *statement, struct attempt_row *ret_attempt, struct err *err);
 bool columns_member(sqlite3_stmt *statement, struct member_row *ret_member, struct err *err);
 bool columns_rank(sqlite3_stmt *statement, struct rank_row *ret_rank, struct err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what the core learns at the start: what the scheduler has learned, all nodes, live jobs in order of
- * key, their newest attempts, the members of those. It promises to touch nothing of the history, however long
- * that is. */
+ * key, what they follow, their newest attempts, the members of those. It promises to touch nothing of the
+ * history, however long that is. */
 #include "daemon/store/store.h"
 
 #include "daemon/store/columns.h"
@@ -28,6 +28,20 @@ static bool load_jobs(struct store *store, const struct store_visitor *visitor, 
         struct job_record job;
         if (!columns_job_with_spec(statement, &job, err) ||
             !visitor->job(&job.birth, &job.life, visitor->closure, err)) {
+            return false;
+        }
+    }
+    return ok;
+}
+
+static bool load_dependencies(struct store *store, const struct store_visitor *visitor, struct err *err)
+{
+    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_DEPENDENCIES];
+    bool ok, row;
+    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
+        struct dependency_row dependency;
+        if (!columns_dependency(statement, &dependency, err) ||
+            !visitor->dependency(&dependency, visitor->closure, err)) {
             return false;
         }
     }
@@ -92,5 +106,6 @@ bool store_load_live(struct store *store, const struct store_visitor *visitor, s
 {
     return load_history(store, visitor, err) && load_usage(store, visitor, err) &&
            load_nodes(store, visitor, err) && load_jobs(store, visitor, err) &&
-           load_attempts(store, visitor, err) && load_members(store, visitor, err);
+           load_dependencies(store, visitor, err) && load_attempts(store, visitor, err) &&
+           load_members(store, visitor, err);
 }

@@ -120,6 +120,46 @@ bool reader_events(struct reader *reader, int64_t job_key, int64_t after_seq, in
     return ok;
 }
 
+bool reader_newest_event(struct reader *reader, int64_t job_key, enum event_kind kind,
+                         void (*visit)(const struct event_row *row, void *closure), void *closure,
+                         struct err *err)
+{
+    struct binder to = binder_begin(&reader->connection, SQL_NEWEST_EVENT);
+    bind_int(&to, job_key);
+    bind_text(&to, event_kind_text(kind));
+    autoreset sqlite3_stmt *statement = to.statement;
+    bool row;
+    struct event_row event;
+    if (!connection_step(&reader->connection, statement, &row, err) ||
+        (row && !columns_event(statement, &event, err))) {
+        return false;
+    }
+    if (row) {
+        visit(&event, closure);
+    }
+    return true;
+}
+
+bool reader_dependencies(struct reader *reader, int64_t job_key,
+                         bool (*visit)(const struct dependency_record *record, void *closure), void *closure,
+                         struct err *err)
+{
+    struct binder to = binder_begin(&reader->connection, SQL_DEPENDENCIES);
+    bind_int(&to, job_key);
+    autoreset sqlite3_stmt *statement = to.statement;
+    bool ok, row;
+    while ((ok = connection_step(&reader->connection, statement, &row, err)) && row) {
+        struct dependency_record record;
+        if (!columns_dependency_with_job(statement, &record, err)) {
+            return false;
+        }
+        if (!visit(&record, closure)) {
+            return true;
+        }
+    }
+    return ok;
+}
+
 bool reader_queue_facts(struct reader *reader, int64_t job_key, const char *gpu_type,
                         struct queue_facts *ret_facts, struct err *err)
 {

@@ -36,6 +36,7 @@
 #define AN_ISOLATION     ONE_OF("isolation", ISOLATIONS(IS_SPELLING))
 #define A_ROLE           ONE_OF("role", ROLES(IS_SPELLING))
 #define A_CLAIM          ONE_OF("claim", CLAIMS(IS_SPELLING))
+#define A_DEPENDENCY     ONE_OF("kind", DEPENDENCIES(IS_SPELLING))
 #define A_RESULT_KIND    ONE_OF("kind", RESULT_KINDS(IS_SPELLING))
 
 /* Tables whose words come from lists that have grown: a version makes them anew. */
@@ -248,6 +249,13 @@ static const char *const version_3[] = {
     "ALTER TABLE attempts ADD COLUMN checkpoint_ms /* the last acknowledged; 0: none */ INTEGER NOT NULL "
     "DEFAULT 0",
     "ALTER TABLE nodes ADD COLUMN labels /* JSON object of strings; NULL: none */ TEXT",
+
+    "CREATE TABLE dependencies ( -- which jobs a job follows\n"
+    "  job_key INTEGER NOT NULL, -- jobs.key\n"
+    "  on_key INTEGER NOT NULL, -- of the other job: jobs.key\n"
+    "  kind TEXT NOT NULL " A_DEPENDENCY ", -- what the other must have done\n"
+    "  PRIMARY KEY (job_key, on_key)\n"
+    ") STRICT, WITHOUT ROWID",
 
     "CREATE TABLE history ( -- how long jobs of one kind have run\n"
     "  project TEXT NOT NULL,\n"

@@ -11,7 +11,8 @@
     "key, id, owner, name, project, gpus, gpu_type, created_ms, state, seq, attempt, "                       \
     "user_failures, infra_failures, pool, started_ms, ended_ms, exit_code, failed_rank, "                    \
     "failed_node, cause, reason, priority, time_limit_ms, ran_ms"
-#define SQL_COLUMNS_EVENT "job_key, seq, at_ms, kind, attempt, detail"
+#define SQL_COLUMNS_EVENT      "job_key, seq, at_ms, kind, attempt, detail"
+#define SQL_COLUMNS_DEPENDENCY "job_key, on_key, kind"
 #define SQL_COLUMNS_ATTEMPT                                                                                  \
     "attempts.epoch, attempts.job_key, attempts.number, attempts.pool, attempts.created_ms, "                \
     "attempts.state, attempts.cause, attempts.cause_text, attempts.master_address, "                         \
@@ -70,6 +71,7 @@
       "failed_node = ?12, cause = ?13, reason = ?14, priority = ?15, time_limit_ms = ?16, "                  \
       "ran_ms = ?17 WHERE key = ?1")                                                                         \
     X(INSERT_EVENT, WRITER, "INSERT INTO events (" SQL_COLUMNS_EVENT ") VALUES (?, ?, ?, ?, ?, ?)")          \
+    X(INSERT_DEPENDENCY, WRITER, "INSERT INTO dependencies (" SQL_COLUMNS_DEPENDENCY ") VALUES (?, ?, ?)")   \
     X(INSERT_ATTEMPT, WRITER,                                                                                \
       "INSERT INTO attempts (epoch, job_key, number, pool, created_ms, state, cause, cause_text, "           \
       "master_address, master_port, started_ms, ended_ms, failed_rank, failed_code, claim, "                 \
@@ -120,6 +122,9 @@
     X(LOAD_JOBS, WRITER,                                                                                     \
       "SELECT " SQL_COLUMNS_JOB ", spec FROM jobs INDEXED BY jobs_live "                                     \
       "JOIN specs ON job_key = key WHERE " SCHEMA_JOB_IS_LIVE " ORDER BY key")                               \
+    X(LOAD_DEPENDENCIES, WRITER,                                                                             \
+      "SELECT " SQL_COLUMNS_DEPENDENCY " FROM jobs INDEXED BY jobs_live "                                    \
+      "CROSS JOIN dependencies ON job_key = key WHERE " SCHEMA_JOB_IS_LIVE " ORDER BY key, on_key")          \
     X(LOAD_ATTEMPTS, WRITER,                                                                                 \
       "SELECT " SQL_COLUMNS_ATTEMPT " FROM jobs INDEXED BY jobs_live "                                       \
       "JOIN attempts ON job_key = key AND number = attempt WHERE " SCHEMA_JOB_IS_LIVE " ORDER BY key")       \
@@ -146,6 +151,11 @@
                      " WHERE " SQL_JOBS_FILTER)                                                              \
     X(EVENTS, READER,                                                                                        \
       "SELECT " SQL_COLUMNS_EVENT " FROM events WHERE job_key = ? AND seq > ? ORDER BY seq LIMIT ?")         \
+    X(NEWEST_EVENT, READER,                                                                                  \
+      "SELECT " SQL_COLUMNS_EVENT " FROM events WHERE job_key = ? AND kind = ? ORDER BY seq DESC LIMIT 1")   \
+    X(DEPENDENCIES, READER,                                                                                  \
+      "SELECT " SQL_COLUMNS_DEPENDENCY ", id, state, started_ms FROM dependencies "                          \
+      "CROSS JOIN jobs ON key = on_key WHERE job_key = ? ORDER BY on_key")                                   \
     X(ATTEMPTS, READER,                                                                                      \
       "SELECT " SQL_COLUMNS_ATTEMPT " FROM attempts WHERE job_key = ? ORDER BY number DESC")                 \
     X(MEMBERS, READER, "SELECT " SQL_COLUMNS_MEMBER " FROM members WHERE epoch = ? ORDER BY node_rank")      \

@@ -33,6 +33,7 @@ struct store_visitor {
     bool (*usage)(const struct usage_row *row, void *closure, struct err *err);
     bool (*node)(const struct node_row *row, void *closure, struct err *err);
     bool (*job)(const struct job_birth *birth, const struct job_life *life, void *closure, struct err *err);
+    bool (*dependency)(const struct dependency_row *row, void *closure, struct err *err);
     bool (*attempt)(const struct attempt_row *row, void *closure, struct err *err);
     bool (*member)(const struct member_row *row, void *closure, struct err *err);
     void *closure;
@@ -101,6 +102,23 @@ bool reader_jobs(struct reader *reader, const struct job_filter *filter,
 
 bool reader_events(struct reader *reader, int64_t job_key, int64_t after_seq, int64_t limit,
                    bool (*visit)(const struct event_row *row, void *closure), void *closure, struct err *err);
+
+/* The job's newest event of a kind. */
+bool reader_newest_event(struct reader *reader, int64_t job_key, enum event_kind kind,
+                         void (*visit)(const struct event_row *row, void *closure), void *closure,
+                         struct err *err);
+
+/* A job that another follows, as it is now. */
+struct dependency_record {
+    struct dependency_row row;
+    const char *id;
+    enum job_state state;
+    bool started; /* its ranks have been running */
+};
+/* In order of submission. */
+bool reader_dependencies(struct reader *reader, int64_t job_key,
+                         bool (*visit)(const struct dependency_record *record, void *closure), void *closure,
+                         struct err *err);
 
 /* Attempts of a job, newest first; epoch 0 and number 0: all. */
 bool reader_attempts(struct reader *reader, int64_t job_key,

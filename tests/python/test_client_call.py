@@ -129,6 +129,22 @@ def test_options_become_fields_and_defaults_are_left_to_the_controller(fake: Fak
     }  # fmt: skip
 
 
+def test_jobs_to_follow_are_named_by_ids_handles_and_pairs(fake: FakeController) -> None:
+    first = distributed(gpus=1, remote=True, run_async=True)(len).distributed("x")
+    for after, sent in [
+        ("a" * 16, [("a" * 16, "afterok")]),
+        (first, [(first.job_id, "afterok")]),
+        ((first, "after"), [(first.job_id, "after")]),
+        ([first, ("a" * 16, "afterany")], [(first.job_id, "afterok"), ("a" * 16, "afterany")]),
+    ]:
+        call = distributed(gpus=1, remote=True, run_async=True, after=after, hold=True)(len).distributed("x")
+        spec = fake.jobs[str(call.job_id)].spec
+        assert [(item["job"], item["when"]) for item in spec["after"]] == sent and spec["hold"] is True
+    for wrong in (3, [3], [(first, 3)], [None]):
+        with pytest.raises(TypeError, match="after"):
+            distributed(gpus=1, remote=True, after=wrong)
+
+
 def test_remote_false_takes_along_what_this_host_shares(fake: FakeController, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))

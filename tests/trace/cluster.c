@@ -136,6 +136,23 @@ enum err_code cluster_register(struct cluster *cluster, const struct node_ask *a
     return cluster_step(cluster, &(struct input){.kind = INPUT_REGISTER, .node_register = &message});
 }
 
+/* What the reader of a submission tells of the jobs that it names. */
+static size_t read_after(const struct cluster *cluster, const struct job_ask *ask, char *words,
+                         struct core_dependency *after)
+{
+    size_t count = 0;
+    char *rest = words;
+    for (char *word; (word = strsep(&rest, " ")) != NULL;) {
+        struct core_dependency *on = &after[count++];
+        on->id = strsep(&word, ":");
+        ck_assert(dependency_from_text(word, &on->kind));
+        on->key = rows_key(cluster->rows, on->id);
+        ck_assert_int_gt(on->key, 0);
+        on->state = ask->stale ? JOB_RUNNING : rows_job(cluster->rows, on->id)->state;
+    }
+    return count;
+}
+
 enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
 {
     struct job_spec spec = {
@@ -157,6 +174,7 @@ enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
         .infra_retries = ask->infra_retries == 0 ? DEFAULT_INFRA_RETRIES : ask->infra_retries,
         .on_disconnect = ask->on_disconnect,
         .function = {.base64 = ask->function ? "Zg==" : NULL},
+        .hold = ask->hold,
     };
     spec.infra_retries = spec.infra_retries > 0 ? spec.infra_retries : 0;
     struct input input = {.kind = INPUT_SUBMIT,
@@ -167,6 +185,10 @@ enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
                                      .body_length = 2}};
     struct core_need need = {.key = ask->need, .text = "{}"};
     input.submit.need = ask->need != NULL ? &need : NULL;
+    struct core_dependency after[8];
+    autofree char *words = ask->after != NULL ? xstrdup(ask->after) : NULL;
+    input.submit.after = after;
+    input.submit.after_count = words != NULL ? read_after(cluster, ask, words, after) : 0;
     spec.bundle.blob = ask->need; /* where the rows find it */
     return step_with(cluster, &input, &spec);
 }
@@ -174,6 +196,40 @@ enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
 enum err_code cancel(struct cluster *cluster, const char *id)
 {
     return cluster_step(cluster, &(struct input){.kind = INPUT_CANCEL, .cancel = {.id = id, .by = "alice"}});
+}
+
+enum err_code hold(struct cluster *cluster, const char *id)
+{
+    return cluster_step(cluster, &(struct input){.kind = INPUT_HOLD, .hold = {.id = id, .by = "root"}});
+}
+
+enum err_code release(struct cluster *cluster, const char *id)
+{
+    return cluster_step(cluster, &(struct input){.kind = INPUT_RELEASE, .hold = {.id = id, .by = "root"}});
+}
+
+enum err_code change_if(struct cluster *cluster, const char *id, int64_t seq, int64_t priority)
+{
+    return cluster_step(
+        cluster,
+        &(struct input){
+            .kind = INPUT_CHANGE,
+            .change = {.id = id, .by = "root", .if_seq = seq, .sets_priority = true, .priority = priority}});
+}
+
+enum err_code change_priority(struct cluster *cluster, const char *id, int64_t priority)
+{
+    return change_if(cluster, id, -1, priority);
+}
+
+enum err_code change_limit(struct cluster *cluster, const char *id, int64_t time_limit_ms)
+{
+    return cluster_step(cluster, &(struct input){.kind = INPUT_CHANGE,
+                                                 .change = {.id = id,
+                                                            .by = "root",
+                                                            .if_seq = -1,
+                                                            .sets_time_limit = true,
+                                                            .time_limit_ms = time_limit_ms}});
 }
 
 static enum err_code node_verb(struct cluster *cluster, const char *name, enum node_verb verb)

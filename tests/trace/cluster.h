@@ -76,12 +76,21 @@ struct job_ask {
     int64_t priority;      /* 0 */
     const char *owner;     /* "alice" */
     const char *project, *name;
-    const char *need; /* key of what it needs on its nodes; NULL: nothing */
+    const char *after; /* "aaaa:after bbbb:afterok"; NULL: nothing */
+    bool stale;        /* those were seen running when the submission was read */
+    bool hold;         /* kept back from the start */
+    const char *need;  /* key of what it needs on its nodes; NULL: nothing */
 };
 enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask);
 #define submit(cluster, ...) cluster_submit(cluster, &(struct job_ask){.id = __VA_ARGS__})
 
 enum err_code cancel(struct cluster *cluster, const char *id);
+enum err_code hold(struct cluster *cluster, const char *id);
+enum err_code release(struct cluster *cluster, const char *id);
+enum err_code change_priority(struct cluster *cluster, const char *id, int64_t priority);
+enum err_code change_limit(struct cluster *cluster, const char *id, int64_t time_limit_ms);
+/* The priority, if the job's newest event is still this one. */
+enum err_code change_if(struct cluster *cluster, const char *id, int64_t seq, int64_t priority);
 enum err_code beat(struct cluster *cluster, const char *name);
 enum err_code drain(struct cluster *cluster, const char *name);
 enum err_code resume(struct cluster *cluster, const char *name);

@@ -17,6 +17,9 @@ int main(void)
     srunner_add_suite(runner, restart_suite());
     srunner_add_suite(runner, result_suite());
     srunner_add_suite(runner, staging_suite());
+    srunner_add_suite(runner, follow_suite());
+    srunner_add_suite(runner, hold_suite());
+    srunner_add_suite(runner, amend_suite());
     srunner_add_suite(runner, simulate_suite());
     srunner_add_suite(runner, simulate_reader_suite());
     srunner_add_suite(runner, warning_suite());

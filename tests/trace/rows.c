@@ -28,6 +28,8 @@ struct attempt_rows {
 struct rows {
     struct job_rows *jobs; /* by key, from 1 */
     size_t job_count, job_room;
+    struct dependency_row *dependencies; /* in order of their making */
+    size_t dependency_count, dependency_room;
     struct attempt_rows *attempts; /* by epoch */
     size_t attempt_count, attempt_room;
     struct node_row *nodes; /* in order of appearance */
@@ -160,6 +162,17 @@ static void insert_event(struct rows *rows, const struct event_row *row)
     job->events = xrealloc(job->events, (size_t)row->seq * sizeof *job->events);
     job->events[job->event_count++] = row->kind;
     job->last_ms = row->at_ms;
+}
+
+/* A job follows one that was there before. */
+static void insert_dependency(struct rows *rows, const struct dependency_row *row)
+{
+    assert(row->job_key == (int64_t)rows->job_count && row->on_key >= 1 && row->on_key < row->job_key);
+    if (rows->dependency_count == rows->dependency_room) {
+        rows->dependency_room = 2 * rows->dependency_room + 1;
+        rows->dependencies = xrealloc(rows->dependencies, rows->dependency_room * sizeof *rows->dependencies);
+    }
+    rows->dependencies[rows->dependency_count++] = *row;
 }
 
 static void job_finish(struct job_rows *job)
@@ -314,6 +327,9 @@ static void apply(struct rows *rows, const struct change *change, const struct j
     case CHANGE_EVENT_INSERT:
         insert_event(rows, &change->event);
         return;
+    case CHANGE_DEPENDENCY_INSERT:
+        insert_dependency(rows, &change->dependency);
+        return;
     case CHANGE_ATTEMPT_INSERT:
         insert_attempt(rows, &change->attempt);
         return;
@@ -392,6 +408,12 @@ void rows_load(const struct rows *rows, struct core *core)
             core_load_job(core, &job->birth, &job->life, &job->spec, need.key != NULL ? &need : NULL);
         }
     }
+    for (size_t i = 0; i < rows->dependency_count; i++) {
+        const struct dependency_row *dependency = &rows->dependencies[i];
+        if (!job_state_terminal(job_at(rows, dependency->job_key)->life.state)) {
+            core_load_dependency(core, dependency);
+        }
+    }
     for (size_t i = 0; i < rows->job_count; i++) {
         const struct job_rows *job = &rows->jobs[i];
         const struct attempt_rows *attempt = attempt_at(rows, job->epoch);
@@ -431,6 +453,12 @@ const struct job_life *rows_job(const struct rows *rows, const char *id)
 const char *rows_job_id(const struct rows *rows, int64_t key)
 {
     return job_at(rows, key)->birth.id;
+}
+
+int64_t rows_key(const struct rows *rows, const char *id)
+{
+    const struct job_rows *job = find(rows, id);
+    return job != NULL ? job->birth.key : 0;
 }
 
 uint64_t rows_epoch(const struct rows *rows, const char *id)
@@ -501,6 +529,7 @@ void rows_destroy(struct rows *rows)
     }
     free(rows->histories);
     free(rows->nodes);
+    free(rows->dependencies);
     free(rows->jobs);
     free(rows->attempts);
     free(rows);

@@ -24,6 +24,8 @@ int64_t rows_next_key(const struct rows *rows);
 /* NULL when there is no such job. */
 const struct job_life *rows_job(const struct rows *rows, const char *id);
 const char *rows_job_id(const struct rows *rows, int64_t key);
+/* 0 when there is no such job. */
+int64_t rows_key(const struct rows *rows, const char *id);
 /* Of the job's newest attempt; 0 when it has none. */
 uint64_t rows_epoch(const struct rows *rows, const char *id);
 /* NULL when there is no such attempt. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A random walk, under each policy in turn: chance submits, cancels, drains, fences, loses messages, reboots
- * nodes and restarts the controller. After each input all invariants are checked; at the end nothing goes
- * wrong any more, and every job must come to its end. One number is one walk: `trace-walk FIRST COUNT` runs
- * others, and shows what the core decides when COUNT is 1. */
+/* A random walk, under each policy in turn: chance submits, cancels, holds, changes, drains, fences, loses
+ * messages, reboots nodes and restarts the controller. After each input all invariants are checked; at the
+ * end nothing goes wrong any more, and every job must come to its end. One number is one walk: `trace-walk
+ * FIRST COUNT` runs others, and shows what the core decides when COUNT is 1. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +45,27 @@ static void job_name(int number, char id[ID_LENGTH + 1])
     snprintf(id, ID_LENGTH + 1, "%c%d", job_is_function(number) ? 'f' : 'j', number);
 }
 
+/* One or two earlier jobs, some of which have ended, or were refused; NULL: none. */
+static const char *draw_after(struct walk *walk, char out[64])
+{
+    struct chance *chance = &walk->chance;
+    size_t length = 0;
+    int last = -1;
+    for (int draws = 0; draws < 2 && chance_of(chance, 30); draws++) {
+        int number = walk->jobs - 2 - (int)chance_below(chance, 12);
+        char id[17];
+        job_name(number, id);
+        if (number < 0 || number == last || rows_key(walk->cluster->rows, id) == 0) {
+            break;
+        }
+        last = number;
+        enum dependency kind = (enum dependency)chance_below(chance, DEPENDENCY_COUNT);
+        length += (size_t)snprintf(out + length, 64 - length, "%s%s:%s", length > 0 ? " " : "", id,
+                                   dependency_text(kind));
+    }
+    return length > 0 ? out : NULL;
+}
+
 static void submit_one(struct walk *walk)
 {
     static const char *const types[] = {NULL, "A10", "a10", "H100", "H100", "B200"};
@@ -74,15 +95,46 @@ static void submit_one(struct walk *walk)
         .project = chance_of(chance, 50) ? "vision" : NULL,
         .name = names[chance_below(chance, 4)],
         .need = need,
+        .hold = chance_of(chance, 5),
+        .stale = chance_of(chance, 50),
     };
+    char after[64];
+    ask.after = draw_after(walk, after);
     cluster_submit(walk->cluster, &ask);
+}
+
+static void recent_name(struct walk *walk, char id[ID_LENGTH + 1])
+{
+    int back = (int)chance_below(&walk->chance, 20);
+    job_name(walk->jobs > back ? walk->jobs - back : 0, id);
+}
+
+/* A person changes its mind about a job. */
+static void change_one(struct walk *walk)
+{
+    struct chance *chance = &walk->chance;
+    char id[17];
+    recent_name(walk, id);
+    switch (chance_below(chance, 4)) {
+    case 0:
+        hold(walk->cluster, id);
+        return;
+    case 1:
+        change_priority(walk->cluster, id, (int64_t)chance_below(chance, 3));
+        return;
+    case 2:
+        change_limit(walk->cluster, id, (int64_t)chance_below(chance, 3) * 20000);
+        return;
+    default:
+        release(walk->cluster, id);
+        return;
+    }
 }
 
 static void cancel_one(struct walk *walk)
 {
     char id[17];
-    int back = (int)chance_below(&walk->chance, 20);
-    job_name(walk->jobs > back ? walk->jobs - back : 0, id);
+    recent_name(walk, id);
     cancel(walk->cluster, id);
 }
 
@@ -148,8 +200,10 @@ static void step_once(struct walk *walk)
     size_t which = chance_below(&walk->chance, AGENT_COUNT);
     if (dice < 160) {
         submit_one(walk);
-    } else if (dice < 190) {
+    } else if (dice < 180) {
         cancel_one(walk);
+    } else if (dice < 200) {
+        change_one(walk);
     } else if (dice < 450) {
         agents_act(walk->agents, which, 0);
     } else if (dice < 800) {
@@ -175,6 +229,11 @@ static void step_once(struct walk *walk)
 static void come_to_an_end(struct walk *walk)
 {
     agents_heal(walk->agents);
+    for (int number = 0; number < walk->jobs; number++) {
+        char id[17];
+        job_name(number, id);
+        release(walk->cluster, id);
+    }
     for (int round = 0; round < 2000 && core_live_jobs(walk->cluster->core) > 0; round++) {
         for (size_t i = 0; i < AGENT_COUNT; i++) {
             agents_act(walk->agents, i, 0);

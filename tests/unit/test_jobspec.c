@@ -178,6 +178,58 @@ END_TEST
 
 #define OF_BLOB "{'gpus':1,'function':{'blob':'" HASH "','modules':'" HASH "'}}"
 
+#define ID_A "'aaaaaaaaaaaaaaaa'"
+#define ID_B "'bbbbbbbbbbbbbbbb'"
+
+START_TEST(jobs_to_follow_are_read_and_survive_encode_and_decode)
+{
+    struct job_spec first =
+        decode(with("{'after':[" ID_A ",{'job':" ID_B ",'when':'afterany'}],'hold':true}"));
+    struct job_spec spec = decode(job_spec_encode(&first));
+    ck_assert(spec.hold);
+    ck_assert_uint_eq(spec.after_count, 2);
+    ck_assert_str_eq(spec.after[0].job, "aaaaaaaaaaaaaaaa");
+    ck_assert_int_eq(spec.after[0].when, DEPENDENCY_AFTEROK);
+    ck_assert_str_eq(spec.after[1].job, "bbbbbbbbbbbbbbbb");
+    ck_assert_int_eq(spec.after[1].when, DEPENDENCY_AFTERANY);
+    job_spec_finish(&first);
+    job_spec_finish(&spec);
+}
+END_TEST
+
+START_TEST(what_cannot_be_followed_is_refused_by_its_place)
+{
+    assert_refused(with("{'after':" ID_A "}"), ERR_FIELD, "after");
+    assert_refused(with("{'after':['aaaa']}"), ERR_FIELD, "after[0]");
+    assert_refused(with("{'after':[7]}"), ERR_FIELD, "after[0]");
+    assert_refused(with("{'after':[{'when':'after'}]}"), ERR_FIELD, "after[0].job");
+    assert_refused(with("{'after':[{'job':" ID_A ",'when':'later'}]}"), ERR_FIELD, "after[0].when");
+    assert_refused(with("{'after':[{'job':" ID_A ",'wehn':'after'}]}"), ERR_UNKNOWN_FIELD, "after[0].wehn");
+    assert_refused(with("{'after':[" ID_A "," ID_B ",{'job':" ID_A ",'when':'after'}]}"), ERR_FIELD,
+                   "after[2]");
+    assert_refused(with("{'hold':'yes'}"), ERR_FIELD, "hold");
+}
+END_TEST
+
+START_TEST(a_job_follows_so_many_others)
+{
+    autojson json_t *after = json_array();
+    for (int i = 0; i <= LIMIT_AFTER; i++) {
+        char id[ID_LENGTH + 1];
+        text_id_from_bytes((const uint8_t[10]){(uint8_t)i}, id);
+        json_t *json = with("{}");
+        json_object_set_new(json, "after", json_deep_copy(after));
+        struct job_spec spec = decode(json);
+        ck_assert_uint_eq(spec.after_count, (size_t)i);
+        job_spec_finish(&spec);
+        json_array_append_new(after, json_string(id));
+    }
+    json_t *json = with("{}");
+    json_object_set(json, "after", after);
+    assert_refused(json, ERR_FIELD, "after");
+}
+END_TEST
+
 START_TEST(a_function_stands_instead_of_a_command)
 {
     struct job_spec spec = decode(function_of(HEADER_LINE "x", strlen(HEADER_LINE) + 1));
@@ -652,6 +704,8 @@ Suite *jobspec_suite(void)
     tcase_add_test(taken, defaults_that_are_written_out_are_left_out_again);
     tcase_add_test(taken, the_smallest_lease_is_the_callers);
     tcase_add_test(taken, inline_files_may_fill_their_limit);
+    tcase_add_test(taken, jobs_to_follow_are_read_and_survive_encode_and_decode);
+    tcase_add_test(taken, a_job_follows_so_many_others);
     tcase_add_test(taken, paths_that_only_begin_alike_do_not_collide);
     suite_add_tcase(suite, taken);
     TCase *refused = tcase_create("refused");
@@ -670,6 +724,7 @@ Suite *jobspec_suite(void)
     tcase_add_test(refused, env_and_labels_have_their_limits);
     tcase_add_test(refused, a_command_has_its_limits);
     tcase_add_test(refused, files_and_paths_have_their_limits);
+    tcase_add_test(refused, what_cannot_be_followed_is_refused_by_its_place);
     suite_add_tcase(suite, refused);
     return suite;
 }

@@ -33,6 +33,13 @@ static bool load_job(const struct job_birth *birth, const struct job_life *life,
     return true;
 }
 
+static bool load_dependency(const struct dependency_row *row, void *closure, struct err *err)
+{
+    text_printf(closure, "%lld follows %lld: %s\n", (long long)row->job_key, (long long)row->on_key,
+                dependency_text(row->kind));
+    return true;
+}
+
 static bool load_attempt(const struct attempt_row *row, void *closure, struct err *err)
 {
     return visit_attempt(row, closure);
@@ -47,6 +54,7 @@ static const struct store_visitor to_text = {.history = load_history,
                                              .usage = load_usage,
                                              .node = load_node,
                                              .job = load_job,
+                                             .dependency = load_dependency,
                                              .attempt = load_attempt,
                                              .member = load_member};
 
@@ -92,6 +100,48 @@ START_TEST(a_start_loads_nodes_then_live_jobs_by_key_then_newest_attempts_then_t
     visit_member(&other_member.member, &expected);
     rig_reopen();
     expect_live(&expected);
+}
+END_TEST
+
+static struct change dependency_insert(int64_t job_key, int64_t on_key, enum dependency kind)
+{
+    return (struct change){.kind = CHANGE_DEPENDENCY_INSERT,
+                           .dependency = {.job_key = job_key, .on_key = on_key, .kind = kind}};
+}
+
+static bool print_dependency(const struct dependency_record *record, void *closure)
+{
+    text_printf(closure, "%lld %s %s %s %d\n", (long long)record->row.job_key,
+                dependency_text(record->row.kind), record->id, job_state_text(record->state),
+                record->started);
+    return true;
+}
+
+START_TEST(a_start_loads_what_live_jobs_follow_and_readers_see_how_that_stands)
+{
+    struct change first = job_insert(1), second = job_insert(2), third = job_insert(3), done = job_insert(4);
+    first.job.life.state = JOB_FAILED;
+    first.job.life.started_ms = 0;
+    second.job.life.state = JOB_RUNNING;
+    second.job.life.started_ms = 7;
+    third.job.life.state = JOB_BLOCKED;
+    done.job.life.state = JOB_CANCELED;
+    rig_write((struct change[]){first, second, third, dependency_insert(3, 2, DEPENDENCY_AFTEROK),
+                                dependency_insert(3, 1, DEPENDENCY_AFTERANY), done,
+                                dependency_insert(4, 2, DEPENDENCY_AFTER)},
+              7);
+    autotext struct text expected = {0};
+    print_job(&expected, &second.job.birth, &second.job.life);
+    print_job(&expected, &third.job.birth, &third.job.life);
+    text_append(&expected, "3 follows 1: afterany\n3 follows 2: afterok\n");
+    rig_reopen();
+    expect_live(&expected);
+    autotext struct text seen = {0};
+    text_clear(&expected);
+    text_printf(&expected, "3 afterany %s FAILED 0\n3 afterok %s RUNNING 1\n", first.job.birth.id,
+                second.job.birth.id);
+    ck_assert(reader_dependencies(rig.reader, 3, print_dependency, &seen, &rig.err));
+    ck_assert_str_eq(seen.bytes, expected.bytes);
 }
 END_TEST
 
@@ -232,6 +282,7 @@ Suite *store_live_suite(void)
     tcase_add_checked_fixture(cases, rig_begin, rig_end);
     tcase_set_timeout(cases, 60);
     tcase_add_test(cases, a_start_loads_nodes_then_live_jobs_by_key_then_newest_attempts_then_their_members);
+    tcase_add_test(cases, a_start_loads_what_live_jobs_follow_and_readers_see_how_that_stands);
     tcase_add_test(cases, a_start_loads_what_was_learned_of_run_times_and_what_was_used);
     tcase_add_test(cases, a_visitor_that_refuses_a_row_ends_the_load_with_its_error);
     tcase_add_test(cases, readers_see_a_transaction_when_it_is_committed_and_not_before);

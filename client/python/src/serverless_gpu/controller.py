@@ -185,6 +185,11 @@ class Controller:
         """Post a JSON document under its Idempotency-Key and return the JSON document of the reply."""
         return self._document(self.request("POST", path, json=document, headers={"Idempotency-Key": key}, **options))
 
+    def patch(self, path: str, document: Any, key: str, if_seq: int | None = None) -> Any:
+        """The same with PATCH; `if_seq`: only if the thing is still as it was at that seq."""
+        match = {} if if_seq is None else {"If-Match": f'"{if_seq}"'}
+        return self._document(self.request("PATCH", path, json=document, headers={"Idempotency-Key": key, **match}))
+
     def pages(self, path: str, name: str, cursor: str) -> Iterator[Any]:
         """The items of a list over all its pages; `next` of each page is asked for as the parameter `cursor`."""
         joint = "&" if "?" in path else "?"

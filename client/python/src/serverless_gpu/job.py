@@ -80,7 +80,7 @@ class Job:
         return str(self.state)
 
     def status(self) -> str:
-        """QUEUED, STAGING, PLACED or RUNNING; at its end SUCCEEDED, FAILED, CANCELED or TIMED_OUT."""
+        """QUEUED, HELD, BLOCKED, STAGING, PLACED or RUNNING; at its end SUCCEEDED, FAILED, CANCELED or TIMED_OUT."""
         return str(self.state) if self.state in TERMINAL else self._heard(self._asking().get(self._path()))
 
     def done(self) -> bool:
@@ -120,6 +120,26 @@ class Job:
                 raise
             return False
         return True
+
+    def hold(self) -> None:
+        """Keep it back, while it waits. Raises ControllerError when it has GPUs, or has ended."""
+        self._heard(self._asking().post(self._path("/hold"), {}, uuid.uuid4().hex))
+
+    def release(self) -> None:
+        """Let it wait for GPUs again. Raises ControllerError when it has ended."""
+        self._heard(self._asking().post(self._path("/release"), {}, uuid.uuid4().hex))
+
+    def update(self, *, priority: int | None = None, time_limit_s: float | None = None, if_seq: int | None = None) -> dict[str, Any]:
+        """Change the priority or the time limit (0: none) and return the job as it then is.
+
+        A limit counts from when the attempt was started. With `if_seq` nothing is changed unless that is the job's `seq` still. Raises
+        ControllerError, with code "precondition_failed" in that case.
+        """
+        named = {"priority": priority, "time_limit_s": time_limit_s}
+        change = {name: value for name, value in named.items() if value is not None}
+        view: dict[str, Any] = self._asking().patch(self._path(), change, uuid.uuid4().hex, if_seq)
+        self._heard(view)
+        return view
 
     # --- what the ranks wrote ---
 

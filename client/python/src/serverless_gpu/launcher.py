@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import ParamSpec
 
     from serverless_gpu.call import DistributedFunctionCall
+    from serverless_gpu.job import Job
 
     P = ParamSpec("P")
     R = TypeVar("R")
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     Requirements = Union[bool, None, str, "os.PathLike[str]", Sequence[str]]
     WorkingDir = Union[bool, None, str, "os.PathLike[str]"]
+    Followed = Union[str, Job, tuple[Union[str, Job], str]]
+    After = Union[None, Followed, list[Followed]]
 
     class _Typed(Generic[P, R]):
         pass
@@ -63,6 +66,8 @@ class Options:
     early_signal: dict[str, Any] | None
     priority: int | None
     launch_mode: str | None
+    after: Sequence[Mapping[str, str]]
+    hold: bool
     quiet: bool
 
 
@@ -139,6 +144,8 @@ if TYPE_CHECKING:
         early_signal: str | None = None,
         priority: int | None = None,
         launch_mode: str | None = None,
+        after: After = None,
+        hold: bool = False,
         quiet: bool | None = None,
     ) -> Callable[[Callable[P, R]], DistributedFunction[P, R]]: ...
 
@@ -164,6 +171,8 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     early_signal: str | None = None,
     priority: int | None = None,
     launch_mode: str | None = None,
+    after: After = None,
+    hold: bool = False,
     quiet: bool | None = None,
 ) -> Callable[[Callable[P, R]], Any]:
     """Make a function that runs once per GPU: `@distributed(gpus=8, gpu_type="H100", remote=True)`.
@@ -191,6 +200,9 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
                    `runtime.checkpointed()`. USR1, USR2, TERM, INT, HUP, CONT or URG; None: none
     priority       higher goes first
     launch_mode    "process" (the default): one rank a GPU; "node": one a node
+    after          jobs that this one follows, by their ids or handles: it waits until each has succeeded, or ends when one did not; with
+                   (job, "after") until it has started, with (job, "afterany") until it has ended
+    hold           True: it is kept back until somebody releases it
     quiet          show neither the ranks' output nor what the job waits for; None does so with run_async only
     """
     if callable(gpus):
@@ -211,6 +223,7 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     options.early_signal = _early_signal(early_signal)
     options.priority = None if priority is None else _whole("priority", priority)
     options.launch_mode = _text("launch_mode", launch_mode)
+    options.after, options.hold = _after(after), _flag("hold", hold)
     options.run_async = _flag("run_async", run_async)
     options.quiet = options.run_async if quiet is None else _flag("quiet", quiet)
 
@@ -257,6 +270,21 @@ def _text(name: str, value: Any) -> str | None:
     if value is not None and (not isinstance(value, str) or not value):
         raise TypeError(f"{name} must be a text, not {value!r}")
     return value
+
+
+def _followed(value: Any) -> dict[str, str]:
+    job, when = value if isinstance(value, tuple) and len(value) == 2 else (value, "afterok")
+    name = getattr(job, "job_id", job)
+    if not isinstance(name, str) or not isinstance(when, str):
+        raise TypeError(f"after takes ids, jobs that were submitted, or (job, when), not {value!r}")
+    return {"job": name, "when": when}
+
+
+def _after(value: Any) -> list[dict[str, str]]:
+    if value is None:
+        return []
+    several = isinstance(value, (list, set, frozenset))
+    return [_followed(item) for item in (value if several else [value])]
 
 
 def _texts(name: str, value: Any) -> dict[str, str]:

@@ -103,8 +103,10 @@ def build(options: Options, function: Callable[..., Any], own_host: bool) -> dic
         "early_signal": options.early_signal,
         "retries": options.retries,
         "infra_retries": options.infra_retries,
+        "after": list(options.after),
+        "hold": options.hold or None,
     }
     if not options.remote:
         fields.update(_local(options))
-    asked = {name: value for name, value in fields.items() if value not in (None, "", {})}
+    asked = {name: value for name, value in fields.items() if value not in (None, "", {}, [])}
     return {"gpus": options.gpus, "remote": options.remote, **asked}

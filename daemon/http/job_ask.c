@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what all changes of one live job by a person share: finding the job, asking the door, answering with
+ * the job as it then is. It promises that a job of somebody else is not told apart from none, and that one
+ * that has ended says so. What is changed is the core's part. */
+#include "daemon/http/job_ask.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/http/ask.h"
+#include "daemon/http/job_lookup.h"
+#include "daemon/http/parts.h"
+#include "proto/views.h"
+
+struct job_asking {
+    struct ask ask;
+    const struct job_ask_kind *kind;
+    bool seen;
+    struct text texts; /* what the rows below borrow */
+    struct job_birth birth;
+    struct job_life life; /* before the change */
+};
+
+/* Appends a string to a block that has room for it, so that what was kept before stays where it is. */
+static char *keep(struct text *texts, const char *string)
+{
+    if (string == NULL) {
+        return NULL;
+    }
+    size_t at = texts->length;
+    text_append_bytes(texts, string, strlen(string) + 1);
+    return texts->bytes + at;
+}
+
+static size_t room_for(const char *string)
+{
+    return string != NULL ? strlen(string) + 1 : 0;
+}
+
+static void copy_job(const struct job_record *job, void *closure)
+{
+    struct job_asking *asking = closure;
+    const struct job_birth *birth = &job->birth;
+    const struct job_life *life = &job->life;
+    struct text *texts = &asking->texts;
+    asking->seen = request_may_see(asking->ask.request, birth->owner);
+    text_reserve(texts, room_for(birth->id) + room_for(birth->owner) + room_for(birth->name) +
+                            room_for(birth->project) + room_for(birth->gpu_type) + room_for(life->pool) +
+                            room_for(life->failed_node) + room_for(life->reason) + 1);
+    asking->birth = *birth;
+    asking->life = *life;
+    asking->birth.id = keep(texts, birth->id);
+    asking->birth.owner = keep(texts, birth->owner);
+    asking->birth.name = keep(texts, birth->name);
+    asking->birth.project = keep(texts, birth->project);
+    asking->birth.gpu_type = keep(texts, birth->gpu_type);
+    asking->birth.spec = NULL;
+    asking->life.pool = keep(texts, life->pool);
+    asking->life.failed_node = keep(texts, life->failed_node);
+    asking->life.reason = keep(texts, life->reason);
+}
+
+static int render(const struct door_request *door, const struct step *step, struct text *out)
+{
+    const struct job_asking *asking = door->asker;
+    const struct job_life *life = job_newest_life(step);
+    struct job_view view;
+    job_view_fill(&view, &asking->birth, life != NULL ? life : &asking->life);
+    view.state = step->job.state;
+    view.seq = step->job.seq;
+    job_view_encode(&view, out);
+    return asking->kind->status;
+}
+
+static void finish(struct ask *ask)
+{
+    text_finish(&((struct job_asking *)ask)->texts);
+}
+
+static bool read_job(struct job_asking *asking, struct err *err)
+{
+    const struct request *request = asking->ask.request;
+    bool found = false;
+    text_clear(&asking->texts);
+    if (!reader_job(request->server->reader, request->argument, copy_job, asking, &found, err)) {
+        return false;
+    }
+    return asking->seen || job_missing(request, err);
+}
+
+static void reply_ended(const struct job_asking *asking)
+{
+    struct request *request = asking->ask.request;
+    if (asking->life.state != asking->kind->achieved) {
+        request_fail_with(request, ERR_CONFLICT, "job %s has ended: it is %s", request->argument,
+                          job_state_text(asking->life.state));
+        return;
+    }
+    struct text json = {0};
+    struct job_view view;
+    job_view_fill(&view, &asking->birth, &asking->life);
+    job_view_encode(&view, &json);
+    request_reply_json(request, (unsigned)asking->kind->status, &json);
+}
+
+/* The core knows live jobs only, and the job may have ended since it was read. */
+static bool refused(struct ask *ask)
+{
+    struct job_asking *asking = (struct job_asking *)ask;
+    struct err err;
+    if (ask->door.error.code != ERR_NOT_FOUND || !read_job(asking, &err) ||
+        !job_state_terminal(asking->life.state)) {
+        return false;
+    }
+    reply_ended(asking);
+    return true;
+}
+
+void job_ask(struct request *request, const struct input *input, const struct job_ask_kind *kind)
+{
+    struct err err;
+    struct job_asking *asking = ask_create(request, sizeof *asking, render);
+    struct ask *ask = &asking->ask;
+    int64_t wall_ms = ask->door.input.wall_ms;
+    ask->door.input = *input;
+    ask->door.input.wall_ms = wall_ms;
+    ask->finish = finish;
+    ask->refused = refused;
+    asking->kind = kind;
+    if (!read_job(asking, &err)) {
+        request_fail(request, &err);
+        ask_destroy(ask);
+    } else if (job_state_terminal(asking->life.state)) {
+        reply_ended(asking);
+        ask_destroy(ask);
+    } else {
+        ask_door(ask);
+    }
+}

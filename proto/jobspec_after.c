@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the field `after` of a job spec: which jobs are to be followed, and what each must have done. It
+ * promises that no job is named twice. Whether a job exists, and may be seen, is left to the controller. */
+#include "proto/jobspec_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+#include "proto/members.h"
+
+static bool is_named_before(const struct job_after *after, size_t count, const char *job)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(after[i].job, job) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool check_members(const json_t *item, size_t index, struct err *err)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach ((json_t *)(uintptr_t)item, name, value) {
+        if (strcmp(name, "job") != 0 && strcmp(name, "when") != 0) {
+            autofree char *path = xprintf("after[%zu].%.*s", index, LIMIT_NAME_BYTES, name);
+            struct nearest nearest = nearest_to(name);
+            nearest_try(&nearest, "job");
+            nearest_try(&nearest, "when");
+            return nearest_refuse(&nearest, path, err);
+        }
+    }
+    return true;
+}
+
+#define CHOICE(name, spelling) " " spelling
+
+static bool decode_when(const json_t *item, size_t index, struct job_after *after, struct err *err)
+{
+    const json_t *when = json_object_get(item, "when");
+    const char *text = json_string_value(when);
+    if (when == NULL || json_is_null(when) || (text != NULL && dependency_from_text(text, &after->when))) {
+        return true;
+    }
+    autofree char *field = xprintf("after[%zu].when", index);
+    return err_field(err, ERR_FIELD, field, NULL, "%s must be one of:" DEPENDENCIES(CHOICE), field);
+}
+
+static bool decode_item(const json_t *item, size_t index, struct job_after *after, struct err *err)
+{
+    *after = (struct job_after){.when = DEPENDENCY_AFTEROK};
+    bool object = json_is_object(item);
+    after->job = json_string_value(object ? json_object_get(item, "job") : item);
+    if (after->job == NULL || !text_is_id(after->job)) {
+        autofree char *field = xprintf(object ? "after[%zu].job" : "after[%zu]", index);
+        return err_field(err, ERR_FIELD, field, "`gpuctl ps --all` shows them",
+                         "%s must be the whole id of a job: %d characters", field, ID_LENGTH);
+    }
+    return !object || (check_members(item, index, err) && decode_when(item, index, after, err));
+}
+
+bool jobspec_decode_after(const json_t *json, struct job_after **ret_after, size_t *ret_count,
+                          struct err *err)
+{
+    size_t count = json_array_size(json);
+    if (!json_is_array(json) || count > LIMIT_AFTER) {
+        return err_field(err, ERR_FIELD, "after",
+                         "write [\"ID\"], or [{\"job\": \"ID\", \"when\": \"afterany\"}]",
+                         "after must be an array of at most %d jobs", LIMIT_AFTER);
+    }
+    *ret_after = xzalloc(count * sizeof **ret_after);
+    for (size_t i = 0; i < count; i++) {
+        struct job_after *after = &(*ret_after)[i];
+        if (!decode_item(json_array_get(json, i), i, after, err)) {
+            return false;
+        }
+        if (is_named_before(*ret_after, i, after->job)) {
+            autofree char *field = xprintf("after[%zu]", i);
+            return err_field(err, ERR_FIELD, field, "name each job once", "%s names job %s again", field,
+                             after->job);
+        }
+    }
+    *ret_count = count;
+    return true;
+}
+
+json_t *jobspec_encode_after(const struct job_after *after, size_t count)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_t *item = json_object();
+        member_put_text(item, "job", after[i].job);
+        member_put_text(item, "when", dependency_text(after[i].when));
+        json_array_append_new(list, item);
+    }
+    return list;
+}
