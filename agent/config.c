@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 #include "proto/base/hash.h"
 #include "proto/base/log.h"
 #include "proto/base/options.h"
@@ -23,7 +24,7 @@
 
 /* Options as they are written. */
 struct given {
-    const char *state, *run, *environments, *address, *ports, *log_level;
+    const char *state, *run, *environments, *address, *ports, *expires_at, *log_level;
     bool help, version;
 };
 
@@ -56,6 +57,9 @@ static bool parse_options(int argc, char **argv, struct config *config, struct g
          &config->python, 0, 0, NULL},
         {0, "ports", "A-B", "range of MASTER_PORT (default: 20000-29999)", OPTION_TEXT, &given->ports, 0, 0,
          NULL},
+        {0, "expires-at", "TIME",
+         "when this machine is taken back, 2026-11-21T09:30:00Z or +2h: work ends before [GPUCTL_EXPIRES_AT]",
+         OPTION_TEXT, &given->expires_at, 0, 0, NULL},
         {0, "cacert", "FILE", "certificates that sign the controller's", OPTION_TEXT, &config->cacert, 0, 0,
          NULL},
         {0, "insecure-plain-http", NULL, "allow http:// to another host", OPTION_FLAG,
@@ -201,6 +205,22 @@ static bool parse_ports(const char *ports, struct config *config, struct err *er
     return true;
 }
 
+static bool parse_expiry(const char *given, struct config *config, struct err *err)
+{
+    const char *text = given != NULL ? given : settings_get(config->settings, "expires_at");
+    int64_t now_ms = clock_wall_ms();
+    if (text == NULL) {
+        return true;
+    }
+    if (!text_to_moment_ms(text, now_ms, &config->expires_at_ms) || config->expires_at_ms > LIMIT_WALL_MS) {
+        return err_field(err, ERR_USAGE, "--expires-at", "write it as 2026-11-21T09:30:00Z or +2h",
+                         "--expires-at %s is not a time", text);
+    }
+    return config->expires_at_ms > now_ms ||
+           err_field(err, ERR_USAGE, "--expires-at", "name a time to come, or leave it out",
+                     "--expires-at %s is in the past", text);
+}
+
 static bool complete(struct config *config, const struct given *given, struct err *err)
 {
     enum log_level level;
@@ -208,7 +228,7 @@ static bool complete(struct config *config, const struct given *given, struct er
         log_set_level(level);
     }
     if (!read_settings(config, err) || !check_name(config, err) || !check_url(config, err) ||
-        !parse_ports(given->ports, config, err)) {
+        !parse_ports(given->ports, config, err) || !parse_expiry(given->expires_at, config, err)) {
         return false;
     }
     choose_folders(config, given);

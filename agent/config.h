@@ -18,12 +18,13 @@ struct config {
     char *run;          /* owned, absolute */
     char *environments; /* owned, absolute */
     int64_t environments_gib;
-    const char *devices;  /* "all", "none", or a list */
-    const char *gpu_type; /* or NULL */
-    const char *pool;     /* or NULL */
-    const char *python;   /* or NULL */
-    const char *cacert;   /* or NULL */
-    int64_t cpu_slots;    /* 0: GPUs */
+    const char *devices;   /* "all", "none", or a list */
+    const char *gpu_type;  /* or NULL */
+    const char *pool;      /* or NULL */
+    const char *python;    /* or NULL */
+    const char *cacert;    /* or NULL */
+    int64_t cpu_slots;     /* 0: GPUs */
+    int64_t expires_at_ms; /* wall clock: this machine is taken back; 0: never */
     int64_t port_first, port_last;
     char address[ADDRESS_BYTES]; /* of --address, numeric; "" where it was not given */
     char controller_host[256];   /* of url */

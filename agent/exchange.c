@@ -29,6 +29,7 @@ static json_t *register_body(void *closure)
         .reserved = site->config.reserved,
         .slots = site->devices.slots,
         .isolation = site->cgroups.isolation,
+        .expires_at_ms = site->config.expires_at_ms,
         .devices = site->devices.items,
         .device_count = site->devices.count,
     };

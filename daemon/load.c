@@ -24,6 +24,12 @@ static bool load_node(const struct node_row *row, void *closure, struct err *err
     return true;
 }
 
+static bool load_window(const struct window_row *row, void *closure, struct err *err)
+{
+    core_load_window(closure, row);
+    return true;
+}
+
 static bool load_job(const struct job_birth *birth, const struct job_life *life, void *closure,
                      struct err *err)
 {
@@ -63,6 +69,7 @@ bool load_live(struct store *store, struct core *core, struct err *err)
     const struct store_visitor visitor = {.history = load_history,
                                           .usage = load_usage,
                                           .node = load_node,
+                                          .window = load_window,
                                           .job = load_job,
                                           .dependency = load_dependency,
                                           .attempt = load_attempt,

@@ -114,6 +114,20 @@
 #define LIMIT_ATTEMPT_NODES 4096
 #define LIMIT_POOLS         1024
 #define LIMIT_GPU_TYPES     256
+/* maintenance windows that are not over: each is looked at for each node */
+#define LIMIT_WINDOWS 1000
+/* names of nodes in one: 16 KiB of them; pools and all nodes need no list */
+#define LIMIT_WINDOW_NODES 256
+/* the year 9999 */
+#define LIMIT_WALL_MS 253402300799999LL
+/* a node that leaves within this time gets no job of unknown length that others could hold: a working day and
+ * its night */
+#define LEAVES_SOON_MS (24LL * 3600 * 1000)
+/* a wall clock that was moved by more than this counts anew; less is the drift of two clocks */
+#define WALL_STEP_MS 1000
+/* how often jobs that wait are looked at again while nodes are about to leave: each look, fewer jobs are
+ * short enough */
+#define LEAVES_LOOK_MS 60000
 
 /* --- time of the protocol, milliseconds --- */
 #define BEAT_MS 5000

@@ -40,6 +40,7 @@ struct register_message {
     bool reserved;
     bool slots; /* devices are CPU slots, not GPUs */
     enum isolation isolation;
+    int64_t expires_at_ms; /* wall clock: when its provider takes it back; 0: never */
     struct device *devices;
     size_t device_count;
     struct node_attempt *attempts;

@@ -93,6 +93,9 @@ json_t *register_message_encode(const struct register_message *message)
     member_put_bool(json, "reserved", message->reserved);
     member_put_bool(json, "slots", message->slots);
     member_put_text(json, "isolation", isolation_text(message->isolation));
+    if (message->expires_at_ms != 0) {
+        member_put_int(json, "expires_at_ms", message->expires_at_ms);
+    }
     json_t *devices = json_array();
     for (size_t i = 0; i < message->device_count; i++) {
         json_array_append_new(devices, encode_device(&message->devices[i]));
@@ -114,6 +117,7 @@ bool register_message_decode(json_t *json, struct register_message *ret_message,
                 json_read_bool(json, "reserved", &message.reserved, err) &&
                 json_read_bool(json, "slots", &message.slots, err) &&
                 member_read_isolation(json, "isolation", false, &message.isolation, err) &&
+                json_read_int(json, "expires_at_ms", 0, LIMIT_WALL_MS, &message.expires_at_ms, err) &&
                 decode_devices(json, &message, err) &&
                 decode_attempts(json, &message.attempts, &message.attempt_count, err);
     if (!good) {

@@ -288,6 +288,19 @@ void event_view_finish(struct event_view *view)
 
 /* --- nodes --- */
 
+static void write_node_window(const struct node_view *view, struct text *out)
+{
+    if (view->window_until_ms == 0) {
+        text_append(out, ",\"window\":null");
+        return;
+    }
+    text_append(out, ",\"window\":{");
+    write_time(out, "\"from\":", view->window_from_ms);
+    write_time(out, ",\"until\":", view->window_until_ms);
+    member_write_bool(out, ",\"hard\":", view->window_hard);
+    text_append(out, "}");
+}
+
 void node_view_encode(const struct node_view *view, struct text *out)
 {
     member_write_text(out, "{\"name\":", view->name);
@@ -304,8 +317,19 @@ void node_view_encode(const struct node_view *view, struct text *out)
     member_write_bool(out, ",\"slots\":", view->slots);
     write_seconds(out, ",\"beat_age_s\":", view->beat_age_ms);
     member_write_text(out, ",\"reason\":", view->reason);
+    write_time(out, ",\"expires_at\":", view->expires_ms);
+    write_node_window(view, out);
     write_json(out, ",\"devices\":", view->devices);
     text_append(out, "}");
+}
+
+static bool read_node_window(const json_t *json, struct node_view *view, struct err *err)
+{
+    const json_t *window = json_object_get(json, "window");
+    return window == NULL || json_is_null(window) ||
+           (read_time(window, "from", &view->window_from_ms, err) &&
+            read_time(window, "until", &view->window_until_ms, err) &&
+            json_read_bool(window, "hard", &view->window_hard, err));
 }
 
 static bool decode_node(const json_t *json, struct node_view *view, struct err *err)
@@ -323,7 +347,8 @@ static bool decode_node(const json_t *json, struct node_view *view, struct err *
            member_read_isolation(json, "isolation", false, &view->isolation, err) &&
            json_read_bool(json, "slots", &view->slots, err) &&
            json_read_seconds(json, "beat_age_s", 0, INT64_MAX, &view->beat_age_ms, err) &&
-           json_read_text(json, "reason", &view->reason, err);
+           json_read_text(json, "reason", &view->reason, err) &&
+           read_time(json, "expires_at", &view->expires_ms, err) && read_node_window(json, view, err);
 }
 
 bool node_view_decode(json_t *json, struct node_view *ret_view, struct err *err)
@@ -345,6 +370,50 @@ void node_view_finish(struct node_view *view)
         json_decref(view->json);
     }
     *view = (struct node_view){0};
+}
+
+/* --- windows --- */
+
+void window_view_encode(const struct window_view *view, struct text *out)
+{
+    member_write_text(out, "{\"id\":", view->id);
+    write_json(out, ",\"nodes\":", view->nodes);
+    member_write_text(out, ",\"pool\":", view->pool);
+    write_time(out, ",\"from\":", view->from_ms);
+    write_time(out, ",\"until\":", view->until_ms);
+    member_write_bool(out, ",\"hard\":", view->hard);
+    member_write_text(out, ",\"reason\":", view->reason);
+    member_write_text(out, ",\"owner\":", view->owner);
+    write_time(out, ",\"created_at\":", view->created_ms);
+    text_append(out, "}");
+}
+
+bool window_view_decode(json_t *json, struct window_view *ret_view, struct err *err)
+{
+    struct window_view view = {.json = json};
+    bool good =
+        member_holder(json, err) && json_need_text(json, "id", &view.id, err) &&
+        json_read_text(json, "pool", &view.pool, err) && read_time(json, "from", &view.from_ms, err) &&
+        read_time(json, "until", &view.until_ms, err) && json_read_bool(json, "hard", &view.hard, err) &&
+        json_read_text(json, "reason", &view.reason, err) &&
+        json_read_text(json, "owner", &view.owner, err) &&
+        read_time(json, "created_at", &view.created_ms, err);
+    if (!good) {
+        window_view_finish(&view);
+        return false;
+    }
+    view.nodes = read_json(json, "nodes");
+    *ret_view = view;
+    return true;
+}
+
+void window_view_finish(struct window_view *view)
+{
+    if (view->json != NULL) {
+        member_release(view->nodes);
+        json_decref(view->json);
+    }
+    *view = (struct window_view){0};
 }
 
 /* --- tokens --- */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the API shows: jobs, events, nodes, tokens and problems. The controller writes them straight into a
- * text buffer, the clients read them back by the decode of the same file. Strings are borrowed: in an encode
- * from the caller, in a decode from json, which the view then owns. Texts that are JSON themselves (spec,
- * detail, devices) and arrays are owned by a decoded view; *_finish frees all that a decode made and nothing
- * of others. */
+/* What the API shows: jobs, events, nodes, windows, tokens and problems. The controller writes them straight
+ * into a text buffer, the clients read them back by the decode of the same file. Strings are borrowed: in an
+ * encode from the caller, in a decode from json, which the view then owns. Texts that are JSON themselves
+ * (spec, detail, devices) and arrays are owned by a decoded view; *_finish frees all that a decode made and
+ * nothing of others. */
 #ifndef PROTO_VIEWS_H
 #define PROTO_VIEWS_H
 
@@ -86,7 +86,23 @@ struct node_view {
     bool slots;
     int64_t beat_age_ms; /* since the last beat; -1: none since the controller started */
     const char *reason;  /* of a drain or a loss; or NULL */
+    int64_t expires_ms;  /* wall clock: when its provider takes it back; 0: never */
+    /* The maintenance window that it is in, else the next; 0: none. */
+    int64_t window_from_ms, window_until_ms;
+    bool window_hard;
     const char *devices; /* JSON array of {index, uuid, type, memory_bytes}, or NULL in lists */
+};
+
+struct window_view {
+    json_t *json;
+    const char *id;
+    const char *nodes; /* a JSON array of names, or NULL */
+    const char *pool;  /* NULL with nodes NULL: all nodes */
+    int64_t from_ms, until_ms;
+    bool hard;
+    const char *reason; /* or NULL */
+    const char *owner;
+    int64_t created_ms;
 };
 
 struct token_view {
@@ -111,6 +127,7 @@ void job_receipt_encode(const char *id, enum job_state state, int64_t seq, struc
 VIEW_DECLARE(job_view)
 VIEW_DECLARE(event_view)
 VIEW_DECLARE(node_view)
+VIEW_DECLARE(window_view)
 VIEW_DECLARE(token_view)
 
 /* application/problem+json of RFC 9457: {type, title, status, detail, code, field, hint, retryable}. */

@@ -68,6 +68,19 @@ static void append_quoted(const char *string, bool zsh, struct text *out)
     }
 }
 
+/* Calls each for every group that is inside a group: `nodes window`. */
+static void each_inner(void (*each)(const char *outer, const struct verb *inner, struct text *out),
+                       struct text *out)
+{
+    for (const struct verb *const *outer = verb_all(); *outer != NULL; outer++) {
+        for (size_t i = 0; (*outer)->nested != NULL && (*outer)->nested[i] != NULL; i++) {
+            if ((*outer)->nested[i]->nested != NULL) {
+                each((*outer)->name, (*outer)->nested[i], out);
+            }
+        }
+    }
+}
+
 /* --- bash --- */
 
 static void append_group(const struct verb *const *verbs, struct text *out)
@@ -75,6 +88,14 @@ static void append_group(const struct verb *const *verbs, struct text *out)
     for (size_t i = 0; verbs[i] != NULL; i++) {
         text_printf(out, "%s%s", i > 0 ? " " : "", verbs[i]->name);
     }
+}
+
+static void bash_inner(const char *outer, const struct verb *inner, struct text *out)
+{
+    text_printf(out, "    '%s %s')\n        verb+=\" ${COMP_WORDS[3]}\"\n", outer, inner->name);
+    text_append(out, "        ((COMP_CWORD == 3)) && arguments='");
+    append_group(inner->nested, out);
+    text_append(out, "'\n        ;;\n");
 }
 
 static void bash_begin(struct text *out)
@@ -97,6 +118,8 @@ static void bash_begin(struct text *out)
             text_append(out, "'\n        ;;\n");
         }
     }
+    text_append(out, "    esac\n    case $verb in\n");
+    each_inner(bash_inner, out);
     text_append(out, "    esac\n    case $verb in\n");
 }
 
@@ -169,6 +192,22 @@ static void zsh_group(const struct verb *const *verbs, const char *indent, struc
     }
 }
 
+/* Offers the verbs of a group as its third word, and makes words count from it on. */
+static void zsh_nested(const struct verb *group, struct text *out)
+{
+    text_append(out, "        if ((CURRENT == 3)); then\n            nested=(\n");
+    zsh_group(group->nested, "                ", out);
+    text_append(out,
+                "            )\n            _describe verb nested\n            return\n        fi\n"
+                "        verb+=\" ${words[3]}\"\n        shift words\n        ((CURRENT--))\n        ;;\n");
+}
+
+static void zsh_inner(const char *outer, const struct verb *inner, struct text *out)
+{
+    text_printf(out, "    '%s %s')\n", outer, inner->name);
+    zsh_nested(inner, out);
+}
+
 static void zsh_begin(struct text *out)
 {
     text_append(out, "#compdef gpuctl\n# zsh completion of gpuctl: gpuctl completion zsh "
@@ -179,15 +218,12 @@ static void zsh_begin(struct text *out)
     text_append(out, "        )\n        _describe verb verbs\n        return\n    fi\n    case $verb in\n");
     for (const struct verb *const *verb = verb_all(); *verb != NULL; verb++) {
         if ((*verb)->nested != NULL) {
-            text_printf(out, "    %s)\n        if ((CURRENT == 3)); then\n            nested=(\n",
-                        (*verb)->name);
-            zsh_group((*verb)->nested, "                ", out);
-            text_append(
-                out,
-                "            )\n            _describe verb nested\n            return\n        fi\n"
-                "        verb+=\" ${words[3]}\"\n        shift words\n        ((CURRENT--))\n        ;;\n");
+            text_printf(out, "    %s)\n", (*verb)->name);
+            zsh_nested(*verb, out);
         }
     }
+    text_append(out, "    esac\n    case $verb in\n");
+    each_inner(zsh_inner, out);
     text_append(out, "    esac\n    shift words\n    ((CURRENT--))\n    case $verb in\n");
 }
 
@@ -257,6 +293,12 @@ static void fish_group(const struct verb *const *verbs, const char *condition, s
     }
 }
 
+static void fish_inner(const char *outer, const struct verb *inner, struct text *out)
+{
+    autofree char *condition = xprintf("__gpuctl_words 3; and __gpuctl_verb %s %s", outer, inner->name);
+    fish_group(inner->nested, condition, out);
+}
+
 static void fish_begin(struct text *out)
 {
     text_append(out, "# fish completion of gpuctl: gpuctl completion fish | source\n"
@@ -276,6 +318,7 @@ static void fish_begin(struct text *out)
             fish_group((*verb)->nested, condition, out);
         }
     }
+    each_inner(fish_inner, out);
 }
 
 static void fish_option(const char *words, const struct option_spec *spec, struct text *out)

@@ -82,9 +82,8 @@ static int run(const struct verb *verb, const char *path, int argc, char **argv)
 }
 
 /* `gpuctl nodes ...`: the first nested verb is the one that may be left out. */
-static int run_group(const struct verb *group, int argc, char **argv)
+static int run_group(const struct verb *group, const char *path, int argc, char **argv)
 {
-    autofree char *path = xprintf("gpuctl %s", group->name);
     struct err err;
     if (argc > 1 && is_help(argv[1])) {
         verb_help(stdout, group, path);
@@ -98,6 +97,9 @@ static int run_group(const struct verb *group, int argc, char **argv)
         return err_exit(err.code);
     }
     autofree char *nested_path = xprintf("%s %s", path, verb->name);
+    if (verb->nested != NULL) {
+        return run_group(verb, nested_path, argc - 1, argv + 1);
+    }
     return run(verb, nested_path, left_out ? argc : argc - 1, left_out ? argv : argv + 1);
 }
 
@@ -109,10 +111,10 @@ static int run_named(const char *name, int argc, char **argv)
         print_error(&err);
         return err_exit(err.code);
     }
-    if (verb->nested != NULL) {
-        return run_group(verb, argc, argv);
-    }
     autofree char *path = xprintf("gpuctl %s", verb->name);
+    if (verb->nested != NULL) {
+        return run_group(verb, path, argc, argv);
+    }
     return run(verb, path, argc, argv);
 }
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpuctl nodes`: lists nodes, and takes them out of service and back. */
+/* `gpuctl nodes`: lists nodes, takes them out of service and back, and says when they go away. */
 #include <stdint.h>
+#include <string.h>
 
 #include "client/cli/connect.h"
+#include "client/cli/moment.h"
 #include "client/cli/print.h"
 #include "client/cli/watch.h"
+#include "client/cli/windows.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
 #include "proto/views.h"
@@ -28,14 +32,28 @@ static void list_describe(void *options, struct option_table *table)
 }
 
 static const struct column columns[] = {
-    {"NAME", false},   {"STATE", false},    {"POOL", false},   {"KIND", true},
-    {"TYPE", false},   {"GPUS", false},     {"FREE", false},   {"HEARD", false},
-    {"ADDRESS", true}, {"ISOLATION", true}, {"VERSION", true}, {"REASON", false},
+    {"NAME", false},   {"STATE", false},   {"POOL", false},   {"KIND", true},    {"TYPE", false},
+    {"GPUS", false},   {"FREE", false},    {"HEARD", false},  {"ADDRESS", true}, {"ISOLATION", true},
+    {"VERSION", true}, {"EXPIRES", false}, {"WINDOW", false}, {"REASON", false},
 };
+
+/* "from ..." while it is to come, "until ..." while it is on. */
+static void add_window(struct grid *grid, const struct node_view *node)
+{
+    char at[32];
+    if (node->window_until_ms == 0) {
+        grid_add(grid, NULL);
+        return;
+    }
+    bool on = node->window_from_ms <= clock_wall_ms();
+    print_time(on ? node->window_until_ms : node->window_from_ms, at);
+    grid_addf(grid, "%s %s%s", on ? "until" : "from", at, node->window_hard ? ", hard" : "");
+}
 
 static void add_row(struct grid *grid, const struct node_view *node)
 {
-    char age[32];
+    char age[32], expires[32];
+    print_time(node->expires_ms, expires);
     text_from_duration_ms(node->beat_age_ms, age, sizeof age);
     grid_add(grid, node->name);
     grid_add(grid, node_state_text(node->state));
@@ -52,6 +70,8 @@ static void add_row(struct grid *grid, const struct node_view *node)
     grid_add(grid, node->address);
     grid_add(grid, isolation_text(node->isolation));
     grid_add(grid, node->version);
+    grid_add(grid, expires);
+    add_window(grid, node);
     grid_add(grid, node->reason);
 }
 
@@ -119,7 +139,7 @@ static const struct verb verb_list = {
     .run = list_run,
 };
 
-/* --- drain, resume, fence --- */
+/* --- drain, resume, fence, expire --- */
 
 struct change_options {
     const char *reason;
@@ -241,10 +261,38 @@ static const struct verb verb_fence = {
     .run = fence_run,
 };
 
-static const struct verb *const nested[] = {&verb_list, &verb_drain, &verb_resume, &verb_fence, NULL};
+static bool expire_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    json_t *at = json_null();
+    if (strcmp(call->rest[1], "never") != 0) {
+        int64_t wall_ms;
+        if (!moment_read("TIME", call->rest[1], "write it as 2026-11-21T09:30:00Z, +2h or never", &wall_ms,
+                         err)) {
+            return false;
+        }
+        at = moment_json(wall_ms);
+    }
+    return change(call, "expire", json_pack("{s:o}", "at", at), err);
+}
+
+static const struct verb verb_expire = {
+    .name = "expire",
+    .arguments = "NAME TIME|+DURATION|never",
+    .summary = "Say when a node goes away: it gets only work that ends before.",
+    .argument = ARGUMENT_NODE,
+    .least = 2,
+    .most = 2,
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct change_options),
+    .describe = resume_describe,
+    .run = expire_run,
+};
+
+static const struct verb *const nested[] = {&verb_list,   &verb_drain,   &verb_resume, &verb_fence,
+                                            &verb_expire, &verb_windows, NULL};
 
 const struct verb verb_nodes = {
     .name = "nodes",
-    .summary = "List nodes; drain, resume and fence them.",
+    .summary = "List nodes; drain, resume and fence them; say when they go away.",
     .nested = nested,
 };

@@ -119,6 +119,20 @@ struct node_row {
     int64_t registered_ms;
     const char *labels;    /* JSON object of strings, or NULL */
     int64_t expires_at_ms; /* when its provider takes it back; 0: never */
+    int64_t
+        agent_expires_at_ms; /* what its agent said of that last; a person may have said otherwise since */
+};
+
+/* A time in which nodes get no work. */
+struct window_row {
+    const char *id;
+    const char *nodes; /* names, separated by commas; NULL: not by name */
+    const char *pool;  /* NULL with nodes NULL: all nodes */
+    int64_t from_ms, until_ms;
+    bool hard;          /* what runs then is stopped before it begins; else it may end */
+    const char *reason; /* or NULL */
+    const char *owner;  /* who made it */
+    int64_t created_ms;
 };
 
 /* How long jobs of one kind have run: the sums from which estimates are learned. */
@@ -186,6 +200,8 @@ enum change_kind {
     CHANGE_BLOB_PUT,     /* a hash that is there already is left as it is */
     CHANGE_HISTORY_PUT,
     CHANGE_USAGE_PUT,
+    CHANGE_WINDOW_INSERT,
+    CHANGE_WINDOW_DELETE, /* window.id */
 };
 
 struct change {
@@ -207,6 +223,7 @@ struct change {
         struct blob_row blob;
         struct history_row history;
         struct usage_row usage;
+        struct window_row window;
     };
 };
 

@@ -23,6 +23,7 @@
 #include "daemon/core/state.h"
 #include "daemon/core/submit.h"
 #include "daemon/core/tick.h"
+#include "daemon/core/window.h"
 #include "proto/limits.h"
 
 struct core *core_create(const struct core_config *config)
@@ -31,7 +32,7 @@ struct core *core_create(const struct core_config *config)
     struct core *core = xzalloc(sizeof *core);
     core->config = *config;
     core->next_job_key = config->next_job_key;
-    core->deadline_ms = core->look_ms = NEVER;
+    core->deadline_ms = core->again_ms = core->judge_ms = NEVER;
     core->registry = 1;
     core->outcomes = xzalloc(LIMIT_ENDED_JOBS * sizeof *core->outcomes);
     return core;
@@ -85,6 +86,7 @@ void core_destroy(struct core *core)
     staging_clear(core);
     destroy_attempts(core);
     destroy_nodes(core);
+    window_clear(core);
     history_clear(core);
     horizon_clear(core);
     assert(core->groups == NULL && core->lanes_by_key == NULL && core->batches == NULL);
@@ -119,6 +121,8 @@ static bool dispatch(struct core *core, const struct input *input, struct err *e
         return staging_take(core, input, err);
     case INPUT_NODE:
         return node_verb(core, input, err);
+    case INPUT_WINDOW:
+        return window_take(core, input, err);
     case INPUT_TICK:
         return tick_pass(core, input, err);
     }
@@ -134,7 +138,7 @@ void core_step(struct core *core, const struct input *input, int64_t now_ms, str
     record_open(core, input->wall_ms);
     ret_step->ok = dispatch(core, input, &ret_step->err);
     follow_pass(core);
-    while (core->place_wanted || core->now_ms >= core->look_ms) {
+    while (core->place_wanted || core->now_ms >= core->again_ms) {
         place_pass(core);
         follow_pass(core); /* a job that no node can get ready has ended */
     }

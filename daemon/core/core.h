@@ -26,11 +26,12 @@ struct core_config {
 struct core *core_create(const struct core_config *config);
 void core_destroy(struct core *core);
 
-/* --- loading, before the first step: what was learned and used, nodes, live jobs in order of key, their
- * newest attempts, the members of those --------- */
+/* --- loading, before the first step: what was learned and used, nodes, windows, live jobs in order of key,
+ * their newest attempts, the members of those --------- */
 void core_load_history(struct core *core, const struct history_row *row);
 void core_load_usage(struct core *core, const struct usage_row *row);
 void core_load_node(struct core *core, const struct node_row *row);
+void core_load_window(struct core *core, const struct window_row *row);
 /* What a job needs on its nodes before it may be placed there (proto/staging.h), as far as the core cares. */
 struct core_need {
     const char *key;  /* equal needs have equal keys */
@@ -61,11 +62,12 @@ enum input_kind {
     INPUT_BEAT,
     INPUT_REPORT,
     INPUT_STAGING, /* a node is ready for a need, or cannot be; progress is no input */
-    INPUT_NODE,    /* drain, resume, fence */
+    INPUT_NODE,    /* drain, resume, fence, expire */
+    INPUT_WINDOW,  /* a maintenance window is made or removed */
     INPUT_TICK,    /* time has passed: deadlines are looked at */
 };
 
-enum node_verb { NODE_VERB_DRAIN, NODE_VERB_RESUME, NODE_VERB_FENCE };
+enum node_verb { NODE_VERB_DRAIN, NODE_VERB_RESUME, NODE_VERB_FENCE, NODE_VERB_EXPIRE };
 
 /* A job that a submission is to follow, as it was when the submission was read. */
 struct core_dependency {
@@ -77,7 +79,9 @@ struct core_dependency {
 
 struct input {
     enum input_kind kind;
-    int64_t wall_ms; /* for records only */
+    /* For records; and, of BOOT and TICK, to tell when windows and expiries, which people write by the wall
+     * clock, are due. Nothing else is decided by it. */
+    int64_t wall_ms;
     union {
         struct {
             const char *id; /* of the job to be: ID_LENGTH characters from fresh random bytes */
@@ -118,7 +122,12 @@ struct input {
             enum node_verb verb;
             const char *reason; /* or NULL */
             const char *by;
+            int64_t expires_at_ms; /* of EXPIRE; 0: never */
         } node;
+        struct {
+            const char *remove;           /* the id of one to remove; NULL: row is made */
+            const struct window_row *row; /* only read; created_ms is the step's */
+        } window;
     };
 };
 

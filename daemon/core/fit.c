@@ -110,6 +110,35 @@ static int64_t spared(const struct search *search, const struct stock *stock)
     return limited ? stock->spare : stock->free;
 }
 
+/* A job whose length nobody knows is kept off nodes that leave soon, as long as others could hold it. */
+bool fit_lasts(const struct search *search, const struct node *node)
+{
+    int64_t leaves_ms = node_leaves_ms(search->core, node);
+    if (leaves_ms == NEVER) {
+        return true;
+    }
+    int64_t left_ms = leaves_ms - search->core->look_ms;
+    if (search->lasts_ms != NEVER) {
+        return left_ms >= search->lasts_ms;
+    }
+    return left_ms > search->grace_ms && (search->leaving || left_ms > LEAVES_SOON_MS);
+}
+
+void fit_expect(struct search *search, int64_t runs_ms, int64_t grace_ms)
+{
+    search->lasts_ms = runs_ms < NEVER - grace_ms ? runs_ms + grace_ms : NEVER;
+    search->grace_ms = grace_ms;
+    if (search->lasts_ms == NEVER && search->core->leaving_count > 0) {
+        struct search staying = *search;
+        staying.view = VIEW_STAYING;
+        staying.kept = NULL;
+        staying.readiness = READINESS_EVER;
+        struct fit fit;
+        search->leaving = !fit_find(&staying, &fit);
+        free(fit.shares);
+    }
+}
+
 static int64_t offer(const struct search *search, const struct stock *stock)
 {
     const struct node *node = stock->node;
@@ -120,14 +149,17 @@ static int64_t offer(const struct search *search, const struct stock *stock)
     case VIEW_REGISTERED:
         return stock->total;
     case VIEW_WORKING:
-        return node_works(node) ? stock->total : 0;
+        return node_works(node) && fit_lasts(search, node) ? stock->total : 0;
+    case VIEW_STAYING:
+        return node->state == NODE_READY && !node->away && fit_lasts(search, node) ? stock->total : 0;
     case VIEW_FREE:
         if (search->kept != NULL && search->kept->nodes[node->index]) {
             return 0;
         }
-        return node_works(node) && node->hold_until_ms == 0 ? spared(search, stock) : 0;
+        return node_works(node) && node->hold_until_ms == 0 && fit_lasts(search, node) ? spared(search, stock)
+                                                                                       : 0;
     case VIEW_COMING:
-        return node_works(node) ? stock->coming : 0;
+        return node_works(node) && fit_lasts(search, node) ? stock->coming : 0;
     }
     abort();
 }

@@ -12,6 +12,7 @@
 
 struct core;
 struct group;
+struct node;
 struct stock;
 struct wish;
 
@@ -30,6 +31,7 @@ enum view {
     VIEW_WORKING,    /* those of nodes that take work */
     VIEW_FREE,       /* those that a job can have now */
     VIEW_COMING,     /* those that are free by the time that horizon.c looks at */
+    VIEW_STAYING,    /* all of those that do not leave soon */
 };
 
 struct search {
@@ -41,9 +43,19 @@ struct search {
     int64_t end_ms, sure_ms;   /* when the gang will have ended: as guessed; by its time limit */
     const struct stage *stage; /* what nodes must have ready, as far as readiness says; NULL: nothing */
     enum readiness readiness;
+    int64_t lasts_ms; /* how long the job is expected to be there, its grace included; NEVER: unknown */
+    int64_t grace_ms; /* the least that it needs there */
+    bool leaving;     /* of unknown length, and no nodes but those that leave soon could ever hold it */
 };
 struct search fit_search(const struct core *core, const struct wish *wish, enum view view,
                          const struct kept *kept);
+
+/* How long the job is expected to run, NEVER where nobody knows, and the grace that it has to end: from now
+ * on the search finds nodes that work and do not leave before. To be called last. */
+void fit_expect(struct search *search, int64_t runs_ms, int64_t grace_ms);
+
+/* Whether the node stays for as long as the job is expected to be there. */
+bool fit_lasts(const struct search *search, const struct node *node);
 
 /* Whether the wish may use the group at all, and a node by its host. */
 bool fit_allowed(const struct search *search, const struct group *group);

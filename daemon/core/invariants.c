@@ -7,12 +7,14 @@
 #include <strings.h>
 
 #include "daemon/core/attempt.h"
+#include "daemon/core/departure.h"
 #include "daemon/core/job.h"
 #include "daemon/core/member.h"
 #include "daemon/core/node.h"
 #include "daemon/core/place.h"
 #include "daemon/core/staging.h"
 #include "daemon/core/state.h"
+#include "daemon/core/window.h"
 #include "proto/limits.h"
 
 /* --- nodes ------------------------------------------------------------------------------------------- */
@@ -362,5 +364,7 @@ void core_check(const struct core *core)
     check_attempts(core);
     check_jobs(core);
     staging_check(core);
+    window_check(core);
+    departure_check(core);
     assert(!core->booted || !place_would(core));
 }

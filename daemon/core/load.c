@@ -15,6 +15,7 @@
 #include "daemon/core/pool.h"
 #include "daemon/core/queue.h"
 #include "daemon/core/state.h"
+#include "daemon/core/window.h"
 #include "proto/limits.h"
 
 static char *copy_or_null(const char *text)
@@ -41,11 +42,19 @@ void core_load_node(struct core *core, const struct node_row *row)
     node->isolation = row->isolation;
     node->slots = row->slots;
     node->registered_ms = row->registered_ms;
+    node->expires_at_ms = row->expires_at_ms;
+    node->agent_expires_at_ms = row->agent_expires_at_ms;
     node->seats = device_list_decode(row->devices, &node->seat_count);
     if (node->state != NODE_LOST) {
         core->known_count++;
         pool_join(core, node);
     }
+}
+
+void core_load_window(struct core *core, const struct window_row *row)
+{
+    assert(!core->booted);
+    window_list(core, row);
 }
 
 void core_load_job(struct core *core, const struct job_birth *birth, const struct job_life *life,

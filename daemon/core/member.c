@@ -5,12 +5,14 @@
 #include "daemon/core/member.h"
 
 #include "daemon/core/attempt.h"
+#include "daemon/core/departure.h"
 #include "daemon/core/fit.h"
 #include "daemon/core/node.h"
 #include "daemon/core/orders.h"
 #include "daemon/core/pool.h"
 #include "daemon/core/record.h"
 #include "daemon/core/state.h"
+#include "daemon/core/tick.h"
 #include "daemon/core/trace.h"
 
 static void trust_node(struct core *core, struct member *member)
@@ -87,6 +89,7 @@ struct member *member_create(struct core *core, struct attempt *attempt, const s
     struct member *member = xzalloc(sizeof *member);
     member->attempt = attempt;
     member->node = share->stock->node;
+    assert(!member->node->away);
     member->node_rank = node_rank;
     member->first_rank = first_rank;
     member->local_ranks = attempt->job->launch_mode == LAUNCH_NODE ? 1 : share->count;
@@ -118,6 +121,7 @@ void member_settle_on(struct core *core, struct member *member)
     for (size_t i = 0; i < member->device_count; i++) {
         pool_take(core, node_seat(node, member->devices[i]), member);
     }
+    tick_note(core, departure_due_ms(member));
 }
 
 bool member_is_up(const struct member *member)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what a node is good for: its standing (a table), its contact (beats), its holds and its seats. It
  * promises that LOST nodes offer nothing, and that a drained node becomes DRAINED by itself. How nodes come
- * is left to register.c, what silence means for attempts to tick.c. */
+ * is left to register.c, when they go to departure.c, what silence means for attempts to tick.c. */
 #include "daemon/core/node.h"
 
 #include <string.h>
 
 #include "daemon/core/attempt.h"
+#include "daemon/core/departure.h"
 #include "daemon/core/device.h"
 #include "daemon/core/pool.h"
 #include "daemon/core/record.h"
@@ -46,6 +47,8 @@ struct node *node_create(struct core *core, const char *name)
     struct node *node = xzalloc(sizeof *node);
     node->name = xstrdup(name);
     node->state = NODE_LOST;
+    node->leaves_ms = NEVER;
+    node->stops_ms = NEVER;
     node->orders_version = (uint64_t)core->config.incarnation << 32;
     list_by_name(core, node);
     HASH_ADD_KEYPTR(hh, core->nodes_by_name, node->name, strlen(node->name), node);
@@ -150,7 +153,12 @@ bool node_fire(struct core *core, struct node *node, enum node_event event, cons
 
 bool node_works(const struct node *node)
 {
-    return node->state == NODE_READY && node->contact == CONTACT_FRESH;
+    return node->state == NODE_READY && node->contact == CONTACT_FRESH && !node->away;
+}
+
+int64_t node_leaves_ms(const struct core *core, const struct node *node)
+{
+    return node->leaves_ms;
 }
 
 /* --- contact ----------------------------------------------------------------------------------------- */
@@ -280,8 +288,18 @@ static bool verb_resume(struct core *core, struct node *node, struct err *err)
     if (node->state == NODE_LOST) {
         return refuse_lost(node, err);
     }
+    if (departure_has_expired(core, node)) {
+        return err_field(err, ERR_CONFLICT, "name", "say first until when it stays: gpuctl nodes expire",
+                         "node %s has expired", node->name);
+    }
     node_fire(core, node, NODE_EVENT_RESUME, NULL);
     return true;
+}
+
+static bool verb_expire(struct core *core, struct node *node, int64_t expires_at_ms, struct err *err)
+{
+    return node->state == NODE_LOST ? refuse_lost(node, err)
+                                    : departure_expire(core, node, expires_at_ms, err);
 }
 
 /* The operator asserts that nothing runs there any more. */
@@ -312,6 +330,8 @@ bool node_verb(struct core *core, const struct input *input, struct err *err)
     case NODE_VERB_FENCE:
         verb_fence(core, node, input->node.reason, input->node.by);
         return true;
+    case NODE_VERB_EXPIRE:
+        return verb_expire(core, node, input->node.expires_at_ms, err);
     }
     abort();
 }

@@ -34,6 +34,9 @@ bool node_fire(struct core *core, struct node *node, enum node_event event, cons
 /* It takes new work, unless it is on hold. */
 bool node_works(const struct node *node);
 
+/* When it goes away next, because it expires or a window begins; NEVER: not as far as is known. */
+int64_t node_leaves_ms(const struct core *core, const struct node *node);
+
 /* It was heard now. */
 void node_heard(struct core *core, struct node *node);
 /* It missed its beats. */

@@ -64,14 +64,21 @@ static void kept_finish(struct kept *kept)
     free(kept->until_ms);
 }
 
-/* The search for a lane, on nodes that are as ready as that. */
-static struct search search_for(const struct core *core, const struct lane *lane, enum view view,
+/* How long the job may run. */
+static void expect(struct search *search, const struct job *job)
+{
+    fit_expect(search, job->time_limit_ms > 0 ? job->time_limit_ms : NEVER, job->grace_ms);
+}
+
+/* The search for a job, on nodes that are as ready as that. */
+static struct search search_for(const struct core *core, const struct job *job, enum view view,
                                 const struct kept *kept, enum readiness readiness)
 {
-    struct search search = fit_search(core, &lane->wish, view, kept);
-    search.stage = lane->stage;
+    struct search search = fit_search(core, &job->lane->wish, view, kept);
+    search.stage = job->lane->stage;
     search.readiness = readiness;
     search.end_ms = search.sure_ms = NEVER;
+    expect(&search, job);
     return search;
 }
 
@@ -87,7 +94,7 @@ static void keep_nodes(struct kept *kept, const struct search *search, const str
     for (size_t i = 0; i < group->count; i++) {
         const struct stock *stock = group->stocks[i];
         bool alone = wish->host_id == NULL || stock->total >= wish->gpus;
-        if (fit_host_allowed(wish, stock) && alone &&
+        if (fit_host_allowed(wish, stock) && alone && fit_lasts(search, stock->node) &&
             staging_allows(search->stage, stock->node, search->readiness)) {
             kept->nodes[stock->node->index] = 1;
         }
@@ -96,15 +103,15 @@ static void keep_nodes(struct kept *kept, const struct search *search, const str
 
 /* Keeps the nodes that a waiting job could use from the jobs behind it. Nodes that take no work now, or are
  * not ready for it, cannot make a job possible: one that waits for them holds up nobody. */
-static void keep_for(struct kept *kept, const struct core *core, const struct lane *lane)
+static void keep_for(struct kept *kept, const struct core *core, const struct job *job)
 {
-    const struct search search = search_for(core, lane, VIEW_WORKING, NULL, READINESS_READY);
+    const struct search search = search_for(core, job, VIEW_WORKING, NULL, READINESS_READY);
     for (const struct group *group = core->groups; group != NULL; group = group->next) {
         bool open = group->free > 0 && !kept->groups[group->index]; /* else nobody can take from it anyway */
         if (!open || !could_hold(&search, group)) {
             continue;
         }
-        if (lane->wish.host_id != NULL || lane->stage != NULL) {
+        if (job->lane->wish.host_id != NULL || search.stage != NULL || core->leaving_count > 0) {
             keep_nodes(kept, &search, group);
         } else {
             kept->groups[group->index] = 1;
@@ -119,7 +126,8 @@ static void tell(const struct core *core, struct lane *lane, const struct job *j
         return;
     }
     lane->told_key = job->key;
-    const struct search search = fit_search(core, &lane->wish, VIEW_FREE, NULL);
+    struct search search = fit_search(core, &lane->wish, VIEW_FREE, NULL);
+    expect(&search, job);
     int64_t most = 0;
     for (const struct group *group = core->groups; group != NULL; group = group->next) {
         int64_t free_now = fit_allowed(&search, group) ? fit_largest(&search, group) : 0;
@@ -163,7 +171,7 @@ static bool fits(const struct search *search)
 static struct search search_of(const struct core *core, const struct turn *turn, const struct kept *kept)
 {
     const struct job *job = queue_first(turn);
-    struct search search = search_for(core, job->lane, VIEW_FREE, kept, READINESS_READY);
+    struct search search = search_for(core, job, VIEW_FREE, kept, READINESS_READY);
     search.end_ms = core->now_ms + turn->estimate_ms;
     search.sure_ms = job->time_limit_ms > 0 ? core->now_ms + job->time_limit_ms : NEVER;
     return search;
@@ -171,33 +179,33 @@ static struct search search_of(const struct core *core, const struct turn *turn,
 
 /* Nodes on which the lane could be placed once they are ready: not needed while enough others are, or get
  * ready. */
-static bool find_to_stage(const struct core *core, const struct lane *lane, enum view view,
+static bool find_to_stage(const struct core *core, const struct job *job, enum view view,
                           const struct kept *kept, struct fit *ret_fit)
 {
-    const struct search coming = search_for(core, lane, view, kept, READINESS_COMING);
-    const struct search possible = search_for(core, lane, view, kept, READINESS_POSSIBLE);
+    const struct search coming = search_for(core, job, view, kept, READINESS_COMING);
+    const struct search possible = search_for(core, job, view, kept, READINESS_POSSIBLE);
     return !fits(&coming) && fit_find(&possible, ret_fit);
 }
 
 /* Free nodes that are not ready get ready, and where none is free the ones that the job could have next. */
-static enum move plan_staging(const struct core *core, const struct lane *lane, const struct kept *kept,
+static enum move plan_staging(const struct core *core, const struct job *job, const struct kept *kept,
                               struct fit *ret_fit)
 {
-    if (core->free > 0 && find_to_stage(core, lane, VIEW_FREE, kept, ret_fit)) {
+    if (core->free > 0 && find_to_stage(core, job, VIEW_FREE, kept, ret_fit)) {
         return MOVE_STAGE;
     }
-    const struct search soon = search_for(core, lane, VIEW_FREE, kept, READINESS_COMING);
+    const struct search soon = search_for(core, job, VIEW_FREE, kept, READINESS_COMING);
     if (core->free > 0 && fits(&soon)) {
         return MOVE_NONE;
     }
-    return find_to_stage(core, lane, VIEW_WORKING, NULL, ret_fit) ? MOVE_STAGE : MOVE_NONE;
+    return find_to_stage(core, job, VIEW_WORKING, NULL, ret_fit) ? MOVE_STAGE : MOVE_NONE;
 }
 
 static enum move plan_preemption(const struct core *core, const struct turn *turn, const struct kept *kept,
                                  struct plan *plan)
 {
-    const struct lane *lane = queue_first(turn)->lane;
-    const struct search search = search_for(core, lane, VIEW_COMING, kept, READINESS_READY);
+    const struct job *job = queue_first(turn);
+    const struct search search = search_for(core, job, VIEW_COMING, kept, READINESS_READY);
     if (!preempt_choose(core, turn, &search, &plan->victims, &plan->fit)) {
         return MOVE_NONE;
     }
@@ -217,17 +225,17 @@ static struct plan plan_for(const struct core *core, const struct turn *turn, co
         plan.move = plan_preemption(core, turn, kept, &plan);
     }
     if (plan.move == MOVE_NONE && lane->stage != NULL) {
-        plan.move = plan_staging(core, lane, kept, &plan.fit);
+        plan.move = plan_staging(core, queue_first(turn), kept, &plan.fit);
     }
     return plan;
 }
 
 /* --- getting ready ----------------------------------------------------------------------------------- */
 
-static bool somewhere(const struct core *core, const struct lane *lane, enum view view,
+static bool somewhere(const struct core *core, const struct job *job, enum view view,
                       enum readiness readiness)
 {
-    const struct search search = search_for(core, lane, view, NULL, readiness);
+    const struct search search = search_for(core, job, view, NULL, readiness);
     for (const struct group *group = core->groups; group != NULL; group = group->next) {
         if (could_hold(&search, group)) {
             return true;
@@ -265,12 +273,12 @@ static void end_staging(struct core *core, struct lane *lane, enum job_event eve
  * which no node can ever get ready ends. */
 static void settle(struct core *core, struct lane *lane, struct job *job)
 {
-    if (somewhere(core, lane, VIEW_WORKING, READINESS_READY)) {
+    if (somewhere(core, job, VIEW_WORKING, READINESS_READY)) {
         end_staging(core, lane, JOB_EVENT_STAGED);
     } else if (!staging_is_coming(lane->stage)) {
         end_staging(core, lane, JOB_EVENT_REQUEUE);
         const char *failure = staging_last_failure(core, lane->stage);
-        if (failure != NULL && !somewhere(core, lane, VIEW_REGISTERED, READINESS_EVER)) {
+        if (failure != NULL && !somewhere(core, job, VIEW_REGISTERED, READINESS_EVER)) {
             job_stage_impossible(core, job, failure);
         }
     } else if (job->state == JOB_QUEUED) {
@@ -325,7 +333,7 @@ static bool is_open(const struct search *search)
 static int64_t reserve_for(const struct core *core, const struct turn *turn, struct kept *kept)
 {
     const struct job *job = queue_first(turn);
-    const struct search search = search_for(core, job->lane, VIEW_COMING, kept, READINESS_READY);
+    const struct search search = search_for(core, job, VIEW_COMING, kept, READINESS_READY);
     struct fit fit;
     struct prospect prospect = {.change_ms = NEVER, .fit = &fit};
     if (!is_open(&search)) {
@@ -364,10 +372,16 @@ static int64_t longest_gap(const struct core *core, const struct search *search,
 /* Others of its lane may be shorter, and fill a gap. */
 static void pass_by(const struct core *core, struct turn *turn, const struct kept *kept)
 {
-    struct lane *lane = queue_first(turn)->lane;
-    const struct search search = search_for(core, lane, VIEW_FREE, NULL, READINESS_READY);
+    const struct job *job = queue_first(turn);
+    struct lane *lane = job->lane;
+    const struct search search = search_for(core, job, VIEW_FREE, NULL, READINESS_READY);
     int64_t longest_ms = longest_gap(core, &search, kept);
-    if (longest_ms == 0 || lane->tries >= LIMIT_BACKFILL_TRIES || !fits(&search)) {
+    if (lane->tries >= LIMIT_BACKFILL_TRIES) {
+        queue_close(lane);
+    } else if (core->leaving_count > 0) { /* a shorter one may end before a node leaves */
+        lane->tries++;
+        queue_pass(turn);
+    } else if (longest_ms == 0 || !fits(&search)) {
         queue_close(lane);
     } else if (turn->estimate_ms > longest_ms) {
         queue_narrow(lane, longest_ms);
@@ -389,7 +403,7 @@ static int64_t wait(const struct core *core, struct turn *turn, const struct pla
     switch (waiting_of(core)) {
     case WAITING_KEEPS:
         if (core->free > 0) {
-            keep_for(kept, core, lane);
+            keep_for(kept, core, queue_first(turn));
         }
         queue_close(lane);
         return NEVER;
@@ -431,7 +445,7 @@ static void apply(struct core *core, struct turn *turn, const struct plan *plan,
     }
     tell(core, lane, job);
     int64_t again_ms = wait(core, turn, plan, kept);
-    core->look_ms = again_ms < core->look_ms ? again_ms : core->look_ms;
+    core->again_ms = again_ms < core->again_ms ? again_ms : core->again_ms;
     if (plan->move == MOVE_PREEMPT) {
         preempt_stop(core, turn, &plan->victims);
     } else if (lane->stage != NULL) {
@@ -460,11 +474,12 @@ static bool look_around(struct core *core)
 
 void place_pass(struct core *core)
 {
+    core->look_ms = core->now_ms;
     queue_refresh(core);
     do {
-        core->look_ms = NEVER;
+        core->again_ms = NEVER;
     } while (look_around(core));
-    tick_note(core, core->look_ms);
+    tick_note(core, core->again_ms);
     core->place_wanted = false;
 }
 

@@ -114,6 +114,17 @@ void record_node(struct core *core, struct node *node)
     append_once(core, CHANGE_NODE_PUT, node, &node->slot);
 }
 
+void record_window(struct core *core, const struct window_row *row)
+{
+    append(core, CHANGE_WINDOW_INSERT, NULL)->window = *row;
+}
+
+void record_window_gone(struct core *core, const char *id)
+{
+    const char *copy = arena_copy(core->sheet.arena, id);
+    append(core, CHANGE_WINDOW_DELETE, NULL)->window.id = copy;
+}
+
 int64_t record_time(const struct core *core, const struct job *job)
 {
     return core->sheet.wall_ms > job->event_ms ? core->sheet.wall_ms : job->event_ms;
@@ -324,6 +335,8 @@ static struct node_row row_of_node(struct arena *arena, const struct node *node)
         .slots = node->slots,
         .devices = arena_copy(arena, devices.bytes),
         .registered_ms = node->registered_ms,
+        .expires_at_ms = node->expires_at_ms,
+        .agent_expires_at_ms = node->agent_expires_at_ms,
     };
     text_finish(&devices);
     return row;
@@ -376,6 +389,8 @@ static void fill(struct core *core, struct change *change, void *subject, struct
     case CHANGE_BLOB_PUT:
     case CHANGE_HISTORY_PUT:
     case CHANGE_USAGE_PUT:
+    case CHANGE_WINDOW_INSERT:
+    case CHANGE_WINDOW_DELETE:
         break;
     }
 }

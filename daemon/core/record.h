@@ -31,6 +31,11 @@ void record_member_birth(struct core *core, struct member *member);
 void record_member(struct core *core, struct member *member);
 void record_node(struct core *core, struct node *node);
 
+/* A window was made: borrows the row's strings until the step is applied. One is gone: its id is copied. */
+struct window_row;
+void record_window(struct core *core, const struct window_row *row);
+void record_window_gone(struct core *core, const char *id);
+
 /* A row of the job's history; detail is a JSON object in the step's memory, or NULL. */
 void record_event(struct core *core, struct job *job, enum event_kind kind, const char *detail);
 /* The job follows another. */

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "daemon/core/attempt.h"
+#include "daemon/core/departure.h"
 #include "daemon/core/device.h"
 #include "daemon/core/member.h"
 #include "daemon/core/node.h"
@@ -174,8 +175,9 @@ static void take_evidence(struct core *core, const struct register_message *mess
 static void take_in(struct core *core, struct node *node, const struct register_message *message,
                     struct seat *seats)
 {
+    bool anew = node->state == NODE_LOST;
     bool rebooted = node->boot_id != NULL && strcmp(node->boot_id, message->boot_id) != 0;
-    if (node->state != NODE_LOST) {
+    if (!anew) {
         pool_leave(core, node);
     }
     record_node(core, node);
@@ -187,6 +189,7 @@ static void take_in(struct core *core, struct node *node, const struct register_
     node_fire(core, node, NODE_EVENT_REGISTER, NULL);
     pool_join(core, node);
     node_heard(core, node);
+    departure_take_word(core, node, message->expires_at_ms, anew);
     core->place_wanted = true;
     struct member *member, *next;
     DL_FOREACH_SAFE (node->members, member, next) {

@@ -235,7 +235,13 @@ struct node {
     size_t seat_count;
     struct stock *stocks; /* its seats by type; none while LOST */
 
-    enum contact contact;  /* SILENT is shown as SUSPECT */
+    enum contact contact;        /* SILENT is shown as SUSPECT */
+    int64_t expires_at_ms;       /* wall clock: its provider takes it back; 0: never */
+    int64_t agent_expires_at_ms; /* what its agent said of that last */
+    int64_t leaves_ms;           /* when it goes away next: it expires, or a window begins; or NEVER */
+    int64_t stops_ms;            /* when what runs there must have ended; past while that lasts; or NEVER */
+    bool away;                   /* it has expired, or is in a window: no new work */
+
     int64_t beat_ms;       /* when it was last heard */
     int64_t hold_until_ms; /* it declined: no work before this; 0: none */
     int64_t declines;      /* in a row */
@@ -248,6 +254,14 @@ struct node {
     size_t index;            /* in core->nodes */
     uint32_t slot;
     UT_hash_handle hh;
+};
+
+/* A time in which nodes get no work. */
+struct window {
+    char *id, *nodes, *pool, *reason, *owner; /* owned; as in its row */
+    int64_t from_ms, until_ms, created_ms;    /* wall clock */
+    bool hard;
+    struct window *prev, *next; /* by from_ms, then id */
 };
 
 /* The seats of one type on one node. */
@@ -303,7 +317,8 @@ struct core {
     struct core_config config;
     bool booted;
     int64_t now_ms;
-    int64_t deadline_ms; /* not later than the first thing that TICK will find due */
+    int64_t deadline_ms;    /* not later than the first thing that TICK will find due */
+    int64_t wall_offset_ms; /* the wall clock less now_ms, as the last BOOT or TICK had it */
     int64_t next_job_key;
     uint32_t epoch_count;
 
@@ -314,6 +329,12 @@ struct core {
     size_t silent_count;   /* of these */
     bool braked;           /* too many are silent: the fault is likely ours */
     int64_t calm_since_ms; /* leases count from here at the earliest: boot, or the end of a brake */
+
+    struct window *windows; /* that are not over */
+    size_t window_count;
+    int64_t judge_ms;     /* when what windows and expiries say of nodes changes next */
+    size_t leaving_count; /* nodes that go away some time */
+    int64_t look_ms;      /* of the last look at waiting jobs: what lasts is judged as of then */
 
     struct group *groups;
     uint64_t registry; /* stamp of what is registered */
@@ -330,7 +351,7 @@ struct core {
     int64_t submitted_ms; /* of the newest job */
     struct pattern *patterns;
     bool place_wanted; /* something happened that may let a job be placed */
-    int64_t look_ms;   /* when time alone may let one */
+    int64_t again_ms;  /* when time alone may let one */
 
     struct stage *stages; /* by key */
     struct stage *idle_stages;

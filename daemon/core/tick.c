@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what time alone brings: silence, holds, leases, deadlines of attempts. It promises that a lease is
  * acted on only when more than the lease and a twentieth has passed since the node was heard, never while
- * most nodes are silent at once, and never by the wall clock. A restart of the controller renews all. */
+ * most nodes are silent at once, and never by the wall clock. A restart of the controller renews all. What
+ * people have set by the wall clock is left to departure.c. */
 #include "daemon/core/tick.h"
 
 #include "daemon/core/attempt.h"
+#include "daemon/core/departure.h"
 #include "daemon/core/expiry.h"
 #include "daemon/core/member.h"
 #include "daemon/core/node.h"
@@ -123,10 +125,11 @@ static void watch_attempt(struct core *core, struct attempt *attempt)
 bool tick_pass(struct core *core, const struct input *input, struct err *err)
 {
     core->deadline_ms = NEVER;
-    if (core->now_ms >= core->look_ms) {
+    departure_set_clock(core, input->wall_ms);
+    if (core->now_ms >= core->again_ms) {
         core->place_wanted = true;
     } else {
-        tick_note(core, core->look_ms);
+        tick_note(core, core->again_ms);
     }
     for (size_t i = 0; i < core->node_count; i++) {
         if (core->nodes[i]->state != NODE_LOST) {
@@ -138,6 +141,7 @@ bool tick_pass(struct core *core, const struct input *input, struct err *err)
     DL_FOREACH_SAFE (core->attempts, attempt, next) {
         watch_attempt(core, attempt);
     }
+    departure_watch(core);
     return true;
 }
 
@@ -154,6 +158,8 @@ bool tick_boot(struct core *core, const struct input *input, struct err *err)
     for (struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
         expiry_set(core, attempt);
     }
+    core->wall_offset_ms = input->wall_ms - core->now_ms;
+    departure_judge_all(core);
     core->place_wanted = true;
     return true;
 }

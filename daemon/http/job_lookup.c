@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/http/after.h"
+#include "daemon/http/leaving.h"
 #include "daemon/http/parts.h"
 #include "daemon/need.h"
 #include "proto/base/cleanup.h"
@@ -147,7 +148,8 @@ static bool read_placements(struct reader *reader, int64_t job_key, struct place
 }
 
 /* "needs 4 GPUs of type A10: 2 of 8 are free; 3 jobs are ahead" */
-static void say_why_it_waits(const struct queue_facts *facts, const struct job_birth *birth, struct text *out)
+static void say_why_it_waits(const struct queue_facts *facts, int64_t leaving, const struct job_birth *birth,
+                             struct text *out)
 {
     const char *type = birth->gpu_type;
     text_printf(out, "needs %lld GPU%s", (long long)birth->gpus, birth->gpus == 1 ? "" : "s");
@@ -159,6 +161,9 @@ static void say_why_it_waits(const struct queue_facts *facts, const struct job_b
     if (facts->drained > 0) {
         text_printf(out, ", %lld on nodes that take no work", (long long)facts->drained);
     }
+    if (leaving > 0) {
+        text_printf(out, ", %lld on nodes that leave before it could end", (long long)leaving);
+    }
     if (facts->ahead > 0) {
         text_printf(out, "; %lld job%s ahead", (long long)facts->ahead, facts->ahead == 1 ? " is" : "s are");
     }
@@ -169,6 +174,7 @@ struct showing {
     const struct request *request;
     struct placements placements;
     struct queue_facts facts;
+    int64_t leaving; /* GPUs on nodes that leave too soon for it */
     bool facts_known;
     struct staging_view *stagings; /* of a job in STAGING: who gets it ready */
     size_t staging_count;
@@ -200,7 +206,7 @@ static void write_view(const struct job_record *job, void *closure)
     view.placements = showing->placements.items;
     view.placement_count = showing->placements.count;
     if (view.state == JOB_QUEUED && view.reason == NULL && showing->facts_known) {
-        say_why_it_waits(&showing->facts, &job->birth, &reason);
+        say_why_it_waits(&showing->facts, showing->leaving, &job->birth, &reason);
         view.reason = reason.bytes;
     } else if (view.state == JOB_STAGING) {
         view.stagings = showing->stagings;
@@ -213,23 +219,47 @@ static void write_view(const struct job_record *job, void *closure)
     job_view_encode(&view, showing->out);
 }
 
-static void take_gpu_type(const struct job_record *job, void *closure)
+/* What the job waits for. */
+struct wanted {
+    char *gpu_type; /* owned, or NULL */
+    int64_t time_limit_ms;
+};
+
+static void take_wanted(const struct job_record *job, void *closure)
 {
-    char **gpu_type = closure;
-    *gpu_type = job->birth.gpu_type != NULL ? xstrdup(job->birth.gpu_type) : NULL;
+    *(struct wanted *)closure =
+        (struct wanted){.gpu_type = job->birth.gpu_type != NULL ? xstrdup(job->birth.gpu_type) : NULL,
+                        .time_limit_ms = job->life.time_limit_ms};
 }
 
-static bool read_facts(struct reader *reader, const struct job_facts *job, struct showing *showing,
+static bool read_grace(const struct server *server, int64_t job_key, int64_t *ret_grace_ms, struct err *err)
+{
+    struct job_spec spec;
+    json_t *json = specs_get(server->specs, job_key, err);
+    if (json == NULL || !job_spec_decode(json, 0, &spec, err)) {
+        return false;
+    }
+    *ret_grace_ms = spec.grace_ms;
+    job_spec_finish(&spec);
+    return true;
+}
+
+static bool read_facts(const struct server *server, const struct job_facts *job, struct showing *showing,
                        struct err *err)
 {
     if (job->state != JOB_QUEUED) {
         return true;
     }
-    autofree char *gpu_type = NULL;
-    if (!reader_job_by_key(reader, job->key, take_gpu_type, &gpu_type, &showing->facts_known, err)) {
-        return false;
-    }
-    return reader_queue_facts(reader, job->key, gpu_type, &showing->facts, err);
+    struct reader *reader = server->reader;
+    struct wanted wanted = {0};
+    int64_t grace_ms;
+    bool ok = reader_job_by_key(reader, job->key, take_wanted, &wanted, &showing->facts_known, err) &&
+              reader_queue_facts(reader, job->key, wanted.gpu_type, &showing->facts, err) &&
+              read_grace(server, job->key, &grace_ms, err) &&
+              leaving_count(reader, wanted.gpu_type, wanted.time_limit_ms, grace_ms, server->wall_ms,
+                            &showing->leaving, err);
+    free(wanted.gpu_type);
+    return ok;
 }
 
 /* What the job needs follows from its spec, as the core had it. */
@@ -266,7 +296,8 @@ bool job_show(const struct request *request, int64_t *ret_seq, struct text *out,
     bool found = false;
     bool ok =
         read_placements(reader, facts.key, &showing.placements, err) &&
-        read_facts(reader, &facts, &showing, err) && read_stagings(request->server, &facts, &showing, err) &&
+        read_facts(request->server, &facts, &showing, err) &&
+        read_stagings(request->server, &facts, &showing, err) &&
         (!is_kept_back(facts.state) || after_say_why(reader, facts.key, facts.state, &showing.why, err)) &&
         reader_job(reader, request->argument, write_view, &showing, &found, err);
     placements_finish(&showing.placements);

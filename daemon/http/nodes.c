@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of nodes: list, show, drain, resume, fence. It promises that a node which has missed its beats
- * shows as SUSPECT, which no row says. What the verbs do is the core's part. */
+/* The resource of nodes: list, show, drain, resume, fence, expire. It promises that a node which has missed
+ * its beats shows as SUSPECT, which no row says. What the verbs do is the core's part. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/http/ask.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/resources.h"
+#include "daemon/http/windows.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
 #include "proto/views.h"
@@ -36,9 +37,18 @@ static enum node_state shown_state(const struct server *server, const struct nod
     return row->state == NODE_READY && silent ? NODE_SUSPECT : row->state;
 }
 
-static void write_node(const struct server *server, const struct node_row *row, int64_t used_gpus, bool whole,
-                       struct text *out)
+struct listing {
+    const struct server *server;
+    const struct windows *windows;
+    struct text json;
+    bool whole; /* one node with its devices */
+    bool any;
+};
+
+static void write_node(struct listing *listing, const struct node_row *row, int64_t used_gpus)
 {
+    const struct server *server = listing->server;
+    const struct span window = windows_of_node(listing->windows, row, server->wall_ms);
     autojson json_t *devices = json_parse(row->devices, strlen(row->devices), NULL);
     int64_t beat_ms = mailbox_last_beat(server->mailbox, row->name);
     int64_t gpus = (int64_t)json_array_size(devices);
@@ -56,22 +66,19 @@ static void write_node(const struct server *server, const struct node_row *row, 
                                    .slots = row->slots,
                                    .beat_age_ms = beat_ms >= 0 ? server->now_ms - beat_ms : -1,
                                    .reason = row->reason,
-                                   .devices = whole ? row->devices : NULL};
-    node_view_encode(&view, out);
+                                   .expires_ms = row->expires_at_ms,
+                                   .window_from_ms = window.from_ms,
+                                   .window_until_ms = window.until_ms,
+                                   .window_hard = window.hard,
+                                   .devices = listing->whole ? row->devices : NULL};
+    node_view_encode(&view, &listing->json);
 }
-
-struct listing {
-    const struct server *server;
-    struct text json;
-    bool whole; /* one node with its devices */
-    bool any;
-};
 
 static bool list_node(const struct node_row *row, int64_t used_gpus, void *closure)
 {
     struct listing *listing = closure;
     text_append(&listing->json, listing->any ? "," : "");
-    write_node(listing->server, row, used_gpus, listing->whole, &listing->json);
+    write_node(listing, row, used_gpus);
     listing->any = true;
     return true;
 }
@@ -79,9 +86,10 @@ static bool list_node(const struct node_row *row, int64_t used_gpus, void *closu
 void nodes_list(struct request *request)
 {
     struct err err;
-    struct listing listing = {.server = request->server};
+    autowindows struct windows *windows = windows_read(request->server->reader, &err);
+    struct listing listing = {.server = request->server, .windows = windows};
     text_append(&listing.json, "{\"nodes\":[");
-    if (!reader_nodes(request->server->reader, NULL, list_node, &listing, &err)) {
+    if (windows == NULL || !reader_nodes(request->server->reader, NULL, list_node, &listing, &err)) {
         text_finish(&listing.json);
         request_fail(request, &err);
         return;
@@ -99,8 +107,9 @@ static bool read_node(const struct request *request, struct listing *listing, st
 void nodes_show(struct request *request)
 {
     struct err err;
-    struct listing listing = {.server = request->server, .whole = true};
-    if (read_node(request, &listing, &err)) {
+    autowindows struct windows *windows = windows_read(request->server->reader, &err);
+    struct listing listing = {.server = request->server, .windows = windows, .whole = true};
+    if (windows != NULL && read_node(request, &listing, &err)) {
         request_reply_json(request, 200, &listing.json);
     } else {
         text_finish(&listing.json);
@@ -183,4 +192,37 @@ void nodes_resume(struct request *request)
 void nodes_fence(struct request *request)
 {
     ask_verb(request, NODE_VERB_FENCE);
+}
+
+static bool read_expiry(const struct request *request, int64_t *ret_expires_at_ms, struct err *err)
+{
+    const json_t *at = json_object_get(request->json, "at");
+    *ret_expires_at_ms = 0;
+    if (!request_only_fields(request->json, "at", err)) {
+        return false;
+    }
+    if (json_is_null(at)) {
+        return true;
+    }
+    const char *text = json_string_value(at);
+    return (text != NULL && text_to_wall_ms(text, ret_expires_at_ms)) ||
+           err_field(err, ERR_FIELD, "at", "write it as 2026-11-21T09:30:00Z, or null for never",
+                     "at must be a time of RFC 3339, or null");
+}
+
+void nodes_expire(struct request *request)
+{
+    struct err err;
+    int64_t expires_at_ms;
+    if (!read_expiry(request, &expires_at_ms, &err)) {
+        request_fail(request, &err);
+        return;
+    }
+    struct ask *ask = ask_create(request, sizeof *ask, render_verb);
+    ask->door.input.kind = INPUT_NODE;
+    ask->door.input.node.name = request->argument;
+    ask->door.input.node.verb = NODE_VERB_EXPIRE;
+    ask->door.input.node.by = identity_owner(request->who);
+    ask->door.input.node.expires_at_ms = expires_at_ms;
+    ask_door(ask);
 }

@@ -44,6 +44,12 @@ void nodes_show(struct request *request);
 void nodes_drain(struct request *request);
 void nodes_resume(struct request *request);
 void nodes_fence(struct request *request);
+void nodes_expire(struct request *request);
+
+/* windows.c */
+void windows_list(struct request *request);
+void windows_make(struct request *request);
+void windows_remove(struct request *request);
 
 /* tokens.c */
 void tokens_list(struct request *request);

@@ -198,6 +198,7 @@ static bool put_node(struct store *store, const struct node_row *node, struct er
     bind_int(&to, node->registered_ms);
     bind_text(&to, node->labels);
     bind_int(&to, node->expires_at_ms);
+    bind_int(&to, node->agent_expires_at_ms);
     return touch_one(store, SQL_PUT_NODE, err);
 }
 
@@ -287,6 +288,28 @@ static bool put_usage(struct store *store, const struct usage_row *usage, struct
     return touch_one(store, SQL_PUT_USAGE, err);
 }
 
+static bool insert_window(struct store *store, const struct window_row *window, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_INSERT_WINDOW);
+    bind_text(&to, window->id);
+    bind_text(&to, window->nodes);
+    bind_text(&to, window->pool);
+    bind_int(&to, window->from_ms);
+    bind_int(&to, window->until_ms);
+    bind_int(&to, window->hard);
+    bind_text(&to, window->reason);
+    bind_text(&to, window->owner);
+    bind_int(&to, window->created_ms);
+    return touch_one(store, SQL_INSERT_WINDOW, err);
+}
+
+static bool delete_window(struct store *store, const struct window_row *window, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_DELETE_WINDOW);
+    bind_text(&to, window->id);
+    return touch_one(store, SQL_DELETE_WINDOW, err);
+}
+
 static bool apply(struct store *store, const struct change *change, struct err *err)
 {
     switch (change->kind) {
@@ -324,6 +347,10 @@ static bool apply(struct store *store, const struct change *change, struct err *
         return put_history(store, &change->history, err);
     case CHANGE_USAGE_PUT:
         return put_usage(store, &change->usage, err);
+    case CHANGE_WINDOW_INSERT:
+        return insert_window(store, &change->window, err);
+    case CHANGE_WINDOW_DELETE:
+        return delete_window(store, &change->window, err);
     }
     return err_set(err, ERR_INTERNAL, "a change of a kind that does not exist");
 }

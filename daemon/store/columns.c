@@ -275,6 +275,7 @@ static void read_node(struct row *row, struct node_row *node)
     node->registered_ms = read_int(row);
     node->labels = read_text(row);
     node->expires_at_ms = read_int(row);
+    node->agent_expires_at_ms = read_int(row);
 }
 
 bool columns_node(sqlite3_stmt *statement, struct node_row *ret_node, struct err *err)
@@ -290,6 +291,21 @@ bool columns_node_with_use(sqlite3_stmt *statement, struct node_row *ret_node, i
     struct row row = {statement, 0, NULL};
     read_node(&row, ret_node);
     *ret_used = read_int(&row);
+    return read_end(&row, err);
+}
+
+bool columns_window(sqlite3_stmt *statement, struct window_row *ret_window, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    ret_window->id = read_text(&row);
+    ret_window->nodes = read_text(&row);
+    ret_window->pool = read_text(&row);
+    ret_window->from_ms = read_int(&row);
+    ret_window->until_ms = read_int(&row);
+    ret_window->hard = read_int(&row) != 0;
+    ret_window->reason = read_text(&row);
+    ret_window->owner = read_text(&row);
+    ret_window->created_ms = read_int(&row);
     return read_end(&row, err);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what the core learns at the start: what the scheduler has learned, all nodes, live jobs in order of
- * key, what they follow, their newest attempts, the members of those. It promises to touch nothing of the
- * history, however long that is. */
+/* Owns what the core learns at the start: what the scheduler has learned, all nodes, windows, live jobs in
+ * order of key, what they follow, their newest attempts, the members of those. It promises to touch nothing
+ * of the history, however long that is. */
 #include "daemon/store/store.h"
 
 #include "daemon/store/columns.h"
@@ -14,6 +14,19 @@ static bool load_nodes(struct store *store, const struct store_visitor *visitor,
     while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
         struct node_row node;
         if (!columns_node(statement, &node, err) || !visitor->node(&node, visitor->closure, err)) {
+            return false;
+        }
+    }
+    return ok;
+}
+
+static bool load_windows(struct store *store, const struct store_visitor *visitor, struct err *err)
+{
+    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_WINDOWS];
+    bool ok, row;
+    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
+        struct window_row window;
+        if (!columns_window(statement, &window, err) || !visitor->window(&window, visitor->closure, err)) {
             return false;
         }
     }
@@ -105,7 +118,7 @@ static bool load_usage(struct store *store, const struct store_visitor *visitor,
 bool store_load_live(struct store *store, const struct store_visitor *visitor, struct err *err)
 {
     return load_history(store, visitor, err) && load_usage(store, visitor, err) &&
-           load_nodes(store, visitor, err) && load_jobs(store, visitor, err) &&
-           load_dependencies(store, visitor, err) && load_attempts(store, visitor, err) &&
-           load_members(store, visitor, err);
+           load_nodes(store, visitor, err) && load_windows(store, visitor, err) &&
+           load_jobs(store, visitor, err) && load_dependencies(store, visitor, err) &&
+           load_attempts(store, visitor, err) && load_members(store, visitor, err);
 }

@@ -257,6 +257,21 @@ static const char *const version_3[] = {
     "  PRIMARY KEY (job_key, on_key)\n"
     ") STRICT, WITHOUT ROWID",
 
+    "ALTER TABLE nodes ADD COLUMN agent_expires_at_ms /* what its agent said last; 0: never */ INTEGER NOT "
+    "NULL DEFAULT 0",
+
+    "CREATE TABLE windows ( -- times in which nodes get no work, while they are not over\n"
+    "  id TEXT PRIMARY KEY,\n"
+    "  nodes TEXT, -- names, separated by commas; NULL: not by name\n"
+    "  pool TEXT, -- NULL with nodes NULL: all nodes\n"
+    "  from_ms INTEGER NOT NULL,\n"
+    "  until_ms INTEGER NOT NULL,\n"
+    "  hard INTEGER NOT NULL CHECK (hard IN (0, 1)), -- 1: what runs is stopped before it begins\n"
+    "  reason TEXT, -- for people; NULL: none\n"
+    "  owner TEXT NOT NULL, -- who made it\n"
+    "  created_ms INTEGER NOT NULL\n"
+    ") STRICT, WITHOUT ROWID",
+
     "CREATE TABLE history ( -- how long jobs of one kind have run\n"
     "  project TEXT NOT NULL,\n"
     "  owner TEXT NOT NULL,\n"

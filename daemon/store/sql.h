@@ -25,7 +25,8 @@
 #define SQL_COLUMNS_RESULT "results.epoch, rank, kind, results.size, results.hash, json"
 #define SQL_COLUMNS_NODE                                                                                     \
     "name, boot_id, host_id, version, address, pool, pool_kind, state, reason, isolation, slots, "           \
-    "devices, registered_ms, labels, expires_at_ms"
+    "devices, registered_ms, labels, expires_at_ms, agent_expires_at_ms"
+#define SQL_COLUMNS_WINDOW  "id, nodes, pool, from_ms, until_ms, hard, reason, owner, created_ms"
 #define SQL_COLUMNS_HISTORY "project, owner, name, gpus, limited, count, ran_ms, limit_ms, error_percent"
 #define SQL_COLUMNS_USAGE   "project, owner, gpu_ms, at_ms"
 #define SQL_COLUMNS_TOKEN   "id, secret, role, owner, created_ms, expires_ms, revoked"
@@ -93,13 +94,17 @@
       "ON CONFLICT (epoch, rank) DO UPDATE SET kind = excluded.kind, size = excluded.size, "                 \
       "hash = excluded.hash, json = excluded.json")                                                          \
     X(PUT_NODE, WRITER,                                                                                      \
-      "INSERT INTO nodes (" SQL_COLUMNS_NODE ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "       \
+      "INSERT INTO nodes (" SQL_COLUMNS_NODE ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "    \
       "ON CONFLICT (name) DO UPDATE SET boot_id = excluded.boot_id, host_id = excluded.host_id, "            \
       "version = excluded.version, address = excluded.address, pool = excluded.pool, "                       \
       "pool_kind = excluded.pool_kind, state = excluded.state, reason = excluded.reason, "                   \
       "isolation = excluded.isolation, slots = excluded.slots, devices = excluded.devices, "                 \
       "registered_ms = excluded.registered_ms, labels = excluded.labels, "                                   \
-      "expires_at_ms = excluded.expires_at_ms")                                                              \
+      "expires_at_ms = excluded.expires_at_ms, agent_expires_at_ms = excluded.agent_expires_at_ms")          \
+    X(INSERT_WINDOW, WRITER,                                                                                 \
+      "INSERT INTO windows (" SQL_COLUMNS_WINDOW ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")                     \
+    X(DELETE_WINDOW, WRITER, "DELETE FROM windows WHERE id = ?")                                             \
+    X(LOAD_WINDOWS, WRITER, "SELECT " SQL_COLUMNS_WINDOW " FROM windows ORDER BY from_ms, id")               \
     X(INSERT_REPLY, WRITER,                                                                                  \
       "INSERT INTO replies (key, scope, body, job_key, status, at_ms, answer) "                              \
       "VALUES (?, ?, ?, ?, ?, ?, ?)")                                                                        \
@@ -174,6 +179,7 @@
       "SELECT " SQL_COLUMNS_NODE ", coalesce(used, 0) FROM nodes LEFT JOIN "                                 \
       "(SELECT node, sum(" SQL_DEVICE_COUNT ") AS used FROM " SQL_LIVE_MEMBERS "GROUP BY node) "             \
       "ON node = name ORDER BY name")                                                                        \
+    X(WINDOWS, READER, "SELECT " SQL_COLUMNS_WINDOW " FROM windows ORDER BY from_ms, id")                    \
     X(TOKEN, READER, "SELECT " SQL_COLUMNS_TOKEN " FROM tokens WHERE id = ?")                                \
     X(TOKENS, READER, "SELECT " SQL_COLUMNS_TOKEN " FROM tokens ORDER BY created_ms, id")                    \
     X(BLOB, READER, "SELECT " SQL_COLUMNS_BLOB " FROM blobs WHERE hash = ?")                                 \

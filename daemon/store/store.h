@@ -32,6 +32,7 @@ struct store_visitor {
     bool (*history)(const struct history_row *row, void *closure, struct err *err);
     bool (*usage)(const struct usage_row *row, void *closure, struct err *err);
     bool (*node)(const struct node_row *row, void *closure, struct err *err);
+    bool (*window)(const struct window_row *row, void *closure, struct err *err);
     bool (*job)(const struct job_birth *birth, const struct job_life *life, void *closure, struct err *err);
     bool (*dependency)(const struct dependency_row *row, void *closure, struct err *err);
     bool (*attempt)(const struct attempt_row *row, void *closure, struct err *err);
@@ -150,6 +151,10 @@ bool reader_epoch(struct reader *reader, uint64_t epoch, bool *ret_found, struct
 bool reader_nodes(struct reader *reader, const char *name,
                   bool (*visit)(const struct node_row *row, int64_t used_gpus, void *closure), void *closure,
                   struct err *err);
+
+/* Maintenance windows that are not over, by their beginning. */
+bool reader_windows(struct reader *reader, bool (*visit)(const struct window_row *row, void *closure),
+                    void *closure, struct err *err);
 
 /* id NULL: all, oldest first. */
 bool reader_tokens(struct reader *reader, const char *id,

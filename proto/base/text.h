@@ -57,6 +57,9 @@ void text_from_duration_ms(int64_t ms, char *buffer, size_t size);
  * are cut off. False for anything else, a leap second included. */
 bool text_to_wall_ms(const char *string, int64_t *ret_wall_ms);
 
+/* The same, or "+2h": a duration from now_wall_ms on. */
+bool text_to_moment_ms(const char *string, int64_t now_wall_ms, int64_t *ret_wall_ms);
+
 /* Lower-case hex of length bytes; out has room for 2*length+1. */
 void text_to_hex(const uint8_t *bytes, size_t length, char *out);
 /* Exactly length bytes from 2*length hex digits followed by the end of the string. */

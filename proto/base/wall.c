@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the reading of wall-clock times as the API writes them. It promises RFC 3339 and nothing else: a date
- * that exists, a time of day, an offset. It reads neither clock nor time zone; writing is in clock.c. */
+ * that exists, a time of day, an offset; and for what people write, how long after a time that is given. It
+ * reads neither clock nor time zone; writing is in clock.c. */
 #include "proto/base/text.h"
 
 /* What is left of a text while it is read; at is NULL after the first fault. */
@@ -117,5 +118,18 @@ bool text_to_wall_ms(const char *string, int64_t *ret_wall_ms)
         return false;
     }
     *ret_wall_ms = days * 86400000 + time_ms - offset_ms;
+    return true;
+}
+
+bool text_to_moment_ms(const char *string, int64_t now_wall_ms, int64_t *ret_wall_ms)
+{
+    int64_t ms;
+    if (string[0] != '+') {
+        return text_to_wall_ms(string, ret_wall_ms);
+    }
+    if (!text_to_duration_ms(string + 1, &ms) || ms > INT64_MAX - now_wall_ms) {
+        return false;
+    }
+    *ret_wall_ms = now_wall_ms + ms;
     return true;
 }

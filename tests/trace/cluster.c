@@ -113,6 +113,11 @@ static const char *text_or(const char *text, const char *otherwise)
     return text != NULL ? text : otherwise;
 }
 
+static int64_t wall_of(const struct cluster *cluster, int64_t at_ms)
+{
+    return at_ms != 0 ? cluster->wall_ms + at_ms : 0;
+}
+
 enum err_code cluster_register(struct cluster *cluster, const struct node_ask *ask)
 {
     size_t count = ask->gpus > 0 ? (size_t)ask->gpus : 1;
@@ -132,6 +137,7 @@ enum err_code cluster_register(struct cluster *cluster, const struct node_ask *a
         .device_count = count,
         .attempts = ask->attempts,
         .attempt_count = ask->attempt_count,
+        .expires_at_ms = wall_of(cluster, ask->expires_ms),
     };
     return cluster_step(cluster, &(struct input){.kind = INPUT_REGISTER, .node_register = &message});
 }
@@ -251,6 +257,33 @@ enum err_code resume(struct cluster *cluster, const char *name)
 enum err_code fence(struct cluster *cluster, const char *name)
 {
     return node_verb(cluster, name, NODE_VERB_FENCE);
+}
+
+enum err_code expire(struct cluster *cluster, const char *name, int64_t at_ms)
+{
+    return cluster_step(cluster, &(struct input){.kind = INPUT_NODE,
+                                                 .node = {.name = name,
+                                                          .verb = NODE_VERB_EXPIRE,
+                                                          .by = "root",
+                                                          .expires_at_ms = wall_of(cluster, at_ms)}});
+}
+
+enum err_code cluster_window(struct cluster *cluster, const struct window_ask *ask)
+{
+    const struct window_row row = {.id = ask->id,
+                                   .nodes = ask->nodes,
+                                   .pool = ask->pool,
+                                   .from_ms = cluster->wall_ms + ask->from_ms,
+                                   .until_ms = cluster->wall_ms + ask->until_ms,
+                                   .hard = ask->hard,
+                                   .reason = ask->reason,
+                                   .owner = "root"};
+    return cluster_step(cluster, &(struct input){.kind = INPUT_WINDOW, .window = {.row = &row}});
+}
+
+enum err_code remove_window(struct cluster *cluster, const char *id)
+{
+    return cluster_step(cluster, &(struct input){.kind = INPUT_WINDOW, .window = {.remove = id}});
 }
 
 /* --- stagings ---------------------------------------------------------------------------------------- */

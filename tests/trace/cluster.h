@@ -54,6 +54,7 @@ struct node_ask {
     const char *address; /* "10.0.0.1" */
     struct node_attempt *attempts;
     size_t attempt_count;
+    int64_t expires_ms; /* on the cluster's clock; 0: never */
 };
 enum err_code cluster_register(struct cluster *cluster, const struct node_ask *ask);
 #define node(cluster, ...) cluster_register(cluster, &(struct node_ask){.name = __VA_ARGS__})
@@ -95,6 +96,21 @@ enum err_code beat(struct cluster *cluster, const char *name);
 enum err_code drain(struct cluster *cluster, const char *name);
 enum err_code resume(struct cluster *cluster, const char *name);
 enum err_code fence(struct cluster *cluster, const char *name);
+
+/* A maintenance window, its times on the cluster's clock. */
+struct window_ask {
+    const char *id;
+    const char *nodes; /* "a,b"; NULL and pool NULL: all */
+    const char *pool;
+    int64_t from_ms, until_ms;
+    bool hard;
+    const char *reason;
+};
+enum err_code cluster_window(struct cluster *cluster, const struct window_ask *ask);
+#define window(cluster, ...) cluster_window(cluster, &(struct window_ask){.id = __VA_ARGS__})
+enum err_code remove_window(struct cluster *cluster, const char *id);
+/* On the cluster's clock; 0: never. */
+enum err_code expire(struct cluster *cluster, const char *name, int64_t at_ms);
 
 /* Moves the clock; to the time of each TICK that becomes due in between. */
 void advance(struct cluster *cluster, int64_t ms);

@@ -23,6 +23,7 @@ int main(void)
     srunner_add_suite(runner, simulate_suite());
     srunner_add_suite(runner, simulate_reader_suite());
     srunner_add_suite(runner, warning_suite());
+    srunner_add_suite(runner, window_suite());
     srunner_run_all(runner, CK_ENV);
     int failures = srunner_ntests_failed(runner);
     srunner_free(runner);

@@ -36,6 +36,8 @@ struct rows {
     size_t node_count;
     struct history_row *histories; /* in order of appearance */
     size_t history_count;
+    struct window_row *windows; /* in no order */
+    size_t window_count;
 };
 
 static char *copy(const char *text)
@@ -93,6 +95,40 @@ static void put_node(struct rows *rows, const struct node_row *row)
     }
     rows->nodes = xrealloc(rows->nodes, (rows->node_count + 1) * sizeof *rows->nodes);
     rows->nodes[rows->node_count++] = node_copy(row);
+}
+
+/* --- windows ----------------------------------------------------------------------------------------- */
+
+static void insert_window(struct rows *rows, const struct window_row *row)
+{
+    rows->windows = xrealloc(rows->windows, (rows->window_count + 1) * sizeof *rows->windows);
+    struct window_row *mine = &rows->windows[rows->window_count++];
+    *mine = *row;
+    mine->id = copy(row->id);
+    mine->nodes = copy(row->nodes);
+    mine->pool = copy(row->pool);
+    mine->reason = copy(row->reason);
+    mine->owner = copy(row->owner);
+}
+
+static void window_finish(struct window_row *row)
+{
+    drop(row->id);
+    drop(row->nodes);
+    drop(row->pool);
+    drop(row->reason);
+    drop(row->owner);
+}
+
+static void delete_window(struct rows *rows, const char *id)
+{
+    size_t at = 0;
+    while (at < rows->window_count && strcmp(rows->windows[at].id, id) != 0) {
+        at++;
+    }
+    assert(at < rows->window_count);
+    window_finish(&rows->windows[at]);
+    rows->windows[at] = rows->windows[--rows->window_count];
 }
 
 /* --- jobs -------------------------------------------------------------------------------------------- */
@@ -359,6 +395,12 @@ static void apply(struct rows *rows, const struct change *change, const struct j
         return;
     case CHANGE_USAGE_PUT:
         return;
+    case CHANGE_WINDOW_INSERT:
+        insert_window(rows, &change->window);
+        return;
+    case CHANGE_WINDOW_DELETE:
+        delete_window(rows, change->window.id);
+        return;
     case CHANGE_REPLY_INSERT:
     case CHANGE_TOKEN_INSERT:
     case CHANGE_TOKEN_REVOKE:
@@ -400,6 +442,9 @@ void rows_load(const struct rows *rows, struct core *core)
     }
     for (size_t i = 0; i < rows->node_count; i++) {
         core_load_node(core, &rows->nodes[i]);
+    }
+    for (size_t i = 0; i < rows->window_count; i++) {
+        core_load_window(core, &rows->windows[i]);
     }
     for (size_t i = 0; i < rows->job_count; i++) {
         const struct job_rows *job = &rows->jobs[i];
@@ -483,6 +528,11 @@ const struct node_row *rows_node(const struct rows *rows, const char *name)
     return NULL;
 }
 
+size_t rows_window_count(const struct rows *rows)
+{
+    return rows->window_count;
+}
+
 void rows_history(const struct rows *rows, const char *id, struct text *out)
 {
     const struct job_rows *job = find(rows, id);
@@ -528,6 +578,10 @@ void rows_destroy(struct rows *rows)
         drop(rows->histories[i].name);
     }
     free(rows->histories);
+    for (size_t i = 0; i < rows->window_count; i++) {
+        window_finish(&rows->windows[i]);
+    }
+    free(rows->windows);
     free(rows->nodes);
     free(rows->dependencies);
     free(rows->jobs);

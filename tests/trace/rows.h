@@ -31,6 +31,7 @@ uint64_t rows_epoch(const struct rows *rows, const char *id);
 /* NULL when there is no such attempt. */
 const struct attempt_row *rows_attempt(const struct rows *rows, uint64_t epoch);
 const struct node_row *rows_node(const struct rows *rows, const char *name);
+size_t rows_window_count(const struct rows *rows);
 
 /* "submitted placed started": the kinds of its events. */
 void rows_history(const struct rows *rows, const char *id, struct text *out);

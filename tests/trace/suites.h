@@ -22,5 +22,6 @@ Suite *amend_suite(void);
 Suite *simulate_suite(void);
 Suite *simulate_reader_suite(void);
 Suite *warning_suite(void);
+Suite *window_suite(void);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A random walk, under each policy in turn: chance submits, cancels, holds, changes, drains, fences, loses
+/* A random walk, under each policy in turn: chance submits, cancels, holds, changes, drains, fences, lets
+ * nodes expire, makes maintenance windows, loses
  * messages, reboots nodes and restarts the controller. After each input all invariants are checked; at the
  * end nothing goes wrong any more, and every job must come to its end. One number is one walk: `trace-walk
  * FIRST COUNT` runs others, and shows what the core decides when COUNT is 1. */
@@ -19,7 +20,7 @@ struct walk {
     struct cluster *cluster;
     struct agents *agents;
     struct chance chance;
-    int jobs;
+    int jobs, windows;
 };
 
 /* Which walks, and whether to show what the core decides. */
@@ -138,6 +139,44 @@ static void cancel_one(struct walk *walk)
     cancel(walk->cluster, id);
 }
 
+/* Soon, short, and for one node, a pool or all; some of it makes no sense, and is refused. */
+static void make_window(struct walk *walk)
+{
+    struct chance *chance = &walk->chance;
+    char id[17];
+    snprintf(id, sizeof id, "w%d", walk->windows++);
+    int64_t from_ms = walk->cluster->now_ms + (int64_t)chance_below(chance, 60000) - 5000;
+    const char *name = agents_name(walk->agents, chance_below(chance, AGENT_COUNT));
+    const struct window_ask ask = {
+        .id = id,
+        .nodes = chance_of(chance, 70) ? name : NULL,
+        .from_ms = from_ms,
+        .until_ms = from_ms + (int64_t)chance_below(chance, 60000),
+        .hard = chance_of(chance, 50),
+    };
+    cluster_window(walk->cluster, &ask);
+}
+
+static void change_departures(struct walk *walk)
+{
+    struct chance *chance = &walk->chance;
+    const char *name = agents_name(walk->agents, chance_below(chance, AGENT_COUNT));
+    char id[17];
+    switch (chance_below(chance, 4)) {
+    case 0:
+        make_window(walk);
+        return;
+    case 1:
+        snprintf(id, sizeof id, "w%d", (int)chance_below(chance, (uint64_t)walk->windows + 1));
+        remove_window(walk->cluster, id);
+        return;
+    default:
+        expire(walk->cluster, name,
+               chance_of(chance, 50) ? walk->cluster->now_ms + (int64_t)chance_below(chance, 90000) : 0);
+        return;
+    }
+}
+
 static void operate(struct walk *walk)
 {
     size_t which = chance_below(&walk->chance, AGENT_COUNT);
@@ -220,14 +259,19 @@ static void step_once(struct walk *walk)
         operate(walk);
     } else if (dice < 947) {
         restart(walk);
+    } else if (dice < 957) {
+        change_departures(walk);
     } else {
         pass_time(walk);
     }
 }
 
-/* Nothing goes wrong any more: within bounded time every job ends. */
+/* Nothing goes wrong any more, and every node stays: within bounded time every job ends. */
 static void come_to_an_end(struct walk *walk)
 {
+    for (size_t i = 0; i < AGENT_COUNT; i++) {
+        expire(walk->cluster, agents_name(walk->agents, i), 0);
+    }
     agents_heal(walk->agents);
     for (int number = 0; number < walk->jobs; number++) {
         char id[17];

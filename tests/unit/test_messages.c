@@ -52,6 +52,7 @@ START_TEST(register_arrives_as_it_was_sent)
                                        .reserved = true,
                                        .slots = true,
                                        .isolation = ISOLATION_CGROUP2,
+                                       .expires_at_ms = 1795253400125,
                                        .devices = devices,
                                        .device_count = 2,
                                        .attempts = attempts,
@@ -61,6 +62,7 @@ START_TEST(register_arrives_as_it_was_sent)
     ck_assert_str_eq(copy.pool, "big");
     ck_assert(copy.reserved && copy.slots);
     ck_assert_int_eq(copy.isolation, ISOLATION_CGROUP2);
+    ck_assert_int_eq(copy.expires_at_ms, 1795253400125);
     ck_assert_uint_eq(copy.device_count, 2);
     ck_assert_str_eq(copy.devices[0].uuid, "GPU-1");
     ck_assert_int_eq(copy.devices[0].memory_bytes, 24LL * GIB);
@@ -535,6 +537,7 @@ static const struct broken brokens[] = {
     {try_report_message, REPORT, "{'results':[{'rank':0,'kind':'value','base64':1}]}", "results[0].base64"},
     {try_report_message, REPORT, "{'results':[{'rank':0,'kind':'value','json':{}}]}", "results[0].json"},
     {try_register_message, NODE, "{'isolation':'jail'}", "isolation"},
+    {try_register_message, NODE, "{'expires_at_ms':-1}", "expires_at_ms"},
     {try_register_message, NODE, "{'devices':[{'index':0,'type':'A10'}]}", "devices[0].uuid"},
     {try_register_message, NODE, "{'devices':[{'index':0,'uuid':'u'}]}", "devices[0].type"},
     {try_register_message, NODE, "{'devices':[{'index':-1,'uuid':'u','type':'A10'}]}", "devices[0].index"},

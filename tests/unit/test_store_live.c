@@ -26,6 +26,20 @@ static bool load_node(const struct node_row *row, void *closure, struct err *err
     return visit_node(row, 0, closure);
 }
 
+static bool load_window(const struct window_row *row, void *closure, struct err *err)
+{
+    text_printf(closure, "window %s of %s %s %lld-%lld %d %s by %s at %lld\n", row->id,
+                row->nodes != NULL ? row->nodes : "-", row->pool != NULL ? row->pool : "-",
+                (long long)row->from_ms, (long long)row->until_ms, row->hard,
+                row->reason != NULL ? row->reason : "-", row->owner, (long long)row->created_ms);
+    return true;
+}
+
+static bool see_window(const struct window_row *row, void *closure)
+{
+    return load_window(row, closure, NULL);
+}
+
 static bool load_job(const struct job_birth *birth, const struct job_life *life, void *closure,
                      struct err *err)
 {
@@ -53,6 +67,7 @@ static bool load_member(const struct member_row *row, void *closure, struct err 
 static const struct store_visitor to_text = {.history = load_history,
                                              .usage = load_usage,
                                              .node = load_node,
+                                             .window = load_window,
                                              .job = load_job,
                                              .dependency = load_dependency,
                                              .attempt = load_attempt,
@@ -182,6 +197,34 @@ START_TEST(a_start_loads_what_was_learned_of_run_times_and_what_was_used)
 }
 END_TEST
 
+START_TEST(a_start_loads_windows_by_their_beginning_without_those_that_are_gone)
+{
+    const struct window_row late = {
+        .id = "a", .nodes = "gpu-1,gpu-2", .from_ms = 9, .until_ms = 10, .hard = true, .owner = "anna"};
+    const struct window_row early = {.id = "b",
+                                     .pool = "big",
+                                     .from_ms = 5,
+                                     .until_ms = 20,
+                                     .reason = "fan",
+                                     .owner = "bob",
+                                     .created_ms = 3};
+    const struct window_row gone = {.id = "c", .from_ms = 1, .until_ms = 2, .owner = "bob"};
+    rig_write((struct change[]){{.kind = CHANGE_WINDOW_INSERT, .window = late},
+                                {.kind = CHANGE_WINDOW_INSERT, .window = gone},
+                                {.kind = CHANGE_WINDOW_INSERT, .window = early},
+                                {.kind = CHANGE_WINDOW_DELETE, .window = {.id = "c"}}},
+              4);
+    autotext struct text expected = {0};
+    load_window(&early, &expected, NULL);
+    load_window(&late, &expected, NULL);
+    rig_reopen();
+    expect_live(&expected);
+    autotext struct text seen = {0};
+    ck_assert(reader_windows(rig.reader, see_window, &seen, &rig.err));
+    ck_assert_str_eq(seen.bytes, expected.bytes);
+}
+END_TEST
+
 static bool refuse_job(const struct job_birth *birth, const struct job_life *life, void *closure,
                        struct err *err)
 {
@@ -284,6 +327,7 @@ Suite *store_live_suite(void)
     tcase_add_test(cases, a_start_loads_nodes_then_live_jobs_by_key_then_newest_attempts_then_their_members);
     tcase_add_test(cases, a_start_loads_what_live_jobs_follow_and_readers_see_how_that_stands);
     tcase_add_test(cases, a_start_loads_what_was_learned_of_run_times_and_what_was_used);
+    tcase_add_test(cases, a_start_loads_windows_by_their_beginning_without_those_that_are_gone);
     tcase_add_test(cases, a_visitor_that_refuses_a_row_ends_the_load_with_its_error);
     tcase_add_test(cases, readers_see_a_transaction_when_it_is_committed_and_not_before);
     tcase_add_test(cases, two_readers_see_whole_transactions_in_order_while_the_writer_writes);

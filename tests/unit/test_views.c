@@ -225,13 +225,21 @@ START_TEST(a_node_shows_its_devices_and_the_age_of_its_beat)
                              .slots = true,
                              .beat_age_ms = 12034,
                              .reason = "new fan",
+                             .expires_ms = 1795253400125,
+                             .window_from_ms = 1000,
+                             .window_until_ms = 2000,
+                             .window_hard = true,
                              .devices = "[{\"index\":0}]"};
     SHOW(node_view, &view,
          "{'name':'n1','state':'DRAINING','pool':'reserved','pool_kind':'reserved','gpu_type':'A10','gpus':4,"
          "'free_gpus':1,'address':'10.0.0.1','version':'0.1.0','host_id':'h','isolation':'cgroup1','slots':"
          "true,"
-         "'beat_age_s':12.034,'reason':'new fan','devices':[{'index':0}]}",
+         "'beat_age_s':12.034,'reason':'new fan','expires_at':'2026-11-21T09:30:00.125Z',"
+         "'window':{'from':'1970-01-01T00:00:01.000Z','until':'1970-01-01T00:00:02.000Z','hard':true},"
+         "'devices':[{'index':0}]}",
          copy);
+    ck_assert_int_eq(copy.expires_ms, 1795253400125);
+    ck_assert_int_eq(copy.window_until_ms, 2000);
     ck_assert_int_eq(copy.state, NODE_DRAINING);
     ck_assert_int_eq(copy.pool_kind, POOL_RESERVED);
     ck_assert_int_eq(copy.beat_age_ms, 12034);
@@ -247,11 +255,32 @@ START_TEST(a_node_that_never_beat_shows_null)
          "{'name':'n1','state':'READY','pool':null,'pool_kind':'on-demand','gpu_type':null,'gpus':0,'free_"
          "gpus':0,"
          "'address':null,'version':null,'host_id':null,'isolation':'none','slots':false,'beat_age_s':null,"
-         "'reason':null,'devices':null}",
+         "'reason':null,'expires_at':null,'window':null,'devices':null}",
          copy);
     ck_assert_int_eq(copy.beat_age_ms, -1);
     ck_assert_ptr_null(copy.devices);
     node_view_finish(&copy);
+}
+END_TEST
+
+START_TEST(a_window_shows_whose_it_is)
+{
+    struct window_view view = {.id = "w",
+                               .nodes = "[\"n1\",\"n2\"]",
+                               .from_ms = 1000,
+                               .until_ms = 2000,
+                               .hard = true,
+                               .reason = "fan",
+                               .owner = "ann",
+                               .created_ms = 500};
+    SHOW(window_view, &view,
+         "{'id':'w','nodes':['n1','n2'],'pool':null,'from':'1970-01-01T00:00:01.000Z',"
+         "'until':'1970-01-01T00:00:02.000Z','hard':true,'reason':'fan','owner':'ann',"
+         "'created_at':'1970-01-01T00:00:00.500Z'}",
+         copy);
+    ck_assert_int_eq(copy.until_ms, 2000);
+    ck_assert_str_eq(copy.nodes, "[\"n1\",\"n2\"]");
+    window_view_finish(&copy);
 }
 END_TEST
 
@@ -443,6 +472,7 @@ Suite *views_suite(void)
     tcase_add_test(views, an_event_without_detail_shows_null);
     tcase_add_test(views, a_node_shows_its_devices_and_the_age_of_its_beat);
     tcase_add_test(views, a_node_that_never_beat_shows_null);
+    tcase_add_test(views, a_window_shows_whose_it_is);
     tcase_add_test(views, a_token_shows_its_secret_only_when_it_has_one);
     tcase_add_loop_test(views, a_view_that_means_nothing_is_refused, 0, BROKENS);
     tcase_add_test(views, a_view_that_is_no_object_is_refused);

@@ -95,6 +95,22 @@ START_TEST(anything_else_is_refused_and_leaves_the_value_alone)
 }
 END_TEST
 
+START_TEST(a_moment_is_a_time_or_so_much_later_than_now)
+{
+    int64_t wall_ms;
+    ck_assert(text_to_moment_ms("1970-01-01T00:00:01Z", 5, &wall_ms));
+    ck_assert_int_eq(wall_ms, 1000);
+    ck_assert(text_to_moment_ms("+2h", 5, &wall_ms));
+    ck_assert_int_eq(wall_ms, 2 * 3600 * 1000 + 5);
+    const char *const wrong[] = {"", "+", "2h", "+-2h", "++2h", "+2x", "never", "+9223372036854775"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        wall_ms = 7;
+        ck_assert_msg(!text_to_moment_ms(wrong[i], 1000, &wall_ms), "%s", wrong[i]);
+        ck_assert_int_eq(wall_ms, 7);
+    }
+}
+END_TEST
+
 Suite *wall_suite(void)
 {
     Suite *suite = suite_create("wall");
@@ -105,6 +121,7 @@ Suite *wall_suite(void)
     tcase_add_test(cases, fractions_are_cut_to_milliseconds);
     tcase_add_test(cases, what_the_clock_writes_is_read_back);
     tcase_add_test(cases, anything_else_is_refused_and_leaves_the_value_alone);
+    tcase_add_test(cases, a_moment_is_a_time_or_so_much_later_than_now);
     suite_add_tcase(suite, cases);
     return suite;
 }
