@@ -340,7 +340,11 @@ static bool list_devices(struct site *site, struct err *err)
         text_json_string(&list, device->uuid, strlen(device->uuid));
         text_append(&list, ", \"type\": ");
         text_json_string(&list, device->type, strlen(device->type));
-        text_printf(&list, ", \"memory_bytes\": %lld}", (long long)device->memory_bytes);
+        text_printf(&list, ", \"memory_bytes\": %lld", (long long)device->memory_bytes);
+        if (device->group >= 0) {
+            text_printf(&list, ", \"group\": %lld", (long long)device->group);
+        }
+        text_append(&list, "}");
     }
     printf("%s]\n", list.bytes);
     devices_close(&site->devices);

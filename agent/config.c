@@ -18,6 +18,7 @@
 #include "proto/base/settings.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
+#include "proto/node_label.h"
 
 #define USAGE   "gpuagent --controller URL --token-file FILE [options]"
 #define SUMMARY "Offers this machine's GPUs, or CPU slots, to a gpuctl controller and runs its jobs."
@@ -25,6 +26,7 @@
 /* Options as they are written. */
 struct given {
     const char *state, *run, *environments, *address, *ports, *expires_at, *log_level;
+    struct option_list labels;
     bool help, version;
 };
 
@@ -51,6 +53,8 @@ static bool parse_options(int argc, char **argv, struct config *config, struct g
          0, NULL},
         {0, "pool", "NAME", "pool of this node", OPTION_TEXT, &config->pool, 0, 0, NULL},
         {0, "reserved", NULL, "the pool is a reserved one", OPTION_FLAG, &config->reserved, 0, 0, NULL},
+        {0, "label", "KEY=VALUE", "what jobs may ask for, such as zone=a; may be repeated [GPUCTL_LABELS]",
+         OPTION_LIST, &given->labels, 0, 0, NULL},
         {0, "address", "ADDR", "where other nodes reach this one (default: found out)", OPTION_TEXT,
          &given->address, 0, 0, NULL},
         {0, "python", "PATH", "interpreter of jobs that name none (default: python3 on PATH)", OPTION_TEXT,
@@ -103,6 +107,29 @@ static bool read_settings(struct config *config, struct err *err)
         err_set(err, ERR_USAGE, "no token is named");
         return err_hint(err,
                         "give a file that holds the node's token with --token-file, or in GPUCTL_TOKEN_FILE");
+    }
+    return true;
+}
+
+/* Labels of the command line, else those of a setting: "zone=a,disk=ssd". */
+static bool read_labels(struct config *config, const struct given *given, struct err *err)
+{
+    const char *setting = settings_get(config->settings, "labels");
+    if (given->labels.count == 0 && (setting == NULL || *setting == '\0')) {
+        return true;
+    }
+    config->labels = json_object();
+    for (size_t i = 0; i < given->labels.count; i++) {
+        if (!node_label_take(given->labels.items[i], config->labels, err)) {
+            return false;
+        }
+    }
+    autofree char *copy = xstrdup(given->labels.count == 0 ? setting : "");
+    char *rest = given->labels.count == 0 ? copy : NULL;
+    for (char *word; (word = strsep(&rest, ",")) != NULL;) {
+        if (!node_label_take(word, config->labels, err)) {
+            return false;
+        }
     }
     return true;
 }
@@ -227,8 +254,9 @@ static bool complete(struct config *config, const struct given *given, struct er
     if (given->log_level != NULL && log_level_from_text(given->log_level, &level)) {
         log_set_level(level);
     }
-    if (!read_settings(config, err) || !check_name(config, err) || !check_url(config, err) ||
-        !parse_ports(given->ports, config, err) || !parse_expiry(given->expires_at, config, err)) {
+    if (!read_settings(config, err) || !read_labels(config, given, err) || !check_name(config, err) ||
+        !check_url(config, err) || !parse_ports(given->ports, config, err) ||
+        !parse_expiry(given->expires_at, config, err)) {
         return false;
     }
     choose_folders(config, given);
@@ -244,6 +272,7 @@ bool config_read(int argc, char **argv, struct config *ret_config, bool *ret_don
     bool usable = parse_options(argc, argv, &config, &given, err);
     *ret_done = given.help || given.version;
     usable = usable && (*ret_done || config.list_devices || complete(&config, &given, err));
+    options_finish_list(&given.labels);
     if (!usable || *ret_done) {
         config_finish(&config);
         return usable;
@@ -255,6 +284,7 @@ bool config_read(int argc, char **argv, struct config *ret_config, bool *ret_don
 void config_finish(struct config *config)
 {
     settings_destroy(config->settings);
+    json_decref(config->labels);
     free(config->host_name);
     free(config->unique);
     free(config->state);

@@ -3,6 +3,7 @@
 #ifndef AGENT_CONFIG_H
 #define AGENT_CONFIG_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,6 +22,7 @@ struct config {
     const char *devices;   /* "all", "none", or a list */
     const char *gpu_type;  /* or NULL */
     const char *pool;      /* or NULL */
+    json_t *labels;        /* owned; NULL: none */
     const char *python;    /* or NULL */
     const char *cacert;    /* or NULL */
     int64_t cpu_slots;     /* 0: GPUs */

@@ -16,6 +16,9 @@
 #define NVML_TOO_SMALL  7 /* NVML_ERROR_INSUFFICIENT_SIZE */
 #define NVML_TEXT       96
 #define PROCESSES_SHOWN 64 /* one is enough to say no */
+#define P2P_NVLINK      2  /* NVML_P2P_CAPS_INDEX_NVLINK */
+#define P2P_OK          0  /* NVML_P2P_STATUS_OK */
+#define TOPOLOGY_NODE   40 /* NVML_TOPOLOGY_NODE: the same NUMA node, or nearer */
 
 struct nvml_memory {
     unsigned long long total, free, used;
@@ -38,6 +41,8 @@ struct nvml {
     int (*get_uuid)(void *handle, char *uuid, unsigned int size);
     int (*get_memory)(void *handle, struct nvml_memory *ret_memory);
     int (*get_processes)(void *handle, unsigned int *count, struct nvml_process *processes);
+    int (*get_p2p)(void *handle, void *other, int capability, int *ret_status); /* or NULL */
+    int (*get_ancestor)(void *handle, void *other, int *ret_level);             /* or NULL */
     unsigned int count;
 };
 
@@ -53,6 +58,8 @@ static bool find_symbols(struct nvml *nvml, struct err *err)
     if (!find_symbol(nvml, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml->get_processes)) {
         find_symbol(nvml, "nvmlDeviceGetComputeRunningProcesses_v2", &nvml->get_processes);
     }
+    find_symbol(nvml, "nvmlDeviceGetP2PStatus", &nvml->get_p2p);
+    find_symbol(nvml, "nvmlDeviceGetTopologyCommonAncestor", &nvml->get_ancestor);
     if (!find_symbol(nvml, "nvmlInit_v2", &nvml->init) ||
         !find_symbol(nvml, "nvmlShutdown", &nvml->shutdown) ||
         !find_symbol(nvml, "nvmlDeviceGetCount_v2", &nvml->get_count) ||
@@ -156,8 +163,89 @@ static bool add_gpu(struct nvml *nvml, unsigned int index, const char *list, con
         .uuid = xstrdup(uuid),
         .type = type != NULL ? xstrdup(type) : devices_short_name(name),
         .memory_bytes = (int64_t)memory.total,
+        .group = -1,
     };
     return true;
+}
+
+/* --- groups --- */
+
+/* Whether two GPUs are joined by NVLink, directly or through switches. */
+static bool are_linked(const struct nvml *nvml, void *one, void *other)
+{
+    int status;
+    return nvml->get_p2p != NULL && nvml->get_p2p(one, other, P2P_NVLINK, &status) == NVML_SUCCESS &&
+           status == P2P_OK;
+}
+
+static bool are_near(const struct nvml *nvml, void *one, void *other)
+{
+    int level;
+    return nvml->get_ancestor != NULL && nvml->get_ancestor(one, other, &level) == NVML_SUCCESS &&
+           level <= TOPOLOGY_NODE;
+}
+
+/* Puts two devices, and all that are with them, into one group: the one that came first. */
+static void join(struct devices *devices, size_t one, size_t other)
+{
+    int64_t from = devices->items[other].group, to = devices->items[one].group;
+    for (size_t i = 0; i < devices->count; i++) {
+        if (devices->items[i].group == from) {
+            devices->items[i].group = to;
+        }
+    }
+}
+
+/* Joins what a test says belongs together; true: some does. */
+static bool join_pairs(const struct nvml *nvml, struct devices *devices, void *const *handles,
+                       bool (*test)(const struct nvml *nvml, void *one, void *other))
+{
+    bool any = false;
+    for (size_t i = 0; i < devices->count; i++) {
+        for (size_t j = i + 1; j < devices->count; j++) {
+            if (test(nvml, handles[i], handles[j])) {
+                join(devices, i, j);
+                any = true;
+            }
+        }
+    }
+    return any;
+}
+
+static void number_groups(struct devices *devices)
+{
+    int64_t next = 0;
+    for (size_t i = 0; i < devices->count; i++) {
+        int64_t group = devices->items[i].group;
+        bool first = group == (int64_t)i;
+        for (size_t j = i; first && j < devices->count; j++) {
+            if (devices->items[j].group == group) {
+                devices->items[j].group = next;
+            }
+        }
+        next += first;
+    }
+}
+
+/* Devices joined by NVLink are one group; where none are, those of one NUMA node. */
+static void find_groups(const struct nvml *nvml, struct devices *devices)
+{
+    void *handles[LIMIT_NODE_DEVICES];
+    if (nvml->get_p2p == NULL && nvml->get_ancestor == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < devices->count; i++) {
+        if (nvml->get_handle((unsigned int)devices->items[i].index, &handles[i]) != NVML_SUCCESS) {
+            return;
+        }
+    }
+    for (size_t i = 0; i < devices->count; i++) {
+        devices->items[i].group = (int64_t)i;
+    }
+    if (!join_pairs(nvml, devices, handles, are_linked)) {
+        join_pairs(nvml, devices, handles, are_near);
+    }
+    number_groups(devices);
 }
 
 static size_t count_words(const char *list)
@@ -192,6 +280,7 @@ bool devices_open_nvml(const char *library, const char *list, const char *type, 
         devices_close(&devices);
         return err_set(err, ERR_IO, "the NVIDIA driver shows no GPU");
     }
+    find_groups(nvml, &devices);
     *ret_devices = devices;
     return true;
 }

@@ -24,6 +24,7 @@ void devices_open_slots(int64_t count, const char *type, struct devices *ret_dev
             .index = i,
             .uuid = xprintf("slot-%lld", (long long)i),
             .type = xstrdup(type != NULL ? type : "cpu"),
+            .group = -1,
         };
     }
     *ret_devices = devices;

@@ -30,6 +30,7 @@ static json_t *register_body(void *closure)
         .slots = site->devices.slots,
         .isolation = site->cgroups.isolation,
         .expires_at_ms = site->config.expires_at_ms,
+        .labels = site->config.labels,
         .devices = site->devices.items,
         .device_count = site->devices.count,
     };

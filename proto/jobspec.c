@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what a person may ask for: the fields of a job spec, their types, limits and defaults. It promises
  * that a decoded spec is sound in itself, that a refusal names field and remedy, and that a spec survives
- * encode and decode. Commands, environments, labels and files are checked in jobspec_parts.c; whether the
- * cluster can serve a spec is left to the core. */
+ * encode and decode. Commands, environments, labels and files are checked in jobspec_parts.c, where it may
+ * run in jobspec_place.c; whether the cluster can serve a spec is left to the core. */
 #include "proto/jobspec.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "proto/jobspec_parts.h"
+#include "proto/jobspec_place.h"
 #include "proto/limits.h"
 #include "proto/members.h"
 
@@ -121,6 +123,41 @@ static bool decode_on_disconnect(const struct field *field, json_t *value, struc
                      field->name);
 }
 
+static bool decode_placement(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    const char *text = json_string_value(value);
+    return (text != NULL && placement_from_text(text, &spec->placement)) ||
+           err_field(err, ERR_FIELD, field->name, NULL, "%s must be one of:" PLACEMENTS(CHOICE), field->name);
+}
+
+/* Alternatives in an array become one text, which takes the array's place. */
+static bool decode_types(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    autofree char *types = NULL;
+    if (!jobspec_decode_types(value, &types, err)) {
+        return false;
+    }
+    if (!json_is_string(value)) {
+        value = json_string(types);
+        json_object_set_new(spec->json, field->name, value);
+    }
+    spec->gpu_type = json_string_value(value);
+    return true;
+}
+
+static bool decode_constraints(const struct field *field, json_t *value, struct job_spec *spec,
+                               struct err *err)
+{
+    spec->constraints = value;
+    return jobspec_check_constraints(value, err);
+}
+
+static bool decode_nodes(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    *(const json_t **)place_of(field, spec) = value;
+    return jobspec_check_nodes(field->name, value, err);
+}
+
 static bool decode_command(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
 {
     spec->command = value;
@@ -193,10 +230,14 @@ static const struct field fields[] = {
     FIELD("gpus", gpus, decode_gpus, 1, LIMIT_GPUS),
     FIELD("command", command, decode_command, 0, 0),
     FIELD("name", name, decode_name, 0, 0),
-    FIELD("gpu_type", gpu_type, decode_name, 0, 0),
+    FIELD("gpu_type", gpu_type, decode_types, 0, 0),
     FIELD("remote", remote, decode_bool, 0, 0),
     FIELD("use_reserved_pool", use_reserved_pool, decode_reserved, 0, 0),
     FIELD("pool", pool, decode_name, 0, 0),
+    FIELD("constraints", constraints, decode_constraints, 0, 0),
+    FIELD("avoid", avoid, decode_nodes, 0, 0),
+    FIELD("exclude", exclude, decode_nodes, 0, 0),
+    FIELD("placement", placement, decode_placement, 0, 0),
     FIELD("launch_mode", launch_mode, decode_launch_mode, 0, 0),
     FIELD("env", env, decode_env, 0, 0),
     FIELD("labels", labels, decode_labels, 0, 0),
@@ -300,7 +341,8 @@ bool job_spec_decode(json_t *json, int64_t lease_min_ms, struct job_spec *ret_sp
         .lease_ms = DEFAULT_LEASE_MS,
         .infra_retries = DEFAULT_INFRA_RETRIES,
     };
-    if (!member_holder(json, err) || !decode_members(&spec, err) || !check_whole(&spec, lease_min_ms, err)) {
+    if (!member_holder(json, err) || !decode_members(&spec, err) || !check_whole(&spec, lease_min_ms, err) ||
+        !jobspec_make_terms(spec.constraints, spec.avoid, spec.exclude, &spec.terms, err)) {
         job_spec_finish(&spec);
         return false;
     }
@@ -312,6 +354,7 @@ void job_spec_finish(struct job_spec *spec)
 {
     free(spec->files);
     free(spec->after);
+    free(spec->terms);
     json_decref(spec->json);
     *spec = (struct job_spec){0};
 }
@@ -352,6 +395,12 @@ json_t *job_spec_encode(const struct job_spec *spec)
         member_put_bool(json, "use_reserved_pool", spec->use_reserved_pool == USE_RESERVED_TRUE);
     }
     member_put_text(json, "pool", spec->pool);
+    put_copy(json, "constraints", spec->constraints);
+    put_copy(json, "avoid", spec->avoid);
+    put_copy(json, "exclude", spec->exclude);
+    if (spec->placement != PLACEMENT_PACK) {
+        member_put_text(json, "placement", placement_text(spec->placement));
+    }
     if (spec->launch_mode != LAUNCH_PROCESS) {
         member_put_text(json, "launch_mode", launch_mode_text(spec->launch_mode));
     }

@@ -60,10 +60,14 @@ struct job_spec {
     json_t *json;
     const char *name;     /* NULL: none */
     int64_t gpus;         /* total over all nodes; as many ranks in process mode */
-    const char *gpu_type; /* NULL: any one type */
+    const char *gpu_type; /* "H100", or "H100|A100" by preference; NULL: any one type */
     bool remote;          /* false: one node on the submitter's host */
     enum use_reserved use_reserved_pool;
     const char *pool; /* NULL: any that use_reserved_pool allows */
+    enum placement placement;
+    const json_t *constraints;     /* object by label: a value, an array, or {"in", "not"}; or NULL */
+    const json_t *avoid, *exclude; /* arrays of names of nodes; or NULL */
+    char *terms; /* owned: what these three come to (proto/jobspec_place.h); NULL: nothing */
     enum launch_mode launch_mode;
     const json_t *command; /* array of strings, at least one; NULL: there is a function */
     struct job_function function;

@@ -73,6 +73,14 @@
 #define LIMIT_LABELS            64
 #define LIMIT_LABEL_VALUE_BYTES 255
 #define LIMIT_FILES             64
+/* types of which a job takes the first that fits; labels that its constraints speak of, values of each, and
+ * nodes that it avoids or excludes */
+#define LIMIT_TYPE_ALTERNATIVES 8
+#define LIMIT_CONSTRAINTS       16
+#define LIMIT_CONSTRAINT_VALUES 64
+#define LIMIT_NODE_NAMES        256
+/* all of that as one text, which jobs that ask for the same share: 256 names of 30 bytes */
+#define LIMIT_TERMS_BYTES (8 * KIB)
 /* lines of a requirements file in a spec: 400 packages are 10 KiB; what is larger goes as a blob */
 #define LIMIT_REQUIREMENTS_BYTES (64 * KIB)
 /* folders of a bundle that ranks import from */

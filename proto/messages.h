@@ -21,6 +21,7 @@ struct device {
     const char *uuid;     /* of the GPU, or "slot-<n>" */
     const char *type;     /* "A10", "H100", "cpu" */
     int64_t memory_bytes; /* 0 for slots */
+    int64_t group; /* devices that reach each other fastest share it: NVLink domain, NUMA node; -1: unknown */
 };
 
 /* An attempt that lives on the node, or whose exit was not yet acknowledged. */
@@ -41,6 +42,7 @@ struct register_message {
     bool slots; /* devices are CPU slots, not GPUs */
     enum isolation isolation;
     int64_t expires_at_ms; /* wall clock: when its provider takes it back; 0: never */
+    const json_t *labels;  /* object of strings (proto/node_label.h), or NULL */
     struct device *devices;
     size_t device_count;
     struct node_attempt *attempts;

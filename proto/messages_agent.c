@@ -10,6 +10,7 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 #include "proto/members.h"
+#include "proto/node_label.h"
 
 /* --- attempts that live on a node --- */
 
@@ -54,15 +55,20 @@ static json_t *encode_device(const struct device *device)
     member_put_text(json, "uuid", device->uuid);
     member_put_text(json, "type", device->type);
     member_put_int(json, "memory_bytes", device->memory_bytes);
+    if (device->group >= 0) {
+        member_put_int(json, "group", device->group);
+    }
     return json;
 }
 
 static bool decode_device(const json_t *json, struct device *device, struct err *err)
 {
+    device->group = -1;
     return json_need_int(json, "index", 0, INT32_MAX, &device->index, err) &&
            json_need_text(json, "uuid", &device->uuid, err) &&
            json_need_text(json, "type", &device->type, err) &&
-           json_read_int(json, "memory_bytes", 0, INT64_MAX, &device->memory_bytes, err);
+           json_read_int(json, "memory_bytes", 0, INT64_MAX, &device->memory_bytes, err) &&
+           json_read_int(json, "group", 0, LIMIT_NODE_DEVICES, &device->group, err);
 }
 
 static bool decode_devices(const json_t *json, struct register_message *message, struct err *err)
@@ -81,6 +87,13 @@ static bool decode_devices(const json_t *json, struct register_message *message,
     return true;
 }
 
+static bool decode_labels(const json_t *json, struct register_message *message, struct err *err)
+{
+    json_t *labels = json_object_get(json, "labels");
+    message->labels = json_is_null(labels) ? NULL : labels;
+    return message->labels == NULL || node_labels_check(labels, err);
+}
+
 json_t *register_message_encode(const struct register_message *message)
 {
     json_t *json = json_object();
@@ -95,6 +108,9 @@ json_t *register_message_encode(const struct register_message *message)
     member_put_text(json, "isolation", isolation_text(message->isolation));
     if (message->expires_at_ms != 0) {
         member_put_int(json, "expires_at_ms", message->expires_at_ms);
+    }
+    if (message->labels != NULL) {
+        member_put(json, "labels", json_deep_copy(message->labels));
     }
     json_t *devices = json_array();
     for (size_t i = 0; i < message->device_count; i++) {
@@ -118,7 +134,7 @@ bool register_message_decode(json_t *json, struct register_message *ret_message,
                 json_read_bool(json, "slots", &message.slots, err) &&
                 member_read_isolation(json, "isolation", false, &message.isolation, err) &&
                 json_read_int(json, "expires_at_ms", 0, LIMIT_WALL_MS, &message.expires_at_ms, err) &&
-                decode_devices(json, &message, err) &&
+                decode_labels(json, &message, err) && decode_devices(json, &message, err) &&
                 decode_attempts(json, &message.attempts, &message.attempt_count, err);
     if (!good) {
         register_message_finish(&message);

@@ -317,6 +317,7 @@ void node_view_encode(const struct node_view *view, struct text *out)
     member_write_bool(out, ",\"slots\":", view->slots);
     write_seconds(out, ",\"beat_age_s\":", view->beat_age_ms);
     member_write_text(out, ",\"reason\":", view->reason);
+    write_json(out, ",\"labels\":", view->labels);
     write_time(out, ",\"expires_at\":", view->expires_ms);
     write_node_window(view, out);
     write_json(out, ",\"devices\":", view->devices);
@@ -358,6 +359,7 @@ bool node_view_decode(json_t *json, struct node_view *ret_view, struct err *err)
         node_view_finish(&view);
         return false;
     }
+    view.labels = read_json(json, "labels");
     view.devices = read_json(json, "devices");
     *ret_view = view;
     return true;
@@ -366,6 +368,7 @@ bool node_view_decode(json_t *json, struct node_view *ret_view, struct err *err)
 void node_view_finish(struct node_view *view)
 {
     if (view->json != NULL) {
+        member_release(view->labels);
         member_release(view->devices);
         json_decref(view->json);
     }

@@ -86,11 +86,12 @@ struct node_view {
     bool slots;
     int64_t beat_age_ms; /* since the last beat; -1: none since the controller started */
     const char *reason;  /* of a drain or a loss; or NULL */
+    const char *labels;  /* JSON object of strings, or NULL */
     int64_t expires_ms;  /* wall clock: when its provider takes it back; 0: never */
     /* The maintenance window that it is in, else the next; 0: none. */
     int64_t window_from_ms, window_until_ms;
     bool window_hard;
-    const char *devices; /* JSON array of {index, uuid, type, memory_bytes}, or NULL in lists */
+    const char *devices; /* JSON array of {index, uuid, type, memory_bytes, group}, or NULL in lists */
 };
 
 struct window_view {

@@ -113,7 +113,7 @@ static bool take_early_signal(struct jobfile *file, struct err *err)
 static bool take_own(struct jobfile *file, struct err *err)
 {
     file->spec = json_deep_copy(file->yaml.json);
-    static const char *const texts[] = {"command", "env", "labels", "environment", "after"};
+    static const char *const texts[] = {"command", "env", "labels", "environment", "after", "constraints"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         jobfile_spell_out(&file->yaml, texts[i], json_object_get(file->spec, texts[i]));
     }

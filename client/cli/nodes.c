@@ -32,9 +32,9 @@ static void list_describe(void *options, struct option_table *table)
 }
 
 static const struct column columns[] = {
-    {"NAME", false},   {"STATE", false},   {"POOL", false},   {"KIND", true},    {"TYPE", false},
-    {"GPUS", false},   {"FREE", false},    {"HEARD", false},  {"ADDRESS", true}, {"ISOLATION", true},
-    {"VERSION", true}, {"EXPIRES", false}, {"WINDOW", false}, {"REASON", false},
+    {"NAME", false},   {"STATE", false}, {"POOL", false},    {"KIND", true},    {"TYPE", false},
+    {"GPUS", false},   {"FREE", false},  {"HEARD", false},   {"ADDRESS", true}, {"ISOLATION", true},
+    {"VERSION", true}, {"LABELS", true}, {"EXPIRES", false}, {"WINDOW", false}, {"REASON", false},
 };
 
 /* "from ..." while it is to come, "until ..." while it is on. */
@@ -48,6 +48,25 @@ static void add_window(struct grid *grid, const struct node_view *node)
     bool on = node->window_from_ms <= clock_wall_ms();
     print_time(on ? node->window_until_ms : node->window_from_ms, at);
     grid_addf(grid, "%s %s%s", on ? "until" : "from", at, node->window_hard ? ", hard" : "");
+}
+
+/* "disk=ssd,zone=a"; empty where there are none. */
+static void write_labels(const char *labels, struct text *out)
+{
+    autojson json_t *object = labels != NULL ? json_parse(labels, strlen(labels), NULL) : NULL;
+    const char *key;
+    json_t *value;
+    json_object_foreach (object, key, value) {
+        const char *text = json_string_value(value);
+        text_printf(out, "%s%s=%s", out->length > 0 ? "," : "", key, text != NULL ? text : "");
+    }
+}
+
+static void add_labels(struct grid *grid, const struct node_view *node)
+{
+    autotext struct text labels = {0};
+    write_labels(node->labels, &labels);
+    grid_add(grid, labels.bytes);
 }
 
 static void add_row(struct grid *grid, const struct node_view *node)
@@ -70,6 +89,7 @@ static void add_row(struct grid *grid, const struct node_view *node)
     grid_add(grid, node->address);
     grid_add(grid, isolation_text(node->isolation));
     grid_add(grid, node->version);
+    add_labels(grid, node);
     grid_add(grid, expires);
     add_window(grid, node);
     grid_add(grid, node->reason);
@@ -137,6 +157,107 @@ static const struct verb verb_list = {
     .options_size = sizeof(struct list_options),
     .describe = list_describe,
     .run = list_run,
+};
+
+/* --- show --- */
+
+struct show_options {
+    const char *format;
+};
+
+static void show_describe(void *options, struct option_table *table)
+{
+    struct show_options *o = options;
+    option_add_format(table, &o->format);
+}
+
+static void add_fact(struct grid *grid, const char *name, const char *value)
+{
+    grid_add(grid, name);
+    grid_add(grid, value);
+}
+
+/* A line for each: "GPU 0    A10  GPU-a1b2  group 0". */
+static void add_devices(struct grid *grid, const char *devices)
+{
+    autojson json_t *array = devices != NULL ? json_parse(devices, strlen(devices), NULL) : NULL;
+    size_t i;
+    json_t *device;
+    json_array_foreach (array, i, device) {
+        const char *uuid = json_string_value(json_object_get(device, "uuid"));
+        const char *type = json_string_value(json_object_get(device, "type"));
+        const json_t *group = json_object_get(device, "group");
+        grid_addf(grid, "GPU %lld", (long long)json_integer_value(json_object_get(device, "index")));
+        if (group != NULL) {
+            grid_addf(grid, "%s  %s  group %lld", type != NULL ? type : "", uuid != NULL ? uuid : "",
+                      (long long)json_integer_value(group));
+        } else {
+            grid_addf(grid, "%s  %s", type != NULL ? type : "", uuid != NULL ? uuid : "");
+        }
+    }
+}
+
+static void show_facts(const struct node_view *node, struct text *out)
+{
+    static const struct column facts[] = {{"FACT", false}, {"VALUE", false}};
+    autogrid struct grid *grid = grid_create(facts, sizeof facts / sizeof facts[0]);
+    autotext struct text labels = {0};
+    write_labels(node->labels, &labels);
+    add_fact(grid, "name", node->name);
+    add_fact(grid, "state", node_state_text(node->state));
+    add_fact(grid, "reason", node->reason);
+    grid_add(grid, "pool");
+    grid_addf(grid, "%s, %s", node->pool, pool_kind_text(node->pool_kind));
+    grid_add(grid, node->slots ? "slots" : "GPUs");
+    grid_addf(grid, "%lld of %lld free", (long long)node->free_gpus, (long long)node->gpus);
+    add_fact(grid, "labels", labels.bytes);
+    add_fact(grid, "address", node->address);
+    add_fact(grid, "host", node->host_id);
+    add_fact(grid, "isolation", isolation_text(node->isolation));
+    add_fact(grid, "version", node->version);
+    add_devices(grid, node->devices);
+    grid_print(grid, false, 0, print_colour(), out);
+}
+
+static bool show_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct show_options *options = call->options;
+    enum print_format format = print_format(options->format);
+    autoapi struct api *api = NULL;
+    autotext struct text path = {0}, out = {0};
+    if (!connect_controller(call, false, &api, err)) {
+        return false;
+    }
+    text_append(&path, "/v1/nodes/");
+    api_part(&path, call->rest[0]);
+    autojson json_t *json = api_get(api, path.bytes, err);
+    struct node_view node;
+    if (json == NULL) {
+        return false;
+    }
+    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
+        print_json(json, &out);
+        return print_out(&out, err);
+    }
+    if (!node_view_decode(json_incref(json), &node, err)) {
+        return false;
+    }
+    show_facts(&node, &out);
+    node_view_finish(&node);
+    return print_out(&out, err);
+}
+
+static const struct verb verb_show = {
+    .name = "show",
+    .arguments = "NAME",
+    .summary = "Show one node with its labels and devices.",
+    .argument = ARGUMENT_NODE,
+    .least = 1,
+    .most = 1,
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct show_options),
+    .describe = show_describe,
+    .run = show_run,
 };
 
 /* --- drain, resume, fence, expire --- */
@@ -288,11 +409,11 @@ static const struct verb verb_expire = {
     .run = expire_run,
 };
 
-static const struct verb *const nested[] = {&verb_list,   &verb_drain,   &verb_resume, &verb_fence,
-                                            &verb_expire, &verb_windows, NULL};
+static const struct verb *const nested[] = {&verb_list,  &verb_show,   &verb_drain,   &verb_resume,
+                                            &verb_fence, &verb_expire, &verb_windows, NULL};
 
 const struct verb verb_nodes = {
     .name = "nodes",
-    .summary = "List nodes; drain, resume and fence them; say when they go away.",
+    .summary = "List and show nodes; drain, resume and fence them; say when they go away.",
     .nested = nested,
 };

@@ -23,10 +23,17 @@ static void describe_place(struct spec_options *o, struct option_table *t)
 {
     option_int(t, 'g', "gpus", "N", "GPUs over all nodes, as many as ranks (default 1)", 1, LIMIT_GPUS,
                &o->gpus);
-    option_text(t, 0, "gpu-type", "NAME", "of all of them, such as H100", &o->gpu_type);
+    option_text(t, 0, "gpu-type", "NAME", "of all of them, such as H100; H100|A100 takes the first that fits",
+                &o->gpu_type);
     option_text(t, 0, "pool", "NAME", "of the nodes", &o->pool);
     option_flag(t, 0, "no-reserved", "not in a reserved pool", &o->no_reserved);
     option_flag(t, 0, "reserved", "only in a reserved pool", &o->reserved);
+    option_several(t, 0, "constraint", "KEY=VALUE[,...]",
+                   "only nodes with such a label; KEY!=VALUE: only others", &o->constraints);
+    option_several(t, 0, "avoid", "NODE[,...]", "these nodes only when nothing else fits", &o->avoid);
+    option_several(t, 0, "exclude", "NODE[,...]", "never these nodes", &o->exclude);
+    option_choice(t, 0, "placement", "HOW", "few nodes, or many with equal shares", "pack|spread",
+                  &o->placement);
     option_flag(t, 0, "local", "on a node of this host", &o->local);
 }
 
@@ -103,6 +110,9 @@ void spec_describe(struct spec_options *options, struct option_table *table)
 
 void spec_finish(struct spec_options *options)
 {
+    options_finish_list(&options->constraints);
+    options_finish_list(&options->avoid);
+    options_finish_list(&options->exclude);
     options_finish_list(&options->env);
     options_finish_list(&options->files);
     options_finish_list(&options->labels);
@@ -225,6 +235,72 @@ static bool set_labels(json_t *spec, const struct option_list *list, struct err 
     return true;
 }
 
+/* Appends what stands between commas. A word that is not UTF-8 becomes an empty one, which is refused. */
+static void add_words(json_t *array, const char *text)
+{
+    autofree char *copy = xstrdup(text);
+    char *rest = copy;
+    for (char *word; (word = strsep(&rest, ",")) != NULL;) {
+        json_t *item = json_string(word);
+        json_array_append_new(array, item != NULL ? item : json_string(""));
+    }
+}
+
+/* "zone=a,b" or "disk!=hdd", into {"zone": {"in": ["a", "b"]}, "disk": {"not": ["hdd"]}}. */
+static bool set_constraint(json_t *constraints, const char *item, struct err *err)
+{
+    size_t length = strcspn(item, "=!");
+    bool unwanted = item[length] == '!';
+    const char *values = item + length + unwanted;
+    if (length == 0 || *values != '=') {
+        return err_field(err, ERR_USAGE, "constraint",
+                         "write --constraint zone=a, zone=a,b for any of them, or zone!=a",
+                         "--constraint \"%s\" is no KEY=VALUE", item);
+    }
+    autofree char *key = xstrndup(item, length);
+    json_t *sides = json_object_get(constraints, key);
+    if (sides == NULL) {
+        sides = json_object();
+        json_object_set_new(constraints, key, sides);
+    }
+    const char *side = unwanted ? "not" : "in";
+    json_t *array = json_object_get(sides, side);
+    if (array == NULL) {
+        array = json_array();
+        json_object_set_new(sides, side, array);
+    }
+    add_words(array, values + 1);
+    return true;
+}
+
+/* What options say of a label replaces what the base says of it. */
+static bool set_constraints(json_t *spec, const struct option_list *list, struct err *err)
+{
+    autojson json_t *all = begin_object(spec, "constraints");
+    autojson json_t *given = json_object();
+    for (size_t i = 0; i < list->count; i++) {
+        if (!set_constraint(given, list->items[i], err)) {
+            return false;
+        }
+    }
+    json_object_update(all, given);
+    if (list->count > 0) {
+        json_object_set(spec, "constraints", all);
+    }
+    return true;
+}
+
+static void set_nodes(json_t *spec, const char *name, const struct option_list *list)
+{
+    json_t *nodes = list->count > 0 ? json_array() : NULL;
+    for (size_t i = 0; i < list->count; i++) {
+        add_words(nodes, list->items[i]);
+    }
+    if (nodes != NULL) {
+        json_object_set_new(spec, name, nodes);
+    }
+}
+
 static bool set_command(json_t *spec, char **command, size_t count, struct err *err)
 {
     if (count == 0) { /* the base has one */
@@ -292,6 +368,9 @@ static void set_place(json_t *spec, const struct spec_options *options,
     }
     set_text(spec, "gpu_type", options->gpu_type);
     set_text(spec, "pool", options->pool);
+    set_nodes(spec, "avoid", &options->avoid);
+    set_nodes(spec, "exclude", &options->exclude);
+    set_text(spec, "placement", options->placement);
     set_text(spec, "launch_mode", options->launch_mode);
     if (options->local) {
         json_object_set_new(spec, "remote", json_false());
@@ -340,6 +419,7 @@ json_t *spec_build(const struct spec_options *options, const struct spec_surroun
     bool good = set_command(spec, command, count, err) &&
                 set_reserved(spec, options, around->reserved, err) && set_env(spec, &options->env, err) &&
                 set_labels(spec, &options->labels, err) &&
+                set_constraints(spec, &options->constraints, err) &&
                 set_early_signal(spec, options->early_signal, err) && after_add(spec, &options->after, err);
     return good ? give(spec) : NULL;
 }

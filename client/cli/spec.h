@@ -15,6 +15,8 @@ struct spec_options {
     bool ignore_unsupported;
     int64_t gpus; /* 0: not given */
     const char *gpu_type, *pool;
+    struct option_list constraints, avoid, exclude;
+    const char *placement;
     bool reserved, no_reserved;
     bool local;
     const char *launch_mode;

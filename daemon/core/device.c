@@ -16,7 +16,11 @@ static void encode_seat(const struct seat *seat, struct text *out)
     text_json_string(out, seat->uuid, strlen(seat->uuid));
     text_append(out, ",\"type\":");
     text_json_string(out, seat->type, strlen(seat->type));
-    text_printf(out, ",\"memory_bytes\":%lld}", (long long)seat->memory_bytes);
+    text_printf(out, ",\"memory_bytes\":%lld", (long long)seat->memory_bytes);
+    if (seat->group >= 0) {
+        text_printf(out, ",\"group\":%lld", (long long)seat->group);
+    }
+    text_append(out, "}");
 }
 
 void device_list_encode(const struct node *node, struct text *out)
@@ -36,10 +40,11 @@ void device_list_encode(const struct node *node, struct text *out)
 static struct seat decode_seat(const json_t *object)
 {
     const char *uuid, *type;
-    struct seat seat = {0};
+    struct seat seat = {.group = -1};
     bool read = json_need_int(object, "index", 0, INT64_MAX, &seat.index, NULL) &&
                 json_need_text(object, "uuid", &uuid, NULL) && json_need_text(object, "type", &type, NULL) &&
-                json_need_int(object, "memory_bytes", 0, INT64_MAX, &seat.memory_bytes, NULL);
+                json_need_int(object, "memory_bytes", 0, INT64_MAX, &seat.memory_bytes, NULL) &&
+                json_read_int(object, "group", 0, INT64_MAX, &seat.group, NULL);
     assert(read);
     seat.uuid = xstrdup(uuid);
     seat.type = xstrdup(type);

@@ -46,6 +46,7 @@ struct search {
     int64_t lasts_ms; /* how long the job is expected to be there, its grace included; NEVER: unknown */
     int64_t grace_ms; /* the least that it needs there */
     bool leaving;     /* of unknown length, and no nodes but those that leave soon could ever hold it */
+    bool strict;      /* nodes that the wish avoids count as not there */
 };
 struct search fit_search(const struct core *core, const struct wish *wish, enum view view,
                          const struct kept *kept);
@@ -57,9 +58,15 @@ void fit_expect(struct search *search, int64_t runs_ms, int64_t grace_ms);
 /* Whether the node stays for as long as the job is expected to be there. */
 bool fit_lasts(const struct search *search, const struct node *node);
 
-/* Whether the wish may use the group at all, and a node by its host. */
+/* Whether the wish names the group's pool, kind and type, or leaves them open. */
+bool fit_asked(const struct wish *wish, const struct group *group);
+/* The same, and use_reserved = auto leads there. */
 bool fit_allowed(const struct search *search, const struct group *group);
-bool fit_host_allowed(const struct wish *wish, const struct stock *stock);
+/* Whether the wish may use a node at all, by its host and its labels. */
+bool fit_node_allowed(const struct core *core, const struct wish *wish, const struct stock *stock);
+
+/* How many devices of the stock the search may count on. */
+int64_t fit_offer(const struct search *search, const struct stock *stock);
 
 /* The same, and it is not kept; where VIEW_COMING shows, not reserved either. */
 bool fit_open(const struct search *search, const struct group *group);
@@ -80,7 +87,8 @@ struct share {
 struct fit {
     struct share *shares; /* by node rank; the caller frees them */
     size_t count;
-    int64_t left; /* devices left over on its nodes */
+    int64_t growth; /* of fragments on its nodes */
+    int64_t left;   /* devices left over there */
 };
 
 /* The best way to place the wish on what the view shows, with what is kept left out. false: there is none,

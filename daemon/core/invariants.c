@@ -103,14 +103,15 @@ static void check_nodes(const struct core *core)
 
 static void check_group(const struct group *group)
 {
-    int64_t total = 0, free_now = 0;
+    int64_t total = 0, free_now = 0, widest = 0;
     for (size_t i = 0; i < group->count; i++) {
+        widest = group->stocks[i]->total > widest ? group->stocks[i]->total : widest;
         assert(group->stocks[i]->group == group);
         assert(i == 0 || strcmp(group->stocks[i - 1]->node->name, group->stocks[i]->node->name) < 0);
         total += group->stocks[i]->total;
         free_now += group->stocks[i]->free;
     }
-    assert(group->count > 0 && total == group->total && free_now == group->free);
+    assert(group->count > 0 && total == group->total && free_now == group->free && widest == group->widest);
 }
 
 static void check_free(const struct core *core)
@@ -120,6 +121,16 @@ static void check_free(const struct core *core)
         free_now += group->free;
     }
     assert(free_now == core->free);
+}
+
+/* What jobs ask for is counted once for each. */
+static void check_demand(const struct core *core)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i <= LIMIT_NODE_DEVICES; i++) {
+        count += core->demand[i];
+    }
+    assert(count == core->demand_count && count == (int64_t)HASH_CNT(by_id, core->jobs_by_id));
 }
 
 static void check_groups(const struct core *core)
@@ -363,6 +374,7 @@ void core_check(const struct core *core)
     check_groups(core);
     check_attempts(core);
     check_jobs(core);
+    check_demand(core);
     staging_check(core);
     window_check(core);
     departure_check(core);

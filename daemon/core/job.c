@@ -31,7 +31,9 @@ struct wish job_wish(const struct job_spec *spec, const struct core_need *need)
         .pool = spec->pool,
         .host_id = spec->remote ? NULL : spec->host_id,
         .need = need != NULL ? need->key : NULL,
+        .terms = spec->terms,
         .use_reserved = spec->use_reserved_pool,
+        .placement = spec->placement,
         .gpus = spec->gpus,
     };
 }

@@ -10,6 +10,7 @@
 #include "daemon/core/history.h"
 #include "daemon/core/horizon.h"
 #include "daemon/core/job.h"
+#include "daemon/core/label.h"
 #include "daemon/core/member.h"
 #include "daemon/core/node.h"
 #include "daemon/core/pool.h"
@@ -44,6 +45,7 @@ void core_load_node(struct core *core, const struct node_row *row)
     node->registered_ms = row->registered_ms;
     node->expires_at_ms = row->expires_at_ms;
     node->agent_expires_at_ms = row->agent_expires_at_ms;
+    node->labels = labels_decode(row->labels, &node->label_count);
     node->seats = device_list_decode(row->devices, &node->seat_count);
     if (node->state != NODE_LOST) {
         core->known_count++;

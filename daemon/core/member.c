@@ -13,6 +13,7 @@
 #include "daemon/core/record.h"
 #include "daemon/core/state.h"
 #include "daemon/core/tick.h"
+#include "daemon/core/topology.h"
 #include "daemon/core/trace.h"
 
 static void trust_node(struct core *core, struct member *member)
@@ -69,20 +70,6 @@ bool member_fire(struct core *core, struct member *member, enum member_event eve
     return true;
 }
 
-/* The first free seats of the share's stock, in order of index. */
-static void choose_devices(struct member *member, const struct share *share)
-{
-    const struct node *node = member->node;
-    member->devices = xalloc((size_t)share->count * sizeof *member->devices);
-    for (size_t i = 0; i < node->seat_count && member->device_count < (size_t)share->count; i++) {
-        const struct seat *seat = &node->seats[i];
-        if (seat->stock == share->stock && seat->holder == NULL) {
-            member->devices[member->device_count++] = seat->index;
-        }
-    }
-    assert(member->device_count == (size_t)share->count);
-}
-
 struct member *member_create(struct core *core, struct attempt *attempt, const struct share *share,
                              int64_t node_rank, int64_t first_rank)
 {
@@ -95,7 +82,8 @@ struct member *member_create(struct core *core, struct attempt *attempt, const s
     member->local_ranks = attempt->job->launch_mode == LAUNCH_NODE ? 1 : share->count;
     member->state = MEMBER_ORDERED;
     member->results_missing = attempt->job->function ? member->local_ranks : 0;
-    choose_devices(member, share);
+    member->device_count = (size_t)share->count;
+    member->devices = topology_choose(share->stock, member->device_count);
     member_settle_on(core, member);
     return member;
 }

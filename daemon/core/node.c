@@ -9,6 +9,7 @@
 #include "daemon/core/attempt.h"
 #include "daemon/core/departure.h"
 #include "daemon/core/device.h"
+#include "daemon/core/label.h"
 #include "daemon/core/pool.h"
 #include "daemon/core/record.h"
 #include "daemon/core/staging.h"
@@ -59,6 +60,7 @@ void node_free(struct node *node)
 {
     assert(node->stocks == NULL);
     device_seats_free(node->seats, node->seat_count);
+    labels_free(node->labels, node->label_count);
     free(node->name);
     free(node->boot_id);
     free(node->host_id);
@@ -229,8 +231,12 @@ struct seat *node_seat(struct node *node, int64_t index)
     node->seats = xrealloc(node->seats, (node->seat_count + 1) * sizeof *node->seats);
     memmove(&node->seats[at + 1], &node->seats[at], (node->seat_count - at) * sizeof *node->seats);
     node->seat_count++;
-    node->seats[at] = (struct seat){
-        .index = index, .uuid = xstrdup(""), .type = xstrdup(""), .holder = NULL, .retired = true};
+    node->seats[at] = (struct seat){.index = index,
+                                    .uuid = xstrdup(""),
+                                    .type = xstrdup(""),
+                                    .group = -1,
+                                    .holder = NULL,
+                                    .retired = true};
     return &node->seats[at];
 }
 

@@ -94,11 +94,18 @@ static void keep_nodes(struct kept *kept, const struct search *search, const str
     for (size_t i = 0; i < group->count; i++) {
         const struct stock *stock = group->stocks[i];
         bool alone = wish->host_id == NULL || stock->total >= wish->gpus;
-        if (fit_host_allowed(wish, stock) && alone && fit_lasts(search, stock->node) &&
+        if (fit_node_allowed(search->core, wish, stock) && alone && fit_lasts(search, stock->node) &&
             staging_allows(search->stage, stock->node, search->readiness)) {
             kept->nodes[stock->node->index] = 1;
         }
     }
+}
+
+/* Not every node of a group would do. */
+static bool by_node(const struct core *core, const struct search *search)
+{
+    const struct wish *wish = search->wish;
+    return wish->host_id != NULL || wish->terms != NULL || search->stage != NULL || core->leaving_count > 0;
 }
 
 /* Keeps the nodes that a waiting job could use from the jobs behind it. Nodes that take no work now, or are
@@ -111,7 +118,7 @@ static void keep_for(struct kept *kept, const struct core *core, const struct jo
         if (!open || !could_hold(&search, group)) {
             continue;
         }
-        if (job->lane->wish.host_id != NULL || search.stage != NULL || core->leaving_count > 0) {
+        if (by_node(core, &search)) {
             keep_nodes(kept, &search, group);
         } else {
             kept->groups[group->index] = 1;

@@ -93,8 +93,18 @@ static void group_add(struct core *core, struct group *group, struct stock *stoc
     group->count++;
     group->total += stock->total;
     group->free += stock->free;
+    group->widest = stock->total > group->widest ? stock->total : group->widest;
     group->loopback_count += pool_is_loopback(stock->node);
     core->free += stock->free;
+}
+
+static int64_t widest_of(const struct group *group)
+{
+    int64_t widest = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        widest = group->stocks[i]->total > widest ? group->stocks[i]->total : widest;
+    }
+    return widest;
 }
 
 static void group_remove(struct core *core, struct group *group, const struct stock *stock)
@@ -107,6 +117,9 @@ static void group_remove(struct core *core, struct group *group, const struct st
     group->free -= stock->free;
     group->loopback_count -= pool_is_loopback(stock->node);
     core->free -= stock->free;
+    if (stock->total == group->widest) {
+        group->widest = widest_of(group);
+    }
     group_drop_if_empty(core, group);
 }
 
@@ -237,6 +250,20 @@ size_t pool_type_count(const struct core *core)
         count += first_of_type(core, group);
     }
     return count;
+}
+
+bool pool_type_matches(const char *alternatives, const char *type, size_t *ret_rank)
+{
+    size_t rank = 0, length = strlen(type);
+    for (const char *word = alternatives;; word += strcspn(word, "|") + 1, rank++) {
+        if (strcspn(word, "|") == length && strncasecmp(word, type, length) == 0) {
+            *ret_rank = rank;
+            return true;
+        }
+        if (word[strcspn(word, "|")] == '\0') {
+            return false;
+        }
+    }
 }
 
 bool pool_has_type(const struct core *core, const char *type)

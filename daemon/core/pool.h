@@ -32,6 +32,8 @@ bool pool_kind_of(const struct core *core, const char *pool, const struct node *
 size_t pool_count(const struct core *core);
 size_t pool_type_count(const struct core *core);
 bool pool_has_type(const struct core *core, const char *type);
+/* Whether the type is among alternatives such as "H100|A100", and how many of these are preferred to it. */
+bool pool_type_matches(const char *alternatives, const char *type, size_t *ret_rank);
 
 /* Appends "a, b, c": the names of all pools or types. */
 void pool_list_names(const struct core *core, struct text *out);

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "daemon/core/history.h"
+#include "daemon/core/constraint.h"
+#include "daemon/core/fragment.h"
 #include "daemon/core/staging.h"
 #include "daemon/core/state.h"
 #include "daemon/core/trace.h"
@@ -25,8 +27,13 @@
  * to case. */
 static void wish_key(const struct wish *wish, struct text *out)
 {
-    const char *const parts[] = {wish->gpu_type, wish->pool, wish->host_id,
-                                 use_reserved_text(wish->use_reserved), wish->need};
+    const char *const parts[] = {wish->gpu_type,
+                                 wish->pool,
+                                 wish->host_id,
+                                 use_reserved_text(wish->use_reserved),
+                                 wish->need,
+                                 wish->terms,
+                                 placement_text(wish->placement)};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         text_append(out, parts[i] != NULL ? parts[i] : "");
         for (char *at = i == 0 ? out->bytes : NULL; at != NULL && *at != '\0'; at++) {
@@ -60,12 +67,16 @@ static struct lane *lane_create(struct core *core, const struct wish *wish, cons
     lane->gpu_type = copy_or_null(wish->gpu_type);
     lane->pool = copy_or_null(wish->pool);
     lane->host_id = copy_or_null(wish->host_id);
+    lane->constraints = constraints_create(wish->terms);
     lane->stage = staging_join(core, need);
     lane->wish = (struct wish){.gpu_type = lane->gpu_type,
                                .pool = lane->pool,
                                .host_id = lane->host_id,
                                .need = staging_key(lane->stage),
+                               .terms = lane->constraints != NULL ? lane->constraints->terms : NULL,
+                               .constraints = lane->constraints,
                                .use_reserved = wish->use_reserved,
+                               .placement = wish->placement,
                                .gpus = wish->gpus};
     HASH_ADD_KEYPTR(hh, core->lanes_by_key, lane->key, strlen(lane->key), lane);
     return lane;
@@ -80,6 +91,7 @@ static void lane_destroy(struct core *core, struct lane *lane)
     free(lane->pool);
     free(lane->host_id);
     free(lane->turns);
+    constraints_destroy(lane->constraints);
     free(lane->key);
     free(lane);
 }
@@ -92,12 +104,14 @@ void queue_join(struct core *core, struct job *job, const struct wish *wish, con
         job->lane = lane_create(core, wish, need);
     }
     job->lane->job_count++;
+    fragment_demand(core, wish->gpus, 1);
 }
 
 void queue_leave(struct core *core, struct job *job)
 {
     struct lane *lane = job->lane;
     job->lane = NULL;
+    fragment_demand(core, lane->wish.gpus, -1);
     if (--lane->job_count == 0) {
         lane_destroy(core, lane);
     }

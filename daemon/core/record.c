@@ -11,6 +11,7 @@
 #include "daemon/core/attempt.h"
 #include "daemon/core/device.h"
 #include "daemon/core/job.h"
+#include "daemon/core/label.h"
 #include "daemon/core/state.h"
 
 #define FIRST_ROOM 8 /* changes; most steps need fewer */
@@ -319,8 +320,9 @@ static struct member_row row_of_member(struct arena *arena, const struct member 
 
 static struct node_row row_of_node(struct arena *arena, const struct node *node)
 {
-    struct text devices = {0};
+    struct text devices = {0}, labels = {0};
     device_list_encode(node, &devices);
+    labels_encode(node, &labels);
     struct node_row row = {
         .name = arena_copy(arena, node->name),
         .boot_id = arena_copy(arena, node->boot_id),
@@ -337,8 +339,10 @@ static struct node_row row_of_node(struct arena *arena, const struct node *node)
         .registered_ms = node->registered_ms,
         .expires_at_ms = node->expires_at_ms,
         .agent_expires_at_ms = node->agent_expires_at_ms,
+        .labels = arena_copy(arena, labels.bytes),
     };
     text_finish(&devices);
+    text_finish(&labels);
     return row;
 }
 

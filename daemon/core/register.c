@@ -10,6 +10,7 @@
 #include "daemon/core/attempt.h"
 #include "daemon/core/departure.h"
 #include "daemon/core/device.h"
+#include "daemon/core/label.h"
 #include "daemon/core/member.h"
 #include "daemon/core/node.h"
 #include "daemon/core/pool.h"
@@ -98,6 +99,7 @@ static struct seat *seats_of(const struct register_message *message, struct err 
             .uuid = xstrdup(device->uuid),
             .type = xstrdup(device->type),
             .memory_bytes = device->memory_bytes,
+            .group = device->group,
         };
     }
     if (!device_seats_sort(seats, message->device_count)) {
@@ -128,6 +130,8 @@ static void take_names(struct core *core, struct node *node, const struct regist
     node->pool_kind = kind_of(message);
     node->isolation = message->isolation;
     node->slots = message->slots;
+    labels_free(node->labels, node->label_count);
+    node->labels = labels_copy(message->labels, &node->label_count);
     node->registered_ms = core->sheet.wall_ms;
 }
 

@@ -9,6 +9,7 @@
 
 #include "daemon/core/core.h"
 #include "proto/base/text.h"
+#include "proto/limits.h"
 
 #ifdef NDEBUG
 #error "the core keeps its assertions in every build"
@@ -23,11 +24,14 @@
 
 /* What a job asks of the cluster; equal wishes are indistinguishable to the scheduler. */
 struct wish {
-    const char *gpu_type; /* NULL: any one type */
-    const char *pool;     /* NULL: any that use_reserved allows */
-    const char *host_id;  /* NULL: anywhere; else one node on this host */
-    const char *need;     /* key of what it needs on its nodes; NULL: nothing */
+    const char *gpu_type;            /* "H100|A100": the first that fits; NULL: any one type */
+    const char *pool;                /* NULL: any that use_reserved allows */
+    const char *host_id;             /* NULL: anywhere; else one node on this host */
+    const char *need;                /* key of what it needs on its nodes; NULL: nothing */
+    const char *terms;               /* which nodes it may run on, by their labels; NULL: any */
+    struct constraints *constraints; /* the same, parsed; it remembers what nodes fit */
     enum use_reserved use_reserved;
+    enum placement placement;
     int64_t gpus;
 };
 
@@ -46,6 +50,7 @@ struct turn {
 struct lane {
     char *key;                       /* the wish as text */
     char *gpu_type, *pool, *host_id; /* owned, or NULL; the wish borrows them */
+    struct constraints *constraints; /* likewise, with their terms */
     struct wish wish;
     struct stage *stage;  /* of its need; NULL: it has none, and the wish borrows the key of this one */
     uint64_t registry;    /* the registry's stamp when largest was found */
@@ -185,6 +190,7 @@ struct seat {
     int64_t index;
     char *uuid, *type;
     int64_t memory_bytes;
+    int64_t group;         /* devices near each other share it; -1: unknown */
     struct member *holder; /* NULL: free */
     struct stock *stock;   /* NULL: not offered, because the node is LOST or the seat retired */
     bool retired;          /* the node no longer has it; it goes when its holder does */
@@ -219,6 +225,10 @@ struct stage {
     UT_hash_handle hh;
 };
 
+struct label {
+    char *key, *value; /* owned */
+};
+
 enum contact { CONTACT_FRESH, CONTACT_SILENT };
 
 struct node {
@@ -231,6 +241,8 @@ struct node {
     enum isolation isolation;
     bool slots;
     int64_t registered_ms;
+    struct label *labels; /* by key */
+    size_t label_count;
     struct seat *seats; /* by index */
     size_t seat_count;
     struct stock *stocks; /* its seats by type; none while LOST */
@@ -282,6 +294,7 @@ struct group {
     enum pool_kind kind;
     int64_t total, free;
     int64_t coming;        /* free by the time that is looked at */
+    int64_t widest;        /* the largest total of a stock */
     struct stock **stocks; /* by node name */
     size_t count;
     size_t loopback_count; /* nodes that other hosts cannot reach */
@@ -346,6 +359,9 @@ struct core {
     struct outcome *outcomes; /* of the last LIMIT_ENDED_JOBS, in a ring; owned */
     size_t outcome_count;     /* that there ever were */
     struct lane *lanes;
+    int64_t demand_count;                    /* live jobs */
+    uint32_t demand[LIMIT_NODE_DEVICES + 1]; /* how many of them ask for so many GPUs; those that ask for more
+                                                 count at the end */
     struct batch *batches;
     int64_t wall_ms;      /* of the newest input */
     int64_t submitted_ms; /* of the newest job */

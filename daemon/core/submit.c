@@ -4,9 +4,12 @@
  * look at the nodes. When it runs is left to place.c. */
 #include "daemon/core/submit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/core/follow.h"
+#include "daemon/core/constraint.h"
+#include "daemon/core/fit.h"
 #include "daemon/core/job.h"
 #include "daemon/core/place.h"
 #include "daemon/core/pool.h"
@@ -16,16 +19,29 @@
 #include "daemon/core/trace.h"
 #include "proto/limits.h"
 
+/* Whether a registered node has one of the types that the wish names. */
+static bool has_a_type(const struct core *core, const char *alternatives)
+{
+    size_t rank;
+    for (const struct group *group = core->groups; group != NULL; group = group->next) {
+        if (pool_type_matches(alternatives, group->type, &rank)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool check_type(const struct core *core, const struct wish *wish, struct err *err)
 {
-    if (wish->gpu_type == NULL || pool_has_type(core, wish->gpu_type)) {
+    if (wish->gpu_type == NULL || has_a_type(core, wish->gpu_type)) {
         return true;
     }
     autotext struct text types = {0};
     pool_list_types(core, &types);
-    err_field(err, ERR_GPU_TYPE, "gpu_type", NULL, "no registered node has the GPU type %.64s",
-              wish->gpu_type);
-    const char *nearest = pool_nearest_type(core, wish->gpu_type);
+    bool several = strchr(wish->gpu_type, '|') != NULL;
+    err_field(err, ERR_GPU_TYPE, "gpu_type", NULL, "no registered node has %s %.128s",
+              several ? "any of the GPU types" : "the GPU type", wish->gpu_type);
+    const char *nearest = several ? NULL : pool_nearest_type(core, wish->gpu_type);
     if (nearest == NULL) {
         return err_hint(err, "registered: %.150s", types.bytes);
     }
@@ -82,10 +98,77 @@ static bool check_host(const struct core *core, const struct wish *wish, struct 
                      "remote=false wants a node on the submitter's host, and none is registered there");
 }
 
+/* Whether a registered node that the wish asks for would do; constraint NULL: by all of its constraints.
+ * *ret_asked counts such nodes, whatever their labels; what they lack is the difference. */
+static size_t count_fitting(const struct core *core, const struct wish *wish,
+                            const struct constraint *constraint, size_t *ret_asked)
+{
+    size_t fitting = 0;
+    *ret_asked = 0;
+    for (size_t i = 0; i < core->node_count; i++) {
+        bool asked = false, fits = false;
+        for (const struct stock *stock = core->nodes[i]->stocks; stock != NULL; stock = stock->next) {
+            bool here = fit_asked(wish, stock->group);
+            asked = asked || here;
+            fits = fits || (here && (constraint != NULL ? constraint_holds(constraint, stock)
+                                                        : constraints_allow(wish->constraints, core, stock)));
+        }
+        *ret_asked += asked;
+        fitting += fits;
+    }
+    return fitting;
+}
+
+/* "zone=a fails on 3 of 3 nodes, exclude n1 on 1"; the field of the first that fails on all. */
+static const char *list_failures(const struct core *core, const struct wish *wish, struct text *out)
+{
+    const char *field = NULL;
+    for (size_t i = 0; i < wish->constraints->count; i++) {
+        const struct constraint *constraint = &wish->constraints->items[i];
+        size_t asked, fitting = count_fitting(core, wish, constraint, &asked);
+        if (constraint->kind == CONSTRAINT_AVOID || fitting == asked) {
+            continue;
+        }
+        bool first = out->length == 0;
+        text_append(out, first ? "" : ", ");
+        constraint_write(constraint, out);
+        text_printf(out, first ? " fails on %zu of %zu node%s" : " on %zu", asked - fitting, asked,
+                    asked == 1 ? "" : "s");
+        if (fitting == 0 && field == NULL) {
+            field = constraint->kind == CONSTRAINT_EXCLUDE ? "exclude" : constraint->key;
+        }
+    }
+    return field;
+}
+
+/* Whether nodes are left that fit, where the wish may use any at all. */
+static bool check_constraints(const struct core *core, const struct wish *wish, struct err *err)
+{
+    size_t asked;
+    if (wish->constraints == NULL || count_fitting(core, wish, NULL, &asked) > 0 || asked == 0) {
+        return true;
+    }
+    autotext struct text failures = {0};
+    const char *key = list_failures(core, wish, &failures);
+    char field[LIMIT_NAME_BYTES + 1] = "constraints";
+    if (key != NULL) {
+        bool excluded = strcmp(key, "exclude") == 0;
+        snprintf(field, sizeof field, "%s%.*s", excluded ? "" : "constraints.", LIMIT_NAME_BYTES - 12, key);
+    }
+    return err_field(
+        err, ERR_CAPACITY, field,
+        "gpuctl nodes list -o wide shows the labels; leave a constraint out, or start a gpuagent "
+        "with --label",
+        "no registered node fits: %.300s", failures.bytes);
+}
+
 static const char *capacity_hint(const struct wish *wish)
 {
     if (wish->host_id != NULL) {
         return "ask for fewer GPUs, or set remote=true; remote=false runs on one node of this host";
+    }
+    if (wish->constraints != NULL) {
+        return "ask for fewer GPUs, or loosen constraints and exclude; a gang is of one pool and type";
     }
     if (wish->use_reserved == USE_RESERVED_AUTO && wish->pool == NULL) {
         return "ask for fewer GPUs, name another pool or type, or set use_reserved_pool; a gang is of one "
@@ -104,6 +187,9 @@ static bool check_capacity(const struct core *core, const struct wish *wish, str
     int64_t largest = place_largest(core, wish, &where);
     if (largest >= wish->gpus) {
         return true;
+    }
+    if (!check_constraints(core, wish, err)) {
+        return false;
     }
     if (where == NULL) {
         return err_field(err, ERR_CAPACITY, "gpus", capacity_hint(wish),
@@ -132,8 +218,12 @@ static bool check(const struct core *core, const struct wish *wish, struct err *
 bool submit_job(struct core *core, const struct input *input, struct err *err)
 {
     const struct job_spec *spec = input->submit.spec;
-    const struct wish wish = job_wish(spec, input->submit.need);
-    if (!check(core, &wish, err) || !follow_check(core, input, err)) {
+    struct wish wish = job_wish(spec, input->submit.need);
+    struct constraints *constraints = constraints_create(wish.terms);
+    wish.constraints = constraints;
+    bool sound = check(core, &wish, err) && follow_check(core, input, err);
+    constraints_destroy(constraints);
+    if (!sound) {
         return false;
     }
     struct job *job = job_create(core, core->next_job_key++, input->submit.id, input->submit.owner, spec,

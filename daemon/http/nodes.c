@@ -66,6 +66,7 @@ static void write_node(struct listing *listing, const struct node_row *row, int6
                                    .slots = row->slots,
                                    .beat_age_ms = beat_ms >= 0 ? server->now_ms - beat_ms : -1,
                                    .reason = row->reason,
+                                   .labels = row->labels,
                                    .expires_ms = row->expires_at_ms,
                                    .window_from_ms = window.from_ms,
                                    .window_until_ms = window.until_ms,

@@ -356,8 +356,8 @@ static void register_node(struct simulation *simulation, size_t number, const st
     snprintf(name, sizeof name, "node%07zu", number);
     struct device *devices = xzalloc((size_t)part->gpus * sizeof *devices);
     for (int64_t i = 0; i < part->gpus; i++) {
-        devices[i] =
-            (struct device){.index = i, .uuid = "GPU", .type = part->type != NULL ? part->type : UNTYPED};
+        devices[i] = (struct device){
+            .index = i, .uuid = "GPU", .type = part->type != NULL ? part->type : UNTYPED, .group = -1};
     }
     const struct register_message message = {.name = name,
                                              .boot_id = "boot",

@@ -186,7 +186,8 @@
     X(QUEUE_FACTS, READER,                                                                                   \
       "WITH gpu AS MATERIALIZED (SELECT name AS node, state, value ->> 'index' AS device "                   \
       "FROM nodes, json_each(nodes.devices) "                                                                \
-      "WHERE state <> 'LOST' AND (?2 IS NULL OR value ->> 'type' = ?2)), "                                   \
+      "WHERE state <> 'LOST' AND (?2 IS NULL OR instr('|' || lower(?2) || '|', '|' || lower(value ->> "      \
+      "'type') || '|') > 0)), "                                                                              \
       "held AS MATERIALIZED (SELECT node, value AS device "                                                  \
       "FROM " SQL_LIVE_MEMBERS "JOIN json_each('[' || devices || ']')) "                                     \
       "SELECT (SELECT count(*) FROM jobs INDEXED BY jobs_live "                                              \

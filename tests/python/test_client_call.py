@@ -117,14 +117,17 @@ def test_options_become_fields_and_defaults_are_left_to_the_controller(fake: Fak
     assert only_job(fake).spec["name"] == "lambda"
     fake.jobs.clear()
     distributed(
-        gpus=2, gpu_type="CPU", remote=True, name="n", project="p", pool="q", env={"A": "b"}, labels={"c": "d"}, python="/usr/bin/python3",
-        retries=2, infra_retries=0, timeout=90.5, early_signal="USR1@30", priority=-3, launch_mode="process", requirements=False,
+        gpus=2, gpu_type=["CPU", "slot"], remote=True, name="n", project="p", pool="q", env={"A": "b"}, labels={"c": "d"},
+        python="/usr/bin/python3", retries=2, infra_retries=0, timeout=90.5, early_signal="USR1@30", priority=-3, launch_mode="process", requirements=False,
+        constraints={"zone": ["a", "b"], "disk": {"not": "hdd"}}, avoid="n1", exclude=("n2", "n3"), placement="spread",
     )(lambda: None).distributed()  # fmt: skip
     sent = only_job(fake).spec
     del sent["function"]
     assert sent == {
-        "gpus": 2, "gpu_type": "CPU", "remote": True, "name": "n", "project": "p", "pool": "q", "env": {"A": "b"}, "labels": {"c": "d"},
-        "python": "/usr/bin/python3", "retries": 2, "infra_retries": 0, "time_limit_s": 90.5, "priority": -3, "launch_mode": "process",
+        "gpus": 2, "gpu_type": "CPU|slot", "remote": True, "name": "n", "project": "p", "pool": "q", "env": {"A": "b"},
+        "labels": {"c": "d"}, "python": "/usr/bin/python3", "retries": 2, "infra_retries": 0, "time_limit_s": 90.5, "priority": -3,
+        "launch_mode": "process", "constraints": {"zone": ["a", "b"], "disk": {"not": "hdd"}}, "avoid": ["n1"],
+        "exclude": ["n2", "n3"], "placement": "spread",
         "early_signal": {"signal": "USR1", "before_s": 30},
     }  # fmt: skip
 
@@ -143,6 +146,16 @@ def test_jobs_to_follow_are_named_by_ids_handles_and_pairs(fake: FakeController)
     for wrong in (3, [3], [(first, 3)], [None]):
         with pytest.raises(TypeError, match="after"):
             distributed(gpus=1, remote=True, after=wrong)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [({"gpu_type": []}, "gpu_type"), ({"gpu_type": ["A10", 1]}, "gpu_type"), ({"constraints": ["zone=a"]}, "constraints"),
+     ({"avoid": [1]}, "avoid"), ({"exclude": [""]}, "exclude"), ({"placement": 1}, "placement")],
+)  # fmt: skip
+def test_where_to_run_is_checked_by_form(options: dict[str, Any], name: str) -> None:
+    with pytest.raises(TypeError, match=name):
+        distributed(gpus=1, **options)
 
 
 def test_remote_false_takes_along_what_this_host_shares(fake: FakeController, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/json.h"
 #include "proto/limits.h"
+#include "proto/node_label.h"
 
 #define TEST_LEASE_MS 60000
 
@@ -118,13 +120,32 @@ static int64_t wall_of(const struct cluster *cluster, int64_t at_ms)
     return at_ms != 0 ? cluster->wall_ms + at_ms : 0;
 }
 
+/* NULL for NULL. */
+static json_t *labels_of(const char *text)
+{
+    if (text == NULL) {
+        return NULL;
+    }
+    json_t *labels = json_object();
+    autofree char *copy = xstrdup(text);
+    char *rest = copy;
+    for (char *word; (word = strsep(&rest, " ")) != NULL;) {
+        ck_assert(node_label_take(word, labels, NULL));
+    }
+    return labels;
+}
+
 enum err_code cluster_register(struct cluster *cluster, const struct node_ask *ask)
 {
     size_t count = ask->gpus > 0 ? (size_t)ask->gpus : 1;
     autofree struct device *devices = xalloc(count * sizeof *devices);
     for (size_t i = 0; i < count; i++) {
-        devices[i] = (struct device){.index = (int64_t)i, .uuid = "GPU", .type = text_or(ask->type, "A10")};
+        devices[i] = (struct device){.index = (int64_t)i,
+                                     .uuid = "GPU",
+                                     .type = text_or(ask->type, "A10"),
+                                     .group = ask->groups != NULL ? ask->groups[i] - '0' : -1};
     }
+    autojson json_t *labels = labels_of(ask->labels);
     struct register_message message = {
         .name = ask->name,
         .boot_id = text_or(ask->boot, "boot-1"),
@@ -133,6 +154,7 @@ enum err_code cluster_register(struct cluster *cluster, const struct node_ask *a
         .address = text_or(ask->address, "10.0.0.1"),
         .pool = ask->pool,
         .reserved = ask->reserved,
+        .labels = labels,
         .devices = devices,
         .device_count = count,
         .attempts = ask->attempts,
@@ -179,6 +201,8 @@ enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
         .retries = ask->retries,
         .infra_retries = ask->infra_retries == 0 ? DEFAULT_INFRA_RETRIES : ask->infra_retries,
         .on_disconnect = ask->on_disconnect,
+        .terms = (char *)(uintptr_t)ask->terms,
+        .placement = ask->spread ? PLACEMENT_SPREAD : PLACEMENT_PACK,
         .function = {.base64 = ask->function ? "Zg==" : NULL},
         .hold = ask->hold,
     };

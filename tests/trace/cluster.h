@@ -52,6 +52,8 @@ struct node_ask {
     const char *host;    /* the node's own name */
     const char *boot;    /* "boot-1" */
     const char *address; /* "10.0.0.1" */
+    const char *labels;  /* "zone=a disk=ssd"; NULL: none */
+    const char *groups;  /* of its devices, a digit each: "0011"; NULL: unknown */
     struct node_attempt *attempts;
     size_t attempt_count;
     int64_t expires_ms; /* on the cluster's clock; 0: never */
@@ -81,6 +83,8 @@ struct job_ask {
     bool stale;        /* those were seen running when the submission was read */
     bool hold;         /* kept back from the start */
     const char *need;  /* key of what it needs on its nodes; NULL: nothing */
+    const char *terms; /* as proto/jobspec_place.h makes them: "zone=a,b avoid:n1"; NULL: none */
+    bool spread;       /* placement */
 };
 enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask);
 #define submit(cluster, ...) cluster_submit(cluster, &(struct job_ask){.id = __VA_ARGS__})

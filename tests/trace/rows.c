@@ -68,6 +68,7 @@ static void node_finish(struct node_row *row)
     drop(row->pool);
     drop(row->reason);
     drop(row->devices);
+    drop(row->labels);
 }
 
 static struct node_row node_copy(const struct node_row *row)
@@ -81,6 +82,7 @@ static struct node_row node_copy(const struct node_row *row)
     mine.pool = copy(row->pool);
     mine.reason = copy(row->reason);
     mine.devices = copy(row->devices);
+    mine.labels = copy(row->labels);
     return mine;
 }
 
@@ -180,6 +182,7 @@ static void insert_job(struct rows *rows, const struct change *change, const str
     job->spec.bundle.blob = copy(spec->bundle.blob);
     job->spec.name = copy(spec->name);
     job->spec.project = copy(spec->project);
+    job->spec.terms = copy(spec->terms);
     put_life(job, &change->job.life);
 }
 
@@ -225,6 +228,7 @@ static void job_finish(struct job_rows *job)
     drop(job->spec.bundle.blob);
     drop(job->spec.name);
     drop(job->spec.project);
+    free(job->spec.terms);
     free(job->events);
 }
 

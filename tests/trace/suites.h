@@ -19,6 +19,7 @@ Suite *staging_suite(void);
 Suite *follow_suite(void);
 Suite *hold_suite(void);
 Suite *amend_suite(void);
+Suite *placement_suite(void);
 Suite *simulate_suite(void);
 Suite *simulate_reader_suite(void);
 Suite *warning_suite(void);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stand-in for NVIDIA's library: three GPUs, the second in use by process 4242. */
+/* A stand-in for NVIDIA's library: three GPUs, the second in use by process 4242. FAKE_NVLINK=1 in the
+ * environment joins the first and the last by NVLink; by PCIe the first two are of one NUMA node. */
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 int nvmlInit_v2(void);
 int nvmlShutdown(void);
@@ -10,6 +13,8 @@ int nvmlDeviceGetName(void *handle, char *name, unsigned int size);
 int nvmlDeviceGetUUID(void *handle, char *uuid, unsigned int size);
 int nvmlDeviceGetMemoryInfo(void *handle, unsigned long long *total_free_used);
 int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned int *count, unsigned int *processes);
+int nvmlDeviceGetP2PStatus(void *one, void *other, int capability, int *status);
+int nvmlDeviceGetTopologyCommonAncestor(void *one, void *other, int *level);
 
 static const struct gpu {
     const char *name;
@@ -67,5 +72,20 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned int *count, u
     if (gpu->user != 0) {
         processes[0] = gpu->user;
     }
+    return 0;
+}
+
+int nvmlDeviceGetP2PStatus(void *one, void *other, int capability, int *status)
+{
+    const struct gpu *left = one, *right = other;
+    bool linked = getenv("FAKE_NVLINK") != NULL && left->index + right->index == 2;
+    *status = capability == 2 && linked ? 0 : 1;
+    return 0;
+}
+
+int nvmlDeviceGetTopologyCommonAncestor(void *one, void *other, int *level)
+{
+    const struct gpu *left = one, *right = other;
+    *level = left->index + right->index == 1 ? 30 : 50;
     return 0;
 }

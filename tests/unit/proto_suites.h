@@ -8,6 +8,7 @@
 
 Suite *jobspec_suite(void);
 Suite *jobspec_needs_suite(void);
+Suite *jobspec_place_suite(void);
 Suite *messages_suite(void);
 Suite *staging_suite(void);
 Suite *states_suite(void);

@@ -122,11 +122,16 @@ START_TEST(every_option_reaches_the_spec)
     struct spec_options options;
     plain(&options);
     const char *env[] = {"A=b=c", "FROM_HERE", "EMPTY="};
-    const char *labels[] = {"team=x"};
+    const char *labels[] = {"team=x"}, *constraints[] = {"zone=a,b", "disk!=hdd", "zone!=c"};
+    const char *avoid[] = {"n1,n2", "n3"}, *exclude[] = {"n4"};
     setenv("FROM_HERE", "yes", 1);
     options.gpus = 8;
     options.gpu_type = "H100";
     options.pool = "big";
+    options.constraints = (struct option_list){constraints, 3};
+    options.avoid = (struct option_list){avoid, 2};
+    options.exclude = (struct option_list){exclude, 1};
+    options.placement = "spread";
     options.no_reserved = true;
     options.local = true;
     options.launch_mode = "node";
@@ -147,11 +152,14 @@ START_TEST(every_option_reaches_the_spec)
     char host[65];
     file_host_id(host);
     autofree char *expected = xprintf(
-        "{\"command\":[\"python\",\"train.py\"],\"early_signal\":{\"before_s\":80,\"signal\":\"USR1\"},"
-        "\"env\":{\"A\":\"b=c\",\"EMPTY\":\"\",\"FROM_HERE\":\"yes\"},"
+        "{\"avoid\":[\"n1\",\"n2\",\"n3\"],\"command\":[\"python\",\"train.py\"],"
+        "\"constraints\":{\"disk\":{\"not\":[\"hdd\"]},\"zone\":{\"in\":[\"a\",\"b\"],\"not\":[\"c\"]}},"
+        "\"early_signal\":{\"before_s\":80,\"signal\":\"USR1\"},"
+        "\"env\":{\"A\":\"b=c\",\"EMPTY\":\"\",\"FROM_HERE\":\"yes\"},\"exclude\":[\"n4\"],"
         "\"gpu_type\":\"H100\",\"gpus\":8,\"grace_s\":1.5,\"host_id\":\"%s\",\"infra_retries\":7,\"labels\":{"
         "\"team\":\"x\"},"
-        "\"launch_mode\":\"node\",\"lease_s\":120,\"name\":\"n\",\"on_disconnect\":\"requeue\",\"pool\":"
+        "\"launch_mode\":\"node\",\"lease_s\":120,\"name\":\"n\",\"on_disconnect\":\"requeue\",\"placement\":"
+        "\"spread\",\"pool\":"
         "\"big\",\"priority\":-5,"
         "\"project\":\"p\",\"python\":\"/usr/bin/"
         "python3\",\"remote\":false,\"retries\":0,\"time_limit_s\":90,"
@@ -259,7 +267,7 @@ START_TEST(wrong_options_are_refused_by_name)
 {
     struct spec_options options;
     const char *unset[] = {"GPUCTL_TEST_NOT_SET"}, *nameless[] = {"=x"}, *bytes[] = {"A=\xff"},
-               *bare[] = {"label"};
+               *bare[] = {"label"}, *valueless[] = {"zone"}, *signs[] = {"zone!a"};
     plain(&options);
     options.reserved = options.no_reserved = true;
     assert_spec_refused(&options, "reserved");
@@ -273,6 +281,13 @@ START_TEST(wrong_options_are_refused_by_name)
     plain(&options);
     options.labels = (struct option_list){bare, 1};
     assert_spec_refused(&options, "label");
+    plain(&options);
+    options.constraints = (struct option_list){valueless, 1};
+    assert_spec_refused(&options, "constraint");
+    options.constraints = (struct option_list){signs, 1};
+    assert_spec_refused(&options, "constraint");
+    options.constraints = (struct option_list){nameless, 1};
+    assert_spec_refused(&options, "constraint");
 }
 END_TEST
 

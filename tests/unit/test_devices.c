@@ -38,6 +38,7 @@ START_TEST(slots_are_devices_that_nobody_uses)
     ck_assert(devices.slots);
     ck_assert_str_eq(devices.items[1].uuid, "slot-1");
     ck_assert_str_eq(devices.items[1].type, "cpu");
+    ck_assert_int_eq(devices.items[1].group, -1);
     ck_assert(!devices_in_use(&devices, indices, 2, &index, &pid));
     devices_close(&devices);
     devices_open_slots(1, "H100", &devices);
@@ -105,8 +106,33 @@ START_TEST(a_gpu_in_use_is_named_with_its_user)
 }
 END_TEST
 
+static void assert_groups(int64_t first, int64_t second, int64_t third)
+{
+    struct devices devices = open_gpus("all", NULL);
+    ck_assert_int_eq(devices.items[0].group, first);
+    ck_assert_int_eq(devices.items[1].group, second);
+    ck_assert_int_eq(devices.items[2].group, third);
+    devices_close(&devices);
+}
+
+START_TEST(gpus_of_one_numa_node_are_a_group_where_none_are_linked)
+{
+    assert_groups(0, 0, 1);
+}
+END_TEST
+
+START_TEST(gpus_joined_by_nvlink_are_a_group)
+{
+    setenv("FAKE_NVLINK", "1", 1);
+    assert_groups(0, 1, 0);
+    unsetenv("FAKE_NVLINK");
+}
+END_TEST
+
 static void add_nvml_tests(TCase *tcase)
 {
+    tcase_add_test(tcase, gpus_of_one_numa_node_are_a_group_where_none_are_linked);
+    tcase_add_test(tcase, gpus_joined_by_nvlink_are_a_group);
     tcase_add_test(tcase, all_gpus_are_found_with_their_types);
     tcase_add_test(tcase, gpus_are_chosen_by_index_or_uuid);
     tcase_add_test(tcase, a_gpu_that_is_not_there_is_an_error);

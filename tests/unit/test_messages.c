@@ -41,7 +41,8 @@ static json_t *over_the_wire(json_t *json)
 
 START_TEST(register_arrives_as_it_was_sent)
 {
-    struct device devices[] = {{0, "GPU-1", "A10", 24LL * GIB}, {1, "slot-1", "cpu", 0}};
+    struct device devices[] = {{0, "GPU-1", "A10", 24LL * GIB, 3}, {1, "slot-1", "cpu", 0, -1}};
+    autojson json_t *labels = json_pack("{s:s}", "zone", "a");
     struct node_attempt attempts[] = {{EPOCH, MEMBER_RUNNING}, {UINT64_C(0x7fffffffffffffff), MEMBER_EXITED}};
     struct register_message message = {.name = "n1",
                                        .boot_id = "b",
@@ -53,6 +54,7 @@ START_TEST(register_arrives_as_it_was_sent)
                                        .slots = true,
                                        .isolation = ISOLATION_CGROUP2,
                                        .expires_at_ms = 1795253400125,
+                                       .labels = labels,
                                        .devices = devices,
                                        .device_count = 2,
                                        .attempts = attempts,
@@ -67,6 +69,9 @@ START_TEST(register_arrives_as_it_was_sent)
     ck_assert_str_eq(copy.devices[0].uuid, "GPU-1");
     ck_assert_int_eq(copy.devices[0].memory_bytes, 24LL * GIB);
     ck_assert_str_eq(copy.devices[1].type, "cpu");
+    ck_assert_int_eq(copy.devices[0].group, 3);
+    ck_assert_int_eq(copy.devices[1].group, -1);
+    ck_assert(json_equal(copy.labels, labels));
     ck_assert_uint_eq(copy.attempt_count, 2);
     ck_assert_uint_eq(copy.attempts[0].epoch, EPOCH);
     ck_assert_uint_eq(copy.attempts[1].epoch, UINT64_C(0x7fffffffffffffff));
@@ -541,6 +546,12 @@ static const struct broken brokens[] = {
     {try_register_message, NODE, "{'devices':[{'index':0,'type':'A10'}]}", "devices[0].uuid"},
     {try_register_message, NODE, "{'devices':[{'index':0,'uuid':'u'}]}", "devices[0].type"},
     {try_register_message, NODE, "{'devices':[{'index':-1,'uuid':'u','type':'A10'}]}", "devices[0].index"},
+    {try_register_message, NODE, "{'labels':['zone=a']}", "labels"},
+    {try_register_message, NODE, "{'labels':{'zone':'a b'}}", "labels.zone"},
+    {try_register_message, NODE, "{'labels':{'zone':'a,b'}}", "labels.zone"},
+    {try_register_message, NODE, "{'labels':{'pool':'a'}}", "labels.pool"},
+    {try_register_message, NODE, "{'devices':[{'index':0,'uuid':'u','type':'A10','group':-2}]}",
+     "devices[0].group"},
     {try_register_message, NODE, "{'attempts':[{'epoch':1,'state':'running'}]}", "attempts[0].state"},
     {try_register_message, NODE, "{'attempts':[{'state':'RUNNING'}]}", "attempts[0].epoch"},
     {try_poll_reply, POLLED, "{'live':[1,0]}", "live[1]"},

@@ -225,6 +225,7 @@ START_TEST(a_node_shows_its_devices_and_the_age_of_its_beat)
                              .slots = true,
                              .beat_age_ms = 12034,
                              .reason = "new fan",
+                             .labels = "{\"zone\":\"a\"}",
                              .expires_ms = 1795253400125,
                              .window_from_ms = 1000,
                              .window_until_ms = 2000,
@@ -234,7 +235,8 @@ START_TEST(a_node_shows_its_devices_and_the_age_of_its_beat)
          "{'name':'n1','state':'DRAINING','pool':'reserved','pool_kind':'reserved','gpu_type':'A10','gpus':4,"
          "'free_gpus':1,'address':'10.0.0.1','version':'0.1.0','host_id':'h','isolation':'cgroup1','slots':"
          "true,"
-         "'beat_age_s':12.034,'reason':'new fan','expires_at':'2026-11-21T09:30:00.125Z',"
+         "'beat_age_s':12.034,'reason':'new "
+         "fan','labels':{'zone':'a'},'expires_at':'2026-11-21T09:30:00.125Z',"
          "'window':{'from':'1970-01-01T00:00:01.000Z','until':'1970-01-01T00:00:02.000Z','hard':true},"
          "'devices':[{'index':0}]}",
          copy);
@@ -243,6 +245,7 @@ START_TEST(a_node_shows_its_devices_and_the_age_of_its_beat)
     ck_assert_int_eq(copy.state, NODE_DRAINING);
     ck_assert_int_eq(copy.pool_kind, POOL_RESERVED);
     ck_assert_int_eq(copy.beat_age_ms, 12034);
+    ck_assert_str_eq(copy.labels, "{\"zone\":\"a\"}");
     ck_assert_str_eq(copy.devices, "[{\"index\":0}]");
     node_view_finish(&copy);
 }
@@ -255,7 +258,7 @@ START_TEST(a_node_that_never_beat_shows_null)
          "{'name':'n1','state':'READY','pool':null,'pool_kind':'on-demand','gpu_type':null,'gpus':0,'free_"
          "gpus':0,"
          "'address':null,'version':null,'host_id':null,'isolation':'none','slots':false,'beat_age_s':null,"
-         "'reason':null,'expires_at':null,'window':null,'devices':null}",
+         "'reason':null,'labels':null,'expires_at':null,'window':null,'devices':null}",
          copy);
     ck_assert_int_eq(copy.beat_age_ms, -1);
     ck_assert_ptr_null(copy.devices);

@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 
 
 def _nodes(controller: Controller, gpu_type: str | None, remote: bool) -> list[dict[str, Any]]:
-    """The nodes that can take work, of that type (in any letter case) where one is given; those of this host only where not remote."""
+    """The nodes that can take work, of that type, or one of "H100|A100" (in any letter case), where one is given; those of this host only
+    where not remote.
+    """
     here = host.host_id()
+    types = gpu_type.lower().split("|") if gpu_type else None
     return [
         node
         for node in controller.get("/v1/nodes")["nodes"]
         if node["state"] == "READY"
         and (remote or node["host_id"] == here)
-        and (gpu_type is None or str(node["gpu_type"]).lower() == gpu_type.lower())
+        and (types is None or str(node["gpu_type"]).lower() in types)
     ]
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     WorkingDir = Union[bool, None, str, "os.PathLike[str]"]
     Followed = Union[str, Job, tuple[Union[str, Job], str]]
     After = Union[None, Followed, list[Followed]]
+    GpuType = Union[str, Sequence[str], None]
+    Names = Union[str, Sequence[str], None]
 
     class _Typed(Generic[P, R]):
         pass
@@ -54,6 +56,10 @@ class Options:
     name: str | None
     project: str | None
     pool: str | None
+    constraints: Mapping[str, Any]
+    avoid: list[str]
+    exclude: list[str]
+    placement: str | None
     env: Mapping[str, str | None]  # None: not even where this process has it
     inherit_env: bool
     requirements: Requirements
@@ -119,13 +125,13 @@ if TYPE_CHECKING:
 
     @overload
     def distributed(
-        gpus: int, gpu_type: str | None = None, remote: bool = False, *, run_async: Literal[True], **options: Any
+        gpus: int, gpu_type: GpuType = None, remote: bool = False, *, run_async: Literal[True], **options: Any
     ) -> Callable[[Callable[P, R]], AsyncDistributedFunction[P, R]]: ...
 
     @overload
     def distributed(
         gpus: int,
-        gpu_type: str | None = None,
+        gpu_type: GpuType = None,
         remote: bool = False,
         run_async: Literal[False] = False,
         *,
@@ -147,12 +153,16 @@ if TYPE_CHECKING:
         after: After = None,
         hold: bool = False,
         quiet: bool | None = None,
+        constraints: Mapping[str, Any] | None = None,
+        avoid: Names = None,
+        exclude: Names = None,
+        placement: str | None = None,
     ) -> Callable[[Callable[P, R]], DistributedFunction[P, R]]: ...
 
 
 def distributed(  # type: ignore[misc]  # what overloads pass on as options is listed here
     gpus: int,
-    gpu_type: str | None = None,
+    gpu_type: GpuType = None,
     remote: bool = False,
     run_async: bool = False,
     *,
@@ -174,11 +184,16 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     after: After = None,
     hold: bool = False,
     quiet: bool | None = None,
+    constraints: Mapping[str, Any] | None = None,
+    avoid: Names = None,
+    exclude: Names = None,
+    placement: str | None = None,
 ) -> Callable[[Callable[P, R]], Any]:
     """Make a function that runs once per GPU: `@distributed(gpus=8, gpu_type="H100", remote=True)`.
 
     gpus           how many GPUs, the total over all nodes; as many ranks run
-    gpu_type       of all of them, such as "H100"; letter case does not matter; None takes any one type
+    gpu_type       of all of them, such as "H100"; letter case does not matter; ["H100", "A100"] or "H100|A100" takes the first that fits;
+                   None takes any one type
     remote         True: any nodes; False: the GPUs of this machine, with its Python and working folder
     run_async      True: `.distributed(...)` submits and returns a handle at once, for several calls side by side
     name, project, labels    to find the job by; the name is the function's where none is given
@@ -203,13 +218,17 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     after          jobs that this one follows, by their ids or handles: it waits until each has succeeded, or ends when one did not; with
                    (job, "after") until it has started, with (job, "afterany") until it has ended
     hold           True: it is kept back until somebody releases it
+    constraints    labels that the nodes must have: {"zone": "a"}, {"zone": ["a", "b"]} for either, {"disk": {"not": "hdd"}} for any other;
+                   every node has node, pool, gpu_type and host
+    avoid, exclude names of nodes that are taken only when nothing else fits, or never
+    placement      "pack" (the default): on as few nodes as can be; "spread": on as many as can be, with equal shares
     quiet          show neither the ranks' output nor what the job waits for; None does so with run_async only
     """
     if callable(gpus):
         raise TypeError("distributed takes options: write @distributed(gpus=1) over the function")
     options = Options()
     options.gpus = _gpus(gpus)
-    options.gpu_type = _text("gpu_type", getattr(gpu_type, "value", gpu_type))
+    options.gpu_type = _types(gpu_type)
     options.remote = _flag("remote", remote)
     options.name, options.project, options.pool = _text("name", name), _text("project", project), _text("pool", pool)
     options.env, options.labels = _variables(env), _texts("labels", labels)
@@ -224,6 +243,9 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     options.priority = None if priority is None else _whole("priority", priority)
     options.launch_mode = _text("launch_mode", launch_mode)
     options.after, options.hold = _after(after), _flag("hold", hold)
+    options.constraints = _constraints(constraints)
+    options.avoid, options.exclude = _names("avoid", avoid), _names("exclude", exclude)
+    options.placement = _text("placement", placement)
     options.run_async = _flag("run_async", run_async)
     options.quiet = options.run_async if quiet is None else _flag("quiet", quiet)
 
@@ -285,6 +307,31 @@ def _after(value: Any) -> list[dict[str, str]]:
         return []
     several = isinstance(value, (list, set, frozenset))
     return [_followed(item) for item in (value if several else [value])]
+
+
+def _types(value: Any) -> str | None:
+    """One type, or several in order of preference, as one text."""
+    if isinstance(value, (list, tuple)):
+        types = [_text("gpu_type", getattr(item, "value", item)) for item in value]
+        if not types or None in types:
+            raise TypeError(f"gpu_type must be a text or a list of texts, not {value!r}")
+        return "|".join(str(item) for item in types)
+    return _text("gpu_type", getattr(value, "value", value))
+
+
+def _names(name: str, value: Any) -> list[str]:
+    names = [] if value is None else [value] if isinstance(value, str) else list(value)
+    for item in names:
+        if not isinstance(item, str) or not item:
+            raise TypeError(f"{name} must be names of nodes, not {item!r}")
+    return names
+
+
+def _constraints(value: Any) -> dict[str, Any]:
+    """The controller checks what they say."""
+    if value is not None and not hasattr(value, "keys"):
+        raise TypeError(f"constraints must be a dictionary by label, not {value!r}")
+    return {} if value is None else dict(value)
 
 
 def _texts(name: str, value: Any) -> dict[str, str]:

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what a label of a node may be. It promises that a label which was let through can be part of a
+ * constraint, and that none hides one which every node has. Which nodes a constraint fits is left to the
+ * core.
+ */
+#include "proto/node_label.h"
+
+#include <string.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define LIMIT_TEXT(limit)  LIMIT_QUOTE(limit)
+#define LIMIT_QUOTE(limit) #limit
+
+enum built_in_label node_label_built_in(const char *key)
+{
+#define AS_KEY(name, key) key,
+    static const char *const keys[] = {BUILT_IN_LABELS(AS_KEY)};
+#undef AS_KEY
+    int i = 0;
+    while (i < BUILT_IN_COUNT && strcmp(keys[i], key) != 0) {
+        i++;
+    }
+    return (enum built_in_label)i;
+}
+
+bool node_label_is_value(const char *text)
+{
+    size_t length = 0;
+    while (text[length] > ' ' && text[length] <= '~' && text[length] != ',') {
+        length++;
+    }
+    return text[length] == '\0' && length > 0 && length <= LIMIT_LABEL_VALUE_BYTES;
+}
+
+/* called: the label as the error is to call it. */
+static bool check(const char *called, const char *field, const char *key, const char *value, struct err *err)
+{
+    if (!text_is_name(key, LIMIT_NAME_BYTES)) {
+        return err_field(err, ERR_FIELD, field,
+                         "write zone=a; a key has letters, digits, '.', '_' and '-', a letter or digit first",
+                         "%.80s has no key of 1 to %d characters", called, LIMIT_NAME_BYTES);
+    }
+    if (node_label_built_in(key) != BUILT_IN_COUNT) {
+        return err_field(err, ERR_FIELD, field, "name it otherwise", "%s is a label that every node has",
+                         called);
+    }
+    return (value != NULL && node_label_is_value(value)) ||
+           err_field(err, ERR_FIELD, field, "letters, digits and signs, neither blanks nor commas",
+                     "%s must have a value of 1 to %d characters", called, LIMIT_LABEL_VALUE_BYTES);
+}
+
+bool node_label_take(const char *text, json_t *labels, struct err *err)
+{
+    size_t length = strcspn(text, "=");
+    autofree char *key = xstrndup(text, length);
+    const char *value = text[length] == '=' ? text + length + 1 : NULL;
+    autofree char *called = xprintf("--label %s", key);
+    if (!check(called, "--label", key, value, err)) {
+        return false;
+    }
+    json_object_set_new(labels, key, json_string(value));
+    return json_object_size(labels) <= LIMIT_LABELS ||
+           err_field(err, ERR_FIELD, "--label", NULL,
+                     "a node has at most " LIMIT_TEXT(LIMIT_LABELS) " labels");
+}
+
+bool node_labels_check(const json_t *labels, struct err *err)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(labels) || json_object_size(labels) > LIMIT_LABELS) {
+        return err_field(err, ERR_FIELD, "labels", NULL,
+                         "labels must be an object of at most " LIMIT_TEXT(LIMIT_LABELS) " strings");
+    }
+    json_object_foreach ((json_t *)(uintptr_t)labels, key, value) {
+        autofree char *field = xprintf("labels.%.*s", LIMIT_NAME_BYTES - (int)strlen("labels."), key);
+        if (!check(field, field, key, json_string_value(value), err)) {
+            return false;
+        }
+    }
+    return true;
+}
