@@ -13,7 +13,7 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-#define OPTION_COUNT 15
+#define OPTION_COUNT 16
 
 static void table_fill(struct config *config, struct option_spec table[OPTION_COUNT])
 {
@@ -71,6 +71,11 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .help = "the smallest lease that a job may ask for (default 60s)",
          .kind = OPTION_DURATION,
          .target = &config->lease_min_ms},
+        {.name = "share-half-life",
+         .value_name = "TIME",
+         .help = "after which past use counts half in fair shares (default 7d)",
+         .kind = OPTION_DURATION,
+         .target = &config->share_half_life_ms},
         {.name = "min-free",
          .value_name = "SIZE",
          .help = "refuse submissions with less free disk (default 256MiB)",
@@ -161,6 +166,10 @@ static bool check(struct config *config, struct err *err)
             err, ERR_USAGE, "--listen", "give --tls-cert and --tls-key, or --insecure-plain-http",
             "%s can be reached by others, and plain HTTP would show them the tokens", config->address);
     }
+    if (config->share_half_life_ms < 60000 || config->share_half_life_ms > LIMIT_SHARE_HALF_LIFE_MS) {
+        return err_field(err, ERR_USAGE, "--share-half-life", "give 7d, for instance",
+                         "the half-life of past use must be from a minute to a year");
+    }
     if (config->beat_ms < 50) {
         return err_field(err, ERR_USAGE, "--beat", "give 50ms or more", "nodes cannot report that often");
     }
@@ -173,6 +182,7 @@ bool config_parse(int argc, char **argv, struct config *ret_config, struct err *
                                   .listen = "127.0.0.1:7070",
                                   .beat_ms = BEAT_MS,
                                   .lease_min_ms = LIMIT_LEASE_MIN_MS,
+                                  .share_half_life_ms = DEFAULT_SHARE_HALF_LIFE_MS,
                                   .min_free = "256MiB"};
     struct option_spec table[OPTION_COUNT];
     table_fill(ret_config, table);

@@ -19,6 +19,7 @@ struct config {
     int64_t idle_exit_ms;          /* 0: never */
     int64_t beat_ms;
     int64_t lease_min_ms;
+    int64_t share_half_life_ms;
     const char *min_free; /* as it was written: "256MiB" */
     int64_t min_free_bytes;
     const char *log_level; /* NULL: info */

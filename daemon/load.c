@@ -2,6 +2,8 @@
 /* Owns the way of the live rows from the store into a new core. What a row means is the core's business. */
 #include "daemon/load.h"
 
+#include <string.h>
+
 #include "daemon/need.h"
 #include "proto/base/json.h"
 #include "proto/jobspec.h"
@@ -9,6 +11,18 @@
 static bool load_history(const struct history_row *row, void *closure, struct err *err)
 {
     core_load_history(closure, row);
+    return true;
+}
+
+static bool load_limits(const struct limits_row *row, void *closure, struct err *err)
+{
+    struct account_limits limits;
+    autojson json_t *json = json_parse(row->limits, strlen(row->limits), err);
+    if (json == NULL || !account_limits_decode(json, row->kind, &limits, err)) {
+        return false;
+    }
+    core_load_limits(closure, row, &limits);
+    account_limits_finish(&limits);
     return true;
 }
 
@@ -67,6 +81,7 @@ static bool load_member(const struct member_row *row, void *closure, struct err 
 bool load_live(struct store *store, struct core *core, struct err *err)
 {
     const struct store_visitor visitor = {.history = load_history,
+                                          .limits = load_limits,
                                           .usage = load_usage,
                                           .node = load_node,
                                           .window = load_window,

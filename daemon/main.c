@@ -179,7 +179,8 @@ static bool daemon_open(struct daemon *daemon, struct err *err)
            read_pem(daemon->config.tls_certificate, &daemon->tls_certificate, err) &&
            read_pem(daemon->config.tls_key, &daemon->tls_key, err) &&
            (daemon->store = store_open(daemon->database, err)) != NULL && make_first_token(daemon, err) &&
-           (daemon->door = door_open(daemon->store, daemon->config.beat_ms, err)) != NULL &&
+           (daemon->door = door_open(daemon->store, daemon->config.beat_ms, daemon->config.share_half_life_ms,
+                                     err)) != NULL &&
            open_files(daemon, err) && open_server(daemon, err);
 }
 

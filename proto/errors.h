@@ -12,6 +12,7 @@
     X(ERR_UNKNOWN_FIELD, "unknown_field", 422, 2, false, "A field is not known")                             \
     X(ERR_GPU_TYPE, "unknown_gpu_type", 422, 6, false, "No registered node has this GPU type")               \
     X(ERR_CAPACITY, "not_enough_gpus", 422, 6, false, "The job needs more GPUs than are registered")         \
+    X(ERR_LIMIT, "over_limit", 422, 6, false, "A limit of the project or of the user does not allow this")   \
     X(ERR_NO_LOCAL_NODE, "no_local_node", 422, 6, false, "No node runs on the submitter's host")             \
     X(ERR_UNAUTHENTICATED, "unauthenticated", 401, 4, false, "The request carries no valid token")           \
     X(ERR_FORBIDDEN, "forbidden", 403, 4, false, "The token's role does not allow this")                     \

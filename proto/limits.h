@@ -270,6 +270,28 @@
 #define LIMIT_READER_CACHE_BYTES (2 * MIB)
 /* jobs that wait or run: 0.6 GB at 600 bytes each */
 #define LIMIT_LIVE_JOBS 1000000
+/* projects, users, and users within a project that have no live job and no limits, and are remembered for
+ * their use alone: 200 bytes each */
+#define LIMIT_ACCOUNTS_KEPT 4096
+/* accounts with limits: each placement looks at those of its own, each change of a quota at all */
+#define LIMIT_ACCOUNTS_LIMITED 4096
+/* accounts a page: 1 MiB of JSON with ten users each */
+#define LIMIT_ACCOUNT_ROWS 200
+/* of a project's users that are listed with it */
+#define LIMIT_ACCOUNT_USERS 100
+/* GPU types that one account has quotas or bounds for */
+#define LIMIT_ACCOUNT_TYPES 64
+/* of quotas and bounds: more than any cluster has */
+#define LIMIT_ACCOUNT_GPUS 1000000
+/* in thousandths: a weight of 0.001 to 1,000 */
+#define LIMIT_WEIGHT 1000000
+/* GPU hours a period: a million GPUs for a year */
+#define LIMIT_GPU_HOURS    8784000000LL
+#define LIMIT_PERIOD_MIN_S 60
+#define LIMIT_PERIOD_MAX_S (366LL * 24 * 3600)
+/* after so long past use counts half; gpuctld --share-half-life */
+#define DEFAULT_SHARE_HALF_LIFE_MS (7LL * 24 * 3600 * 1000)
+#define LIMIT_SHARE_HALF_LIFE_MS   (366LL * 24 * 3600 * 1000)
 /* whose outcome is remembered, 16 bytes each, for submissions that were read before they ended: what four
  * batches of the door end; a submission that names an older one is asked for again */
 #define LIMIT_ENDED_JOBS 4096

@@ -172,6 +172,12 @@
     X(PACK, "pack")     /* on as few as can be */                                                            \
     X(SPREAD, "spread") /* on as many as can be */
 
+/* What has limits of its own. X(name, spelling) */
+#define ACCOUNT_KINDS(X)                                                                                     \
+    X(PROJECT, "project")                                                                                    \
+    X(USER, "user")                                                                                          \
+    X(POOL, "pool")
+
 /* What a job may ask to be sent before it is ended: names, as the numbers differ between architectures.
  * X(name, spelling) */
 #define EARLY_SIGNALS(X)                                                                                     \
@@ -211,6 +217,7 @@
 #define AS_ENUM_CLAIM(name, ...)     CLAIM_##name,
 #define AS_ENUM_DEPEND(name, ...)    DEPENDENCY_##name,
 #define AS_ENUM_PLACEMENT(name, ...) PLACEMENT_##name,
+#define AS_ENUM_ACCOUNT(name, ...)   ACCOUNT_##name,
 #define AS_ENUM_EARLY(name, ...)     EARLY_##name,
 
 enum job_state { JOB_STATES(AS_ENUM_JOB) JOB_STATE_COUNT };
@@ -234,6 +241,7 @@ enum policy { POLICIES(AS_ENUM_POLICY) POLICY_COUNT };
 enum claim { CLAIMS(AS_ENUM_CLAIM) CLAIM_COUNT };
 enum dependency { DEPENDENCIES(AS_ENUM_DEPEND) DEPENDENCY_COUNT };
 enum placement { PLACEMENTS(AS_ENUM_PLACEMENT) PLACEMENT_COUNT };
+enum account_kind { ACCOUNT_KINDS(AS_ENUM_ACCOUNT) ACCOUNT_KIND_COUNT };
 enum early_signal { EARLY_SIGNALS(AS_ENUM_EARLY) EARLY_SIGNAL_COUNT };
 
 /* The spelling of a value (static text; states in capitals, the rest as in the lists), and back; false when
@@ -262,6 +270,7 @@ STATES_DECLARE(policy, policy)
 STATES_DECLARE(claim, claim)
 STATES_DECLARE(dependency, dependency)
 STATES_DECLARE(placement, placement)
+STATES_DECLARE(account_kind, account_kind)
 STATES_DECLARE(early_signal, early_signal)
 
 bool job_state_terminal(enum job_state state);

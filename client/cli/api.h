@@ -52,6 +52,10 @@ json_t *api_get(struct api *api, const char *path, struct err *err);
 /* body NULL: {}. key NULL: one is drawn. Tried again while the controller is away. */
 json_t *api_post(struct api *api, const char *path, const json_t *body, const char *key, struct err *err);
 
+/* Another method that may be repeated: PUT, DELETE. body NULL: none. */
+json_t *api_change(struct api *api, const char *method, const char *path, const json_t *body,
+                   struct err *err);
+
 /* The same with PATCH, and a key that is drawn. */
 json_t *api_patch(struct api *api, const char *path, const json_t *body, struct err *err);
 

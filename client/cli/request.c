@@ -90,6 +90,19 @@ json_t *api_patch(struct api *api, const char *path, const json_t *body, struct 
     return send_change(api, "PATCH", path, body, NULL, err);
 }
 
+json_t *api_change(struct api *api, const char *method, const char *path, const json_t *body, struct err *err)
+{
+    autofree char *text = body != NULL ? json_text(body) : NULL;
+    return send_json(api,
+                     &(struct request){.method = method,
+                                       .path = path,
+                                       .body = text,
+                                       .length = text != NULL ? strlen(text) : 0,
+                                       .content_type = text != NULL ? "application/json" : NULL,
+                                       .retry = true},
+                     err);
+}
+
 /* Appends the items of one page; *ret_next is the cursor as text, NULL at the end. */
 static bool take_page(const json_t *page, const char *name, int64_t max, json_t *items, char **ret_next,
                       struct err *err)

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "daemon/core/account.h"
 #include "daemon/core/expiry.h"
 #include "daemon/core/fit.h"
 #include "daemon/core/horizon.h"
@@ -120,6 +121,7 @@ void attempt_free(struct attempt *attempt)
     }
     free(attempt->members);
     free(attempt->pool);
+    free(attempt->gpu_type);
     free(attempt->cause_text);
     free(attempt->master_address);
     free(attempt);
@@ -220,6 +222,8 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
     job->attempt = attempt;
     attempt->estimate_ms = estimate_ms;
     attempt->pool = xstrdup(group->pool);
+    attempt->gpu_type = xstrdup(group->type);
+    attempt->claim = account_claim(core, job, group);
     free(job->pool);
     job->pool = xstrdup(group->pool);
     attempt->members = xalloc(count * sizeof(struct member *));
@@ -233,6 +237,7 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
         job_fire(core, job, JOB_EVENT_PLACE, placed_detail(core, attempt, group), placed_note(core, attempt));
     assert(fired);
     attempt->created_ms = job->event_ms;
+    account_take(core, attempt);
     horizon_add(core, attempt);
     expiry_set(core, attempt);
     record_attempt_birth(core, attempt);
@@ -389,6 +394,7 @@ static void end(struct core *core, struct attempt *attempt)
     DL_DELETE(core->attempts, attempt);
     horizon_remove(core, attempt);
     free_devices(core, attempt);
+    account_give_back(core, attempt);
     attempt_list_ended(core, attempt);
     if (core->ended_count > LIMIT_ENDED_ATTEMPTS) {
         forget(core, core->ended);

@@ -70,6 +70,7 @@ struct attempt_row {
     enum cause cause;
     const char *cause_text; /* for people, or NULL */
     const char *pool;
+    const char *gpu_type;       /* NULL: of an attempt that was made before this was kept */
     const char *master_address; /* or NULL */
     int64_t master_port;        /* 0: none */
     int64_t created_ms, started_ms, ended_ms;
@@ -147,12 +148,19 @@ struct history_row {
     int64_t error_percent; /* sum of how far each estimate was off: 100 means by a factor of two */
 };
 
-/* What a project or a user has used, for fair shares. */
+/* What a project (project alone), a user (owner alone), or a user within a project (both) has used. */
 struct usage_row {
-    const char *project; /* one of the two is set */
-    const char *owner;
-    double gpu_ms; /* decayed up to at_ms */
+    const char *project; /* or NULL */
+    const char *owner;   /* or NULL */
+    double gpu_ms;       /* decayed up to at_ms, for fair shares */
+    double spent_ms;     /* GPU time since the period of its limit began in which at_ms lies */
     int64_t at_ms;
+};
+
+struct limits_row {
+    enum account_kind kind;
+    const char *name;
+    const char *limits; /* JSON, see proto/account_limits.h */
 };
 
 /* The first answer to a request that carried an Idempotency-Key. */
@@ -200,6 +208,9 @@ enum change_kind {
     CHANGE_BLOB_PUT,     /* a hash that is there already is left as it is */
     CHANGE_HISTORY_PUT,
     CHANGE_USAGE_PUT,
+    CHANGE_USAGE_DELETE, /* project and owner of usage; there need not be such a row */
+    CHANGE_LIMITS_PUT,
+    CHANGE_LIMITS_DELETE, /* kind and name of limits */
     CHANGE_WINDOW_INSERT,
     CHANGE_WINDOW_DELETE, /* window.id */
 };
@@ -223,6 +234,7 @@ struct change {
         struct blob_row blob;
         struct history_row history;
         struct usage_row usage;
+        struct limits_row limits;
         struct window_row window;
     };
 };

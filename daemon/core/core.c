@@ -4,6 +4,7 @@
  * are left to the other files of this folder. */
 #include "daemon/core/core.h"
 
+#include "daemon/core/account.h"
 #include "daemon/core/amend.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/follow.h"
@@ -34,6 +35,7 @@ struct core *core_create(const struct core_config *config)
     core->next_job_key = config->next_job_key;
     core->deadline_ms = core->again_ms = core->judge_ms = NEVER;
     core->registry = 1;
+    core->accounts = accounts_create(config->share_half_life_ms);
     core->outcomes = xzalloc(LIMIT_ENDED_JOBS * sizeof *core->outcomes);
     return core;
 }
@@ -86,6 +88,7 @@ void core_destroy(struct core *core)
     staging_clear(core);
     destroy_attempts(core);
     destroy_nodes(core);
+    accounts_destroy(core->accounts);
     window_clear(core);
     history_clear(core);
     horizon_clear(core);
@@ -121,6 +124,13 @@ static bool dispatch(struct core *core, const struct input *input, struct err *e
         return staging_take(core, input, err);
     case INPUT_NODE:
         return node_verb(core, input, err);
+    case INPUT_LIMITS:
+        return account_change(core, input, err);
+    case INPUT_ACCOUNTS:
+        return account_show(core, input, err);
+    case INPUT_POOLS:
+        account_show_pools(core);
+        return true;
     case INPUT_WINDOW:
         return window_take(core, input, err);
     case INPUT_TICK:
@@ -136,6 +146,7 @@ void core_step(struct core *core, const struct input *input, int64_t now_ms, str
     core->wall_ms = input->wall_ms;
     *ret_step = (struct step){0};
     record_open(core, input->wall_ms);
+    account_clock(core, input->wall_ms);
     ret_step->ok = dispatch(core, input, &ret_step->err);
     follow_pass(core);
     while (core->place_wanted || core->now_ms >= core->again_ms) {

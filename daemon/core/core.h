@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "daemon/core/change.h"
+#include "proto/account_limits.h"
 #include "proto/base/err.h"
 #include "proto/jobspec.h"
 #include "proto/messages.h"
@@ -21,14 +22,17 @@ struct core_config {
     int64_t next_job_key;
     int64_t beat_ms; /* how often nodes beat; SUSPECT after BEATS_MISSED of them */
     enum policy policy;
+    int64_t share_half_life_ms; /* after which past use counts half; 0: DEFAULT_SHARE_HALF_LIFE_MS */
 };
 
 struct core *core_create(const struct core_config *config);
 void core_destroy(struct core *core);
 
-/* --- loading, before the first step: what was learned and used, nodes, windows, live jobs in order of key,
- * their newest attempts, the members of those --------- */
+/* --- loading, before the first step: what was learned, limits, what was used, nodes, windows, live jobs in
+ * order of key, their newest attempts, the members of those --------- */
 void core_load_history(struct core *core, const struct history_row *row);
+/* limits are those of row->limits; only read. */
+void core_load_limits(struct core *core, const struct limits_row *row, const struct account_limits *limits);
 void core_load_usage(struct core *core, const struct usage_row *row);
 void core_load_node(struct core *core, const struct node_row *row);
 void core_load_window(struct core *core, const struct window_row *row);
@@ -61,10 +65,13 @@ enum input_kind {
     INPUT_REGISTER,
     INPUT_BEAT,
     INPUT_REPORT,
-    INPUT_STAGING, /* a node is ready for a need, or cannot be; progress is no input */
-    INPUT_NODE,    /* drain, resume, fence, expire */
-    INPUT_WINDOW,  /* a maintenance window is made or removed */
-    INPUT_TICK,    /* time has passed: deadlines are looked at */
+    INPUT_STAGING,  /* a node is ready for a need, or cannot be; progress is no input */
+    INPUT_NODE,     /* drain, resume, fence, expire */
+    INPUT_WINDOW,   /* a maintenance window is made or removed */
+    INPUT_LIMITS,   /* an account's limits change */
+    INPUT_ACCOUNTS, /* a question: changes nothing */
+    INPUT_POOLS,    /* a question, too */
+    INPUT_TICK,     /* time has passed: deadlines are looked at */
 };
 
 enum node_verb { NODE_VERB_DRAIN, NODE_VERB_RESUME, NODE_VERB_FENCE, NODE_VERB_EXPIRE };
@@ -125,6 +132,19 @@ struct input {
             int64_t expires_at_ms; /* of EXPIRE; 0: never */
         } node;
         struct {
+            enum account_kind kind;
+            const char *name;
+            const struct account_limits *limits; /* only read; NULL: it has none any more */
+            const char *text;                    /* the same as JSON; lives until the changes are applied */
+            bool force;                          /* attempts that lose their entitlement go on, borrowed */
+        } limits;
+        struct {
+            const char *viewer;     /* what this user may see; NULL: everything */
+            const char *name;       /* NULL: all projects and users */
+            enum account_kind kind; /* of name: a project or a user */
+            const char *after;      /* a cursor of the answer before; NULL: from the first */
+        } accounts;
+        struct {
             const char *remove;           /* the id of one to remove; NULL: row is made */
             const struct window_row *row; /* only read; created_ms is the step's */
         } window;
@@ -147,6 +167,7 @@ struct step {
     bool ok;
     struct err err;         /* why not; then nothing was changed */
     struct job_touch job;   /* SUBMIT, CANCEL, HOLD, RELEASE and CHANGE: the job */
+    const char *answer;     /* LIMITS, ACCOUNTS and POOLS: JSON */
     struct change *changes; /* in order; their strings live as long as the step */
     size_t change_count;
     bool lazy; /* changes may ride with a later commit, LIMIT LAZY_COMMIT_MS at most; the answer need not wait

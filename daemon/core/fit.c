@@ -10,6 +10,7 @@
 #include "daemon/core/constraint.h"
 #include "daemon/core/crowd.h"
 #include "daemon/core/fragment.h"
+#include "daemon/core/account.h"
 #include "daemon/core/node.h"
 #include "daemon/core/pool.h"
 #include "daemon/core/state.h"
@@ -97,11 +98,31 @@ bool fit_asked(const struct wish *wish, const struct group *group)
     abort();
 }
 
+/* Reserved devices that lie idle, for a job that asked for on-demand ones. */
+static bool is_lent(const struct search *search, const struct group *group)
+{
+    const struct wish *wish = search->wish;
+    size_t rank;
+    return group->kind == POOL_RESERVED && wish->use_reserved == USE_RESERVED_FALSE && wish->pool == NULL &&
+           type_allowed(wish, group, &rank) && account_pool_lends(search->core, group->pool);
+}
+
 bool fit_allowed(const struct search *search, const struct group *group)
 {
     const struct wish *wish = search->wish;
     bool led = wish->use_reserved == USE_RESERVED_AUTO && wish->pool == NULL;
-    return fit_asked(wish, group) && (!led || group->kind == search->kind);
+    return (fit_asked(wish, group) && (!led || group->kind == search->kind)) ||
+           (search->borrow && is_lent(search, group));
+}
+
+bool fit_granted(const struct search *search, const struct group *group)
+{
+    const struct job *job = search->job;
+    if (job == NULL || !account_any_limited(search->core)) {
+        return true;
+    }
+    return account_may_run(search->core, job, group, NULL) &&
+           (search->borrow || account_claim(search->core, job, group) == CLAIM_ENTITLED);
 }
 
 bool fit_open(const struct search *search, const struct group *group)
@@ -109,7 +130,7 @@ bool fit_open(const struct search *search, const struct group *group)
     const struct kept *kept = search->kept;
     bool taken = kept != NULL && (kept->groups[group->index] ||
                                   (search->view == VIEW_COMING && kept->until_ms[group->index] != 0));
-    return !taken && fit_allowed(search, group);
+    return !taken && fit_allowed(search, group) && fit_granted(search, group);
 }
 
 bool fit_outlasts(const struct search *search, const struct group *group)

@@ -22,6 +22,7 @@ struct kept {
     /* A reservation in a group, by its index. Only gangs that end before it may have more than the stocks can
      * spare; 0: there is none. */
     int64_t *until_ms;
+    bool borrow;   /* those who are entitled have had their turn */
     uint8_t *firm; /* it was put off already: run times that are only guessed count for nothing */
 };
 
@@ -40,9 +41,11 @@ struct search {
     enum pool_kind kind; /* where use_reserved = auto leads */
     enum view view;
     const struct kept *kept;   /* NULL: nothing */
+    const struct job *job;     /* whose accounts' limits count; NULL: none do */
     int64_t end_ms, sure_ms;   /* when the gang will have ended: as guessed; by its time limit */
     const struct stage *stage; /* what nodes must have ready, as far as readiness says; NULL: nothing */
     enum readiness readiness;
+    bool borrow;      /* what the job would only have borrowed counts, too */
     int64_t lasts_ms; /* how long the job is expected to be there, its grace included; NEVER: unknown */
     int64_t grace_ms; /* the least that it needs there */
     bool leaving;     /* of unknown length, and no nodes but those that leave soon could ever hold it */
@@ -67,6 +70,9 @@ bool fit_node_allowed(const struct core *core, const struct wish *wish, const st
 
 /* How many devices of the stock the search may count on. */
 int64_t fit_offer(const struct search *search, const struct stock *stock);
+
+/* Whether limits and quotas of the job's accounts have room there. */
+bool fit_granted(const struct search *search, const struct group *group);
 
 /* The same, and it is not kept; where VIEW_COMING shows, not reserved either. */
 bool fit_open(const struct search *search, const struct group *group);

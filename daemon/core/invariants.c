@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/core/account.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/departure.h"
 #include "daemon/core/job.h"
@@ -376,6 +377,7 @@ void core_check(const struct core *core)
     check_jobs(core);
     check_demand(core);
     staging_check(core);
+    account_check(core);
     window_check(core);
     departure_check(core);
     assert(!core->booted || !place_would(core));

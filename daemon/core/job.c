@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/account.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/history.h"
 #include "daemon/core/follow.h"
@@ -81,6 +82,7 @@ void job_free(struct job *job)
 static void leave(struct core *core, struct job *job)
 {
     assert(job->attempt == NULL || !attempt_is_live(job->attempt));
+    account_leave(core, job);
     follow_ended(core, job);
     queue_leave(core, job);
     history_leave(core, job->pattern);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/account.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/device.h"
 #include "daemon/core/history.h"
@@ -22,10 +23,6 @@
 static char *copy_or_null(const char *text)
 {
     return text != NULL ? xstrdup(text) : NULL;
-}
-
-void core_load_usage(struct core *core, const struct usage_row *row)
-{
 }
 
 void core_load_node(struct core *core, const struct node_row *row)
@@ -64,6 +61,7 @@ void core_load_job(struct core *core, const struct job_birth *birth, const struc
 {
     assert(!core->booted && birth->key < core->next_job_key && !job_state_terminal(life->state));
     struct job *job = job_create(core, birth->key, birth->id, birth->owner, spec, need);
+    account_join(core, job, birth->project, birth->owner);
     job->state = life->state;
     job->seq = life->seq;
     job->event_ms = life->started_ms > birth->created_ms ? life->started_ms : birth->created_ms;
@@ -100,6 +98,7 @@ void core_load_attempt(struct core *core, const struct attempt_row *row)
     attempt->cause = row->cause;
     attempt->cause_text = copy_or_null(row->cause_text);
     attempt->pool = copy_or_null(row->pool);
+    attempt->gpu_type = copy_or_null(row->gpu_type);
     attempt->master_address = copy_or_null(row->master_address);
     attempt->master_port = row->master_port;
     attempt->created_ms = row->created_ms;
@@ -160,6 +159,9 @@ void core_load_member(struct core *core, const struct member_row *row)
     insert_member(attempt, member);
     if (attempt_is_live(attempt)) {
         member_settle_on(core, member);
+        if (attempt->gpu_type == NULL) {
+            attempt->gpu_type = xstrdup(node_seat(member->node, member->devices[0])->type);
+        }
     }
     int64_t failed = attempt->failed_rank;
     if (failed >= member->first_rank && failed < member->first_rank + member->local_ranks) {

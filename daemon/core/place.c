@@ -6,6 +6,7 @@
  * default). Whose turn it is is left to queue.c, which devices a job gets to fit.c. */
 #include "daemon/core/place.h"
 
+#include "daemon/core/account.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/fit.h"
 #include "daemon/core/horizon.h"
@@ -53,6 +54,7 @@ static enum waiting waiting_of(const struct core *core)
 static void kept_init(struct kept *kept, const struct core *core)
 {
     size_t groups = core->groups != NULL ? core->groups->prev->index + 1 : 0;
+    *kept = (struct kept){0};
     kept->until_ms = xzalloc(groups * sizeof *kept->until_ms + 2 * groups + core->node_count + 1);
     kept->groups = (uint8_t *)(kept->until_ms + groups);
     kept->firm = kept->groups + groups;
@@ -112,10 +114,12 @@ static bool by_node(const struct core *core, const struct search *search)
  * not ready for it, cannot make a job possible: one that waits for them holds up nobody. */
 static void keep_for(struct kept *kept, const struct core *core, const struct job *job)
 {
-    const struct search search = search_for(core, job, VIEW_WORKING, NULL, READINESS_READY);
+    struct search search = search_for(core, job, VIEW_WORKING, NULL, READINESS_READY);
+    search.job = job;
+    search.borrow = kept->borrow;
     for (const struct group *group = core->groups; group != NULL; group = group->next) {
         bool open = group->free > 0 && !kept->groups[group->index]; /* else nobody can take from it anyway */
-        if (!open || !could_hold(&search, group)) {
+        if (!open || !could_hold(&search, group) || !fit_granted(&search, group)) {
             continue;
         }
         if (by_node(core, &search)) {
@@ -126,6 +130,41 @@ static void keep_for(struct kept *kept, const struct core *core, const struct jo
     }
 }
 
+/* Limits of its accounts keep the job from everything that it could ever have, ret_limit says by which; or it
+ * could only borrow. */
+static bool is_barred(const struct core *core, const struct job *job, bool borrow,
+                      struct account_limit *ret_limit)
+{
+    if (!account_any_limited(core)) {
+        return false;
+    }
+    const struct search search = fit_search(core, &job->lane->wish, VIEW_REGISTERED, NULL);
+    bool limited = false;
+    for (const struct group *group = core->groups; group != NULL; group = group->next) {
+        if (fit_allowed(&search, group)) {
+            if (account_may_run(core, job, group, ret_limit) &&
+                (borrow || account_claim(core, job, group) == CLAIM_ENTITLED)) {
+                return false;
+            }
+            limited = true;
+        }
+    }
+    return limited;
+}
+
+static bool tell_limit(const struct core *core, const struct job *job)
+{
+    struct account_limit limit;
+    if (!is_barred(core, job, true, &limit)) {
+        return false;
+    }
+    struct text reason = {0};
+    account_limit_text(&limit, &reason);
+    trace_line(core, "job %s waits: %s", job->id, reason.bytes);
+    text_finish(&reason);
+    return true;
+}
+
 /* Says once why the first job of a lane waits. */
 static void tell(const struct core *core, struct lane *lane, const struct job *job)
 {
@@ -133,6 +172,9 @@ static void tell(const struct core *core, struct lane *lane, const struct job *j
         return;
     }
     lane->told_key = job->key;
+    if (tell_limit(core, job)) {
+        return;
+    }
     struct search search = fit_search(core, &lane->wish, VIEW_FREE, NULL);
     expect(&search, job);
     int64_t most = 0;
@@ -179,6 +221,8 @@ static struct search search_of(const struct core *core, const struct turn *turn,
 {
     const struct job *job = queue_first(turn);
     struct search search = search_for(core, job, VIEW_FREE, kept, READINESS_READY);
+    search.job = job;
+    search.borrow = kept->borrow;
     search.end_ms = core->now_ms + turn->estimate_ms;
     search.sure_ms = job->time_limit_ms > 0 ? core->now_ms + job->time_limit_ms : NEVER;
     return search;
@@ -212,7 +256,9 @@ static enum move plan_preemption(const struct core *core, const struct turn *tur
                                  struct plan *plan)
 {
     const struct job *job = queue_first(turn);
-    const struct search search = search_for(core, job, VIEW_COMING, kept, READINESS_READY);
+    struct search search = search_for(core, job, VIEW_COMING, kept, READINESS_READY);
+    search.job = job;
+    search.borrow = kept->borrow;
     if (!preempt_choose(core, turn, &search, &plan->victims, &plan->fit)) {
         return MOVE_NONE;
     }
@@ -228,7 +274,7 @@ static struct plan plan_for(const struct core *core, const struct turn *turn, co
         plan.move = MOVE_PLACE;
         return plan;
     }
-    if (waiting_of(core) == WAITING_PREEMPTS) {
+    if (preempt_possible(core) && !kept->borrow) {
         plan.move = plan_preemption(core, turn, kept, &plan);
     }
     if (plan.move == MOVE_NONE && lane->stage != NULL) {
@@ -340,7 +386,9 @@ static bool is_open(const struct search *search)
 static int64_t reserve_for(const struct core *core, const struct turn *turn, struct kept *kept)
 {
     const struct job *job = queue_first(turn);
-    const struct search search = search_for(core, job, VIEW_COMING, kept, READINESS_READY);
+    struct search search = search_for(core, job, VIEW_COMING, kept, READINESS_READY);
+    search.job = job;
+    search.borrow = kept->borrow;
     struct fit fit;
     struct prospect prospect = {.change_ms = NEVER, .fit = &fit};
     if (!is_open(&search)) {
@@ -407,6 +455,10 @@ static int64_t wait(const struct core *core, struct turn *turn, const struct pla
     int64_t again_ms = NEVER;
     struct lane *lane = queue_first(turn)->lane;
     bool awaits = plan->move == MOVE_AWAIT || plan->move == MOVE_PREEMPT;
+    if (is_barred(core, queue_first(turn), kept->borrow, NULL)) {
+        queue_pass_owner(lane, queue_first(turn));
+        return NEVER;
+    }
     switch (waiting_of(core)) {
     case WAITING_KEEPS:
         if (core->free > 0) {
@@ -415,7 +467,9 @@ static int64_t wait(const struct core *core, struct turn *turn, const struct pla
         queue_close(lane);
         return NEVER;
     case WAITING_RESERVES:
-        if (core->free > 0) {
+        if (awaits) {
+            reserve(kept, &plan->fit, core->now_ms, true);
+        } else if (core->free > 0) {
             again_ms = reserve_for(core, turn, kept);
         }
         pass_by(core, turn, kept);
@@ -439,7 +493,7 @@ static void place(struct core *core, const struct turn *turn, const struct plan 
     attempt_create(core, job, plan->fit.shares, plan->fit.count, turn->estimate_ms);
 }
 
-static void apply(struct core *core, struct turn *turn, const struct plan *plan, struct kept *kept)
+static void carry_out(struct core *core, struct turn *turn, const struct plan *plan, struct kept *kept)
 {
     struct job *job = queue_first(turn);
     struct lane *lane = job->lane;
@@ -460,23 +514,45 @@ static void apply(struct core *core, struct turn *turn, const struct plan *plan,
     }
 }
 
-/* One look at all that wait; true: another is due, for what was done may be what an earlier job would have
- * got ready, or have changed what is reserved. */
-static bool look_around(struct core *core)
+/* Everybody in turn. apply: what is to be done is done; else the walk ends with the first such thing. */
+static bool walk(struct core *core, struct kept *kept, bool apply)
+{
+    bool moved = false;
+    queue_open(core);
+    for (struct turn *turn; (apply || !moved) && (turn = queue_next(core)) != NULL;) {
+        struct plan plan = plan_for(core, turn, kept);
+        moved = moved || (plan.move != MOVE_NONE && plan.move != MOVE_AWAIT);
+        if (apply) {
+            carry_out(core, turn, &plan, kept);
+        } else {
+            wait(core, turn, &plan, kept);
+        }
+        plan_finish(&plan);
+    }
+    return moved;
+}
+
+/* First those who are entitled to what they get, then, of what these leave, those who borrow it. So nobody
+ * takes anew what it has just given back. */
+static bool walk_all(struct core *core, bool apply)
 {
     struct kept kept;
     kept_init(&kept, core);
-    bool moved = false;
-    queue_open(core);
-    for (struct turn *turn; (turn = queue_next(core)) != NULL;) {
-        struct plan plan = plan_for(core, turn, &kept);
-        moved = moved || plan.move == MOVE_PLACE || plan.move == MOVE_STAGE || plan.move == MOVE_PREEMPT;
-        apply(core, turn, &plan, &kept);
-        plan_finish(&plan);
+    bool moved = walk(core, &kept, apply);
+    kept.borrow = true;
+    if (account_any_limited(core) && (apply || !moved)) {
+        moved = walk(core, &kept, apply) || moved;
     }
     kept_finish(&kept);
-    bool settled = waiting_of(core) == WAITING_KEEPS && HASH_COUNT(core->stages) == core->idle_stage_count;
-    return moved && !settled;
+    return moved;
+}
+
+/* One look at all that wait; true: another is due, for what was done may be what an earlier job would have
+ * got ready, have changed what is reserved, or have brought that job to a limit of its accounts. */
+static bool look_around(struct core *core)
+{
+    bool settled = waiting_of(core) == WAITING_KEEPS && !account_any_limited(core);
+    return walk_all(core, true) && (!settled || HASH_COUNT(core->stages) > core->idle_stage_count);
 }
 
 void place_pass(struct core *core)
@@ -492,18 +568,7 @@ void place_pass(struct core *core)
 
 bool place_would(const struct core *core)
 {
-    struct kept kept;
-    kept_init(&kept, core);
-    bool would = false;
-    queue_open(core);
-    for (struct turn *turn; !would && (turn = queue_next(core)) != NULL;) {
-        struct plan plan = plan_for(core, turn, &kept);
-        would = plan.move != MOVE_NONE && plan.move != MOVE_AWAIT;
-        wait(core, turn, &plan, &kept);
-        plan_finish(&plan);
-    }
-    kept_finish(&kept);
-    return would;
+    return walk_all((struct core *)(uintptr_t)core, false);
 }
 
 /* --- what is possible at all ------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
  * in turns. How a gang is stopped is left to attempt.c. */
 #include "daemon/core/preempt.h"
 
+#include "daemon/core/account.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/fit.h"
 #include "daemon/core/horizon.h"
@@ -37,6 +38,19 @@ static int64_t remaining_ms(const struct core *core, const struct attempt *attem
     return remaining_ms > 1 ? remaining_ms : 1;
 }
 
+/* What is borrowed goes back when another project wants what it is entitled to. */
+static bool gives_back(const struct core *core, const struct attempt *attempt, const struct job *job)
+{
+    return attempt->claim == CLAIM_BORROWED && attempt->job->project != job->project &&
+           account_claim(core, job, horizon_group(attempt)) == CLAIM_ENTITLED;
+}
+
+bool preempt_possible(const struct core *core)
+{
+    return core->borrowed_count > 0 || core->config.policy == POLICY_SRTF ||
+           core->config.policy == POLICY_SRSF;
+}
+
 /* Yielding follows a strict order, which is what keeps two jobs from yielding to each other. */
 static bool yields(const struct core *core, const struct attempt *attempt, const struct turn *turn)
 {
@@ -49,7 +63,7 @@ static bool yields(const struct core *core, const struct attempt *attempt, const
     case POLICY_EASY:
     case POLICY_SJF:
     case POLICY_DEFAULT:
-        return false;
+        return gives_back(core, attempt, queue_first(turn));
     case POLICY_COUNT:
         break;
     }

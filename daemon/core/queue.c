@@ -4,13 +4,15 @@
  * of them costs the same at any length. What fits is left to place.c.
  *
  * The default policy gives each job a due time: its submission and STRETCH times its run time, PATIENCE_MS at
- * most. Whoever is due first goes first. So short jobs wait less than long ones, and nobody is overtaken for
- * ever: only by jobs that came less than PATIENCE_MS later. */
+ * most, and some hours for what its accounts have used beyond their shares. In a class of priority whoever is
+ * due first goes first. So short jobs wait less than long ones, and nobody is overtaken for ever: only by
+ * jobs that came less than PATIENCE_MS later. */
 #include "daemon/core/queue.h"
 
 #include <string.h>
 
 #include "daemon/core/history.h"
+#include "daemon/core/account.h"
 #include "daemon/core/constraint.h"
 #include "daemon/core/fragment.h"
 #include "daemon/core/staging.h"
@@ -161,7 +163,7 @@ static struct turn turn_of(const struct core *core, struct batch *batch)
         break;
     case POLICY_DEFAULT:
         turn.priority = job->priority;
-        turn.turn = due_of(job, turn.estimate_ms);
+        turn.turn = due_of(job, turn.estimate_ms) + account_delay_ms(core, job);
         break;
     case POLICY_COUNT:
         abort();
@@ -366,6 +368,16 @@ void queue_close(struct lane *lane)
 void queue_narrow(struct lane *lane, int64_t longest_ms)
 {
     lane->longest_ms = longest_ms < lane->longest_ms ? longest_ms : lane->longest_ms;
+    lane->best = WALK_UNKNOWN;
+}
+
+void queue_pass_owner(struct lane *lane, const struct job *job)
+{
+    for (size_t i = 0; i < lane->turn_count; i++) {
+        const struct job *other = lane->turns[i].batch->jobs;
+        lane->turns[i].passed =
+            lane->turns[i].passed || (other->project == job->project && other->owner == job->owner);
+    }
     lane->best = WALK_UNKNOWN;
 }
 

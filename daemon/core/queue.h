@@ -52,5 +52,7 @@ struct job *queue_first(const struct turn *turn);
 void queue_close(struct lane *lane);
 void queue_narrow(struct lane *lane, int64_t longest_ms);
 void queue_pass(struct turn *turn);
+/* All jobs of the lane that are of this one's project and owner. */
+void queue_pass_owner(struct lane *lane, const struct job *job);
 
 #endif

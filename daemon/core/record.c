@@ -200,6 +200,25 @@ void record_blob(struct core *core, const struct blob_row *blob)
     append(core, CHANGE_BLOB_PUT, NULL)->blob = *blob;
 }
 
+void record_usage(struct core *core, enum change_kind kind, const struct usage_row *usage)
+{
+    struct arena *arena = core->sheet.arena;
+    struct change *change = append(core, kind, NULL);
+    change->usage = *usage;
+    change->usage.project = arena_copy(arena, usage->project);
+    change->usage.owner = arena_copy(arena, usage->owner);
+}
+
+void record_limits(struct core *core, enum change_kind kind, const struct limits_row *limits)
+{
+    append(core, kind, NULL)->limits = *limits;
+}
+
+void record_said(struct core *core, const struct text *json)
+{
+    core->sheet.said = arena_copy(core->sheet.arena, json->bytes);
+}
+
 void record_dirty(struct core *core, struct node *node)
 {
     struct sheet *sheet = &core->sheet;
@@ -282,6 +301,7 @@ static struct attempt_row row_of_attempt(struct arena *arena, const struct attem
         .claim = attempt->claim,
         .cause_text = arena_copy(arena, attempt->cause_text),
         .pool = arena_copy(arena, attempt->pool),
+        .gpu_type = arena_copy(arena, attempt->gpu_type),
         .master_address = arena_copy(arena, attempt->master_address),
         .master_port = attempt->master_port,
         .created_ms = attempt->created_ms,
@@ -393,6 +413,9 @@ static void fill(struct core *core, struct change *change, void *subject, struct
     case CHANGE_BLOB_PUT:
     case CHANGE_HISTORY_PUT:
     case CHANGE_USAGE_PUT:
+    case CHANGE_USAGE_DELETE:
+    case CHANGE_LIMITS_PUT:
+    case CHANGE_LIMITS_DELETE:
     case CHANGE_WINDOW_INSERT:
     case CHANGE_WINDOW_DELETE:
         break;
@@ -436,6 +459,7 @@ void record_close(struct core *core, struct step *ret_step)
     }
     free_leaving(core);
     clean_dirty(core);
+    ret_step->answer = sheet->said;
     ret_step->changes = sheet->changes;
     ret_step->change_count = sheet->count;
     ret_step->lazy = sheet->lazy;

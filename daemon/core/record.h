@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "daemon/core/change.h"
 #include "proto/messages.h"
 #include "proto/states.h"
 
@@ -45,8 +46,17 @@ void record_rank(struct core *core, const struct attempt *attempt, const struct 
 void record_result(struct core *core, const struct attempt *attempt, const struct rank_result *result);
 
 /* A blob that a job brings. Borrows its bytes. */
-struct blob_row;
 void record_blob(struct core *core, const struct blob_row *blob);
+
+/* What an account has used, and its limits. Limits are borrowed. */
+struct limits_row;
+struct usage_row;
+void record_usage(struct core *core, enum change_kind kind, const struct usage_row *usage);
+void record_limits(struct core *core, enum change_kind kind, const struct limits_row *limits);
+
+/* The answer to a question. */
+struct text;
+void record_said(struct core *core, const struct text *json);
 
 /* What was learned of a kind of jobs. */
 struct history_row;

@@ -117,6 +117,7 @@ struct job {
     int64_t submitted_ms;    /* wall clock, not earlier than that of an earlier job */
     struct edge *follows;    /* what it still waits for, while BLOCKED or HELD */
     struct edge *followers;  /* who waits for it */
+    struct account *project, *owner;
 
     int64_t time_limit_ms, grace_ms, lease_ms;
     struct job_early_signal early_signal;
@@ -160,10 +161,10 @@ struct attempt {
     int64_t number;
     enum attempt_state state;
     enum claim claim;
-    enum cause cause;     /* the first wins */
-    char *cause_text;     /* owned, or NULL */
-    char *pool;           /* owned */
-    char *master_address; /* owned, or NULL */
+    enum cause cause;      /* the first wins */
+    char *cause_text;      /* owned, or NULL */
+    char *pool, *gpu_type; /* owned */
+    char *master_address;  /* owned, or NULL */
     int64_t master_port;
     int64_t created_ms, started_ms, ended_ms; /* wall clock; started_ms 0: START was never committed */
     int64_t estimate_ms;                      /* of its run time, when it was placed */
@@ -313,6 +314,7 @@ struct sheet {
     size_t job_count; /* changes that are of jobs */
     bool lazy;
     struct job *answer;  /* the job of a SUBMIT or CANCEL */
+    const char *said;    /* the answer to a question, in the arena */
     struct job *leaving; /* jobs that ended */
     struct attempt *leaving_attempts;
     int64_t wall_ms;
@@ -369,6 +371,8 @@ struct core {
     bool place_wanted; /* something happened that may let a job be placed */
     int64_t again_ms;  /* when time alone may let one */
 
+    struct accounts *accounts;
+
     struct stage *stages; /* by key */
     struct stage *idle_stages;
     size_t idle_stage_count;
@@ -379,6 +383,7 @@ struct core {
     size_t ended_count;
 
     struct horizon horizon;
+    size_t borrowed_count; /* live attempts that may have to give way */
     struct sheet sheet;
     struct text *trace;
 };

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/account.h"
 #include "daemon/core/follow.h"
 #include "daemon/core/constraint.h"
 #include "daemon/core/fit.h"
@@ -221,7 +222,8 @@ bool submit_job(struct core *core, const struct input *input, struct err *err)
     struct wish wish = job_wish(spec, input->submit.need);
     struct constraints *constraints = constraints_create(wish.terms);
     wish.constraints = constraints;
-    bool sound = check(core, &wish, err) && follow_check(core, input, err);
+    bool sound = check(core, &wish, err) && follow_check(core, input, err) &&
+                 account_admits(core, job_spec_project(spec), input->submit.owner, &wish, err);
     constraints_destroy(constraints);
     if (!sound) {
         return false;
@@ -229,6 +231,7 @@ bool submit_job(struct core *core, const struct input *input, struct err *err)
     struct job *job = job_create(core, core->next_job_key++, input->submit.id, input->submit.owner, spec,
                                  input->submit.need);
     queue_stamp(core, job, input->wall_ms);
+    account_join(core, job, job_spec_project(spec), input->submit.owner);
     core->sheet.answer = job;
     trace_line(core, "job %s is submitted: %lld of %s", job->id, (long long)spec->gpus,
                spec->gpu_type != NULL ? spec->gpu_type : "any type");

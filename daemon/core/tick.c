@@ -5,6 +5,7 @@
  * people have set by the wall clock is left to departure.c. */
 #include "daemon/core/tick.h"
 
+#include "daemon/core/account.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/departure.h"
 #include "daemon/core/expiry.h"
@@ -141,6 +142,7 @@ bool tick_pass(struct core *core, const struct input *input, struct err *err)
     DL_FOREACH_SAFE (core->attempts, attempt, next) {
         watch_attempt(core, attempt);
     }
+    account_watch(core);
     departure_watch(core);
     return true;
 }
@@ -158,6 +160,7 @@ bool tick_boot(struct core *core, const struct input *input, struct err *err)
     for (struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
         expiry_set(core, attempt);
     }
+    account_boot(core);
     core->wall_offset_ms = input->wall_ms - core->now_ms;
     departure_judge_all(core);
     core->place_wanted = true;

@@ -51,6 +51,17 @@ void windows_list(struct request *request);
 void windows_make(struct request *request);
 void windows_remove(struct request *request);
 
+/* accounts.c */
+void accounts_list(struct request *request);
+void accounts_show_project(struct request *request);
+void accounts_show_user(struct request *request);
+void accounts_put_project(struct request *request);
+void accounts_put_user(struct request *request);
+void accounts_unset_project(struct request *request);
+void accounts_unset_user(struct request *request);
+void pools_list(struct request *request);
+void pools_put(struct request *request);
+
 /* tokens.c */
 void tokens_list(struct request *request);
 void tokens_make(struct request *request);

@@ -120,6 +120,7 @@ static bool insert_attempt(struct store *store, const struct attempt_row *attemp
     bind_int(&to, attempt->job_key);
     bind_int(&to, attempt->number);
     bind_text(&to, attempt->pool);
+    bind_text(&to, attempt->gpu_type);
     bind_int(&to, attempt->created_ms);
     bind_progress(&to, attempt);
     return touch_one(store, SQL_INSERT_ATTEMPT, err);
@@ -278,14 +279,44 @@ static bool put_history(struct store *store, const struct history_row *history, 
     return touch_one(store, SQL_PUT_HISTORY, err);
 }
 
+static void bind_user(struct binder *to, const struct usage_row *usage)
+{
+    bind_text(to, usage->project != NULL ? usage->project : "");
+    bind_text(to, usage->owner != NULL ? usage->owner : "");
+}
+
 static bool put_usage(struct store *store, const struct usage_row *usage, struct err *err)
 {
     struct binder to = binder_begin(&store->connection, SQL_PUT_USAGE);
-    bind_text(&to, usage->project != NULL ? usage->project : "");
-    bind_text(&to, usage->owner != NULL ? usage->owner : "");
+    bind_user(&to, usage);
     bind_real(&to, usage->gpu_ms);
+    bind_real(&to, usage->spent_ms);
     bind_int(&to, usage->at_ms);
     return touch_one(store, SQL_PUT_USAGE, err);
+}
+
+static bool delete_usage(struct store *store, const struct usage_row *usage, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_DELETE_USAGE);
+    bind_user(&to, usage);
+    return connection_run(&store->connection, SQL_DELETE_USAGE, err); /* what was never used has no row */
+}
+
+static bool put_limits(struct store *store, const struct limits_row *limits, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_PUT_LIMITS);
+    bind_text(&to, account_kind_text(limits->kind));
+    bind_text(&to, limits->name);
+    bind_text(&to, limits->limits);
+    return touch_one(store, SQL_PUT_LIMITS, err);
+}
+
+static bool delete_limits(struct store *store, const struct limits_row *limits, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_DELETE_LIMITS);
+    bind_text(&to, account_kind_text(limits->kind));
+    bind_text(&to, limits->name);
+    return touch_one(store, SQL_DELETE_LIMITS, err);
 }
 
 static bool insert_window(struct store *store, const struct window_row *window, struct err *err)
@@ -347,6 +378,12 @@ static bool apply(struct store *store, const struct change *change, struct err *
         return put_history(store, &change->history, err);
     case CHANGE_USAGE_PUT:
         return put_usage(store, &change->usage, err);
+    case CHANGE_USAGE_DELETE:
+        return delete_usage(store, &change->usage, err);
+    case CHANGE_LIMITS_PUT:
+        return put_limits(store, &change->limits, err);
+    case CHANGE_LIMITS_DELETE:
+        return delete_limits(store, &change->limits, err);
     case CHANGE_WINDOW_INSERT:
         return insert_window(store, &change->window, err);
     case CHANGE_WINDOW_DELETE:

@@ -87,6 +87,7 @@ DEFINE_READ(isolation)
 DEFINE_READ(role)
 DEFINE_READ(result_kind)
 DEFINE_READ(claim)
+DEFINE_READ(account_kind)
 DEFINE_READ(dependency)
 
 static bool read_end(const struct row *row, struct err *err)
@@ -200,6 +201,7 @@ bool columns_attempt(sqlite3_stmt *statement, struct attempt_row *ret_attempt, s
     ret_attempt->claim = read_claim(&row);
     ret_attempt->warned_ms = read_int(&row);
     ret_attempt->checkpoint_ms = read_int(&row);
+    ret_attempt->gpu_type = read_text(&row);
     return read_end(&row, err);
 }
 
@@ -331,7 +333,17 @@ bool columns_usage(sqlite3_stmt *statement, struct usage_row *ret_usage, struct 
     ret_usage->project = project[0] != '\0' ? project : NULL;
     ret_usage->owner = owner[0] != '\0' ? owner : NULL;
     ret_usage->gpu_ms = read_real(&row);
+    ret_usage->spent_ms = read_real(&row);
     ret_usage->at_ms = read_int(&row);
+    return read_end(&row, err);
+}
+
+bool columns_limits(sqlite3_stmt *statement, struct limits_row *ret_limits, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    ret_limits->kind = read_account_kind(&row);
+    ret_limits->name = read_text(&row);
+    ret_limits->limits = read_text(&row);
     return read_end(&row, err);
 }
 

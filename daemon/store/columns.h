@@ -28,6 +28,7 @@ bool columns_node_with_use(sqlite3_stmt *statement, struct node_row *ret_node, i
 bool columns_history(sqlite3_stmt *statement, struct history_row *ret_history, struct err *err);
 bool columns_window(sqlite3_stmt *statement, struct window_row *ret_window, struct err *err);
 bool columns_usage(sqlite3_stmt *statement, struct usage_row *ret_usage, struct err *err);
+bool columns_limits(sqlite3_stmt *statement, struct limits_row *ret_limits, struct err *err);
 bool columns_token(sqlite3_stmt *statement, struct token_row *ret_token, struct err *err);
 bool columns_blob(sqlite3_stmt *statement, struct blob_row *ret_blob, struct err *err);
 bool columns_facts(sqlite3_stmt *statement, struct queue_facts *ret_facts, struct err *err);

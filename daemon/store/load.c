@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what the core learns at the start: what the scheduler has learned, all nodes, windows, live jobs in
- * order of key, what they follow, their newest attempts, the members of those. It promises to touch nothing
- * of the history, however long that is. */
+/* Owns what the core learns at the start: what the scheduler has learned, limits and use, all nodes, windows,
+ * live jobs in order of key, what they follow, their newest attempts, the members of those. It promises to
+ * touch nothing of the history, however long that is. */
 #include "daemon/store/store.h"
 
 #include "daemon/store/columns.h"
@@ -115,10 +115,24 @@ static bool load_usage(struct store *store, const struct store_visitor *visitor,
     return ok;
 }
 
+static bool load_limits(struct store *store, const struct store_visitor *visitor, struct err *err)
+{
+    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_LIMITS];
+    bool ok, row;
+    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
+        struct limits_row limits;
+        if (!columns_limits(statement, &limits, err) || !visitor->limits(&limits, visitor->closure, err)) {
+            return false;
+        }
+    }
+    return ok;
+}
+
 bool store_load_live(struct store *store, const struct store_visitor *visitor, struct err *err)
 {
-    return load_history(store, visitor, err) && load_usage(store, visitor, err) &&
-           load_nodes(store, visitor, err) && load_windows(store, visitor, err) &&
-           load_jobs(store, visitor, err) && load_dependencies(store, visitor, err) &&
-           load_attempts(store, visitor, err) && load_members(store, visitor, err);
+    return load_history(store, visitor, err) && load_limits(store, visitor, err) &&
+           load_usage(store, visitor, err) && load_nodes(store, visitor, err) &&
+           load_windows(store, visitor, err) && load_jobs(store, visitor, err) &&
+           load_dependencies(store, visitor, err) && load_attempts(store, visitor, err) &&
+           load_members(store, visitor, err);
 }

@@ -36,6 +36,7 @@
 #define AN_ISOLATION     ONE_OF("isolation", ISOLATIONS(IS_SPELLING))
 #define A_ROLE           ONE_OF("role", ROLES(IS_SPELLING))
 #define A_CLAIM          ONE_OF("claim", CLAIMS(IS_SPELLING))
+#define AN_ACCOUNT_KIND  ONE_OF("kind", ACCOUNT_KINDS(IS_SPELLING))
 #define A_DEPENDENCY     ONE_OF("kind", DEPENDENCIES(IS_SPELLING))
 #define A_RESULT_KIND    ONE_OF("kind", RESULT_KINDS(IS_SPELLING))
 
@@ -245,6 +246,7 @@ static const char *const version_3[] = {
     "INTEGER), 0) WHERE " SCHEMA_JOB_IS_LIVE,
     "ALTER TABLE attempts ADD COLUMN claim /* how it came by its GPUs */ TEXT NOT NULL DEFAULT "
     "'entitled' " A_CLAIM,
+    "ALTER TABLE attempts ADD COLUMN gpu_type /* NULL: made before this was kept */ TEXT",
     "ALTER TABLE attempts ADD COLUMN warned_ms /* early signal ordered; 0: not */ INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE attempts ADD COLUMN checkpoint_ms /* the last acknowledged; 0: none */ INTEGER NOT NULL "
     "DEFAULT 0",
@@ -285,12 +287,20 @@ static const char *const version_3[] = {
     "  UNIQUE (project, owner, name, gpus, limited)\n"
     ") STRICT",
 
-    "CREATE TABLE usage ( -- of projects and of users, for fair shares\n"
+    "CREATE TABLE usage ( -- of projects, of users, and of users within projects\n"
     "  project TEXT NOT NULL, -- '': the row is of a user\n"
     "  owner TEXT NOT NULL, -- '': the row is of a project\n"
-    "  gpu_ms REAL NOT NULL, -- GPU time, decayed up to at_ms\n"
+    "  gpu_ms REAL NOT NULL, -- GPU time, decayed up to at_ms, for fair shares\n"
+    "  spent_ms REAL NOT NULL, -- GPU time within the period of its limit in which at_ms lies\n"
     "  at_ms INTEGER NOT NULL,\n"
     "  PRIMARY KEY (project, owner)\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "CREATE TABLE limits ( -- what projects, users and pools may use\n"
+    "  kind TEXT NOT NULL " AN_ACCOUNT_KIND ",\n"
+    "  name TEXT NOT NULL,\n"
+    "  limits TEXT NOT NULL, -- JSON object\n"
+    "  PRIMARY KEY (kind, name)\n"
     ") STRICT, WITHOUT ROWID",
 
     NULL,

@@ -17,7 +17,7 @@
     "attempts.epoch, attempts.job_key, attempts.number, attempts.pool, attempts.created_ms, "                \
     "attempts.state, attempts.cause, attempts.cause_text, attempts.master_address, "                         \
     "attempts.master_port, attempts.started_ms, attempts.ended_ms, attempts.failed_rank, "                   \
-    "attempts.failed_code, attempts.claim, attempts.warned_ms, attempts.checkpoint_ms"
+    "attempts.failed_code, attempts.claim, attempts.warned_ms, attempts.checkpoint_ms, attempts.gpu_type"
 #define SQL_COLUMNS_MEMBER                                                                                   \
     "members.epoch, members.node_rank, members.node, members.first_rank, members.local_ranks, "              \
     "members.devices, members.state"
@@ -28,7 +28,8 @@
     "devices, registered_ms, labels, expires_at_ms, agent_expires_at_ms"
 #define SQL_COLUMNS_WINDOW  "id, nodes, pool, from_ms, until_ms, hard, reason, owner, created_ms"
 #define SQL_COLUMNS_HISTORY "project, owner, name, gpus, limited, count, ran_ms, limit_ms, error_percent"
-#define SQL_COLUMNS_USAGE   "project, owner, gpu_ms, at_ms"
+#define SQL_COLUMNS_USAGE   "project, owner, gpu_ms, spent_ms, at_ms"
+#define SQL_COLUMNS_LIMITS  "kind, name, limits"
 #define SQL_COLUMNS_TOKEN   "id, secret, role, owner, created_ms, expires_ms, revoked"
 #define SQL_COLUMNS_BLOB    "hash, size, bytes, created_ms"
 
@@ -74,9 +75,9 @@
     X(INSERT_EVENT, WRITER, "INSERT INTO events (" SQL_COLUMNS_EVENT ") VALUES (?, ?, ?, ?, ?, ?)")          \
     X(INSERT_DEPENDENCY, WRITER, "INSERT INTO dependencies (" SQL_COLUMNS_DEPENDENCY ") VALUES (?, ?, ?)")   \
     X(INSERT_ATTEMPT, WRITER,                                                                                \
-      "INSERT INTO attempts (epoch, job_key, number, pool, created_ms, state, cause, cause_text, "           \
+      "INSERT INTO attempts (epoch, job_key, number, pool, gpu_type, created_ms, state, cause, cause_text, " \
       "master_address, master_port, started_ms, ended_ms, failed_rank, failed_code, claim, "                 \
-      "warned_ms, checkpoint_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                \
+      "warned_ms, checkpoint_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")             \
     X(UPDATE_ATTEMPT, WRITER,                                                                                \
       "UPDATE attempts SET state = ?2, cause = ?3, cause_text = ?4, master_address = ?5, "                   \
       "master_port = ?6, started_ms = ?7, ended_ms = ?8, failed_rank = ?9, failed_code = ?10, "              \
@@ -119,10 +120,17 @@
       "ON CONFLICT (project, owner, name, gpus, limited) DO UPDATE SET count = excluded.count, "             \
       "ran_ms = excluded.ran_ms, limit_ms = excluded.limit_ms, error_percent = excluded.error_percent")      \
     X(PUT_USAGE, WRITER,                                                                                     \
-      "INSERT INTO usage (" SQL_COLUMNS_USAGE ") VALUES (?, ?, ?, ?) "                                       \
-      "ON CONFLICT (project, owner) DO UPDATE SET gpu_ms = excluded.gpu_ms, at_ms = excluded.at_ms")         \
+      "INSERT INTO usage (" SQL_COLUMNS_USAGE ") VALUES (?, ?, ?, ?, ?) "                                    \
+      "ON CONFLICT (project, owner) DO UPDATE SET gpu_ms = excluded.gpu_ms, "                                \
+      "spent_ms = excluded.spent_ms, at_ms = excluded.at_ms")                                                \
+    X(DELETE_USAGE, WRITER, "DELETE FROM usage WHERE project = ? AND owner = ?")                             \
+    X(PUT_LIMITS, WRITER,                                                                                    \
+      "INSERT INTO limits (" SQL_COLUMNS_LIMITS ") VALUES (?, ?, ?) "                                        \
+      "ON CONFLICT (kind, name) DO UPDATE SET limits = excluded.limits")                                     \
+    X(DELETE_LIMITS, WRITER, "DELETE FROM limits WHERE kind = ? AND name = ?")                               \
     X(LOAD_HISTORY, WRITER, "SELECT " SQL_COLUMNS_HISTORY " FROM history ORDER BY rowid")                    \
     X(LOAD_USAGE, WRITER, "SELECT " SQL_COLUMNS_USAGE " FROM usage ORDER BY project, owner")                 \
+    X(LOAD_LIMITS, WRITER, "SELECT " SQL_COLUMNS_LIMITS " FROM limits ORDER BY kind, name")                  \
     X(LOAD_NODES, WRITER, "SELECT " SQL_COLUMNS_NODE " FROM nodes ORDER BY name")                            \
     X(LOAD_JOBS, WRITER,                                                                                     \
       "SELECT " SQL_COLUMNS_JOB ", spec FROM jobs INDEXED BY jobs_live "                                     \

@@ -30,6 +30,7 @@ int64_t store_next_job_key(struct store *store);
  * visitor that returns false ends the load with its *err. */
 struct store_visitor {
     bool (*history)(const struct history_row *row, void *closure, struct err *err);
+    bool (*limits)(const struct limits_row *row, void *closure, struct err *err);
     bool (*usage)(const struct usage_row *row, void *closure, struct err *err);
     bool (*node)(const struct node_row *row, void *closure, struct err *err);
     bool (*window)(const struct window_row *row, void *closure, struct err *err);

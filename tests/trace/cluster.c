@@ -9,6 +9,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
+#include "proto/base/json.h"
 #include "proto/limits.h"
 #include "proto/node_label.h"
 
@@ -186,6 +187,7 @@ enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
     struct job_spec spec = {
         .gpus = ask->gpus > 0 ? ask->gpus : 1,
         .gpu_type = ask->type,
+        .project = ask->project,
         .remote = ask->local == NULL,
         .host_id = ask->local,
         .use_reserved_pool = ask->reserved,
@@ -193,7 +195,6 @@ enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
         .launch_mode = ask->by_node ? LAUNCH_NODE : LAUNCH_PROCESS,
         .time_limit_ms = ask->time_limit_ms,
         .name = ask->name,
-        .project = ask->project,
         .priority = ask->priority,
         .early_signal = ask->early,
         .grace_ms = DEFAULT_GRACE_MS,
@@ -281,6 +282,48 @@ enum err_code resume(struct cluster *cluster, const char *name)
 enum err_code fence(struct cluster *cluster, const char *name)
 {
     return node_verb(cluster, name, NODE_VERB_FENCE);
+}
+
+/* --- accounts ---------------------------------------------------------------------------------------- */
+
+static enum err_code set_limits(struct cluster *cluster, enum account_kind kind, const char *name,
+                                const char *json, bool force)
+{
+    struct account_limits limits;
+    struct err err = {0};
+    autotext struct text text = {0};
+    struct input input = {.kind = INPUT_LIMITS, .limits = {.kind = kind, .name = name, .force = force}};
+    account_limits_init(&limits);
+    if (json != NULL) {
+        autojson json_t *parsed = json_parse(json, strlen(json), &err);
+        ck_assert_msg(parsed != NULL && account_limits_decode(parsed, kind, &limits, &err), "%s", err.text);
+        account_limits_encode(&limits, kind, &text);
+        input.limits.limits = &limits;
+        input.limits.text = text.bytes;
+    }
+    enum err_code code = cluster_step(cluster, &input);
+    account_limits_finish(&limits);
+    return code;
+}
+
+enum err_code limit(struct cluster *cluster, enum account_kind kind, const char *name, const char *json)
+{
+    return set_limits(cluster, kind, name, json, false);
+}
+
+enum err_code limit_forced(struct cluster *cluster, enum account_kind kind, const char *name,
+                           const char *json)
+{
+    return set_limits(cluster, kind, name, json, true);
+}
+
+const char *account_text(struct cluster *cluster, enum account_kind kind, const char *name,
+                         const char *viewer)
+{
+    const struct input input = {.kind = INPUT_ACCOUNTS,
+                                .accounts = {.viewer = viewer, .name = name, .kind = kind}};
+    cluster_step(cluster, &input);
+    return cluster->step.answer;
 }
 
 enum err_code expire(struct cluster *cluster, const char *name, int64_t at_ms)

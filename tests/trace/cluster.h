@@ -76,9 +76,10 @@ struct job_ask {
     enum on_disconnect on_disconnect;
     int64_t retries;       /* 0 */
     int64_t infra_retries; /* 3; -1: none */
-    int64_t priority;      /* 0 */
+    const char *project;   /* NULL: default */
     const char *owner;     /* "alice" */
-    const char *project, *name;
+    int64_t priority;      /* 0 */
+    const char *name;
     const char *after; /* "aaaa:after bbbb:afterok"; NULL: nothing */
     bool stale;        /* those were seen running when the submission was read */
     bool hold;         /* kept back from the start */
@@ -100,6 +101,15 @@ enum err_code beat(struct cluster *cluster, const char *name);
 enum err_code drain(struct cluster *cluster, const char *name);
 enum err_code resume(struct cluster *cluster, const char *name);
 enum err_code fence(struct cluster *cluster, const char *name);
+
+/* Sets the limits of an account, as JSON; NULL takes them away. */
+enum err_code limit(struct cluster *cluster, enum account_kind kind, const char *name, const char *json);
+/* The same, with force. */
+enum err_code limit_forced(struct cluster *cluster, enum account_kind kind, const char *name,
+                           const char *json);
+/* What the core says of an account, until the next step; NULL: it knows none. viewer NULL: an admin asks. */
+const char *account_text(struct cluster *cluster, enum account_kind kind, const char *name,
+                         const char *viewer);
 
 /* A maintenance window, its times on the cluster's clock. */
 struct window_ask {

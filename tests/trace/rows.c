@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/account_limits.h"
+#include "proto/base/json.h"
+
 struct job_rows {
     struct job_birth birth;
     struct job_life life;
@@ -34,6 +37,10 @@ struct rows {
     size_t attempt_count, attempt_room;
     struct node_row *nodes; /* in order of appearance */
     size_t node_count;
+    struct usage_row *usages; /* in order of appearance */
+    size_t usage_count;
+    struct limits_row *limits; /* in order of appearance */
+    size_t limits_count;
     struct history_row *histories; /* in order of appearance */
     size_t history_count;
     struct window_row *windows; /* in no order */
@@ -252,6 +259,7 @@ static void attempt_finish(struct attempt_row *row)
 {
     drop(row->cause_text);
     drop(row->pool);
+    drop(row->gpu_type);
     drop(row->master_address);
 }
 
@@ -260,6 +268,7 @@ static struct attempt_row attempt_copy(const struct attempt_row *row)
     struct attempt_row mine = *row;
     mine.cause_text = copy(row->cause_text);
     mine.pool = copy(row->pool);
+    mine.gpu_type = copy(row->gpu_type);
     mine.master_address = copy(row->master_address);
     return mine;
 }
@@ -322,6 +331,76 @@ static void put_result(struct rows *rows, const struct result_row *row, const st
     assert(before->kind != CHANGE_BLOB_PUT || (memcmp(before->blob.hash, row->hash, 32) == 0 &&
                                                before->blob.size == row->size && before->blob.bytes != NULL));
     attempt->result_counts[row->kind]++;
+}
+
+/* --- accounts ---------------------------------------------------------------------------------------- */
+
+static bool same(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static void usage_finish(struct usage_row *row)
+{
+    drop(row->project);
+    drop(row->owner);
+}
+
+static void drop_usage(struct rows *rows, const struct usage_row *row)
+{
+    for (size_t i = 0; i < rows->usage_count; i++) {
+        if (same(rows->usages[i].project, row->project) && same(rows->usages[i].owner, row->owner)) {
+            usage_finish(&rows->usages[i]);
+            rows->usages[i] = rows->usages[--rows->usage_count];
+            return;
+        }
+    }
+}
+
+static void put_usage(struct rows *rows, const struct usage_row *row)
+{
+    assert(row->gpu_ms >= 0 && row->spent_ms >= 0 && row->at_ms > 0);
+    drop_usage(rows, row);
+    rows->usages = xrealloc(rows->usages, (rows->usage_count + 1) * sizeof *rows->usages);
+    rows->usages[rows->usage_count] = *row;
+    rows->usages[rows->usage_count].project = copy(row->project);
+    rows->usages[rows->usage_count++].owner = copy(row->owner);
+}
+
+static void limits_finish(struct limits_row *row)
+{
+    drop(row->name);
+    drop(row->limits);
+}
+
+static bool drop_limits(struct rows *rows, const struct limits_row *row)
+{
+    for (size_t i = 0; i < rows->limits_count; i++) {
+        if (rows->limits[i].kind == row->kind && strcmp(rows->limits[i].name, row->name) == 0) {
+            limits_finish(&rows->limits[i]);
+            rows->limits[i] = rows->limits[--rows->limits_count];
+            return true;
+        }
+    }
+    return false;
+}
+
+static void put_limits(struct rows *rows, const struct limits_row *row)
+{
+    drop_limits(rows, row);
+    rows->limits = xrealloc(rows->limits, (rows->limits_count + 1) * sizeof *rows->limits);
+    rows->limits[rows->limits_count++] =
+        (struct limits_row){.kind = row->kind, .name = copy(row->name), .limits = copy(row->limits)};
+}
+
+static void load_limits(const struct limits_row *row, struct core *core)
+{
+    struct account_limits limits;
+    autojson json_t *json = json_parse(row->limits, strlen(row->limits), NULL);
+    bool ok = account_limits_decode(json, row->kind, &limits, NULL);
+    assert(ok);
+    core_load_limits(core, row, &limits);
+    account_limits_finish(&limits);
 }
 
 /* --- what was learned -------------------------------------------------------------------------------- */
@@ -394,10 +473,23 @@ static void apply(struct rows *rows, const struct change *change, const struct j
     case CHANGE_BLOB_PUT:
         assert(change[1].kind == CHANGE_RESULT_PUT);
         return;
+    case CHANGE_USAGE_PUT:
+        put_usage(rows, &change->usage);
+        return;
+    case CHANGE_USAGE_DELETE:
+        drop_usage(rows, &change->usage);
+        return;
+    case CHANGE_LIMITS_PUT:
+        put_limits(rows, &change->limits);
+        return;
+    case CHANGE_LIMITS_DELETE: {
+        bool dropped = drop_limits(rows, &change->limits);
+        assert(dropped);
+        return;
+    }
     case CHANGE_HISTORY_PUT:
         put_history(rows, &change->history);
         return;
-    case CHANGE_USAGE_PUT:
         return;
     case CHANGE_WINDOW_INSERT:
         insert_window(rows, &change->window);
@@ -441,6 +533,12 @@ void rows_apply(struct rows *rows, const struct step *step, const struct job_spe
 
 void rows_load(const struct rows *rows, struct core *core)
 {
+    for (size_t i = 0; i < rows->limits_count; i++) {
+        load_limits(&rows->limits[i], core);
+    }
+    for (size_t i = 0; i < rows->usage_count; i++) {
+        core_load_usage(core, &rows->usages[i]);
+    }
     for (size_t i = 0; i < rows->history_count; i++) {
         core_load_history(core, &rows->histories[i]);
     }
@@ -537,6 +635,11 @@ size_t rows_window_count(const struct rows *rows)
     return rows->window_count;
 }
 
+size_t rows_usage_count(const struct rows *rows)
+{
+    return rows->usage_count;
+}
+
 void rows_history(const struct rows *rows, const char *id, struct text *out)
 {
     const struct job_rows *job = find(rows, id);
@@ -576,6 +679,14 @@ void rows_destroy(struct rows *rows)
         }
         free(rows->attempts[i].members);
     }
+    for (size_t i = 0; i < rows->usage_count; i++) {
+        usage_finish(&rows->usages[i]);
+    }
+    for (size_t i = 0; i < rows->limits_count; i++) {
+        limits_finish(&rows->limits[i]);
+    }
+    free(rows->usages);
+    free(rows->limits);
     for (size_t i = 0; i < rows->history_count; i++) {
         drop(rows->histories[i].project);
         drop(rows->histories[i].owner);

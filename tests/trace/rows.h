@@ -33,6 +33,9 @@ const struct attempt_row *rows_attempt(const struct rows *rows, uint64_t epoch);
 const struct node_row *rows_node(const struct rows *rows, const char *name);
 size_t rows_window_count(const struct rows *rows);
 
+/* How many accounts have a row of what they used. */
+size_t rows_usage_count(const struct rows *rows);
+
 /* "submitted placed started": the kinds of its events. */
 void rows_history(const struct rows *rows, const char *id, struct text *out);
 /* How many exits of ranks the attempt has. */

@@ -6,6 +6,7 @@
 #include <check.h>
 
 Suite *queue_suite(void);
+Suite *account_suite(void);
 Suite *admission_suite(void);
 Suite *gang_suite(void);
 Suite *failure_suite(void);

@@ -23,6 +23,7 @@ json_t *parse_quoted(const char *text)
 int main(void)
 {
     SRunner *runner = srunner_create(jobspec_suite());
+    srunner_add_suite(runner, account_limits_suite());
     srunner_add_suite(runner, jobspec_needs_suite());
     srunner_add_suite(runner, jobspec_place_suite());
     srunner_add_suite(runner, messages_suite());

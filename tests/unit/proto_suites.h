@@ -6,6 +6,7 @@
 #include <check.h>
 #include <jansson.h>
 
+Suite *account_limits_suite(void);
 Suite *jobspec_suite(void);
 Suite *jobspec_needs_suite(void);
 Suite *jobspec_place_suite(void);

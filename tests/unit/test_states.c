@@ -35,6 +35,7 @@ START_TEST(every_spelling_leads_back_to_its_value)
     ASSERT_ONE_TO_ONE(pool_kind, POOL_KIND_COUNT);
     ASSERT_ONE_TO_ONE(use_reserved, USE_RESERVED_COUNT);
     ASSERT_ONE_TO_ONE(isolation, ISOLATION_COUNT);
+    ASSERT_ONE_TO_ONE(account_kind, ACCOUNT_KIND_COUNT);
 }
 END_TEST
 

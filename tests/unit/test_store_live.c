@@ -16,8 +16,14 @@ static bool load_history(const struct history_row *row, void *closure, struct er
 
 static bool load_usage(const struct usage_row *row, void *closure, struct err *err)
 {
-    text_printf(closure, "usage %s %s: %.17g at %lld\n", row->project != NULL ? row->project : "-",
-                row->owner != NULL ? row->owner : "-", row->gpu_ms, (long long)row->at_ms);
+    text_printf(closure, "usage %s %s: %.17g, %.17g at %lld\n", row->project != NULL ? row->project : "-",
+                row->owner != NULL ? row->owner : "-", row->gpu_ms, row->spent_ms, (long long)row->at_ms);
+    return true;
+}
+
+static bool load_limits(const struct limits_row *row, void *closure, struct err *err)
+{
+    text_printf(closure, "limits %s %s: %s\n", account_kind_text(row->kind), row->name, row->limits);
     return true;
 }
 
@@ -65,6 +71,7 @@ static bool load_member(const struct member_row *row, void *closure, struct err 
 }
 
 static const struct store_visitor to_text = {.history = load_history,
+                                             .limits = load_limits,
                                              .usage = load_usage,
                                              .node = load_node,
                                              .window = load_window,
@@ -185,15 +192,46 @@ START_TEST(a_start_loads_what_was_learned_of_run_times_and_what_was_used)
             unlimited,
             again,
             {.kind = CHANGE_USAGE_PUT, .usage = {.project = "vision", .gpu_ms = 0.5, .at_ms = 7}},
-            {.kind = CHANGE_USAGE_PUT, .usage = {.owner = "anna", .gpu_ms = 1e9, .at_ms = 8}},
+            {.kind = CHANGE_USAGE_PUT, .usage = {.owner = "anna", .gpu_ms = 1e9, .spent_ms = 6, .at_ms = 8}},
             {.kind = CHANGE_USAGE_PUT, .usage = {.project = "vision", .gpu_ms = 0.25, .at_ms = 9}}},
         6);
     autotext struct text expected = {0};
     load_history(&again.history, &expected, NULL);
     load_history(&unlimited.history, &expected, NULL);
-    text_append(&expected, "usage - anna: 1000000000 at 8\nusage vision -: 0.25 at 9\n");
+    text_append(&expected, "usage - anna: 1000000000, 6 at 8\nusage vision -: 0.25, 0 at 9\n");
     rig_reopen();
     expect_live(&expected);
+}
+END_TEST
+
+static struct change limits_put(enum account_kind kind, const char *name, const char *limits)
+{
+    return (struct change){.kind = CHANGE_LIMITS_PUT,
+                           .limits = {.kind = kind, .name = name, .limits = limits}};
+}
+
+START_TEST(limits_are_kept_until_they_are_taken_away_and_use_until_it_is_forgotten)
+{
+    rig_write(
+        (struct change[]){
+            limits_put(ACCOUNT_USER, "anna", "{\"weight\":2}"),
+            limits_put(ACCOUNT_PROJECT, "anna", "{}"),
+            limits_put(ACCOUNT_POOL, "default", "{\"lend\":true}"),
+            limits_put(ACCOUNT_USER, "anna", "{\"weight\":3}"),
+            {.kind = CHANGE_LIMITS_DELETE, .limits = {.kind = ACCOUNT_PROJECT, .name = "anna"}},
+            {.kind = CHANGE_USAGE_PUT, .usage = {.project = "a", .owner = "anna", .gpu_ms = 5, .at_ms = 1}},
+            {.kind = CHANGE_USAGE_PUT, .usage = {.project = "b", .owner = "anna", .gpu_ms = 6, .at_ms = 2}},
+            {.kind = CHANGE_USAGE_DELETE, .usage = {.project = "a", .owner = "anna"}},
+            {.kind = CHANGE_USAGE_DELETE, .usage = {.project = "never"}}},
+        9);
+    autotext struct text expected = {0};
+    text_append(&expected, "limits pool default: {\"lend\":true}\nlimits user anna: {\"weight\":3}\n"
+                           "usage b anna: 6, 0 at 2\n");
+    rig_reopen();
+    expect_live(&expected);
+    struct change absent = {.kind = CHANGE_LIMITS_DELETE, .limits = {.kind = ACCOUNT_USER, .name = "bert"}};
+    ck_assert(store_begin(rig.store, &rig.err));
+    ck_assert(!store_apply(rig.store, &absent, 1, &rig.err));
 }
 END_TEST
 
@@ -327,6 +365,7 @@ Suite *store_live_suite(void)
     tcase_add_test(cases, a_start_loads_nodes_then_live_jobs_by_key_then_newest_attempts_then_their_members);
     tcase_add_test(cases, a_start_loads_what_live_jobs_follow_and_readers_see_how_that_stands);
     tcase_add_test(cases, a_start_loads_what_was_learned_of_run_times_and_what_was_used);
+    tcase_add_test(cases, limits_are_kept_until_they_are_taken_away_and_use_until_it_is_forgotten);
     tcase_add_test(cases, a_start_loads_windows_by_their_beginning_without_those_that_are_gone);
     tcase_add_test(cases, a_visitor_that_refuses_a_row_ends_the_load_with_its_error);
     tcase_add_test(cases, readers_see_a_transaction_when_it_is_committed_and_not_before);

@@ -75,6 +75,7 @@ static int take_text(void *closure, int columns, char **values, char **names)
 #define WITHOUT_THE_SCHEDULER                                                                                \
     "ALTER TABLE jobs DROP COLUMN priority; ALTER TABLE jobs DROP COLUMN time_limit_ms;"                     \
     "ALTER TABLE jobs DROP COLUMN ran_ms; ALTER TABLE attempts DROP COLUMN claim;"                           \
+    "ALTER TABLE attempts DROP COLUMN gpu_type; DROP TABLE limits;"                                          \
     "ALTER TABLE attempts DROP COLUMN warned_ms; ALTER TABLE attempts DROP COLUMN checkpoint_ms;"            \
     "ALTER TABLE nodes DROP COLUMN labels; ALTER TABLE nodes DROP COLUMN agent_expires_at_ms;"               \
     "DROP TABLE history; DROP TABLE usage; DROP TABLE windows; DROP TABLE dependencies;"

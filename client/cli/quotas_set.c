@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gpuctl quotas set` and `unset`. It promises that limits which the command does not name stay as they are.
+ * What a limit means is the controller's business. */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "client/cli/connect.h"
+#include "client/cli/print.h"
+#include "client/cli/quotas.h"
+#include "proto/account_limits.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+#include "proto/limits.h"
+
+#define NO_LIMIT "none"
+
+struct set_options {
+    struct option_list quotas, bounds;
+    const char *running, *queued, *hours, *weight;
+    bool force;
+    const char *format;
+};
+
+static void set_describe(void *options, struct option_table *table)
+{
+    struct set_options *o = options;
+    option_several(table, 0, "quota", "TYPE=GPUS",
+                   "of a project: GPUs that nobody takes from it; may be repeated", &o->quotas);
+    option_several(table, 0, "max-gpus", "[TYPE=]GPUS",
+                   "the most at once, of a type or of all; may be repeated", &o->bounds);
+    option_text(table, 0, "max-running", "JOBS", "the most jobs at once", &o->running);
+    option_text(table, 0, "max-queued", "JOBS", "the most jobs that wait", &o->queued);
+    option_text(table, 0, "gpu-hours", "HOURS/PERIOD", "GPU hours in each period: 100/1d", &o->hours);
+    option_text(table, 0, "weight", "NUMBER", "of its fair share (1 without)", &o->weight);
+    option_flag(table, 0, "force", "attempts above a smaller quota go on as borrowed, the youngest first",
+                &o->force);
+    option_add_format(table, &o->format);
+}
+
+static void set_finish(void *options)
+{
+    struct set_options *o = options;
+    options_finish_list(&o->quotas);
+    options_finish_list(&o->bounds);
+}
+
+/* --- values --- */
+
+static bool refuse(const char *option, const char *example, const char *value, struct err *err)
+{
+    autofree char *hint = xprintf("write %s, or %s for no limit", example, NO_LIMIT);
+    return err_field(err, ERR_USAGE, option, hint, "--%s does not take \"%s\"", option, value);
+}
+
+/* The number, or null for none. NULL: it is neither. */
+static json_t *count_json(const char *text, int64_t most)
+{
+    int64_t count;
+    if (strcmp(text, NO_LIMIT) == 0) {
+        return json_null();
+    }
+    return text_to_int(text, 0, most, &count) ? json_integer(count) : NULL;
+}
+
+static json_t *object_in(json_t *object, const char *name)
+{
+    json_t *found = json_object_get(object, name);
+    if (found == NULL) {
+        json_object_set_new(object, name, json_object());
+        found = json_object_get(object, name);
+    }
+    return found;
+}
+
+/* Without regard to case: "a10" changes what stands there as "A10". */
+static void set_type(json_t *types, const char *type, json_t *value)
+{
+    const char *name;
+    json_t *old;
+    void *next;
+    json_object_foreach_safe(types, next, name, old)
+    {
+        if (strcasecmp(name, type) == 0) {
+            json_object_del(types, name);
+            break;
+        }
+    }
+    json_object_set_new(types, type, value);
+}
+
+static bool apply_types(json_t *limits, const char *member, const char *option,
+                        const struct option_list *list, struct err *err)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const char *equals = strchr(list->items[i], '=');
+        bool any = equals == NULL && strcmp(member, "max_gpus") == 0;
+        json_t *value =
+            equals != NULL || any ? count_json(any ? list->items[i] : equals + 1, LIMIT_ACCOUNT_GPUS) : NULL;
+        if (value == NULL) {
+            return refuse(option, any ? "A10=8 or 8" : "A10=8", list->items[i], err);
+        }
+        autofree char *type =
+            any ? xstrdup(ANY_TYPE) : xstrndup(list->items[i], (size_t)(equals - list->items[i]));
+        set_type(object_in(limits, member), type, value);
+    }
+    return true;
+}
+
+static bool apply_count(json_t *limits, const char *member, const char *option, const char *text,
+                        struct err *err)
+{
+    json_t *value = text != NULL ? count_json(text, LIMIT_LIVE_JOBS) : NULL;
+    if (value != NULL) {
+        json_object_set_new(limits, member, value);
+    }
+    return text == NULL || value != NULL || refuse(option, "20", text, err);
+}
+
+static bool number_of(const char *text, size_t length, double *ret_value)
+{
+    autofree char *digits = xstrndup(text, length);
+    char *end;
+    *ret_value = strtod(digits, &end);
+    return length > 0 && *end == '\0' && isfinite(*ret_value);
+}
+
+static bool apply_hours(json_t *limits, const char *text, struct err *err)
+{
+    if (text == NULL) {
+        return true;
+    }
+    if (strcmp(text, NO_LIMIT) == 0) {
+        json_object_set_new(limits, "gpu_hours", json_null());
+        return true;
+    }
+    const char *slash = strchr(text, '/');
+    double hours;
+    int64_t period_ms;
+    if (slash == NULL || !number_of(text, (size_t)(slash - text), &hours) ||
+        !text_to_duration_ms(slash + 1, &period_ms)) {
+        return refuse("gpu-hours", "100/1d", text, err);
+    }
+    json_t *value = json_pack("{s:f, s:I}", "hours", hours, "period_s", (json_int_t)(period_ms / 1000));
+    json_object_set_new(limits, "gpu_hours", value);
+    return true;
+}
+
+static bool apply_weight(json_t *limits, const char *text, struct err *err)
+{
+    double weight;
+    if (text == NULL) {
+        return true;
+    }
+    if (!number_of(text, strlen(text), &weight)) {
+        return err_field(err, ERR_USAGE, "weight", "write 2 or 0.5", "--weight does not take \"%s\"", text);
+    }
+    json_object_set_new(limits, "weight", json_real(weight));
+    return true;
+}
+
+static bool apply(json_t *limits, const struct set_options *options, struct err *err)
+{
+    return apply_types(limits, "quota", "quota", &options->quotas, err) &&
+           apply_types(limits, "max_gpus", "max-gpus", &options->bounds, err) &&
+           apply_count(limits, "max_running_jobs", "max-running", options->running, err) &&
+           apply_count(limits, "max_queued_jobs", "max-queued", options->queued, err) &&
+           apply_hours(limits, options->hours, err) && apply_weight(limits, options->weight, err);
+}
+
+/* --- the verbs --- */
+
+/* "/v1/accounts/projects/vision" of the words `project vision`. */
+static bool path_of(const struct call *call, struct text *out, struct err *err)
+{
+    enum account_kind kind;
+    if (!account_kind_from_text(call->rest[0], &kind) || kind == ACCOUNT_POOL) {
+        return err_field(err, ERR_USAGE, NULL, "write project or user before the name",
+                         "\"%s\" is neither a project nor a user", call->rest[0]);
+    }
+    text_printf(out, "/v1/accounts/%ss/", account_kind_text(kind));
+    api_part(out, call->rest[1]);
+    return true;
+}
+
+/* The limits that it has now; an account that is not known has none. */
+static json_t *limits_now(struct api *api, const char *path, struct err *err)
+{
+    autojson json_t *account = api_get(api, path, err);
+    if (account == NULL) {
+        return err->code == ERR_NOT_FOUND ? json_object() : NULL;
+    }
+    return json_incref(json_object_get(account, "limits"));
+}
+
+static bool show(const struct call *call, const char *format, const json_t *account, struct err *err)
+{
+    autotext struct text out = {0};
+    enum print_format form = print_format(format);
+    if (form == FORMAT_JSON || form == FORMAT_JSONL) {
+        print_json(account, &out);
+        return print_out(&out, err);
+    }
+    autofree char *limits = json_text(json_object_get(account, "limits"));
+    print_note("%s %s: %s", call->rest[0], call->rest[1], strcmp(limits, "{}") == 0 ? "no limits" : limits);
+    return true;
+}
+
+static bool set_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct set_options *options = call->options;
+    autoapi struct api *api = NULL;
+    autotext struct text path = {0};
+    if (!path_of(call, &path, err) || !connect_controller(call, false, &api, err)) {
+        return false;
+    }
+    autojson json_t *limits = limits_now(api, path.bytes, err);
+    if (limits == NULL || !apply(limits, options, err)) {
+        return false;
+    }
+    if (options->force) {
+        json_object_set_new(limits, "force", json_true());
+    }
+    autojson json_t *account = api_change(api, "PUT", path.bytes, limits, err);
+    return account != NULL && show(call, options->format, account, err);
+}
+
+const struct verb verb_quotas_set = {
+    .name = "set",
+    .arguments = "project|user NAME",
+    .summary = "Set limits of a project or a user; those that are not named stay.",
+    .details = "A quota is what a project is entitled to: what it uses beyond is borrowed, and gives way to "
+               "work that is "
+               "entitled.\nWhere no project has a quota on a type, nobody borrows it. Each limit takes none "
+               "for no limit.",
+    .least = 2,
+    .most = 2,
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct set_options),
+    .describe = set_describe,
+    .finish = set_finish,
+    .run = set_run,
+};
+
+struct unset_options {
+    bool force;
+    const char *format;
+};
+
+static void unset_describe(void *options, struct option_table *table)
+{
+    struct unset_options *o = options;
+    option_flag(table, 0, "force", "attempts that lose their entitlement go on as borrowed", &o->force);
+    option_add_format(table, &o->format);
+}
+
+static bool unset_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct unset_options *options = call->options;
+    autoapi struct api *api = NULL;
+    autotext struct text path = {0};
+    if (!path_of(call, &path, err) || !connect_controller(call, false, &api, err)) {
+        return false;
+    }
+    api_query(&path, "force", options->force ? "1" : NULL);
+    autojson json_t *account = api_change(api, "DELETE", path.bytes, NULL, err);
+    return account != NULL && show(call, options->format, account, err);
+}
+
+const struct verb verb_quotas_unset = {
+    .name = "unset",
+    .arguments = "project|user NAME",
+    .summary = "Take all limits of a project or a user away.",
+    .least = 2,
+    .most = 2,
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct unset_options),
+    .describe = unset_describe,
+    .run = unset_run,
+};

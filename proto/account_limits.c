@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the form of limits. It promises that what it has read can be used as it is: types once each, numbers
+ * in their bounds; and that what it writes reads back equal. What a limit means is left to the core. */
+#include "proto/account_limits.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+void account_limits_init(struct account_limits *limits)
+{
+    *limits = (struct account_limits){.max_running_jobs = -1, .max_queued_jobs = -1, .weight = WEIGHT_OF_ONE};
+}
+
+static void types_finish(struct type_limit *types, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(types[i].type);
+    }
+    free(types);
+}
+
+void account_limits_finish(struct account_limits *limits)
+{
+    types_finish(limits->quota, limits->quota_count);
+    types_finish(limits->most, limits->most_count);
+    account_limits_init(limits);
+}
+
+static struct type_limit *types_copy(const struct type_limit *types, size_t count)
+{
+    struct type_limit *copy = count > 0 ? xalloc(count * sizeof *copy) : NULL;
+    for (size_t i = 0; i < count; i++) {
+        copy[i] = (struct type_limit){.type = xstrdup(types[i].type), .gpus = types[i].gpus};
+    }
+    return copy;
+}
+
+void account_limits_copy(const struct account_limits *limits, struct account_limits *ret_copy)
+{
+    *ret_copy = *limits;
+    ret_copy->quota = types_copy(limits->quota, limits->quota_count);
+    ret_copy->most = types_copy(limits->most, limits->most_count);
+}
+
+/* --- reading ----------------------------------------------------------------------------------------- */
+
+static bool only_members(const json_t *json, enum account_kind kind, struct err *err)
+{
+    static const char *const members[ACCOUNT_KIND_COUNT] = {
+        [ACCOUNT_PROJECT] = " quota max_gpus max_running_jobs max_queued_jobs gpu_hours weight ",
+        [ACCOUNT_USER] = " max_gpus max_running_jobs max_queued_jobs gpu_hours weight ",
+        [ACCOUNT_POOL] = " lend ",
+    };
+    const char *name;
+    json_t *value;
+    json_object_foreach ((json_t *)(uintptr_t)json, name, value) {
+        autotext struct text word = {0};
+        text_printf(&word, " %s ", name);
+        if (strchr(name, ' ') == NULL && strstr(members[kind], word.bytes) != NULL) {
+            continue;
+        }
+        if (kind == ACCOUNT_USER && strcmp(name, "quota") == 0) {
+            return err_field(err, ERR_FIELD, "quota",
+                             "give the quota to a project, or bound the user with max_gpus",
+                             "only projects have quotas");
+        }
+        err_field(err, ERR_UNKNOWN_FIELD, name, NULL, "a %s has no limit %.64s", account_kind_text(kind),
+                  name);
+        return err_hint(err, "known:%s", members[kind]);
+    }
+    return true;
+}
+
+static bool read_type(const char *field, const char *type, const json_t *value, int64_t min,
+                      struct type_limit *types, size_t *count, struct err *err)
+{
+    if (json_is_null(value)) {
+        return true;
+    }
+    bool any = strcmp(type, ANY_TYPE) == 0 && min == 0;
+    if (!any && !text_is_name(type, LIMIT_NAME_BYTES)) {
+        return err_field(err, ERR_FIELD, field, NULL, "\"%.64s\" in %s is no GPU type", type, field);
+    }
+    for (size_t i = 0; i < *count; i++) {
+        if (strcasecmp(types[i].type, type) == 0) {
+            return err_field(err, ERR_FIELD, field, NULL, "%s names %.64s twice", field, type);
+        }
+    }
+    int64_t gpus = json_integer_value(value);
+    if (!json_is_integer(value) || gpus < min || gpus > LIMIT_ACCOUNT_GPUS) {
+        return err_field(err, ERR_FIELD, field, "leave the type out where there is no limit",
+                         "%s of %.64s must be a whole number from %lld to %d", field, type, (long long)min,
+                         LIMIT_ACCOUNT_GPUS);
+    }
+    types[(*count)++] = (struct type_limit){.type = xstrdup(type), .gpus = gpus};
+    return true;
+}
+
+/* {"A10": 8, "*": 32}; null is no limit. */
+static bool read_types(const json_t *json, const char *field, int64_t min, struct type_limit **ret_types,
+                       size_t *ret_count, struct err *err)
+{
+    const json_t *object = json_object_get(json, field);
+    if (object == NULL || json_is_null(object)) {
+        return true;
+    }
+    if (!json_is_object(object) || json_object_size(object) > LIMIT_ACCOUNT_TYPES) {
+        return err_field(err, ERR_FIELD, field, "write {\"A10\": 8}",
+                         "%s must be an object of up to %d GPU types with numbers", field,
+                         LIMIT_ACCOUNT_TYPES);
+    }
+    size_t size = json_object_size(object);
+    *ret_types = size > 0 ? xzalloc(size * sizeof **ret_types) : NULL;
+    const char *type;
+    json_t *value;
+    json_object_foreach ((json_t *)(uintptr_t)object, type, value) {
+        if (!read_type(field, type, value, min, *ret_types, ret_count, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool refuse_hours(struct err *err)
+{
+    return err_field(err, ERR_FIELD, "gpu_hours", "write {\"hours\": 100, \"period_s\": 86400}",
+                     "gpu_hours must have hours from 0 to %lld and period_s from %d to %lld", LIMIT_GPU_HOURS,
+                     LIMIT_PERIOD_MIN_S, LIMIT_PERIOD_MAX_S);
+}
+
+static bool read_hours(const json_t *json, struct account_limits *limits, struct err *err)
+{
+    const json_t *object = json_object_get(json, "gpu_hours");
+    if (object == NULL || json_is_null(object)) {
+        return true;
+    }
+    const json_t *hours = json_object_get(object, "hours"), *period = json_object_get(object, "period_s");
+    double value = json_number_value(hours);
+    int64_t period_s = json_integer_value(period);
+    if (json_object_size(object) != 2 || !json_is_number(hours) || !json_is_integer(period) ||
+        !(value >= 0) || value > (double)LIMIT_GPU_HOURS || period_s < LIMIT_PERIOD_MIN_S ||
+        period_s > LIMIT_PERIOD_MAX_S) {
+        return refuse_hours(err);
+    }
+    limits->gpu_ms = (int64_t)round(value * 3600000);
+    limits->period_ms = 1000 * period_s;
+    return true;
+}
+
+static bool read_weight(const json_t *json, struct account_limits *limits, struct err *err)
+{
+    const json_t *value = json_object_get(json, "weight");
+    if (value == NULL || json_is_null(value)) {
+        return true;
+    }
+    double weight = round(json_number_value(value) * WEIGHT_OF_ONE);
+    if (!json_is_number(value) || !(weight >= 1 && weight <= LIMIT_WEIGHT)) {
+        return err_field(err, ERR_FIELD, "weight", NULL, "weight must be a number from 0.001 to %d",
+                         LIMIT_WEIGHT / WEIGHT_OF_ONE);
+    }
+    limits->weight = (int64_t)weight;
+    return true;
+}
+
+static bool read_members(const json_t *json, struct account_limits *limits, struct err *err)
+{
+    return read_types(json, "quota", 1, &limits->quota, &limits->quota_count, err) &&
+           read_types(json, "max_gpus", 0, &limits->most, &limits->most_count, err) &&
+           json_read_int(json, "max_running_jobs", 0, LIMIT_LIVE_JOBS, &limits->max_running_jobs, err) &&
+           json_read_int(json, "max_queued_jobs", 0, LIMIT_LIVE_JOBS, &limits->max_queued_jobs, err) &&
+           read_hours(json, limits, err) && read_weight(json, limits, err) &&
+           json_read_bool(json, "lend", &limits->lends, err);
+}
+
+bool account_limits_decode(const json_t *json, enum account_kind kind, struct account_limits *ret_limits,
+                           struct err *err)
+{
+    struct account_limits limits;
+    account_limits_init(&limits);
+    if (!only_members(json, kind, err) || !read_members(json, &limits, err)) {
+        account_limits_finish(&limits);
+        return false;
+    }
+    *ret_limits = limits;
+    return true;
+}
+
+/* --- writing ----------------------------------------------------------------------------------------- */
+
+static json_t *types_json(const struct type_limit *types, size_t count)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; i < count; i++) {
+        json_object_set_new(object, types[i].type, json_integer(types[i].gpus));
+    }
+    return object;
+}
+
+/* Whole numbers as such. */
+static json_t *number_json(int64_t value, int64_t unit)
+{
+    return value % unit == 0 ? json_integer(value / unit) : json_real((double)value / (double)unit);
+}
+
+static void set_count(json_t *json, const char *name, int64_t value)
+{
+    if (value >= 0) {
+        json_object_set_new(json, name, json_integer(value));
+    }
+}
+
+void account_limits_encode(const struct account_limits *limits, enum account_kind kind, struct text *out)
+{
+    autojson json_t *json = json_object();
+    if (kind == ACCOUNT_POOL) {
+        json_object_set_new(json, "lend", json_boolean(limits->lends));
+    }
+    if (limits->quota_count > 0) {
+        json_object_set_new(json, "quota", types_json(limits->quota, limits->quota_count));
+    }
+    if (limits->most_count > 0) {
+        json_object_set_new(json, "max_gpus", types_json(limits->most, limits->most_count));
+    }
+    set_count(json, "max_running_jobs", limits->max_running_jobs);
+    set_count(json, "max_queued_jobs", limits->max_queued_jobs);
+    if (limits->period_ms > 0) {
+        json_t *hours = json_object();
+        json_object_set_new(hours, "hours", number_json(limits->gpu_ms, 3600000));
+        json_object_set_new(hours, "period_s", json_integer(limits->period_ms / 1000));
+        json_object_set_new(json, "gpu_hours", hours);
+    }
+    if (limits->weight != WEIGHT_OF_ONE) {
+        json_object_set_new(json, "weight", number_json(limits->weight, WEIGHT_OF_ONE));
+    }
+    char *text = json_text(json);
+    text_append(out, text);
+    free(text);
+}
