@@ -106,6 +106,14 @@
 #define LIMIT_PRIORITY 1000
 /* jobs of one wish that are tried for a gap in one look around; each costs a look at the nodes */
 #define LIMIT_BACKFILL_TRIES 64
+/* jobs ahead of one that are looked at to say when it will start: 10 ms */
+#define LIMIT_AHEAD 10000
+/* points in time that are looked at for the same, thrice: 15 ms; what is not seen by then starts later */
+#define LIMIT_FORECAST_STEPS 2000000
+/* names of nodes that fail one test */
+#define LIMIT_NODES_NAMED 8
+/* GPU types, and pools, that are tried for a change of a job that waits; each costs a look at the queue */
+#define LIMIT_CHANGE_TRIES 16
 /* running jobs that a look ahead counts as ended, one by one, until a gang fits: more than the largest gang
  * has nodes and GPUs */
 #define LIMIT_HORIZON 16384

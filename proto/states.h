@@ -172,6 +172,42 @@
     X(PACK, "pack")     /* on as few as can be */                                                            \
     X(SPREAD, "spread") /* on as many as can be */
 
+/* Why a job has no GPUs yet. X(name, meaning) */
+#define WAIT_REASONS(X)                                                                                      \
+    X(HELD, "it is kept back until a person releases it")                                                    \
+    X(BLOCKED, "it is to follow jobs that have not ended")                                                   \
+    X(LIMIT, "a limit of its project or owner is reached")                                                   \
+    X(STAGING, "nodes get ready what it needs")                                                              \
+    X(NODES_BUSY, "it fits when running jobs end")                                                           \
+    X(RESERVED, "free GPUs are reserved for another job, whose start it would outlast")                      \
+    X(BEHIND, "its turn comes after another job")                                                            \
+    X(FRAGMENTED, "enough GPUs are free, but not together where it may run")                                 \
+    X(DRAINED, "nodes that it needs take no new work")                                                       \
+    X(LEAVING, "nodes that it needs go away before it would end")                                            \
+    X(HELD_OFF, "nodes that declined get no work for a moment")                                              \
+    X(NO_NODES, "no registered nodes could hold it")                                                         \
+    X(DUE, "it fits, and is placed by the next change")
+
+/* Which test a node fails for a job. X(name, spelling, meaning) */
+#define NODE_TESTS(X)                                                                                        \
+    X(GPU_TYPE, "gpu_type", "has no GPU of the type")                                                        \
+    X(POOL, "pool", "is in a pool that the job may not use")                                                 \
+    X(HOST, "host", "is not the submitter's host")                                                           \
+    X(LABELS, "labels", "does not fulfil the job's constraints, or is excluded")                             \
+    X(DRAINING, "draining", "takes no new work")                                                             \
+    X(SILENT, "silent", "missed its beats")                                                                  \
+    X(ON_HOLD, "on_hold", "declined, and gets no work for a moment")                                         \
+    X(LEAVING, "leaving", "goes away before the job would end")                                              \
+    X(BUSY, "busy", "has not enough free GPUs to give what it could")                                        \
+    X(NOT_READY, "not_ready", "has not got ready what the job needs")                                        \
+    X(RESERVED, "reserved", "is kept for jobs whose turn is earlier")
+
+/* What a forecast is worth. X(name, spelling) */
+#define CONFIDENCES(X)                                                                                       \
+    X(LOW, "low")                                                                                            \
+    X(MEDIUM, "medium")                                                                                      \
+    X(HIGH, "high")
+
 /* What has limits of its own. X(name, spelling) */
 #define ACCOUNT_KINDS(X)                                                                                     \
     X(PROJECT, "project")                                                                                    \
@@ -217,6 +253,9 @@
 #define AS_ENUM_CLAIM(name, ...)     CLAIM_##name,
 #define AS_ENUM_DEPEND(name, ...)    DEPENDENCY_##name,
 #define AS_ENUM_PLACEMENT(name, ...) PLACEMENT_##name,
+#define AS_ENUM_FORECAST(name, ...)  CONFIDENCE_##name,
+#define AS_ENUM_WAIT(name, ...)      WAIT_##name,
+#define AS_ENUM_TEST(name, ...)      NODE_TEST_##name,
 #define AS_ENUM_ACCOUNT(name, ...)   ACCOUNT_##name,
 #define AS_ENUM_EARLY(name, ...)     EARLY_##name,
 
@@ -241,6 +280,9 @@ enum policy { POLICIES(AS_ENUM_POLICY) POLICY_COUNT };
 enum claim { CLAIMS(AS_ENUM_CLAIM) CLAIM_COUNT };
 enum dependency { DEPENDENCIES(AS_ENUM_DEPEND) DEPENDENCY_COUNT };
 enum placement { PLACEMENTS(AS_ENUM_PLACEMENT) PLACEMENT_COUNT };
+enum confidence { CONFIDENCES(AS_ENUM_FORECAST) CONFIDENCE_COUNT };
+enum wait_reason { WAIT_REASONS(AS_ENUM_WAIT) WAIT_REASON_COUNT };
+enum node_test { NODE_TESTS(AS_ENUM_TEST) NODE_TEST_COUNT };
 enum account_kind { ACCOUNT_KINDS(AS_ENUM_ACCOUNT) ACCOUNT_KIND_COUNT };
 enum early_signal { EARLY_SIGNALS(AS_ENUM_EARLY) EARLY_SIGNAL_COUNT };
 
@@ -270,6 +312,9 @@ STATES_DECLARE(policy, policy)
 STATES_DECLARE(claim, claim)
 STATES_DECLARE(dependency, dependency)
 STATES_DECLARE(placement, placement)
+STATES_DECLARE(confidence, confidence)
+STATES_DECLARE(wait_reason, wait_reason)
+STATES_DECLARE(node_test, node_test)
 STATES_DECLARE(account_kind, account_kind)
 STATES_DECLARE(early_signal, early_signal)
 

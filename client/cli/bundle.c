@@ -127,6 +127,13 @@ static FILE *open_scratch(struct err *err)
     return file;
 }
 
+static bool name_folder(const char *root, const struct tree *tree, char hex[HASH_HEX + 1], struct err *err)
+{
+    size_t length;
+    autofclose FILE *scratch = open_scratch(err);
+    return scratch != NULL && bundle_pack(root, tree, scratch, hex, &length, err);
+}
+
 static bool send_folder(struct api *api, const char *root, const struct tree *tree, char hex[HASH_HEX + 1],
                         struct err *err)
 {
@@ -203,6 +210,23 @@ bool bundle_fill(struct api *api, json_t *spec, const char *field, struct notes 
         return true;
     }
     if (!send_folder(api, root, &tree, hex, err)) {
+        return false;
+    }
+    json_object_set_new(bundle, "blob", json_string(hex));
+    json_object_del(bundle, "source");
+    return true;
+}
+
+bool bundle_name(json_t *spec, struct err *err)
+{
+    json_t *bundle = json_object_get(spec, "bundle");
+    const char *root = json_string_value(json_object_get(bundle, "source"));
+    autotree struct tree tree = {0};
+    char hex[HASH_HEX + 1];
+    if (root == NULL) {
+        return true;
+    }
+    if (!look(bundle, root, &tree, NULL, err) || !name_folder(root, &tree, hex, err)) {
         return false;
     }
     json_object_set_new(bundle, "blob", json_string(hex));

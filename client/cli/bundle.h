@@ -21,6 +21,9 @@ bool bundle_read(const char *folder, json_t *spec, struct err *err);
  * about; notes may be NULL. */
 bool bundle_fill(struct api *api, json_t *spec, const char *field, struct notes *notes, struct err *err);
 
+/* The same without sending: names the blob by its hash. */
+bool bundle_name(json_t *spec, struct err *err);
+
 /* An archive of the tree of that folder; its hash and length. */
 bool bundle_pack(const char *root, const struct tree *tree, FILE *out, char ret_hex[HASH_HEX + 1],
                  size_t *ret_length, struct err *err);

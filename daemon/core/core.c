@@ -7,6 +7,7 @@
 #include "daemon/core/account.h"
 #include "daemon/core/amend.h"
 #include "daemon/core/attempt.h"
+#include "daemon/core/explain.h"
 #include "daemon/core/follow.h"
 #include "daemon/core/hold.h"
 #include "daemon/core/history.h"
@@ -16,6 +17,7 @@
 #include "daemon/core/node.h"
 #include "daemon/core/place.h"
 #include "daemon/core/pool.h"
+#include "daemon/core/preempt.h"
 #include "daemon/core/queue.h"
 #include "daemon/core/record.h"
 #include "daemon/core/register.h"
@@ -124,6 +126,10 @@ static bool dispatch(struct core *core, const struct input *input, struct err *e
         return staging_take(core, input, err);
     case INPUT_NODE:
         return node_verb(core, input, err);
+    case INPUT_PREEMPT:
+        return preempt_take(core, input, err);
+    case INPUT_ASK:
+        return explain_take(core, input, err);
     case INPUT_LIMITS:
         return account_change(core, input, err);
     case INPUT_ACCOUNTS:

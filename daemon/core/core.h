@@ -71,7 +71,15 @@ enum input_kind {
     INPUT_LIMITS,   /* an account's limits change */
     INPUT_ACCOUNTS, /* a question: changes nothing */
     INPUT_POOLS,    /* a question, too */
+    INPUT_PREEMPT,  /* a job gives back its GPUs and waits again */
+    INPUT_ASK,      /* a question about one job: changes nothing */
     INPUT_TICK,     /* time has passed: deadlines are looked at */
+};
+
+enum ask_kind {
+    ASK_EXPLAIN,  /* why a live job waits, when it will start, what would start it now */
+    ASK_PLAN,     /* the same of a job as if it were submitted now */
+    ASK_REHEARSE, /* who would have to go for a job that waits */
 };
 
 enum node_verb { NODE_VERB_DRAIN, NODE_VERB_RESUME, NODE_VERB_FENCE, NODE_VERB_EXPIRE };
@@ -131,6 +139,17 @@ struct input {
             const char *by;
             int64_t expires_at_ms; /* of EXPIRE; 0: never */
         } node;
+        struct {
+            const char *id;
+            const char *by; /* owner of the token, for the history */
+        } preempt;
+        struct {
+            enum ask_kind kind;
+            const char *id;    /* of the job; PLAN: NULL */
+            const char *owner; /* PLAN: as in submit, and only read */
+            const struct job_spec *spec;
+            const struct core_need *need;
+        } ask;
         struct {
             enum account_kind kind;
             const char *name;

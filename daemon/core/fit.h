@@ -12,13 +12,16 @@
 
 struct core;
 struct group;
+struct job;
 struct node;
 struct stock;
 struct wish;
 
 /* What is kept for earlier jobs. */
 struct kept {
-    uint8_t *groups, *nodes; /* by index, 1: all of it */
+    bool trial;               /* only to see what would come of it: nothing is promised */
+    const struct job **whose; /* by index of the group: for which job, the last one; NULL: for none */
+    uint8_t *groups, *nodes;  /* by index, 1: all of it */
     /* A reservation in a group, by its index. Only gangs that end before it may have more than the stocks can
      * spare; 0: there is none. */
     int64_t *until_ms;

@@ -114,6 +114,17 @@ struct pattern *history_join(struct core *core, const struct job_spec *spec, con
     return pattern;
 }
 
+struct pattern *history_vary(struct core *core, struct pattern *pattern, int64_t gpus, bool limited)
+{
+    struct pattern *other = pattern;
+    if (pattern->project != NULL) {
+        struct pattern *crowd = crowd_of(core, pattern->project, pattern->owner, gpus, limited);
+        other = kind_need(core, crowd, pattern->project, pattern->owner, pattern->name, gpus);
+    }
+    other->users++;
+    return other;
+}
+
 /* What nothing was learned of is forgotten with its last job. */
 void history_leave(struct core *core, struct pattern *pattern)
 {

@@ -16,6 +16,9 @@ struct pattern;
 struct pattern *history_join(struct core *core, const struct job_spec *spec, const char *owner, bool limited);
 void history_leave(struct core *core, struct pattern *pattern);
 
+/* The pattern of jobs that differ from one in nothing but that; likewise borrowed. */
+struct pattern *history_vary(struct core *core, struct pattern *pattern, int64_t gpus, bool limited);
+
 /* How long a job of this pattern will run, 1 at least. limit_ms 0: without a limit. What there is no history
  * of is guessed from the next larger crowd: the owner's jobs of that size, all of that size, all. */
 int64_t history_estimate_ms(const struct core *core, const struct pattern *pattern, int64_t limit_ms);

@@ -54,9 +54,10 @@ static enum waiting waiting_of(const struct core *core)
 static void kept_init(struct kept *kept, const struct core *core)
 {
     size_t groups = core->groups != NULL ? core->groups->prev->index + 1 : 0;
-    *kept = (struct kept){0};
-    kept->until_ms = xzalloc(groups * sizeof *kept->until_ms + 2 * groups + core->node_count + 1);
-    kept->groups = (uint8_t *)(kept->until_ms + groups);
+    size_t words = groups * (sizeof *kept->until_ms + sizeof *kept->whose);
+    *kept = (struct kept){.until_ms = xzalloc(words + 2 * groups + core->node_count + 1)};
+    kept->whose = (const struct job **)(kept->until_ms + groups);
+    kept->groups = (uint8_t *)(kept->whose + groups);
     kept->firm = kept->groups + groups;
     kept->nodes = kept->firm + groups;
 }
@@ -122,6 +123,7 @@ static void keep_for(struct kept *kept, const struct core *core, const struct jo
         if (!open || !could_hold(&search, group) || !fit_granted(&search, group)) {
             continue;
         }
+        kept->whose[group->index] = job;
         if (by_node(core, &search)) {
             keep_nodes(kept, &search, group);
         } else {
@@ -152,10 +154,15 @@ static bool is_barred(const struct core *core, const struct job *job, bool borro
     return limited;
 }
 
+bool place_is_limited(const struct core *core, const struct job *job, struct account_limit *ret_limit)
+{
+    return is_barred(core, job, true, ret_limit);
+}
+
 static bool tell_limit(const struct core *core, const struct job *job)
 {
     struct account_limit limit;
-    if (!is_barred(core, job, true, &limit)) {
+    if (!place_is_limited(core, job, &limit)) {
         return false;
     }
     struct text reason = {0};
@@ -189,14 +196,6 @@ static void tell(const struct core *core, struct lane *lane, const struct job *j
 
 /* --- what is to be done for a job -------------------------------------------------------------------- */
 
-enum move {
-    MOVE_NONE,
-    MOVE_PLACE,   /* the job gets these devices */
-    MOVE_STAGE,   /* these nodes are to get ready for it */
-    MOVE_AWAIT,   /* it will get these devices from what is stopping already */
-    MOVE_PREEMPT, /* or when these victims have gone */
-};
-
 struct plan {
     enum move move;
     struct fit fit;
@@ -217,15 +216,26 @@ static bool fits(const struct search *search)
     return found;
 }
 
-static struct search search_of(const struct core *core, const struct turn *turn, const struct kept *kept)
+static struct search search_until(const struct core *core, const struct job *job, int64_t estimate_ms,
+                                  enum view view, const struct kept *kept, enum readiness readiness)
 {
-    const struct job *job = queue_first(turn);
-    struct search search = search_for(core, job, VIEW_FREE, kept, READINESS_READY);
+    struct search search = search_for(core, job, view, kept, readiness);
     search.job = job;
-    search.borrow = kept->borrow;
-    search.end_ms = core->now_ms + turn->estimate_ms;
+    search.borrow = kept == NULL || kept->borrow;
+    search.end_ms = core->now_ms + estimate_ms;
     search.sure_ms = job->time_limit_ms > 0 ? core->now_ms + job->time_limit_ms : NEVER;
     return search;
+}
+
+static struct search search_of(const struct core *core, const struct turn *turn, const struct kept *kept)
+{
+    return search_until(core, queue_first(turn), turn->estimate_ms, VIEW_FREE, kept, READINESS_READY);
+}
+
+struct search place_search(const struct core *core, const struct job *job, enum view view,
+                           const struct kept *kept, enum readiness readiness)
+{
+    return search_until(core, job, queue_turn(core, job).estimate_ms, view, kept, readiness);
 }
 
 /* Nodes on which the lane could be placed once they are ready: not needed while enough others are, or get
@@ -349,9 +359,10 @@ static void spend(const struct group *group, const struct fit *fit)
 }
 
 /* What the fit leaves in its group, as of stock->coming, may be had for longer than until then. */
-static void reserve(struct kept *kept, const struct fit *fit, int64_t at_ms, bool firm)
+static void reserve(struct kept *kept, const struct job *job, const struct fit *fit, int64_t at_ms, bool firm)
 {
     const struct group *group = fit->shares[0].stock->group;
+    kept->whose[group->index] = job;
     kept->until_ms[group->index] = at_ms;
     kept->firm[group->index] = firm;
     for (size_t i = 0; i < group->count; i++) {
@@ -361,8 +372,12 @@ static void reserve(struct kept *kept, const struct fit *fit, int64_t at_ms, boo
 }
 
 /* The first of its promised starts counts. */
-static bool was_put_off(const struct core *core, struct lane *lane, const struct job *job, int64_t start_ms)
+static bool was_put_off(const struct core *core, const struct kept *kept, struct lane *lane,
+                        const struct job *job, int64_t start_ms)
 {
+    if (lane->promised_key != job->key && kept->trial) {
+        return false;
+    }
     if (lane->promised_key != job->key) {
         lane->promised_key = job->key;
         lane->promised_ms = start_ms;
@@ -395,7 +410,7 @@ static int64_t reserve_for(const struct core *core, const struct turn *turn, str
         return NEVER;
     }
     if (horizon_find(&search, &prospect)) {
-        reserve(kept, &fit, prospect.at_ms, was_put_off(core, job->lane, job, prospect.at_ms));
+        reserve(kept, job, &fit, prospect.at_ms, was_put_off(core, kept, job->lane, job, prospect.at_ms));
         free(fit.shares);
     }
     return prospect.change_ms;
@@ -468,7 +483,7 @@ static int64_t wait(const struct core *core, struct turn *turn, const struct pla
         return NEVER;
     case WAITING_RESERVES:
         if (awaits) {
-            reserve(kept, &plan->fit, core->now_ms, true);
+            reserve(kept, queue_first(turn), &plan->fit, core->now_ms, true);
         } else if (core->free > 0) {
             again_ms = reserve_for(core, turn, kept);
         }
@@ -476,7 +491,7 @@ static int64_t wait(const struct core *core, struct turn *turn, const struct pla
         return again_ms;
     case WAITING_PREEMPTS:
         if (awaits) {
-            reserve(kept, &plan->fit, core->now_ms, true);
+            reserve(kept, queue_first(turn), &plan->fit, core->now_ms, true);
         }
         queue_close(lane);
         return NEVER;
@@ -514,6 +529,11 @@ static void carry_out(struct core *core, struct turn *turn, const struct plan *p
     }
 }
 
+static bool moves(enum move move)
+{
+    return move == MOVE_PLACE || move == MOVE_STAGE || move == MOVE_PREEMPT;
+}
+
 /* Everybody in turn. apply: what is to be done is done; else the walk ends with the first such thing. */
 static bool walk(struct core *core, struct kept *kept, bool apply)
 {
@@ -521,7 +541,7 @@ static bool walk(struct core *core, struct kept *kept, bool apply)
     queue_open(core);
     for (struct turn *turn; (apply || !moved) && (turn = queue_next(core)) != NULL;) {
         struct plan plan = plan_for(core, turn, kept);
-        moved = moved || (plan.move != MOVE_NONE && plan.move != MOVE_AWAIT);
+        moved = moved || moves(plan.move);
         if (apply) {
             carry_out(core, turn, &plan, kept);
         } else {
@@ -538,6 +558,7 @@ static bool walk_all(struct core *core, bool apply)
 {
     struct kept kept;
     kept_init(&kept, core);
+    kept.trial = !apply;
     bool moved = walk(core, &kept, apply);
     kept.borrow = true;
     if (account_any_limited(core) && (apply || !moved)) {
@@ -569,6 +590,61 @@ void place_pass(struct core *core)
 bool place_would(const struct core *core)
 {
     return walk_all((struct core *)(uintptr_t)core, false);
+}
+
+/* --- what it would do for one job --------------------------------------------------------------------- */
+
+/* true: the job's turn has come, and what would be done for it is known. */
+static bool consider(const struct core *core, const struct job *job, struct outlook *outlook)
+{
+    const struct turn own = queue_turn(core, job);
+    queue_open(core);
+    for (struct turn *turn; (turn = queue_next(core)) != NULL;) {
+        bool reached = queue_first(turn) == job;
+        if (!reached && queue_before(&own, turn)) {
+            return false; /* it was passed by with its lane, or is not the first of its kind */
+        }
+        struct plan plan = plan_for(core, turn, &outlook->kept);
+        enum move move = plan.move;
+        if (!reached) {
+            wait(core, turn, &plan, &outlook->kept);
+        }
+        plan_finish(&plan);
+        if (reached) {
+            outlook->reached = true;
+            outlook->move = move;
+            return move != MOVE_NONE;
+        }
+        outlook->unsettled = outlook->unsettled || moves(move);
+    }
+    return false;
+}
+
+void place_consider(const struct core *core, const struct job *job, struct outlook *ret_outlook)
+{
+    *ret_outlook = (struct outlook){0};
+    kept_init(&ret_outlook->kept, core);
+    ret_outlook->kept.trial = true;
+    if (!consider(core, job, ret_outlook) && account_any_limited(core)) {
+        ret_outlook->kept.borrow = true;
+        consider(core, job, ret_outlook);
+    }
+}
+
+void outlook_finish(struct outlook *outlook)
+{
+    kept_finish(&outlook->kept);
+}
+
+int64_t place_gap_ms(const struct core *core, const struct job *job, const struct kept *kept)
+{
+    const struct search search = search_for(core, job, VIEW_FREE, NULL, READINESS_READY);
+    return longest_gap(core, &search, kept);
+}
+
+bool place_keeps(const struct core *core)
+{
+    return waiting_of(core) == WAITING_KEEPS;
 }
 
 /* --- what is possible at all ------------------------------------------------------------------------- */

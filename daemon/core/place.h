@@ -6,8 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/core/fit.h"
+
 struct core;
 struct group;
+struct job;
 struct lane;
 struct wish;
 
@@ -16,6 +19,41 @@ void place_pass(struct core *core);
 
 /* Whether place_pass would place something. */
 bool place_would(const struct core *core);
+
+/* --- what it would do for one job ---------------------------------------------------------------------- */
+
+enum move {
+    MOVE_NONE,
+    MOVE_PLACE,   /* the job gets these devices */
+    MOVE_STAGE,   /* these nodes are to get ready for it */
+    MOVE_AWAIT,   /* it will get these devices from what is stopping already */
+    MOVE_PREEMPT, /* or when these victims have gone */
+};
+
+/* How things stand for a job when its turn comes. */
+struct outlook {
+    struct kept kept; /* for earlier jobs */
+    bool reached;     /* false: it was passed by with others of its lane, or stands behind one like it */
+    bool unsettled;   /* something would be done for an earlier job, so this is not how it will be */
+    enum move move;   /* what would be done for this one, once it is reached */
+};
+/* Looks around up to the job, which waits, and does nothing. */
+void place_consider(const struct core *core, const struct job *job, struct outlook *ret_outlook);
+void outlook_finish(struct outlook *outlook);
+
+/* The search by which a job would be placed, with another view; kept may be NULL. */
+struct search place_search(const struct core *core, const struct job *job, enum view view,
+                           const struct kept *kept, enum readiness readiness);
+
+/* How long a job of this wish may run before a reservation where it could go; 0: there is no such gap. */
+int64_t place_gap_ms(const struct core *core, const struct job *job, const struct kept *kept);
+
+/* Whether limits of its accounts keep the job from all that it could ever have; by which. */
+struct account_limit;
+bool place_is_limited(const struct core *core, const struct job *job, struct account_limit *ret_limit);
+
+/* Whether a job that waits keeps all that it could use from the jobs behind it. */
+bool place_keeps(const struct core *core);
 
 /* The largest gang that the registered nodes, busy or not, could ever hold for such a wish; *ret_group,
  * unless NULL, is where, NULL for 0. */

@@ -4,6 +4,8 @@
  * in turns. How a gang is stopped is left to attempt.c. */
 #include "daemon/core/preempt.h"
 
+#include <string.h>
+
 #include "daemon/core/account.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/fit.h"
@@ -70,6 +72,13 @@ static bool yields(const struct core *core, const struct attempt *attempt, const
     abort();
 }
 
+/* Whoever comes later in the queue, or has a lower priority, were it asked to. */
+static bool could_yield(const struct core *core, const struct attempt *attempt, const struct turn *turn)
+{
+    const struct turn own = queue_turn(core, attempt->job);
+    return queue_before(turn, &own);
+}
+
 /* What the cluster loses with it: GPU time that was spent for nothing; where jobs go on later, nothing, and
  * those that would keep their GPUs for longest go first. */
 static int64_t loss_of(const struct core *core, const struct attempt *attempt)
@@ -94,8 +103,11 @@ static bool usable(const struct search *search, const struct attempt *attempt)
     return group != NULL && fit_open(search, group);
 }
 
+/* Whether a running gang goes for a job of that turn. */
+typedef bool yielding(const struct core *core, const struct attempt *attempt, const struct turn *turn);
+
 static struct candidate *candidates_of(const struct core *core, const struct turn *turn,
-                                       const struct search *search, size_t *ret_count)
+                                       const struct search *search, yielding *goes, size_t *ret_count)
 {
     size_t room = 0, count = 0;
     for (const struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
@@ -103,7 +115,7 @@ static struct candidate *candidates_of(const struct core *core, const struct tur
     }
     struct candidate *candidates = xalloc((room + 1) * sizeof *candidates);
     for (struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
-        if (!attempt_is_leaving(attempt) && usable(search, attempt) && yields(core, attempt, turn)) {
+        if (!attempt_is_leaving(attempt) && usable(search, attempt) && goes(core, attempt, turn)) {
             candidates[count++] = (struct candidate){attempt, loss_of(core, attempt)};
         }
     }
@@ -160,8 +172,8 @@ static bool take_enough(const struct search *search, const struct candidate *can
     return false;
 }
 
-bool preempt_choose(const struct core *core, const struct turn *turn, const struct search *search,
-                    struct victims *ret_victims, struct fit *ret_fit)
+static bool choose(const struct core *core, const struct turn *turn, const struct search *search,
+                   yielding *goes, struct victims *ret_victims, struct fit *ret_fit)
 {
     *ret_victims = (struct victims){0};
     *ret_fit = (struct fit){0};
@@ -170,7 +182,7 @@ bool preempt_choose(const struct core *core, const struct turn *turn, const stru
         return true;
     }
     size_t count;
-    struct candidate *candidates = candidates_of(core, turn, search, &count);
+    struct candidate *candidates = candidates_of(core, turn, search, goes, &count);
     ret_victims->items = xalloc((count + 1) * sizeof(struct attempt *));
     bool found = take_enough(search, candidates, count, ret_victims, ret_fit);
     free(candidates);
@@ -179,6 +191,20 @@ bool preempt_choose(const struct core *core, const struct turn *turn, const stru
     }
     return found;
 }
+
+bool preempt_choose(const struct core *core, const struct turn *turn, const struct search *search,
+                    struct victims *ret_victims, struct fit *ret_fit)
+{
+    return choose(core, turn, search, yields, ret_victims, ret_fit);
+}
+
+bool preempt_rehearse(const struct core *core, const struct turn *turn, const struct search *search,
+                      struct victims *ret_victims, struct fit *ret_fit)
+{
+    return choose(core, turn, search, could_yield, ret_victims, ret_fit);
+}
+
+/* --- stopping ---------------------------------------------------------------------------------------- */
 
 void preempt_stop(struct core *core, const struct turn *turn, const struct victims *victims)
 {
@@ -190,4 +216,30 @@ void preempt_stop(struct core *core, const struct turn *turn, const struct victi
         };
         attempt_stop(core, victims->items[i], &fault);
     }
+}
+
+bool preempt_take(struct core *core, const struct input *input, struct err *err)
+{
+    struct job *job;
+    HASH_FIND(by_id, core->jobs_by_id, input->preempt.id, strlen(input->preempt.id), job);
+    if (job == NULL) {
+        return err_field(err, ERR_NOT_FOUND, "id", "list the jobs", "no live job has the id %.64s",
+                         input->preempt.id);
+    }
+    if (job->state != JOB_PLACED && job->state != JOB_RUNNING) {
+        return err_field(err, ERR_CONFLICT, "id", "only a job that has GPUs can give them back",
+                         "job %s is %s", job->id, job_state_text(job->state));
+    }
+    if (attempt_is_leaving(job->attempt)) {
+        return err_field(err, ERR_CONFLICT, "id", "wait for its end", "job %s is being stopped already",
+                         job->id);
+    }
+    core->sheet.answer = job;
+    const struct fault fault = {
+        .cause = CAUSE_PREEMPTED,
+        .rank = -1,
+        .text = record_text(core, "preempted by %s", input->preempt.by),
+    };
+    attempt_stop(core, job->attempt, &fault);
+    return true;
 }

@@ -6,9 +6,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "proto/base/err.h"
+
 struct attempt;
 struct core;
 struct fit;
+struct input;
 struct search;
 struct turn;
 
@@ -27,7 +30,14 @@ bool preempt_possible(const struct core *core);
 bool preempt_choose(const struct core *core, const struct turn *turn, const struct search *search,
                     struct victims *ret_victims, struct fit *ret_fit);
 
+/* The same if all that run with a lower priority, or a later turn, had to yield. */
+bool preempt_rehearse(const struct core *core, const struct turn *turn, const struct search *search,
+                      struct victims *ret_victims, struct fit *ret_fit);
+
 /* Stops them; they wait again at their old places. */
 void preempt_stop(struct core *core, const struct turn *turn, const struct victims *victims);
+
+/* The input PREEMPT: somebody has one job give back its GPUs. */
+bool preempt_take(struct core *core, const struct input *input, struct err *err);
 
 #endif

@@ -144,10 +144,9 @@ static int64_t due_of(const struct job *job, int64_t estimate_ms)
     return job->submitted_ms + allowed_ms;
 }
 
-static struct turn turn_of(const struct core *core, struct batch *batch)
+static struct turn turn_of(const struct core *core, const struct job *job)
 {
-    const struct job *job = batch->jobs;
-    struct turn turn = {.key = job->key, .estimate_ms = estimate_of(core, job), .batch = batch};
+    struct turn turn = {.key = job->key, .estimate_ms = estimate_of(core, job), .batch = job->batch};
     switch (core->config.policy) {
     case POLICY_FIFO:
     case POLICY_EASY:
@@ -171,12 +170,23 @@ static struct turn turn_of(const struct core *core, struct batch *batch)
     return turn;
 }
 
-static bool before(const struct turn *a, const struct turn *b)
+bool queue_before(const struct turn *a, const struct turn *b)
 {
     if (a->priority != b->priority) {
         return a->priority > b->priority;
     }
     return a->turn != b->turn ? a->turn < b->turn : a->key < b->key;
+}
+
+struct turn queue_turn(const struct core *core, const struct job *job)
+{
+    bool first = job->batch != NULL && job->batch->jobs == job;
+    return first ? job->lane->turns[job->batch->index] : turn_of(core, job);
+}
+
+int64_t queue_due_ms(const struct core *core, const struct turn *turn)
+{
+    return core->config.policy == POLICY_DEFAULT ? turn->turn : 0;
 }
 
 /* --- batches ----------------------------------------------------------------------------------------- */
@@ -191,6 +201,7 @@ static struct batch_key key_of(const struct core *core, const struct job *job)
     key.priority = job->priority;
     key.time_limit_ms = job->time_limit_ms;
     key.ran_ms = goes_on ? job->ran_ms : 0;
+    key.alone = job->trial ? job->key : 0;
     return key;
 }
 
@@ -205,7 +216,7 @@ static void list_turn(struct core *core, struct batch *batch)
         lane->turns = xrealloc(lane->turns, lane->turn_room * sizeof *lane->turns);
     }
     batch->index = lane->turn_count++;
-    lane->turns[batch->index] = turn_of(core, batch);
+    lane->turns[batch->index] = turn_of(core, batch->jobs);
     lane->best = WALK_UNKNOWN;
 }
 
@@ -225,7 +236,7 @@ static void renew_turn(struct core *core, struct batch *batch)
 {
     struct turn *turn = &batch->key.lane->turns[batch->index];
     bool passed = turn->passed;
-    *turn = turn_of(core, batch);
+    *turn = turn_of(core, batch->jobs);
     turn->passed = passed;
     batch->key.lane->best = WALK_UNKNOWN;
 }
@@ -330,7 +341,7 @@ static void find_best(struct lane *lane)
     for (size_t i = 0; i < lane->turn_count; i++) {
         const struct turn *turn = &lane->turns[i];
         bool open = !turn->passed && turn->estimate_ms <= lane->longest_ms;
-        if (open && (lane->best == WALK_NONE || before(turn, &lane->turns[lane->best]))) {
+        if (open && (lane->best == WALK_NONE || queue_before(turn, &lane->turns[lane->best]))) {
             lane->best = (int64_t)i;
         }
     }
@@ -348,7 +359,7 @@ struct turn *queue_next(const struct core *core)
         }
         if (lane->best == WALK_NONE) {
             lane->closed = true;
-        } else if (next == NULL || before(&lane->turns[lane->best], next)) {
+        } else if (next == NULL || queue_before(&lane->turns[lane->best], next)) {
             next = &lane->turns[lane->best];
         }
     }

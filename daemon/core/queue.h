@@ -29,6 +29,15 @@ void queue_stamp(struct core *core, struct job *job, int64_t wall_ms);
 void queue_put(struct core *core, struct job *job);
 void queue_take(struct core *core, struct job *job);
 
+/* Whose turn is earlier. */
+bool queue_before(const struct turn *a, const struct turn *b);
+
+/* The turn of a live job, which need not wait: what it counts by, or would. */
+struct turn queue_turn(const struct core *core, const struct job *job);
+
+/* When a turn is due, by the wall clock; 0: the policy has no due times. */
+int64_t queue_due_ms(const struct core *core, const struct turn *turn);
+
 /* Calls visit for every job that waits in the lane; visit may end the job, but no other. */
 void queue_each(struct core *core, struct lane *lane,
                 void (*visit)(struct core *core, struct job *job, void *closure), void *closure);

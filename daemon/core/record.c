@@ -200,6 +200,11 @@ void record_blob(struct core *core, const struct blob_row *blob)
     append(core, CHANGE_BLOB_PUT, NULL)->blob = *blob;
 }
 
+void record_said(struct core *core, const struct text *json)
+{
+    core->sheet.said = arena_copy(core->sheet.arena, json->bytes);
+}
+
 void record_usage(struct core *core, enum change_kind kind, const struct usage_row *usage)
 {
     struct arena *arena = core->sheet.arena;
@@ -212,11 +217,6 @@ void record_usage(struct core *core, enum change_kind kind, const struct usage_r
 void record_limits(struct core *core, enum change_kind kind, const struct limits_row *limits)
 {
     append(core, kind, NULL)->limits = *limits;
-}
-
-void record_said(struct core *core, const struct text *json)
-{
-    core->sheet.said = arena_copy(core->sheet.arena, json->bytes);
 }
 
 void record_dirty(struct core *core, struct node *node)

@@ -124,6 +124,10 @@ void staging_leave(struct core *core, struct stage *stage)
             site_drop(core, site);
         }
     }
+    if (stage->sites == NULL) {
+        stage_free(core, stage); /* there is nothing to remember */
+        return;
+    }
     DL_APPEND(core->idle_stages, stage);
     if (++core->idle_stage_count > LIMIT_STAGINGS_KEPT) {
         forget_oldest(core);
@@ -179,6 +183,17 @@ void staging_list_coming(const struct stage *stage, struct text *out)
         }
     }
     text_append(out, before[0] == '[' ? "[]" : "]");
+}
+
+void staging_say_coming(const struct stage *stage, struct text *out)
+{
+    const char *before = "";
+    for (const struct site *site = stage->sites; site != NULL; site = site->hh.next) {
+        if (site->state == SITE_ORDERED) {
+            text_printf(out, "%s%s", before, site->node->name);
+            before = ", ";
+        }
+    }
 }
 
 const char *staging_last_failure(struct core *core, const struct stage *stage)

@@ -41,6 +41,8 @@ void staging_order(struct core *core, struct stage *stage, struct node *node);
 bool staging_is_coming(const struct stage *stage);
 /* Appends their names, as a JSON array. */
 void staging_list_coming(const struct stage *stage, struct text *out);
+/* The same for people: "n1, n2". */
+void staging_say_coming(const struct stage *stage, struct text *out);
 /* Why a node cannot get ready, "node n1: no space left", for the step; NULL: none has failed. */
 const char *staging_last_failure(struct core *core, const struct stage *stage);
 

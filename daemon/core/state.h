@@ -79,6 +79,7 @@ struct batch_key {
     struct pattern *pattern;
     int64_t priority, time_limit_ms;
     int64_t ran_ms; /* 0 where the policy does not ask */
+    int64_t alone;  /* its key, of a job that is like no other; else 0 */
 };
 
 /* Equal jobs that wait: first in, first out. */
@@ -139,6 +140,7 @@ struct job {
 
     uint32_t slot; /* 1 + index of its change in the open sheet; 0: none */
     bool function; /* it succeeds only with a result of every rank */
+    bool trial;    /* it waits for the time of a question: trial.h */
     UT_hash_handle by_id, by_key;
 };
 
@@ -313,7 +315,7 @@ struct sheet {
     size_t dirty_count, dirty_room;
     size_t job_count; /* changes that are of jobs */
     bool lazy;
-    struct job *answer;  /* the job of a SUBMIT or CANCEL */
+    struct job *answer;  /* the job of a SUBMIT, CANCEL or PREEMPT */
     const char *said;    /* the answer to a question, in the arena */
     struct job *leaving; /* jobs that ended */
     struct attempt *leaving_attempts;

@@ -202,7 +202,7 @@ static bool check_capacity(const struct core *core, const struct wish *wish, str
                      (long long)wish->gpus, (long long)largest, where->type, where->pool);
 }
 
-static bool check(const struct core *core, const struct wish *wish, struct err *err)
+bool submit_admits(const struct core *core, const struct wish *wish, struct err *err)
 {
     if (core->groups == NULL) {
         return err_field(err, ERR_CAPACITY, "gpus", "start gpuagent on a machine with GPUs",
@@ -222,7 +222,7 @@ bool submit_job(struct core *core, const struct input *input, struct err *err)
     struct wish wish = job_wish(spec, input->submit.need);
     struct constraints *constraints = constraints_create(wish.terms);
     wish.constraints = constraints;
-    bool sound = check(core, &wish, err) && follow_check(core, input, err) &&
+    bool sound = submit_admits(core, &wish, err) && follow_check(core, input, err) &&
                  account_admits(core, job_spec_project(spec), input->submit.owner, &wish, err);
     constraints_destroy(constraints);
     if (!sound) {

@@ -167,6 +167,7 @@ static void say_why_it_waits(const struct queue_facts *facts, int64_t leaving, c
     if (facts->ahead > 0) {
         text_printf(out, "; %lld job%s ahead", (long long)facts->ahead, facts->ahead == 1 ? " is" : "s are");
     }
+    text_printf(out, " (gpuctl explain %s)", birth->id);
 }
 
 /* What the job's row does not hold is read before it, for rows are borrowed for the time of a visit only. */

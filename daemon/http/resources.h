@@ -26,6 +26,12 @@ bool amend_read_match(const char *header, int64_t *ret_seq, struct err *err);
 /* cancel.c */
 void cancel_job(struct request *request);
 
+/* explain.c */
+void explain_job(struct request *request);
+void explain_plan(struct request *request);
+void explain_preemption(struct request *request);
+void preempt_job(struct request *request);
+
 /* events.c */
 void events_show(struct request *request);
 

@@ -241,7 +241,7 @@ def test_a_job_whose_nodes_are_ready_but_busy_is_queued_again(bare: Cluster, pap
     job = submit(bare)
     node.say(node.staging()["key"], "ready")
     view = bare.wait_state(job, "QUEUED")
-    assert view["reason"] == "needs 1 GPU: 0 of 1 are free" and "staging" not in view
+    assert view["reason"].startswith("needs 1 GPU: 0 of 1 are free (gpuctl explain ") and "staging" not in view
     assert bare.api.events(job) == ["submitted", "staging", "staged"]
 
 

@@ -182,7 +182,7 @@ static size_t read_after(const struct cluster *cluster, const struct job_ask *as
     return count;
 }
 
-enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
+static struct job_spec spec_of(const struct job_ask *ask)
 {
     struct job_spec spec = {
         .gpus = ask->gpus > 0 ? ask->gpus : 1,
@@ -208,6 +208,13 @@ enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
         .hold = ask->hold,
     };
     spec.infra_retries = spec.infra_retries > 0 ? spec.infra_retries : 0;
+    spec.bundle.blob = ask->need; /* where the rows find it */
+    return spec;
+}
+
+enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
+{
+    struct job_spec spec = spec_of(ask);
     struct input input = {.kind = INPUT_SUBMIT,
                           .submit = {.id = ask->id,
                                      .owner = text_or(ask->owner, "alice"),
@@ -220,13 +227,45 @@ enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
     autofree char *words = ask->after != NULL ? xstrdup(ask->after) : NULL;
     input.submit.after = after;
     input.submit.after_count = words != NULL ? read_after(cluster, ask, words, after) : 0;
-    spec.bundle.blob = ask->need; /* where the rows find it */
     return step_with(cluster, &input, &spec);
 }
 
 enum err_code cancel(struct cluster *cluster, const char *id)
 {
     return cluster_step(cluster, &(struct input){.kind = INPUT_CANCEL, .cancel = {.id = id, .by = "alice"}});
+}
+
+enum err_code preempt(struct cluster *cluster, const char *id)
+{
+    return cluster_step(cluster,
+                        &(struct input){.kind = INPUT_PREEMPT, .preempt = {.id = id, .by = "alice"}});
+}
+
+/* --- questions --------------------------------------------------------------------------------------- */
+
+static enum err_code ask_core(struct cluster *cluster, const struct input *input)
+{
+    enum err_code code = cluster_step(cluster, input);
+    ck_assert_uint_eq(cluster->step.change_count, 0);
+    ck_assert_uint_eq(cluster->step.dirty_count, 0);
+    ck_assert_uint_eq(cluster->step.touched_count, 0);
+    return code;
+}
+
+enum err_code cluster_ask(struct cluster *cluster, enum ask_kind kind, const char *id)
+{
+    return ask_core(cluster, &(struct input){.kind = INPUT_ASK, .ask = {.kind = kind, .id = id}});
+}
+
+enum err_code cluster_plan(struct cluster *cluster, const struct job_ask *ask)
+{
+    struct job_spec spec = spec_of(ask);
+    struct core_need need = {.key = ask->need, .text = "{}"};
+    return ask_core(cluster, &(struct input){.kind = INPUT_ASK,
+                                             .ask = {.kind = ASK_PLAN,
+                                                     .owner = "alice",
+                                                     .spec = &spec,
+                                                     .need = ask->need != NULL ? &need : NULL}});
 }
 
 enum err_code hold(struct cluster *cluster, const char *id)

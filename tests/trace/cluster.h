@@ -91,6 +91,7 @@ enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
 #define submit(cluster, ...) cluster_submit(cluster, &(struct job_ask){.id = __VA_ARGS__})
 
 enum err_code cancel(struct cluster *cluster, const char *id);
+enum err_code preempt(struct cluster *cluster, const char *id);
 enum err_code hold(struct cluster *cluster, const char *id);
 enum err_code release(struct cluster *cluster, const char *id);
 enum err_code change_priority(struct cluster *cluster, const char *id, int64_t priority);
@@ -101,6 +102,11 @@ enum err_code beat(struct cluster *cluster, const char *name);
 enum err_code drain(struct cluster *cluster, const char *name);
 enum err_code resume(struct cluster *cluster, const char *name);
 enum err_code fence(struct cluster *cluster, const char *name);
+
+/* Questions: the answer is in step.answer, and nothing has changed. */
+enum err_code cluster_ask(struct cluster *cluster, enum ask_kind kind, const char *id);
+enum err_code cluster_plan(struct cluster *cluster, const struct job_ask *ask);
+#define plan(cluster, ...) cluster_plan(cluster, &(struct job_ask){__VA_ARGS__})
 
 /* Sets the limits of an account, as JSON; NULL takes them away. */
 enum err_code limit(struct cluster *cluster, enum account_kind kind, const char *name, const char *json);

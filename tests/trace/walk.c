@@ -21,6 +21,9 @@ struct walk {
     struct agents *agents;
     struct chance chance;
     int jobs, windows;
+    bool curious;        /* asks about jobs after each step */
+    struct text history; /* all that the core decided, where it is kept */
+    bool kept;
 };
 
 /* Which walks, and whether to show what the core decides. */
@@ -29,6 +32,9 @@ static bool shown;
 
 static void show(struct walk *walk)
 {
+    if (walk->kept && walk->cluster->trace.bytes != NULL) {
+        text_append(&walk->history, walk->cluster->trace.bytes);
+    }
     if (shown && walk->cluster->trace.bytes != NULL) {
         fputs(walk->cluster->trace.bytes, stderr);
     }
@@ -315,6 +321,17 @@ static void step_once(struct walk *walk)
     }
 }
 
+/* Questions draw no chance: the walk is the same with and without them. */
+static void ask_about_some(struct walk *walk, int step)
+{
+    char id[17];
+    const char *need = agents_need(step);
+    job_name(walk->jobs > step % 7 ? walk->jobs - 1 - step % 7 : 0, id);
+    cluster_ask(walk->cluster, step % 2 == 0 ? ASK_EXPLAIN : ASK_REHEARSE, id);
+    plan(walk->cluster, .gpus = 1 + step % 9, .type = step % 4 == 0 ? "A10" : NULL, .need = need,
+         .time_limit_ms = step % 3 == 0 ? 60000 : 0, .priority = step % 5 - 2);
+}
+
 /* Nothing goes wrong any more, and every node stays: within bounded time every job ends. */
 static void come_to_an_end(struct walk *walk)
 {
@@ -341,6 +358,34 @@ static void come_to_an_end(struct walk *walk)
     }
     ck_assert_uint_eq(core_live_jobs(walk->cluster->core), 0);
 }
+
+static void take_walk(struct walk *walk, enum policy policy)
+{
+    walk->chance.state = 0x9e3779b97f4a7c15ULL * (uint64_t)first_walk;
+    walk->kept = true;
+    walk->cluster = cluster_open_with(policy);
+    walk->agents = agents_create(walk->cluster, &walk->chance);
+    for (int i = 0; i < WALK_STEPS; i++) {
+        step_once(walk);
+        show(walk);
+        if (walk->curious) {
+            ask_about_some(walk, i);
+        }
+    }
+    agents_destroy(walk->agents);
+    cluster_close(walk->cluster);
+}
+
+START_TEST(questions_change_nothing)
+{
+    struct walk without = {0}, with = {.curious = true};
+    take_walk(&without, (enum policy)_i);
+    take_walk(&with, (enum policy)_i);
+    ck_assert_str_eq(with.history.bytes, without.history.bytes);
+    text_finish(&with.history);
+    text_finish(&without.history);
+}
+END_TEST
 
 START_TEST(whatever_happens_the_invariants_hold_and_every_job_ends)
 {
@@ -373,6 +418,7 @@ int main(int argc, char **argv)
     TCase *tests = tcase_create("walk");
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, whatever_happens_the_invariants_hold_and_every_job_ends, 0, (int)count);
+    tcase_add_loop_test(tests, questions_change_nothing, 0, POLICY_COUNT);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

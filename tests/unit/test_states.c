@@ -35,6 +35,9 @@ START_TEST(every_spelling_leads_back_to_its_value)
     ASSERT_ONE_TO_ONE(pool_kind, POOL_KIND_COUNT);
     ASSERT_ONE_TO_ONE(use_reserved, USE_RESERVED_COUNT);
     ASSERT_ONE_TO_ONE(isolation, ISOLATION_COUNT);
+    ASSERT_ONE_TO_ONE(confidence, CONFIDENCE_COUNT);
+    ASSERT_ONE_TO_ONE(wait_reason, WAIT_REASON_COUNT);
+    ASSERT_ONE_TO_ONE(node_test, NODE_TEST_COUNT);
     ASSERT_ONE_TO_ONE(account_kind, ACCOUNT_KIND_COUNT);
 }
 END_TEST

@@ -109,6 +109,13 @@ class Job:
     def _timed_out(self, timeout: float | None, why: str) -> TimeoutError:
         return TimeoutError(f"job {self.job_id} has not ended within {timeout} s ({why}); it runs on, and cancel() would end it")
 
+    def explain(self) -> dict[str, Any]:
+        """Why the job waits: "reason" in one sentence, "start" as it is estimated, and "smallest_change" that would start it now.
+
+        Each is None where there is none: a job that has its GPUs waits for nothing. Raises ControllerError for a job that has ended.
+        """
+        return dict(self._asking().get(self._path("/explanation")))
+
     def cancel(self, patience_s: float = RETRY_S) -> bool:
         """Ask for the end of the job, on all its nodes. False where it has ended already, and stays as it is."""
         if self.state in TERMINAL:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
         def distributed(self, *args: P.args, **kwargs: P.kwargs) -> DistributedFunctionCall: ...
 
+        def plan(self) -> dict[str, Any]: ...
+
 else:
 
     class _Typed:
@@ -109,6 +111,12 @@ class DistributedFunction(_Typed["P", "R"]):
         if self._options.run_async:  # then its type is AsyncDistributedFunction
             return call.start()  # type: ignore[return-value]
         return call.run()
+
+    def plan(self) -> dict[str, Any]:
+        """What `.distributed(...)` would meet now: when it would start, or why not now; see `serverless_gpu.planner.plan`."""
+        from serverless_gpu import planner
+
+        return planner.ask(self._options, self.__wrapped__)
 
     def __get__(self, instance: Any, owner: Any = None) -> DistributedFunction[..., R]:
         """As a method: bound to its object, which travels with it."""

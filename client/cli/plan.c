@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gpuctl plan`: what a job would meet if it were submitted now. Nothing is sent along and nothing is stored.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "client/cli/bundle.h"
+#include "client/cli/connect.h"
+#include "client/cli/explanation.h"
+#include "client/cli/print.h"
+#include "client/cli/submit.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+#include "proto/base/clock.h"
+
+struct plan_options {
+    struct spec_options spec;
+    const char *format;
+};
+
+static void describe(void *options, struct option_table *table)
+{
+    struct plan_options *o = options;
+    spec_describe(&o->spec, table);
+    option_add_format(table, &o->format);
+}
+
+static void finish(void *options)
+{
+    struct plan_options *o = options;
+    spec_finish(&o->spec);
+}
+
+static bool show(json_t *answer, enum print_format format, struct err *err)
+{
+    autotext struct text out = {0};
+    switch (format) {
+    case FORMAT_JSON:
+    case FORMAT_JSONL:
+        print_json(answer, &out);
+        break;
+    case FORMAT_TABLE:
+    case FORMAT_WIDE:
+        explanation_print(answer, clock_wall_ms(), &out);
+        break;
+    }
+    return print_out(&out, err);
+}
+
+/* What a submission of this spec would be told; the caller's. */
+static json_t *ask(struct api *api, const struct jobfile *file, const struct spec_options *options,
+                   const struct call *call, struct err *err)
+{
+    autojson json_t *spec = submit_spec(NULL, file, options, call, NULL, err);
+    return spec != NULL && bundle_name(spec, err) ? api_post(api, "/v1/plan", spec, NULL, err) : NULL;
+}
+
+static bool run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct plan_options *options = call->options;
+    autojobfile struct jobfile file = {0};
+    autoapi struct api *api = NULL;
+    if (!submit_read(&options->spec, call, &file, err) || !connect_controller(call, true, &api, err)) {
+        return false;
+    }
+    autojson json_t *answer = ask(api, &file, &options->spec, call, err);
+    return answer != NULL && show(answer, print_format(options->format), err);
+}
+
+const struct verb verb_plan = {
+    .name = "plan",
+    .arguments = "[-f FILE] [--] [COMMAND [ARGUMENT]...]",
+    .summary = "Say when a job would start if it were submitted now, and submit nothing.",
+    .details = "Takes the options of submit. What travels with the job is not sent. Starts a controller and "
+               "a node of\n"
+               "your own where no controller is named.\n"
+               "\n"
+               "Examples:\n"
+               "  gpuctl plan --gpus 8 --gpu-type H100 -- python train.py\n"
+               "  gpuctl plan -f job.yaml --time 2h\n"
+               "  gpuctl plan --gpus 8 -o json -- true | jq .smallest_change",
+    .argument = ARGUMENT_COMMAND,
+    .most = SIZE_MAX,
+    .stop_at_positional = true,
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct plan_options),
+    .describe = describe,
+    .finish = finish,
+    .run = run,
+};

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a job would meet if it were submitted now. Nothing is sent along, and nothing is stored."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, Callable
+
+from serverless_gpu import attached, spec
+from serverless_gpu.controller import connect
+from serverless_gpu.launcher import DistributedFunction, Options, distributed
+from serverless_gpu.notes import Notes
+
+
+def _nothing() -> None:
+    """Stands for a function that nobody has named."""
+
+
+def ask(options: Options, function: Callable[..., Any]) -> dict[str, Any]:
+    """The plan of a job with these options: the schema Plan of the API."""
+    controller = connect(Notes(options.quiet))
+    options = attached.resolve(controller, options)
+    job = spec.build(options, function, own_host=controller.context.embedded)
+    if function is _nothing and options.name is None:
+        job.pop("name", None)
+    return dict(controller.post("/v1/plan", {**job, "command": ["true"]}, uuid.uuid4().hex))
+
+
+def plan(gpus: int, gpu_type: str | None = None, remote: bool = False, **options: Any) -> dict[str, Any]:
+    """What a job with these options of `distributed` would meet now.
+
+    Of the dict, "admitted" says whether it would be taken, "start" when it would start, "reason" why not now, and "smallest_change" what
+    would start it now. Packages and folders that would travel are not looked at. Raises the same errors as a call.
+    """
+    decorate: Callable[[Callable[..., Any]], DistributedFunction[..., Any]] = distributed(gpus, gpu_type, remote, **options)
+    return ask(decorate(_nothing)._options, _nothing)

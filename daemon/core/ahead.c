@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the list of jobs that are ahead of one. It promises the order of their turns, and an end of the list
+ * at its limit. When they will start is left to forecast.c. */
+#include "daemon/core/ahead.h"
+
+#include "daemon/core/fit.h"
+#include "daemon/core/place.h"
+#include "daemon/core/queue.h"
+#include "daemon/core/state.h"
+#include "proto/limits.h"
+
+struct entry {
+    struct turn turn;
+    const struct job *job;
+};
+
+struct listing {
+    const struct core *core;
+    const struct job *job;
+    struct turn own;
+    struct search search;  /* of the job */
+    struct entry *entries; /* owned */
+    size_t room;
+    struct turn last; /* of ahead->before */
+    struct ahead *ahead;
+};
+
+/* Both could use GPUs of one group. */
+static bool share_a_group(const struct search *a, const struct search *b)
+{
+    for (const struct group *group = a->core->groups; group != NULL; group = group->next) {
+        if (fit_allowed(a, group) && fit_allowed(b, group)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What gets free goes to the other first: it has the same wish, or a smaller one; or the policy lets nobody
+ * pass. A larger one may be passed while it waits. */
+static bool comes_first(const struct listing *listing, const struct lane *lane)
+{
+    const struct lane *own = listing->job->lane;
+    return lane == own || lane->wish.gpus <= own->wish.gpus || place_keeps(listing->core);
+}
+
+static void note_before(struct listing *listing, const struct entry *entry)
+{
+    struct ahead *ahead = listing->ahead;
+    ahead->before_count++;
+    if (ahead->before == NULL || queue_before(&listing->last, &entry->turn)) {
+        ahead->before = entry->job;
+        listing->last = entry->turn;
+    }
+}
+
+static void append(struct listing *listing, const struct entry *entry)
+{
+    size_t count = listing->ahead->count++;
+    if (count == listing->room) {
+        listing->room = listing->room > 0 ? 2 * listing->room : 64;
+        listing->entries = xrealloc(listing->entries, listing->room * sizeof *listing->entries);
+    }
+    listing->entries[count] = *entry;
+}
+
+/* Jobs of one batch come in the order of their turns. */
+static void list_batch(struct listing *listing, const struct batch *batch, bool first)
+{
+    for (const struct job *job = batch->jobs; job != NULL; job = job->next) {
+        const struct entry entry = {queue_turn(listing->core, job), job};
+        if (job == listing->job || !queue_before(&entry.turn, &listing->own)) {
+            return;
+        }
+        if (listing->ahead->count == LIMIT_AHEAD) {
+            listing->ahead->more = true;
+            return;
+        }
+        append(listing, &entry);
+        if (first) {
+            note_before(listing, &entry);
+        }
+    }
+}
+
+static void list_lane(struct listing *listing, const struct lane *lane)
+{
+    const struct search search = fit_search(listing->core, &lane->wish, VIEW_WORKING, NULL);
+    if (!share_a_group(&listing->search, &search)) {
+        return;
+    }
+    bool first = comes_first(listing, lane);
+    for (size_t i = 0; i < lane->turn_count; i++) {
+        list_batch(listing, lane->turns[i].batch, first);
+    }
+}
+
+static int by_turn(const void *a, const void *b)
+{
+    const struct entry *left = a, *right = b;
+    return queue_before(&left->turn, &right->turn) ? -1 : 1;
+}
+
+static void take_sorted(struct listing *listing)
+{
+    struct ahead *ahead = listing->ahead;
+    if (ahead->count > 1) {
+        qsort(listing->entries, ahead->count, sizeof *listing->entries, by_turn);
+    }
+    ahead->jobs = xalloc((ahead->count + 1) * sizeof(struct job *));
+    for (size_t i = 0; i < ahead->count; i++) {
+        ahead->jobs[i] = listing->entries[i].job;
+    }
+    free(listing->entries);
+}
+
+void ahead_find(const struct core *core, const struct job *job, struct ahead *ret_ahead)
+{
+    *ret_ahead = (struct ahead){0};
+    struct listing listing = {
+        .core = core,
+        .job = job,
+        .own = queue_turn(core, job),
+        .search = fit_search(core, &job->lane->wish, VIEW_WORKING, NULL),
+        .ahead = ret_ahead,
+    };
+    for (const struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
+        list_lane(&listing, lane);
+    }
+    take_sorted(&listing);
+}
+
+void ahead_finish(struct ahead *ahead)
+{
+    free(ahead->jobs);
+    *ahead = (struct ahead){0};
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns jobs that exist for the time of a question. It promises that the code which places real ones meets
+ * them as it would meet those, and that afterwards the state decides as it did before: lanes, turns,
+ * patterns and promises are the old ones. What is asked is left to explain.c and advice.c. */
+#include "daemon/core/trial.h"
+
+#include "daemon/core/account_state.h"
+#include "daemon/core/history.h"
+#include "daemon/core/job.h"
+#include "daemon/core/place.h"
+#include "daemon/core/queue.h"
+#include "daemon/core/staging.h"
+
+/* --- drafts ------------------------------------------------------------------------------------------ */
+
+struct draft draft_of(const struct job *job)
+{
+    struct draft draft = {
+        .wish = job->lane->wish,
+        .pattern = job->pattern,
+        .project = job->project->name,
+        .owner = job->owner->name,
+        .key = job->key,
+        .submitted_ms = job->submitted_ms,
+        .time_limit_ms = job->time_limit_ms,
+        .ran_ms = job->ran_ms,
+        .grace_ms = job->grace_ms,
+        .priority = job->priority,
+    };
+    const struct stage *stage = job->lane->stage;
+    if (stage != NULL) {
+        draft.need = (struct core_need){.key = stage->key, .text = stage->text};
+    }
+    return draft;
+}
+
+struct draft draft_join(struct core *core, const struct job_spec *spec, const char *owner,
+                        const struct core_need *need)
+{
+    return (struct draft){
+        .wish = job_wish(spec, need),
+        .need = need != NULL ? *need : (struct core_need){0},
+        .pattern = history_join(core, spec, owner, spec->time_limit_ms > 0),
+        .project = job_spec_project(spec),
+        .owner = owner,
+        .key = core->next_job_key,
+        .submitted_ms = core->wall_ms > core->submitted_ms ? core->wall_ms : core->submitted_ms,
+        .time_limit_ms = spec->time_limit_ms,
+        .grace_ms = spec->grace_ms,
+        .priority = (int32_t)spec->priority,
+    };
+}
+
+void draft_leave(struct core *core, const struct draft *draft)
+{
+    history_leave(core, draft->pattern);
+}
+
+/* --- trials ------------------------------------------------------------------------------------------ */
+
+/* A job that no list of jobs has. */
+static struct job *put_in(struct core *core, const struct draft *draft)
+{
+    struct job *job = xzalloc(sizeof *job);
+    job->key = draft->key;
+    job->state = JOB_QUEUED;
+    job->trial = true;
+    job->time_limit_ms = draft->time_limit_ms;
+    job->ran_ms = draft->ran_ms;
+    job->grace_ms = draft->grace_ms;
+    job->priority = draft->priority;
+    job->submitted_ms = draft->submitted_ms;
+    queue_join(core, job, &draft->wish, draft->wish.need != NULL ? &draft->need : NULL);
+    job->pattern = history_vary(core, draft->pattern, draft->wish.gpus, draft->time_limit_ms > 0);
+    account_join(core, job, draft->project, draft->owner);
+    queue_put(core, job);
+    return job;
+}
+
+static void take_away(struct core *core, struct job *job, struct trial *trial)
+{
+    trial->was_first = job->batch->jobs == job;
+    trial->turn = job->lane->turns[job->batch->index];
+    queue_take(core, job);
+    trial->away = job;
+}
+
+/* Its turn is the old one: a look at the clock would have made it another. */
+static void put_back(struct core *core, const struct trial *trial)
+{
+    struct job *job = trial->away;
+    queue_put(core, job);
+    if (trial->was_first) {
+        struct turn *turn = &job->lane->turns[job->batch->index];
+        *turn = trial->turn;
+        turn->batch = job->batch;
+    }
+}
+
+void trial_begin(struct core *core, const struct draft *draft, struct job *instead, struct trial *ret_trial)
+{
+    *ret_trial = (struct trial){.core = core, .place_wanted = core->place_wanted, .trace = core->trace};
+    core->trace = NULL;
+    if (instead != NULL && instead->batch != NULL) {
+        take_away(core, instead, ret_trial);
+    }
+    ret_trial->job = put_in(core, draft);
+}
+
+void trial_end(struct trial *trial)
+{
+    struct core *core = trial->core;
+    queue_take(core, trial->job);
+    account_leave(core, trial->job);
+    queue_leave(core, trial->job);
+    history_leave(core, trial->job->pattern);
+    free(trial->job);
+    if (trial->away != NULL) {
+        put_back(core, trial);
+    }
+    core->trace = trial->trace;
+    core->place_wanted = trial->place_wanted;
+}
+
+bool trial_starts(struct core *core, const struct draft *draft, struct job *instead)
+{
+    struct trial trial;
+    struct outlook outlook;
+    trial_begin(core, draft, instead, &trial);
+    place_consider(core, trial.job, &outlook);
+    bool starts = outlook.reached && !outlook.unsettled && outlook.move == MOVE_PLACE;
+    outlook_finish(&outlook);
+    trial_end(&trial);
+    return starts;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions about jobs that wait, and the preemption of one that runs: GET /v1/jobs/{id}/explanation, POST
+ * /v1/plan, GET and POST /v1/jobs/{id}/preemption. It promises that a job of somebody else is not told apart
+ * from none. Questions go through the door, so that what decides answers them; they store nothing. What the
+ * answers say is the core's. */
+#include "daemon/http/ask.h"
+#include "daemon/http/job_lookup.h"
+#include "daemon/http/parts.h"
+#include "daemon/http/resources.h"
+#include "daemon/need.h"
+#include "proto/base/cleanup.h"
+#include "proto/jobspec.h"
+#include "proto/views.h"
+
+static int render_answer(const struct door_request *door, const struct step *step, struct text *out)
+{
+    text_append(out, step->answer);
+    return 200;
+}
+
+/* The job that the path names; what has ended waits for nothing. */
+static bool find_live(struct request *request, struct err *err)
+{
+    struct job_facts facts;
+    if (!job_find(request, &facts, err)) {
+        return false;
+    }
+    return !job_state_terminal(facts.state) || err_set(err, ERR_CONFLICT, "job %s has ended: it is %s",
+                                                       request->argument, job_state_text(facts.state));
+}
+
+static void ask_about_job(struct request *request, enum ask_kind kind)
+{
+    struct err err;
+    if (!find_live(request, &err)) {
+        request_fail(request, &err);
+        return;
+    }
+    struct ask *ask = ask_create(request, sizeof *ask, render_answer);
+    ask->door.input.kind = INPUT_ASK;
+    ask->door.input.ask.kind = kind;
+    ask->door.input.ask.id = request->argument;
+    ask_door(ask);
+}
+
+void explain_job(struct request *request)
+{
+    ask_about_job(request, ASK_EXPLAIN);
+}
+
+void explain_preemption(struct request *request)
+{
+    ask_about_job(request, ASK_REHEARSE);
+}
+
+/* --- plans ------------------------------------------------------------------------------------------- */
+
+struct plan {
+    struct ask ask;
+    struct job_spec spec;
+    struct need need;
+};
+
+static void plan_finish(struct ask *ask)
+{
+    struct plan *plan = (struct plan *)ask;
+    need_finish(&plan->need);
+    job_spec_finish(&plan->spec);
+}
+
+void explain_plan(struct request *request)
+{
+    struct err err;
+    struct job_spec spec;
+    if (!job_spec_decode(give(request->json), request->server->config.lease_min_ms, &spec, &err)) {
+        request_fail(request, &err);
+        return;
+    }
+    struct plan *plan = ask_create(request, sizeof *plan, render_answer);
+    plan->spec = spec;
+    plan->ask.finish = plan_finish;
+    struct input *input = &plan->ask.door.input;
+    input->kind = INPUT_ASK;
+    input->ask.kind = ASK_PLAN;
+    input->ask.owner = identity_owner(request->who);
+    input->ask.spec = &plan->spec;
+    if (need_of_spec(&plan->spec, &plan->need)) {
+        input->ask.need = &plan->need.core;
+    }
+    ask_door(&plan->ask);
+}
+
+/* --- preemption -------------------------------------------------------------------------------------- */
+
+static int render_preempted(const struct door_request *door, const struct step *step, struct text *out)
+{
+    job_receipt_encode(step->job.id, step->job.state, step->job.seq, out);
+    return 202;
+}
+
+void preempt_job(struct request *request)
+{
+    struct err err;
+    if (!request_only_fields(request->json, "", &err) || !find_live(request, &err)) {
+        request_fail(request, &err);
+        return;
+    }
+    struct ask *ask = ask_create(request, sizeof *ask, render_preempted);
+    ask->door.input.kind = INPUT_PREEMPT;
+    ask->door.input.preempt.id = request->argument;
+    ask->door.input.preempt.by = identity_owner(request->who);
+    ask_door(ask);
+}
