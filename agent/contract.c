@@ -14,6 +14,7 @@
 #include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
+#include "proto/tasks.h"
 
 #define DEFAULT_PYTHON "python3" /* on the PATH of the ranks */
 
@@ -241,10 +242,37 @@ static void write_devices(const struct contract *contract, struct text *launch)
     }
 }
 
+/* GPUCTL_SWEEP_LR, for the name "lr". */
+static void write_sweep_value(const struct task_value *value, struct text *launch)
+{
+    autofree char *name = xprintf("GPUCTL_SWEEP_%s", value->name);
+    for (char *at = name; *at != '\0'; at++) {
+        *at = (char)(*at >= 'a' && *at <= 'z' ? *at - 'a' + 'A' : *at);
+    }
+    launch_put_env(launch, name, value->text);
+}
+
+static void write_task(const struct contract *contract, struct text *launch)
+{
+    const struct order *order = contract->order;
+    struct task_values values;
+    launch_put_env(launch, "GPUCTL_ARRAY_ID", order->array_id);
+    put_int(launch, "GPUCTL_ARRAY_TASK", order->task);
+    put_int(launch, "GPUCTL_ARRAY_TASKS", order->tasks);
+    task_values_make(contract->spec->sweep, order->tasks, order->task, &values);
+    for (size_t i = 1; i < values.count; i++) {
+        write_sweep_value(&values.items[i], launch);
+    }
+    task_values_finish(&values);
+}
+
 static void write_ours(const struct contract *contract, struct text *launch)
 {
     const struct order *order = contract->order;
     launch_put_env(launch, "GPUCTL_JOB_ID", order->job_id);
+    if (order->array_id != NULL) {
+        write_task(contract, launch);
+    }
     put_int(launch, "GPUCTL_ATTEMPT", order->attempt);
     autofree char *epoch = xprintf("%llu", (unsigned long long)order->epoch);
     launch_put_env(launch, "GPUCTL_EPOCH", epoch);

@@ -19,6 +19,7 @@
 #include "proto/base/hash.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
+#include "proto/tasks.h"
 
 /* Variables of the agent that ranks see, where the spec does not give them. */
 static const char *const inherited_names[] = {"PATH", "HOME", "USER", "LANG", "LD_LIBRARY_PATH"};
@@ -345,12 +346,23 @@ static void finish(struct attempt *attempt)
     converse_begin(attempt);
 }
 
+/* That of an array's task says its own words from here on. */
+static bool decode_spec(struct attempt *attempt, struct err *err)
+{
+    if (!job_spec_decode(json_incref(attempt->order.spec), 0, &attempt->spec, err)) {
+        return false;
+    }
+    if (attempt->order.array_id != NULL && attempt->spec.tasks > 0) {
+        task_fill_spec(&attempt->spec, attempt->order.task);
+    }
+    return true;
+}
+
 static bool prepare(struct attempt *attempt, struct err *err)
 {
     struct site *site = attempt->site;
     attempt->cgroup_version = site->cgroups.isolation == ISOLATION_CGROUP1 ? 1 : 2;
-    return job_spec_decode(json_incref(attempt->order.spec), 0, &attempt->spec, err) &&
-           check_devices(attempt, err) && take_environment(attempt, err) &&
+    return decode_spec(attempt, err) && check_devices(attempt, err) && take_environment(attempt, err) &&
            spares_take(site->spares, attempt->logs, attempt_first_rank(attempt), err) &&
            cgroup_make(&site->cgroups, attempt->epoch, &attempt->cgroup, err) &&
            (attempt->spec.bundle.blob == NULL || lay_bundle(attempt, err));

@@ -60,6 +60,12 @@ static bool load_job(const struct job_birth *birth, const struct job_life *life,
     return true;
 }
 
+static bool load_array(const struct array_row *row, void *closure, struct err *err)
+{
+    core_load_array(closure, row);
+    return true;
+}
+
 static bool load_dependency(const struct dependency_row *row, void *closure, struct err *err)
 {
     core_load_dependency(closure, row);
@@ -86,6 +92,7 @@ bool load_live(struct store *store, struct core *core, struct err *err)
                                           .node = load_node,
                                           .window = load_window,
                                           .job = load_job,
+                                          .array = load_array,
                                           .dependency = load_dependency,
                                           .attempt = load_attempt,
                                           .member = load_member,

@@ -208,6 +208,16 @@ static bool decode_bundle(const struct field *field, json_t *value, struct job_s
     return jobspec_decode_bundle(value, &spec->bundle, err);
 }
 
+static bool decode_array(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    return jobspec_decode_array(value, spec, err);
+}
+
+static bool decode_sweep(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+{
+    return jobspec_decode_sweep(value, spec, err);
+}
+
 static bool decode_early_signal(const struct field *field, json_t *value, struct job_spec *spec,
                                 struct err *err)
 {
@@ -259,6 +269,8 @@ static const struct field fields[] = {
     FIELD("hold", hold, decode_bool, 0, 0),
     FIELD("host_id", host_id, decode_hash, 0, 0),
     FIELD("function", function, decode_function, 0, 0),
+    FIELD("array", tasks, decode_array, 0, 0),
+    FIELD("sweep", sweep, decode_sweep, 0, 0),
 };
 #define FIELDS (sizeof fields / sizeof fields[0])
 
@@ -342,6 +354,7 @@ bool job_spec_decode(json_t *json, int64_t lease_min_ms, struct job_spec *ret_sp
         .infra_retries = DEFAULT_INFRA_RETRIES,
     };
     if (!member_holder(json, err) || !decode_members(&spec, err) || !check_whole(&spec, lease_min_ms, err) ||
+        !jobspec_check_tasks(&spec, err) ||
         !jobspec_make_terms(spec.constraints, spec.avoid, spec.exclude, &spec.terms, err)) {
         job_spec_finish(&spec);
         return false;
@@ -430,6 +443,10 @@ json_t *job_spec_encode(const struct job_spec *spec)
         put_copy(bundle, "python_path", spec->bundle.python_path);
         member_put(json, "bundle", bundle);
     }
+    if (spec->tasks > 0 && (spec->sweep == NULL || spec->parallel != 0)) {
+        member_put(json, "array", jobspec_encode_array(spec));
+    }
+    put_copy(json, "sweep", spec->sweep);
     member_put_text(json, "workdir", spec->workdir);
     member_put_text(json, "python", spec->python);
     member_put_text(json, "project", spec->project);

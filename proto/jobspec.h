@@ -89,6 +89,9 @@ struct job_spec {
     int64_t retries;       /* further attempts after the user's failures */
     int64_t infra_retries; /* further attempts after the infrastructure's */
     enum on_disconnect on_disconnect;
+    int64_t tasks;           /* of an array or a sweep, which the job stands for; 0: it is neither */
+    int64_t parallel;        /* of them, at most so many at a time; 0: any number */
+    const json_t *sweep;     /* object of arrays of strings and numbers: a task for each choice; or NULL */
     struct job_after *after; /* owned */
     size_t after_count;
     bool hold;           /* it is kept back from the start */

@@ -30,6 +30,13 @@ bool jobspec_decode_early_signal(const json_t *json, struct job_early_signal *re
 /* The name of a variable speaks of a secret: its value is shown to nobody. */
 bool jobspec_is_secret(const char *name);
 
+/* Set tasks, parallel and sweep; the whole is checked when all fields are known. */
+bool jobspec_decode_array(const json_t *json, struct job_spec *spec, struct err *err);
+bool jobspec_decode_sweep(const json_t *json, struct job_spec *spec, struct err *err);
+bool jobspec_check_tasks(struct job_spec *spec, struct err *err);
+/* New reference. */
+json_t *jobspec_encode_array(const struct job_spec *spec);
+
 /* *ret_files is the caller's to free, also after a failure; its strings are borrowed from json. */
 bool jobspec_decode_files(const json_t *json, struct job_file **ret_files, size_t *ret_count,
                           struct err *err);

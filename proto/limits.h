@@ -100,6 +100,11 @@
 /* the other ranks after one failed */
 #define FAILED_GRACE_MS       (5LL * 1000)
 #define DEFAULT_INFRA_RETRIES 3
+/* tasks of an array or a sweep: an array waits as one job, whatever their number */
+#define LIMIT_ARRAY_TASKS 1000000
+/* names of a sweep; each is a variable of the ranks */
+#define LIMIT_SWEEP_NAMES       16
+#define LIMIT_SWEEP_VALUE_BYTES (1 * KIB)
 /* jobs that one follows: what joins a sweep of 64 */
 #define LIMIT_AFTER 64
 /* on either side of 0: room for any scheme of steps */

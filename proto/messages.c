@@ -98,6 +98,11 @@ static json_t *encode_order(const struct order *order)
     member_put_bool(json, "gang", order->gang);
     member_put_text(json, "tracking_token", order->tracking_token);
     member_put_text(json, "tracking_run_id", order->tracking_run_id);
+    if (order->array_id != NULL) {
+        member_put_text(json, "array_id", order->array_id);
+        member_put_int(json, "task", order->task);
+        member_put_int(json, "tasks", order->tasks);
+    }
     if (order->spec != NULL) {
         member_put(json, "spec", json_incref(order->spec));
     }
@@ -135,6 +140,9 @@ static bool decode_order(const json_t *json, struct order *order, struct err *er
            json_read_bool(json, "gang", &order->gang, err) &&
            json_read_text(json, "tracking_token", &order->tracking_token, err) &&
            json_read_text(json, "tracking_run_id", &order->tracking_run_id, err) &&
+           json_read_text(json, "array_id", &order->array_id, err) &&
+           json_read_int(json, "task", 0, LIMIT_ARRAY_TASKS - 1, &order->task, err) &&
+           json_read_int(json, "tasks", 0, LIMIT_ARRAY_TASKS, &order->tasks, err) &&
            decode_spec(json, order, err);
 }
 

@@ -100,7 +100,10 @@ struct order {
     /* What ranks that track with MLflow are to use: a token of this attempt alone, and its run. NULL in STOP,
      * and from a controller that does not track. */
     const char *tracking_token, *tracking_run_id;
-    json_t *spec; /* the job spec; absent in STOP. Borrowed in an encode, part of json after a decode */
+    const char *array_id; /* of the array that the job is a task of; NULL: of none */
+    int64_t task, tasks;  /* its number, from 0, and how many there are */
+    json_t *spec; /* the job spec, of a task that of its array; absent in STOP. Borrowed in an encode, part of
+                     json after a decode */
 };
 
 struct poll_reply {

@@ -61,7 +61,8 @@
     X(SHIM_LOST, false, "the supervisor of the ranks was killed")                                            \
     X(STAGE_FAILED, true, "what the job needs could not be made ready")                                      \
     X(PREEMPTED, false, "gave way to other work")                                                            \
-    X(DEPENDENCY, true, "a job that it was to follow did not go well")
+    X(DEPENDENCY, true, "a job that it was to follow did not go well")                                       \
+    X(TASK_FAILED, true, "tasks of the array failed")
 
 /* Rows of a job's history. X(name, spelling) */
 #define EVENT_KINDS(X)                                                                                       \

@@ -102,6 +102,37 @@ static void write_stagings(struct text *out, const struct job_view *view)
     text_append(out, "]");
 }
 
+static void write_array(struct text *out, const struct job_view *view)
+{
+    const struct array_view *array = &view->array;
+    if (array->tasks == 0) {
+        text_append(out, ",\"array\":null");
+        return;
+    }
+    member_write_int(out, ",\"array\":{\"tasks\":", array->tasks);
+    member_write_int_or_null(out, ",\"parallel\":", array->parallel, 0);
+    member_write_int(out, ",\"placed\":", array->placed);
+    member_write_int(out, ",\"running\":", array->running);
+    member_write_int(out, ",\"succeeded\":", array->succeeded);
+    member_write_int(out, ",\"failed\":", array->failed);
+    member_write_int(out, ",\"canceled\":", array->canceled);
+    if (view->sweep != NULL) {
+        write_json(out, ",\"sweep\":", view->sweep);
+    }
+    text_append(out, "}");
+}
+
+/* What makes it an array, or one of its tasks. */
+static void write_tasks(struct text *out, const struct job_view *view)
+{
+    write_array(out, view);
+    member_write_text(out, ",\"array_id\":", view->array_id);
+    member_write_int_or_null(out, ",\"task\":", view->array_id != NULL ? view->task : -1, -1);
+    if (view->array.tasks == 0 && view->sweep != NULL) {
+        write_json(out, ",\"sweep\":", view->sweep);
+    }
+}
+
 void job_view_encode(const struct job_view *view, struct text *out)
 {
     member_write_text(out, "{\"id\":", view->id);
@@ -125,6 +156,7 @@ void job_view_encode(const struct job_view *view, struct text *out)
     member_write_text(out, ",\"failed_node\":", view->failed_node);
     member_write_text(out, ",\"cause\":", view->cause != CAUSE_NONE ? cause_text(view->cause) : NULL);
     member_write_text(out, ",\"reason\":", view->reason);
+    write_tasks(out, view);
     if (view->spec != NULL) {
         write_json(out, ",\"spec\":", view->spec);
         write_placements(out, view);
@@ -190,6 +222,19 @@ static bool decode_stagings(const json_t *json, struct job_view *view, struct er
     return true;
 }
 
+static bool decode_array(const json_t *json, struct array_view *array, struct err *err)
+{
+    json_t *object = json_object_get(json, "array");
+    return !json_is_object(object) ||
+           (json_read_int(object, "tasks", 0, INT64_MAX, &array->tasks, err) &&
+            json_read_int(object, "parallel", 0, INT64_MAX, &array->parallel, err) &&
+            json_read_int(object, "placed", 0, INT64_MAX, &array->placed, err) &&
+            json_read_int(object, "running", 0, INT64_MAX, &array->running, err) &&
+            json_read_int(object, "succeeded", 0, INT64_MAX, &array->succeeded, err) &&
+            json_read_int(object, "failed", 0, INT64_MAX, &array->failed, err) &&
+            json_read_int(object, "canceled", 0, INT64_MAX, &array->canceled, err));
+}
+
 void job_receipt_encode(const char *id, enum job_state state, int64_t seq, struct text *out)
 {
     member_write_text(out, "{\"id\":", id);
@@ -220,18 +265,21 @@ static bool decode_job(const json_t *json, struct job_view *view, struct err *er
            json_read_int(json, "failed_rank", 0, INT64_MAX, &view->failed_rank, err) &&
            json_read_text(json, "failed_node", &view->failed_node, err) &&
            member_read_cause(json, "cause", false, &view->cause, err) &&
-           json_read_text(json, "reason", &view->reason, err) && decode_placements(json, view, err) &&
-           decode_stagings(json, view, err);
+           json_read_text(json, "reason", &view->reason, err) && decode_array(json, &view->array, err) &&
+           json_read_text(json, "array_id", &view->array_id, err) &&
+           json_read_int(json, "task", 0, INT64_MAX, &view->task, err) &&
+           decode_placements(json, view, err) && decode_stagings(json, view, err);
 }
 
 bool job_view_decode(json_t *json, struct job_view *ret_view, struct err *err)
 {
-    struct job_view view = {.json = json, .exit_code = -1, .failed_rank = -1};
+    struct job_view view = {.json = json, .exit_code = -1, .failed_rank = -1, .task = -1};
     if (!member_holder(json, err) || !decode_job(json, &view, err)) {
         job_view_finish(&view);
         return false;
     }
     view.spec = read_json(json, "spec");
+    view.sweep = read_json(view.array.tasks > 0 ? json_object_get(json, "array") : json, "sweep");
     *ret_view = view;
     return true;
 }
@@ -240,6 +288,7 @@ void job_view_finish(struct job_view *view)
 {
     if (view->json != NULL) {
         member_release(view->spec);
+        member_release(view->sweep);
         free(view->placements);
         free(view->stagings);
         json_decref(view->json);

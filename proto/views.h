@@ -31,6 +31,13 @@ struct staging_view {
     int64_t silent_ms; /* since it last said something, or was told */
 };
 
+/* How far an array is: JobView.array. */
+struct array_view {
+    int64_t tasks;    /* 0: the job is none */
+    int64_t parallel; /* 0: any number at a time */
+    int64_t placed, running, succeeded, failed, canceled;
+};
+
 struct job_view {
     json_t *json;
     const char *id;
@@ -53,7 +60,12 @@ struct job_view {
     const char *failed_node; /* or NULL */
     enum cause cause;
     const char *reason; /* one sentence: why it waits, or why it ended so; NULL: nothing to say */
-    const char *spec;   /* the JSON of the spec, shown only for one job; or NULL */
+    struct array_view array;
+    const char *array_id; /* of the array that it is a task of; or NULL */
+    int64_t task;         /* its number, from 0; -1: it is none */
+    const char *sweep;    /* of a task: a JSON object of what it has of its sweep; of an array: the array of
+                             names; shown only for one job; or NULL */
+    const char *spec;     /* the JSON of the spec, shown only for one job; or NULL */
     struct placement_view *placements; /* of the newest attempt; shown only for one job */
     size_t placement_count;
     struct staging_view *stagings; /* those without progress for longest first; shown only for one job in

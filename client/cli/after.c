@@ -62,7 +62,7 @@ bool after_fill(struct api *api, json_t *spec, bool (*is_ours)(const char *job, 
     for (size_t i = 0; api != NULL && i < json_array_size(after); i++) {
         json_t *item = json_array_get(after, i);
         const char *job = after_job(item);
-        char id[ID_LENGTH + 1];
+        char id[RESOLVED_BYTES];
         if (job == NULL || (is_ours != NULL && is_ours(job, closure))) {
             continue;
         }
@@ -83,7 +83,7 @@ void after_pretend(json_t *spec)
         json_t *item = json_array_get(after, i);
         if (after_job(item) != NULL) {
             const uint8_t number[10] = {(uint8_t)(i >> 8), (uint8_t)i};
-            char id[ID_LENGTH + 1];
+            char id[RESOLVED_BYTES];
             text_id_from_bytes(number, id);
             json_object_set_new(item, "job", json_string(id));
         }

@@ -32,7 +32,7 @@ json_t *cancel_job(struct api *api, const char *id, struct err *err)
 /* Cancels one and adds what the controller says of it. */
 static bool cancel_one(struct api *api, const char *argument, bool wait, json_t *jobs, struct err *err)
 {
-    char id[ID_LENGTH + 1];
+    char id[RESOLVED_BYTES];
     if (!resolve_job(api, argument, id, err)) {
         return false;
     }

@@ -130,7 +130,7 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
     const struct events_options *options = call->options;
     enum print_format format = print_format(options->format);
     autoapi struct api *api = NULL;
-    char id[ID_LENGTH + 1];
+    char id[RESOLVED_BYTES];
     if (!connect_controller(call, false, &api, err) || !resolve_job(api, call->rest[0], id, err)) {
         return false;
     }

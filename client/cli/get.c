@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "client/cli/array.h"
 #include "client/cli/connect.h"
 #include "client/cli/events.h"
 #include "client/cli/print.h"
@@ -149,6 +150,22 @@ static void add_runs(struct grid *grid, const json_t *runs)
     }
 }
 
+static void add_array(struct grid *grid, const struct job_view *job)
+{
+    autotext struct text text = {0};
+    if (job->array.tasks > 0) {
+        array_say(&job->array, &text);
+        if (job->array.parallel > 0) {
+            text_printf(&text, "; at most %lld at a time", (long long)job->array.parallel);
+        }
+        add_fact(grid, "tasks", text.bytes);
+    } else if (job->array_id != NULL) {
+        text_printf(&text, "%lld of array %s", (long long)job->task, job->array_id);
+        add_fact(grid, "task", text.bytes);
+        add_fact(grid, "sweep", job->sweep);
+    }
+}
+
 static void add_rules(struct grid *grid, const struct job_view *job)
 {
     char limit[32];
@@ -167,6 +184,7 @@ static void print_facts(const struct job_view *job, const json_t *runs, struct t
     add_fact(grid, "id", job->id);
     add_fact(grid, "state", job_state_text(job->state));
     add_fact(grid, job_state_terminal(job->state) ? "why" : "reason", job->reason);
+    add_array(grid, job);
     add_fact(grid, "name", job->name);
     add_fact(grid, "owner", job->owner);
     add_fact(grid, "project", job->project);
@@ -257,7 +275,7 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct get_options *options = call->options;
     autoapi struct api *api = NULL;
-    char id[ID_LENGTH + 1];
+    char id[RESOLVED_BYTES];
     if (!connect_controller(call, false, &api, err) || !resolve_job(api, call->rest[0], id, err)) {
         return false;
     }

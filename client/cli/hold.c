@@ -23,7 +23,7 @@ static void describe(void *options, struct option_table *table)
 /* Asks for one and adds what the controller says of it. */
 static bool ask_one(struct api *api, const char *argument, const char *what, json_t *jobs, struct err *err)
 {
-    char id[ID_LENGTH + 1];
+    char id[RESOLVED_BYTES];
     if (!resolve_job(api, argument, id, err)) {
         return false;
     }

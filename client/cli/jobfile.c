@@ -99,6 +99,17 @@ static bool take_duration(struct jobfile *file, const char *name, const char *fi
     return true;
 }
 
+/* Its values reach the ranks as they stand in the file. */
+static void spell_out_sweep(struct jobfile *file)
+{
+    const char *name;
+    json_t *list;
+    json_object_foreach (json_object_get(file->spec, "sweep"), name, list) {
+        autofree char *path = xprintf("sweep.%s", name);
+        jobfile_spell_out(&file->yaml, path, list);
+    }
+}
+
 /* `early_signal: USR1@60` becomes the object of the API, which may stand there, too. */
 static bool take_early_signal(struct jobfile *file, struct err *err)
 {
@@ -117,6 +128,7 @@ static bool take_own(struct jobfile *file, struct err *err)
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         jobfile_spell_out(&file->yaml, texts[i], json_object_get(file->spec, texts[i]));
     }
+    spell_out_sweep(file);
     after_spell_out(file->spec);
     const char *command = json_string_value(json_object_get(file->spec, "command"));
     if (command != NULL) {

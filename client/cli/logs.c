@@ -134,7 +134,7 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct logs_options *options = call->options;
     autoapi struct api *api = NULL;
-    char id[ID_LENGTH + 1];
+    char id[RESOLVED_BYTES];
     if (!connect_controller(call, false, &api, err) || !resolve_job(api, call->rest[0], id, err)) {
         return false;
     }

@@ -302,7 +302,7 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct metrics_options *options = call->options;
     autoapi struct api *api = NULL;
-    char id[ID_LENGTH + 1];
+    char id[RESOLVED_BYTES];
     if (!check_options(options, err) || !connect_controller(call, false, &api, err) ||
         !resolve_job(api, call->rest[0], id, err)) {
         return false;

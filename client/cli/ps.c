@@ -3,8 +3,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "client/cli/array.h"
 #include "client/cli/connect.h"
 #include "client/cli/print.h"
+#include "client/cli/resolve.h"
 #include "client/cli/watch.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -17,7 +19,9 @@
 struct ps_options {
     bool all, quiet, watch;
     const char *state, *name, *project, *owner;
-    int64_t since_ms; /* 0: not given */
+    const char *array;
+    char array_id[RESOLVED_BYTES]; /* the same, whole */
+    int64_t since_ms;              /* 0: not given */
     int64_t limit;
     const char *format;
 };
@@ -31,6 +35,7 @@ static void describe(void *options, struct option_table *table)
     option_text(table, 'n', "name", "NAME", "only those of this name", &o->name);
     option_text(table, 0, "project", "NAME", "only those of this project", &o->project);
     option_text(table, 0, "owner", "NAME", "only those of this person", &o->owner);
+    option_text(table, 0, "array", "ID", "the tasks of an array", &o->array);
     option_duration(table, 0, "since", "only those made so long ago at most", &o->since_ms);
     option_int(table, 0, "limit", "N", "at most so many, newest first (default 200)", 1, LIMIT_SHOWN,
                &o->limit);
@@ -58,6 +63,7 @@ static void make_path(const struct ps_options *options, struct text *path)
     api_query(path, "name", options->name);
     api_query(path, "project", options->project);
     api_query(path, "owner", options->owner);
+    api_query(path, "array", options->array != NULL ? options->array_id : NULL);
     if (options->since_ms > 0) {
         text_printf(path, "&since=%lld", (long long)(clock_wall_ms() - options->since_ms));
     }
@@ -69,12 +75,35 @@ static const struct column columns[] = {
     {"TIME", false}, {"EXIT", false},   {"REASON", false},
 };
 
-static void add_row(struct grid *grid, const struct job_view *job)
+/* The same with the number of the task behind the id. */
+static const struct column task_columns[] = {
+    {"ID", false},      {"TASK", false}, {"NAME", false},   {"STATE", false},  {"GPUS", false},
+    {"TYPE", false},    {"OWNER", true}, {"PROJECT", true}, {"POOL", true},    {"TRY", true},
+    {"CREATED", false}, {"TIME", false}, {"EXIT", false},   {"REASON", false},
+};
+
+/* How far it is, of an array; then why. */
+static void add_reason(struct grid *grid, const struct job_view *job)
+{
+    autotext struct text text = {0};
+    if (job->array.tasks > 0) {
+        array_say(&job->array, &text);
+    }
+    if (job->reason != NULL) {
+        text_printf(&text, "%s%s", text.length > 0 ? "; " : "", job->reason);
+    }
+    grid_add(grid, text.bytes);
+}
+
+static void add_row(struct grid *grid, const struct job_view *job, bool tasks)
 {
     char created[32], span[32];
     print_time(job->created_ms, created);
     print_span(job->started_ms, job->ended_ms, span);
     grid_add(grid, job->id);
+    if (tasks) {
+        grid_addf(grid, "%lld", (long long)job->task);
+    }
     grid_add(grid, job->name);
     grid_add(grid, job_state_text(job->state));
     grid_addf(grid, "%lld", (long long)job->gpus);
@@ -90,12 +119,13 @@ static void add_row(struct grid *grid, const struct job_view *job)
     } else {
         grid_add(grid, NULL);
     }
-    grid_add(grid, job->reason);
+    add_reason(grid, job);
 }
 
-static bool show_table(const json_t *jobs, bool wide, struct text *out, struct err *err)
+static bool show_table(const json_t *jobs, bool tasks, bool wide, struct text *out, struct err *err)
 {
-    autogrid struct grid *grid = grid_create(columns, sizeof columns / sizeof columns[0]);
+    size_t count = (tasks ? sizeof task_columns : sizeof columns) / sizeof columns[0];
+    autogrid struct grid *grid = grid_create(tasks ? task_columns : columns, count);
     size_t i;
     json_t *item;
     json_array_foreach (jobs, i, item) {
@@ -103,7 +133,7 @@ static bool show_table(const json_t *jobs, bool wide, struct text *out, struct e
         if (!job_view_decode(json_incref(item), &job, err)) {
             return false;
         }
-        add_row(grid, &job);
+        add_row(grid, &job, tasks);
         job_view_finish(&job);
     }
     grid_print(grid, wide, print_width(), print_colour(), out);
@@ -139,15 +169,17 @@ static bool show(struct api *api, const void *closure, struct text *out, bool *r
         print_list(format, "jobs", jobs, out);
         return true;
     }
-    return show_table(jobs, format == FORMAT_WIDE, out, err);
+    return show_table(jobs, options->array != NULL, format == FORMAT_WIDE, out, err);
 }
 
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
-    const struct ps_options *options = call->options;
+    struct ps_options options = *(const struct ps_options *)call->options;
     autoapi struct api *api = NULL;
-    struct watch watch = {.show = show, .options = options, .format = print_format(options->format)};
-    return connect_controller(call, false, &api, err) && watch_run(api, &watch, options->watch, err);
+    struct watch watch = {.show = show, .options = &options, .format = print_format(options.format)};
+    return connect_controller(call, false, &api, err) &&
+           (options.array == NULL || resolve_job(api, options.array, options.array_id, err)) &&
+           watch_run(api, &watch, options.watch, err);
 }
 
 const struct verb verb_ps = {

@@ -7,6 +7,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
+#include "proto/tasks.h"
 
 #define LISTED 6 /* matches that a message has room for */
 
@@ -37,7 +38,7 @@ static bool refuse_ambiguous(const char *prefix, const json_t *jobs, struct err 
     return err_hint(err, "give more characters of the id");
 }
 
-bool resolve_job(struct api *api, const char *prefix, char ret_id[ID_LENGTH + 1], struct err *err)
+static bool resolve(struct api *api, const char *prefix, char ret_id[ID_LENGTH + 1], struct err *err)
 {
     if (text_is_id(prefix)) {
         snprintf(ret_id, ID_LENGTH + 1, "%s", prefix);
@@ -62,5 +63,20 @@ bool resolve_job(struct api *api, const char *prefix, char ret_id[ID_LENGTH + 1]
         return refuse_ambiguous(prefix, jobs, err);
     }
     snprintf(ret_id, ID_LENGTH + 1, "%s", id);
+    return true;
+}
+
+bool resolve_job(struct api *api, const char *prefix, char ret_id[RESOLVED_BYTES], struct err *err)
+{
+    size_t length;
+    int64_t task;
+    if (!task_reference(prefix, &length, &task)) {
+        return resolve(api, prefix, ret_id, err);
+    }
+    autofree char *array = xstrndup(prefix, length);
+    if (!resolve(api, array, ret_id, err)) {
+        return false;
+    }
+    snprintf(ret_id + ID_LENGTH, RESOLVED_BYTES - ID_LENGTH, ".%lld", (long long)task);
     return true;
 }

@@ -9,8 +9,11 @@
 #include "proto/base/err.h"
 #include "proto/base/text.h"
 
-/* The whole id of the one job that starts with the prefix; a whole id costs no request. ERR_NOT_FOUND, or
- * ERR_AMBIGUOUS, which lists the matches. */
-bool resolve_job(struct api *api, const char *prefix, char ret_id[ID_LENGTH + 1], struct err *err);
+/* Room for "ID.TASK". */
+#define RESOLVED_BYTES (ID_LENGTH + sizeof ".1000000")
+
+/* The whole id of the one job that starts with the prefix; a whole id costs no request. What stands behind a
+ * dot, the number of a task, stays. ERR_NOT_FOUND, or ERR_AMBIGUOUS, which lists the matches. */
+bool resolve_job(struct api *api, const char *prefix, char ret_id[RESOLVED_BYTES], struct err *err);
 
 #endif

@@ -222,7 +222,7 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
     const struct results_options *options = call->options;
     autoapi struct api *api = NULL;
     struct job_view job;
-    char id[ID_LENGTH + 1];
+    char id[RESOLVED_BYTES];
     if (!check_save(options, err) || !connect_controller(call, false, &api, err) ||
         !resolve_job(api, call->rest[0], id, err) || !ranks_get_job(api, id, &job, err)) {
         return false;

@@ -17,6 +17,7 @@ static void describe(void *options, struct option_table *table)
 {
     struct run_options *o = options;
     spec_describe(&o->spec, table);
+    o->spec.one_job = true;
     option_flag(table, 'q', "quiet", "do not tell what becomes of the job", &o->quiet);
 }
 

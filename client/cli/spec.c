@@ -103,6 +103,7 @@ void spec_describe(struct spec_options *options, struct option_table *table)
     describe_place(options, table);
     describe_program(options, table);
     describe_code(options, table);
+    array_describe(&options->array, table);
     describe_record(options, table);
     describe_rules(options, table);
     describe_order(options, table);
@@ -114,6 +115,7 @@ void spec_finish(struct spec_options *options)
     options_finish_list(&options->avoid);
     options_finish_list(&options->exclude);
     options_finish_list(&options->env);
+    array_finish(&options->array);
     options_finish_list(&options->files);
     options_finish_list(&options->labels);
     options_finish_list(&options->python_paths);
@@ -404,6 +406,15 @@ static bool set_early_signal(json_t *spec, const char *text, struct err *err)
     return text == NULL || early != NULL;
 }
 
+/* The output of many jobs is not shown as that of one. */
+static bool refuse_array(const json_t *spec, struct err *err)
+{
+    return !array_asked(spec) ||
+           err_field(err, ERR_USAGE, "array",
+                     "use `gpuctl submit`, then `gpuctl wait ID` and `gpuctl logs ID.0`",
+                     "run is for one job, and this is an array of them");
+}
+
 json_t *spec_build(const struct spec_options *options, const struct spec_surroundings *around, char **command,
                    size_t count, struct err *err)
 {
@@ -420,6 +431,7 @@ json_t *spec_build(const struct spec_options *options, const struct spec_surroun
                 set_reserved(spec, options, around->reserved, err) && set_env(spec, &options->env, err) &&
                 set_labels(spec, &options->labels, err) &&
                 set_constraints(spec, &options->constraints, err) &&
-                set_early_signal(spec, options->early_signal, err) && after_add(spec, &options->after, err);
-    return good ? give(spec) : NULL;
+                set_early_signal(spec, options->early_signal, err) && after_add(spec, &options->after, err) &&
+                array_put(&options->array, spec, err);
+    return good && (!options->one_job || refuse_array(spec, err)) ? give(spec) : NULL;
 }

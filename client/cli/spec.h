@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/cli/array.h"
 #include "client/cli/verb.h"
 #include "proto/base/err.h"
 
@@ -22,6 +23,8 @@ struct spec_options {
     const char *launch_mode;
     struct option_list env, files, labels, after;
     bool hold;
+    struct array_options array;
+    bool one_job; /* arrays are refused */
     const char *name, *project, *python;
     int64_t priority;                    /* SPEC_NO_PRIORITY: not given */
     int64_t time_ms, grace_ms, lease_ms; /* -1: not given */

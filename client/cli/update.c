@@ -87,7 +87,7 @@ static bool show(json_t *json, enum print_format format, struct err *err)
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct update_options *options = call->options;
-    char id[ID_LENGTH + 1];
+    char id[RESOLVED_BYTES];
     autojson json_t *change = change_of(options, err);
     autoapi struct api *api = NULL;
     if (change == NULL || !connect_controller(call, false, &api, err) ||

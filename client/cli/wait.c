@@ -82,7 +82,7 @@ json_t *wait_job(struct api *api, const char *id, int64_t deadline_ms, struct er
 static bool wait_one(struct api *api, const char *argument, int64_t deadline_ms, json_t *jobs, int *worst,
                      struct err *err)
 {
-    char id[ID_LENGTH + 1];
+    char id[RESOLVED_BYTES];
     if (!resolve_job(api, argument, id, err)) {
         return false;
     }

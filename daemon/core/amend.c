@@ -61,7 +61,7 @@ static const char *detail_of(struct core *core, const struct job *job, const str
 /* Its place in the queue may be another. */
 static void requeue(struct core *core, struct job *job, const struct input *input)
 {
-    bool waits = job_is_waiting(job);
+    bool waits = job->batch != NULL;
     if (waits) {
         queue_take(core, job);
     }

@@ -24,6 +24,9 @@ struct job_birth {
     int64_t gpus;
     const char *gpu_type; /* or NULL */
     int64_t created_ms;
+    int64_t array_key;    /* of a task: its array, whose owner, name, project and spec are its own; 0: none */
+    int64_t task;         /* its number, from 0; -1: none */
+    const char *array_id; /* set by readers; NULL: none */
 };
 
 /* The columns of a job that do. */
@@ -43,6 +46,18 @@ struct job_life {
     const char *failed_node; /* or NULL */
     enum cause cause;
     const char *reason; /* or NULL */
+};
+
+/* How far an array is: a job that stands for many tasks. */
+struct array_row {
+    int64_t job_key;
+    int64_t tasks;             /* 0: the job is no array */
+    int64_t parallel;          /* of them, at most so many at a time; 0: any number */
+    int64_t placed;            /* tasks that have become jobs: those with a smaller number */
+    int64_t running;           /* of these, have not ended */
+    int64_t succeeded, failed; /* failed, timed out, or given up before they were placed */
+    int64_t canceled;          /* of these, too, some may never have been placed */
+    int64_t worst_code;        /* the largest exit code of a task */
 };
 
 struct event_row {
@@ -193,6 +208,7 @@ struct blob_row {
 enum change_kind {
     CHANGE_JOB_INSERT, /* birth and life */
     CHANGE_JOB_UPDATE, /* life */
+    CHANGE_ARRAY_PUT,  /* of a job that was inserted */
     CHANGE_EVENT_INSERT,
     CHANGE_DEPENDENCY_INSERT,
     CHANGE_ATTEMPT_INSERT,
@@ -222,6 +238,7 @@ struct change {
             struct job_birth birth;
             struct job_life life;
         } job;
+        struct array_row array;
         struct event_row event;
         struct dependency_row dependency;
         struct attempt_row attempt;

@@ -48,7 +48,7 @@ static void destroy_jobs(struct core *core)
 {
     struct job *job, *next;
     HASH_ITER (by_key, core->jobs_by_key, job, next) {
-        if (job_is_waiting(job)) {
+        if (job->batch != NULL) {
             queue_take(core, job);
         }
         queue_leave(core, job);

@@ -42,9 +42,12 @@ struct core_need {
     const char *text; /* what nodes are told: JSON, as staging_decode reads it */
 };
 
-/* spec and need are only read; need NULL: nothing. user_failures etc. come from life. */
+/* Tasks come after their arrays, which are jobs as well; spec and need of a task are those of its array.
+ * spec and need are only read; need NULL: nothing. user_failures etc. come from life. */
 void core_load_job(struct core *core, const struct job_birth *birth, const struct job_life *life,
                    const struct job_spec *spec, const struct core_need *need);
+/* After the jobs. */
+void core_load_array(struct core *core, const struct array_row *row);
 /* All of a job after all jobs. */
 void core_load_dependency(struct core *core, const struct dependency_row *row);
 void core_load_attempt(struct core *core, const struct attempt_row *row);
@@ -209,11 +212,12 @@ int64_t core_deadline(const struct core *core);
  * ----------------------------------------------------------------- */
 
 struct node_order {
-    struct order order; /* spec is NULL: whoever sends it reads the spec of job_key */
-    int64_t job_key;
+    struct order order;   /* spec is NULL: whoever sends it reads the spec of spec_key */
+    int64_t spec_key;     /* of the job; of a task, that of its array */
     uint64_t version;     /* when it last changed: sent to polls with an older version */
     int64_t *devices;     /* owned: order.devices points here */
     char job_id[17];      /* order.job_id points here */
+    char array_id[17];    /* order.array_id points here, where the job is a task */
     char *master_address; /* owned, or NULL */
 };
 

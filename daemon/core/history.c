@@ -114,6 +114,12 @@ struct pattern *history_join(struct core *core, const struct job_spec *spec, con
     return pattern;
 }
 
+struct pattern *history_share(struct pattern *pattern)
+{
+    pattern->users++;
+    return pattern;
+}
+
 struct pattern *history_vary(struct core *core, struct pattern *pattern, int64_t gpus, bool limited)
 {
     struct pattern *other = pattern;

@@ -14,6 +14,8 @@ struct pattern;
 /* What jobs are like each other by: project, owner, name without the digits at its end, GPUs, and whether
  * they have a time limit. Borrowed until history_leave. */
 struct pattern *history_join(struct core *core, const struct job_spec *spec, const char *owner, bool limited);
+/* The same for one more job that is like others of the pattern. */
+struct pattern *history_share(struct pattern *pattern);
 void history_leave(struct core *core, struct pattern *pattern);
 
 /* The pattern of jobs that differ from one in nothing but that; likewise borrowed. */

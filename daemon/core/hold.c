@@ -3,6 +3,7 @@
  * jobs is that of their submission; and that one which has GPUs is never held. */
 #include "daemon/core/hold.h"
 
+#include "daemon/core/array.h"
 #include "daemon/core/follow.h"
 #include "daemon/core/job.h"
 #include "daemon/core/record.h"
@@ -15,6 +16,10 @@ bool hold_job(struct core *core, const struct input *input, struct err *err)
         return false;
     }
     const char *by = input->hold.by;
+    if (array_is_whole(job) && job->array->counts.running > 0) {
+        return err_field(err, ERR_CONFLICT, "id", "hold its tasks, or cancel it",
+                         "array %s has %lld tasks under way", job->id, (long long)job->array->counts.running);
+    }
     if (job->state != JOB_HELD && !job_fire(core, job, JOB_EVENT_HOLD, record_detail(core, "by", by),
                                             record_text(core, " by %s", by))) {
         return err_field(err, ERR_CONFLICT, "id", "cancel it, and submit it again with hold",

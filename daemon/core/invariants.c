@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/core/array.h"
 #include "daemon/core/account.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/departure.h"
@@ -13,6 +14,7 @@
 #include "daemon/core/member.h"
 #include "daemon/core/node.h"
 #include "daemon/core/place.h"
+#include "daemon/core/queue.h"
 #include "daemon/core/staging.h"
 #include "daemon/core/state.h"
 #include "daemon/core/window.h"
@@ -250,6 +252,14 @@ static void check_attempts(const struct core *core)
 
 /* --- jobs -------------------------------------------------------------------------------------------- */
 
+/* An array has no attempt of its own, and may wait while tasks of it run. */
+static void check_whole(const struct job *job)
+{
+    assert(!job_state_terminal(job->state) && job->exit_code == -1 && job->slot == 0 && job->lane != NULL);
+    assert(job_is_waiting(job) || job_is_kept_back(job) || job->state == JOB_RUNNING);
+    array_check(job->array);
+}
+
 /* A job is BLOCKED while, and only while, it waits for another, which lives and knows it. */
 static void check_edges(const struct job *job)
 {
@@ -278,6 +288,10 @@ static size_t check_followers(const struct core *core, const struct job *job)
 
 static void check_job(const struct job *job)
 {
+    if (array_is_whole(job)) {
+        check_whole(job);
+        return;
+    }
     bool live = job->attempt != NULL && attempt_is_live(job->attempt);
     assert(!job_state_terminal(job->state) && job->exit_code == -1 && job->slot == 0 && job->lane != NULL);
     assert(live == (job->state == JOB_PLACED || job->state == JOB_RUNNING));
@@ -295,9 +309,9 @@ static void check_batch(const struct lane *lane, const struct batch *batch, size
 {
     assert(batch->key.lane == lane && batch->jobs != NULL);
     for (const struct job *job = batch->jobs; job != NULL; job = job->next) {
-        assert(job->lane == lane && job->batch == batch && job_is_waiting(job));
+        assert(job->lane == lane && job->batch == batch && (job_is_waiting(job) || array_is_whole(job)));
         assert(job->state != JOB_STAGING || staging_is_coming(lane->stage));
-        assert(job->next == NULL || job->key < job->next->key);
+        assert(job->next == NULL || queue_job_before(job, job->next));
         ++*listed;
     }
 }
@@ -322,8 +336,8 @@ static void check_jobs(const struct core *core)
             edges++;
         }
         assert(job->key < core->next_job_key);
-        queued += job_is_waiting(job);
-        assert((job->batch != NULL) == job_is_waiting(job));
+        queued += job->batch != NULL;
+        assert(array_is_whole(job) || (job->batch != NULL) == job_is_waiting(job));
     }
     for (const struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
         check_lane(lane, &listed);
@@ -377,6 +391,7 @@ void core_check(const struct core *core)
     check_jobs(core);
     check_demand(core);
     staging_check(core);
+    array_check_all(core);
     account_check(core);
     window_check(core);
     departure_check(core);

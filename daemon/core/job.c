@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/account.h"
+#include "daemon/core/array.h"
+#include "daemon/core/account_state.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/history.h"
 #include "daemon/core/follow.h"
@@ -15,10 +16,9 @@
 #include "daemon/core/record.h"
 #include "daemon/core/state.h"
 #include "daemon/core/trace.h"
+#include "proto/tasks.h"
 
 #define EXIT_TIME_LIMIT 124
-#define EXIT_INFRA      125
-#define EXIT_CANCELED   130
 
 /* What the limits of the project allow a waiting job to cost: two hash tables add 16 bytes to it. */
 static_assert(sizeof(struct job) <= 600, "a waiting job is too large");
@@ -39,16 +39,28 @@ struct wish job_wish(const struct job_spec *spec, const struct core_need *need)
     };
 }
 
-struct job *job_create(struct core *core, int64_t key, const char *id, const char *owner,
-                       const struct job_spec *spec, const struct core_need *need)
+/* In the list of live jobs, and nowhere else. */
+static struct job *list_job(struct core *core, int64_t key, const char *id)
 {
     struct job *job;
     HASH_FIND(by_id, core->jobs_by_id, id, strlen(id), job);
     assert(job == NULL && strlen(id) <= ID_LENGTH);
     job = xzalloc(sizeof *job);
-    job->key = key;
+    job->key = job->place = key;
     snprintf(job->id, sizeof job->id, "%s", id);
     job->state = JOB_QUEUED;
+    job->task = TASK_NONE;
+    job->exit_code = -1;
+    job->failed_rank = -1;
+    HASH_ADD(by_id, core->jobs_by_id, id, strlen(job->id), job);
+    HASH_ADD(by_key, core->jobs_by_key, key, sizeof job->key, job);
+    return job;
+}
+
+struct job *job_create(struct core *core, int64_t key, const char *id, const char *owner,
+                       const struct job_spec *spec, const struct core_need *need)
+{
+    struct job *job = list_job(core, key, id);
     job->time_limit_ms = spec->time_limit_ms;
     job->grace_ms = spec->grace_ms;
     job->early_signal = spec->early_signal;
@@ -59,20 +71,47 @@ struct job *job_create(struct core *core, int64_t key, const char *id, const cha
     job->launch_mode = spec->launch_mode;
     job->on_disconnect = spec->on_disconnect;
     job->function = job_spec_is_function(spec);
-    job->exit_code = -1;
-    job->failed_rank = -1;
     const struct wish wish = job_wish(spec, need);
     queue_join(core, job, &wish, need);
     job->pattern = history_join(core, spec, owner, job->time_limit_ms > 0);
-    HASH_ADD(by_id, core->jobs_by_id, id, strlen(job->id), job);
-    HASH_ADD(by_key, core->jobs_by_key, key, sizeof job->key, job);
     return job;
+}
+
+struct job *job_create_task(struct core *core, int64_t key, const char *id, struct job *whole, int64_t task)
+{
+    struct job *job = list_job(core, key, id);
+    job->time_limit_ms = whole->time_limit_ms;
+    job->grace_ms = whole->grace_ms;
+    job->lease_ms = whole->lease_ms;
+    job->priority = whole->priority;
+    job->retries = whole->retries;
+    job->infra_retries = whole->infra_retries;
+    job->launch_mode = whole->launch_mode;
+    job->on_disconnect = whole->on_disconnect;
+    job->function = whole->function;
+    job->pattern = history_share(whole->pattern);
+    job->early_signal = whole->early_signal;
+    queue_share(core, job, whole->lane);
+    account_join(core, job, whole->project->name, whole->owner->name);
+    job_join_array(job, whole->array, task);
+    return job;
+}
+
+void job_join_array(struct job *job, struct array *array, int64_t task)
+{
+    job->array = array;
+    job->task = task;
+    job->place = array->whole->key;
+    job->submitted_ms = array->whole->submitted_ms;
 }
 
 void job_free(struct job *job)
 {
     if (job->attempt != NULL) {
         job->attempt->job = NULL;
+    }
+    if (array_is_whole(job)) {
+        array_free(job->array);
     }
     free(job->pool);
     free(job);
@@ -93,9 +132,12 @@ static void leave(struct core *core, struct job *job)
 
 /* --- the table --------------------------------------------------------------------------------------- */
 
+/* A task that is placed for the first time has never waited. */
 static void stop_waiting(struct core *core, struct job *job)
 {
-    queue_take(core, job);
+    if (job->batch != NULL) {
+        queue_take(core, job);
+    }
 }
 
 static void wait_again(struct core *core, struct job *job)
@@ -113,17 +155,19 @@ static void note_start(struct core *core, struct job *job)
         job->started_ms = job->event_ms;
         follow_started(core, job);
     }
+    array_note_running(core, job);
 }
 
 static void end(struct core *core, struct job *job)
 {
     job->ended_ms = job->event_ms;
     leave(core, job);
+    array_note_end(core, job);
 }
 
 static void end_waiting(struct core *core, struct job *job)
 {
-    queue_take(core, job);
+    stop_waiting(core, job);
     end(core, job);
 }
 
@@ -142,6 +186,8 @@ static const struct job_rule {
     {JOB_STAGING, JOB_EVENT_REQUEUE, JOB_QUEUED, EVENT_REQUEUED, stay},
     {JOB_STAGING, JOB_EVENT_FAIL, JOB_FAILED, EVENT_FAILED, end_waiting},
     {JOB_STAGING, JOB_EVENT_CANCEL, JOB_CANCELED, EVENT_CANCELED, end_waiting},
+    {JOB_QUEUED, JOB_EVENT_RUN, JOB_RUNNING, EVENT_RUNNING, note_start}, /* of an array: its first task */
+    {JOB_STAGING, JOB_EVENT_RUN, JOB_RUNNING, EVENT_RUNNING, note_start},
     {JOB_PLACED, JOB_EVENT_RUN, JOB_RUNNING, EVENT_RUNNING, note_start},
     {JOB_PLACED, JOB_EVENT_REQUEUE, JOB_QUEUED, EVENT_REQUEUED, wait_again},
     {JOB_RUNNING, JOB_EVENT_REQUEUE, JOB_QUEUED, EVENT_REQUEUED, wait_again},
@@ -212,8 +258,8 @@ bool job_is_kept_back(const struct job *job)
 
 /* --- the end of an attempt --------------------------------------------------------------------------- */
 
-static void finish(struct core *core, struct job *job, enum job_event event, int64_t exit_code,
-                   enum cause cause, const char *reason)
+void job_finish(struct core *core, struct job *job, enum job_event event, int64_t exit_code, enum cause cause,
+                const char *reason)
 {
     job->exit_code = exit_code;
     job->cause = cause;
@@ -229,7 +275,7 @@ static void fail(struct core *core, struct job *job, const struct attempt *attem
 {
     job->failed_rank = attempt->failed_rank;
     job->failed_node = attempt->failed_node;
-    finish(core, job, JOB_EVENT_FAIL, exit_code, attempt->cause, reason);
+    job_finish(core, job, JOB_EVENT_FAIL, exit_code, attempt->cause, reason);
 }
 
 static void requeue(struct core *core, struct job *job, enum cause cause)
@@ -265,12 +311,15 @@ static void conclude_canceled(struct core *core, struct job *job, const struct a
     bool first = attempt->cause == CAUSE_CANCELED;
     const char *reason =
         first ? record_text(core, "%s", attempt->cause_text) : cause_sentence(CAUSE_CANCELED);
-    finish(core, job, JOB_EVENT_CANCEL, EXIT_CANCELED, CAUSE_CANCELED, reason);
+    job_finish(core, job, JOB_EVENT_CANCEL, EXIT_CANCELED, CAUSE_CANCELED, reason);
 }
 
 void job_never(struct core *core, struct job *job, const char *reason)
 {
-    finish(core, job, JOB_EVENT_CANCEL, EXIT_CANCELED, CAUSE_DEPENDENCY, reason);
+    if (array_is_whole(job)) {
+        array_drop(core, job, reason);
+    }
+    job_finish(core, job, JOB_EVENT_CANCEL, EXIT_CANCELED, CAUSE_DEPENDENCY, reason);
 }
 
 void job_conclude(struct core *core, struct job *job, const struct attempt *attempt)
@@ -283,7 +332,7 @@ void job_conclude(struct core *core, struct job *job, const struct attempt *atte
     switch (attempt->cause) {
     case CAUSE_NONE:
         history_learn(core, attempt);
-        finish(core, job, JOB_EVENT_SUCCEED, 0, CAUSE_NONE, NULL);
+        job_finish(core, job, JOB_EVENT_SUCCEED, 0, CAUSE_NONE, NULL);
         return;
     case CAUSE_RANK_FAILED:
     case CAUSE_EXEC_FAILED:
@@ -292,8 +341,8 @@ void job_conclude(struct core *core, struct job *job, const struct attempt *atte
         return;
     case CAUSE_TIME_LIMIT:
         history_learn(core, attempt);
-        finish(core, job, JOB_EVENT_TIME_OUT, EXIT_TIME_LIMIT, CAUSE_TIME_LIMIT,
-               record_text(core, "%s", attempt->cause_text));
+        job_finish(core, job, JOB_EVENT_TIME_OUT, EXIT_TIME_LIMIT, CAUSE_TIME_LIMIT,
+                   record_text(core, "%s", attempt->cause_text));
         return;
     case CAUSE_DECLINED:
     case CAUSE_PREEMPTED:
@@ -307,6 +356,7 @@ void job_conclude(struct core *core, struct job *job, const struct attempt *atte
         return;
     case CAUSE_STAGE_FAILED: /* ends no attempt: there was none */
     case CAUSE_DEPENDENCY:   /* nor does this */
+    case CAUSE_TASK_FAILED:  /* nor this, which is of arrays */
     case CAUSE_CANCELED:     /* the job's own cause says so, too */
     case CAUSE_COUNT:
         break;
@@ -324,7 +374,11 @@ bool job_is_waiting(const struct job *job)
 static void end_unstaged(struct core *core, struct job *job, const struct node *node, const char *reason)
 {
     job->failed_node = node != NULL ? node->name : NULL;
-    finish(core, job, JOB_EVENT_FAIL, EXIT_INFRA, CAUSE_STAGE_FAILED, reason);
+    if (array_is_whole(job)) {
+        array_give_up(core, job, reason);
+        return;
+    }
+    job_finish(core, job, JOB_EVENT_FAIL, EXIT_INFRA, CAUSE_STAGE_FAILED, reason);
 }
 
 void job_stage_impossible(struct core *core, struct job *job, const char *reason)
@@ -347,7 +401,7 @@ static void hit(struct core *core, struct job *job, const struct node *node, con
     }
     job->user_failures += by_user;
     job->infra_failures += !by_user;
-    job->reason = reason;
+    job->reason = array_is_whole(job) ? NULL : reason; /* an array's own is of its tasks */
     requeue(core, job, CAUSE_STAGE_FAILED);
 }
 
@@ -398,6 +452,25 @@ void job_stage_failed(struct core *core, const struct stage *stage, const struct
 
 /* --- cancel ------------------------------------------------------------------------------------------ */
 
+void job_cancel_live(struct core *core, struct job *job, const char *by)
+{
+    if (job->cause == CAUSE_CANCELED) {
+        return;
+    }
+    job->cause = CAUSE_CANCELED;
+    record_event(core, job, EVENT_CANCEL_ASKED, record_detail(core, "by", by));
+    const char *reason = record_text(core, "canceled by %s", by);
+    trace_line(core, "job %s is to be %s", job->id, reason);
+    if (array_is_whole(job)) {
+        array_cancel(core, job, by);
+    } else if (job_is_waiting(job) || job_is_kept_back(job)) {
+        job_finish(core, job, JOB_EVENT_CANCEL, EXIT_CANCELED, CAUSE_CANCELED, reason);
+    } else {
+        const struct fault fault = {.cause = CAUSE_CANCELED, .rank = -1, .text = reason};
+        attempt_stop(core, job->attempt, &fault);
+    }
+}
+
 struct job *job_live(const struct core *core, const char *id, struct err *err)
 {
     struct job *job;
@@ -415,18 +488,6 @@ bool job_cancel(struct core *core, const struct input *input, struct err *err)
         return false;
     }
     core->sheet.answer = job;
-    if (job->cause == CAUSE_CANCELED) {
-        return true;
-    }
-    job->cause = CAUSE_CANCELED;
-    record_event(core, job, EVENT_CANCEL_ASKED, record_detail(core, "by", input->cancel.by));
-    const char *reason = record_text(core, "canceled by %s", input->cancel.by);
-    trace_line(core, "job %s is to be %s", job->id, reason);
-    if (job_is_waiting(job) || job_is_kept_back(job)) {
-        finish(core, job, JOB_EVENT_CANCEL, EXIT_CANCELED, CAUSE_CANCELED, reason);
-    } else {
-        const struct fault fault = {.cause = CAUSE_CANCELED, .rank = -1, .text = reason};
-        attempt_stop(core, job->attempt, &fault);
-    }
+    job_cancel_live(core, job, input->cancel.by);
     return true;
 }

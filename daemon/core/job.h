@@ -9,6 +9,7 @@
 #include "proto/base/err.h"
 #include "proto/jobspec.h"
 
+struct array;
 struct attempt;
 struct core;
 struct core_need;
@@ -17,6 +18,9 @@ struct job;
 struct node;
 struct stage;
 struct wish;
+
+#define EXIT_INFRA    125
+#define EXIT_CANCELED 130
 
 /* What happens to a job. */
 enum job_event {
@@ -38,6 +42,10 @@ enum job_event {
 /* A job in the list of live ones, in its lane, not yet waiting in it. */
 struct job *job_create(struct core *core, int64_t key, const char *id, const char *owner,
                        const struct job_spec *spec, const struct core_need *need);
+/* One task of an array: like it in all, and in its lane, but not waiting. */
+struct job *job_create_task(struct core *core, int64_t key, const char *id, struct job *whole, int64_t task);
+/* Makes the job a task of the array, with its place in the queue. */
+void job_join_array(struct job *job, struct array *array, int64_t task);
 void job_free(struct job *job);
 
 /* The live job of that id; NULL with ERR_NOT_FOUND. */
@@ -61,6 +69,10 @@ bool job_is_waiting(const struct job *job);
  * NULL. false: no such edge. */
 bool job_fire(struct core *core, struct job *job, enum job_event event, const char *detail, const char *note);
 
+/* Ends the job; reason, which lives as long as the step, may be NULL. */
+void job_finish(struct core *core, struct job *job, enum job_event event, int64_t exit_code, enum cause cause,
+                const char *reason);
+
 /* Its newest attempt has ended: decides between success, another attempt and the end. */
 void job_conclude(struct core *core, struct job *job, const struct attempt *attempt);
 
@@ -71,6 +83,8 @@ void job_stage_failed(struct core *core, const struct stage *stage, const struct
 /* No node can ever get ready what the job needs: it ends. */
 void job_stage_impossible(struct core *core, struct job *job, const char *reason);
 
+/* Somebody does not want it any more; nothing for one that was canceled before. */
+void job_cancel_live(struct core *core, struct job *job, const char *by);
 bool job_cancel(struct core *core, const struct input *input, struct err *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/array.h"
 #include "daemon/core/account.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/device.h"
@@ -23,6 +24,13 @@
 static char *copy_or_null(const char *text)
 {
     return text != NULL ? xstrdup(text) : NULL;
+}
+
+static struct job *job_by_key(const struct core *core, int64_t key)
+{
+    struct job *job;
+    HASH_FIND(by_key, core->jobs_by_key, &key, sizeof key, job);
+    return job;
 }
 
 void core_load_node(struct core *core, const struct node_row *row)
@@ -74,17 +82,35 @@ void core_load_job(struct core *core, const struct job_birth *birth, const struc
     job->pool = copy_or_null(life->pool);
     job->started_ms = life->started_ms;
     job->cause = life->cause;
-    queue_stamp(core, job, birth->created_ms);
     job->lane->staging_count += job->state == JOB_STAGING;
-    if (job_is_waiting(job)) {
+    if (birth->array_key != 0) {
+        struct job *whole = job_by_key(core, birth->array_key);
+        assert(whole != NULL && array_is_whole(whole));
+        job_join_array(job, whole->array, birth->task);
+    } else {
+        queue_stamp(core, job, birth->created_ms);
+    }
+    if (spec->tasks > 0 && birth->array_key == 0) {
+        array_create(core, job, spec->tasks, spec->parallel);
+        job->array->text = copy_or_null(life->reason);
+    } else if (job_is_waiting(job)) {
         queue_put(core, job);
+    }
+}
+
+void core_load_array(struct core *core, const struct array_row *row)
+{
+    struct job *whole = job_by_key(core, row->job_key);
+    assert(!core->booted && whole != NULL && array_is_whole(whole) && whole->batch == NULL);
+    whole->array->counts = *row;
+    if (array_is_open(whole->array) && !job_is_kept_back(whole)) {
+        queue_put(core, whole);
     }
 }
 
 void core_load_attempt(struct core *core, const struct attempt_row *row)
 {
-    struct job *job;
-    HASH_FIND(by_key, core->jobs_by_key, &row->job_key, sizeof row->job_key, job);
+    struct job *job = job_by_key(core, row->job_key);
     assert(!core->booted && job != NULL && job->attempt == NULL && row->number == job->attempt_number);
     assert(row->epoch >> 32 < core->config.incarnation);
     bool ended = row->state == ATTEMPT_ENDED;

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "daemon/core/array.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/member.h"
 #include "daemon/core/record.h"
@@ -113,11 +114,23 @@ static struct order order_of(const struct member *member)
     };
 }
 
+/* A task is told as such, and the spec is that of its array. */
+static void copy_array(const struct job *job, struct node_order *item)
+{
+    item->spec_key = job->place;
+    if (array_is_task(job)) {
+        memcpy(item->array_id, job->array->whole->id, sizeof item->array_id);
+        item->order.array_id = item->array_id;
+        item->order.task = job->task;
+        item->order.tasks = job->array->counts.tasks;
+    }
+}
+
 static void copy_order(const struct member *member, struct node_order *item)
 {
     const struct attempt *attempt = member->attempt;
     item->order = order_of(member);
-    item->job_key = attempt->job->key;
+    copy_array(attempt->job, item);
     item->version = member->version;
     item->devices = xalloc(member->device_count * sizeof *item->devices);
     memcpy(item->devices, member->devices, member->device_count * sizeof *item->devices);

@@ -6,6 +6,7 @@
  * default). Whose turn it is is left to queue.c, which devices a job gets to fit.c. */
 #include "daemon/core/place.h"
 
+#include "daemon/core/array.h"
 #include "daemon/core/account.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/fit.h"
@@ -502,10 +503,11 @@ static int64_t wait(const struct core *core, struct turn *turn, const struct pla
 static void place(struct core *core, const struct turn *turn, const struct plan *plan,
                   const struct kept *kept)
 {
-    struct job *job = queue_first(turn);
     const struct search search = search_of(core, turn, kept);
+    struct job *job = array_send(core, queue_first(turn));
     spend_spare(&search, &plan->fit);
     attempt_create(core, job, plan->fit.shares, plan->fit.count, turn->estimate_ms);
+    array_sent(core, job);
 }
 
 static void carry_out(struct core *core, struct turn *turn, const struct plan *plan, struct kept *kept)
@@ -582,7 +584,8 @@ void place_pass(struct core *core)
     queue_refresh(core);
     do {
         core->again_ms = NEVER;
-    } while (look_around(core));
+        array_queue_due(core);
+    } while (look_around(core) || core->due_arrays != NULL);
     tick_note(core, core->again_ms);
     core->place_wanted = false;
 }

@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "daemon/core/array.h"
 #include "daemon/core/history.h"
 #include "daemon/core/account.h"
 #include "daemon/core/constraint.h"
@@ -109,6 +110,14 @@ void queue_join(struct core *core, struct job *job, const struct wish *wish, con
     fragment_demand(core, wish->gpus, 1);
 }
 
+void queue_share(struct core *core, struct job *job, struct lane *lane)
+{
+    assert(job->lane == NULL);
+    job->lane = lane;
+    lane->job_count++;
+    fragment_demand(core, lane->wish.gpus, 1);
+}
+
 void queue_leave(struct core *core, struct job *job)
 {
     struct lane *lane = job->lane;
@@ -146,7 +155,11 @@ static int64_t due_of(const struct job *job, int64_t estimate_ms)
 
 static struct turn turn_of(const struct core *core, const struct job *job)
 {
-    struct turn turn = {.key = job->key, .estimate_ms = estimate_of(core, job), .batch = job->batch};
+    struct turn turn = {.place = job->place,
+                        .task = array_is_task(job),
+                        .key = job->key,
+                        .estimate_ms = estimate_of(core, job),
+                        .batch = job->batch};
     switch (core->config.policy) {
     case POLICY_FIFO:
     case POLICY_EASY:
@@ -170,12 +183,27 @@ static struct turn turn_of(const struct core *core, const struct job *job)
     return turn;
 }
 
+bool queue_job_before(const struct job *a, const struct job *b)
+{
+    if (a->place != b->place) {
+        return a->place < b->place;
+    }
+    bool task = array_is_task(a);
+    return task != array_is_task(b) ? task : a->key < b->key;
+}
+
 bool queue_before(const struct turn *a, const struct turn *b)
 {
     if (a->priority != b->priority) {
         return a->priority > b->priority;
     }
-    return a->turn != b->turn ? a->turn < b->turn : a->key < b->key;
+    if (a->turn != b->turn) {
+        return a->turn < b->turn;
+    }
+    if (a->place != b->place) {
+        return a->place < b->place;
+    }
+    return a->task != b->task ? a->task : a->key < b->key;
 }
 
 struct turn queue_turn(const struct core *core, const struct job *job)
@@ -244,12 +272,12 @@ static void renew_turn(struct core *core, struct batch *batch)
 static void insert(struct batch *batch, struct job *job)
 {
     struct job *last = batch->jobs != NULL ? batch->jobs->prev : NULL;
-    if (last == NULL || last->key < job->key) {
+    if (last == NULL || queue_job_before(last, job)) {
         DL_APPEND(batch->jobs, job);
         return;
     }
     struct job *after = batch->jobs;
-    while (after->key < job->key) {
+    while (queue_job_before(after, job)) {
         after = after->next;
     }
     DL_PREPEND_ELEM(batch->jobs, after, job);

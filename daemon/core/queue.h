@@ -20,10 +20,16 @@ struct lane *queue_find(const struct core *core, const struct wish *wish);
 /* A live job belongs to the lane of its wish for all its life; the lane ends with its last job. need is what
  * the wish names; NULL where it names nothing. */
 void queue_join(struct core *core, struct job *job, const struct wish *wish, const struct core_need *need);
+/* The same for a job whose wish the lane has. */
+void queue_share(struct core *core, struct job *job, struct lane *lane);
 void queue_leave(struct core *core, struct job *job);
 
 /* When it was submitted, by the wall clock: its age counts from then. Jobs come in order of key. */
 void queue_stamp(struct core *core, struct job *job, int64_t wall_ms);
+
+/* Whether one job of a batch goes before another: by place, and the tasks of an array that wait again before
+ * it. */
+bool queue_job_before(const struct job *a, const struct job *b);
 
 /* The job waits, at the place that the policy gives it; and no longer. */
 void queue_put(struct core *core, struct job *job);

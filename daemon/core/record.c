@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "daemon/core/arena.h"
+#include "daemon/core/array.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/device.h"
 #include "daemon/core/job.h"
 #include "daemon/core/label.h"
 #include "daemon/core/state.h"
+#include "proto/tasks.h"
 
 #define FIRST_ROOM 8 /* changes; most steps need fewer */
 
@@ -79,7 +81,26 @@ void record_birth(struct core *core, struct job *job, const struct input *input)
         .gpus = spec->gpus,
         .gpu_type = arena_copy(arena, spec->gpu_type),
         .created_ms = record_time(core, job),
+        .task = TASK_NONE,
     };
+}
+
+void record_task_birth(struct core *core, struct job *task)
+{
+    struct change *change = append_once(core, CHANGE_JOB_INSERT, task, &task->slot);
+    core->sheet.job_count++;
+    change->job.birth = (struct job_birth){
+        .key = task->key,
+        .id = arena_copy(core->sheet.arena, task->id),
+        .array_key = task->array->whole->key,
+        .task = task->task,
+        .created_ms = record_time(core, task),
+    };
+}
+
+void record_array(struct core *core, struct array *array)
+{
+    append_once(core, CHANGE_ARRAY_PUT, array, &array->slot);
 }
 
 void record_job(struct core *core, struct job *job)
@@ -267,6 +288,13 @@ const char *record_detail(struct core *core, const char *name, const char *value
 
 /* --- filling in -------------------------------------------------------------------------------------- */
 
+/* Of an array that lives, what will be its reason. */
+static const char *reason_of(struct arena *arena, const struct job *job)
+{
+    bool kept = job->reason == NULL && array_is_whole(job) && !job_state_terminal(job->state);
+    return kept ? arena_copy(arena, job->array->text) : job->reason;
+}
+
 static struct job_life life_of(struct arena *arena, const struct job *job)
 {
     return (struct job_life){
@@ -286,7 +314,7 @@ static struct job_life life_of(struct arena *arena, const struct job *job)
         .failed_rank = job->failed_rank,
         .failed_node = arena_copy(arena, job->failed_node),
         .cause = job->cause,
-        .reason = job->reason,
+        .reason = reason_of(arena, job),
     };
 }
 
@@ -388,6 +416,10 @@ static void fill(struct core *core, struct change *change, void *subject, struct
     case CHANGE_JOB_INSERT:
     case CHANGE_JOB_UPDATE:
         fill_job(core, change, subject, step);
+        break;
+    case CHANGE_ARRAY_PUT:
+        ((struct array *)subject)->slot = 0;
+        change->array = ((struct array *)subject)->counts;
         break;
     case CHANGE_ATTEMPT_INSERT:
     case CHANGE_ATTEMPT_UPDATE:

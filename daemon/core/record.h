@@ -10,6 +10,7 @@
 #include "proto/messages.h"
 #include "proto/states.h"
 
+struct array;
 struct attempt;
 struct core;
 struct input;
@@ -25,6 +26,9 @@ void record_close(struct core *core, struct step *ret_step);
 /* Each of these notes that the row is to be written, once a step, with the values that it has at the end of
  * the step. */
 void record_birth(struct core *core, struct job *job, const struct input *input);
+/* A task brings nothing but its number; the rest is its array's. */
+void record_task_birth(struct core *core, struct job *task);
+void record_array(struct core *core, struct array *array);
 void record_job(struct core *core, struct job *job);
 void record_attempt_birth(struct core *core, struct attempt *attempt);
 void record_attempt(struct core *core, struct attempt *attempt);

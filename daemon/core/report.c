@@ -151,6 +151,7 @@ static enum cause believed(enum cause cause)
     case CAUSE_STAGE_FAILED:
     case CAUSE_PREEMPTED:
     case CAUSE_DEPENDENCY:
+    case CAUSE_TASK_FAILED:
         return CAUSE_SHIM_LOST;
     case CAUSE_COUNT:
         break;

@@ -40,8 +40,10 @@ struct wish {
 
 /* Whose turn it is: the higher priority first, then the smaller turn, then the smaller key. */
 struct turn {
-    int64_t priority, turn, key; /* key of the first job */
-    int64_t estimate_ms;         /* how long that will run */
+    int64_t priority, turn;
+    int64_t place, key;  /* of the first job */
+    bool task;           /* that is a task which waits anew: it goes before the rest of its array */
+    int64_t estimate_ms; /* how long that will run */
     struct batch *batch;
     bool passed; /* by the walk that goes on */
 };
@@ -85,7 +87,7 @@ struct batch_key {
 /* Equal jobs that wait: first in, first out. */
 struct batch {
     struct batch_key key;
-    struct job *jobs; /* by key */
+    struct job *jobs; /* by place; the tasks of an array that wait again before it */
     size_t index;     /* among the turns of the lane */
     UT_hash_handle hh;
 };
@@ -105,8 +107,20 @@ struct outcome {
     enum job_state state;
 };
 
+/* Many tasks of one spec. */
+struct array {
+    struct job *whole; /* the job that stands for them; it owns this */
+    struct array_row counts;
+    char *text; /* what the first task that did not go well said, or why no more will come; owned, or NULL */
+    bool due;   /* it shall wait again, and is among the core's due ones */
+    struct array *next;
+    int64_t seen; /* of the check that goes on */
+    uint32_t slot;
+};
+
 struct job {
     int64_t key;
+    int64_t place; /* what its place in the queue is by: its key, of a task that of its array */
     char id[ID_LENGTH + 1];
     enum job_state state;
     int64_t seq;
@@ -116,6 +130,8 @@ struct job {
     struct batch *batch;     /* while it waits; else NULL */
     struct job *prev, *next; /* in the batch */
     int64_t submitted_ms;    /* wall clock, not earlier than that of an earlier job */
+    struct array *array;     /* that it stands for, or is a task of; else NULL */
+    int64_t task;            /* its number; -1: it is none */
     struct edge *follows;    /* what it still waits for, while BLOCKED or HELD */
     struct edge *followers;  /* who waits for it */
     struct account *project, *owner;
@@ -370,6 +386,7 @@ struct core {
     int64_t wall_ms;      /* of the newest input */
     int64_t submitted_ms; /* of the newest job */
     struct pattern *patterns;
+    struct array *due_arrays;
     bool place_wanted; /* something happened that may let a job be placed */
     int64_t again_ms;  /* when time alone may let one */
 

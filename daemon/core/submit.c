@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/array.h"
 #include "daemon/core/account.h"
 #include "daemon/core/follow.h"
 #include "daemon/core/constraint.h"
@@ -233,12 +234,16 @@ bool submit_job(struct core *core, const struct input *input, struct err *err)
     queue_stamp(core, job, input->wall_ms);
     account_join(core, job, job_spec_project(spec), input->submit.owner);
     core->sheet.answer = job;
-    trace_line(core, "job %s is submitted: %lld of %s", job->id, (long long)spec->gpus,
-               spec->gpu_type != NULL ? spec->gpu_type : "any type");
+    trace_line(core, "job %s is submitted: %lld of %s%s", job->id, (long long)spec->gpus,
+               spec->gpu_type != NULL ? spec->gpu_type : "any type", spec->tasks > 0 ? ", an array" : "");
     if (input->submit.requirements != NULL) {
         record_blob(core, input->submit.requirements);
     }
     record_birth(core, job, input);
+    if (spec->tasks > 0) {
+        array_create(core, job, spec->tasks, spec->parallel);
+        record_array(core, job->array);
+    }
     record_event(core, job, EVENT_SUBMITTED, NULL);
     const char *never = follow_join(core, job, input);
     job_begin(core, job, spec->hold ? input->submit.owner : NULL);

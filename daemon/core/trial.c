@@ -10,6 +10,7 @@
 #include "daemon/core/place.h"
 #include "daemon/core/queue.h"
 #include "daemon/core/staging.h"
+#include "proto/tasks.h"
 
 /* --- drafts ------------------------------------------------------------------------------------------ */
 
@@ -62,7 +63,8 @@ void draft_leave(struct core *core, const struct draft *draft)
 static struct job *put_in(struct core *core, const struct draft *draft)
 {
     struct job *job = xzalloc(sizeof *job);
-    job->key = draft->key;
+    job->key = job->place = draft->key;
+    job->task = TASK_NONE;
     job->state = JOB_QUEUED;
     job->trial = true;
     job->time_limit_ms = draft->time_limit_ms;

@@ -19,6 +19,7 @@ struct job_asking {
     struct text texts; /* what the rows below borrow */
     struct job_birth birth;
     struct job_life life; /* before the change */
+    struct array_row array;
 };
 
 /* Appends a string to a block that has room for it, so that what was kept before stays where it is. */
@@ -46,9 +47,12 @@ static void copy_job(const struct job_record *job, void *closure)
     asking->seen = request_may_see(asking->ask.request, birth->owner);
     text_reserve(texts, room_for(birth->id) + room_for(birth->owner) + room_for(birth->name) +
                             room_for(birth->project) + room_for(birth->gpu_type) + room_for(life->pool) +
-                            room_for(life->failed_node) + room_for(life->reason) + 1);
+                            room_for(life->failed_node) + room_for(life->reason) + room_for(birth->array_id) +
+                            1);
     asking->birth = *birth;
     asking->life = *life;
+    asking->array = job->array;
+    asking->birth.array_id = keep(texts, birth->array_id);
     asking->birth.id = keep(texts, birth->id);
     asking->birth.owner = keep(texts, birth->owner);
     asking->birth.name = keep(texts, birth->name);
@@ -64,8 +68,10 @@ static int render(const struct door_request *door, const struct step *step, stru
 {
     const struct job_asking *asking = door->asker;
     const struct job_life *life = job_newest_life(step);
+    const struct array_row *array = job_newest_array(step);
     struct job_view view;
-    job_view_fill(&view, &asking->birth, life != NULL ? life : &asking->life);
+    job_view_fill(&view, &asking->birth, life != NULL ? life : &asking->life,
+                  array != NULL ? array : &asking->array);
     view.state = step->job.state;
     view.seq = step->job.seq;
     job_view_encode(&view, out);
@@ -98,7 +104,7 @@ static void reply_ended(const struct job_asking *asking)
     }
     struct text json = {0};
     struct job_view view;
-    job_view_fill(&view, &asking->birth, &asking->life);
+    job_view_fill(&view, &asking->birth, &asking->life, &asking->array);
     job_view_encode(&view, &json);
     request_reply_json(request, (unsigned)asking->kind->status, &json);
 }

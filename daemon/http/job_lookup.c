@@ -9,9 +9,12 @@
 #include "daemon/http/after.h"
 #include "daemon/http/leaving.h"
 #include "daemon/http/parts.h"
+#include "daemon/http/router.h"
 #include "daemon/need.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/json.h"
 #include "proto/limits.h"
+#include "proto/tasks.h"
 
 /* --- finding
  * ------------------------------------------------------------------------------------------------------------
@@ -35,14 +38,66 @@ static void take_facts(const struct job_record *job, void *closure)
                                          .seq = job->life.seq,
                                          .attempt = job->life.attempt,
                                          .exit_code = job->life.exit_code,
-                                         .gpus = job->birth.gpus};
+                                         .gpus = job->birth.gpus,
+                                         .tasks = job->array.tasks,
+                                         .placed = job->array.placed};
     memcpy(finding->facts->id, job->birth.id, ID_LENGTH + 1);
+}
+
+static bool missing(const char *id, struct err *err)
+{
+    return err_field(err, ERR_NOT_FOUND, "id", "`gpuctl ps --all` shows the jobs that there are",
+                     "there is no job %s", id);
+}
+
+/* Why an array has no such task. */
+static bool task_missing(const struct job_facts *array, int64_t task, struct err *err)
+{
+    if (array->tasks == 0) {
+        return err_field(err, ERR_NOT_FOUND, "id", "leave out what is behind the dot",
+                         "job %s is no array: it has no task %lld", array->id, (long long)task);
+    }
+    if (task >= array->tasks) {
+        return err_field(err, ERR_NOT_FOUND, "id", NULL, "the last task of %s is %lld, there is no %lld",
+                         array->id, (long long)array->tasks - 1, (long long)task);
+    }
+    if (job_state_terminal(array->state)) {
+        return err_field(err, ERR_NOT_FOUND, "id", NULL,
+                         "task %lld of %s was never placed: the array ended before", (long long)task,
+                         array->id);
+    }
+    return err_field(err, ERR_NOT_FOUND, "id", "`gpuctl get` of the array shows how far it is",
+                     "task %lld of %s has not been placed yet: %lld of %lld have", (long long)task, array->id,
+                     (long long)array->placed, (long long)array->tasks);
 }
 
 bool job_missing(const struct request *request, struct err *err)
 {
-    return err_field(err, ERR_NOT_FOUND, "id", "`gpuctl ps --all` shows the jobs that there are",
-                     "there is no job %s", request->argument);
+    struct job_facts array;
+    struct finding finding = {.request = request, .facts = &array};
+    bool found = false;
+    if (request->array_id[0] == '\0') {
+        return missing(request->argument, err);
+    }
+    if (!reader_job(request->server->reader, request->array_id, take_facts, &finding, &found, err)) {
+        return false;
+    }
+    return finding.seen ? task_missing(&array, request->task, err) : missing(request->array_id, err);
+}
+
+void job_name_task(struct request *request)
+{
+    size_t length;
+    if (strncmp(request->route->path, "/v1/jobs/", strlen("/v1/jobs/")) != 0 ||
+        !task_reference(request->argument, &length, &request->task) || length != ID_LENGTH) {
+        return;
+    }
+    memcpy(request->array_id, request->argument, ID_LENGTH);
+    if (text_is_id(request->array_id)) {
+        task_id(request->array_id, request->task, request->argument);
+    } else {
+        request->array_id[0] = '\0';
+    }
 }
 
 bool job_find(const struct request *request, struct job_facts *ret_facts, struct err *err)
@@ -62,7 +117,19 @@ bool job_find(const struct request *request, struct job_facts *ret_facts, struct
  * ---------------------------------------------------------------------------------------------------------------
  */
 
-void job_view_fill(struct job_view *view, const struct job_birth *birth, const struct job_life *life)
+static struct array_view view_of(const struct array_row *array)
+{
+    return (struct array_view){.tasks = array->tasks,
+                               .parallel = array->parallel,
+                               .placed = array->placed,
+                               .running = array->running,
+                               .succeeded = array->succeeded,
+                               .failed = array->failed,
+                               .canceled = array->canceled};
+}
+
+void job_view_fill(struct job_view *view, const struct job_birth *birth, const struct job_life *life,
+                   const struct array_row *array)
 {
     *view = (struct job_view){.id = birth->id,
                               .state = life->state,
@@ -84,7 +151,10 @@ void job_view_fill(struct job_view *view, const struct job_birth *birth, const s
                               .failed_rank = life->failed_rank,
                               .failed_node = life->failed_node,
                               .cause = life->cause,
-                              .reason = life->reason};
+                              .reason = life->reason,
+                              .array = view_of(array),
+                              .array_id = birth->array_id,
+                              .task = birth->task};
 }
 
 const struct job_life *job_newest_life(const struct step *step)
@@ -94,6 +164,17 @@ const struct job_life *job_newest_life(const struct step *step)
         bool job = change->kind == CHANGE_JOB_INSERT || change->kind == CHANGE_JOB_UPDATE;
         if (job && change->job.life.key == step->job.key) {
             return &change->job.life;
+        }
+    }
+    return NULL;
+}
+
+const struct array_row *job_newest_array(const struct step *step)
+{
+    for (size_t i = step->change_count; i > 0; i--) {
+        const struct change *change = &step->changes[i - 1];
+        if (change->kind == CHANGE_ARRAY_PUT && change->array.job_key == step->job.key) {
+            return &change->array;
         }
     }
     return NULL;
@@ -191,6 +272,33 @@ static bool is_kept_back(enum job_state state)
     return state == JOB_HELD || state == JOB_BLOCKED;
 }
 
+/* The names of an array's sweep, the values of a task's; NULL: there is none. The caller frees it. */
+static char *sweep_of(const struct job_record *job)
+{
+    bool task = job->birth.task >= 0;
+    if (!task && job->array.tasks == 0) {
+        return NULL;
+    }
+    struct err err;
+    autojson json_t *spec = json_parse(job->birth.spec, job->birth.spec_length, &err);
+    const json_t *sweep = json_object_get(spec, "sweep");
+    if (!json_is_object(sweep)) {
+        return NULL;
+    }
+    autojson json_t *shown = task ? json_object() : json_array();
+    struct task_values values;
+    task_values_make(sweep, task_values_count(sweep), task ? job->birth.task : 0, &values);
+    for (size_t i = 1; i < values.count; i++) {
+        if (task) {
+            json_object_set_new(shown, values.items[i].name, json_string(values.items[i].text));
+        } else {
+            json_array_append_new(shown, json_string(values.items[i].name));
+        }
+    }
+    task_values_finish(&values);
+    return json_text(shown);
+}
+
 static void write_view(const struct job_record *job, void *closure)
 {
     struct showing *showing = closure;
@@ -200,7 +308,9 @@ static void write_view(const struct job_record *job, void *closure)
     showing->seen = true;
     showing->seq = job->life.seq;
     struct job_view view;
-    job_view_fill(&view, &job->birth, &job->life);
+    job_view_fill(&view, &job->birth, &job->life, &job->array);
+    autofree char *sweep = sweep_of(job);
+    view.sweep = sweep;
     autofree char *spec = xstrndup(job->birth.spec, job->birth.spec_length);
     autotext struct text reason = {0};
     view.spec = spec;

@@ -21,20 +21,29 @@ struct job_facts {
     int64_t attempt;   /* number of the newest; 0: none */
     int64_t exit_code; /* -1 while not terminal */
     int64_t gpus;
+    int64_t tasks;  /* of the array that it is; 0: it is none */
+    int64_t placed; /* of these, have become jobs */
 };
 
-/* The job whose id is the request's argument. ERR_NOT_FOUND when there is none, or when it belongs to someone
- * else. */
+/* The job that the request's argument names: by its id, or as the task of an array, "ID.17". ERR_NOT_FOUND
+ * when there is none, or when it belongs to someone else. */
 bool job_find(const struct request *request, struct job_facts *ret_facts, struct err *err);
+
+/* The argument "ID.17" of a path below /v1/jobs becomes the id of that task. */
+void job_name_task(struct request *request);
 
 /* That error, for readers of their own; returns false. */
 bool job_missing(const struct request *request, struct err *err);
 
-/* A view of a job as a list shows it: without spec and placements. Borrows from both rows. Any thread. */
-void job_view_fill(struct job_view *view, const struct job_birth *birth, const struct job_life *life);
+/* A view of a job as a list shows it: without spec and placements. Borrows from the rows. Any thread. */
+void job_view_fill(struct job_view *view, const struct job_birth *birth, const struct job_life *life,
+                   const struct array_row *array);
 
 /* The newest life of the step's job among its changes; NULL when it did not change. Any thread. */
 const struct job_life *job_newest_life(const struct step *step);
+
+/* Likewise how far the array that the job is has come. */
+const struct array_row *job_newest_array(const struct step *step);
 
 /* The whole view of one job, with the seq of its last event: spec, placements, and why it waits. The same
  * errors as job_find. */

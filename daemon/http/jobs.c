@@ -32,14 +32,15 @@ struct submit {
     struct text requirements_text; /* those that stand in the spec */
     struct blob_row requirements;  /* the same as it is stored */
     char id[ID_LENGTH + 1];
-    int64_t job_key; /* of a job that was placed at once: its spec is wanted in a moment; 0: none was */
+    int64_t job_key; /* of a job that was placed at once, or may have tasks that were: its spec is wanted in a
+                        moment; 0: of none */
 };
 
 static int render_submit(const struct door_request *door, const struct step *step, struct text *out)
 {
     struct submit *submit = door->asker;
     bool placed = step->job.state == JOB_PLACED;
-    submit->job_key = placed ? step->job.key : 0;
+    submit->job_key = placed || submit->spec.tasks > 0 ? step->job.key : 0;
     job_receipt_encode(step->job.id, step->job.state, step->job.seq, out);
     return 201;
 }
@@ -193,7 +194,7 @@ static bool list_job(const struct job_record *job, void *closure)
         return false;
     }
     struct job_view view;
-    job_view_fill(&view, &job->birth, &job->life);
+    job_view_fill(&view, &job->birth, &job->life, &job->array);
     text_append(&listing->json, listing->rows > 0 ? "," : "");
     job_view_encode(&view, &listing->json);
     listing->last_key = job->birth.key;
@@ -258,7 +259,24 @@ static bool read_cursor(const char *text, int64_t *ret_key, struct err *err)
     return true;
 }
 
-static bool read_filter(const struct request *request, struct job_filter *filter, struct err *err)
+/* The array whose tasks are listed: whole ids only. */
+static bool read_array(struct request *request, struct job_filter *filter, struct err *err)
+{
+    const char *array = query_text(request->query, "array");
+    struct job_facts facts;
+    if (array == NULL) {
+        return true;
+    }
+    snprintf(request->argument, sizeof request->argument, "%s", array);
+    if (!job_find(request, &facts, err)) {
+        return false;
+    }
+    filter->array_key = facts.key;
+    return facts.tasks > 0 ||
+           err_field(err, ERR_FIELD, "array", "GET /v1/jobs/{id} shows it", "job %s is no array", array);
+}
+
+static bool read_filter(struct request *request, struct job_filter *filter, struct err *err)
 {
     const struct query *query = request->query;
     const char *scope = request_owner_scope(request);
@@ -267,7 +285,8 @@ static bool read_filter(const struct request *request, struct job_filter *filter
     filter->name = query_text(query, "name");
     filter->project = query_text(query, "project");
     filter->limit = LIMIT_LIST_DEFAULT_ROWS;
-    return read_states(query, &filter->states, err) && query_moment(query, "since", &filter->since_ms, err) &&
+    return read_array(request, filter, err) && read_states(query, &filter->states, err) &&
+           query_moment(query, "since", &filter->since_ms, err) &&
            query_int(query, "limit", 1, LIMIT_LIST_ROWS, &filter->limit, err) &&
            read_cursor(query_text(query, "cursor"), &filter->before_key, err);
 }

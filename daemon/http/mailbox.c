@@ -125,7 +125,7 @@ static bool fill_orders(const struct mailbox *mailbox, const struct box *box, ui
         struct order *order = &reply->orders[reply->order_count];
         *order = item->order;
         if (order->phase != ORDER_STOP) {
-            order->spec = specs[reply->order_count] = specs_get(mailbox->server->specs, item->job_key, err);
+            order->spec = specs[reply->order_count] = specs_get(mailbox->server->specs, item->spec_key, err);
             if (order->spec == NULL) {
                 return false;
             }

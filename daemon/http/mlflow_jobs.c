@@ -291,6 +291,7 @@ static enum tracking_status status_of(enum cause cause)
     case CAUSE_SHIM_LOST:
     case CAUSE_STAGE_FAILED:
     case CAUSE_DEPENDENCY:
+    case CAUSE_TASK_FAILED:
     case CAUSE_COUNT:
         break;
     }

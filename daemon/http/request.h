@@ -41,7 +41,9 @@ struct request {
     uint64_t ranks_epoch;       /* whose ranks ask, by their token; 0: somebody else does */
     const char *path;
     char argument[REQUEST_ARGUMENT_BYTES]; /* what stands for {...} in the route's path */
-    const struct query *query;             /* NULL: no parameters; the readers take that */
+    char array_id[ID_LENGTH + 1]; /* the path says ARRAY.TASK: argument is the id of that task; else "" */
+    int64_t task;
+    const struct query *query; /* NULL: no parameters; the readers take that */
     struct headers headers;
     bool head;          /* HEAD: answered as GET, and the library leaves the body out */
     int64_t arrived_ms; /* CLOCK_BOOTTIME */

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "daemon/http/blobs.h"
+#include "daemon/http/job_lookup.h"
 #include "daemon/http/logs.h"
 #include "daemon/http/mlflow.h"
 #include "daemon/http/parts.h"
@@ -36,7 +37,7 @@ const struct route routes[] = {
     {METHOD_GET, "/v1/jobs/{id}", ACCESS_USER, BODY_NONE, 0, false, "wait seq", jobs_show, NULL,
      "Show one job"},
     {METHOD_GET, "/v1/jobs", ACCESS_USER, BODY_NONE, 0, false,
-     "state name project owner id_prefix since limit cursor", jobs_list, NULL, "List jobs"},
+     "state name project owner id_prefix array since limit cursor", jobs_list, NULL, "List jobs"},
     {METHOD_POST, "/v1/jobs/{id}/cancel", ACCESS_USER, BODY_JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, NULL,
      cancel_job, NULL, "Cancel a job"},
     {METHOD_GET, "/v1/jobs/{id}/explanation", ACCESS_USER, BODY_NONE, 0, false, NULL, explain_job, NULL,
@@ -386,5 +387,6 @@ void router_handle(struct request *request)
         request_fail(request, &err);
         return;
     }
+    job_name_task(request);
     request->route->handle(request);
 }

@@ -40,10 +40,50 @@ static void bind_life(struct binder *to, const struct job_life *life)
     bind_int(to, life->ran_ms);
 }
 
+static void note_key(struct store *store, int64_t key)
+{
+    if (key >= store->next_job_key) {
+        store->next_job_key = key + 1;
+    }
+}
+
+/* What is its array's is copied from there. */
+static bool insert_task(struct store *store, const struct job_birth *birth, const struct job_life *life,
+                        struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_INSERT_TASK);
+    bind_int(&to, birth->key);
+    bind_text(&to, birth->id);
+    bind_int(&to, birth->created_ms);
+    bind_int(&to, birth->array_key);
+    bind_int(&to, birth->task);
+    bind_life(&to, life);
+    note_key(store, birth->key);
+    return touch_one(store, SQL_INSERT_TASK, err);
+}
+
+static bool put_array(struct store *store, const struct array_row *array, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_PUT_ARRAY);
+    bind_int(&to, array->job_key);
+    bind_int(&to, array->tasks);
+    bind_int(&to, array->parallel);
+    bind_int(&to, array->placed);
+    bind_int(&to, array->running);
+    bind_int(&to, array->succeeded);
+    bind_int(&to, array->failed);
+    bind_int(&to, array->canceled);
+    bind_int(&to, array->worst_code);
+    return touch_one(store, SQL_PUT_ARRAY, err);
+}
+
 static bool insert_job(struct store *store, const struct job_birth *birth, const struct job_life *life,
                        struct err *err)
 {
     assert(birth->key == life->key);
+    if (birth->array_key != 0) {
+        return insert_task(store, birth, life, err);
+    }
     struct binder to = binder_begin(&store->connection, SQL_INSERT_JOB);
     bind_int(&to, birth->key);
     bind_text(&to, birth->id);
@@ -61,9 +101,7 @@ static bool insert_job(struct store *store, const struct job_birth *birth, const
     if (!touch_one(store, SQL_INSERT_JOB, err) || !touch_one(store, SQL_INSERT_SPEC, err)) {
         return false;
     }
-    if (birth->key >= store->next_job_key) {
-        store->next_job_key = birth->key + 1;
-    }
+    note_key(store, birth->key);
     return true;
 }
 
@@ -348,6 +386,8 @@ static bool apply(struct store *store, const struct change *change, struct err *
         return insert_job(store, &change->job.birth, &change->job.life, err);
     case CHANGE_JOB_UPDATE:
         return update_job(store, &change->job.life, err);
+    case CHANGE_ARRAY_PUT:
+        return put_array(store, &change->array, err);
     case CHANGE_EVENT_INSERT:
         return insert_event(store, &change->event, err);
     case CHANGE_DEPENDENCY_INSERT:

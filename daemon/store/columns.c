@@ -19,6 +19,14 @@ static int64_t read_int(struct row *row)
     return sqlite3_column_int64(row->statement, row->next++);
 }
 
+/* none for NULL. */
+static int64_t read_int_or(struct row *row, int64_t none)
+{
+    bool there = sqlite3_column_type(row->statement, row->next) != SQLITE_NULL;
+    int64_t value = read_int(row);
+    return there ? value : none;
+}
+
 static double read_real(struct row *row)
 {
     return sqlite3_column_double(row->statement, row->next++);
@@ -127,12 +135,40 @@ static void read_job(struct row *row, struct job_record *job)
     life->priority = read_int(row);
     life->time_limit_ms = read_int(row);
     life->ran_ms = read_int(row);
+    birth->array_key = read_int(row);
+    birth->task = read_int_or(row, -1);
 }
 
-bool columns_job(sqlite3_stmt *statement, struct job_record *ret_job, struct err *err)
+/* Of a job that is none, tasks is 0. */
+static void read_array(struct row *row, struct array_row *array)
+{
+    array->job_key = read_int(row);
+    array->tasks = read_int(row);
+    array->parallel = read_int(row);
+    array->placed = read_int(row);
+    array->running = read_int(row);
+    array->succeeded = read_int(row);
+    array->failed = read_int(row);
+    array->canceled = read_int(row);
+    array->worst_code = read_int(row);
+}
+
+bool columns_array(sqlite3_stmt *statement, struct array_row *ret_array, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    read_array(&row, ret_array);
+    return read_end(&row, err);
+}
+
+bool columns_shown(sqlite3_stmt *statement, bool with_spec, struct job_record *ret_job, struct err *err)
 {
     struct row row = {statement, 0, NULL};
     read_job(&row, ret_job);
+    ret_job->birth.array_id = read_text(&row);
+    read_array(&row, &ret_job->array);
+    if (with_spec) {
+        ret_job->birth.spec = read_text_of(&row, &ret_job->birth.spec_length);
+    }
     return read_end(&row, err);
 }
 

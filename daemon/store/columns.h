@@ -9,8 +9,10 @@
 
 #include "daemon/store/store.h"
 
-bool columns_job(sqlite3_stmt *statement, struct job_record *ret_job, struct err *err);
 bool columns_job_with_spec(sqlite3_stmt *statement, struct job_record *ret_job, struct err *err);
+/* With its array, the id of the array that it is a task of, and, with_spec, a spec behind all. */
+bool columns_shown(sqlite3_stmt *statement, bool with_spec, struct job_record *ret_job, struct err *err);
+bool columns_array(sqlite3_stmt *statement, struct array_row *ret_array, struct err *err);
 bool columns_event(sqlite3_stmt *statement, struct event_row *ret_event, struct err *err);
 bool columns_dependency(sqlite3_stmt *statement, struct dependency_row *ret_dependency, struct err *err);
 bool columns_dependency_with_job(sqlite3_stmt *statement, struct dependency_record *ret_dependency,

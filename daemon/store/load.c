@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what the core learns at the start: what the scheduler has learned, limits and use, all nodes, windows,
- * live jobs in order of key, what they follow, their newest attempts, the members of those. It promises to
- * touch nothing of the history, however long that is. */
+ * live jobs in order of key, what they follow, how far arrays are, their newest attempts, the members of
+ * those. It promises to touch nothing of the history, however long that is. */
 #include "daemon/store/store.h"
 
 #include "daemon/store/columns.h"
@@ -41,6 +41,19 @@ static bool load_jobs(struct store *store, const struct store_visitor *visitor, 
         struct job_record job;
         if (!columns_job_with_spec(statement, &job, err) ||
             !visitor->job(&job.birth, &job.life, visitor->closure, err)) {
+            return false;
+        }
+    }
+    return ok;
+}
+
+static bool load_arrays(struct store *store, const struct store_visitor *visitor, struct err *err)
+{
+    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_ARRAYS];
+    bool ok, row;
+    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
+        struct array_row array;
+        if (!columns_array(statement, &array, err) || !visitor->array(&array, visitor->closure, err)) {
             return false;
         }
     }
@@ -133,6 +146,6 @@ bool store_load_live(struct store *store, const struct store_visitor *visitor, s
     return load_history(store, visitor, err) && load_limits(store, visitor, err) &&
            load_usage(store, visitor, err) && load_nodes(store, visitor, err) &&
            load_windows(store, visitor, err) && load_jobs(store, visitor, err) &&
-           load_dependencies(store, visitor, err) && load_attempts(store, visitor, err) &&
-           load_members(store, visitor, err);
+           load_dependencies(store, visitor, err) && load_arrays(store, visitor, err) &&
+           load_attempts(store, visitor, err) && load_members(store, visitor, err);
 }

@@ -15,7 +15,7 @@ static bool one_job(struct reader *reader, sqlite3_stmt *job_statement,
     autoreset sqlite3_stmt *statement = job_statement;
     struct job_record job;
     if (!connection_step(&reader->connection, statement, ret_found, err) ||
-        (*ret_found && !columns_job_with_spec(statement, &job, err))) {
+        (*ret_found && !columns_shown(statement, true, &job, err))) {
         return false;
     }
     if (*ret_found) {
@@ -55,6 +55,9 @@ static bool only_live(uint32_t states)
 /* The way to the rows that passes the fewest others. */
 static enum sql way_to(const struct job_filter *filter)
 {
+    if (filter->array_key != 0) {
+        return SQL_JOBS_OF_ARRAY;
+    }
     if (filter->id_prefix != NULL) {
         return SQL_JOBS_BY_PREFIX;
     }
@@ -73,6 +76,7 @@ static void bind_filter(struct binder *to, const struct job_filter *filter)
     bind_text(to, filter->project);
     bind_int(to, filter->since_ms);
     bind_text(to, filter->id_prefix);
+    bind_int(to, filter->array_key);
     for (enum job_state state = 0; state < JOB_STATE_COUNT; state++) {
         bool wanted = filter->states == 0 || (filter->states & (1u << state)) != 0;
         bind_text(to, wanted ? job_state_text(state) : NULL);
@@ -89,7 +93,7 @@ bool reader_jobs(struct reader *reader, const struct job_filter *filter,
     bool ok, row;
     while ((ok = connection_step(&reader->connection, statement, &row, err)) && row) {
         struct job_record job;
-        if (!columns_job(statement, &job, err)) {
+        if (!columns_shown(statement, false, &job, err)) {
             return false;
         }
         if (!visit(&job, closure)) {

@@ -303,6 +303,26 @@ static const char *const version_3[] = {
     "  PRIMARY KEY (kind, name)\n"
     ") STRICT, WITHOUT ROWID",
 
+    "ALTER TABLE jobs ADD COLUMN array_key /* jobs.key of the array that it is a task of; NULL: none */ "
+    "INTEGER",
+    "ALTER TABLE jobs ADD COLUMN task /* its number, from 0; NULL: it is none */ INTEGER",
+    "DROP INDEX jobs_owner",
+    "CREATE INDEX jobs_owner ON jobs (owner) WHERE " SCHEMA_JOB_IS_NO_TASK,
+    "CREATE INDEX jobs_array ON jobs (array_key, key) WHERE array_key IS NOT NULL",
+    "CREATE INDEX jobs_top ON jobs (key) WHERE " SCHEMA_JOB_IS_NO_TASK,
+
+    "CREATE TABLE arrays ( -- how far the tasks are of jobs that stand for many\n"
+    "  whole INTEGER PRIMARY KEY, -- jobs.key\n"
+    "  tasks INTEGER NOT NULL,\n"
+    "  parallel INTEGER NOT NULL, -- at most so many live at a time; 0: any number\n"
+    "  placed INTEGER NOT NULL, -- those with a smaller number have become jobs\n"
+    "  running INTEGER NOT NULL, -- of these, have not ended\n"
+    "  succeeded INTEGER NOT NULL,\n"
+    "  failed INTEGER NOT NULL, -- also those that were given up before they became jobs\n"
+    "  canceled INTEGER NOT NULL, -- likewise\n"
+    "  worst_code INTEGER NOT NULL -- the largest exit code of a task\n"
+    ") STRICT",
+
     NULL,
 };
 

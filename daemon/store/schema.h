@@ -18,6 +18,9 @@
     "CASE jobs.state" JOB_STATES(SCHEMA_IF_LIVE)                                                             \
     " END"
 
+/* A job that lists show by themselves, not within its array. */
+#define SCHEMA_JOB_IS_NO_TASK "array_key IS NULL"
+
 /* The attempts that hold GPUs; a query that shall use the index attempts_live carries this very condition. */
 #define SCHEMA_ATTEMPT_IS_LIVE "state <> 'ENDED'"
 

@@ -10,7 +10,13 @@
 #define SQL_COLUMNS_JOB                                                                                      \
     "key, id, owner, name, project, gpus, gpu_type, created_ms, state, seq, attempt, "                       \
     "user_failures, infra_failures, pool, started_ms, ended_ms, exit_code, failed_rank, "                    \
-    "failed_node, cause, reason, priority, time_limit_ms, ran_ms"
+    "failed_node, cause, reason, priority, time_limit_ms, ran_ms, array_key, task"
+/* Of one job, and of jobs that are shown: with its array, where it has one, and the id of the one it is of.
+ */
+#define SQL_COLUMNS_SHOWN                                                                                    \
+    SQL_COLUMNS_JOB ", (SELECT id FROM jobs AS top WHERE top.key = jobs.array_key), " SQL_COLUMNS_ARRAY
+#define SQL_COLUMNS_ARRAY      "whole, tasks, parallel, placed, running, succeeded, failed, canceled, worst_code"
+#define SQL_WITH_ARRAY         " LEFT JOIN arrays ON whole = key "
 #define SQL_COLUMNS_EVENT      "job_key, seq, at_ms, kind, attempt, detail"
 #define SQL_COLUMNS_DEPENDENCY "job_key, on_key, kind"
 #define SQL_COLUMNS_ATTEMPT                                                                                  \
@@ -39,16 +45,19 @@
     "WITH RECURSIVE part (n) AS "                                                                            \
     "(SELECT max(key) >> " SCHEMA_PART_BITS " FROM jobs UNION ALL SELECT n - 1 FROM part WHERE n > 0) "
 
-/* Parameters of a list of jobs: before, limit, owner, name, project, since, prefix of the id, then one a
- * state: its name when it is wanted. '{' follows 'z', the last character of ids. */
+/* Parameters of a list of jobs: before, limit, owner, name, project, since, prefix of the id, key of the
+ * array whose tasks they are, then one a state: its name when it is wanted. '{' follows 'z', the last
+ * character of ids. */
 #define SQL_STATE_PARAMETER(...) ", ?"
 #define SQL_PREFIX_FITS          "id >= ?7 AND id < ?7 || '{'"
 #define SQL_JOBS_FILTER                                                                                      \
     "key < ?1 AND (?3 IS NULL OR owner = ?3) AND (?4 IS NULL OR name = ?4) "                                 \
     "AND (?5 IS NULL OR project = ?5) AND created_ms >= ?6 "                                                 \
-    "AND (?7 IS NULL OR (" SQL_PREFIX_FITS ")) "                                                             \
+    "AND (?7 IS NULL OR (" SQL_PREFIX_FITS ")) AND (?8 = 0 OR array_key = ?8) "                              \
     "AND state IN (NULL" JOB_STATES(SQL_STATE_PARAMETER)                                                     \
-    ") ORDER BY key DESC LIMIT ?2"
+    ") "
+#define SQL_JOBS_PAGE "ORDER BY key DESC LIMIT ?2"
+#define SQL_JOBS_TOP  SQL_JOBS_FILTER "AND " SCHEMA_JOB_IS_NO_TASK " " SQL_JOBS_PAGE
 
 /* Rows (node, devices) of all live attempts. */
 #define SQL_LIVE_MEMBERS                                                                                     \
@@ -65,7 +74,16 @@
     X(NEXT_KEY, WRITER, "SELECT coalesce(max(key), 0) + 1 FROM jobs")                                        \
     X(INSERT_JOB, WRITER,                                                                                    \
       "INSERT INTO jobs (" SQL_COLUMNS_JOB ") "                                                              \
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                     \
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)")         \
+    X(INSERT_TASK, WRITER,                                                                                   \
+      "INSERT INTO jobs (" SQL_COLUMNS_JOB ") "                                                              \
+      "SELECT ?1, ?2, owner, name, project, gpus, gpu_type, ?3, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, "   \
+      "?15, ?16, ?17, ?18, ?19, ?20, ?21, ?4, ?5 FROM jobs WHERE key = ?4")                                  \
+    X(PUT_ARRAY, WRITER,                                                                                     \
+      "INSERT INTO arrays (" SQL_COLUMNS_ARRAY ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "                       \
+      "ON CONFLICT (whole) DO UPDATE SET placed = excluded.placed, running = excluded.running, "             \
+      "succeeded = excluded.succeeded, failed = excluded.failed, canceled = excluded.canceled, "             \
+      "worst_code = excluded.worst_code")                                                                    \
     X(INSERT_SPEC, WRITER, "INSERT INTO specs (job_key, shown, spec) VALUES (?, ?, ?)")                      \
     X(UPDATE_JOB, WRITER,                                                                                    \
       "UPDATE jobs SET state = ?2, seq = ?3, attempt = ?4, user_failures = ?5, infra_failures = ?6, "        \
@@ -134,7 +152,10 @@
     X(LOAD_NODES, WRITER, "SELECT " SQL_COLUMNS_NODE " FROM nodes ORDER BY name")                            \
     X(LOAD_JOBS, WRITER,                                                                                     \
       "SELECT " SQL_COLUMNS_JOB ", spec FROM jobs INDEXED BY jobs_live "                                     \
-      "JOIN specs ON job_key = key WHERE " SCHEMA_JOB_IS_LIVE " ORDER BY key")                               \
+      "JOIN specs ON job_key = coalesce(array_key, key) WHERE " SCHEMA_JOB_IS_LIVE " ORDER BY key")          \
+    X(LOAD_ARRAYS, WRITER,                                                                                   \
+      "SELECT " SQL_COLUMNS_ARRAY " FROM jobs INDEXED BY jobs_live "                                         \
+      "JOIN arrays ON whole = key WHERE " SCHEMA_JOB_IS_LIVE " ORDER BY key")                                \
     X(LOAD_DEPENDENCIES, WRITER,                                                                             \
       "SELECT " SQL_COLUMNS_DEPENDENCY " FROM jobs INDEXED BY jobs_live "                                    \
       "CROSS JOIN dependencies ON job_key = key WHERE " SCHEMA_JOB_IS_LIVE " ORDER BY key, on_key")          \
@@ -146,22 +167,27 @@
       "JOIN attempts ON job_key = key AND number = attempt JOIN members USING (epoch) "                      \
       "WHERE " SCHEMA_JOB_IS_LIVE " ORDER BY key, node_rank")                                                \
     X(JOB, READER,                                                                                           \
-      SQL_WITH_PARTS "SELECT " SQL_COLUMNS_JOB ", coalesce(shown, spec) FROM part "                          \
+      SQL_WITH_PARTS "SELECT " SQL_COLUMNS_SHOWN ", coalesce(shown, spec) FROM part "                        \
                      "CROSS JOIN jobs INDEXED BY jobs_id ON " SCHEMA_JOB_PART " = n AND id = ? "             \
-                     "CROSS JOIN specs ON job_key = key LIMIT 1")                                            \
+                     "CROSS JOIN specs ON job_key = coalesce(array_key, key)" SQL_WITH_ARRAY "LIMIT 1")      \
     X(JOB_BY_KEY, READER,                                                                                    \
-      "SELECT " SQL_COLUMNS_JOB ", spec FROM jobs JOIN specs ON job_key = key WHERE key = ?")                \
-    X(JOBS, READER, "SELECT " SQL_COLUMNS_JOB " FROM jobs NOT INDEXED WHERE " SQL_JOBS_FILTER)               \
+      "SELECT " SQL_COLUMNS_SHOWN ", spec FROM jobs "                                                        \
+      "JOIN specs ON job_key = coalesce(array_key, key)" SQL_WITH_ARRAY "WHERE key = ?")                     \
+    X(JOBS, READER,                                                                                          \
+      "SELECT " SQL_COLUMNS_SHOWN " FROM jobs INDEXED BY jobs_top" SQL_WITH_ARRAY "WHERE " SQL_JOBS_TOP)     \
     X(JOBS_OF_OWNER, READER,                                                                                 \
-      "SELECT " SQL_COLUMNS_JOB " FROM jobs INDEXED BY jobs_owner "                                          \
-      "WHERE owner = ?3 AND " SQL_JOBS_FILTER)                                                               \
+      "SELECT " SQL_COLUMNS_SHOWN " FROM jobs INDEXED BY jobs_owner" SQL_WITH_ARRAY                          \
+      "WHERE owner = ?3 AND " SQL_JOBS_TOP)                                                                  \
     X(JOBS_LIVE, READER,                                                                                     \
-      "SELECT " SQL_COLUMNS_JOB " FROM jobs INDEXED BY jobs_live "                                           \
-      "WHERE " SCHEMA_JOB_IS_LIVE " AND " SQL_JOBS_FILTER)                                                   \
+      "SELECT " SQL_COLUMNS_SHOWN " FROM jobs INDEXED BY jobs_live" SQL_WITH_ARRAY                           \
+      "WHERE " SCHEMA_JOB_IS_LIVE " AND " SQL_JOBS_TOP)                                                      \
+    X(JOBS_OF_ARRAY, READER,                                                                                 \
+      "SELECT " SQL_COLUMNS_SHOWN " FROM jobs INDEXED BY jobs_array" SQL_WITH_ARRAY                          \
+      "WHERE array_key = ?8 AND " SQL_JOBS_FILTER SQL_JOBS_PAGE)                                             \
     X(JOBS_BY_PREFIX, READER,                                                                                \
-      SQL_WITH_PARTS "SELECT " SQL_COLUMNS_JOB " FROM part "                                                 \
-                     "CROSS JOIN jobs INDEXED BY jobs_id ON " SCHEMA_JOB_PART " = n AND " SQL_PREFIX_FITS    \
-                     " WHERE " SQL_JOBS_FILTER)                                                              \
+      SQL_WITH_PARTS "SELECT " SQL_COLUMNS_SHOWN " FROM part "                                               \
+                     "CROSS JOIN jobs INDEXED BY jobs_id ON " SCHEMA_JOB_PART                                \
+                     " = n AND " SQL_PREFIX_FITS SQL_WITH_ARRAY "WHERE " SQL_JOBS_FILTER SQL_JOBS_PAGE)      \
     X(EVENTS, READER,                                                                                        \
       "SELECT " SQL_COLUMNS_EVENT " FROM events WHERE job_key = ? AND seq > ? ORDER BY seq LIMIT ?")         \
     X(NEWEST_EVENT, READER,                                                                                  \

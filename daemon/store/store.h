@@ -35,6 +35,7 @@ struct store_visitor {
     bool (*node)(const struct node_row *row, void *closure, struct err *err);
     bool (*window)(const struct window_row *row, void *closure, struct err *err);
     bool (*job)(const struct job_birth *birth, const struct job_life *life, void *closure, struct err *err);
+    bool (*array)(const struct array_row *row, void *closure, struct err *err);
     bool (*dependency)(const struct dependency_row *row, void *closure, struct err *err);
     bool (*attempt)(const struct attempt_row *row, void *closure, struct err *err);
     bool (*member)(const struct member_row *row, void *closure, struct err *err);
@@ -80,6 +81,7 @@ struct job_record {
     struct job_birth birth; /* spec is set by reader_job, as people are shown it, and by reader_job_by_key, as
                                it was received, only; shown by neither */
     struct job_life life;
+    struct array_row array; /* tasks 0: it is none */
 };
 /* ret_found false: no such id. */
 bool reader_job(struct reader *reader, const char *id,
@@ -94,6 +96,7 @@ struct job_filter {
     const char *id_prefix; /* NULL: any */
     const char *name;      /* NULL: any */
     const char *project;   /* NULL: any */
+    int64_t array_key;     /* the tasks of this array; 0: jobs and arrays, but no tasks, unless by prefix */
     uint32_t states;       /* bit (1 << enum job_state); 0: any */
     int64_t before_key;    /* rows with a smaller key: newest first; 0: from the newest */
     int64_t since_ms;      /* created at or after; 0: any */

@@ -136,7 +136,8 @@ static bool was_seen(const struct agent *agent, uint64_t epoch)
 static void claim(struct agent *agent, const struct order *order)
 {
     assert(agent->held_count < HELD_MAX && order->device_count <= RANKS_MAX);
-    size_t need = need_of(atoi(order->job_id + 1));
+    const char *name = order->array_id != NULL ? order->array_id : order->job_id;
+    size_t need = need_of(atoi(name + 1));
     assert(need == NEEDS || agent->ready[need] || order->phase == ORDER_STOP);
     agent->seen = xrealloc(agent->seen, (agent->seen_count + 1) * sizeof *agent->seen);
     agent->seen[agent->seen_count++] = order->epoch;
@@ -150,7 +151,7 @@ static void claim(struct agent *agent, const struct order *order)
         .lease_ms = order->lease_ms,
         .device_count = order->device_count,
     };
-    held->function = order->job_id[0] == 'f';
+    held->function = name[0] == 'f';
     memcpy(held->job_id, order->job_id, sizeof held->job_id);
     memcpy(held->devices, order->devices, order->device_count * sizeof *order->devices);
 }

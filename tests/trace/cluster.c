@@ -202,6 +202,8 @@ static struct job_spec spec_of(const struct job_ask *ask)
         .retries = ask->retries,
         .infra_retries = ask->infra_retries == 0 ? DEFAULT_INFRA_RETRIES : ask->infra_retries,
         .on_disconnect = ask->on_disconnect,
+        .tasks = ask->tasks,
+        .parallel = ask->parallel,
         .terms = (char *)(uintptr_t)ask->terms,
         .placement = ask->spread ? PLACEMENT_SPREAD : PLACEMENT_PACK,
         .function = {.base64 = ask->function ? "Zg==" : NULL},

@@ -15,6 +15,8 @@ struct job_rows {
     struct job_birth birth;
     struct job_life life;
     struct job_spec spec;
+    struct array_row array; /* tasks 0: it is none */
+    int64_t *owners;        /* of an array: the key of the job that each task has become; 0: none yet */
     enum event_kind *events;
     int64_t event_count;
     int64_t last_ms;
@@ -167,9 +169,31 @@ static void put_life(struct job_rows *job, const struct job_life *life)
     job->life.reason = copy(life->reason);
 }
 
-static void insert_job(struct rows *rows, const struct change *change, const struct job_spec *spec)
+/* No number becomes a job twice. */
+static void insert_task(struct rows *rows, const struct job_birth *birth)
 {
-    const struct job_birth *birth = &change->job.birth;
+    struct job_rows *array = job_at(rows, birth->array_key);
+    assert(birth->task >= 0 && birth->task < array->array.tasks && array->owners[birth->task] == 0);
+    array->owners[birth->task] = birth->key;
+}
+
+/* Of a task all but its number is its array's. */
+static void insert_job(struct rows *rows, const struct change *change, const struct job_spec *own)
+{
+    struct job_birth whole = change->job.birth;
+    const struct job_birth *birth = &whole;
+    struct job_spec copied;
+    const struct job_spec *spec = own;
+    if (birth->array_key != 0) {
+        const struct job_rows *array = job_at(rows, birth->array_key);
+        insert_task(rows, birth);
+        copied = array->spec;
+        spec = &copied;
+        whole.owner = array->birth.owner;
+        whole.name = array->birth.name;
+        whole.project = array->birth.project;
+        whole.gpu_type = array->birth.gpu_type;
+    }
     assert(birth->key == (int64_t)rows->job_count + 1 && spec != NULL);
     if (rows->job_count == rows->job_room) {
         rows->job_room = 2 * rows->job_room + 1;
@@ -198,6 +222,19 @@ static void update_job(struct rows *rows, const struct job_life *life)
     struct job_rows *job = job_at(rows, life->key);
     assert(!job_state_terminal(job->life.state));
     put_life(job, life);
+}
+
+static void put_array(struct rows *rows, const struct array_row *row)
+{
+    struct job_rows *job = job_at(rows, row->job_key);
+    const struct array_row *was = &job->array;
+    assert(row->placed >= was->placed && row->succeeded >= was->succeeded && row->failed >= was->failed &&
+           row->canceled >= was->canceled && row->worst_code >= was->worst_code);
+    assert(row->parallel == 0 || row->running <= row->parallel);
+    if (was->tasks == 0) {
+        job->owners = xzalloc((size_t)row->tasks * sizeof *job->owners);
+    }
+    job->array = *row;
 }
 
 static void insert_event(struct rows *rows, const struct event_row *row)
@@ -237,6 +274,7 @@ static void job_finish(struct job_rows *job)
     drop(job->spec.project);
     free(job->spec.terms);
     free(job->events);
+    free(job->owners);
 }
 
 /* --- attempts ---------------------------------------------------------------------------------------- */
@@ -443,6 +481,9 @@ static void apply(struct rows *rows, const struct change *change, const struct j
     case CHANGE_JOB_UPDATE:
         update_job(rows, &change->job.life);
         return;
+    case CHANGE_ARRAY_PUT:
+        put_array(rows, &change->array);
+        return;
     case CHANGE_EVENT_INSERT:
         insert_event(rows, &change->event);
         return;
@@ -516,6 +557,28 @@ static void check_success(const struct rows *rows, const struct job_rows *job)
     assert(!job_spec_is_function(&job->spec) || attempt->result_counts[RESULT_VALUE] == ranks);
 }
 
+/* The counts of an array agree with its tasks. */
+static void check_array(const struct rows *rows, const struct job_rows *job)
+{
+    struct array_row seen = {0};
+    for (int64_t i = 0; i < job->array.tasks && (i < job->array.placed || job->owners[i] != 0); i++) {
+        const struct job_life *life = &job_at(rows, job->owners[i])->life;
+        seen.placed++;
+        seen.running += !job_state_terminal(life->state);
+        seen.succeeded += life->state == JOB_SUCCEEDED;
+        seen.failed += life->state == JOB_FAILED || life->state == JOB_TIMED_OUT;
+        seen.canceled += life->state == JOB_CANCELED;
+    }
+    const struct array_row *array = &job->array;
+    int64_t dropped = array->failed - seen.failed + array->canceled - seen.canceled;
+    assert(seen.placed == array->placed && seen.running == array->running &&
+           seen.succeeded == array->succeeded);
+    assert(dropped == 0 || dropped == array->tasks - array->placed);
+    assert(job_state_terminal(job->life.state) ==
+           (seen.running == 0 && seen.placed + dropped == array->tasks));
+    assert(job->life.state != JOB_SUCCEEDED || array->succeeded == array->tasks);
+}
+
 void rows_apply(struct rows *rows, const struct step *step, const struct job_spec *spec)
 {
     for (size_t i = 0; i < step->change_count; i++) {
@@ -525,7 +588,9 @@ void rows_apply(struct rows *rows, const struct step *step, const struct job_spe
         const struct job_rows *job = job_at(rows, step->touched[i].key);
         assert(job->event_count == job->life.seq && job->life.seq == step->touched[i].seq);
         assert(job->life.state == step->touched[i].state);
-        if (job->life.state == JOB_SUCCEEDED) {
+        if (job->array.tasks > 0) {
+            check_array(rows, job);
+        } else if (job->life.state == JOB_SUCCEEDED) {
             check_success(rows, job);
         }
     }
@@ -563,6 +628,12 @@ void rows_load(const struct rows *rows, struct core *core)
     }
     for (size_t i = 0; i < rows->job_count; i++) {
         const struct job_rows *job = &rows->jobs[i];
+        if (job->array.tasks > 0 && !job_state_terminal(job->life.state)) {
+            core_load_array(core, &job->array);
+        }
+    }
+    for (size_t i = 0; i < rows->job_count; i++) {
+        const struct job_rows *job = &rows->jobs[i];
         const struct attempt_rows *attempt = attempt_at(rows, job->epoch);
         if (job_state_terminal(job->life.state) || attempt == NULL) {
             continue;
@@ -595,6 +666,12 @@ const struct job_life *rows_job(const struct rows *rows, const char *id)
 {
     const struct job_rows *job = find(rows, id);
     return job != NULL ? &job->life : NULL;
+}
+
+const struct array_row *rows_array(const struct rows *rows, const char *id)
+{
+    const struct job_rows *job = find(rows, id);
+    return job != NULL ? &job->array : NULL;
 }
 
 const char *rows_job_id(const struct rows *rows, int64_t key)

@@ -23,6 +23,8 @@ int64_t rows_next_key(const struct rows *rows);
 
 /* NULL when there is no such job. */
 const struct job_life *rows_job(const struct rows *rows, const char *id);
+/* How far an array is; tasks 0: the job is none. */
+const struct array_row *rows_array(const struct rows *rows, const char *id);
 const char *rows_job_id(const struct rows *rows, int64_t key);
 /* 0 when there is no such job. */
 int64_t rows_key(const struct rows *rows, const char *id);

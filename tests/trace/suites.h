@@ -22,6 +22,7 @@ Suite *hold_suite(void);
 Suite *amend_suite(void);
 Suite *placement_suite(void);
 Suite *simulate_suite(void);
+Suite *array_suite(void);
 Suite *explain_suite(void);
 Suite *simulate_reader_suite(void);
 Suite *warning_suite(void);

@@ -59,7 +59,7 @@ START_TEST(order_versions_rise_with_every_change_and_only_then)
     ck_assert_uint_gt(after->version, before->version);
     ck_assert_uint_eq(after->items[0].version, after->version);
     ck_assert_uint_eq(after->version >> 32, c->incarnation);
-    ck_assert_int_eq(after->items[0].job_key, 1);
+    ck_assert_int_eq(after->items[0].spec_key, 1);
     ck_assert(after->items[0].order.gang);
     ck_assert_int_eq(after->items[0].order.lease_ms, 0); /* on_disconnect = keep */
     node_orders_destroy(before);

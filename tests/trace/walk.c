@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/tasks.h"
 #include "tests/trace/agents.h"
 
 #define WALK_STEPS 2500
@@ -107,6 +108,10 @@ static void submit_one(struct walk *walk)
         .hold = chance_of(chance, 5),
         .stale = chance_of(chance, 50),
     };
+    if (chance_of(chance, 15)) { /* some of one task, some of more than the cluster has GPUs */
+        ask.tasks = (int64_t)(1 + chance_below(chance, 20));
+        ask.parallel = (int64_t)chance_below(chance, 4);
+    }
     char after[64];
     ask.after = draw_after(walk, after);
     cluster_submit(walk->cluster, &ask);
@@ -144,6 +149,12 @@ static void cancel_one(struct walk *walk)
 {
     char id[17];
     recent_name(walk, id);
+    if (chance_of(&walk->chance, 30)) {
+        char task[ID_LENGTH + 1];
+        task_id(id, (int64_t)chance_below(&walk->chance, 4), task);
+        cancel(walk->cluster, task);
+        return;
+    }
     cancel(walk->cluster, id);
 }
 

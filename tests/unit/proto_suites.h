@@ -13,6 +13,7 @@ Suite *jobspec_place_suite(void);
 Suite *messages_suite(void);
 Suite *staging_suite(void);
 Suite *states_suite(void);
+Suite *tasks_suite(void);
 Suite *views_suite(void);
 Suite *wall_suite(void);
 

@@ -49,6 +49,27 @@ START_TEST(what_a_job_names_for_tracking_is_left_to_it)
 }
 END_TEST
 
+START_TEST(a_task_is_told_its_number_and_its_values)
+{
+    struct written *written =
+        written_begin("{'gpus':4,'command':['x'],'sweep':{'lr':[0.1,0.2],'Batch_size':[32,64]}}");
+    written->order.array_id = "bbbbbbbbbbbbbbbb";
+    written->order.task = 3;
+    written->order.tasks = 4;
+    contract_write(&written->contract, &written->launch);
+    assert_all("GPUCTL_ARRAY_ID", "bbbbbbbbbbbbbbbb");
+    assert_all("GPUCTL_ARRAY_TASK", "3");
+    assert_all("GPUCTL_ARRAY_TASKS", "4");
+    assert_all("GPUCTL_SWEEP_LR", "0.2");
+    assert_all("GPUCTL_SWEEP_BATCH_SIZE", "64");
+    written_end(written);
+    written = written_begin("{'gpus':4,'command':['x']}");
+    contract_write(&written->contract, &written->launch);
+    assert_none(-1, "GPUCTL_ARRAY_TASK");
+    written_end(written);
+}
+END_TEST
+
 START_TEST(an_order_without_tracking_tells_nothing_of_it)
 {
     struct written *written = written_begin("{'gpus':4,'command':['x']}");
@@ -399,6 +420,7 @@ Suite *contract_suite(void)
     TCase *tcase = tcase_create("contract");
     tcase_add_test(tcase, ranks_are_told_where_to_track);
     tcase_add_test(tcase, what_a_job_names_for_tracking_is_left_to_it);
+    tcase_add_test(tcase, a_task_is_told_its_number_and_its_values);
     tcase_add_test(tcase, an_order_without_tracking_tells_nothing_of_it);
     tcase_add_test(tcase, ranks_find_torchruns_variables);
     tcase_add_test(tcase, ranks_find_who_they_are_for_gpuctl);

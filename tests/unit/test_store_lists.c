@@ -62,6 +62,40 @@ START_TEST(a_filter_lets_only_those_pass_that_fit_all_of_it)
 }
 END_TEST
 
+static bool visit_task(const struct job_record *job, void *closure)
+{
+    text_printf(closure, "%lld of %s, %lld tasks; ", (long long)job->birth.task,
+                job->birth.array_id != NULL ? job->birth.array_id : "none", (long long)job->array.tasks);
+    return true;
+}
+
+START_TEST(tasks_are_listed_with_their_array_and_not_among_jobs)
+{
+    struct change task = job_insert(3), other = job_insert(4);
+    struct change counts = {.kind = CHANGE_ARRAY_PUT, .array = {.job_key = 2, .tasks = 9}};
+    task.job.birth.array_key = other.job.birth.array_key = 2;
+    task.job.birth.task = 0;
+    other.job.birth.task = 1;
+    rig_write((struct change[]){job_insert(1), job_insert(2), counts, task, other, job_insert(5)}, 6);
+    expect_keys(&(struct job_filter){.limit = 9}, "5 2 1 ");
+    expect_keys(&(struct job_filter){.limit = 9, .owner = "alice"}, "5 2 1 ");
+    expect_keys(&(struct job_filter){.limit = 9, .states = 1u << JOB_QUEUED}, "5 2 1 ");
+    expect_keys(&(struct job_filter){.limit = 9, .array_key = 2}, "4 3 ");
+    expect_keys(&(struct job_filter){.limit = 9, .array_key = 2, .owner = "bob"}, "");
+    expect_keys(&(struct job_filter){.limit = 1, .array_key = 2, .before_key = 4}, "3 ");
+    expect_keys(&(struct job_filter){.limit = 9, .id_prefix = "job"}, "5 4 3 2 1 ");
+    autotext struct text read = {0};
+    const struct job_filter tasks = {.limit = 9, .array_key = 2}, all = {.limit = 9};
+    ck_assert(reader_jobs(rig.reader, &tasks, visit_task, &read, &rig.err));
+    ck_assert(reader_jobs(rig.reader, &all, visit_task, &read, &rig.err));
+    autotext struct text expected = {0};
+    text_printf(&expected, "1 of %s, 0 tasks; ", rig_id(2));
+    text_printf(&expected, "0 of %s, 0 tasks; -1 of none, 0 tasks; ", rig_id(2));
+    text_append(&expected, "-1 of none, 9 tasks; -1 of none, 0 tasks; ");
+    ck_assert_str_eq(read.bytes, expected.bytes);
+}
+END_TEST
+
 /* Job n + 1 is in state n. */
 static void fill_states(void)
 {
@@ -173,6 +207,7 @@ Suite *store_lists_suite(void)
     tcase_add_checked_fixture(cases, rig_begin, rig_end);
     tcase_add_test(cases, a_list_begins_with_the_newest_and_goes_on_before_a_key);
     tcase_add_test(cases, a_filter_lets_only_those_pass_that_fit_all_of_it);
+    tcase_add_test(cases, tasks_are_listed_with_their_array_and_not_among_jobs);
     tcase_add_test(cases, every_set_of_states_lists_exactly_the_jobs_in_them);
     tcase_add_test(cases, a_job_that_ends_leaves_the_list_of_live_jobs);
     tcase_add_test(cases, a_job_is_found_by_id_however_many_came_after_it);

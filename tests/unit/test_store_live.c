@@ -60,6 +60,16 @@ static bool load_dependency(const struct dependency_row *row, void *closure, str
     return true;
 }
 
+static bool load_array(const struct array_row *row, void *closure, struct err *err)
+{
+    text_printf(closure,
+                "array %lld: %lld at most %lld, placed %lld running %lld ended %lld %lld %lld worst %lld\n",
+                (long long)row->job_key, (long long)row->tasks, (long long)row->parallel,
+                (long long)row->placed, (long long)row->running, (long long)row->succeeded,
+                (long long)row->failed, (long long)row->canceled, (long long)row->worst_code);
+    return true;
+}
+
 static bool load_attempt(const struct attempt_row *row, void *closure, struct err *err)
 {
     return visit_attempt(row, closure);
@@ -76,6 +86,7 @@ static const struct store_visitor to_text = {.history = load_history,
                                              .node = load_node,
                                              .window = load_window,
                                              .job = load_job,
+                                             .array = load_array,
                                              .dependency = load_dependency,
                                              .attempt = load_attempt,
                                              .member = load_member};
@@ -122,6 +133,37 @@ START_TEST(a_start_loads_nodes_then_live_jobs_by_key_then_newest_attempts_then_t
     visit_member(&other_member.member, &expected);
     rig_reopen();
     expect_live(&expected);
+}
+END_TEST
+
+START_TEST(a_start_loads_how_far_arrays_are_and_tasks_with_the_spec_of_their_array)
+{
+    struct change array = job_insert(3), task = job_insert(4), plain = job_insert(5);
+    struct change counts = {.kind = CHANGE_ARRAY_PUT,
+                            .array = {.job_key = 3, .tasks = 20, .parallel = 4, .placed = 1, .running = 1}};
+    task.job.birth.array_key = 3;
+    task.job.birth.task = 7;
+    task.job.birth.owner = task.job.birth.name = task.job.birth.project = task.job.birth.spec = NULL;
+    rig_write((struct change[]){array, counts, task, plain}, 4);
+    counts.array = (struct array_row){.job_key = 3,
+                                      .tasks = 20,
+                                      .parallel = 4,
+                                      .placed = 9,
+                                      .running = 3,
+                                      .succeeded = 1,
+                                      .failed = 2,
+                                      .canceled = 3,
+                                      .worst_code = 137};
+    rig_write_one(counts);
+    autotext struct text expected = {0};
+    struct change as_read = job_insert(4);
+    print_job(&expected, &array.job.birth, &array.job.life);
+    print_job(&expected, &as_read.job.birth, &as_read.job.life);
+    print_job(&expected, &plain.job.birth, &plain.job.life);
+    text_append(&expected, "array 3: 20 at most 4, placed 9 running 3 ended 1 2 3 worst 137\n");
+    rig_reopen();
+    expect_live(&expected);
+    ck_assert_int_eq(store_next_job_key(rig.store), 6);
 }
 END_TEST
 
@@ -363,6 +405,7 @@ Suite *store_live_suite(void)
     tcase_add_checked_fixture(cases, rig_begin, rig_end);
     tcase_set_timeout(cases, 60);
     tcase_add_test(cases, a_start_loads_nodes_then_live_jobs_by_key_then_newest_attempts_then_their_members);
+    tcase_add_test(cases, a_start_loads_how_far_arrays_are_and_tasks_with_the_spec_of_their_array);
     tcase_add_test(cases, a_start_loads_what_live_jobs_follow_and_readers_see_how_that_stands);
     tcase_add_test(cases, a_start_loads_what_was_learned_of_run_times_and_what_was_used);
     tcase_add_test(cases, limits_are_kept_until_they_are_taken_away_and_use_until_it_is_forgotten);

@@ -78,7 +78,9 @@ static int take_text(void *closure, int columns, char **values, char **names)
     "ALTER TABLE attempts DROP COLUMN gpu_type; DROP TABLE limits;"                                          \
     "ALTER TABLE attempts DROP COLUMN warned_ms; ALTER TABLE attempts DROP COLUMN checkpoint_ms;"            \
     "ALTER TABLE nodes DROP COLUMN labels; ALTER TABLE nodes DROP COLUMN agent_expires_at_ms;"               \
-    "DROP TABLE history; DROP TABLE usage; DROP TABLE windows; DROP TABLE dependencies;"
+    "DROP TABLE history; DROP TABLE usage; DROP TABLE windows; DROP TABLE dependencies; DROP TABLE arrays;"  \
+    "DROP INDEX jobs_array; DROP INDEX jobs_top; DROP INDEX jobs_owner; ALTER TABLE jobs DROP COLUMN task;"  \
+    "ALTER TABLE jobs DROP COLUMN array_key; CREATE INDEX jobs_owner ON jobs (owner);"
 
 static void expect_number(const char *sql, const char *expected)
 {

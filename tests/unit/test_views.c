@@ -52,7 +52,7 @@ START_TEST(a_job_that_waits_shows_nulls)
          "2026-11-21T09:30:00.125Z',"
          "'started_at':null,'ended_at':null,'ran_s':0.000,'exit_code':null,'failed_rank':null,'failed_node':"
          "null,"
-         "'cause':null,'reason':null}",
+         "'cause':null,'reason':null,'array':null,'array_id':null,'task':null}",
          copy);
     ck_assert_int_eq(copy.created_ms, 1795253400125);
     ck_assert_int_eq(copy.started_ms, 0);
@@ -103,7 +103,8 @@ START_TEST(a_single_job_shows_spec_and_nodes)
          "at':'1970-01-01T00:00:01.000Z',"
          "'started_at':'1970-01-01T00:00:02.000Z','ended_at':'1970-01-01T00:00:03.000Z','ran_s':0.750,'exit_"
          "code':0,"
-         "'failed_rank':0,'failed_node':'n2','cause':'NODE_LOST','reason':'n2 was fenced','spec':{'gpus':3},"
+         "'failed_rank':0,'failed_node':'n2','cause':'NODE_LOST','reason':'n2 was fenced',"
+         "'array':null,'array_id':null,'task':null,'spec':{'gpus':3},"
          "'nodes':[{'node':'n1','node_rank':0,'first_rank':0,'local_ranks':2,'devices':'0,1','state':'EXITED'"
          "},"
          "{'node':'n2','node_rank':1,'first_rank':2,'local_ranks':1,'devices':'3','state':'LOST'}]}",
@@ -131,6 +132,42 @@ START_TEST(a_single_job_that_waits_shows_no_nodes)
 }
 END_TEST
 
+START_TEST(an_array_shows_how_far_its_tasks_are)
+{
+    struct job_view view = {.id = "aaaaaaaaaaaaaaaa", .state = JOB_RUNNING, .owner = "o", .project = "p"};
+    view.exit_code = view.failed_rank = view.task = -1;
+    view.array = (struct array_view){.tasks = 20, .placed = 9, .running = 4, .succeeded = 3, .failed = 2};
+    view.sweep = "[\"lr\"]";
+    SHOW(job_view, &view,
+         "{'id':'aaaaaaaaaaaaaaaa','state':'RUNNING','name':null,'owner':'o','project':'p','gpus':0,"
+         "'gpu_type':null,'pool':null,'priority':0,'time_limit_s':null,'attempt':0,'seq':0,'created_at':null,'started_at':null,"
+         "'ended_at':null,'ran_s':0.000,'exit_code':null,'failed_rank':null,'failed_node':null,'cause':null,"
+         "'reason':null,'array':{'tasks':20,'parallel':null,'placed':9,'running':4,'succeeded':3,"
+         "'failed':2,'canceled':0,'sweep':['lr']},'array_id':null,'task':null}",
+         copy);
+    ck_assert_int_eq(copy.array.placed, 9);
+    ck_assert_str_eq(copy.sweep, "[\"lr\"]");
+    job_view_finish(&copy);
+}
+END_TEST
+
+START_TEST(a_task_shows_its_array_and_its_values)
+{
+    struct job_view view = {.id = "aaaaaaaaaaaaaaaa", .state = JOB_QUEUED, .owner = "o", .project = "p"};
+    view.exit_code = view.failed_rank = -1;
+    view.array_id = "bbbbbbbbbbbbbbbb";
+    view.sweep = "{\"lr\":\"0.1\"}";
+    SHOW(job_view, &view,
+         "{'id':'aaaaaaaaaaaaaaaa','state':'QUEUED','name':null,'owner':'o','project':'p','gpus':0,"
+         "'gpu_type':null,'pool':null,'priority':0,'time_limit_s':null,'attempt':0,'seq':0,'created_at':null,'started_at':null,"
+         "'ended_at':null,'ran_s':0.000,'exit_code':null,'failed_rank':null,'failed_node':null,'cause':null,"
+         "'reason':null,'array':null,'array_id':'bbbbbbbbbbbbbbbb','task':0,'sweep':{'lr':'0.1'}}",
+         copy);
+    ck_assert_int_eq(copy.task, 0);
+    job_view_finish(&copy);
+}
+END_TEST
+
 START_TEST(a_single_job_in_staging_shows_who_gets_it_ready)
 {
     struct staging_view stagings[] = {
@@ -154,7 +191,8 @@ START_TEST(a_single_job_in_staging_shows_who_gets_it_ready)
          "1970-01-01T00:00:01.000Z',"
          "'started_at':null,'ended_at':null,'ran_s':0.000,'exit_code':null,'failed_rank':null,'failed_node':"
          "null,"
-         "'cause':null,'reason':null,'spec':{},'nodes':[],"
+         "'cause':null,'reason':null,'array':null,'array_id':null,'task':null,"
+         "'spec':{},'nodes':[],"
          "'staging':[{'node':'n1','state':'building','text':'Installing torch','since_s':34.500,'silent_s':"
          "0.020},"
          "{'node':'n2','state':'told','text':null,'since_s':0.000,'silent_s':0.000}]}",
@@ -469,6 +507,8 @@ Suite *views_suite(void)
     tcase_add_test(views, a_job_that_waits_shows_nulls);
     tcase_add_test(views, a_single_job_shows_spec_and_nodes);
     tcase_add_test(views, a_single_job_that_waits_shows_no_nodes);
+    tcase_add_test(views, an_array_shows_how_far_its_tasks_are);
+    tcase_add_test(views, a_task_shows_its_array_and_its_values);
     tcase_add_test(views, a_single_job_in_staging_shows_who_gets_it_ready);
     tcase_add_test(views, finish_leaves_what_an_encode_only_borrowed);
     tcase_add_test(views, an_event_shows_its_detail_as_json);
