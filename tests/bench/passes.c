@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench-passes NODES JOBS [POLICY]: what one decision of the core costs when NODES nodes of 8 GPUs run jobs on
- * all GPUs and JOBS more wait, of 120 users, 3 projects, 10 sizes and 8 time limits. Prints JSON: the time of
- * a submission that waits, and of an exit which frees GPUs and places what is next, as median and 99th
+/* bench-passes NODES JOBS [POLICY]: what one decision of the core costs when NODES nodes of 8 GPUs run jobs
+ * on all GPUs and JOBS more wait, of 120 users, 3 projects, 10 sizes and 8 time limits. Prints JSON: the time
+ * of a submission that waits, and of an exit which frees GPUs and places what is next, as median and 99th
  * percentile in microseconds. */
 #include <assert.h>
 #include <inttypes.h>
@@ -111,8 +111,9 @@ static double submit(struct bench *bench, int64_t gpus, int64_t limit_ms)
                                   .time_limit_ms = limit_ms,
                                   .grace_ms = DEFAULT_GRACE_MS,
                                   .lease_ms = DEFAULT_LEASE_MS};
-    struct input input = {.kind = INPUT_SUBMIT,
-                          .submit = {.id = id, .owner = owner, .spec = &spec, .body = "{}", .body_length = 2}};
+    struct input input = {
+        .kind = INPUT_SUBMIT,
+        .submit = {.id = id, .owner = owner, .spec = &spec, .body = "{}", .body_length = 2}};
     return step(bench, &input);
 }
 
@@ -181,14 +182,13 @@ int main(int argc, char **argv)
     int64_t nodes, jobs;
     enum policy policy = POLICY_DEFAULT;
     if (argc < 3 || argc > 4 || !text_to_int(argv[1], 1, 1000000, &nodes) ||
-        !text_to_int(argv[2], 1, LIMIT_LIVE_JOBS, &jobs) || (argc == 4 && !policy_from_text(argv[3], &policy))) {
+        !text_to_int(argv[2], 1, LIMIT_LIVE_JOBS, &jobs) ||
+        (argc == 4 && !policy_from_text(argv[3], &policy))) {
         fprintf(stderr, "usage: bench-passes NODES JOBS [POLICY]\n");
         return 2;
     }
-    struct bench bench = {.core = core_create(&(struct core_config){.incarnation = 1,
-                                                                    .next_job_key = 1,
-                                                                    .beat_ms = 1LL << 50,
-                                                                    .policy = policy})};
+    struct bench bench = {.core = core_create(&(struct core_config){
+                              .incarnation = 1, .next_job_key = 1, .beat_ms = 1LL << 50, .policy = policy})};
     step(&bench, &(struct input){.kind = INPUT_BOOT});
     fill(&bench, nodes, jobs);
     for (int i = 0; i < SAMPLES; i++) {

@@ -140,7 +140,8 @@ START_TEST(an_array_shows_how_far_its_tasks_are)
     view.sweep = "[\"lr\"]";
     SHOW(job_view, &view,
          "{'id':'aaaaaaaaaaaaaaaa','state':'RUNNING','name':null,'owner':'o','project':'p','gpus':0,"
-         "'gpu_type':null,'pool':null,'priority':0,'time_limit_s':null,'attempt':0,'seq':0,'created_at':null,'started_at':null,"
+         "'gpu_type':null,'pool':null,'priority':0,'time_limit_s':null,'attempt':0,'seq':0,'created_at':null,"
+         "'started_at':null,"
          "'ended_at':null,'ran_s':0.000,'exit_code':null,'failed_rank':null,'failed_node':null,'cause':null,"
          "'reason':null,'array':{'tasks':20,'parallel':null,'placed':9,'running':4,'succeeded':3,"
          "'failed':2,'canceled':0,'sweep':['lr']},'array_id':null,'task':null}",
@@ -159,7 +160,8 @@ START_TEST(a_task_shows_its_array_and_its_values)
     view.sweep = "{\"lr\":\"0.1\"}";
     SHOW(job_view, &view,
          "{'id':'aaaaaaaaaaaaaaaa','state':'QUEUED','name':null,'owner':'o','project':'p','gpus':0,"
-         "'gpu_type':null,'pool':null,'priority':0,'time_limit_s':null,'attempt':0,'seq':0,'created_at':null,'started_at':null,"
+         "'gpu_type':null,'pool':null,'priority':0,'time_limit_s':null,'attempt':0,'seq':0,'created_at':null,"
+         "'started_at':null,"
          "'ended_at':null,'ran_s':0.000,'exit_code':null,'failed_rank':null,'failed_node':null,'cause':null,"
          "'reason':null,'array':null,'array_id':'bbbbbbbbbbbbbbbb','task':0,'sweep':{'lr':'0.1'}}",
          copy);
