@@ -325,3 +325,9 @@ bool fit_find(const struct search *search, struct fit *ret_fit)
     strict.strict = constraints != NULL && constraints->avoids;
     return find(&strict, ret_fit) || (strict.strict && find(search, ret_fit));
 }
+
+bool fit_could_hold(const struct search *search, const struct group *group)
+{
+    int64_t gpus = search->wish->gpus;
+    return fit_allowed(search, group) && group->total >= gpus && fit_largest(search, group) >= gpus;
+}

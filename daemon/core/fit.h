@@ -86,6 +86,9 @@ bool fit_outlasts(const struct search *search, const struct group *group);
 /* The largest gang that the group could hold. */
 int64_t fit_largest(const struct search *search, const struct group *group);
 
+/* Whether it could hold the whole gang. */
+bool fit_could_hold(const struct search *search, const struct group *group);
+
 /* What one node gives to a gang. */
 struct share {
     const struct stock *stock;

@@ -12,6 +12,7 @@
 #include "daemon/core/fit.h"
 #include "daemon/core/horizon.h"
 #include "daemon/core/job.h"
+#include "daemon/core/keep.h"
 #include "daemon/core/pool.h"
 #include "daemon/core/preempt.h"
 #include "daemon/core/queue.h"
@@ -21,9 +22,6 @@
 #include "daemon/core/tick.h"
 #include "daemon/core/trace.h"
 #include "proto/limits.h"
-
-/* A reservation that is put off for so long becomes firm. */
-#define FIRM_MS (3600LL * 1000)
 
 /* What a job that does not fit does to those behind it. */
 enum waiting {
@@ -48,89 +46,6 @@ static enum waiting waiting_of(const struct core *core)
         break;
     }
     abort();
-}
-
-/* --- what is kept ------------------------------------------------------------------------------------ */
-
-static void kept_init(struct kept *kept, const struct core *core)
-{
-    size_t groups = core->groups != NULL ? core->groups->prev->index + 1 : 0;
-    size_t words = groups * (sizeof *kept->until_ms + sizeof *kept->whose);
-    *kept = (struct kept){.until_ms = xzalloc(words + 2 * groups + core->node_count + 1)};
-    kept->whose = (const struct job **)(kept->until_ms + groups);
-    kept->groups = (uint8_t *)(kept->whose + groups);
-    kept->firm = kept->groups + groups;
-    kept->nodes = kept->firm + groups;
-}
-
-static void kept_finish(struct kept *kept)
-{
-    free(kept->until_ms);
-}
-
-/* How long the job may run. */
-static void expect(struct search *search, const struct job *job)
-{
-    fit_expect(search, job->time_limit_ms > 0 ? job->time_limit_ms : NEVER, job->grace_ms);
-}
-
-/* The search for a job, on nodes that are as ready as that. */
-static struct search search_for(const struct core *core, const struct job *job, enum view view,
-                                const struct kept *kept, enum readiness readiness)
-{
-    struct search search = fit_search(core, &job->lane->wish, view, kept);
-    search.stage = job->lane->stage;
-    search.readiness = readiness;
-    search.end_ms = search.sure_ms = NEVER;
-    expect(&search, job);
-    return search;
-}
-
-static bool could_hold(const struct search *search, const struct group *group)
-{
-    int64_t gpus = search->wish->gpus;
-    return fit_allowed(search, group) && group->total >= gpus && fit_largest(search, group) >= gpus;
-}
-
-static void keep_nodes(struct kept *kept, const struct search *search, const struct group *group)
-{
-    const struct wish *wish = search->wish;
-    for (size_t i = 0; i < group->count; i++) {
-        const struct stock *stock = group->stocks[i];
-        bool alone = wish->host_id == NULL || stock->total >= wish->gpus;
-        if (fit_node_allowed(search->core, wish, stock) && alone && fit_lasts(search, stock->node) &&
-            staging_allows(search->stage, stock->node, search->readiness)) {
-            kept->nodes[stock->node->index] = 1;
-        }
-    }
-}
-
-/* Not every node of a group would do. */
-static bool by_node(const struct core *core, const struct search *search)
-{
-    const struct wish *wish = search->wish;
-    return wish->host_id != NULL || wish->terms != NULL || search->stage != NULL || core->leaving_count > 0;
-}
-
-/* Keeps the nodes that a waiting job could use from the jobs behind it. Nodes that take no work now, or are
- * not ready for it, cannot make a job possible: one that waits for them holds up nobody. */
-static void keep_for(struct kept *kept, const struct core *core, const struct job *job)
-{
-    struct search search = search_for(core, job, VIEW_WORKING, NULL, READINESS_READY);
-    search.job = job;
-    search.borrow = kept->borrow;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        bool open = group->free > 0 && !kept->groups[group->index]; /* else nobody can take from it anyway */
-        if (!open || !could_hold(&search, group) || !fit_granted(&search, group)) {
-            continue;
-        }
-        kept->whose[group->index] = job;
-        if (by_node(core, &search)) {
-            keep_nodes(kept, &search, group);
-        } else {
-            kept->groups[group->index] = 1;
-        }
-    }
 }
 
 /* Limits of its accounts keep the job from everything that it could ever have, ret_limit says by which; or it
@@ -183,8 +98,7 @@ static void tell(const struct core *core, struct lane *lane, const struct job *j
     if (tell_limit(core, job)) {
         return;
     }
-    struct search search = fit_search(core, &lane->wish, VIEW_FREE, NULL);
-    expect(&search, job);
+    const struct search search = keep_search(core, job, VIEW_FREE, NULL, READINESS_EVER);
     int64_t most = 0;
     for (const struct group *group = core->groups; group != NULL; group = group->next) {
         int64_t free_now = fit_allowed(&search, group) ? fit_largest(&search, group) : 0;
@@ -217,26 +131,15 @@ static bool fits(const struct search *search)
     return found;
 }
 
-static struct search search_until(const struct core *core, const struct job *job, int64_t estimate_ms,
-                                  enum view view, const struct kept *kept, enum readiness readiness)
-{
-    struct search search = search_for(core, job, view, kept, readiness);
-    search.job = job;
-    search.borrow = kept == NULL || kept->borrow;
-    search.end_ms = core->now_ms + estimate_ms;
-    search.sure_ms = job->time_limit_ms > 0 ? core->now_ms + job->time_limit_ms : NEVER;
-    return search;
-}
-
 static struct search search_of(const struct core *core, const struct turn *turn, const struct kept *kept)
 {
-    return search_until(core, queue_first(turn), turn->estimate_ms, VIEW_FREE, kept, READINESS_READY);
+    return keep_search_until(core, queue_first(turn), turn->estimate_ms, VIEW_FREE, kept, READINESS_READY);
 }
 
 struct search place_search(const struct core *core, const struct job *job, enum view view,
                            const struct kept *kept, enum readiness readiness)
 {
-    return search_until(core, job, queue_turn(core, job).estimate_ms, view, kept, readiness);
+    return keep_search_until(core, job, queue_turn(core, job).estimate_ms, view, kept, readiness);
 }
 
 /* Nodes on which the lane could be placed once they are ready: not needed while enough others are, or get
@@ -244,8 +147,8 @@ struct search place_search(const struct core *core, const struct job *job, enum 
 static bool find_to_stage(const struct core *core, const struct job *job, enum view view,
                           const struct kept *kept, struct fit *ret_fit)
 {
-    const struct search coming = search_for(core, job, view, kept, READINESS_COMING);
-    const struct search possible = search_for(core, job, view, kept, READINESS_POSSIBLE);
+    const struct search coming = keep_search(core, job, view, kept, READINESS_COMING);
+    const struct search possible = keep_search(core, job, view, kept, READINESS_POSSIBLE);
     return !fits(&coming) && fit_find(&possible, ret_fit);
 }
 
@@ -256,7 +159,7 @@ static enum move plan_staging(const struct core *core, const struct job *job, co
     if (core->free > 0 && find_to_stage(core, job, VIEW_FREE, kept, ret_fit)) {
         return MOVE_STAGE;
     }
-    const struct search soon = search_for(core, job, VIEW_FREE, kept, READINESS_COMING);
+    const struct search soon = keep_search(core, job, VIEW_FREE, kept, READINESS_COMING);
     if (core->free > 0 && fits(&soon)) {
         return MOVE_NONE;
     }
@@ -267,7 +170,7 @@ static enum move plan_preemption(const struct core *core, const struct turn *tur
                                  struct plan *plan)
 {
     const struct job *job = queue_first(turn);
-    struct search search = search_for(core, job, VIEW_COMING, kept, READINESS_READY);
+    struct search search = keep_search(core, job, VIEW_COMING, kept, READINESS_READY);
     search.job = job;
     search.borrow = kept->borrow;
     if (!preempt_choose(core, turn, &search, &plan->victims, &plan->fit)) {
@@ -299,9 +202,9 @@ static struct plan plan_for(const struct core *core, const struct turn *turn, co
 static bool somewhere(const struct core *core, const struct job *job, enum view view,
                       enum readiness readiness)
 {
-    const struct search search = search_for(core, job, view, NULL, readiness);
+    const struct search search = keep_search(core, job, view, NULL, readiness);
     for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        if (could_hold(&search, group)) {
+        if (fit_could_hold(&search, group)) {
             return true;
         }
     }
@@ -350,103 +253,13 @@ static void settle(struct core *core, struct lane *lane, struct job *job)
     }
 }
 
-/* --- reservations ------------------------------------------------------------------------------------ */
-
-static void spend(const struct group *group, const struct fit *fit)
-{
-    for (size_t i = 0; i < fit->count; i++) {
-        pool_stock(group, fit->shares[i].stock->node)->spare -= fit->shares[i].count;
-    }
-}
-
-/* What the fit leaves in its group, as of stock->coming, may be had for longer than until then. */
-static void reserve(struct kept *kept, const struct job *job, const struct fit *fit, int64_t at_ms, bool firm)
-{
-    const struct group *group = fit->shares[0].stock->group;
-    kept->whose[group->index] = job;
-    kept->until_ms[group->index] = at_ms;
-    kept->firm[group->index] = firm;
-    for (size_t i = 0; i < group->count; i++) {
-        group->stocks[i]->spare = group->stocks[i]->coming;
-    }
-    spend(group, fit);
-}
-
-/* The first of its promised starts counts. */
-static bool was_put_off(const struct core *core, const struct kept *kept, struct lane *lane,
-                        const struct job *job, int64_t start_ms)
-{
-    if (lane->promised_key != job->key && kept->trial) {
-        return false;
-    }
-    if (lane->promised_key != job->key) {
-        lane->promised_key = job->key;
-        lane->promised_ms = start_ms;
-    }
-    return core->now_ms > lane->promised_ms + FIRM_MS;
-}
-
-/* It could take something from a group that has no reservation yet. */
-static bool is_open(const struct search *search)
-{
-    for (const struct group *group = search->core->groups; group != NULL; group = group->next) {
-        if (group->free > 0 && fit_open(search, group)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The earliest start of a job that waits, in groups that have no reservation yet. Returns when another look
- * is due, because something should have ended by then. */
-static int64_t reserve_for(const struct core *core, const struct turn *turn, struct kept *kept)
-{
-    const struct job *job = queue_first(turn);
-    struct search search = search_for(core, job, VIEW_COMING, kept, READINESS_READY);
-    search.job = job;
-    search.borrow = kept->borrow;
-    struct fit fit;
-    struct prospect prospect = {.change_ms = NEVER, .fit = &fit};
-    if (!is_open(&search)) {
-        return NEVER;
-    }
-    if (horizon_find(&search, &prospect)) {
-        reserve(kept, job, &fit, prospect.at_ms, was_put_off(core, kept, job->lane, job, prospect.at_ms));
-        free(fit.shares);
-    }
-    return prospect.change_ms;
-}
-
-/* It was placed beside a reservation, and outlasts it. */
-static void spend_spare(const struct search *search, const struct fit *fit)
-{
-    const struct group *group = fit->shares[0].stock->group;
-    if (fit_outlasts(search, group)) {
-        spend(group, fit);
-    }
-}
-
-/* How long a gang may run where the lane could go and reservations wait. */
-static int64_t longest_gap(const struct core *core, const struct search *search, const struct kept *kept)
-{
-    int64_t longest_ms = 0;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        int64_t until_ms = kept->until_ms[group->index];
-        if (until_ms - core->now_ms > longest_ms && group->free >= search->wish->gpus &&
-            fit_allowed(search, group)) {
-            longest_ms = until_ms - core->now_ms;
-        }
-    }
-    return longest_ms;
-}
-
 /* Others of its lane may be shorter, and fill a gap. */
 static void pass_by(const struct core *core, struct turn *turn, const struct kept *kept)
 {
     const struct job *job = queue_first(turn);
     struct lane *lane = job->lane;
-    const struct search search = search_for(core, job, VIEW_FREE, NULL, READINESS_READY);
-    int64_t longest_ms = longest_gap(core, &search, kept);
+    const struct search search = keep_search(core, job, VIEW_FREE, NULL, READINESS_READY);
+    int64_t longest_ms = keep_gap_ms(core, &search, kept);
     if (lane->tries >= LIMIT_BACKFILL_TRIES) {
         queue_close(lane);
     } else if (core->leaving_count > 0) { /* a shorter one may end before a node leaves */
@@ -478,21 +291,21 @@ static int64_t wait(const struct core *core, struct turn *turn, const struct pla
     switch (waiting_of(core)) {
     case WAITING_KEEPS:
         if (core->free > 0) {
-            keep_for(kept, core, queue_first(turn));
+            keep_all(kept, core, queue_first(turn));
         }
         queue_close(lane);
         return NEVER;
     case WAITING_RESERVES:
         if (awaits) {
-            reserve(kept, queue_first(turn), &plan->fit, core->now_ms, true);
+            keep_fit(kept, queue_first(turn), &plan->fit, core->now_ms, true);
         } else if (core->free > 0) {
-            again_ms = reserve_for(core, turn, kept);
+            again_ms = keep_start(core, turn, kept);
         }
         pass_by(core, turn, kept);
         return again_ms;
     case WAITING_PREEMPTS:
         if (awaits) {
-            reserve(kept, queue_first(turn), &plan->fit, core->now_ms, true);
+            keep_fit(kept, queue_first(turn), &plan->fit, core->now_ms, true);
         }
         queue_close(lane);
         return NEVER;
@@ -505,7 +318,7 @@ static void place(struct core *core, const struct turn *turn, const struct plan 
 {
     const struct search search = search_of(core, turn, kept);
     struct job *job = array_send(core, queue_first(turn));
-    spend_spare(&search, &plan->fit);
+    keep_spend(&search, &plan->fit);
     attempt_create(core, job, plan->fit.shares, plan->fit.count, turn->estimate_ms);
     array_sent(core, job);
 }
@@ -559,14 +372,14 @@ static bool walk(struct core *core, struct kept *kept, bool apply)
 static bool walk_all(struct core *core, bool apply)
 {
     struct kept kept;
-    kept_init(&kept, core);
+    kept_begin(&kept, core);
     kept.trial = !apply;
     bool moved = walk(core, &kept, apply);
     kept.borrow = true;
     if (account_any_limited(core) && (apply || !moved)) {
         moved = walk(core, &kept, apply) || moved;
     }
-    kept_finish(&kept);
+    kept_end(&kept);
     return moved;
 }
 
@@ -626,7 +439,7 @@ static bool consider(const struct core *core, const struct job *job, struct outl
 void place_consider(const struct core *core, const struct job *job, struct outlook *ret_outlook)
 {
     *ret_outlook = (struct outlook){0};
-    kept_init(&ret_outlook->kept, core);
+    kept_begin(&ret_outlook->kept, core);
     ret_outlook->kept.trial = true;
     if (!consider(core, job, ret_outlook) && account_any_limited(core)) {
         ret_outlook->kept.borrow = true;
@@ -636,13 +449,13 @@ void place_consider(const struct core *core, const struct job *job, struct outlo
 
 void outlook_finish(struct outlook *outlook)
 {
-    kept_finish(&outlook->kept);
+    kept_end(&outlook->kept);
 }
 
 int64_t place_gap_ms(const struct core *core, const struct job *job, const struct kept *kept)
 {
-    const struct search search = search_for(core, job, VIEW_FREE, NULL, READINESS_READY);
-    return longest_gap(core, &search, kept);
+    const struct search search = keep_search(core, job, VIEW_FREE, NULL, READINESS_READY);
+    return keep_gap_ms(core, &search, kept);
 }
 
 bool place_keeps(const struct core *core)
