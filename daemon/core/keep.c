@@ -119,7 +119,7 @@ void keep_fit(struct kept *kept, const struct job *job, const struct fit *fit, i
 {
     const struct group *group = fit->shares[0].stock->group;
     kept->whose[group->index] = job;
-    kept->until_ms[group->index] = at_ms;
+    kept->until_ms[group->index] = at_ms > 0 ? at_ms : 1; /* 0: there is none */
     kept->firm[group->index] = firm;
     for (size_t i = 0; i < group->count; i++) {
         group->stocks[i]->spare = group->stocks[i]->coming;

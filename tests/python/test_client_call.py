@@ -144,7 +144,8 @@ def test_jobs_to_follow_are_named_by_ids_handles_and_pairs(fake: FakeController)
         call = distributed(gpus=1, remote=True, run_async=True, after=after, hold=True)(len).distributed("x")
         spec = fake.jobs[str(call.job_id)].spec
         assert [(item["job"], item["when"]) for item in spec["after"]] == sent and spec["hold"] is True
-    for wrong in (3, [3], [(first, 3)], [None]):
+    wrongs: list[Any] = [3, [3], [(first, 3)], [None]]
+    for wrong in wrongs:
         with pytest.raises(TypeError, match="after"):
             distributed(gpus=1, remote=True, after=wrong)
 
