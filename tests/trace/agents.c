@@ -62,19 +62,6 @@ struct agents {
 
 /* --- chance ------------------------------------------------------------------------------------------ */
 
-uint64_t chance_below(struct chance *chance, uint64_t limit)
-{
-    chance->state ^= chance->state << 13;
-    chance->state ^= chance->state >> 7;
-    chance->state ^= chance->state << 17;
-    return (chance->state >> 11) % limit;
-}
-
-bool chance_of(struct chance *chance, unsigned percent)
-{
-    return chance_below(chance, 100) < percent;
-}
-
 /* Something goes wrong with this chance, but not when all is well. */
 static bool mishap(struct agents *agents, unsigned percent)
 {

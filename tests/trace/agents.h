@@ -7,16 +7,10 @@
 
 #include <stdint.h>
 
+#include "tests/trace/chance.h"
 #include "tests/trace/cluster.h"
 
 #define AGENT_COUNT 7
-
-/* A generator of chance that gives the same for the same seed. */
-struct chance {
-    uint64_t state;
-};
-uint64_t chance_below(struct chance *chance, uint64_t limit);
-bool chance_of(struct chance *chance, unsigned percent);
 
 /* What the job of this number needs on its nodes; NULL: nothing. */
 const char *agents_need(int number);

@@ -22,6 +22,7 @@ int main(void)
     srunner_add_suite(runner, hold_suite());
     srunner_add_suite(runner, amend_suite());
     srunner_add_suite(runner, placement_suite());
+    srunner_add_suite(runner, policy_suite());
     srunner_add_suite(runner, simulate_suite());
     srunner_add_suite(runner, array_suite());
     srunner_add_suite(runner, explain_suite());

@@ -21,6 +21,7 @@ Suite *follow_suite(void);
 Suite *hold_suite(void);
 Suite *amend_suite(void);
 Suite *placement_suite(void);
+Suite *policy_suite(void);
 Suite *simulate_suite(void);
 Suite *array_suite(void);
 Suite *explain_suite(void);
