@@ -13,7 +13,7 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-#define OPTION_COUNT 16
+#define OPTION_COUNT 17
 
 static void table_fill(struct config *config, struct option_spec table[OPTION_COUNT])
 {
@@ -71,6 +71,11 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .help = "the smallest lease that a job may ask for (default 60s)",
          .kind = OPTION_DURATION,
          .target = &config->lease_min_ms},
+        {.name = "policy",
+         .value_name = "NAME",
+         .help = "whose turn it is: fifo, easy, sjf or default (default: default) [GPUCTL_POLICY]",
+         .kind = OPTION_TEXT,
+         .target = &config->policy_name},
         {.name = "share-half-life",
          .value_name = "TIME",
          .help = "after which past use counts half in fair shares (default 7d)",
@@ -147,6 +152,29 @@ static bool size_parse(const char *text, int64_t *ret_bytes)
     return false;
 }
 
+/* Under these any job may be suspended at any time, and go on later as if nothing had been: programs cannot.
+ */
+static bool suspends(enum policy policy)
+{
+    return policy == POLICY_SRTF || policy == POLICY_SRSF;
+}
+
+static bool read_policy(struct config *config, struct err *err)
+{
+    const char *setting = settings_get(config->settings, "policy");
+    const char *name = config->policy_name != NULL ? config->policy_name : setting;
+    if (name == NULL) {
+        return true;
+    }
+    if (!policy_from_text(name, &config->policy)) {
+        return err_field(err, ERR_USAGE, "--policy", "give default, unless you know better",
+                         "--policy must be fifo, easy, sjf or default, not \"%.64s\"", name);
+    }
+    return !suspends(config->policy) ||
+           err_field(err, ERR_USAGE, "--policy", "give default; see what it would do with gpuctl simulate",
+                     "%s suspends any job at any time: it is for gpuctl simulate alone", name);
+}
+
 static bool check(struct config *config, struct err *err)
 {
     if (!split_listen(config, err)) {
@@ -183,6 +211,7 @@ bool config_parse(int argc, char **argv, struct config *ret_config, struct err *
                                   .beat_ms = BEAT_MS,
                                   .lease_min_ms = LIMIT_LEASE_MIN_MS,
                                   .share_half_life_ms = DEFAULT_SHARE_HALF_LIFE_MS,
+                                  .policy = POLICY_DEFAULT,
                                   .min_free = "256MiB"};
     struct option_spec table[OPTION_COUNT];
     table_fill(ret_config, table);
@@ -197,12 +226,17 @@ bool config_parse(int argc, char **argv, struct config *ret_config, struct err *
     if (ok && ret_config->log_level != NULL && log_level_from_text(ret_config->log_level, &level)) {
         log_set_level(level);
     }
-    return ok && (ret_config->help || ret_config->version || check(ret_config, err));
+    if (!ok || ret_config->help || ret_config->version) {
+        return ok;
+    }
+    ret_config->settings = settings_load(err);
+    return ret_config->settings != NULL && read_policy(ret_config, err) && check(ret_config, err);
 }
 
 void config_finish(struct config *config)
 {
     options_finish_list(&config->host_names);
+    settings_destroy(config->settings);
 }
 
 void config_help(void)

@@ -8,6 +8,8 @@
 
 #include "proto/base/err.h"
 #include "proto/base/options.h"
+#include "proto/base/settings.h"
+#include "proto/states.h"
 
 struct config {
     const char *state;                     /* folder of everything that is kept */
@@ -20,18 +22,21 @@ struct config {
     int64_t beat_ms;
     int64_t lease_min_ms;
     int64_t share_half_life_ms;
+    const char *policy_name; /* as it was written; borrowed from argv or the settings */
+    enum policy policy;
     const char *min_free; /* as it was written: "256MiB" */
     int64_t min_free_bytes;
     const char *log_level; /* NULL: info */
     bool embedded;
     bool help, version;
+    struct settings *settings; /* owned; NULL with help or version */
 
     /* Taken apart from listen. */
     char address[64];
     uint16_t port;
 };
 
-/* Fills *ret_config from argv, with defaults. ERR_USAGE names the option. */
+/* Fills *ret_config from argv, the settings, and defaults. ERR_USAGE names the option. */
 bool config_parse(int argc, char **argv, struct config *ret_config, struct err *err);
 void config_finish(struct config *config);
 

@@ -483,12 +483,14 @@ static void door_destroy(struct door *door)
     free(door);
 }
 
-struct door *door_open(struct store *store, int64_t beat_ms, int64_t share_half_life_ms, struct err *err)
+struct door *door_open(struct store *store, int64_t beat_ms, int64_t share_half_life_ms, enum policy policy,
+                       struct err *err)
 {
     const struct core_config config = {.incarnation = store_incarnation(store),
                                        .next_job_key = store_next_job_key(store),
                                        .beat_ms = beat_ms,
-                                       .share_half_life_ms = share_half_life_ms};
+                                       .share_half_life_ms = share_half_life_ms,
+                                       .policy = policy};
     struct door *door = xzalloc(sizeof *door);
     door->store = store;
     door->core = core_create(&config);

@@ -48,7 +48,8 @@ struct door_request {
 struct door;
 
 /* Loads the live state from the store, boots the core, and starts the thread. */
-struct door *door_open(struct store *store, int64_t beat_ms, int64_t share_half_life_ms, struct err *err);
+struct door *door_open(struct store *store, int64_t beat_ms, int64_t share_half_life_ms, enum policy policy,
+                       struct err *err);
 /* Works in what was asked, commits, ends the thread. */
 void door_close(struct door *door);
 

@@ -167,6 +167,7 @@ static bool open_server(struct daemon *daemon, struct err *err)
                                          .incarnation = store_incarnation(daemon->store),
                                          .beat_ms = config->beat_ms,
                                          .lease_min_ms = config->lease_min_ms,
+                                         .policy = config->policy,
                                          .idle_exit_ms = config->idle_exit_ms,
                                          .embedded = config->embedded,
                                          .signal_fd = daemon->signals};
@@ -180,7 +181,7 @@ static bool daemon_open(struct daemon *daemon, struct err *err)
            read_pem(daemon->config.tls_key, &daemon->tls_key, err) &&
            (daemon->store = store_open(daemon->database, err)) != NULL && make_first_token(daemon, err) &&
            (daemon->door = door_open(daemon->store, daemon->config.beat_ms, daemon->config.share_half_life_ms,
-                                     err)) != NULL &&
+                                     daemon->config.policy, err)) != NULL &&
            open_files(daemon, err) && open_server(daemon, err);
 }
 
@@ -249,8 +250,9 @@ static bool serve(struct daemon *daemon, struct err *err)
     if (daemon->tls_certificate == NULL && !config_is_loopback(daemon->config.address)) {
         log_warning("controller exposed", "reason=insecure-plain-http url=%s", url);
     }
-    log_info("controller serve", "url=%s version=%s incarnation=%u live_jobs=%zu", url, GPUCTL_VERSION,
-             store_incarnation(daemon->store), door_live_jobs(daemon->door));
+    log_info("controller serve", "url=%s version=%s policy=%s incarnation=%u live_jobs=%zu", url,
+             GPUCTL_VERSION, policy_text(daemon->config.policy), store_incarnation(daemon->store),
+             door_live_jobs(daemon->door));
     enum server_end end = server_run(daemon->server, err);
     if (daemon->config.endpoint_file != NULL) {
         unlink(daemon->config.endpoint_file);
@@ -274,18 +276,14 @@ int main(int argc, char **argv)
     struct err err = {0};
     umask(0077);
     prctl(PR_SET_DUMPABLE, 0);
-    if (!config_parse(argc, argv, &daemon.config, &err)) {
-        return report(&err);
-    }
-    if (daemon.config.help) {
+    bool ok = config_parse(argc, argv, &daemon.config, &err);
+    if (ok && daemon.config.help) {
         config_help();
-        return 0;
-    }
-    if (daemon.config.version) {
+    } else if (ok && daemon.config.version) {
         printf("gpuctld %s\n", GPUCTL_VERSION);
-        return 0;
+    } else {
+        ok = ok && daemon_open(&daemon, &err) && serve(&daemon, &err);
     }
-    bool ok = daemon_open(&daemon, &err) && serve(&daemon, &err);
     int code = ok ? 0 : report(&err);
     daemon_close(&daemon);
     return code;

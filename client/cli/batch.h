@@ -42,14 +42,16 @@ enum batch_fate {
     X(wrap, 0, "wrap", "COMMAND", "a line of shell instead of a script", BATCH_HONOURED, "")                 \
     X(array, 'a', "array", "INDEXES", "not supported", BATCH_REFUSED,                                        \
       "submit the script once for each index with --export SLURM_ARRAY_TASK_ID=INDEX")                       \
-    X(dependency, 'd', "dependency", "LIST", "not supported", BATCH_REFUSED,                                 \
-      "submit this one when the other has ended: gpuctl wait ID && gpuctl sbatch ...")                       \
+    X(dependency, 'd', "dependency", "LIST", "start after others: afterok:ID:ID,afterany:ID",                \
+      BATCH_HONOURED, "")                                                                                    \
     X(begin, 'b', "begin", "TIME", "not supported", BATCH_REFUSED, "submit it at that time")                 \
-    X(nodelist, 'w', "nodelist", "NODES", "not supported", BATCH_REFUSED, "name their pool by --partition")  \
-    X(exclude, 'x', "exclude", "NODES", "not supported", BATCH_REFUSED,                                      \
-      "take the nodes out with gpuctl nodes drain")                                                          \
-    X(constraint, 'C', "constraint", "LIST", "not supported", BATCH_REFUSED,                                 \
-      "name a GPU type, or a pool by --partition")                                                           \
+    X(nodelist, 'w', "nodelist", "NODES", "not supported", BATCH_REFUSED,                                    \
+      "--constraint node=NODE keeps the job on them")                                                        \
+    X(exclude, 'x', "exclude", "NODE,...", "not on these nodes", BATCH_HONOURED, "")                         \
+    X(constraint, 'C', "constraint", "LABELS", "only nodes with labels: zone=a|b&disk!=hdd", BATCH_HONOURED, \
+      "")                                                                                                    \
+    X(nice, 0, "nice", "N", "the priority is -N", BATCH_HONOURED, "")                                        \
+    X(priority, 0, "priority", "N", "the higher, the earlier: -1000 to 1000", BATCH_HONOURED, "")            \
     X(container, 0, "container", "PATH", "not supported", BATCH_REFUSED, "install it on the nodes")          \
     X(input, 'i', "input", "FILE", "not supported", BATCH_REFUSED, "read the file inside of the script")     \
     X(mem, 0, "mem", "SIZE", NOT_HERE, BATCH_NOTED, "memory is not limited")                                 \
@@ -66,8 +68,7 @@ enum batch_fate {
     X(mail_type, 0, "mail-type", "TYPES", NOT_HERE, BATCH_NOTED, "nobody is sent mail")                      \
     X(mail_user, 0, "mail-user", "USER", NOT_HERE, BATCH_NOTED, "nobody is sent mail")                       \
     X(comment, 0, "comment", "TEXT", NOT_HERE, BATCH_NOTED, "it is not kept")                                \
-    X(open_mode, 0, "open-mode", "MODE", NOT_HERE, BATCH_NOTED, "output is kept by the controller")          \
-    X(nice, 0, "nice", "N", NOT_HERE, BATCH_NOTED, "it changes no priority")
+    X(open_mode, 0, "open-mode", "MODE", NOT_HERE, BATCH_NOTED, "output is kept by the controller")
 
 /* X(member, letter, name, help, fate, remark) */
 #define BATCH_FLAGS(X)                                                                                       \
@@ -75,7 +76,7 @@ enum batch_fate {
     X(parsable, 0, "parsable", "print nothing but the id", BATCH_HONOURED, "")                               \
     X(requeue, 0, "requeue", "start again when a node fails (so it is anyway)", BATCH_HONOURED, "")          \
     X(no_requeue, 0, "no-requeue", "do not", BATCH_HONOURED, "")                                             \
-    X(hold, 'H', "hold", "not supported", BATCH_REFUSED, "submit it when it may start")                      \
+    X(hold, 'H', "hold", "wait until gpuctl release ID", BATCH_HONOURED, "")                                 \
     X(exclusive, 0, "exclusive", NOT_HERE, BATCH_NOTED, "only the GPUs of a node are the job's own")         \
     X(oversubscribe, 's', "oversubscribe", NOT_HERE, BATCH_NOTED, "GPUs are never shared")                   \
     X(get_user_env, 0, "get-user-env", NOT_HERE, BATCH_NOTED, "name variables by --export")                  \

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/cli/batch.h"
+#include "client/cli/batch_place.h"
 #include "client/cli/batch_size.h"
 #include "client/cli/jobfile.h"
 #include "client/cli/slurm/parts.h"
@@ -14,6 +15,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
+#include "proto/jobspec_parts.h"
 #include "proto/limits.h"
 
 #define START  ".gpuctl/start"
@@ -151,23 +153,40 @@ static void put_seconds(struct translation *t, const char *member, int64_t ms)
     json_object_set_new(t->spec, member, json_integer(ms / 1000));
 }
 
-/* The signal is sent when TERM would be, and KILL follows at the limit. */
+/* Scripts may name signals by their numbers, too. */
+static const char *signal_name(const char *said)
+{
+    static const struct {
+        const char *number, *name;
+    } numbers[] = {{"1", "HUP"},   {"2", "INT"},   {"10", "USR1"}, {"12", "USR2"},
+                   {"15", "TERM"}, {"18", "CONT"}, {"23", "URG"}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (strcmp(said, numbers[i].number) == 0) {
+            return numbers[i].name;
+        }
+    }
+    return said;
+}
+
 static bool set_signal(struct translation *t, int64_t limit_ms)
 {
-    if (!slurm_signal(t->options->signal, &t->signal)) {
+    const char *said = t->options->signal;
+    enum early_signal signal;
+    if (!slurm_signal(said, &t->signal) || t->signal.before_ms == 0) {
         return err_field(t->err, ERR_USAGE, "signal", "USR1@120 or B:TERM@60 for instance",
-                         "--signal must be [B:]SIGNAL[@SECONDS], not \"%s\"", t->options->signal);
+                         "--signal must be [B:]SIGNAL[@SECONDS], not \"%s\"", said);
+    }
+    if (!jobspec_early_signal_from_text(signal_name(t->signal.name), &signal)) {
+        return err_field(t->err, ERR_USAGE, "signal", "USR1 is what most programs listen for",
+                         "--signal %s: the signal must be one of " JOBSPEC_EARLY_NAMES, said);
     }
     if (limit_ms > 0 && limit_ms <= t->signal.before_ms) {
         return err_field(t->err, ERR_USAGE, "signal", "raise --time",
                          "--signal comes before the job starts: --time is no longer");
     }
-    put_seconds(t, "grace_s", t->signal.before_ms);
-    if (limit_ms > 0) {
-        put_seconds(t, "time_limit_s", limit_ms - t->signal.before_ms);
-    }
-    notes_add(t->notes, "--signal %s: it is sent when the job is canceled, too, with as long to end",
-              t->options->signal);
+    json_object_set_new(t->spec, "early_signal",
+                        json_pack("{s:s, s:I}", "signal", early_signal_text(signal), "before_s",
+                                  (json_int_t)(t->signal.before_ms / 1000)));
     return true;
 }
 
@@ -250,15 +269,14 @@ static void put_number(json_t *command, const char *name, int64_t value)
 static void put_start(struct translation *t, json_t *command)
 {
     autofree char *directory = directory_of(t);
-    bool term = strcmp(t->signal.name, "TERM") == 0;
     put_number(command, "nodes", t->size.nodes);
     put_number(command, "gpus", t->size.gpus);
     put_number(command, "tasks", t->size.tasks);
     if (t->size.per_task > 0) {
         put_number(command, "each", t->size.per_task);
     }
-    put_word(command, "signal", term ? "" : t->signal.name);
-    put_word(command, "to", t->signal.to_batch && !term ? "batch" : "");
+    put_word(command, "signal", signal_name(t->signal.name));
+    put_word(command, "to", t->signal.to_batch ? "batch" : "");
     put_word(command, "directory", directory);
     if (directory[0] == '\0') {
         notes_add(t->notes,
@@ -318,7 +336,8 @@ json_t *batch_spec(const struct batch *batch, char **arguments, size_t count, co
                             .err = err};
     json_object_set_new(spec, "env", t.env);
     if (!take_fates(t.options, ignore, notes, err) || !batch_measure(t.options, &t.size, notes, err) ||
-        !set_names(&t) || !set_time(&t) || !set_env(&t) || !set_command(&t, arguments, count)) {
+        !set_names(&t) || !set_time(&t) || !batch_place(t.options, spec, notes, err) || !set_env(&t) ||
+        !set_command(&t, arguments, count)) {
         return NULL;
     }
     json_object_set_new(spec, "gpus", json_integer(t.size.gpus));

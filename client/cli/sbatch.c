@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/cli/after.h"
 #include "client/cli/attach.h"
 #include "client/cli/batch.h"
 #include "client/cli/batch_output.h"
@@ -72,7 +73,8 @@ static json_t *make_spec(struct api *api, const struct batch *batch, const struc
         batch_spec(batch, call->rest + skip, call->rest_count - skip, here, options->ignore, &notes, err);
     notes_print(&notes, batch->name);
     notes_finish(&notes);
-    bool good = spec != NULL && attach_files(api, &options->files, spec, err) && check(spec, err);
+    bool good = spec != NULL && after_fill(api, spec, NULL, NULL, err) &&
+                attach_files(api, &options->files, spec, err) && check(spec, err);
     return good ? give(spec) : NULL;
 }
 

@@ -238,7 +238,7 @@ static bool set_labels(json_t *spec, const struct option_list *list, struct err 
 }
 
 /* Appends what stands between commas. A word that is not UTF-8 becomes an empty one, which is refused. */
-static void add_words(json_t *array, const char *text)
+void spec_add_words(json_t *array, const char *text)
 {
     autofree char *copy = xstrdup(text);
     char *rest = copy;
@@ -249,7 +249,7 @@ static void add_words(json_t *array, const char *text)
 }
 
 /* "zone=a,b" or "disk!=hdd", into {"zone": {"in": ["a", "b"]}, "disk": {"not": ["hdd"]}}. */
-static bool set_constraint(json_t *constraints, const char *item, struct err *err)
+bool spec_add_constraint(json_t *constraints, const char *item, struct err *err)
 {
     size_t length = strcspn(item, "=!");
     bool unwanted = item[length] == '!';
@@ -271,7 +271,7 @@ static bool set_constraint(json_t *constraints, const char *item, struct err *er
         array = json_array();
         json_object_set_new(sides, side, array);
     }
-    add_words(array, values + 1);
+    spec_add_words(array, values + 1);
     return true;
 }
 
@@ -281,7 +281,7 @@ static bool set_constraints(json_t *spec, const struct option_list *list, struct
     autojson json_t *all = begin_object(spec, "constraints");
     autojson json_t *given = json_object();
     for (size_t i = 0; i < list->count; i++) {
-        if (!set_constraint(given, list->items[i], err)) {
+        if (!spec_add_constraint(given, list->items[i], err)) {
             return false;
         }
     }
@@ -296,7 +296,7 @@ static void set_nodes(json_t *spec, const char *name, const struct option_list *
 {
     json_t *nodes = list->count > 0 ? json_array() : NULL;
     for (size_t i = 0; i < list->count; i++) {
-        add_words(nodes, list->items[i]);
+        spec_add_words(nodes, list->items[i]);
     }
     if (nodes != NULL) {
         json_object_set_new(spec, name, nodes);

@@ -56,4 +56,10 @@ void spec_finish(struct spec_options *options);
 json_t *spec_build(const struct spec_options *options, const struct spec_surroundings *around, char **command,
                    size_t count, struct err *err);
 
+/* Adds the words between commas of a text to an array. */
+void spec_add_words(json_t *array, const char *text);
+
+/* Adds "zone=a,b" or "zone!=a" to the constraints of a spec. ERR_USAGE. */
+bool spec_add_constraint(json_t *constraints, const char *item, struct err *err);
+
 #endif

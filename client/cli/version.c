@@ -52,7 +52,9 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
     const char *version = json_string_value(json_object_get(controller, "version"));
     text_printf(&out, "gpuctl %s\n", GPUCTL_VERSION);
     if (version != NULL) {
-        text_printf(&out, "gpuctld %s at %s\n", version, url);
+        const char *policy = json_string_value(json_object_get(controller, "policy"));
+        text_printf(&out, "gpuctld %s at %s%s%s\n", version, url, policy != NULL ? ", policy " : "",
+                    policy != NULL ? policy : "");
     }
     return print_out(&out, err);
 }

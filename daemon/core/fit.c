@@ -182,6 +182,9 @@ void fit_expect(struct search *search, int64_t runs_ms, int64_t grace_ms)
 int64_t fit_offer(const struct search *search, const struct stock *stock)
 {
     const struct node *node = stock->node;
+    if (search->view == VIEW_FREE && stock->free == 0) {
+        return 0; /* most nodes of a full cluster: looked at first */
+    }
     if (!fit_node_allowed(search->core, search->wish, stock) ||
         !staging_allows(search->stage, node, search->readiness) ||
         (search->strict && constraints_avoid(search->wish->constraints, search->core, stock))) {

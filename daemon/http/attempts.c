@@ -102,6 +102,7 @@ static void write_head(const struct attempt_row *row, struct text *out)
     text_printf(out, "{\"attempt\":%lld,\"epoch\":\"%llu\"", (long long)row->number,
                 (unsigned long long)row->epoch);
     member_write_text(out, ",\"state\":", attempt_state_text(row->state));
+    member_write_text(out, ",\"claim\":", claim_text(row->claim));
     member_write_text(out, ",\"cause\":", row->cause != CAUSE_NONE ? cause_text(row->cause) : NULL);
     member_write_text(out, ",\"reason\":", row->cause_text);
     member_write_text(out, ",\"pool\":", row->pool);

@@ -23,8 +23,9 @@ void meta_version(struct request *request)
         return;
     }
     struct text json = {0};
-    text_printf(&json, "{\"version\":\"%s\",\"api\":\"v1\",\"incarnation\":%u}", GPUCTL_VERSION,
-                request->server->config.incarnation);
+    text_printf(&json, "{\"version\":\"%s\",\"api\":\"v1\",\"incarnation\":%u,\"policy\":\"%s\"}",
+                GPUCTL_VERSION, request->server->config.incarnation,
+                policy_text(request->server->config.policy));
     request_reply_json(request, 200, &json);
 }
 

@@ -29,6 +29,7 @@ struct server_config {
     size_t host_name_count;
     uint32_t incarnation; /* store_incarnation */
     int64_t beat_ms;      /* how often nodes beat; 0: BEAT_MS */
+    enum policy policy;   /* of the door's core: told to those who ask for the version */
     int64_t lease_min_ms; /* the smallest lease of a job spec; 0: LIMIT_LEASE_MIN_MS */
     int64_t
         idle_exit_ms; /* ends by itself after this long without live jobs and people's requests; 0: never */

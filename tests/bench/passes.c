@@ -16,7 +16,9 @@
 
 #define NODE_GPUS 8
 #define SAMPLES   1000
-#define WIDE_GPUS 8192 /* of gangs that fill a large cluster */
+#define LARGE     10000 /* nodes from which on a tenth of the samples must do */
+#define SMALL     1024  /* nodes that are filled with small gangs */
+#define WIDE_GPUS 8192  /* of gangs that fill the others of a large cluster */
 
 struct gang {
     uint64_t epoch;
@@ -75,13 +77,13 @@ static double step(struct bench *bench, struct input *input)
     return took_us;
 }
 
-static void register_nodes(struct bench *bench, int64_t nodes)
+static void register_nodes(struct bench *bench, int64_t first, int64_t end)
 {
     struct device devices[NODE_GPUS];
     for (int64_t i = 0; i < NODE_GPUS; i++) {
         devices[i] = (struct device){.index = i, .uuid = "GPU", .type = "A10"};
     }
-    for (int64_t i = 0; i < nodes; i++) {
+    for (int64_t i = first; i < end; i++) {
         char name[32];
         snprintf(name, sizeof name, "node%07" PRId64, i);
         const struct register_message message = {.name = name,
@@ -154,22 +156,24 @@ static int by_value(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-static void show(const char *name, double *samples)
+static void show(const char *name, double *samples, int count)
 {
-    qsort(samples, SAMPLES, sizeof *samples, by_value);
-    printf("\"%s_p50_us\": %.1f, \"%s_p99_us\": %.1f", name, samples[SAMPLES / 2], name,
-           samples[SAMPLES * 99 / 100]);
+    qsort(samples, (size_t)count, sizeof *samples, by_value);
+    printf("\"%s_p50_us\": %.1f, \"%s_p99_us\": %.1f", name, samples[count / 2], name,
+           samples[count * 99 / 100]);
 }
 
+/* Small gangs first, while there are few nodes to choose from: a search looks at all of them. */
 static void fill(struct bench *bench, int64_t nodes, int64_t jobs)
 {
-    register_nodes(bench, nodes);
-    int64_t free = nodes * NODE_GPUS;
-    for (; free > 4 * WIDE_GPUS; free -= WIDE_GPUS) {
-        submit(bench, WIDE_GPUS, 86400000);
-    }
-    for (; free > 0; free -= 2) {
+    int64_t small = nodes < SMALL ? nodes : SMALL;
+    register_nodes(bench, 0, small);
+    for (int64_t free = small * NODE_GPUS; free > 0; free -= 2) {
         submit(bench, 2, 3600000 + free % 1000 * 60000);
+    }
+    register_nodes(bench, small, nodes);
+    for (int64_t free = (nodes - small) * NODE_GPUS; free > 0; free -= WIDE_GPUS) {
+        submit(bench, free < WIDE_GPUS ? free : WIDE_GPUS, 86400000);
     }
     for (int64_t i = 0; i < jobs; i++) {
         submit_any(bench);
@@ -191,15 +195,16 @@ int main(int argc, char **argv)
                               .incarnation = 1, .next_job_key = 1, .beat_ms = 1LL << 50, .policy = policy})};
     step(&bench, &(struct input){.kind = INPUT_BOOT});
     fill(&bench, nodes, jobs);
-    for (int i = 0; i < SAMPLES; i++) {
+    int samples = nodes < LARGE ? SAMPLES : SAMPLES / 10;
+    for (int i = 0; i < samples; i++) {
         submits[i] = submit_any(&bench);
         exits[i] = end_one(&bench);
     }
     printf("{\"nodes\": %" PRId64 ", \"jobs\": %" PRId64 ", \"policy\": \"%s\", ", nodes, jobs,
            policy_text(policy));
-    show("submit", submits);
+    show("submit", submits, samples);
     printf(", ");
-    show("exit", exits);
+    show("exit", exits, samples);
     printf("}\n");
     core_destroy(bench.core);
     free(bench.gangs);

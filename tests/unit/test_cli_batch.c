@@ -298,14 +298,46 @@ START_TEST(what_means_something_else_here_is_noted)
 }
 END_TEST
 
-START_TEST(a_signal_before_the_limit_shortens_the_time_and_lengthens_the_grace)
+START_TEST(a_signal_before_the_limit_is_the_early_signal_of_the_job)
 {
     autofree char *said = NULL;
-    autojson json_t *spec = spec_of("#!/bin/sh\n#SBATCH -t 10 --signal=B:USR1@120\n", "/x", &said);
-    ck_assert_int_eq(json_integer_value(json_object_get(spec, "time_limit_s")), 480);
-    ck_assert_int_eq(json_integer_value(json_object_get(spec, "grace_s")), 120);
+    autojson json_t *spec = spec_of("#!/bin/sh\n#SBATCH -t 10 --signal=B:10@120\n", "/x", &said);
+    ck_assert_int_eq(json_integer_value(json_object_get(spec, "time_limit_s")), 600);
+    ck_assert_ptr_null(json_object_get(spec, "grace_s"));
+    autofree char *early = json_text(json_object_get(spec, "early_signal"));
+    ck_assert_str_eq(early, "{\"signal\":\"USR1\",\"before_s\":120}");
     autofree char *command = json_text(json_object_get(spec, "command"));
     ck_assert_ptr_nonnull(strstr(command, "\"signal=USR1\",\"to=batch\""));
+}
+END_TEST
+
+static void assert_member(const char *options, const char *member, const char *expected)
+{
+    autofree char *script = xprintf("#!/bin/sh\n#SBATCH %s\n", options);
+    autofree char *said = NULL;
+    autojson json_t *spec = spec_of(script, "/x", &said);
+    const json_t *value = json_object_get(spec, member);
+    ck_assert_msg(value != NULL, "%s: no %s", options, member);
+    autofree char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
+    ck_assert_str_eq(text, expected);
+}
+
+#define ONE "aaaaaaaaaaaaaaaa"
+#define TWO "bbbbbbbbbbbbbbbb"
+
+START_TEST(when_and_where_a_script_may_run_is_said_in_the_words_of_a_job)
+{
+    assert_member("-d afterok:" ONE ":" TWO, "after",
+                  "[{\"job\":\"" ONE "\",\"when\":\"afterok\"},{\"job\":\"" TWO "\",\"when\":\"afterok\"}]");
+    assert_member("--dependency=after:" ONE ",afterany:" TWO, "after",
+                  "[{\"job\":\"" ONE "\",\"when\":\"after\"},{\"job\":\"" TWO "\",\"when\":\"afterany\"}]");
+    assert_member("-H", "hold", "true");
+    assert_member("-x node1,node2", "exclude", "[\"node1\",\"node2\"]");
+    assert_member("-C \"zone=a|b&disk!=hdd\"", "constraints",
+                  "{\"disk\":{\"not\":[\"hdd\"]},\"zone\":{\"in\":[\"a\",\"b\"]}}");
+    assert_member("--nice=100", "priority", "-100");
+    assert_member("--nice=-5000", "priority", "1000");
+    assert_member("--priority=7", "priority", "7");
 }
 END_TEST
 
@@ -326,8 +358,24 @@ static void assert_spec_refused(const char *options, const char *field, const ch
 START_TEST(what_cannot_be_honoured_is_refused_with_its_remedy)
 {
     assert_spec_refused("-a 1-3", "array", "--array is not supported");
-    assert_spec_refused("-d afterok:1", "dependency", "--dependency is not supported");
-    assert_spec_refused("--hold", "hold", "--hold is not supported");
+    assert_spec_refused("-b noon", "begin", "--begin is not supported");
+    const char *wrong[] = {"afternotok:1", "singleton",           "afterok",
+                           "afterok:",     "afterok:1?afterok:2", "after:1+5"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        autofree char *option = xprintf("-d %s", wrong[i]);
+        autofree char *message = xprintf("--dependency \"%s\" is not supported", wrong[i]);
+        assert_spec_refused(option, "dependency", message);
+    }
+    assert_spec_refused("-x node[1-4]", "exclude",
+                        "--exclude \"node[1-4]\": ranges and files of nodes are not supported");
+    assert_spec_refused("-C intel", "constraint", "--constraint \"intel\" is not supported");
+    assert_spec_refused("-C zone=a|disk=ssd", "constraint",
+                        "--constraint \"zone=a|disk=ssd\" is not supported");
+    assert_spec_refused("--nice=very", "nice", "--nice \"very\" is no number");
+    assert_spec_refused("--priority=5000", "priority", "--priority must be from -1000 to 1000, not \"5000\"");
+    assert_spec_refused("--nice=1 --priority=1", "priority", "--nice and --priority contradict each other");
+    assert_spec_refused("--signal=XCPU@60", "signal",
+                        "--signal XCPU@60: the signal must be one of USR1 USR2 TERM INT HUP CONT URG");
     assert_spec_refused("-t soon", "time", "--time \"soon\" is no time");
     assert_spec_refused("--signal=X", "signal", "--signal must be [B:]SIGNAL[@SECONDS], not \"X\"");
     assert_spec_refused("-t 1 --signal=TERM@60", "signal",
@@ -376,7 +424,8 @@ Suite *cli_batch_suite(void)
     tcase_add_test(tests, sizes_that_contradict_each_other_are_refused_by_name);
     tcase_add_test(tests, a_script_becomes_a_job_that_runs_it_on_every_node);
     tcase_add_test(tests, what_means_something_else_here_is_noted);
-    tcase_add_test(tests, a_signal_before_the_limit_shortens_the_time_and_lengthens_the_grace);
+    tcase_add_test(tests, a_signal_before_the_limit_is_the_early_signal_of_the_job);
+    tcase_add_test(tests, when_and_where_a_script_may_run_is_said_in_the_words_of_a_job);
     tcase_add_test(tests, what_cannot_be_honoured_is_refused_with_its_remedy);
     tcase_add_test(tests, what_would_be_refused_is_noted_where_the_person_says_so);
     tcase_add_test(tests, patterns_of_output_files_name_the_job);

@@ -128,19 +128,16 @@ if ((here == 1)) && [[ -z $SLURM_GPUCTL_SIGNAL ]]; then
     exec "$@"
 fi
 
-# With a signal of their own, tasks do not hear TERM.
-how=TERM
-[[ -z $SLURM_GPUCTL_SIGNAL ]] || how=KILL
 started=()
 interrupted=
 end_tasks() {
     interrupted=yes
-    kill -s "$how" "${started[@]}" 2>/dev/null
+    kill "${started[@]}" 2>/dev/null
 }
 trap end_tasks TERM
 for ((i = 0; i < here; i++)); do
     (
-        [[ -n $SLURM_GPUCTL_SIGNAL ]] || trap - TERM
+        trap - TERM
         enter "$i"
         exec "$@"
     ) <&0 &
@@ -165,7 +162,7 @@ while ((left > 0)); do
     left=$((left - 1))
     if ((code != 0 && worst == 0)); then
         worst=$code
-        kill -s "$how" "${started[@]}" 2>/dev/null
+        kill "${started[@]}" 2>/dev/null
     fi
 done
 exit "$worst"

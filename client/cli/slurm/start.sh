@@ -73,33 +73,40 @@ if ((split == 1)) && [[ -z $signal ]]; then
     exec "$script" "$@"
 fi
 
-# In the time between TERM and KILL the script, or with to= left out its tasks, get the signal that they asked for instead.
+# The early signal comes to us alone; it is for the tasks, or with to=batch for the script.
 pass_signal() {
     local task
     interrupted=yes
-    if [[ -z $signal ]]; then
-        kill "${started[@]}" 2>/dev/null
-    elif [[ $to == batch ]]; then
-        kill -s "$signal" "${started[@]}" 2>/dev/null
+    if [[ $1 != "$signal" || $to == batch ]]; then
+        kill -s "$1" "${started[@]}" 2>/dev/null
     else
         for task in "$folder"/.gpuctl/tasks/*; do
-            [[ ! -e $task ]] || kill -s "$signal" "${task##*/}" 2>/dev/null
+            [[ ! -e $task ]] || kill -s "$1" "${task##*/}" 2>/dev/null
         done
     fi
 }
 
 started=()
 interrupted=
-trap pass_signal TERM
+trap 'pass_signal TERM' TERM
+[[ -z $signal ]] || trap "pass_signal $signal" "$signal"
 for ((i = 0; i < split; i++)); do
     (
-        trap - TERM
-        [[ -z $signal ]] || trap '' TERM
+        trap - TERM ${signal:+"$signal"}
         enter "$i"
         exec "$script" "$@"
     ) &
     started+=($!)
 done
+
+# A shell that hears a signal while it waits may miss which of its processes ended: their exits are still known.
+end_as_they_did() {
+    local each
+    for each in "${started[@]}"; do
+        wait "$each" || exit
+    done
+    exit 0
+}
 
 # The first that fails ends the job: what it leaves behind is ended by gpuctl.
 left=$split
@@ -108,7 +115,7 @@ while ((left > 0)); do
     wait -n
     code=$?
     if [[ -n $interrupted ]]; then
-        [[ -n $(jobs -rp) ]] || exit $((code > 128 ? 143 : code))
+        [[ -n $(jobs -rp) ]] || end_as_they_did
         continue
     fi
     ((code == 0)) || exit "$code"
