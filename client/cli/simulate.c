@@ -23,7 +23,7 @@ struct simulate_options {
 static void describe(void *options, struct option_table *table)
 {
     struct simulate_options *o = options;
-    o->policy = policy_text(POLICY_FIFO);
+    o->policy = policy_text(POLICY_DEFAULT);
     o->limits = "trace";
     option_flag(table, 0, "history", "replay the jobs of the controller that have ended, not a file",
                 &o->history);

@@ -78,13 +78,14 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def test_the_figures_are_one_document_or_a_table(trace: str) -> None:
-    ran = run_gpuctl("simulate", trace, "--nodes", "1x2", "-o", "json")
-    assert ran.returncode == 0, ran.stderr
+    usual = run_gpuctl("simulate", trace, "--nodes", "1x2", "-o", "json")
+    assert usual.returncode == 0 and json.loads(usual.stdout)["policy"] == "default", usual.stderr
+    ran = run_gpuctl("simulate", trace, "--nodes", "1x2", "--policy", "fifo", "-o", "json")
     figures = json.loads(ran.stdout)
     assert (figures["policy"], figures["jobs"], figures["preemptions"], figures["refused"]) == ("fifo", 3, 0, 0)
     assert figures["avg_jct_s"] == 150 and figures["p99_jct_s"] == 200 and figures["avg_wait_s"] == 50
     assert figures["utilization"] == 1 and figures["makespan_s"] == 300
-    table = run_gpuctl("simulate", trace, "--nodes", "1x2").stdout.splitlines()
+    table = run_gpuctl("simulate", trace, "--nodes", "1x2", "--policy", "fifo").stdout.splitlines()
     assert table[0].split()[:2] == ["POLICY", "JOBS"] and table[1].split()[:4] == ["fifo", "3", "150", "s"]
 
 
@@ -233,7 +234,7 @@ def test_the_history_of_a_controller_is_a_trace_on_its_own_nodes(cluster: Cluste
     assert (kept[0]["name"], kept[0]["project"], kept[0]["priority"], kept[0]["limit_s"]) == ("a", "vision", "7", "90.5")
     assert (kept[1]["name"], kept[1]["project"], kept[1]["limit_s"], kept[2]["gpu_type"]) == ("", "default", "", "cpu")
     assert 0.3 <= float(kept[2]["duration_s"]) < 30
-    again = run_gpuctl("simulate", str(saved), "--nodes", "2x2:cpu", "-o", "json")
+    again = run_gpuctl("simulate", str(saved), "--nodes", "2x2:cpu", "--policy", "fifo", "-o", "json")
     assert json.loads(again.stdout) == json.loads(ran.stdout)[0]
     long_ago = run_gpuctl("simulate", "--history", "--since", "1ms", env=env)
     assert long_ago.returncode != 0 and "look further back with --since" in long_ago.stderr
