@@ -31,7 +31,7 @@
 static const char *const type_names[TYPES] = {"A10", "H100"};
 
 struct machine {
-    char name[8];
+    char name[16];
     int type;
     int gpus;
     int owners[NODE_GPUS]; /* jobs, by device; or NOBODY */
@@ -41,7 +41,7 @@ struct machine {
 enum phase { PHASE_COMING, PHASE_WAITING, PHASE_HOLDING, PHASE_STOPPING, PHASE_OVER };
 
 struct task {
-    char id[8];
+    char id[16];
     int gpus;
     int type; /* or NOBODY: any */
     int64_t limit_ms, submit_ms, priority;
