@@ -20,7 +20,7 @@ HANG = ["python", "-S", "-c", "import signal; print('up', flush=True); signal.pa
 @pytest.fixture
 def busy(cluster: Cluster) -> Iterator[tuple[str, str]]:
     """A job that runs on three of four slots, and one that waits for all."""
-    runs = cluster.api.submit(HANG, gpus=3, time_limit_s=3600)
+    runs = cluster.api.submit(HANG, gpus=3, priority=1, time_limit_s=3600)
     cluster.wait_state(runs, "RUNNING")
     waits = cluster.api.submit(["true"], gpus=4, time_limit_s=600)
     yield runs, waits
@@ -105,7 +105,7 @@ def test_gpuctl_explains_plans_and_rehearses_in_words(cluster: Cluster, busy: tu
     refused = gpuctl("plan", "--gpus", "9", "--", "true")
     assert refused.returncode == 0 and refused.stdout.startswith("refused the job needs 9 GPUs"), refused.stderr
     rehearsed = gpuctl("preempt", "--rehearse", waits)
-    assert rehearsed.returncode == 0 and "is not enough" in rehearsed.stdout, rehearsed.stderr  # it came first
+    assert rehearsed.returncode == 0 and "is not enough" in rehearsed.stdout, rehearsed.stderr  # its priority is higher
     assert gpuctl("preempt", "--rehearse", runs).returncode != 0
     assert cluster.api.job(runs)["state"] == "RUNNING"
 
