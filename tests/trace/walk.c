@@ -15,9 +15,11 @@
 
 #define WALK_STEPS 2500
 #ifdef __SANITIZE_ADDRESS__
-#define WALKS 6 /* one by each policy: they take four times as long */
+#define WALKS   6 /* one by each policy: they take four times as long */
+#define CURIOUS 1
 #else
-#define WALKS 30 /* more than 60,000 inputs; tests/run --long takes twenty times as many */
+#define WALKS   30 /* more than 60,000 inputs; tests/run --long takes twenty times as many */
+#define CURIOUS POLICY_COUNT
 #endif
 #define LEASE_MS 20000
 
@@ -394,8 +396,8 @@ static void take_walk(struct walk *walk, enum policy policy)
 START_TEST(questions_change_nothing)
 {
     struct walk without = {0}, with = {.curious = true};
-    take_walk(&without, (enum policy)_i);
-    take_walk(&with, (enum policy)_i);
+    take_walk(&without, (enum policy)(POLICY_COUNT - 1 - _i));
+    take_walk(&with, (enum policy)(POLICY_COUNT - 1 - _i));
     ck_assert_str_eq(with.history.bytes, without.history.bytes);
     text_finish(&with.history);
     text_finish(&without.history);
@@ -433,7 +435,7 @@ int main(int argc, char **argv)
     TCase *tests = tcase_create("walk");
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, whatever_happens_the_invariants_hold_and_every_job_ends, 0, (int)count);
-    tcase_add_loop_test(tests, questions_change_nothing, 0, POLICY_COUNT);
+    tcase_add_loop_test(tests, questions_change_nothing, 0, CURIOUS);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
