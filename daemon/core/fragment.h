@@ -19,7 +19,7 @@ struct fragments {
     int64_t of[LIMIT_NODE_DEVICES + 1];
 };
 
-/* The table for the nodes of a group, and for what jobs ask for now. */
+/* The table for the nodes of a group, and for what live jobs ask for. */
 void fragments_count(const struct core *core, const struct group *group, struct fragments *ret_fragments);
 
 /* By how much the fragments of a node with so many idle devices grow when some are taken. */
