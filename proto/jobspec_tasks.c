@@ -83,7 +83,7 @@ static bool check_axis(const json_t *sweep, const char *name, const json_t *list
 {
     if (!is_axis_name(name) || strcasecmp(name, "task") == 0) {
         return refuse_axis(name, "letters, digits and '_', no digit first; \"task\" is taken",
-                           "is no name that a placeholder can have", err);
+                           "is no name that can stand in braces", err);
     }
     if (same_variable(sweep, name) != NULL) {
         return refuse_axis(name, "rename one", "differs from another name in case alone", err);

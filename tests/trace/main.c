@@ -26,6 +26,7 @@ int main(void)
     srunner_add_suite(runner, simulate_suite());
     srunner_add_suite(runner, array_suite());
     srunner_add_suite(runner, explain_suite());
+    srunner_add_suite(runner, plan_suite());
     srunner_add_suite(runner, simulate_reader_suite());
     srunner_add_suite(runner, warning_suite());
     srunner_add_suite(runner, window_suite());

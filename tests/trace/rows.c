@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/account_limits.h"
+#include "tests/trace/ledger.h"
+
 #include "proto/base/json.h"
 
 struct job_rows {
@@ -39,12 +40,7 @@ struct rows {
     size_t attempt_count, attempt_room;
     struct node_row *nodes; /* in order of appearance */
     size_t node_count;
-    struct usage_row *usages; /* in order of appearance */
-    size_t usage_count;
-    struct limits_row *limits; /* in order of appearance */
-    size_t limits_count;
-    struct history_row *histories; /* in order of appearance */
-    size_t history_count;
+    struct ledger ledger;
     struct window_row *windows; /* in no order */
     size_t window_count;
 };
@@ -371,105 +367,6 @@ static void put_result(struct rows *rows, const struct result_row *row, const st
     attempt->result_counts[row->kind]++;
 }
 
-/* --- accounts ---------------------------------------------------------------------------------------- */
-
-static bool same(const char *a, const char *b)
-{
-    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
-}
-
-static void usage_finish(struct usage_row *row)
-{
-    drop(row->project);
-    drop(row->owner);
-}
-
-static void drop_usage(struct rows *rows, const struct usage_row *row)
-{
-    for (size_t i = 0; i < rows->usage_count; i++) {
-        if (same(rows->usages[i].project, row->project) && same(rows->usages[i].owner, row->owner)) {
-            usage_finish(&rows->usages[i]);
-            rows->usages[i] = rows->usages[--rows->usage_count];
-            return;
-        }
-    }
-}
-
-static void put_usage(struct rows *rows, const struct usage_row *row)
-{
-    assert(row->gpu_ms >= 0 && row->spent_ms >= 0 && row->at_ms > 0);
-    drop_usage(rows, row);
-    rows->usages = xrealloc(rows->usages, (rows->usage_count + 1) * sizeof *rows->usages);
-    rows->usages[rows->usage_count] = *row;
-    rows->usages[rows->usage_count].project = copy(row->project);
-    rows->usages[rows->usage_count++].owner = copy(row->owner);
-}
-
-static void limits_finish(struct limits_row *row)
-{
-    drop(row->name);
-    drop(row->limits);
-}
-
-static bool drop_limits(struct rows *rows, const struct limits_row *row)
-{
-    for (size_t i = 0; i < rows->limits_count; i++) {
-        if (rows->limits[i].kind == row->kind && strcmp(rows->limits[i].name, row->name) == 0) {
-            limits_finish(&rows->limits[i]);
-            rows->limits[i] = rows->limits[--rows->limits_count];
-            return true;
-        }
-    }
-    return false;
-}
-
-static void put_limits(struct rows *rows, const struct limits_row *row)
-{
-    drop_limits(rows, row);
-    rows->limits = xrealloc(rows->limits, (rows->limits_count + 1) * sizeof *rows->limits);
-    rows->limits[rows->limits_count++] =
-        (struct limits_row){.kind = row->kind, .name = copy(row->name), .limits = copy(row->limits)};
-}
-
-static void load_limits(const struct limits_row *row, struct core *core)
-{
-    struct account_limits limits;
-    autojson json_t *json = json_parse(row->limits, strlen(row->limits), NULL);
-    bool ok = account_limits_decode(json, row->kind, &limits, NULL);
-    assert(ok);
-    core_load_limits(core, row, &limits);
-    account_limits_finish(&limits);
-}
-
-/* --- what was learned -------------------------------------------------------------------------------- */
-
-static bool same_kind(const struct history_row *a, const struct history_row *b)
-{
-    return strcmp(a->project, b->project) == 0 && strcmp(a->owner, b->owner) == 0 &&
-           strcmp(a->name, b->name) == 0 && a->gpus == b->gpus && a->limited == b->limited;
-}
-
-static void put_history(struct rows *rows, const struct history_row *row)
-{
-    assert(row->count > 0 && row->ran_ms > 0);
-    struct history_row *mine = NULL;
-    for (size_t i = 0; i < rows->history_count && mine == NULL; i++) {
-        mine = same_kind(&rows->histories[i], row) ? &rows->histories[i] : NULL;
-    }
-    if (mine == NULL) {
-        rows->histories = xrealloc(rows->histories, (rows->history_count + 1) * sizeof(struct history_row));
-        mine = &rows->histories[rows->history_count++];
-        *mine = *row;
-        mine->project = copy(row->project);
-        mine->owner = copy(row->owner);
-        mine->name = copy(row->name);
-    }
-    mine->count = row->count;
-    mine->ran_ms = row->ran_ms;
-    mine->limit_ms = row->limit_ms;
-    mine->error_percent = row->error_percent;
-}
-
 /* --- changes ----------------------------------------------------------------------------------------- */
 
 static void apply(struct rows *rows, const struct change *change, const struct job_spec *spec)
@@ -515,21 +412,21 @@ static void apply(struct rows *rows, const struct change *change, const struct j
         assert(change[1].kind == CHANGE_RESULT_PUT);
         return;
     case CHANGE_USAGE_PUT:
-        put_usage(rows, &change->usage);
+        ledger_put_usage(&rows->ledger, &change->usage);
         return;
     case CHANGE_USAGE_DELETE:
-        drop_usage(rows, &change->usage);
+        ledger_drop_usage(&rows->ledger, &change->usage);
         return;
     case CHANGE_LIMITS_PUT:
-        put_limits(rows, &change->limits);
+        ledger_put_limits(&rows->ledger, &change->limits);
         return;
     case CHANGE_LIMITS_DELETE: {
-        bool dropped = drop_limits(rows, &change->limits);
+        bool dropped = ledger_drop_limits(&rows->ledger, &change->limits);
         assert(dropped);
         return;
     }
     case CHANGE_HISTORY_PUT:
-        put_history(rows, &change->history);
+        ledger_put_history(&rows->ledger, &change->history);
         return;
         return;
     case CHANGE_WINDOW_INSERT:
@@ -598,15 +495,7 @@ void rows_apply(struct rows *rows, const struct step *step, const struct job_spe
 
 void rows_load(const struct rows *rows, struct core *core)
 {
-    for (size_t i = 0; i < rows->limits_count; i++) {
-        load_limits(&rows->limits[i], core);
-    }
-    for (size_t i = 0; i < rows->usage_count; i++) {
-        core_load_usage(core, &rows->usages[i]);
-    }
-    for (size_t i = 0; i < rows->history_count; i++) {
-        core_load_history(core, &rows->histories[i]);
-    }
+    ledger_load(&rows->ledger, core);
     for (size_t i = 0; i < rows->node_count; i++) {
         core_load_node(core, &rows->nodes[i]);
     }
@@ -714,7 +603,7 @@ size_t rows_window_count(const struct rows *rows)
 
 size_t rows_usage_count(const struct rows *rows)
 {
-    return rows->usage_count;
+    return rows->ledger.usage_count;
 }
 
 void rows_history(const struct rows *rows, const char *id, struct text *out)
@@ -756,20 +645,7 @@ void rows_destroy(struct rows *rows)
         }
         free(rows->attempts[i].members);
     }
-    for (size_t i = 0; i < rows->usage_count; i++) {
-        usage_finish(&rows->usages[i]);
-    }
-    for (size_t i = 0; i < rows->limits_count; i++) {
-        limits_finish(&rows->limits[i]);
-    }
-    free(rows->usages);
-    free(rows->limits);
-    for (size_t i = 0; i < rows->history_count; i++) {
-        drop(rows->histories[i].project);
-        drop(rows->histories[i].owner);
-        drop(rows->histories[i].name);
-    }
-    free(rows->histories);
+    ledger_finish(&rows->ledger);
     for (size_t i = 0; i < rows->window_count; i++) {
         window_finish(&rows->windows[i]);
     }

@@ -25,6 +25,7 @@ Suite *policy_suite(void);
 Suite *simulate_suite(void);
 Suite *array_suite(void);
 Suite *explain_suite(void);
+Suite *plan_suite(void);
 Suite *simulate_reader_suite(void);
 Suite *warning_suite(void);
 Suite *window_suite(void);

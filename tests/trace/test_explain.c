@@ -8,96 +8,8 @@
 #include "proto/base/json.h"
 #include "proto/limits.h"
 #include "tests/trace/cluster.h"
+#include "tests/trace/explain_rig.h"
 #include "tests/trace/suites.h"
-
-#define MINUTE_MS 60000
-#define HOUR_MS   (60LL * MINUTE_MS)
-
-/* --- asking ------------------------------------------------------------------------------------------ */
-
-/* The answer of the last step; the caller's. */
-static json_t *answer_of(const struct cluster *c)
-{
-    struct err err;
-    ck_assert(c->step.ok);
-    json_t *answer = json_parse(c->step.answer, strlen(c->step.answer), &err);
-    ck_assert_msg(answer != NULL, "%s in %s", err.text, c->step.answer);
-    return answer;
-}
-
-static json_t *explain(struct cluster *c, const char *id)
-{
-    ck_assert_int_eq(cluster_ask(c, ASK_EXPLAIN, id), ERR_NONE);
-    return answer_of(c);
-}
-
-static const char *text_at(const json_t *answer, const char *name, const char *member)
-{
-    const char *text = json_string_value(json_object_get(json_object_get(answer, name), member));
-    return text != NULL ? text : "";
-}
-
-static int64_t number_at(const json_t *answer, const char *name, const char *member)
-{
-    const json_t *value = json_object_get(json_object_get(answer, name), member);
-    ck_assert(json_is_number(value));
-    return (int64_t)json_number_value(value);
-}
-
-static void expect_reason_in(const json_t *answer, const char *code, const char *text)
-{
-    ck_assert_str_eq(text_at(answer, "reason", "code"), code);
-    ck_assert_str_eq(text_at(answer, "reason", "text"), text);
-}
-
-static void expect_reason(struct cluster *c, const char *id, const char *code, const char *text)
-{
-    autojson json_t *answer = explain(c, id);
-    expect_reason_in(answer, code, text);
-}
-
-static void expect_change_in(const json_t *answer, const char *field, const char *text)
-{
-    const json_t *change = json_object_get(answer, "smallest_change");
-    if (field == NULL) {
-        ck_assert(json_is_null(change));
-        return;
-    }
-    ck_assert_str_eq(text_at(answer, "smallest_change", "field"), field);
-    ck_assert_str_eq(text_at(answer, "smallest_change", "text"), text);
-}
-
-static void expect_change(struct cluster *c, const char *id, const char *field, const char *text)
-{
-    autojson json_t *answer = explain(c, id);
-    expect_change_in(answer, field, text);
-}
-
-/* In seconds from now. */
-static int64_t seconds_until(const struct cluster *c, const json_t *answer, const char *member)
-{
-    int64_t at_ms;
-    ck_assert(text_to_wall_ms(text_at(answer, "start", member), &at_ms));
-    return (at_ms - c->wall_ms - c->now_ms) / 1000;
-}
-
-/* "busy 2: a b; draining 1: c" */
-static void expect_nodes(struct cluster *c, const char *id, int64_t usable, const char *failed)
-{
-    autojson json_t *answer = explain(c, id);
-    autotext struct text text = {0};
-    size_t i, j;
-    const json_t *test, *name;
-    json_array_foreach (json_object_get(json_object_get(answer, "nodes"), "failed"), i, test) {
-        text_printf(&text, "%s%s %lld:", i > 0 ? "; " : "", json_string_value(json_object_get(test, "test")),
-                    (long long)json_integer_value(json_object_get(test, "nodes")));
-        json_array_foreach (json_object_get(test, "names"), j, name) {
-            text_printf(&text, " %s", json_string_value(name));
-        }
-    }
-    ck_assert_int_eq(number_at(answer, "nodes", "usable"), usable);
-    ck_assert_str_eq(text.bytes != NULL ? text.bytes : "", failed);
-}
 
 /* --- reasons ----------------------------------------------------------------------------------------- */
 
@@ -533,63 +445,7 @@ START_TEST(behind_too_many_jobs_the_start_is_later_than_theirs)
 }
 END_TEST
 
-/* --- plans ------------------------------------------------------------------------------------------- */
-
-START_TEST(a_plan_that_fits_starts_now)
-{
-    autocluster struct cluster *c = cluster_open();
-    node(c, "a", .gpus = 2);
-    quiet(c);
-    ck_assert_int_eq(plan(c, .gpus = 2), ERR_NONE);
-    autojson json_t *answer = answer_of(c);
-    ck_assert(json_is_true(json_object_get(answer, "admitted")));
-    ck_assert(json_is_null(json_object_get(answer, "reason")));
-    ck_assert_int_eq(seconds_until(c, answer, "at"), 0);
-    ck_assert_str_eq(text_at(answer, "start", "confidence"), "high");
-    ck_assert_uint_eq(core_live_jobs(c->core), 0);
-    ck_assert_ptr_null(c->trace.bytes != NULL && c->trace.length > 0 ? c->trace.bytes : NULL);
-}
-END_TEST
-
-START_TEST(a_plan_that_would_wait_says_for_what)
-{
-    autocluster struct cluster *c = cluster_open();
-    node(c, "a", .gpus = 2);
-    submit(c, "runs", .time_limit_ms = MINUTE_MS);
-    plan(c, .gpus = 2);
-    autojson json_t *answer = answer_of(c);
-    expect_reason_in(answer, "NODES_BUSY",
-                     "waits for 2 GPUs: 1 is free, 1 more when job runs ends, which is "
-                     "expected to end in 1 min");
-    expect_change_in(answer, "gpus", "with 1 GPU instead of 2 it would start now");
-}
-END_TEST
-
-START_TEST(a_plan_that_would_be_refused_says_so_and_what_would_not)
-{
-    autocluster struct cluster *c = cluster_open();
-    node(c, "a", .gpus = 2);
-    plan(c, .gpus = 4);
-    autojson json_t *answer = answer_of(c);
-    ck_assert(json_is_false(json_object_get(answer, "admitted")));
-    ck_assert_str_eq(text_at(answer, "refusal", "field"), "gpus");
-    ck_assert_str_eq(text_at(answer, "refusal", "detail"),
-                     "the job needs 4 GPUs, and the most it can get is 2 of type A10 in pool default");
-    ck_assert(json_is_null(json_object_get(answer, "start")));
-    expect_change_in(answer, "gpus", "with 2 GPUs instead of 4 it would start now");
-}
-END_TEST
-
-START_TEST(a_plan_with_a_need_waits_for_nodes_to_get_ready)
-{
-    autocluster struct cluster *c = cluster_open();
-    node(c, "a");
-    plan(c, .need = "k1");
-    autojson json_t *answer = answer_of(c);
-    expect_reason_in(answer, "STAGING", "no node has ready what it needs; they are told when it is its turn");
-    expect_orders(c, "a", "");
-}
-END_TEST
+/* --- what a question leaves alone -------------------------------------------------------------------- */
 
 /* Two GPUs are free, two run a job of an estimated 16 h; jobs with two GPUs are known to run for long, others
  * are not. So a change of the number of GPUs changes whose turn it is. */
@@ -632,69 +488,6 @@ START_TEST(a_question_takes_no_promise_from_a_job)
 }
 END_TEST
 
-/* --- rehearsals and preemption ----------------------------------------------------------------------- */
-
-START_TEST(a_rehearsal_names_who_would_go_and_what_they_lose)
-{
-    autocluster struct cluster *c = cluster_open_with(POLICY_DEFAULT);
-    node(c, "a", .gpus = 2);
-    node(c, "b", .gpus = 2);
-    submit(c, "much", .gpus = 2);
-    running(c, "much", "a");
-    advance_beating(c, MINUTE_MS, "a b");
-    submit(c, "less", .gpus = 2);
-    running(c, "less", "b");
-    advance_beating(c, MINUTE_MS, "a b");
-    submit(c, "wait", .gpus = 2, .priority = 1);
-    ck_assert_int_eq(cluster_ask(c, ASK_REHEARSE, "wait"), ERR_NONE);
-    autojson json_t *answer = answer_of(c);
-    const json_t *victims = json_object_get(answer, "victims");
-    ck_assert_uint_eq(json_array_size(victims), 1);
-    ck_assert_str_eq(json_string_value(json_object_get(json_array_get(victims, 0), "id")), "less");
-    ck_assert_int_eq((int64_t)json_number_value(json_object_get(answer, "loss_gpu_s")), 120);
-    ck_assert(json_is_true(json_object_get(answer, "possible")));
-    ck_assert(json_is_false(json_object_get(answer, "automatic")));
-    ck_assert_int_eq(seconds_until(c, answer, "latest_at"), DEFAULT_GRACE_MS / 1000);
-    expect_job(c, "less", JOB_RUNNING);
-}
-END_TEST
-
-START_TEST(nobody_goes_for_a_job_whose_turn_is_later)
-{
-    autocluster struct cluster *c = cluster_open_with(POLICY_DEFAULT);
-    node(c, "a");
-    submit(c, "runs", .priority = 1);
-    submit(c, "wait");
-    cluster_ask(c, ASK_REHEARSE, "wait");
-    autojson json_t *answer = answer_of(c);
-    ck_assert(json_is_false(json_object_get(answer, "possible")));
-    ck_assert(json_is_null(json_object_get(answer, "start")));
-}
-END_TEST
-
-START_TEST(a_preempted_job_waits_again_at_its_old_place)
-{
-    autocluster struct cluster *c = cluster_open();
-    node(c, "a");
-    submit(c, "runs");
-    running(c, "runs", "a");
-    submit(c, "wait");
-    ck_assert_int_eq(preempt(c, "wait"), ERR_CONFLICT);
-    ck_assert_int_eq(preempt(c, "runs"), ERR_NONE);
-    ck_assert_int_eq(preempt(c, "runs"), ERR_CONFLICT);
-    ck_assert_int_eq(preempt(c, "none"), ERR_NOT_FOUND);
-    quiet(c);
-    stopped(c, "runs", "a");
-    expect(c, "[    0] member runs/1@a RUNNING -> EXITED\n"
-              "[    0] member runs/1@a EXITED -> FLUSHED\n"
-              "[    0] attempt runs/1 STOPPING -> ENDED\n"
-              "[    0] job runs RUNNING -> QUEUED (PREEMPTED)\n"
-              "[    0] job runs QUEUED -> PLACED on a:0\n"
-              "[    0] attempt runs/2 RESERVED -> STARTED\n");
-    expect_job(c, "wait", JOB_QUEUED);
-}
-END_TEST
-
 Suite *explain_suite(void)
 {
     Suite *suite = suite_create("explain");
@@ -728,15 +521,8 @@ Suite *explain_suite(void)
     tcase_add_test(tests, a_start_that_rests_on_guesses_is_of_low_confidence);
     tcase_add_test(tests, where_nobody_may_pass_the_start_is_not_before_theirs);
     tcase_add_test(tests, behind_too_many_jobs_the_start_is_later_than_theirs);
-    tcase_add_test(tests, a_plan_that_fits_starts_now);
-    tcase_add_test(tests, a_plan_that_would_wait_says_for_what);
-    tcase_add_test(tests, a_plan_that_would_be_refused_says_so_and_what_would_not);
-    tcase_add_test(tests, a_plan_with_a_need_waits_for_nodes_to_get_ready);
     tcase_add_test(tests, a_change_that_would_let_another_go_first_is_not_advised);
     tcase_add_test(tests, a_question_takes_no_promise_from_a_job);
-    tcase_add_test(tests, a_rehearsal_names_who_would_go_and_what_they_lose);
-    tcase_add_test(tests, nobody_goes_for_a_job_whose_turn_is_later);
-    tcase_add_test(tests, a_preempted_job_waits_again_at_its_old_place);
     suite_add_tcase(suite, tests);
     return suite;
 }
