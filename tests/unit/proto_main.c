@@ -24,6 +24,7 @@ int main(void)
 {
     SRunner *runner = srunner_create(jobspec_suite());
     srunner_add_suite(runner, account_limits_suite());
+    srunner_add_suite(runner, jobspec_refused_suite());
     srunner_add_suite(runner, jobspec_needs_suite());
     srunner_add_suite(runner, jobspec_place_suite());
     srunner_add_suite(runner, messages_suite());

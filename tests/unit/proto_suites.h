@@ -8,6 +8,7 @@
 
 Suite *account_limits_suite(void);
 Suite *jobspec_suite(void);
+Suite *jobspec_refused_suite(void);
 Suite *jobspec_needs_suite(void);
 Suite *jobspec_place_suite(void);
 Suite *messages_suite(void);
