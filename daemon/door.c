@@ -6,6 +6,7 @@
  * store, and requests to the HTTP thread. */
 #include "daemon/door.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -30,6 +31,7 @@ struct door {
     struct store *store;
     struct core *core;
     pthread_t thread;
+    bool threaded; /* the thread was started */
     int fd;
     atomic_size_t live;
 
@@ -194,12 +196,12 @@ static bool do_request(struct door *door, struct door_request *request)
     return request->kind == DOOR_RECORD ? do_record(door, request) : do_input(door, request);
 }
 
-static bool do_alone(struct door *door, enum input_kind kind, int64_t now_ms)
+static bool do_alone(struct door *door, enum input_kind kind, struct moment now)
 {
-    if (now_ms > door->now_ms) {
-        door->now_ms = now_ms;
+    if (now.boot_ms > door->now_ms) {
+        door->now_ms = now.boot_ms;
     }
-    const struct input input = {.kind = kind, .wall_ms = clock_wall_ms()};
+    const struct input input = {.kind = kind, .wall_ms = now.wall_ms};
     struct step step;
     core_step(door->core, &input, door->now_ms, &step);
     return step_keep(door, &step);
@@ -301,38 +303,17 @@ static void publish_failure(struct door *door, struct door_request *list)
     signal_news(door);
 }
 
-/* --- the thread
- * ------------------------------------------------------------------------------------------------------------
+/* --- turns
+ * -----------------------------------------------------------------------------------------------------------------
  */
 
-static int64_t next_deadline(const struct door *door)
+int64_t door_due_ms(const struct door *door)
 {
     int64_t deadline = core_deadline(door->core);
     if (door->lazy.count > 0 && door->lazy_since_ms + LAZY_COMMIT_MS < deadline) {
         deadline = door->lazy_since_ms + LAZY_COMMIT_MS;
     }
     return deadline;
-}
-
-static void wait_until(struct door *door, int64_t deadline_ms)
-{
-    if (deadline_ms == INT64_MAX) {
-        pthread_cond_wait(&door->asked, &door->asleep);
-        return;
-    }
-    int64_t left_ms = deadline_ms - clock_boot_ms();
-    if (left_ms <= 0) {
-        return;
-    }
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += left_ms / 1000;
-    until.tv_nsec += left_ms % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    pthread_cond_timedwait(&door->asked, &door->asleep, &until);
 }
 
 /* The inbox in the order of asking. */
@@ -373,40 +354,23 @@ static bool nothing_asked(const struct door *door)
     return door->backlog == NULL && atomic_load(&door->inbox) == NULL;
 }
 
-/* Waits until something was asked or is due. *ret_now_ms is a time that all earlier arrivals precede. */
-static struct door_request *gather(struct door *door, bool *ret_closing, int64_t *ret_now_ms)
-{
-    if (nothing_asked(door)) {
-        pthread_mutex_lock(&door->asleep);
-        if (nothing_asked(door) && !atomic_load(&door->refusing)) {
-            wait_until(door, next_deadline(door));
-        }
-        pthread_mutex_unlock(&door->asleep);
-    }
-    bool refusing = atomic_load(&door->refusing); /* first: what was asked before it is still taken */
-    struct door_request *list = take_batch(door);
-    *ret_closing = refusing && nothing_asked(door);
-    *ret_now_ms = clock_boot_ms();
-    return list;
-}
-
 static bool lazy_due(const struct door *door, bool closing, int64_t now_ms)
 {
     return door->lazy.count > 0 && (closing || now_ms >= door->lazy_since_ms + LAZY_COMMIT_MS);
 }
 
 /* One batch, one transaction. */
-static bool do_batch(struct door *door, struct door_request *list, bool closing, int64_t now_ms)
+static bool do_batch(struct door *door, struct door_request *list, bool closing, struct moment now)
 {
     for (struct door_request *request = list; request != NULL; request = request->next) {
         if (!do_request(door, request)) {
             return false;
         }
     }
-    if (now_ms >= core_deadline(door->core) && !do_alone(door, INPUT_TICK, now_ms)) {
+    if (now.boot_ms >= core_deadline(door->core) && !do_alone(door, INPUT_TICK, now)) {
         return false;
     }
-    if (lazy_due(door, closing, now_ms) && !transaction_open(door)) {
+    if (lazy_due(door, closing, now.boot_ms) && !transaction_open(door)) {
         return false;
     }
     if (door->in_transaction && !store_commit(door->store, &door->failure)) {
@@ -416,23 +380,79 @@ static bool do_batch(struct door *door, struct door_request *list, bool closing,
     return true;
 }
 
+/* As door_turn; *ret_closed: the door is closing, and this was the last turn. */
+static bool turn(struct door *door, struct moment now, bool *ret_closed)
+{
+    bool refusing = atomic_load(&door->refusing); /* first: what was asked before it is still taken */
+    struct door_request *list = take_batch(door);
+    *ret_closed = refusing && nothing_asked(door);
+    if (!do_batch(door, list, *ret_closed, now)) {
+        publish_failure(door, list);
+        return false;
+    }
+    publish(door, list);
+    if (!store_checkpoint(door->store, nothing_asked(door), &door->failure)) {
+        publish_failure(door, NULL);
+        return false;
+    }
+    return true;
+}
+
+bool door_turn(struct door *door, struct moment now)
+{
+    bool closed;
+    assert(!door->threaded);
+    return turn(door, now, &closed);
+}
+
+/* --- the thread
+ * ------------------------------------------------------------------------------------------------------------
+ */
+
+static void wait_until(struct door *door, int64_t deadline_ms)
+{
+    if (deadline_ms == INT64_MAX) {
+        pthread_cond_wait(&door->asked, &door->asleep);
+        return;
+    }
+    int64_t left_ms = deadline_ms - clock_boot_ms();
+    if (left_ms <= 0) {
+        return;
+    }
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += left_ms / 1000;
+    until.tv_nsec += left_ms % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_cond_timedwait(&door->asked, &door->asleep, &until);
+}
+
+static void wait_for_work(struct door *door)
+{
+    if (nothing_asked(door)) {
+        pthread_mutex_lock(&door->asleep);
+        if (nothing_asked(door) && !atomic_load(&door->refusing)) {
+            wait_until(door, door_due_ms(door));
+        }
+        pthread_mutex_unlock(&door->asleep);
+    }
+}
+
+static struct moment this_moment(void)
+{
+    return (struct moment){.boot_ms = clock_boot_ms(), .wall_ms = clock_wall_ms()};
+}
+
 static void *door_main(void *closure)
 {
     struct door *door = closure;
-    bool closing = false;
-    while (!closing) {
-        int64_t now_ms;
-        struct door_request *list = gather(door, &closing, &now_ms);
-        if (!do_batch(door, list, closing, now_ms)) {
-            publish_failure(door, list);
-            return NULL;
-        }
-        publish(door, list);
-        if (!store_checkpoint(door->store, nothing_asked(door), &door->failure)) {
-            publish_failure(door, NULL);
-            return NULL;
-        }
-    }
+    bool closed = false;
+    do {
+        wait_for_work(door);
+    } while (turn(door, this_moment(), &closed) && !closed);
     return NULL;
 }
 
@@ -447,12 +467,12 @@ static void publish_node(const char *name, void *closure)
     }
 }
 
-static bool boot(struct door *door, struct err *err)
+static bool boot(struct door *door, struct moment now, struct err *err)
 {
     if (!load_live(door->store, door->core, err)) {
         return false;
     }
-    bool ok = do_alone(door, INPUT_BOOT, clock_boot_ms()) &&
+    bool ok = do_alone(door, INPUT_BOOT, now) &&
               (!door->in_transaction || store_commit(door->store, &door->failure));
     if (!ok) {
         *err = door->failure;
@@ -483,17 +503,17 @@ static void door_destroy(struct door *door)
     free(door);
 }
 
-struct door *door_open(struct store *store, int64_t beat_ms, int64_t share_half_life_ms, enum policy policy,
+struct door *door_open(struct store *store, const struct door_config *config, struct moment now,
                        struct err *err)
 {
-    const struct core_config config = {.incarnation = store_incarnation(store),
-                                       .next_job_key = store_next_job_key(store),
-                                       .beat_ms = beat_ms,
-                                       .share_half_life_ms = share_half_life_ms,
-                                       .policy = policy};
+    const struct core_config core = {.incarnation = store_incarnation(store),
+                                     .next_job_key = store_next_job_key(store),
+                                     .beat_ms = config->beat_ms,
+                                     .share_half_life_ms = config->share_half_life_ms,
+                                     .policy = config->policy};
     struct door *door = xzalloc(sizeof *door);
     door->store = store;
-    door->core = core_create(&config);
+    door->core = core_create(&core);
     door->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&door->asleep, NULL);
     pthread_mutex_init(&door->telling, NULL);
@@ -507,18 +527,19 @@ struct door *door_open(struct store *store, int64_t beat_ms, int64_t share_half_
         door_destroy(door);
         return NULL;
     }
-    if (!boot(door, err)) {
-        door_destroy(door);
-        return NULL;
-    }
-    errno = pthread_create(&door->thread, NULL, door_main, door);
-    if (errno != 0) {
-        err_errno(err, "cannot start the door's thread");
+    if (!boot(door, now, err)) {
         door_destroy(door);
         return NULL;
     }
     signal_news(door);
     return door;
+}
+
+bool door_start(struct door *door, struct err *err)
+{
+    errno = pthread_create(&door->thread, NULL, door_main, door);
+    door->threaded = errno == 0;
+    return door->threaded || err_errno(err, "cannot start the door's thread");
 }
 
 static void wake(struct door *door)
@@ -533,9 +554,11 @@ void door_close(struct door *door)
     if (door == NULL) {
         return;
     }
-    atomic_store(&door->refusing, true);
-    wake(door);
-    pthread_join(door->thread, NULL);
+    if (door->threaded) {
+        atomic_store(&door->refusing, true);
+        wake(door);
+        pthread_join(door->thread, NULL);
+    }
     door_destroy(door);
 }
 
@@ -585,4 +608,9 @@ void door_news_finish(struct door_news *news)
 size_t door_live_jobs(const struct door *door)
 {
     return atomic_load(&door->live);
+}
+
+const struct core *door_core(const struct door *door)
+{
+    return door->core;
 }

@@ -45,12 +45,31 @@ struct door_request {
     struct door_request *next; /* the door's */
 };
 
+/* When something is done: by the clock that decides, CLOCK_BOOTTIME, and by the one that people read. */
+struct moment {
+    int64_t boot_ms, wall_ms;
+};
+
+struct door_config {
+    int64_t beat_ms;
+    int64_t share_half_life_ms;
+    enum policy policy;
+};
+
 struct door;
 
-/* Loads the live state from the store, boots the core, and starts the thread. */
-struct door *door_open(struct store *store, int64_t beat_ms, int64_t share_half_life_ms, enum policy policy,
+/* Loads the live state from the store and boots the core. From here on the door works in what is asked either
+ * on a thread of its own, or when it is told to. */
+struct door *door_open(struct store *store, const struct door_config *config, struct moment now,
                        struct err *err);
-/* Works in what was asked, commits, ends the thread. */
+/* Starts the thread. */
+bool door_start(struct door *door, struct err *err);
+/* In the place of the thread: works in one batch of what was asked and what is due, and returns. False: a
+ * commit has failed, and nothing more is done. */
+bool door_turn(struct door *door, struct moment now);
+/* When a turn has something to do that nobody asks for, CLOCK_BOOTTIME; INT64_MAX for never. */
+int64_t door_due_ms(const struct door *door);
+/* With a thread: works in what was asked, commits, ends the thread. Without: forgets what was asked. */
 void door_close(struct door *door);
 
 /* Hands a request in; false when LIMIT_DOOR_QUEUE requests wait already (answer 503). Any thread. */
@@ -76,5 +95,8 @@ void door_news_finish(
 
 /* How many jobs are live, as of the last commit. Any thread. */
 size_t door_live_jobs(const struct door *door);
+
+/* The core behind the door, for those who check it between turns. */
+const struct core *door_core(const struct door *door);
 
 #endif

@@ -174,15 +174,23 @@ static bool open_server(struct daemon *daemon, struct err *err)
     return (daemon->server = server_open(&server, err)) != NULL;
 }
 
+static bool open_door(struct daemon *daemon, struct err *err)
+{
+    const struct door_config config = {.beat_ms = daemon->config.beat_ms,
+                                       .share_half_life_ms = daemon->config.share_half_life_ms,
+                                       .policy = daemon->config.policy};
+    const struct moment now = {.boot_ms = clock_boot_ms(), .wall_ms = clock_wall_ms()};
+    daemon->door = door_open(daemon->store, &config, now, err);
+    return daemon->door != NULL && door_start(daemon->door, err);
+}
+
 static bool daemon_open(struct daemon *daemon, struct err *err)
 {
     return take_state(daemon, err) && (daemon->signals = open_signals(err)) >= 0 &&
            read_pem(daemon->config.tls_certificate, &daemon->tls_certificate, err) &&
            read_pem(daemon->config.tls_key, &daemon->tls_key, err) &&
            (daemon->store = store_open(daemon->database, err)) != NULL && make_first_token(daemon, err) &&
-           (daemon->door = door_open(daemon->store, daemon->config.beat_ms, daemon->config.share_half_life_ms,
-                                     daemon->config.policy, err)) != NULL &&
-           open_files(daemon, err) && open_server(daemon, err);
+           open_door(daemon, err) && open_files(daemon, err) && open_server(daemon, err);
 }
 
 static void daemon_close(struct daemon *daemon)
