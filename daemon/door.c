@@ -614,3 +614,8 @@ const struct core *door_core(const struct door *door)
 {
     return door->core;
 }
+
+void door_trace(struct door *door, struct text *trace)
+{
+    core_trace(door->core, trace);
+}

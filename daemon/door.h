@@ -96,7 +96,8 @@ void door_news_finish(
 /* How many jobs are live, as of the last commit. Any thread. */
 size_t door_live_jobs(const struct door *door);
 
-/* The core behind the door, for those who check it between turns. */
+/* For those who check the core between turns, and want to know why it decided (core_trace). */
 const struct core *door_core(const struct door *door);
+void door_trace(struct door *door, struct text *trace);
 
 #endif

@@ -251,7 +251,7 @@ static void count_job(struct core *core, struct account *account, int64_t queued
 static void note_period(struct core *core, const struct account *account)
 {
     const struct account_limits *limits = &account->limits;
-    int64_t now_ms = core->accounts->wall_ms;
+    int64_t now_ms = core->accounts->now_ms;
     if (limits->period_ms == 0 || account->queued == 0 || !core->booted) {
         return;
     }
@@ -342,14 +342,13 @@ static void hold_all(struct core *core, const struct attempt *attempt, int64_t a
 
 void account_take(struct core *core, struct attempt *attempt)
 {
-    hold_all(core, attempt, attempt->created_ms, 1);
+    hold_all(core, attempt, attempt->held_since_ms + core->accounts->ahead_ms, 1);
 }
 
 void account_give_back(struct core *core, struct attempt *attempt)
 {
     const struct job *job = attempt->job;
-    int64_t now_ms = core->accounts->wall_ms;
-    hold_all(core, attempt, now_ms > attempt->ended_ms ? now_ms : attempt->ended_ms, -1);
+    hold_all(core, attempt, core->accounts->now_ms, -1);
     account_record_use(core, job->project);
     account_record_use(core, job->owner);
     account_record_use(core, account_tie(core, job));
@@ -358,17 +357,19 @@ void account_give_back(struct core *core, struct attempt *attempt)
 
 /* --- time -------------------------------------------------------------------------------------------- */
 
-void account_clock(struct core *core, int64_t wall_ms)
+void account_clock(struct core *core, int64_t at_ms)
 {
     struct accounts *accounts = core->accounts;
-    accounts->wall_ms = wall_ms > accounts->wall_ms ? wall_ms : accounts->wall_ms;
+    int64_t now_ms = at_ms + accounts->ahead_ms;
+    accounts->now_ms = now_ms > accounts->now_ms ? now_ms : accounts->now_ms;
 }
 
 void account_boot(struct core *core)
 {
     struct accounts *accounts = core->accounts;
+    accounts->ahead_ms = accounts->now_ms > core->steady_ms ? accounts->now_ms - core->steady_ms : 0;
     for (const struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
-        hold_all(core, attempt, attempt->created_ms, 1);
+        hold_all(core, attempt, attempt->held_since_ms + core->accounts->ahead_ms, 1);
     }
     while (accounts->idle_count > LIMIT_ACCOUNTS_KEPT) {
         drop(core, accounts->idle);
@@ -380,7 +381,7 @@ void account_watch(struct core *core)
 {
     struct account *account;
     DL_FOREACH (core->accounts->limited, account) {
-        int64_t spent_ms = account_spent_ms(account, core->accounts->wall_ms);
+        int64_t spent_ms = account_spent_ms(account, core->accounts->now_ms);
         bool spent = account->limits.period_ms > 0 && spent_ms >= account->limits.gpu_ms;
         core->place_wanted = core->place_wanted || spent != account->spent;
         account->spent = spent;

@@ -70,7 +70,7 @@ struct accounts *accounts_create(int64_t share_half_life_ms);
 void accounts_destroy(struct accounts *accounts);
 
 /* The time by which use is reckoned; it never goes back. */
-void account_clock(struct core *core, int64_t wall_ms);
+void account_clock(struct core *core, int64_t at_ms);
 /* Takes up live attempts after loading. */
 void account_boot(struct core *core);
 /* The hours of a limit may be used up, or its period over. Notes when that is so next. */

@@ -229,7 +229,7 @@ static void begin(struct core *core, struct account *account, struct account_lim
 {
     bool used = account->at_ms > 0;
     if (used) {
-        account_charge(core, account, core->accounts->wall_ms);
+        account_charge(core, account, core->accounts->now_ms);
     }
     exchange(core, account, limits, input->limits.limits != NULL);
     if (account->limits.period_ms != limits->period_ms) {

@@ -53,7 +53,7 @@ static bool has_hours(const struct core *core, const struct account *account, st
         return true;
     }
     int64_t most_ms = account->limits.gpu_ms;
-    int64_t spent_ms = account_spent_ms(account, core->accounts->wall_ms);
+    int64_t spent_ms = account_spent_ms(account, core->accounts->now_ms);
     int64_t unit_ms = most_ms >= 10 * HOUR_MS ? HOUR_MS : MINUTE_MS;
     if (spent_ms < most_ms) {
         return true;

@@ -19,13 +19,13 @@
 
 static int64_t minute(const struct core *core)
 {
-    return core->accounts->wall_ms - core->accounts->wall_ms % MINUTE_MS;
+    return core->accounts->now_ms - core->accounts->now_ms % MINUTE_MS;
 }
 
 /* A stamp for all that shares depend on: what was done, and the minute. */
 static uint64_t stamp_now(const struct core *core)
 {
-    return core->accounts->stamp << 32 ^ (uint64_t)(core->accounts->wall_ms / MINUTE_MS);
+    return core->accounts->stamp << 32 ^ (uint64_t)(core->accounts->now_ms / MINUTE_MS);
 }
 
 /* Users have their weight wherever they are. */
@@ -99,7 +99,7 @@ struct account_share account_share(const struct core *core, struct account *acco
     double used = (double)weighed_use_ms(core, account);
     bool part = takes_part(core, account);
     return (struct account_share){
-        .used_ms = account_used_ms(core, account, core->accounts->wall_ms),
+        .used_ms = account_used_ms(core, account, core->accounts->now_ms),
         .share = part ? (int64_t)(used * MILLION / (double)family->used_ms) : 0,
         .target = part ? weight_of(account) * MILLION / family->weight : 0,
         .delay_ms = account->project != NULL ? delay_ms / 2 : delay_ms,

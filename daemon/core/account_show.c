@@ -99,7 +99,7 @@ static void put_types(const struct core *core, const struct account *account, st
 
 static void put_period(const struct core *core, const struct account *account, struct text *out)
 {
-    int64_t period_ms = account->limits.period_ms, now_ms = core->accounts->wall_ms;
+    int64_t period_ms = account->limits.period_ms, now_ms = core->accounts->now_ms;
     if (period_ms > 0) {
         put_ratio(out, "period_gpu_hours", account_spent_ms(account, now_ms), HOUR_MS);
         put_ratio(out, "period_ends_in_s", period_ms - now_ms % period_ms, 1000);
@@ -144,7 +144,7 @@ static void put_account(const struct core *core, struct account *account, const 
         put_share(core, account, out);
         put_users(core, account, viewer, out);
     } else {
-        put_ratio(out, "used_gpu_hours", account_used_ms(core, account, core->accounts->wall_ms), HOUR_MS);
+        put_ratio(out, "used_gpu_hours", account_used_ms(core, account, core->accounts->now_ms), HOUR_MS);
     }
     text_append(out, "}");
 }
@@ -164,7 +164,7 @@ static bool is_listed(const struct core *core, const struct account *account, co
 {
     bool whole = account->project == NULL && account->kind != ACCOUNT_POOL;
     bool worth = account->limited || account_is_live(account) ||
-                 account_used_ms(core, account, core->accounts->wall_ms) >= MINUTE_MS;
+                 account_used_ms(core, account, core->accounts->now_ms) >= MINUTE_MS;
     return whole && worth && may_see(core, account, viewer);
 }
 

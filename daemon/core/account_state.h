@@ -56,8 +56,9 @@ struct accounts {
     struct account *idle;
     size_t idle_count, limited_count;
     int64_t half_life_ms;
-    int64_t wall_ms; /* never goes back */
-    uint64_t stamp;  /* changes with whatever shares depend on */
+    int64_t now_ms;   /* never goes back, not even over a restart */
+    int64_t ahead_ms; /* of the steady clock: the wall clock had been ahead when use was last written */
+    uint64_t stamp;   /* changes with whatever shares depend on */
 };
 
 /* --- account.c --- */

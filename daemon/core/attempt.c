@@ -237,6 +237,7 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
         job_fire(core, job, JOB_EVENT_PLACE, placed_detail(core, attempt, group), placed_note(core, attempt));
     assert(fired);
     attempt->created_ms = job->event_ms;
+    attempt->held_since_ms = core->steady_ms;
     account_take(core, attempt);
     horizon_add(core, attempt);
     expiry_set(core, attempt);
@@ -263,6 +264,7 @@ static void tell_start(struct core *core, struct attempt *attempt)
 {
     record_event(core, attempt->job, EVENT_STARTED, NULL);
     attempt->started_ms = attempt->job->event_ms;
+    attempt->ran_since_ms = core->steady_ms;
     for (size_t i = 0; i < attempt->member_count; i++) {
         orders_changed(core, attempt->members[i]);
     }
@@ -390,7 +392,9 @@ static void end(struct core *core, struct attempt *attempt)
 {
     struct job *job = attempt->job;
     attempt->ended_ms = record_time(core, job);
-    job->ran_ms += attempt_has_started(attempt) ? attempt->ended_ms - attempt->started_ms : 0;
+    if (attempt_has_started(attempt) && core->steady_ms > attempt->ran_since_ms) {
+        job->ran_ms += core->steady_ms - attempt->ran_since_ms;
+    }
     DL_DELETE(core->attempts, attempt);
     horizon_remove(core, attempt);
     free_devices(core, attempt);

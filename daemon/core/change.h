@@ -41,6 +41,7 @@ struct job_life {
     int64_t time_limit_ms; /* 0: none */
     int64_t ran_ms;        /* with all GPUs, over all attempts that have ended */
     int64_t started_ms, ended_ms;
+    int64_t event_ms;        /* when its last event was; set when live jobs are loaded, and nowhere else */
     int64_t exit_code;       /* -1 while not terminal */
     int64_t failed_rank;     /* -1: none */
     const char *failed_node; /* or NULL */

@@ -150,12 +150,17 @@ void core_step(struct core *core, const struct input *input, int64_t now_ms, str
     assert(core->booted != (input->kind == INPUT_BOOT));
     core->now_ms = now_ms > core->now_ms ? now_ms : core->now_ms; /* inputs were stamped by several threads */
     core->wall_ms = input->wall_ms;
+    if (input->kind == INPUT_BOOT) {
+        core->steady_offset_ms = input->wall_ms - core->now_ms;
+    }
+    core->steady_ms = core->now_ms + core->steady_offset_ms;
     *ret_step = (struct step){0};
     record_open(core, input->wall_ms);
-    account_clock(core, input->wall_ms);
+    account_clock(core, core->steady_ms);
     ret_step->ok = dispatch(core, input, &ret_step->err);
     follow_pass(core);
-    while (core->place_wanted || core->now_ms >= core->again_ms) {
+    /* What time alone brings about waits for the TICK that is due when a refused input comes first. */
+    while (ret_step->ok && (core->place_wanted || core->now_ms >= core->again_ms)) {
         place_pass(core);
         follow_pass(core); /* a job that no node can get ready has ended */
     }

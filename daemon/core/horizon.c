@@ -23,7 +23,7 @@ const struct group *horizon_group(const struct attempt *attempt)
 
 int64_t horizon_held_ms(const struct core *core, const struct attempt *attempt)
 {
-    int64_t held_ms = core->wall_ms - attempt->created_ms;
+    int64_t held_ms = core->steady_ms - attempt->held_since_ms;
     return held_ms > 0 ? held_ms : 0;
 }
 
@@ -41,13 +41,13 @@ static int64_t expected_run_ms(const struct attempt *attempt, int64_t held_ms)
 
 static int64_t expect_end(const struct core *core, const struct attempt *attempt)
 {
-    return attempt->created_ms + expected_run_ms(attempt, horizon_held_ms(core, attempt));
+    return attempt->held_since_ms + expected_run_ms(attempt, horizon_held_ms(core, attempt));
 }
 
 int64_t horizon_end_ms(const struct core *core, const struct attempt *attempt)
 {
     bool leaves = attempt_is_leaving(attempt);
-    return leaves ? core->now_ms : core->now_ms + expect_end(core, attempt) - core->wall_ms;
+    return leaves ? core->now_ms : core->now_ms + expect_end(core, attempt) - core->steady_ms;
 }
 
 /* --- the heap of ends -------------------------------------------------------------------------------- */
@@ -163,7 +163,7 @@ void horizon_clear(struct core *core)
 static void refresh(struct core *core)
 {
     struct horizon *horizon = &core->horizon;
-    while (horizon->end_count > 0 && horizon->ends[0]->expected_ms <= core->wall_ms) {
+    while (horizon->end_count > 0 && horizon->ends[0]->expected_ms <= core->steady_ms) {
         horizon->ends[0]->expected_ms = expect_end(core, horizon->ends[0]);
         sift_down(horizon, 0);
     }
@@ -284,7 +284,7 @@ bool horizon_find(const struct search *search, struct prospect *prospect)
     horizon_begin(search);
     struct front front = {0};
     front_push(&front, horizon, 0);
-    int64_t ahead_ms = core->now_ms - core->wall_ms;
+    int64_t ahead_ms = core->now_ms - core->steady_ms;
     prospect->change_ms = horizon->end_count > 0 ? horizon->ends[0]->expected_ms + ahead_ms : NEVER;
     prospect->at_ms = core->now_ms;
     bool found = enough(search) && fit_find(search, prospect->fit);

@@ -72,7 +72,7 @@ void core_load_job(struct core *core, const struct job_birth *birth, const struc
     account_join(core, job, birth->project, birth->owner);
     job->state = life->state;
     job->seq = life->seq;
-    job->event_ms = life->started_ms > birth->created_ms ? life->started_ms : birth->created_ms;
+    job->event_ms = life->event_ms;
     job->attempt_number = life->attempt;
     job->user_failures = (int32_t)life->user_failures;
     job->infra_failures = (int32_t)life->infra_failures;
@@ -129,6 +129,8 @@ void core_load_attempt(struct core *core, const struct attempt_row *row)
     attempt->master_port = row->master_port;
     attempt->created_ms = row->created_ms;
     attempt->started_ms = row->started_ms;
+    attempt->held_since_ms = row->created_ms;
+    attempt->ran_since_ms = row->started_ms;
     attempt->ended_ms = row->ended_ms;
     attempt->failed_rank = row->failed_rank;
     attempt->failed_code = row->failed_code;

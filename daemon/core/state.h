@@ -185,8 +185,9 @@ struct attempt {
     char *master_address;  /* owned, or NULL */
     int64_t master_port;
     int64_t created_ms, started_ms, ended_ms; /* wall clock; started_ms 0: START was never committed */
+    int64_t held_since_ms, ran_since_ms;      /* the first two, by the steady clock */
     int64_t estimate_ms;                      /* of its run time, when it was placed */
-    int64_t expected_ms; /* wall clock of its end, as expected when it was last looked at */
+    int64_t expected_ms; /* steady clock of its end, as expected when it was last looked at */
     size_t end_index;    /* among the ends, or those that leave */
     int64_t warned_ms;   /* wall clock: its ranks were ordered the early signal of the limit; 0: not yet */
     int64_t
@@ -383,8 +384,12 @@ struct core {
     uint32_t demand[LIMIT_NODE_DEVICES + 1]; /* how many of them ask for so many GPUs; those that ask for more
                                                  count at the end */
     struct batch *batches;
-    int64_t wall_ms;      /* of the newest input */
-    int64_t submitted_ms; /* of the newest job */
+    int64_t wall_ms; /* of the newest input */
+    /* The wall clock as it was at the start, gone on at the pace of CLOCK_BOOTTIME: what durations are
+     * counted by. */
+    int64_t steady_ms;
+    int64_t steady_offset_ms; /* ahead of now_ms */
+    int64_t submitted_ms;     /* of the newest job */
     struct pattern *patterns;
     struct array *due_arrays;
     bool place_wanted; /* something happened that may let a job be placed */

@@ -172,11 +172,12 @@ bool columns_shown(sqlite3_stmt *statement, bool with_spec, struct job_record *r
     return read_end(&row, err);
 }
 
-bool columns_job_with_spec(sqlite3_stmt *statement, struct job_record *ret_job, struct err *err)
+bool columns_live_job(sqlite3_stmt *statement, struct job_record *ret_job, struct err *err)
 {
     struct row row = {statement, 0, NULL};
     read_job(&row, ret_job);
     ret_job->birth.spec = read_text_of(&row, &ret_job->birth.spec_length);
+    ret_job->life.event_ms = read_int(&row);
     return read_end(&row, err);
 }
 

@@ -9,7 +9,8 @@
 
 #include "daemon/store/store.h"
 
-bool columns_job_with_spec(sqlite3_stmt *statement, struct job_record *ret_job, struct err *err);
+/* Of a live job: with its spec and the time of its last event. */
+bool columns_live_job(sqlite3_stmt *statement, struct job_record *ret_job, struct err *err);
 /* With its array, the id of the array that it is a task of, and, with_spec, a spec behind all. */
 bool columns_shown(sqlite3_stmt *statement, bool with_spec, struct job_record *ret_job, struct err *err);
 bool columns_array(sqlite3_stmt *statement, struct array_row *ret_array, struct err *err);

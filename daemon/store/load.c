@@ -39,7 +39,7 @@ static bool load_jobs(struct store *store, const struct store_visitor *visitor, 
     bool ok, row;
     while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
         struct job_record job;
-        if (!columns_job_with_spec(statement, &job, err) ||
+        if (!columns_live_job(statement, &job, err) ||
             !visitor->job(&job.birth, &job.life, visitor->closure, err)) {
             return false;
         }

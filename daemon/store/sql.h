@@ -151,7 +151,9 @@
     X(LOAD_LIMITS, WRITER, "SELECT " SQL_COLUMNS_LIMITS " FROM limits ORDER BY kind, name")                  \
     X(LOAD_NODES, WRITER, "SELECT " SQL_COLUMNS_NODE " FROM nodes ORDER BY name")                            \
     X(LOAD_JOBS, WRITER,                                                                                     \
-      "SELECT " SQL_COLUMNS_JOB ", spec FROM jobs INDEXED BY jobs_live "                                     \
+      "SELECT " SQL_COLUMNS_JOB ", spec, "                                                                   \
+      "(SELECT at_ms FROM events WHERE events.job_key = key AND events.seq = jobs.seq) "                     \
+      "FROM jobs INDEXED BY jobs_live "                                                                      \
       "JOIN specs ON job_key = coalesce(array_key, key) WHERE " SCHEMA_JOB_IS_LIVE " ORDER BY key")          \
     X(LOAD_ARRAYS, WRITER,                                                                                   \
       "SELECT " SQL_COLUMNS_ARRAY " FROM jobs INDEXED BY jobs_live "                                         \

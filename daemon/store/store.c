@@ -119,9 +119,9 @@ static bool open_all(struct store *store, const char *path, struct err *err)
         return false;
     }
     wal_watch(&store->wal, &store->connection);
-    return check_pages(&store->connection, path, err) && bump_incarnation(store, err) &&
-           wal_grow(&store->connection, err) && sync_folder(path, err) && find_next_job_key(store, err) &&
-           load_scopes(store, err);
+    return check_pages(&store->connection, path, err) && wal_renew(&store->connection, err) &&
+           bump_incarnation(store, err) && wal_grow(&store->connection, err) && sync_folder(path, err) &&
+           find_next_job_key(store, err) && load_scopes(store, err);
 }
 
 struct store *store_open(const char *path, struct err *err)

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the size of the write-ahead log. It promises that the file is never shorter than WAL_GROWN_BYTES and
- * that the log moves into the database only when wal_checkpoint is called. A file that grows makes fdatasync
- * write the inode as well, which doubles its time; therefore the file begins with room, is never deleted, and
- * is cut back only after a forced checkpoint, to twice WAL_PASSIVE_BYTES. */
+/* Owns the size of the write-ahead log. It promises that the file is never shorter than WAL_GROWN_BYTES, that
+ * what an earlier writer left in it is on the disk before anything follows it, and that the log moves into
+ * the database only when wal_checkpoint is called. A file that grows makes fdatasync write the inode as well,
+ * which doubles its time; therefore the file begins with room, is never deleted, and is cut back only after a
+ * forced checkpoint, to twice WAL_PASSIVE_BYTES. */
 #include "daemon/store/wal.h"
+
+#include <string.h>
 
 #include "proto/limits.h"
 
-enum { FRAME_BYTES = 4096 + 24 };
+/* Of SQLite's format: a header of the log, then frames, each a header and a page. Both headers hold the salts
+ * of the log; frames of an older log have others. */
+enum { HEADER_BYTES = 32, FRAME_BYTES = 4096 + 24, HEADER_SALTS = 16, FRAME_SALTS = 8, SALTS_BYTES = 8 };
 
 static int count_pages(void *closure, sqlite3 *db, const char *name, int pages)
 {
@@ -22,6 +27,57 @@ static int count_pages(void *closure, sqlite3 *db, const char *name, int pages)
 void wal_watch(struct wal *wal, struct connection *connection)
 {
     sqlite3_wal_hook(connection->db, count_pages, wal);
+}
+
+static int journal_of(struct connection *connection, sqlite3_file **ret_file, sqlite3_int64 *ret_size)
+{
+    *ret_file = NULL;
+    *ret_size = 0;
+    int code = sqlite3_file_control(connection->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, ret_file);
+    return code != SQLITE_OK || (*ret_file)->pMethods == NULL
+               ? code
+               : (*ret_file)->pMethods->xFileSize(*ret_file, ret_size);
+}
+
+static bool fail(int code, const char *what, struct err *err)
+{
+    if (code == SQLITE_FULL) {
+        return err_set(err, ERR_DISK_FULL, "the disk has no room for the write-ahead log of the database");
+    }
+    return err_set(err, ERR_IO, "cannot %s the write-ahead log of the database: %s", what,
+                   sqlite3_errstr(code));
+}
+
+/* Frames of this log, the first first. */
+static int rewrite_frames(sqlite3_file *file, sqlite3_int64 size)
+{
+    char header[HEADER_BYTES], frame[FRAME_BYTES];
+    int code = file->pMethods->xRead(file, header, sizeof header, 0);
+    if (code == SQLITE_OK) {
+        code = file->pMethods->xWrite(file, header, sizeof header, 0);
+    }
+    for (sqlite3_int64 at = HEADER_BYTES; at + FRAME_BYTES <= size && code == SQLITE_OK; at += FRAME_BYTES) {
+        code = file->pMethods->xRead(file, frame, sizeof frame, at);
+        if (code == SQLITE_OK && memcmp(frame + FRAME_SALTS, header + HEADER_SALTS, SALTS_BYTES) != 0) {
+            return SQLITE_OK;
+        }
+        if (code == SQLITE_OK) {
+            code = file->pMethods->xWrite(file, frame, sizeof frame, at);
+        }
+    }
+    return code;
+}
+
+bool wal_renew(struct connection *connection, struct err *err)
+{
+    sqlite3_file *file;
+    sqlite3_int64 size;
+    int code = journal_of(connection, &file, &size);
+    if (code == SQLITE_OK && size >= HEADER_BYTES) {
+        code = rewrite_frames(file, size);
+        code = code == SQLITE_OK ? file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) : code;
+    }
+    return code == SQLITE_OK || fail(code, "renew", err);
 }
 
 /* Zeros behind the log are no frames of it: the salts in their headers are not those of the log. */
@@ -40,20 +96,13 @@ static int extend(sqlite3_file *file, sqlite3_int64 size)
 
 bool wal_grow(struct connection *connection, struct err *err)
 {
-    sqlite3_file *file = NULL;
-    sqlite3_int64 size = 0;
-    int code = sqlite3_file_control(connection->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file);
-    if (code == SQLITE_OK) {
-        code = file->pMethods->xFileSize(file, &size);
-    }
+    sqlite3_file *file;
+    sqlite3_int64 size;
+    int code = journal_of(connection, &file, &size);
     if (code == SQLITE_OK && size < WAL_GROWN_BYTES) {
         code = extend(file, size);
     }
-    if (code == SQLITE_FULL) {
-        return err_set(err, ERR_DISK_FULL, "the disk has no room for the write-ahead log of the database");
-    }
-    return code == SQLITE_OK ||
-           err_set(err, ERR_IO, "cannot grow the write-ahead log of the database: %s", sqlite3_errstr(code));
+    return code == SQLITE_OK || fail(code, "grow", err);
 }
 
 static bool checkpoint(struct wal *wal, struct connection *connection, int mode, struct err *err)

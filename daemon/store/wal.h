@@ -15,6 +15,11 @@ struct wal {
 /* Counts pages from now on; *wal stays where it is while the connection is open. */
 void wal_watch(struct wal *wal, struct connection *connection);
 
+/* Writes what is in the log once more, in place, and syncs it. A sync that failed may have left bytes that
+ * programs see and the disk does not have; the next sync would not bring them there, and what is appended
+ * behind them would be lost with them. Before the first commit of a new writer. */
+bool wal_renew(struct connection *connection, struct err *err);
+
 /* Makes the file WAL_GROWN_BYTES long where it is shorter, and syncs it. The log must have been written
  * before. */
 bool wal_grow(struct connection *connection, struct err *err);

@@ -20,7 +20,6 @@ struct job_rows {
     int64_t *owners;        /* of an array: the key of the job that each task has become; 0: none yet */
     enum event_kind *events;
     int64_t event_count;
-    int64_t last_ms;
     uint64_t epoch;
 };
 
@@ -158,8 +157,10 @@ static void put_life(struct job_rows *job, const struct job_life *life)
     assert(life->seq == job->life.seq + (life->seq - job->life.seq) && life->seq >= job->life.seq);
     assert(job_state_terminal(life->state) == (life->exit_code >= 0));
     assert(life->state != JOB_SUCCEEDED || (life->exit_code == 0 && life->started_ms > 0));
+    int64_t event_ms = job->life.event_ms;
     life_finish(&job->life);
     job->life = *life;
+    job->life.event_ms = event_ms;
     job->life.pool = copy(life->pool);
     job->life.failed_node = copy(life->failed_node);
     job->life.reason = copy(life->reason);
@@ -237,10 +238,10 @@ static void insert_event(struct rows *rows, const struct event_row *row)
 {
     struct job_rows *job = job_at(rows, row->job_key);
     assert(row->seq == job->event_count + 1 && row->seq <= job->life.seq);
-    assert(row->at_ms >= job->last_ms);
+    assert(row->at_ms >= job->life.event_ms);
     job->events = xrealloc(job->events, (size_t)row->seq * sizeof *job->events);
     job->events[job->event_count++] = row->kind;
-    job->last_ms = row->at_ms;
+    job->life.event_ms = row->at_ms;
 }
 
 /* A job follows one that was there before. */

@@ -115,6 +115,7 @@ START_TEST(hours_of_a_period_used_up_let_jobs_wait_for_the_next_period)
 {
     autocluster struct cluster *c = cluster_open();
     c->wall_ms = 1000 * HOUR_MS;
+    cluster_restart(c);
     node(c, "a", .gpus = 2);
     limit(c, ACCOUNT_PROJECT, "vision", "{\"gpu_hours\":{\"hours\":1,\"period_s\":3600}}");
     submit(c, "aaaa", .gpus = 2, .project = "vision");
@@ -136,6 +137,7 @@ START_TEST(hours_count_from_the_setting_of_their_limit)
 {
     autocluster struct cluster *c = cluster_open();
     c->wall_ms = 1000 * HOUR_MS;
+    cluster_restart(c);
     node(c, "a", .gpus = 2);
     submit(c, "aaaa", .gpus = 2, .project = "vision");
     advance_beating(c, 40 * MINUTE_MS, "a");
@@ -355,7 +357,7 @@ START_TEST(a_moment_of_use_is_no_ground_for_a_delay)
 }
 END_TEST
 
-START_TEST(the_clock_of_use_never_goes_back)
+START_TEST(use_does_not_go_by_the_wall_clock)
 {
     autocluster struct cluster *c = cluster_open();
     c->wall_ms = 1000 * HOUR_MS;
@@ -464,7 +466,7 @@ Suite *account_suite(void)
     tcase_add_test(tests, who_used_more_than_its_share_waits_longer);
     tcase_add_test(tests, users_of_one_project_share_it_at_half_the_delay);
     tcase_add_test(tests, a_moment_of_use_is_no_ground_for_a_delay);
-    tcase_add_test(tests, the_clock_of_use_never_goes_back);
+    tcase_add_test(tests, use_does_not_go_by_the_wall_clock);
     tcase_add_test(tests, a_user_sees_its_own_account_and_itself_in_its_projects);
     tcase_add_test(tests, pages_go_on_where_the_last_one_ended);
     tcase_add_test(tests, a_bounded_number_of_accounts_is_remembered_for_its_use);

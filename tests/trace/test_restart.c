@@ -164,6 +164,53 @@ START_TEST(what_fits_is_placed_at_boot)
 }
 END_TEST
 
+START_TEST(a_wall_clock_that_went_back_takes_back_no_history)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    submit(c, "aaaa");
+    advance(c, 60000);
+    running(c, "aaaa", "a");
+    hold(c, "aaaa"); /* refused: it runs */
+    c->wall_ms -= 3600000;
+    cluster_restart(c);
+    exited(c, "aaaa", "a", 0); /* rows are never earlier than those before, or this aborts */
+    expect_job(c, "aaaa", JOB_SUCCEEDED);
+}
+END_TEST
+
+START_TEST(how_long_a_job_ran_is_not_told_by_the_wall_clock)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    submit(c, "aaaa");
+    running(c, "aaaa", "a");
+    advance(c, 60000);
+    c->wall_ms += 10LL * 365 * 24 * 3600 * 1000;
+    exited(c, "aaaa", "a", 0);
+    ck_assert_int_eq(rows_job(c->rows, "aaaa")->ran_ms, 60000);
+}
+END_TEST
+
+/* The first is expected to run for an hour; when it outruns that, the gap before the wide one grows. */
+START_TEST(a_refusal_changes_nothing_even_when_time_alone_lets_a_job_go)
+{
+    autocluster struct cluster *c = cluster_open_with(POLICY_EASY);
+    node(c, "a", .gpus = 2);
+    submit(c, "aaaa");
+    submit(c, "wide", .gpus = 2);
+    advance_beating(c, 3500000, "a");
+    submit(c, "gap", .time_limit_ms = 700000);
+    advance_beating(c, 99000, "a");
+    expect_job(c, "gap", JOB_QUEUED);
+    c->now_ms += 2000; /* and no TICK in between */
+    ck_assert_int_eq(cancel(c, "nobody"), ERR_NOT_FOUND);
+    expect_job(c, "gap", JOB_QUEUED);
+    beat(c, "a");
+    expect_job(c, "gap", JOB_PLACED);
+}
+END_TEST
+
 Suite *restart_suite(void)
 {
     Suite *suite = suite_create("restart");
@@ -175,6 +222,9 @@ Suite *restart_suite(void)
     tcase_add_test(tests, nodes_keep_their_standing);
     tcase_add_test(tests, deadlines_begin_anew);
     tcase_add_test(tests, what_fits_is_placed_at_boot);
+    tcase_add_test(tests, a_wall_clock_that_went_back_takes_back_no_history);
+    tcase_add_test(tests, how_long_a_job_ran_is_not_told_by_the_wall_clock);
+    tcase_add_test(tests, a_refusal_changes_nothing_even_when_time_alone_lets_a_job_go);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the audit: every row of the store that people can read, against their wishes and the truth. It
+ * promises to look at all jobs, all their events, attempts and results. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/hash.h"
+#include "proto/base/text.h"
+#include "tests/sim/controller.h"
+#include "tests/sim/host.h"
+#include "tests/sim/judge_parts.h"
+#include "tests/sim/people.h"
+
+#define CHECK(...) world_check(&auditing->sim->world, __VA_ARGS__)
+
+/* One job at a time. */
+struct auditing {
+    struct sim *sim;
+    struct reader *reader;
+    size_t jobs;
+    const char *id;
+    struct job_life life;
+    const struct wish *wish;
+    int64_t last_seq, last_at_ms, terminals;
+    int64_t attempts, user_failures, infra_failures;
+    uint64_t newest_epoch, last_epoch;
+    struct attempt_row newest;
+    int64_t results;
+};
+
+/* --- events ------------------------------------------------------------------------------------------- */
+
+static bool ends_job(enum event_kind kind)
+{
+    return kind == EVENT_SUCCEEDED || kind == EVENT_FAILED || kind == EVENT_CANCELED ||
+           kind == EVENT_TIMED_OUT;
+}
+
+static bool audit_event(const struct event_row *row, void *closure)
+{
+    struct auditing *auditing = closure;
+    CHECK(row->seq == auditing->last_seq + 1, "I9, I18", "job %s has event %lld after %lld", auditing->id,
+          (long long)row->seq, (long long)auditing->last_seq);
+    CHECK(row->at_ms >= auditing->last_at_ms, "I20",
+          "event %lld of job %s is %lld ms older than the one before", (long long)row->seq, auditing->id,
+          (long long)(auditing->last_at_ms - row->at_ms));
+    CHECK(auditing->terminals == 0, "I10", "job %s has event %lld after its end", auditing->id,
+          (long long)row->seq);
+    auditing->terminals += ends_job(row->kind);
+    auditing->last_seq = row->seq;
+    auditing->last_at_ms = row->at_ms;
+    return true;
+}
+
+static void audit_events(struct auditing *auditing)
+{
+    struct err err;
+    int64_t key = auditing->life.key;
+    auditing->last_seq = auditing->last_at_ms = auditing->terminals = 0;
+    bool ok = reader_events(auditing->reader, key, 0, 1000000, audit_event, auditing, &err);
+    CHECK(ok, "I3", "the events of job %s cannot be read: %s", auditing->id, err.text);
+    CHECK(auditing->last_seq == auditing->life.seq, "I18", "job %s is at seq %lld and has %lld events",
+          auditing->id, (long long)auditing->life.seq, (long long)auditing->last_seq);
+    CHECK(auditing->terminals == job_state_terminal(auditing->life.state), "I10",
+          "job %s is %s and has %lld ends", auditing->id, job_state_text(auditing->life.state),
+          (long long)auditing->terminals);
+}
+
+/* --- attempts ----------------------------------------------------------------------------------------- */
+
+static void count_cause(struct auditing *auditing, const struct attempt_row *row)
+{
+    if (row->state != ATTEMPT_ENDED) {
+        return;
+    }
+    switch (row->cause) {
+    case CAUSE_RANK_FAILED:
+    case CAUSE_EXEC_FAILED:
+    case CAUSE_RESULT_MISSING:
+        auditing->user_failures++;
+        return;
+    case CAUSE_PORT_TAKEN:
+    case CAUSE_PREPARE_EXPIRED:
+    case CAUSE_NODE_LOST:
+    case CAUSE_SHIM_LOST:
+        auditing->infra_failures++;
+        return;
+    case CAUSE_NONE:
+    case CAUSE_CANCELED:
+    case CAUSE_TIME_LIMIT:
+    case CAUSE_DECLINED:
+    case CAUSE_STAGE_FAILED:
+    case CAUSE_PREEMPTED:
+    case CAUSE_DEPENDENCY:
+    case CAUSE_TASK_FAILED:
+    case CAUSE_COUNT:
+        return;
+    }
+}
+
+/* The newest comes first. */
+static bool audit_attempt(const struct attempt_row *row, void *closure)
+{
+    struct auditing *auditing = closure;
+    if (auditing->attempts++ == 0) {
+        auditing->newest = *row;
+        auditing->newest_epoch = row->epoch;
+    } else {
+        CHECK(row->epoch < auditing->last_epoch, "I5",
+              "attempt %lld of job %s has no smaller epoch than the next", (long long)row->number,
+              auditing->id);
+        CHECK(row->state == ATTEMPT_ENDED, "I5", "attempt %lld of job %s lives beside a newer one",
+              (long long)row->number, auditing->id);
+    }
+    CHECK(row->number == auditing->life.attempt - auditing->attempts + 1, "I5",
+          "job %s has attempt %lld as its %lldth last", auditing->id, (long long)row->number,
+          (long long)auditing->attempts);
+    auditing->last_epoch = row->epoch;
+    count_cause(auditing, row);
+    return true;
+}
+
+/* By what the ranks really did. */
+static void audit_outcome(struct auditing *auditing)
+{
+    const struct wish *wish = auditing->wish;
+    const struct job_life *life = &auditing->life;
+    int64_t code = -1;
+    bool by_us = false;
+    for (int64_t rank = 0; life->state == JOB_SUCCEEDED && rank < wish->gpus; rank++) {
+        bool ended = truth_exit(auditing->sim->truth, auditing->newest_epoch, rank, &code, &by_us);
+        CHECK(ended && code == 0, "I12", "job %s is SUCCEEDED, and rank %lld %s %lld", auditing->id,
+              (long long)rank, ended ? "exited with" : "did not exit: ", (long long)code);
+    }
+    if (life->state == JOB_FAILED && life->cause == CAUSE_RANK_FAILED) {
+        bool ended =
+            truth_exit(auditing->sim->truth, auditing->newest_epoch, life->failed_rank, &code, &by_us);
+        CHECK(ended && code != 0 && code <= life->exit_code && !by_us, "I12",
+              "job %s, exit code %lld, blames rank %lld, which %s %lld%s", auditing->id,
+              (long long)life->exit_code, (long long)life->failed_rank,
+              ended ? "exited with" : "never exited:", (long long)code, by_us ? ", killed by us" : "");
+    }
+}
+
+static void audit_attempts(struct auditing *auditing)
+{
+    struct err err;
+    const struct wish *wish = auditing->wish;
+    auditing->attempts = auditing->user_failures = auditing->infra_failures = 0;
+    bool ok = reader_attempts(auditing->reader, auditing->life.key, audit_attempt, auditing, &err);
+    CHECK(ok, "I3", "the attempts of job %s cannot be read: %s", auditing->id, err.text);
+    CHECK(auditing->attempts == auditing->life.attempt, "I5", "job %s is at attempt %lld and has %lld",
+          auditing->id, (long long)auditing->life.attempt, (long long)auditing->attempts);
+    CHECK(auditing->user_failures <= wish->retries + 1, "I13", "job %s failed %lld times, with %lld retries",
+          auditing->id, (long long)auditing->user_failures, (long long)wish->retries);
+    CHECK(auditing->infra_failures <= wish->infra_retries + 1, "I13",
+          "job %s was failed by the infrastructure %lld times, with %lld retries", auditing->id,
+          (long long)auditing->infra_failures, (long long)wish->infra_retries);
+    audit_outcome(auditing);
+}
+
+/* --- results ------------------------------------------------------------------------------------------ */
+
+static bool audit_result(const struct result_row *row, const void *bytes, void *closure)
+{
+    struct auditing *auditing = closure;
+    char value[64];
+    uint8_t digest[HASH_BYTES];
+    snprintf(value, sizeof value, "%llu/%lld", (unsigned long long)row->epoch, (long long)row->rank);
+    hash_bytes(value, strlen(value), digest);
+    CHECK(row->hash != NULL && memcmp(row->hash, digest, sizeof digest) == 0, "I11",
+          "the result of rank %lld of job %s is not what the rank wrote", (long long)row->rank, auditing->id);
+    auditing->results++;
+    return true;
+}
+
+static void audit_results(struct auditing *auditing)
+{
+    struct err err;
+    if (auditing->attempts == 0) {
+        return;
+    }
+    auditing->results = 0;
+    bool ok =
+        reader_results(auditing->reader, auditing->newest_epoch, -1, 100000, audit_result, auditing, &err);
+    CHECK(ok, "I11", "the results of job %s cannot be read: %s", auditing->id, err.text);
+    bool due = auditing->wish->function && auditing->life.state == JOB_SUCCEEDED;
+    CHECK(!due || auditing->results == auditing->wish->gpus, "I11",
+          "job %s is SUCCEEDED with %lld results of %lld", auditing->id, (long long)auditing->results,
+          (long long)auditing->wish->gpus);
+    CHECK(auditing->wish->function || auditing->results == 0, "I11", "command job %s has results",
+          auditing->id);
+}
+
+/* --- jobs --------------------------------------------------------------------------------------------- */
+
+static void check_spec(const struct job_record *job, void *closure)
+{
+    struct auditing *auditing = closure;
+    const char *body = auditing->wish->body;
+    CHECK(job->birth.spec_length == strlen(body) && memcmp(job->birth.spec, body, strlen(body)) == 0, "I3",
+          "the spec of job %s is not what was submitted", auditing->id);
+}
+
+static bool audit_job(const struct job_record *job, void *closure)
+{
+    struct auditing *auditing = closure;
+    struct err err;
+    bool found = false;
+    auditing->jobs++;
+    auditing->id = job->birth.id;
+    auditing->life = job->life;
+    auditing->wish = people_wish_of(auditing->sim->people, job->birth.id);
+    if (!CHECK(auditing->wish != NULL, "I4", "nobody asked for job %s", job->birth.id)) {
+        return false;
+    }
+    const struct wish *wish = auditing->wish;
+    CHECK(wish->id[0] == '\0' || strcmp(wish->id, job->birth.id) == 0, "I4", "%s became job %s and job %s",
+          wish->key, wish->id, job->birth.id);
+    CHECK(wish->status == 0 || wish->status / 100 == 2, "I4", "%s was refused with %d, and is job %s",
+          wish->key, wish->status, job->birth.id);
+    CHECK(strcmp(job->birth.owner, wish->who) == 0, "I4", "job %s belongs to %s instead of %s", job->birth.id,
+          job->birth.owner, wish->who);
+    judge_saw(auditing->sim, auditing->sim->judge, job->birth.id, job->life.state, job->life.seq);
+    reader_job_by_key(auditing->reader, job->life.key, check_spec, auditing, &found, &err);
+    CHECK(found, "I3", "job %s is listed and cannot be read", job->birth.id);
+    audit_events(auditing);
+    audit_attempts(auditing);
+    audit_results(auditing);
+    return !auditing->sim->world.violated;
+}
+
+static void note_found(const struct job_record *job, void *closure)
+{
+}
+
+/* What was acknowledged is there, and no wish has become two jobs. */
+static void audit_wishes(struct auditing *auditing)
+{
+    const struct wish *wishes;
+    size_t count = people_wishes(auditing->sim->people, &wishes);
+    for (size_t i = 0; i < count; i++) {
+        struct err err;
+        bool found = true;
+        if (wishes[i].id[0] != '\0') {
+            reader_job(auditing->reader, wishes[i].id, note_found, NULL, &found, &err);
+        }
+        CHECK(found, "I3", "%s was acknowledged as job %s, which is lost", wishes[i].key, wishes[i].id);
+    }
+    CHECK(auditing->jobs <= count, "I4", "%zu wishes have become %zu jobs", count, auditing->jobs);
+}
+
+void judge_audit(struct sim *sim, struct reader *reader)
+{
+    struct auditing auditing = {.sim = sim, .reader = reader};
+    struct err err;
+    const struct job_filter all = {.limit = 1000000};
+    bool ok = reader_jobs(reader, &all, audit_job, &auditing, &err);
+    world_check(&sim->world, ok, "I3", "the jobs cannot be listed: %s", err.text);
+    audit_wishes(&auditing);
+}
+
+/* --- rest --------------------------------------------------------------------------------------------- */
+
+static bool job_is_over(const struct job_record *job, void *closure)
+{
+    struct sim *sim = closure;
+    world_check(&sim->world, job_state_terminal(job->life.state), "I17", "job %s is still %s", job->birth.id,
+                job_state_text(job->life.state));
+    return true;
+}
+
+void judge_rest(struct sim *sim, struct reader *reader)
+{
+    struct err err;
+    const struct job_filter all = {.limit = 1000000};
+    judge_audit(sim, reader);
+    reader_jobs(reader, &all, job_is_over, sim, &err);
+    world_check(&sim->world, people_are_served(sim->people), "I17", "somebody has had no answer");
+    world_check(&sim->world, truth_live(sim->truth) == 0, "I27", "%zu ranks still live",
+                truth_live(sim->truth));
+    for (size_t i = 0; i < sim->host_count; i++) {
+        world_check(&sim->world, host_is_empty(sim->hosts[i]), "I27", "%s still knows an attempt",
+                    host_name(sim->hosts[i]));
+    }
+    world_check(&sim->world, core_live_jobs(controller_core(sim->controller)) == 0, "I17",
+                "the core has live jobs");
+}

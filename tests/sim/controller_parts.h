@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the simulated controller share, and nobody else. */
+#ifndef SIM_CONTROLLER_PARTS_H
+#define SIM_CONTROLLER_PARTS_H
+
+#include "daemon/door.h"
+#include "proto/base/text.h"
+#include "proto/messages.h"
+#include "tests/sim/controller.h"
+
+struct ask;
+struct box;
+
+struct controller {
+    struct sim *sim;
+    char *path;
+    struct disk *disk;
+    enum policy policy;
+    int64_t beat_ms;
+    struct machine_clock clock;
+    lifetime life;
+    bool up, turning;
+    bool failing; /* a fault of the disk was arranged: not to start is then no fault of ours */
+    int64_t busy_until_ms, waits_ms;
+    struct store *store;
+    struct door *door;
+    struct reader *reader;
+    struct text decisions; /* of the core, while a trace is made */
+    struct ask *asks;      /* that the door has */
+    struct box *boxes;     /* by node */
+};
+
+int64_t controller_now(const struct controller *controller);
+/* Something was asked of the door. */
+void controller_asked(struct controller *controller);
+
+/* --- what goes through the door ----------------------------------------------------------------------- */
+
+void asks_serve(struct controller *controller, const struct wire_request *request);
+void asks_answer(struct controller *controller, struct door_request *answered);
+void asks_drop(struct controller *controller);
+
+/* --- orders to nodes, in the place of daemon/http/mailbox.c ------------------------------------------- */
+
+void orders_put(struct controller *controller, struct node_orders *orders);
+void orders_registered(struct controller *controller, const char *node, const char *boot_id);
+void orders_poll(struct controller *controller, const struct poll_message *message, uint64_t ticket);
+void orders_drop(struct controller *controller);
+/* How many devices the attempts of a project hold, by the newest orders of all nodes. */
+int64_t orders_held(const struct controller *controller, const char *project);
+
+#endif

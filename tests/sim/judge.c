@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what is said of jobs from outside of the core, turn by turn. It promises that a state once seen by a
+ * reader is never contradicted: no sequence goes back, no terminal state changes, nothing is granted while
+ * something else has it. The audit of all that is stored is audit.c's. */
+#include "tests/sim/judge.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "proto/base/text.h"
+#include "tests/sim/judge_parts.h"
+
+struct judge *judge_create(void)
+{
+    struct judge *judge = xzalloc(sizeof *judge);
+    judge->limit = -1;
+    return judge;
+}
+
+void judge_destroy(struct judge *judge)
+{
+    struct seen *seen, *next;
+    HASH_ITER (hh, judge->seen, seen, next) {
+        HASH_DEL(judge->seen, seen);
+        free(seen);
+    }
+    free(judge);
+}
+
+static struct seen *seen_of(struct judge *judge, const char *id)
+{
+    struct seen *seen;
+    HASH_FIND_STR(judge->seen, id, seen);
+    if (seen == NULL) {
+        seen = xzalloc(sizeof *seen);
+        snprintf(seen->id, sizeof seen->id, "%s", id);
+        seen->state = JOB_STATE_COUNT;
+        HASH_ADD_STR(judge->seen, id, seen);
+    }
+    return seen;
+}
+
+/* --- the published graph ------------------------------------------------------------------------------ */
+
+static bool may_follow(enum job_state from, enum job_state to)
+{
+    static const uint32_t live = 1U << JOB_QUEUED | 1U << JOB_HELD | 1U << JOB_STAGING | 1U << JOB_PLACED |
+                                 1U << JOB_RUNNING | 1U << JOB_BLOCKED;
+    static const uint32_t ends =
+        1U << JOB_SUCCEEDED | 1U << JOB_FAILED | 1U << JOB_CANCELED | 1U << JOB_TIMED_OUT;
+    static const uint32_t edges[JOB_STATE_COUNT] = {
+        [JOB_QUEUED] = live | ends,
+        [JOB_HELD] = 1U << JOB_QUEUED | 1U << JOB_STAGING | 1U << JOB_PLACED | 1U << JOB_RUNNING |
+                     1U << JOB_CANCELED | 1U << JOB_FAILED | ends,
+        [JOB_BLOCKED] = live | ends,
+        [JOB_STAGING] = live | ends,
+        [JOB_PLACED] = live | ends,
+        [JOB_RUNNING] = live | ends,
+    };
+    return from == to || (edges[from] & 1U << to) != 0;
+}
+
+void judge_saw(struct sim *sim, struct judge *judge, const char *id, enum job_state state, int64_t seq)
+{
+    struct world *world = &sim->world;
+    struct seen *seen = seen_of(judge, id);
+    if (seen->state != JOB_STATE_COUNT) {
+        world_check(world, seq >= seen->seq, "I18", "job %s went from seq %lld back to %lld", id,
+                    (long long)seen->seq, (long long)seq);
+        world_check(world, seq != seen->seq || state == seen->state, "I9", "job %s is %s and %s at seq %lld",
+                    id, job_state_text(seen->state), job_state_text(state), (long long)seq);
+        world_check(world, !job_state_terminal(seen->state) || (state == seen->state), "I10",
+                    "job %s was %s and is now %s", id, job_state_text(seen->state), job_state_text(state));
+        world_check(world, may_follow(seen->state, state), "I9", "job %s went from %s to %s", id,
+                    job_state_text(seen->state), job_state_text(state));
+    }
+    seen->state = state;
+    seen->seq = seq;
+    if (job_state_terminal(state)) {
+        truth_over(sim->truth, id);
+    }
+}
+
+/* --- grants ------------------------------------------------------------------------------------------- */
+
+static size_t host_index(const struct sim *sim, const char *node)
+{
+    (void)sim;
+    return (size_t)atoi(node + strlen("node-"));
+}
+
+/* Whoever has an order that does not stop it may run from now on. */
+static void check_grants(struct sim *sim, const struct node_orders *orders)
+{
+    for (size_t i = 0; i < orders->count; i++) {
+        const struct order *order = &orders->items[i].order;
+        if (order->phase != ORDER_STOP) {
+            truth_granted(sim->truth, order->epoch, order->job_id, host_index(sim, orders->node),
+                          order->devices, order->device_count);
+        }
+    }
+}
+
+void judge_committed(struct sim *sim, struct reader *reader, const struct door_news *news)
+{
+    for (size_t i = 0; i < news->order_count; i++) {
+        check_grants(sim, news->orders[i]);
+    }
+    for (size_t i = 0; i < news->touched_count; i++) {
+        const struct job_touch *touch = &news->touched[i];
+        world_note(&sim->world, "job %s: %s, seq %lld", touch->id, job_state_text(touch->state),
+                   (long long)touch->seq);
+        judge_saw(sim, sim->judge, touch->id, touch->state, touch->seq);
+    }
+}
+
+void judge_booted(struct sim *sim, struct reader *reader, uint32_t incarnation)
+{
+    struct judge *judge = sim->judge;
+    world_check(&sim->world, incarnation > judge->incarnation, "I5", "incarnation %u follows %u", incarnation,
+                judge->incarnation);
+    judge->incarnation = incarnation;
+    if (world_of(&sim->world, 25)) { /* it reads everything; the last audit finds the rest */
+        judge_audit(sim, reader);
+    }
+}
+
+/* --- limits ------------------------------------------------------------------------------------------- */
+
+void judge_limit(struct sim *sim, int64_t gpus)
+{
+    sim->judge->limit = gpus;
+    sim->judge->allowed = INT64_MAX;
+}
+
+void judge_held(struct sim *sim, int64_t gpus)
+{
+    struct judge *judge = sim->judge;
+    if (judge->limit < 0) {
+        return;
+    }
+    world_check(&sim->world, gpus <= judge->limit || gpus <= judge->allowed, "I16",
+                "a project holds %lld GPUs, and may have %lld", (long long)gpus, (long long)judge->limit);
+    judge->allowed = gpus < judge->allowed ? gpus : judge->allowed;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What judge.c and audit.c share, and nobody else. */
+#ifndef SIM_JUDGE_PARTS_H
+#define SIM_JUDGE_PARTS_H
+
+#include <uthash.h>
+
+#include "proto/states.h"
+#include "tests/sim/judge.h"
+
+/* What a reader has seen of a job. */
+struct seen {
+    char id[17];
+    enum job_state state; /* JOB_STATE_COUNT: nothing yet */
+    int64_t seq;
+    UT_hash_handle hh;
+};
+
+struct judge {
+    struct seen *seen;
+    uint32_t incarnation;
+    int64_t limit;   /* of the limited project; -1: none */
+    int64_t allowed; /* what it held when the limit came, and has not given back, counts as well */
+};
+
+void judge_saw(struct sim *sim, struct judge *judge, const char *id, enum job_state state, int64_t seq);
+
+#endif

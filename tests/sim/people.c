@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the wishes of people. It promises that each has a key of its own, that a person asks again until there
+ * is an answer, and that what was answered is remembered word for word. Whether it was kept is judge.c's
+ * question. */
+#include "tests/sim/people.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+
+#define PEOPLE      4
+#define PATIENCE_MS 5000
+#define LATE_MS     400000
+#define FUNCTION    "Z3B1Y3RsLWZ1bmN0aW9uIDEgcHl0aG9uPTMuMTEKLg==" /* the shortest payload */
+
+struct person {
+    struct people *people;
+    struct link_state link;
+    char name[8];
+};
+
+/* An id that the controller drew for a wish: one a try that reached it. */
+struct issued {
+    char id[17];
+    const struct wish *wish;
+    UT_hash_handle hh;
+};
+
+struct people {
+    struct sim *sim;
+    struct issued *issued;
+    struct person persons[PEOPLE];
+    struct wish wishes[WISHES_MAX];
+    size_t count;
+    int64_t pace_ms;
+    bool resting;
+};
+
+static const lifetime forever = 1;
+
+/* --- submissions -------------------------------------------------------------------------------------- */
+
+static const char *pick(struct world *world, const char *const *choices, int64_t count)
+{
+    return choices[world_between(world, 0, count - 1)];
+}
+
+/* What a job looks like; the name tells its ranks how to behave. */
+static char *draw_spec(struct world *world, struct wish *wish)
+{
+    static const char *const manners[] = {"short", "short", "short", "long", "fail", "hang"};
+    static const char *const disconnects[] = {"requeue", "requeue", "keep", "fail"};
+    static const char *const projects[] = {"red", "blue"};
+    const char *manner = pick(world, manners, 6);
+    bool by_command = world_of(world, 60) || strcmp(manner, "hang") == 0;
+    wish->gpus = world_between(world, 1, world_of(world, 70) ? 2 : 6);
+    wish->retries = world_between(world, 0, 2);
+    wish->infra_retries = world_of(world, 80) ? 100 : world_between(world, 0, 2);
+    wish->function = !by_command;
+    wish->limited = strcmp(manner, "hang") == 0 || world_of(world, 30);
+    wish->project = pick(world, projects, 2);
+    struct text spec = {0};
+    text_printf(&spec, "{\"name\":\"%s\",\"gpus\":%lld,\"project\":\"%s\",\"priority\":%lld", manner,
+                (long long)wish->gpus, wish->project, (long long)world_between(world, -2, 2));
+    text_append(&spec,
+                by_command ? ",\"command\":[\"train\"]" : ",\"function\":{\"inline\":\"" FUNCTION "\"}");
+    text_printf(&spec, ",\"retries\":%lld,\"infra_retries\":%lld", (long long)wish->retries,
+                (long long)wish->infra_retries);
+    text_printf(&spec, ",\"on_disconnect\":\"%s\",\"lease_s\":%lld", pick(world, disconnects, 4),
+                (long long)world_between(world, 20, 120));
+    if (wish->limited) {
+        text_printf(&spec, ",\"time_limit_s\":%lld", (long long)world_between(world, 20, 400));
+    }
+    if (world_of(world, 50)) {
+        text_append(&spec, world_of(world, 50) ? ",\"gpu_type\":\"A10\"" : ",\"gpu_type\":\"H100\"");
+    }
+    if (world_of(world, 20)) {
+        text_append(&spec, ",\"use_reserved_pool\":false");
+    }
+    if (world_of(world, 10)) {
+        text_append(&spec, ",\"hold\":true");
+    }
+    if (world_of(world, 15)) {
+        text_append(&spec, ",\"environment\":{\"requirements\":[\"numpy==1.0\"]}");
+    }
+    text_append(&spec, "}");
+    return spec.bytes;
+}
+
+static void submitted(void *closure, const struct wire_answer *answer)
+{
+    struct wish *wish = closure;
+    autojson json_t *json =
+        answer->body != NULL ? json_parse(answer->body, strlen(answer->body), NULL) : NULL;
+    wish->status = answer->status;
+    if (answer->status / 100 == 2 && json != NULL) {
+        snprintf(wish->id, sizeof wish->id, "%s", json_string_value(json_object_get(json, "id")));
+    }
+}
+
+/* The same key with another body: it must be refused, whatever became of the first. */
+static void misused(void *closure, const struct wire_answer *answer)
+{
+    struct sim *sim = closure;
+    world_check(&sim->world, answer->status == 409 || answer->status == 422, "I4",
+                "a key that was used with another body was answered with %d", answer->status);
+}
+
+static uint64_t ask(struct person *person, enum wire_kind kind, char *path, char *body, const char *key,
+                    void (*done)(void *, const struct wire_answer *), void *closure)
+{
+    return wire_send(person->people->sim->wire, &(struct wire_call){.link = &person->link,
+                                                                    .kind = kind,
+                                                                    .path = path,
+                                                                    .body = body,
+                                                                    .key = key != NULL ? xstrdup(key) : NULL,
+                                                                    .who = person->name,
+                                                                    .timeout_ms = PATIENCE_MS,
+                                                                    .persistent = true,
+                                                                    .done = done,
+                                                                    .closure = closure,
+                                                                    .owner = &forever});
+}
+
+static void submit(struct person *person)
+{
+    struct people *people = person->people;
+    struct world *world = &people->sim->world;
+    if (people->count == WISHES_MAX) {
+        return;
+    }
+    struct wish *wish = &people->wishes[people->count];
+    *wish = (struct wish){.who = person->name};
+    snprintf(wish->key, sizeof wish->key, "key-%zu", people->count++);
+    wish->body = draw_spec(world, wish);
+    world_note(world, "%s submits %s: %s", person->name, wish->key, wish->body);
+    ask(person, WIRE_SUBMIT, NULL, xstrdup(wish->body), wish->key, submitted, wish);
+}
+
+static void misuse(struct person *person)
+{
+    struct people *people = person->people;
+    const struct wish *wish =
+        &people->wishes[world_between(&people->sim->world, 0, (int64_t)people->count - 1)];
+    if (wish->id[0] != '\0' && strcmp(wish->who, person->name) == 0) {
+        ask(person, WIRE_SUBMIT, NULL, xstrdup("{\"gpus\":1,\"command\":[\"other\"]}"), wish->key, misused,
+            people->sim);
+    }
+}
+
+/* --- what people do to their jobs --------------------------------------------------------------------- */
+
+static void canceled(void *closure, const struct wire_answer *answer)
+{
+    struct wish *wish = closure;
+    wish->cancel_acknowledged = wish->cancel_acknowledged || answer->status / 100 == 2;
+}
+
+static void heard(void *closure, const struct wire_answer *answer)
+{
+}
+
+static void meddle(struct person *person)
+{
+    static const char *const verbs[] = {"cancel",  "cancel",  "hold",    "release",
+                                        "release", "preempt", "priority"};
+    struct people *people = person->people;
+    struct world *world = &people->sim->world;
+    struct wish *wish = &people->wishes[world_between(world, 0, (int64_t)people->count - 1)];
+    if (wish->id[0] == '\0') {
+        return;
+    }
+    const char *verb = pick(world, verbs, 7);
+    world_note(world, "%s: %s %s", person->name, verb, wish->id);
+    char *body = xprintf("%lld", (long long)world_between(world, -5, 5));
+    ask(person, WIRE_JOB, xprintf("%s/%s", verb, wish->id), body, NULL,
+        strcmp(verb, "cancel") == 0 ? canceled : heard, wish);
+}
+
+static void act(void *closure)
+{
+    struct person *person = closure;
+    struct people *people = person->people;
+    struct world *world = &people->sim->world;
+    if (people->resting) {
+        return;
+    }
+    if (people->count == 0 || world_of(world, 60)) {
+        submit(person);
+    } else if (world_of(world, 20)) {
+        misuse(person);
+    } else {
+        meddle(person);
+    }
+    world_in(world, world_between(world, 100, 2 * people->pace_ms), act, person, NULL);
+}
+
+/* --- rest --------------------------------------------------------------------------------------------- */
+
+static void release_all(void *closure)
+{
+    struct people *people = closure;
+    for (size_t i = 0; i < people->count; i++) {
+        struct wish *wish = &people->wishes[i];
+        if (wish->id[0] != '\0') {
+            ask(&people->persons[0], WIRE_JOB, xprintf("release/%s", wish->id), xstrdup(""), NULL, heard,
+                wish);
+        }
+    }
+}
+
+void people_come_to_rest(struct people *people)
+{
+    people->resting = true;
+    world_in(&people->sim->world, PATIENCE_MS, release_all, people, NULL);
+    world_in(&people->sim->world, LATE_MS, release_all, people,
+             NULL); /* when all that is on its way has arrived */
+}
+
+bool people_are_served(const struct people *people)
+{
+    for (size_t i = 0; i < people->count; i++) {
+        if (people->wishes[i].status == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- who wanted what ---------------------------------------------------------------------------------- */
+
+void people_issued(struct people *people, const char *key, const char *id)
+{
+    for (size_t i = 0; i < people->count; i++) {
+        if (strcmp(people->wishes[i].key, key) == 0) {
+            struct issued *issued = world_keep(&people->sim->world, sizeof *issued);
+            issued->wish = &people->wishes[i];
+            snprintf(issued->id, sizeof issued->id, "%s", id);
+            HASH_ADD_STR(people->issued, id, issued);
+        }
+    }
+}
+
+size_t people_wishes(const struct people *people, const struct wish **ret_wishes)
+{
+    *ret_wishes = people->wishes;
+    return people->count;
+}
+
+const struct wish *people_wish_of(const struct people *people, const char *id)
+{
+    struct issued *issued;
+    HASH_FIND_STR(people->issued, id, issued);
+    return issued != NULL ? issued->wish : NULL;
+}
+
+struct people *people_create(struct sim *sim)
+{
+    struct people *people = xzalloc(sizeof *people);
+    people->sim = sim;
+    people->pace_ms = world_between(&sim->world, 30000, 120000);
+    for (size_t i = 0; i < PEOPLE; i++) {
+        struct person *person = &people->persons[i];
+        person->people = people;
+        snprintf(person->name, sizeof person->name, "user-%zu", i);
+        person->link.name = person->name;
+        world_in(&sim->world, world_between(&sim->world, 100, 20000), act, person, NULL);
+    }
+    return people;
+}
+
+void people_destroy(struct people *people)
+{
+    if (people != NULL) {
+        for (size_t i = 0; i < people->count; i++) {
+            free(people->wishes[i].body);
+        }
+        HASH_CLEAR(hh, people->issued);
+        free(people);
+    }
+}

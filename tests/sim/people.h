@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The people of one run: they submit, cancel, hold, release and change jobs, ask again when nobody answers,
+ * and remember what they were told. */
+#ifndef SIM_PEOPLE_H
+#define SIM_PEOPLE_H
+
+#include "tests/sim/sim.h"
+
+#define WISHES_MAX      512
+#define LIMITED_PROJECT "red" /* the one that an operator may limit */
+
+/* A job that somebody wanted. */
+struct wish {
+    char key[24];
+    const char *who, *project;
+    char *body;
+    int64_t retries, infra_retries, gpus;
+    bool function, limited;
+    char id[17]; /* as acknowledged; "": not */
+    int status;  /* of the final answer; 0: none yet */
+    bool cancel_acknowledged;
+};
+
+struct people *people_create(struct sim *sim);
+void people_destroy(struct people *people);
+
+/* The controller has drawn an id for the request with this key. */
+void people_issued(struct people *people, const char *key, const char *id);
+
+size_t people_wishes(const struct people *people, const struct wish **ret_wishes);
+/* The wish for which this id was drawn; NULL: none. */
+const struct wish *people_wish_of(const struct people *people, const char *id);
+
+/* Nobody wants anything new; what is held is released, again and again. */
+void people_come_to_rest(struct people *people);
+/* Everyone has had an answer. */
+bool people_are_served(const struct people *people);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns which wrong variant is on, and those that stand between the files of the product: the linker has their
+ * callers call __wrap_f instead of f, and __real_f is f. It promises that with none on every function does
+ * what it does in the product. */
+#include "tests/sim/planted.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "agent/duty.h"
+#include "daemon/core/account.h"
+#include "daemon/core/node.h"
+#include "daemon/core/state.h"
+#include "daemon/store/store.h"
+#include "daemon/store/wal.h"
+#include "proto/base/text.h"
+
+#define BOOT_SHIFT_MS 300000 /* longer than any lease here */
+
+static enum planted now = PLANTED_NONE;
+static uint64_t times;
+
+void planted_set(enum planted planted)
+{
+    now = planted;
+}
+
+bool planted_is(enum planted planted)
+{
+    return now == planted;
+}
+
+void planted_begin(void)
+{
+    times = 0;
+}
+
+static bool every(enum planted planted, uint64_t count)
+{
+    return now == planted && ++times % count == 0;
+}
+
+const char *planted_name(enum planted planted)
+{
+#define AS_NAME(name, ...) #name,
+    static const char *const names[] = {PLANTED(AS_NAME)};
+    return names[planted];
+}
+
+const char *planted_what(enum planted planted)
+{
+#define AS_WHAT(name, what) what,
+    static const char *const whats[] = {PLANTED(AS_WHAT)};
+    return whats[planted];
+}
+
+/* --- the store ---------------------------------------------------------------------------------------- */
+
+#define WRAPPED(type, name, ...)                                                                             \
+    type __real_##name(__VA_ARGS__);                                                                         \
+    type __wrap_##name(__VA_ARGS__);                                                                         \
+    type __wrap_##name(__VA_ARGS__)
+
+static bool left_open; /* the transaction */
+
+WRAPPED(bool, store_begin, struct store *store, struct err *err)
+{
+    bool open = left_open;
+    left_open = false;
+    return open || __real_store_begin(store, err);
+}
+
+WRAPPED(bool, store_commit, struct store *store, struct err *err)
+{
+    left_open = every(PLANTED_COMMIT_LATE, 2);
+    return left_open || __real_store_commit(store, err);
+}
+
+WRAPPED(bool, store_checkpoint, struct store *store, bool idle, struct err *err)
+{
+    return left_open || __real_store_checkpoint(store, idle, err);
+}
+
+WRAPPED(void, store_close, struct store *store)
+{
+    left_open = false;
+    __real_store_close(store);
+}
+
+static bool is_dropped(const struct change *change)
+{
+    switch (change->kind) {
+    case CHANGE_EVENT_INSERT:
+        return every(PLANTED_EVENT_LOST, 50);
+    case CHANGE_RESULT_PUT:
+        return every(PLANTED_RESULT_LOST, 20);
+    case CHANGE_ATTEMPT_UPDATE:
+        return every(PLANTED_ATTEMPT_LOST, 30);
+    case CHANGE_JOB_UPDATE:
+        return every(PLANTED_JOB_LOST, 50);
+    case CHANGE_JOB_INSERT:
+    case CHANGE_ARRAY_PUT:
+    case CHANGE_DEPENDENCY_INSERT:
+    case CHANGE_ATTEMPT_INSERT:
+    case CHANGE_MEMBER_INSERT:
+    case CHANGE_MEMBER_UPDATE:
+    case CHANGE_RANK_PUT:
+    case CHANGE_NODE_PUT:
+    case CHANGE_REPLY_INSERT:
+    case CHANGE_TOKEN_INSERT:
+    case CHANGE_TOKEN_REVOKE:
+    case CHANGE_BLOB_PUT:
+    case CHANGE_HISTORY_PUT:
+    case CHANGE_USAGE_PUT:
+    case CHANGE_USAGE_DELETE:
+    case CHANGE_LIMITS_PUT:
+    case CHANGE_LIMITS_DELETE:
+    case CHANGE_WINDOW_INSERT:
+    case CHANGE_WINDOW_DELETE:
+        return false;
+    }
+    return false;
+}
+
+WRAPPED(bool, store_apply, struct store *store, const struct change *changes, size_t count, struct err *err)
+{
+    for (size_t i = 0; i < count && now != PLANTED_NONE; i++) {
+        if (is_dropped(&changes[i])) {
+            return __real_store_apply(store, changes, i, err) &&
+                   __real_store_apply(store, changes + i + 1, count - i - 1, err);
+        }
+    }
+    return __real_store_apply(store, changes, count, err);
+}
+
+WRAPPED(bool, store_find_reply, struct store *store, const uint8_t scope[32], bool *ret_found,
+        struct stored_reply *ret_reply, struct err *err)
+{
+    if (now == PLANTED_REPLIES_FORGOTTEN) {
+        *ret_found = false;
+        return true;
+    }
+    return __real_store_find_reply(store, scope, ret_found, ret_reply, err);
+}
+
+WRAPPED(uint32_t, store_incarnation, const struct store *store)
+{
+    return now == PLANTED_SAME_INCARNATION ? 1 : __real_store_incarnation(store);
+}
+
+WRAPPED(bool, wal_renew, struct connection *connection, struct err *err)
+{
+    return now == PLANTED_WAL_NOT_RENEWED || __real_wal_renew(connection, err);
+}
+
+/* --- the core ----------------------------------------------------------------------------------------- */
+
+WRAPPED(void, core_load_job, struct core *core, const struct job_birth *birth, const struct job_life *life,
+        const struct job_spec *spec, const struct core_need *need)
+{
+    struct job_life wrong = *life;
+    wrong.event_ms = now == PLANTED_TIME_GOES_BACK ? birth->created_ms : life->event_ms;
+    __real_core_load_job(core, birth, &wrong, spec, need);
+}
+
+/* The first attempt that is on the node; 0: none. */
+static uint64_t epoch_on(struct core *core, const char *node)
+{
+    struct node_orders *orders = core_orders(core, node);
+    uint64_t epoch = orders != NULL && orders->count > 0 ? orders->items[0].order.epoch : 0;
+    node_orders_destroy(orders);
+    return epoch;
+}
+
+static void spoil_report(struct core *core, struct report_message *report)
+{
+    uint64_t epoch = now == PLANTED_NO_EPOCH_CHECK ? epoch_on(core, report->node) : 0;
+    report->epoch = epoch != 0 ? epoch : report->epoch;
+    for (size_t i = 0;
+         i < report->rank_count && now == PLANTED_CODES_IGNORED && report->kind == REPORT_EXITED; i++) {
+        report->ranks[i].code = 0;
+        report->cause = CAUSE_NONE;
+    }
+}
+
+static int64_t spoil_time(const struct input *input, int64_t now_ms)
+{
+    if (now == PLANTED_WALL_CLOCK) {
+        return input->wall_ms;
+    }
+    return now == PLANTED_BOOT_RENEWS_NOTHING && input->kind != INPUT_BOOT ? now_ms + BOOT_SHIFT_MS : now_ms;
+}
+
+__typeof__(core_step) __real_core_step, __wrap_core_step;
+
+void __wrap_core_step(struct core *core, const struct input *input, int64_t now_ms, struct step *ret_step)
+{
+    struct input wrong = *input;
+    struct report_message report;
+    struct job_spec spec;
+    if (now != PLANTED_NONE && input->kind == INPUT_REPORT) {
+        report = *input->report;
+        spoil_report(core, &report);
+        wrong.report = &report;
+    }
+    if (now == PLANTED_EARLY_REASSIGN && input->kind == INPUT_SUBMIT) {
+        spec = *input->submit.spec;
+        spec.lease_ms /= 2;
+        wrong.submit.spec = &spec;
+    }
+    __real_core_step(core, &wrong, spoil_time(input, now_ms), ret_step);
+}
+
+WRAPPED(int64_t, core_deadline, const struct core *core)
+{
+    int64_t deadline_ms = __real_core_deadline(core);
+    return now == PLANTED_WALL_CLOCK && deadline_ms != INT64_MAX ? 0 : deadline_ms;
+}
+
+WRAPPED(struct node_orders *, core_orders, const struct core *core, const char *node)
+{
+    struct node_orders *orders = __real_core_orders(core, node);
+    for (size_t i = 0; orders != NULL && i < orders->count; i++) {
+        struct order *order = &orders->items[i].order;
+        order->lease_ms *= now == PLANTED_EARLY_REASSIGN ? 2 : 1;
+        if (now == PLANTED_START_UNPREPARED && order->phase == ORDER_PREPARE) {
+            order->phase = ORDER_RUN;
+        }
+    }
+    return orders;
+}
+
+WRAPPED(void, node_release, struct core *core, struct member *member)
+{
+    if (now == PLANTED_DOUBLE_RELEASE) {
+        __real_node_release(core, member);
+    }
+    __real_node_release(core, member);
+}
+
+WRAPPED(bool, account_may_run, const struct core *core, const struct job *job, const struct group *group,
+        struct account_limit *ret_limit)
+{
+    return now == PLANTED_QUOTA_IGNORED || __real_account_may_run(core, job, group, ret_limit);
+}
+
+/* --- the agent ---------------------------------------------------------------------------------------- */
+
+WRAPPED(void, duty_polled, struct duty *duty, const struct poll_reply *reply)
+{
+    struct poll_reply wrong = *reply;
+    size_t known = 0;
+    if (now != PLANTED_UNLISTED_LIVES) {
+        __real_duty_polled(duty, reply);
+        return;
+    }
+    struct node_attempt *list = duty_list(duty, &known);
+    wrong.live = xzalloc((reply->live_count + known + 1) * sizeof *wrong.live);
+    for (size_t i = 0; i < reply->live_count; i++) {
+        wrong.live[i] = reply->live[i];
+    }
+    for (size_t i = 0; i < known; i++) {
+        wrong.live[wrong.live_count++] = list[i].epoch;
+    }
+    __real_duty_polled(duty, &wrong);
+    free(wrong.live);
+    free(list);
+}
+
+WRAPPED(void, duty_heard, struct duty *duty, uint64_t epoch, enum duty_news news)
+{
+    if (!(news == NEWS_EXITED && every(PLANTED_EXIT_MISSED, 10))) {
+        __real_duty_heard(duty, epoch, news);
+    }
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Known-wrong variants of the product, to see that the simulator finds them. One is on at a time, or none.
+ * The product has no switches for them: they stand between its files, where the linker lets them (--wrap), or
+ * in the parts of the simulator that take the place of agent and shim. */
+#ifndef SIM_PLANTED_H
+#define SIM_PLANTED_H
+
+#include <stdbool.h>
+
+/* X(name, what is wrong) */
+#define PLANTED(X)                                                                                           \
+    X(NONE, "nothing")                                                                                       \
+    X(SKIP_FSYNC, "the disk is told to sync, and nobody waits for it")                                       \
+    X(COMMIT_LATE, "answers and orders leave before their commit")                                           \
+    X(WAL_NOT_RENEWED, "a new controller trusts what a failed sync left in the log")                         \
+    X(EVENT_LOST, "now and then a row of a history is not written")                                          \
+    X(RESULT_LOST, "now and then a result is not written")                                                   \
+    X(ATTEMPT_LOST, "now and then a new state of an attempt is not written")                                 \
+    X(JOB_LOST, "now and then a new state of a job is not written")                                          \
+    X(REPLIES_FORGOTTEN, "a request that is repeated is done again")                                         \
+    X(SAME_INCARNATION, "a new controller counts epochs like the one before")                                \
+    X(TIME_GOES_BACK, "a new controller forgets when the last event of a job was")                           \
+    X(WALL_CLOCK, "leases go by the wall clock")                                                             \
+    X(BOOT_RENEWS_NOTHING, "a new controller takes leases as long unrenewed")                                \
+    X(EARLY_REASSIGN, "the controller takes leases as half as long as nodes do")                             \
+    X(NO_EPOCH_CHECK, "a report counts for whatever attempt is on the node")                                 \
+    X(CODES_IGNORED, "an exit report counts as success")                                                     \
+    X(DOUBLE_RELEASE, "devices are given back twice")                                                        \
+    X(QUOTA_IGNORED, "limits of projects are not looked at")                                                 \
+    X(START_UNPREPARED, "nodes of a gang start without waiting for the others")                              \
+    X(UNLISTED_LIVES, "an agent keeps what the controller does not list")                                    \
+    X(EXIT_MISSED, "now and then an agent misses that a shim has ended")                                     \
+    X(LEASE_FROM_REPLY, "a lease counts from the answer to the beat")                                        \
+    X(NO_FENCE, "a shim goes on after its lease")                                                            \
+    X(NO_ADOPTION, "an agent that starts anew forgets what lives on its node")                               \
+    X(EXIT_TOO_EARLY, "an attempt counts as ended when its first rank has ended")
+
+#define AS_ENUM(name, ...) PLANTED_##name,
+enum planted { PLANTED(AS_ENUM) PLANTED_COUNT };
+#undef AS_ENUM
+
+void planted_set(enum planted planted);
+bool planted_is(enum planted planted);
+/* A run begins: what happens now and then begins to be counted. */
+void planted_begin(void);
+const char *planted_name(enum planted planted);
+const char *planted_what(enum planted planted);
+
+#endif
