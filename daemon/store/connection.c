@@ -54,18 +54,20 @@ static void restrain(sqlite3 *db)
     }
 }
 
-/* The mode that is asked for may be refused without an error. */
+/* The mode that is asked for may be refused without an error. It is stored when the statement has come to its
+ * end, not when it has answered. */
 static bool set_wal(struct connection *connection, struct err *err)
 {
     sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(connection->db, "PRAGMA journal_mode = WAL", -1, &statement, NULL) != SQLITE_OK ||
-        sqlite3_step(statement) != SQLITE_ROW) {
-        sqlite3_finalize(statement);
+    bool wal = false;
+    int code = sqlite3_prepare_v2(connection->db, "PRAGMA journal_mode = WAL", -1, &statement, NULL);
+    if (code == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW) {
+        wal = strcmp((const char *)sqlite3_column_text(statement, 0), "wal") == 0;
+    }
+    if (sqlite3_finalize(statement) != SQLITE_OK || code != SQLITE_OK) {
         return connection_fail(connection, err);
     }
-    bool ok = strcmp((const char *)sqlite3_column_text(statement, 0), "wal") == 0;
-    sqlite3_finalize(statement);
-    return ok || err_set(err, ERR_IO, "the file system of the database does not allow a write-ahead log");
+    return wal || err_set(err, ERR_IO, "the file system of the database does not allow a write-ahead log");
 }
 
 static bool configure_writer(struct connection *connection, struct err *err)

@@ -70,6 +70,7 @@ class Api:
         sent.update(headers or {})
         connection = http.client.HTTPConnection(self.address, timeout=timeout)
         try:
+            connection.connect()
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused before all of it was sent: the reply says why
                 connection.request(method, path, body=body, headers=sent)
             reply = connection.getresponse()

@@ -195,6 +195,11 @@ void disk_heal(struct disk *disk)
     disk->fail_left = disk->read_fail_left = -1;
 }
 
+int64_t disk_failures(const struct disk *disk)
+{
+    return disk->failures;
+}
+
 void disk_limit(struct disk *disk, int64_t bytes)
 {
     disk->limit = bytes;
@@ -246,6 +251,7 @@ static int begin_read(struct disk *disk)
     if (disk->read_fail_left < 0 || disk->read_fail_left-- > 0) {
         return SQLITE_OK;
     }
+    disk->failures++;
     return failure(DISK_READ, disk->read_fail_code);
 }
 
@@ -268,6 +274,7 @@ int disk_begin(struct disk *disk, enum disk_operation operation)
     if (disk->fail_left < 0 || disk->fail_left-- > 0) {
         return SQLITE_OK;
     }
+    disk->failures++;
     disk->fail_left = disk->fail_lasts ? 0 : -1;
     return failure(operation, disk->fail_code);
 }

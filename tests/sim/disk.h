@@ -45,6 +45,8 @@ void disk_fail_after(struct disk *disk, int64_t operations, int code, bool lasti
 void disk_fail_read_after(struct disk *disk, int64_t reads, int code);
 /* Ends both. Neither a restart nor a loss of power does that. */
 void disk_heal(struct disk *disk);
+/* How often either has failed. */
+int64_t disk_failures(const struct disk *disk);
 
 /* Writes that would make the files larger than this in all fail with SQLITE_FULL. 0: no bound. */
 void disk_limit(struct disk *disk, int64_t bytes);

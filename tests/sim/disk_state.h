@@ -41,6 +41,7 @@ struct disk {
     struct disk_handle *handles;
 
     int64_t operations;
+    int64_t failures;
     int64_t crash_left; /* operations until the crash; -1: none */
     bool crashed;
     int64_t fail_left; /* operations before the one that fails; -1: none */

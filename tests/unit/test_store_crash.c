@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A writer that is killed at any instant: what it acknowledged is there, in order, and nothing is half there.
- */
+ * $GPUCTL_STORE_KILLS says how often, 100 times without. */
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "tests/unit/store_rig.h"
 #include "tests/unit/store_suites.h"
 
-enum { KILLS = 100, JOBS_A_LIFE = RIG_KEYS / KILLS / 2 };
+enum { KILLS_A_DATABASE = 100, JOBS_A_LIFE = RIG_KEYS / KILLS_A_DATABASE / 2 };
 
 /* Commits a job, an event and a reply at a time, from a key on; tells each key through the pipe when its
  * commit has returned. */
@@ -100,10 +100,10 @@ static void expect_whole(int64_t first, int64_t last)
     }
 }
 
-START_TEST(a_writer_that_is_killed_loses_nothing_that_it_acknowledged)
+static void kill_again_and_again(void)
 {
     int64_t last = 0;
-    for (int i = 0; i < KILLS; i++) {
+    for (int i = 0; i < KILLS_A_DATABASE; i++) {
         rig_close();
         int64_t acknowledged = live_and_die(last + 1);
         rig_reopen();
@@ -115,6 +115,24 @@ START_TEST(a_writer_that_is_killed_loses_nothing_that_it_acknowledged)
         ck_assert_uint_eq(store_incarnation(rig.store), 3 + 2 * (uint32_t)i);
     }
 }
+
+static int databases(void)
+{
+    const char *kills = getenv("GPUCTL_STORE_KILLS");
+    long wanted = kills == NULL ? 0 : strtol(kills, NULL, 10);
+    return wanted < KILLS_A_DATABASE ? 1 : (int)(wanted / KILLS_A_DATABASE);
+}
+
+START_TEST(a_writer_that_is_killed_loses_nothing_that_it_acknowledged)
+{
+    for (int left = databases(); left > 0; left--) {
+        kill_again_and_again();
+        if (left > 1) {
+            rig_end();
+            rig_begin();
+        }
+    }
+}
 END_TEST
 
 Suite *store_crash_suite(void)
@@ -122,7 +140,7 @@ Suite *store_crash_suite(void)
     Suite *suite = suite_create("store-crash");
     TCase *cases = tcase_create("crash");
     tcase_add_checked_fixture(cases, rig_begin, rig_end);
-    tcase_set_timeout(cases, 120);
+    tcase_set_timeout(cases, 120 * databases());
     tcase_add_test(cases, a_writer_that_is_killed_loses_nothing_that_it_acknowledged);
     suite_add_tcase(suite, cases);
     return suite;

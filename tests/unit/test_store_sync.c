@@ -17,12 +17,20 @@
 #include "tests/unit/store_rig.h"
 #include "tests/unit/store_suites.h"
 
-static int syncs;        /* calls so far */
-static int failing_sync; /* the call with this number fails; 0: none */
+static int syncs;          /* calls so far */
+static int failing_sync;   /* the call with this number fails; 0: none */
+static bool folder_failed; /* that was one for a folder, of which SQLite says nothing */
+
+static bool is_folder(int fd)
+{
+    struct stat status;
+    return fstat(fd, &status) == 0 && S_ISDIR(status.st_mode);
+}
 
 int fdatasync(int fd)
 {
     if (++syncs == failing_sync) {
+        folder_failed = is_folder(fd);
         errno = EIO;
         return -1;
     }
@@ -200,6 +208,34 @@ START_TEST(whichever_sync_fails_nothing_acknowledged_is_lost)
 }
 END_TEST
 
+/* Returns whether the first opening of a database got as far as the sync that fails. */
+static bool fails_at_first(int failing)
+{
+    autofree char *path = xprintf("%s/fresh%d", rig.folder, failing);
+    syncs = 0;
+    failing_sync = failing;
+    folder_failed = false;
+    struct store *store = store_open(path, &rig.err);
+    bool failed = syncs >= failing;
+    failing_sync = 0;
+    ck_assert_msg((store == NULL) == (failed && !folder_failed), "sync %d of %d", failing, syncs);
+    store_close(store);
+    store = store_open(path, &rig.err);
+    ck_assert_msg(store != NULL, "%s", rig.err.text);
+    store_close(store);
+    return failed;
+}
+
+START_TEST(a_first_opening_whose_sync_fails_is_refused_and_the_next_succeeds)
+{
+    int failing = 1;
+    while (fails_at_first(failing)) {
+        failing++;
+    }
+    ck_assert_int_ge(failing, 7); /* the mode, the schema's versions, the incarnation, the log's room */
+}
+END_TEST
+
 Suite *store_sync_suite(void)
 {
     Suite *suite = suite_create("store-sync");
@@ -213,6 +249,7 @@ Suite *store_sync_suite(void)
     tcase_add_test(cases, a_commit_that_cannot_be_synced_has_an_unknown_outcome);
     tcase_add_test(cases, a_full_disk_is_named);
     tcase_add_test(cases, whichever_sync_fails_nothing_acknowledged_is_lost);
+    tcase_add_test(cases, a_first_opening_whose_sync_fails_is_refused_and_the_next_succeeds);
     suite_add_tcase(suite, cases);
     return suite;
 }

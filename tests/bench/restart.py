@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a restart costs: a controller with many live jobs is killed, and the clock runs until it serves again.
+
+The rows are real: paper nodes have registered, jobs were submitted over HTTP, those that fit run and have said so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import statistics
+import subprocess
+import time
+from typing import Any
+
+from harness import Cluster
+
+SLOTS = 8
+PATIENCE_S = 30.0
+
+
+class Line:
+    """One connection that is kept alive."""
+
+    def __init__(self, port: int, token: str):
+        self.token = token
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+
+    def call(self, method: str, path: str, document: Any = None) -> Any:
+        body = None if document is None else json.dumps(document)
+        self.connection.request(method, path, body, {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"})
+        reply = self.connection.getresponse()
+        text = reply.read()
+        assert reply.status < 300, (method, path, reply.status, text)
+        return json.loads(text)
+
+
+def who(number: int) -> dict[str, Any]:
+    return {"node": f"paper{number}", "boot_id": f"boot{number}"}
+
+
+def register(line: Line, number: int) -> None:
+    devices = [{"index": i, "uuid": f"slot-{number}-{i}", "type": "cpu", "memory_bytes": 0} for i in range(SLOTS)]
+    document = {
+        "name": f"paper{number}", "boot_id": f"boot{number}", "host_id": hashlib.sha256(b"%d" % number).hexdigest(), "version": "0.1.0",
+        "address": "127.0.0.1", "slots": True, "isolation": "none", "devices": devices, "attempts": [],
+    }  # fmt: skip
+    line.call("POST", "/v1/agent/register", document)
+
+
+def run_all(line: Line, number: int) -> int:
+    """The node starts what it is told to; how many that were."""
+    orders = line.call("POST", "/v1/agent/poll", {**who(number), "version": 0})["orders"]
+    for order in orders:
+        line.call("POST", "/v1/agent/report", {**who(number), "epoch": order["epoch"], "kind": "running", "at_ms": 1})
+    return len(orders)
+
+
+def fill(cluster: Cluster, node_token: str, nodes: int, jobs: int) -> int:
+    """So many live jobs on so many nodes; how many of them run."""
+    agents = Line(cluster.port, node_token)
+    for number in range(nodes):
+        register(agents, number)
+    people = Line(cluster.port, cluster.admin_token)
+    spec = {"gpus": 1, "command": ["python", "train.py", "--epochs", "10"], "env": {"WANDB_MODE": "offline"}, "labels": {"team": "vision"}}
+    for number in range(jobs):
+        people.call("POST", "/v1/jobs", {**spec, "name": f"train-{number}"})
+    agents = Line(cluster.port, node_token)
+    return sum(run_all(agents, number) for number in range(nodes))
+
+
+def answered(port: int, token: str, method: str, path: str, document: Any, begin: float) -> float:
+    """Milliseconds from the beginning until the first good answer."""
+    while True:
+        try:
+            Line(port, token).call(method, path, document)
+            return (time.perf_counter() - begin) * 1000
+        except (ConnectionRefusedError, ConnectionResetError):
+            assert time.perf_counter() - begin < PATIENCE_S
+            time.sleep(0.0005)
+
+
+def restart(cluster: Cluster, node_token: str, number: int) -> dict[str, float]:
+    """Kill it, start it, and ask at once and again until it answers."""
+    cluster.controller.kill()
+    begin = time.perf_counter()
+    cluster.controller.start()
+    get = answered(cluster.port, cluster.admin_token, "GET", "/v1/jobs?limit=1", None, begin)
+    beat = answered(cluster.port, node_token, "POST", "/v1/agent/beat", {**who(0), "seq": number + 1, "attempts": []}, begin)
+    return {"get_ms": get, "beat_ms": beat}
+
+
+def measure(cluster: Cluster, nodes: int, jobs: int, rounds: int, gate_ms: float) -> dict[str, object]:
+    """The row's figures: medians, and how many times faster than the gate the slower of the two is."""
+    node_token = cluster.api.post("/v1/tokens", {"role": "node", "owner": "nodes"})["secret"]
+    running = fill(cluster, node_token, nodes, jobs)
+    cluster.controller.kill()
+    cluster.start_controller()  # now its command line names the port
+    size = subprocess.run(["du", "-sk", cluster.folder / "controller"], check=True, capture_output=True, text=True).stdout.split()[0]
+    runs = []
+    for number in range(rounds):
+        runs.append(restart(cluster, node_token, number))
+        print(json.dumps({name: round(ms, 1) for name, ms in runs[-1].items()}), flush=True)
+    live = len(cluster.api.get("/v1/jobs?state=RUNNING&limit=200")["jobs"])
+    assert live == min(200, running), (live, running)
+    medians = {name: round(statistics.median(run[name] for run in runs), 1) for name in runs[0]}
+    return {"ratio": round(gate_ms / max(medians.values()), 2), **medians, "live_jobs": jobs, "running": running, "state_kib": int(size)}

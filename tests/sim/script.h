@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A script of transactions such as a controller writes: jobs with their events and first answers, attempts,
+ * ends with results, nodes, tokens, limits, windows; now and then one that is larger than the cache. */
+#ifndef SIM_SCRIPT_H
+#define SIM_SCRIPT_H
+
+#include "daemon/core/change.h"
+
+/* One transaction. */
+struct turn {
+    struct change *changes;
+    size_t count;
+};
+
+struct script {
+    struct turn *turns;
+    size_t count;
+    char **texts; /* what rows borrow */
+    size_t text_count;
+};
+
+/* The same for the same seed. At most 1,000 turns; large: the third from the end is larger than the cache. */
+struct script *script_create(uint64_t seed, size_t turns, bool large);
+void script_destroy(struct script *script);
+
+#endif
