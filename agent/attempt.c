@@ -348,9 +348,11 @@ static void add_found_ranks(struct attempt *attempt)
     }
 }
 
-static void take_facts(struct attempt *attempt, struct launch_facts *facts)
+/* An agent that was killed before it wrote them may have made the cgroup. */
+static void take_facts(struct attempt *attempt, struct launch_facts *facts, bool read)
 {
-    attempt->cgroup = give(facts->cgroup);
+    const struct cgroup_root *cgroups = &attempt->site->cgroups;
+    attempt->cgroup = read ? give(facts->cgroup) : cgroup_path(cgroups, attempt->epoch);
     attempt->cgroup_version = facts->cgroup_version;
     attempt->devices = give(facts->devices);
     attempt->device_count = facts->device_count;
@@ -359,9 +361,9 @@ static void take_facts(struct attempt *attempt, struct launch_facts *facts)
 
 void attempt_adopt(struct attempt *attempt)
 {
-    struct launch_facts facts = {.cgroup_version = 2};
-    launch_read(attempt->run, &facts, NULL);
-    take_facts(attempt, &facts);
+    struct launch_facts facts = {.cgroup_version = cgroup_version(&attempt->site->cgroups)};
+    bool read = launch_read(attempt->run, &facts, NULL);
+    take_facts(attempt, &facts, read);
     attempt_make_output(attempt, true);
     bool found = shims_find(attempt->run, &attempt->shim);
     for (size_t i = 0; i < facts.rank_count && found; i++) {

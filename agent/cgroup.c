@@ -5,6 +5,7 @@
  * gone. */
 #include "agent/cgroup.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,6 +18,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
+#include "proto/limits.h"
 
 #define PROBE      "probe"
 #define LINE_BYTES 4096
@@ -137,19 +139,32 @@ void cgroup_find(const char *agent_name, struct cgroup_root *ret_root)
 
 void cgroup_finish(struct cgroup_root *root)
 {
+    if (root->path != NULL) {
+        rmdir(root->path); /* it stays where attempts go on */
+    }
     free(root->path);
     *root = (struct cgroup_root){.isolation = ISOLATION_NONE};
 }
 
+int cgroup_version(const struct cgroup_root *root)
+{
+    return root->isolation == ISOLATION_CGROUP1 ? 1 : 2;
+}
+
 /* --- one epoch ----------------------------------------------------------------------------------- */
+
+char *cgroup_path(const struct cgroup_root *root, uint64_t epoch)
+{
+    return root->path != NULL ? xprintf("%s/%llu", root->path, (unsigned long long)epoch) : NULL;
+}
 
 bool cgroup_make(const struct cgroup_root *root, uint64_t epoch, char **ret_path, struct err *err)
 {
+    autofree char *path = cgroup_path(root, epoch);
     *ret_path = NULL;
-    if (root->isolation == ISOLATION_NONE) {
+    if (path == NULL) {
         return true;
     }
-    autofree char *path = xprintf("%s/%llu", root->path, (unsigned long long)epoch);
     if (mkdir(path, 0755) != 0 && errno != EEXIST) {
         return err_errno(err, "cannot make the cgroup %s", path);
     }
@@ -157,11 +172,10 @@ bool cgroup_make(const struct cgroup_root *root, uint64_t epoch, char **ret_path
     return true;
 }
 
-/* Version 1 has only the list of processes. */
-static void kill_listed(const char *path)
+static void kill_listed(int folder)
 {
-    autofree char *procs = xprintf("%s/cgroup.procs", path);
-    autofclose FILE *file = fopen(procs, "re");
+    int fd = openat(folder, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    autofclose FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
     int pid;
     while (file != NULL && fscanf(file, "%d", &pid) == 1) {
         if (pid > 0) {
@@ -170,12 +184,43 @@ static void kill_listed(const char *path)
     }
 }
 
+static void clear_folder(int folder, bool killed, int depth);
+
+static void clear_below(int parent, const char *name, bool killed, int depth)
+{
+    autoclose int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder >= 0 && depth < LIMIT_CGROUP_DEPTH) {
+        clear_folder(folder, killed, depth + 1);
+    }
+    unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+/* Version 1 has only the lists of processes. What the job made below goes first: no cgroup goes before. */
+static void clear_folder(int folder, bool killed, int depth)
+{
+    if (!killed) {
+        kill_listed(folder);
+    }
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *listing = fd >= 0 ? fdopendir(fd) : NULL;
+    for (struct dirent *entry; listing != NULL && (entry = readdir(listing)) != NULL;) {
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
+            clear_below(folder, entry->d_name, killed, depth);
+        }
+    }
+    if (listing != NULL) {
+        closedir(listing);
+    }
+}
+
 bool cgroup_clear(const char *path, int version)
 {
-    autofree char *kill_path = xprintf("%s/cgroup.kill", path);
-    autoclose int fd = version == 2 ? open(kill_path, O_WRONLY | O_CLOEXEC) : -1;
-    if (fd < 0 || write(fd, "1", 1) != 1) {
-        kill_listed(path);
+    autoclose int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) {
+        return errno == ENOENT;
     }
+    autoclose int fd = version == 2 ? openat(folder, "cgroup.kill", O_WRONLY | O_CLOEXEC) : -1;
+    bool killed = fd >= 0 && write(fd, "1", 1) == 1; /* with all that is below */
+    clear_folder(folder, killed, 0);
     return rmdir(path) == 0 || errno == ENOENT;
 }

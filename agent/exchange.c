@@ -10,6 +10,7 @@
 #include "proto/base/files.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
+#include "proto/protocol.h"
 
 /* --- register ------------------------------------------------------------------------------------ */
 
@@ -20,6 +21,7 @@ static json_t *register_body(void *closure)
     char host_id[65];
     file_host_id(host_id);
     struct register_message message = {
+        .protocol = PROTOCOL,
         .name = site->config.name,
         .boot_id = site->boot_id,
         .host_id = host_id,

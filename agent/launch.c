@@ -84,6 +84,10 @@ bool launch_read(const char *run_folder, struct launch_facts *ret_facts, struct 
         read_pair(at, value, &facts);
         at = value + strlen(value) + 1;
     }
+    if (facts.rank_count == 0) { /* ranks come last: its writer was killed */
+        launch_facts_finish(&facts);
+        return err_set(err, ERR_MALFORMED, "%s is cut short", path);
+    }
     *ret_facts = facts;
     return true;
 }

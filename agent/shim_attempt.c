@@ -35,8 +35,10 @@ static bool pid_write(struct why *why)
     if (out >= 0) {
         close(out);
     }
-    return (written && rename(PID_FILE_NEW, SHIM_PID_FILE) == 0) ||
-           why_set(why, "%s: %s", SHIM_PID_FILE, strerror(errno));
+    bool taken = written && link(PID_FILE_NEW, SHIM_PID_FILE) == 0; /* unless somebody has it */
+    bool done = taken || why_set(why, "%s: %s", SHIM_PID_FILE, strerror(errno));
+    unlink(PID_FILE_NEW);
+    return done;
 }
 
 /* Gives back what the attempt held. */
@@ -89,11 +91,21 @@ static bool launch_take(struct shim *shim, const char *folder, struct why *why)
            hold(&shim->launch, why);
 }
 
+/* The launch file was there when the folder was given: without it the attempt is over, and was forgotten. */
+static bool folder_enter(const char *folder, struct why *why)
+{
+    return (chdir(folder) == 0 || why_set(why, "%s: %s", folder, strerror(errno))) &&
+           (access(SHIM_LAUNCH_FILE, F_OK) == 0 || why_set(why, "%s: %s", SHIM_LAUNCH_FILE, strerror(errno)));
+}
+
 void attempt_assign(struct shim *shim, const char *folder)
 {
     struct why why;
-    bool entered = chdir(folder) == 0 || why_set(&why, "%s: %s", folder, strerror(errno));
-    if (!entered || !link_listen(shim, &why) || !pid_write(&why)) {
+    bool listens = folder_enter(folder, &why) && link_listen(shim, &why);
+    if (!listens || !pid_write(&why)) {
+        if (listens) {
+            unlink(SHIM_SOCKET_FILE);
+        }
         shim_complain("cannot take an attempt: %s", why.text);
         shim->exit_code = 1;
         shim->ended = true;

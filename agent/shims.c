@@ -254,9 +254,21 @@ int shims_connect(const char *run_folder)
     return give_fd(&fd);
 }
 
+/* shim.pid belongs to whoever makes it: a shim that was given the folder and is slow finds it taken, and
+ * ends. */
+static bool keep_shims_out(const char *run_folder)
+{
+    autofree char *path = xprintf("%s/%s", run_folder, SHIM_PID_FILE);
+    autoclose int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return file >= 0;
+}
+
 bool shims_find(const char *run_folder, struct shim_process *ret_shim)
 {
     int pidfd = find_process(run_folder);
+    if (pidfd < 0 && !keep_shims_out(run_folder)) {
+        pidfd = find_process(run_folder); /* it may have come this moment */
+    }
     if (pidfd < 0) {
         return false;
     }

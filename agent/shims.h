@@ -28,8 +28,8 @@ bool shims_take(struct shims *shims, struct shim_process *ret_shim, struct err *
 /* Starts one if too few wait; true when one more is to be started. */
 bool shims_refill(struct shims *shims);
 
-/* Finds the shim of a run folder; false when none of that process number and start time lives. One that lives
- * and does not listen has a pidfd and no fd. */
+/* Finds the shim of a run folder; false when none of that process number and start time lives, and then none
+ * will ever take the folder. One that lives and does not listen has a pidfd and no fd. */
 bool shims_find(const char *run_folder, struct shim_process *ret_shim);
 
 /* Another connection to the shim of a run folder, not blocking; -1 when none listens. */

@@ -6,7 +6,9 @@
  *   RUN/<epoch>    tmpfs, emptied by a reboot; made by the agent with mkdir, which claims the epoch for ever
  *                  (of this boot)
  *     launch       what to start, written by the agent before the shim gets the folder
- *     shim.pid     "pid starttime-ticks\n", written by the shim when it takes the folder
+ *     shim.pid     "pid starttime-ticks\n", made by the shim when it takes the folder, which it does only if
+ *                  the file is not there. An agent that finds none makes an empty one before it calls the
+ *                  attempt lost, so that no slow shim takes it later
  *     shim.sock    SOCK_SEQPACKET, the shim listens, before shim.pid is there; one agent at a time, a newer
  *                  connection replaces the older one
  *     rank.sock    SOCK_DGRAM, $GPUCTL_SOCKET, from prepared (or the start) to the end of the last process:

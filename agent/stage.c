@@ -361,7 +361,7 @@ static bool decode_spec(struct attempt *attempt, struct err *err)
 static bool prepare(struct attempt *attempt, struct err *err)
 {
     struct site *site = attempt->site;
-    attempt->cgroup_version = site->cgroups.isolation == ISOLATION_CGROUP1 ? 1 : 2;
+    attempt->cgroup_version = cgroup_version(&site->cgroups);
     return decode_spec(attempt, err) && check_devices(attempt, err) && take_environment(attempt, err) &&
            spares_take(site->spares, attempt->logs, attempt_first_rank(attempt), err) &&
            cgroup_make(&site->cgroups, attempt->epoch, &attempt->cgroup, err) &&

@@ -52,11 +52,21 @@ void trash_destroy(struct trash *trash)
     }
 }
 
-void trash_take(struct trash *trash, const char *path)
+static bool take_as_next(struct trash *trash, const char *path)
 {
     const char *slash = strrchr(path, '/');
     autofree char *name = xprintf("%s.%d.%llu", slash + 1, (int)getpid(), (unsigned long long)trash->taken++);
-    if (renameat(AT_FDCWD, path, trash->folder, name) == 0) {
+    return renameat(AT_FDCWD, path, trash->folder, name) == 0;
+}
+
+/* In a container each agent has the same process number, and an earlier one may have left its trash. */
+void trash_take(struct trash *trash, const char *path)
+{
+    bool taken;
+    do {
+        taken = take_as_next(trash, path);
+    } while (!taken && (errno == EEXIST || errno == ENOTEMPTY));
+    if (taken) {
         trash->full = true;
     } else if (errno != ENOENT) {
         log_warning("folder kept", "path=%s problem=\"%s\"", path, strerror(errno));

@@ -32,6 +32,7 @@ struct node_attempt {
 
 struct register_message {
     json_t *json;
+    int64_t protocol;    /* proto/protocol.h; PROTOCOL_FIRST where the agent does not say */
     const char *name;    /* of the node; unique in the cluster */
     const char *boot_id; /* of the kernel */
     const char *host_id; /* SHA-256 of the machine id: agents on one host share it */
@@ -201,7 +202,7 @@ struct log_reply {
     /* Takes over json in any case; ERR_FIELD names the member. */                                           \
     bool name##_decode(json_t *json, struct name *ret_message, struct err *err);                             \
     void name##_finish(struct name *message);
-MESSAGE_DECLARE(register_message)
+MESSAGE_DECLARE(register_message) /* that of a protocol which is not ours is refused before all else */
 MESSAGE_DECLARE(register_reply)
 MESSAGE_DECLARE(beat_message)
 MESSAGE_DECLARE(poll_message)

@@ -11,6 +11,7 @@
 #include "proto/limits.h"
 #include "proto/members.h"
 #include "proto/node_label.h"
+#include "proto/protocol.h"
 
 /* --- attempts that live on a node --- */
 
@@ -94,9 +95,20 @@ static bool decode_labels(const json_t *json, struct register_message *message, 
     return message->labels == NULL || node_labels_check(labels, err);
 }
 
+/* An agent of another protocol may say all the rest in another way. */
+static bool decode_protocol(const json_t *json, struct register_message *message, struct err *err)
+{
+    const char *version = NULL;
+    message->protocol = PROTOCOL_FIRST;
+    return json_read_int(json, "protocol", 1, INT32_MAX, &message->protocol, err) &&
+           json_read_text(json, "version", &version, err) &&
+           protocol_check(PROTOCOL, message->protocol, version != NULL ? version : "of no version", err);
+}
+
 json_t *register_message_encode(const struct register_message *message)
 {
     json_t *json = json_object();
+    member_put_int(json, "protocol", message->protocol);
     member_put_text(json, "name", message->name);
     member_put_text(json, "boot_id", message->boot_id);
     member_put_text(json, "host_id", message->host_id);
@@ -124,7 +136,8 @@ json_t *register_message_encode(const struct register_message *message)
 bool register_message_decode(json_t *json, struct register_message *ret_message, struct err *err)
 {
     struct register_message message = {.json = json};
-    bool good = member_holder(json, err) && json_need_text(json, "name", &message.name, err) &&
+    bool good = member_holder(json, err) && decode_protocol(json, &message, err) &&
+                json_need_text(json, "name", &message.name, err) &&
                 json_need_text(json, "boot_id", &message.boot_id, err) &&
                 json_need_text(json, "host_id", &message.host_id, err) &&
                 json_need_text(json, "version", &message.version, err) &&

@@ -9,6 +9,7 @@
 #include "daemon/http/parts.h"
 #include "daemon/http/resources.h"
 #include "proto/limits.h"
+#include "proto/protocol.h"
 
 void meta_health(struct request *request)
 {
@@ -23,8 +24,9 @@ void meta_version(struct request *request)
         return;
     }
     struct text json = {0};
-    text_printf(&json, "{\"version\":\"%s\",\"api\":\"v1\",\"incarnation\":%u,\"policy\":\"%s\"}",
-                GPUCTL_VERSION, request->server->config.incarnation,
+    text_printf(&json,
+                "{\"version\":\"%s\",\"api\":\"v1\",\"protocol\":%d,\"incarnation\":%u,\"policy\":\"%s\"}",
+                GPUCTL_VERSION, PROTOCOL, request->server->config.incarnation,
                 policy_text(request->server->config.policy));
     request_reply_json(request, 200, &json);
 }

@@ -183,7 +183,7 @@ def end_shims(folder: Path) -> None:
         if entry.name.isdigit():
             try:
                 mine = os.readlink(entry / "cwd").startswith(f"{folder}/")
-                if mine and os.readlink(entry / "exe").endswith("/gpushim"):
+                if mine and os.readlink(entry / "exe").removesuffix(" (deleted)").endswith("/gpushim"):
                     os.kill(int(entry.name), signal.SIGKILL)
             except OSError:
                 continue
@@ -194,9 +194,11 @@ class Cluster:
 
     def __init__(
         self, folder: Path, slots: list[int], controller: list[str] | None = None, agent: list[str] | None = None,
-        agent_environment: dict[str, str] | None = None,
+        agent_environment: dict[str, str] | None = None, programs: Path | None = None,
     ):  # fmt: skip
         self.folder = folder
+        self.gpuctld = programs / "gpuctld" if programs else GPUCTLD
+        self.gpuagent = programs / "gpuagent" if programs else GPUAGENT
         self.endpoint = folder / "endpoint"
         self.port = 0
         self.controller_arguments = controller or []
@@ -218,13 +220,17 @@ class Cluster:
         self.wait_ready()
         return self
 
-    def start_controller(self) -> None:
-        """Start it, on the port that it had before, and wait until it serves."""
-        self.endpoint.unlink(missing_ok=True)
-        self.controller.arguments = [
-            str(GPUCTLD), "--state", str(self.folder / "controller"), "--listen", f"127.0.0.1:{self.port}",
+    def controller_command(self) -> list[str]:
+        """The controller with its arguments, on the port that it had before."""
+        return [
+            str(self.gpuctld), "--state", str(self.folder / "controller"), "--listen", f"127.0.0.1:{self.port}",
             "--endpoint-file", str(self.endpoint), "--beat", "500ms", "--lease-min", "1s", *self.controller_arguments,
         ]  # fmt: skip
+
+    def start_controller(self) -> None:
+        """Start it, and wait until it serves."""
+        self.endpoint.unlink(missing_ok=True)
+        self.controller.arguments = self.controller_command()
         self.controller.start()
         eventually(lambda: self.endpoint.exists() or not self.controller.alive(), "the controller's endpoint file")
         assert self.controller.alive(), self.controller.said()
@@ -236,7 +242,7 @@ class Cluster:
     def add_agent(self, name: str, slots: int, *arguments: str) -> Program:
         agent = Program(
             [
-                str(GPUAGENT), "--controller", self.url, "--token-file", str(self.folder / "node.token"), "--name", name,
+                str(self.gpuagent), "--controller", self.url, "--token-file", str(self.folder / "node.token"), "--name", name,
                 "--state", str(self.folder / name), "--run", str(self.folder / f"{name}.run"), "--devices", "none",
                 "--cpu-slots", str(slots), "--python", PYTHON, *self.agent_arguments, *arguments,
             ],

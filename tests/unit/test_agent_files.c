@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of what the agent reads, writes and cuts: exit records, launch files, log pieces, laid files, folders
- * that go away, routes. */
+ * that go away, what a lost shim leaves, routes. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include "agent/address.h"
+#include "agent/cgroup.h"
 #include "agent/launch.h"
 #include "agent/lay.h"
 #include "agent/lines.h"
 #include "agent/record.h"
 #include "agent/runner.h"
+#include "agent/shims.h"
 #include "agent/spares.h"
 #include "agent/trash.h"
 #include "proto/base/cleanup.h"
@@ -116,6 +118,25 @@ END_TEST
 
 #define CUT(text, full, final, old) lines_cut(text, strlen(text), full, final, old)
 
+static void expect_cut_short(const char *bytes, size_t length)
+{
+    autofree char *path = xprintf("%s/launch", folder);
+    struct launch_facts facts;
+    struct err err = {0};
+    write_file(path, bytes, length);
+    ck_assert(!launch_read(folder, &facts, &err));
+    ck_assert_ptr_nonnull(strstr(err.text, "cut short"));
+}
+
+START_TEST(a_launch_file_whose_writer_was_killed_is_none)
+{
+    static const char begun[] = "epoch\0007\0cgroup\0/sys/fs/cgroup/x\0";
+    expect_cut_short("", 0);
+    expect_cut_short(begun, sizeof begun - 1);
+    expect_cut_short(begun, sizeof begun - 4);
+}
+END_TEST
+
 START_TEST(pieces_end_with_a_line)
 {
     ck_assert_uint_eq(CUT("one\ntwo\nthr", false, false, false), 8);
@@ -211,6 +232,137 @@ START_TEST(trash_goes_in_steps_and_follows_no_link)
 }
 END_TEST
 
+/* In a container agent after agent has the same process number, so each begins with the same names. */
+START_TEST(trash_is_taken_whatever_an_earlier_agent_has_left_under_its_name)
+{
+    autofree char *trash_path = xprintf("%s/trash", folder), *spare = xprintf("%s/spare", folder);
+    autofree char *deep = xprintf("%s/spare/0/work", folder);
+    for (int i = 0; i < 3; i++) {
+        ck_assert(file_make_directories(deep, 0700, NULL));
+        struct trash *trash = trash_create(trash_path, NULL);
+        trash_take(trash, spare);
+        ck_assert_int_ne(access(spare, F_OK), 0);
+        trash_destroy(trash); /* killed before it removed anything */
+    }
+}
+END_TEST
+
+/* --- what a lost shim leaves ---------------------------------------------------------------------- */
+
+START_TEST(a_run_folder_without_a_shim_is_closed_to_those_that_come_late)
+{
+    autofree char *pid_file = xprintf("%s/shim.pid", folder);
+    struct shim_process shim;
+    struct stat status;
+    ck_assert(!shims_find(folder, &shim));
+    ck_assert_int_eq(stat(pid_file, &status), 0);
+    ck_assert_int_eq(status.st_size, 0);
+    ck_assert(!shims_find(folder, &shim));
+}
+END_TEST
+
+START_TEST(a_run_folder_that_a_reboot_has_emptied_has_no_shim)
+{
+    autofree char *nowhere = xprintf("%s/7", folder);
+    struct shim_process shim;
+    ck_assert(!shims_find(nowhere, &shim));
+    ck_assert_int_ne(access(nowhere, F_OK), 0);
+}
+END_TEST
+
+START_TEST(a_cgroup_is_cleared_with_those_that_the_job_made_below)
+{
+    autofree char *path = xprintf("%s/7", folder), *deep = xprintf("%s/7/a/b/c", folder);
+    autofree char *other = xprintf("%s/7/d", folder);
+    ck_assert(file_make_directories(deep, 0700, NULL));
+    ck_assert(file_make_directories(other, 0700, NULL));
+    ck_assert(cgroup_clear(path, 2));
+    ck_assert_int_ne(access(path, F_OK), 0);
+    ck_assert(cgroup_clear(path, 2));
+}
+END_TEST
+
+START_TEST(a_cgroup_in_which_something_is_left_is_not_cleared)
+{
+    autofree char *path = xprintf("%s/7", folder), *below = xprintf("%s/7/a", folder);
+    autofree char *held = xprintf("%s/7/a/held", folder);
+    ck_assert(file_make_directories(below, 0700, NULL));
+    write_file(held, "x", 1);
+    ck_assert(!cgroup_clear(path, 1));
+    ck_assert_int_eq(access(held, F_OK), 0);
+}
+END_TEST
+
+/* --- what agents and shims of earlier versions have written ---------------------------------------- */
+
+static void each_recorded(void (*work)(const char *recorded))
+{
+    size_t count = 0;
+    DIR *listing = opendir(getenv("RECORDED"));
+    ck_assert_ptr_nonnull(listing);
+    for (struct dirent *entry; (entry = readdir(listing)) != NULL;) {
+        if (entry->d_name[0] != '.') {
+            autofree char *recorded = xprintf("%s/%s", getenv("RECORDED"), entry->d_name);
+            work(recorded);
+            count++;
+        }
+    }
+    closedir(listing);
+    ck_assert_uint_ge(count, 2);
+}
+
+/* It is kept as lines; the real one has a NUL behind each word. */
+static void lay_recorded_launch(const char *recorded)
+{
+    autofree char *path = xprintf("%s/launch.txt", recorded), *target = xprintf("%s/launch", folder);
+    autofree char *text = NULL;
+    size_t length;
+    struct err err;
+    ck_assert_msg(file_read(path, 1000000, &text, &length, &err), "%s", err.text);
+    for (size_t i = 0; i < length; i++) {
+        text[i] = text[i] == '\n' ? '\0' : text[i];
+    }
+    write_file(target, text, length);
+}
+
+static void read_recorded_launch(const char *recorded)
+{
+    struct launch_facts facts;
+    struct err err = {0};
+    lay_recorded_launch(recorded);
+    ck_assert_msg(launch_read(folder, &facts, &err), "%s", err.text);
+    ck_assert_uint_eq(facts.rank_count, 2);
+    ck_assert_int_eq(facts.ranks[1], 1);
+    ck_assert(facts.holds_port);
+    ck_assert_int_eq(facts.cgroup_version, 2);
+    ck_assert_ptr_nonnull(strstr(facts.cgroup, "/gpuctl-node0-"));
+    launch_facts_finish(&facts);
+}
+
+START_TEST(launch_files_of_earlier_agents_are_read)
+{
+    each_recorded(read_recorded_launch);
+}
+END_TEST
+
+static void read_recorded_exit(const char *recorded)
+{
+    struct record record;
+    struct err err = {0};
+    ck_assert_msg(record_read(recorded, &record, &err), "%s", err.text);
+    ck_assert_uint_eq(record.rank_count, 1);
+    ck_assert_int_eq(record.ranks[0].code, 143);
+    ck_assert_int_eq(record.ranks[0].signal, 15);
+    ck_assert_int_eq(record.cause, CAUSE_RANK_FAILED);
+    record_finish(&record);
+}
+
+START_TEST(exit_records_of_earlier_shims_are_read)
+{
+    each_recorded(read_recorded_exit);
+}
+END_TEST
+
 /* --- the runner of functions --------------------------------------------------------------------- */
 
 static char *lay_runner(const char *below)
@@ -293,12 +445,20 @@ Suite *agent_files_suite(void)
     tcase_add_test(tcase, a_record_is_read_whole);
     tcase_add_test(tcase, a_record_without_its_end_is_none);
     tcase_add_test(tcase, what_is_put_into_a_launch_file_is_found_again);
+    tcase_add_test(tcase, a_launch_file_whose_writer_was_killed_is_none);
     tcase_add_test(tcase, pieces_end_with_a_line);
     tcase_add_test(tcase, an_unfinished_line_waits_until_it_is_old_or_final);
     tcase_add_test(tcase, characters_are_not_cut_in_two);
     tcase_add_test(tcase, files_are_laid_with_their_folders_and_modes);
     tcase_add_test(tcase, no_file_is_laid_outside_its_folder);
     tcase_add_test(tcase, trash_goes_in_steps_and_follows_no_link);
+    tcase_add_test(tcase, trash_is_taken_whatever_an_earlier_agent_has_left_under_its_name);
+    tcase_add_test(tcase, a_run_folder_without_a_shim_is_closed_to_those_that_come_late);
+    tcase_add_test(tcase, a_run_folder_that_a_reboot_has_emptied_has_no_shim);
+    tcase_add_test(tcase, a_cgroup_is_cleared_with_those_that_the_job_made_below);
+    tcase_add_test(tcase, a_cgroup_in_which_something_is_left_is_not_cleared);
+    tcase_add_test(tcase, launch_files_of_earlier_agents_are_read);
+    tcase_add_test(tcase, exit_records_of_earlier_shims_are_read);
     tcase_add_test(tcase, the_runner_is_laid_whole_under_its_hash);
     tcase_add_test(tcase, other_runners_go_and_this_one_stays);
     tcase_add_test(tcase, the_folder_of_an_attempt_has_a_place_for_results);

@@ -9,6 +9,7 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 #include "proto/messages.h"
+#include "proto/protocol.h"
 #include "tests/unit/proto_suites.h"
 
 #define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -44,7 +45,8 @@ START_TEST(register_arrives_as_it_was_sent)
     struct device devices[] = {{0, "GPU-1", "A10", 24LL * GIB, 3}, {1, "slot-1", "cpu", 0, -1}};
     autojson json_t *labels = json_pack("{s:s}", "zone", "a");
     struct node_attempt attempts[] = {{EPOCH, MEMBER_RUNNING}, {UINT64_C(0x7fffffffffffffff), MEMBER_EXITED}};
-    struct register_message message = {.name = "n1",
+    struct register_message message = {.protocol = PROTOCOL,
+                                       .name = "n1",
                                        .boot_id = "b",
                                        .host_id = "h",
                                        .version = "0.1.0",
@@ -433,7 +435,7 @@ struct sound {
 
 static const struct sound sounds[] = {
     {try_register_message, "{'name':'n','boot_id':'b','host_id':'h','version':'1','address':'a'}",
-     "{'pool':'p','reserved':false,'slots':true,'isolation':'none','devices':[],'attempts':[]}"},
+     "{'protocol':1,'pool':'p','reserved':false,'slots':true,'isolation':'none','devices':[],'attempts':[]}"},
     {try_register_reply, "{'incarnation':1,'beat_ms':5000,'park_ms':25000}", "{}"},
     {try_beat_message, "{'node':'n','boot_id':'b','seq':1}", "{'attempts':[]}"},
     {try_poll_message, "{'node':'n','boot_id':'b','version':0}", "{}"},
@@ -541,6 +543,7 @@ static const struct broken brokens[] = {
     {try_report_message, REPORT, "{'results':[{'rank':0,'kind':'value','sha256':1}]}", "results[0].sha256"},
     {try_report_message, REPORT, "{'results':[{'rank':0,'kind':'value','base64':1}]}", "results[0].base64"},
     {try_report_message, REPORT, "{'results':[{'rank':0,'kind':'value','json':{}}]}", "results[0].json"},
+    {try_register_message, NODE, "{'protocol':0}", "protocol"},
     {try_register_message, NODE, "{'isolation':'jail'}", "isolation"},
     {try_register_message, NODE, "{'expires_at_ms':-1}", "expires_at_ms"},
     {try_register_message, NODE, "{'devices':[{'index':0,'type':'A10'}]}", "devices[0].uuid"},

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/shimwire.h"
 #include "proto/base/clock.h"
 #include "proto/base/cleanup.h"
 
@@ -366,6 +367,41 @@ START_TEST(one_folder_is_taken_by_one_shim_only)
 }
 END_TEST
 
+START_TEST(a_folder_that_an_agent_has_given_up_is_not_taken)
+{
+    int status;
+    char path[256];
+    snprintf(path, sizeof path, "%s/" SHIM_PID_FILE, rig.run);
+    close(open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    rig_shell(&rig, "touch started");
+    rig_field(&rig, "rank", "0");
+    rig_assign(&rig);
+    send(rig.link, "run - -", 7, MSG_NOSIGNAL); /* it may have ended by now */
+    rig_complains(&rig, "cannot take an attempt: shim.pid: File exists");
+    ck_assert_int_eq(waitpid(rig.shim, &status, 0), rig.shim);
+    ck_assert_int_eq(WEXITSTATUS(status), 1);
+    snprintf(path, sizeof path, "%s/" SHIM_SOCKET_FILE, rig.run);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    snprintf(path, sizeof path, "%s/" SHIM_PID_FILE ".new", rig.run);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    snprintf(path, sizeof path, "%s/started", rig.root);
+    ck_assert_int_ne(access(path, F_OK), 0);
+}
+END_TEST
+
+START_TEST(a_folder_without_a_launch_file_is_not_taken)
+{
+    int status;
+    char path[256];
+    rig_send(&rig, "assign %s", rig.run);
+    rig_complains(&rig, "cannot take an attempt: launch: No such file");
+    ck_assert_int_eq(waitpid(rig.shim, &status, 0), rig.shim);
+    ck_assert_int_eq(WEXITSTATUS(status), 1);
+    snprintf(path, sizeof path, "%s/" SHIM_PID_FILE, rig.run);
+    ck_assert_int_ne(access(path, F_OK), 0);
+}
+END_TEST
+
 START_TEST(the_pid_file_names_the_shim)
 {
     rig_shell(&rig, "cat " RIG_EPOCH "/shim.pid; cut -d' ' -f1,22 /proc/$PPID/stat");
@@ -419,5 +455,7 @@ void rig_suite_life(Suite *suite)
     tcase_add_test(agents, words_out_of_place_do_nothing);
     tcase_add_test(agents, a_shim_whose_agent_goes_before_it_has_an_attempt_ends);
     tcase_add_test(agents, one_folder_is_taken_by_one_shim_only);
+    tcase_add_test(agents, a_folder_that_an_agent_has_given_up_is_not_taken);
+    tcase_add_test(agents, a_folder_without_a_launch_file_is_not_taken);
     tcase_add_test(agents, the_pid_file_names_the_shim);
 }
