@@ -18,6 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "agent/journal.h"
 #include "agent/node.h"
 #include "agent/runner.h"
 #include "proto/base/cleanup.h"
@@ -229,13 +230,14 @@ static bool open_parts(struct agent *agent, struct err *err)
     }
     site->uploads = uploads_create(site->link);
     site->outputs = outputs_create(site->config.name, site->link, site->loop, site->trash);
-    return true;
+    return (site->journal = journal_open(site->config.state, err)) != NULL;
 }
 
 static void close_parts(struct agent *agent)
 {
     struct site *site = &agent->site;
     node_destroy(agent->node);
+    journal_close(site->journal);
     outputs_destroy(site->outputs);
     uploads_destroy(site->uploads);
     builder_destroy(site->builder);

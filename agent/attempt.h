@@ -44,6 +44,7 @@ struct site {
     struct trash *trash;
     struct spares *spares;
     struct outputs *outputs;
+    struct journal *journal;
     char *runner;     /* folder of gpuctl_runner.py */
     int64_t hurry_ms; /* CLOCK_BOOTTIME until which nothing is made ready for later: ranks are starting */
     void (*heard)(void *closure, uint64_t epoch, enum duty_news news);

@@ -155,6 +155,7 @@ static void poll_done(void *closure, const struct link_answer *answer)
     keep_orders(node, &reply);
     duty_polled(node->duty, &reply);
     node_work(node); /* now: the orders are borrowed from the reply */
+    recall_hear(node->recall, &reply);
     stagings_wish(node->site->stagings, reply.stagings, reply.staging_count, answer->sent_ms);
     poll_reply_finish(&reply);
 }

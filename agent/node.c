@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 
+#include "agent/journal.h"
 #include "agent/node_parts.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -55,10 +56,11 @@ static void drop(struct node *node, struct entry *entry)
 static void begin_attempt(struct node *node, const struct duty_action *action)
 {
     struct attempt *attempt = add(node, action->epoch)->attempt;
-    log_info("attempt claimed", "epoch=%llu job=%s order=%s", (unsigned long long)action->epoch,
-             action->order->job_id != NULL ? action->order->job_id : "",
+    const char *job = action->order->job_id != NULL ? action->order->job_id : "";
+    log_info("attempt claimed", "epoch=%llu job=%s order=%s", (unsigned long long)action->epoch, job,
              order_phase_text(action->order->phase));
     if (action->act == ACT_CLAIM) {
+        journal_began(node->site->journal, action->epoch, job);
         attempt_claim(attempt, action);
     } else {
         attempt_bury(attempt, action);
@@ -88,6 +90,7 @@ static void act_on_attempt(struct entry *entry, const struct duty_action *action
         attempt_lease(attempt, action->term_ms, action->kill_ms);
         return;
     case ACT_CLEAR:
+        journal_ended(attempt->site->journal, entry->epoch, record_worst_code(&attempt->record));
         attempt_clear(attempt);
         return;
     case ACT_REPORT:
@@ -213,6 +216,7 @@ struct node *node_create(struct site *site, void (*ended)(void *closure), void *
     *node = (struct node){.site = site, .duty = duty_create(), .ended = ended, .closure = closure};
     node->work = (struct loop_timer){.due = work_due, .closure = node};
     exchange_init(node);
+    node->recall = recall_create(site);
     site->heard = heard;
     site->closure = node;
     site->stagings = stagings_create(&(struct stagings_site){
@@ -249,6 +253,7 @@ void node_destroy(struct node *node)
         drop(node, entry);
     }
     stagings_destroy(node->site->stagings);
+    recall_destroy(node->recall);
     exchange_finish(node);
     loop_disarm(node->site->loop, &node->work);
     duty_destroy(node->duty);

@@ -6,6 +6,7 @@
 #include <uthash.h>
 
 #include "agent/node.h"
+#include "agent/recall.h"
 
 /* An attempt by its epoch, and the report of it that is out. */
 struct entry {
@@ -20,6 +21,7 @@ struct node {
     struct site *site;
     struct duty *duty;
     struct entry *entries;
+    struct recall *recall;
     struct link_request *registering, *polling, *beating;
     int64_t park_ms;
     int64_t beat_seq;

@@ -88,6 +88,15 @@ bool record_read(const char *logs_folder, struct record *ret_record, struct err 
     return file_read(path, LIMIT_EXIT_RECORD_BYTES, &text, NULL, err) && record_parse(text, ret_record, err);
 }
 
+int64_t record_worst_code(const struct record *record)
+{
+    int64_t worst = -1;
+    for (size_t i = 0; i < record->rank_count; i++) {
+        worst = record->ranks[i].code > worst ? record->ranks[i].code : worst;
+    }
+    return worst;
+}
+
 void record_finish(struct record *record)
 {
     free(record->ranks);

@@ -20,6 +20,9 @@ bool record_parse(const char *text, struct record *ret_record, struct err *err);
 /* Reads the record in an attempt's folder on disk; false when there is none. */
 bool record_read(const char *logs_folder, struct record *ret_record, struct err *err);
 
+/* The largest exit code of its ranks; -1 when none was started. */
+int64_t record_worst_code(const struct record *record);
+
 void record_finish(struct record *record);
 
 #endif

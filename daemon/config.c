@@ -13,7 +13,7 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-#define OPTION_COUNT 17
+#define OPTION_COUNT 23
 
 static void table_fill(struct config *config, struct option_spec table[OPTION_COUNT])
 {
@@ -86,6 +86,38 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .help = "refuse submissions with less free disk (default 256MiB)",
          .kind = OPTION_TEXT,
          .target = &config->min_free},
+        {.name = "backup-folder",
+         .value_name = "DIR",
+         .help = "where backups are kept (default STATE/backups)",
+         .kind = OPTION_TEXT,
+         .target = &config->backup_folder},
+        {.name = "backup-interval",
+         .value_name = "TIME",
+         .help = "make a backup this often; 0: never (default 10m)",
+         .kind = OPTION_DURATION,
+         .target = &config->backup_interval_ms},
+        {.name = "backup-keep",
+         .value_name = "N",
+         .help = "how many backups to keep (default 6)",
+         .kind = OPTION_INT,
+         .min = 1,
+         .max = LIMIT_BACKUP_KEEP,
+         .target = &config->backup_keep},
+        {.name = "backup",
+         .value_name = "DIR",
+         .help = "make a backup as the folder DIR, also while a controller serves, and end",
+         .kind = OPTION_TEXT,
+         .target = &config->backup_to},
+        {.name = "restore",
+         .value_name = "DIR",
+         .help = "put a backup in the place of what the state folder has, and end",
+         .kind = OPTION_TEXT,
+         .target = &config->restore_from},
+        {.name = "check",
+         .value_name = "DIR",
+         .help = "look whether a state folder or a backup is whole, and end",
+         .kind = OPTION_TEXT,
+         .target = &config->check},
         {.name = "log-level",
          .value_name = "LEVEL",
          .help = "error, warning, info or debug (default info)",
@@ -198,6 +230,10 @@ static bool check(struct config *config, struct err *err)
         return err_field(err, ERR_USAGE, "--share-half-life", "give 7d, for instance",
                          "the half-life of past use must be from a minute to a year");
     }
+    if ((config->backup_to != NULL) + (config->restore_from != NULL) + (config->check != NULL) > 1) {
+        return err_field(err, ERR_USAGE, "--backup", "do one after the other",
+                         "only one of --backup, --restore and --check can be given");
+    }
     if (config->beat_ms < 50) {
         return err_field(err, ERR_USAGE, "--beat", "give 50ms or more", "nodes cannot report that often");
     }
@@ -212,6 +248,8 @@ bool config_parse(int argc, char **argv, struct config *ret_config, struct err *
                                   .lease_min_ms = LIMIT_LEASE_MIN_MS,
                                   .share_half_life_ms = DEFAULT_SHARE_HALF_LIFE_MS,
                                   .policy = POLICY_DEFAULT,
+                                  .backup_interval_ms = DEFAULT_BACKUP_INTERVAL_MS,
+                                  .backup_keep = DEFAULT_BACKUP_KEEP,
                                   .min_free = "256MiB"};
     struct option_spec table[OPTION_COUNT];
     table_fill(ret_config, table);

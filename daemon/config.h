@@ -26,7 +26,14 @@ struct config {
     enum policy policy;
     const char *min_free; /* as it was written: "256MiB" */
     int64_t min_free_bytes;
-    const char *log_level; /* NULL: info */
+    const char *backup_folder;  /* NULL: STATE/backups */
+    int64_t backup_interval_ms; /* 0: none by itself */
+    int64_t backup_keep;
+    /* What to do instead of serving, one at most; all NULL: serve. */
+    const char *backup_to;    /* make this backup */
+    const char *restore_from; /* put this one back */
+    const char *check;        /* look at this state folder or backup */
+    const char *log_level;    /* NULL: info */
     bool embedded;
     bool help, version;
     struct settings *settings; /* owned; NULL with help or version */

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuctld: opens the parts in order, serves, and closes them in reverse. It owns the state folder's lock, the
- * first admin token and the endpoint file. */
-#include <errno.h>
-#include <fcntl.h>
+/* gpuctld: opens the parts in order, serves, and closes them in reverse. It owns the endpoint file, and holds
+ * the state folder's lock. What it does instead of serving is upkeep.c's. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/admin_token.h"
+#include "daemon/backup/restore.h"
 #include "daemon/blob/blobs.h"
 #include "daemon/blob/logs.h"
 #include "daemon/blob/worker.h"
 #include "daemon/config.h"
 #include "daemon/door.h"
-#include "daemon/http/auth.h"
+#include "daemon/home.h"
 #include "daemon/http/server.h"
 #include "daemon/store/store.h"
+#include "daemon/upkeep.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files.h"
@@ -35,6 +35,7 @@ struct daemon {
     int lock;
     int signals;
     char *database;
+    char *shelf;                     /* folder of its backups */
     char *tls_certificate, *tls_key; /* texts */
     struct store *store;
     struct door *door;
@@ -44,77 +45,22 @@ struct daemon {
     struct server *server;
 };
 
-/* One controller a state folder. */
+/* A restore that was cut short goes on before anything is opened. */
 static bool take_state(struct daemon *daemon, struct err *err)
 {
-    if (!file_make_directories(daemon->config.state, 0700, err)) {
+    const char *state = daemon->config.state;
+    bool finished;
+    daemon->lock = home_lock(state, err);
+    daemon->database = xprintf("%s/" BACKUP_DATABASE, state);
+    daemon->shelf = daemon->config.backup_folder != NULL ? xstrdup(daemon->config.backup_folder)
+                                                         : xprintf("%s/backups", state);
+    if (daemon->lock < 0 || !restore_finish(state, &finished, err)) {
         return false;
     }
-    autofree char *path = xprintf("%s/lock", daemon->config.state);
-    daemon->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (daemon->lock < 0) {
-        return err_errno(err, "cannot open %s", path);
+    if (finished) {
+        log_warning("restore finished", "state=%s reason=\"it was cut short\"", state);
     }
-    if (flock(daemon->lock, LOCK_EX | LOCK_NB) != 0) {
-        return err_field(err, ERR_CONFLICT, "--state", "end it first, or name another folder",
-                         "another gpuctld uses %s", daemon->config.state);
-    }
-    daemon->database = xprintf("%s/gpuctl.db", daemon->config.state);
     return true;
-}
-
-/* --- the first token
- * ----------------------------------------------------------------------------------------------------- */
-
-static bool see_admin(const struct token_row *row, void *closure)
-{
-    bool *seen = closure;
-    *seen = *seen || row->role == ROLE_ADMIN;
-    return true;
-}
-
-static bool admin_exists(struct daemon *daemon, bool *ret_exists, struct err *err)
-{
-    struct reader *reader = reader_open(daemon->database, err);
-    *ret_exists = false;
-    if (reader == NULL) {
-        return false;
-    }
-    bool ok = reader_tokens(reader, NULL, see_admin, ret_exists, err);
-    reader_close(reader);
-    return ok;
-}
-
-/* The first start makes a token for the administrator: the file first, so that a crash in between makes both
- * anew. */
-static bool make_first_token(struct daemon *daemon, struct err *err)
-{
-    bool exists;
-    if (!admin_exists(daemon, &exists, err)) {
-        return false;
-    }
-    if (exists) {
-        return true;
-    }
-    uint8_t random[TOKEN_RANDOM_BYTES];
-    struct token token;
-    random_fill(random, sizeof random);
-    token_make(random, &token);
-    autofree char *path = xprintf("%s/admin.token", daemon->config.state);
-    autofree char *line = xprintf("%s\n", token.text);
-    if (!file_replace(path, line, strlen(line), 0600, err)) {
-        return false;
-    }
-    struct change change = {
-        .kind = CHANGE_TOKEN_INSERT,
-        .token = {.id = token.id, .role = ROLE_ADMIN, .owner = "admin", .created_ms = clock_wall_ms()}};
-    memcpy(change.token.secret, token.secret, sizeof change.token.secret);
-    bool ok = store_begin(daemon->store, err) && store_apply(daemon->store, &change, 1, err) &&
-              store_commit(daemon->store, err);
-    if (ok) {
-        log_info("token make", "role=admin file=%s", path);
-    }
-    return ok;
 }
 
 /* --- opening and closing
@@ -170,6 +116,11 @@ static bool open_server(struct daemon *daemon, struct err *err)
                                          .policy = config->policy,
                                          .idle_exit_ms = config->idle_exit_ms,
                                          .embedded = config->embedded,
+                                         .backup_shelf = daemon->shelf,
+                                         .backup_interval_ms = config->backup_interval_ms,
+                                         .backup_keep = config->backup_keep,
+                                         .restored_ms = store_restored(daemon->store).at_ms,
+                                         .restored_from_ms = store_restored(daemon->store).from_ms,
                                          .signal_fd = daemon->signals};
     return (daemon->server = server_open(&server, err)) != NULL;
 }
@@ -189,8 +140,9 @@ static bool daemon_open(struct daemon *daemon, struct err *err)
     return take_state(daemon, err) && (daemon->signals = open_signals(err)) >= 0 &&
            read_pem(daemon->config.tls_certificate, &daemon->tls_certificate, err) &&
            read_pem(daemon->config.tls_key, &daemon->tls_key, err) &&
-           (daemon->store = store_open(daemon->database, err)) != NULL && make_first_token(daemon, err) &&
-           open_door(daemon, err) && open_files(daemon, err) && open_server(daemon, err);
+           (daemon->store = store_open(daemon->database, err)) != NULL &&
+           admin_token_first(daemon->store, daemon->config.state, err) && open_door(daemon, err) &&
+           open_files(daemon, err) && open_server(daemon, err);
 }
 
 static void daemon_close(struct daemon *daemon)
@@ -204,6 +156,7 @@ static void daemon_close(struct daemon *daemon)
     free(daemon->tls_certificate);
     free(daemon->tls_key);
     free(daemon->database);
+    free(daemon->shelf);
     config_finish(&daemon->config);
     if (daemon->signals >= 0) {
         close(daemon->signals);
@@ -289,6 +242,8 @@ int main(int argc, char **argv)
         config_help();
     } else if (ok && daemon.config.version) {
         printf("gpuctld %s\n", GPUCTL_VERSION);
+    } else if (ok && upkeep_wanted(&daemon.config)) {
+        ok = upkeep_run(&daemon.config, &err);
     } else {
         ok = ok && daemon_open(&daemon, &err) && serve(&daemon, &err);
     }

@@ -277,6 +277,30 @@
 #define WAL_IDLE_BYTES (4 * MIB)
 /* a forced checkpoint waits so long for readers, which take less than 10 */
 #define WAL_FORCED_WAIT_MS 100
+/* a copy of the database gives up rather than hold on to a log of this size: at 256 MiB a commit would wait
+ * for readers; at 20 MB/s, the most that submissions write, a copy has 10 s for its pages, 5 GB of them */
+#define LIMIT_COPY_LOG_BYTES (192 * MIB)
+/* of 4 KiB that a copy moves at a time: 1 MiB, under 2 ms of the disk */
+#define COPY_STEP_PAGES 256
+/* backups by themselves: at most this is lost with a disk */
+#define DEFAULT_BACKUP_INTERVAL_MS (10 * 60 * 1000)
+/* an hour's worth */
+#define DEFAULT_BACKUP_KEEP 6
+#define LIMIT_BACKUP_KEEP   1000
+/* a first backup waits no longer than this after a start, a failed one is tried again so soon */
+#define BACKUP_FIRST_MS 60000
+/* a controller that was put back from a backup asks nodes for a day what they have run since */
+#define LOST_ASKED_MS (24LL * 3600 * 1000)
+/* attempts that are listed as lost: 100 bytes each */
+#define LIMIT_LOST_ROWS 1000000
+/* of one kind that `gpuctl admin check` names one by one */
+#define LIMIT_CHECK_FINDINGS 20
+/* attempts that a node tells at a time: each costs the controller a look for its epoch and its job */
+#define LIMIT_JOURNAL_ENTRIES 32
+/* clocks of controller and node are this much apart at most, for what is told again */
+#define JOURNAL_SLACK_MS (10 * 60 * 1000)
+/* bytes of one of the two files of a node's journal: 40,000 attempts, whatever their age */
+#define LIMIT_JOURNAL_BYTES (4 * MIB)
 /* the pages of 1,024 submissions; more gave no speed */
 #define LIMIT_WRITER_CACHE_BYTES (4 * MIB)
 /* as SQLite has it */

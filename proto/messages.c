@@ -153,6 +153,10 @@ json_t *poll_reply_encode(const struct poll_reply *message)
     json_t *json = json_object();
     member_put_int(json, "version", (int64_t)message->version);
     member_put_bool(json, "shutdown", message->shutdown);
+    if (message->restored_ms > 0) {
+        member_put_int(json, "restored_ms", message->restored_ms);
+        member_put_int(json, "journal_since_ms", message->journal_since_ms);
+    }
     json_t *live = json_array();
     for (size_t i = 0; i < message->live_count; i++) {
         json_array_append_new(live, json_integer((int64_t)message->live[i]));
@@ -232,6 +236,8 @@ bool poll_reply_decode(json_t *json, struct poll_reply *ret_message, struct err 
     int64_t version = 0;
     bool good = member_holder(json, err) && json_need_int(json, "version", 0, INT64_MAX, &version, err) &&
                 json_read_bool(json, "shutdown", &message.shutdown, err) &&
+                json_read_int(json, "restored_ms", 0, INT64_MAX, &message.restored_ms, err) &&
+                json_read_int(json, "journal_since_ms", 0, INT64_MAX, &message.journal_since_ms, err) &&
                 decode_live(json, &message, err) && decode_orders(json, &message, err) &&
                 decode_stagings(json, &message, err);
     if (!good) {

@@ -110,7 +110,10 @@ struct order {
 struct poll_reply {
     json_t *json;
     uint64_t version;
-    bool shutdown;  /* the embedded controller ends: so do its agents */
+    bool shutdown; /* the embedded controller ends: so do its agents */
+    /* Wall clock: the controller was put back, lately, from a backup, and asks once what the node has run
+     * since that was taken. 0: it was not. */
+    int64_t restored_ms, journal_since_ms;
     uint64_t *live; /* every epoch that this node should hold; any other is fenced and killed */
     size_t live_count;
     struct order *orders; /* those that changed since the poll's version */
@@ -191,6 +194,27 @@ struct staging_message {
 };
 /* The reply is {}; 404 not_found means: register again. BUILDING need not be repeated. */
 
+/* --- POST /v1/agent/journal
+ * --------------------------------------------------------------------------------------------- */
+
+/* An attempt that the node has claimed. */
+struct journal_entry {
+    uint64_t epoch;
+    const char *job_id;
+    int64_t began_ms, ended_ms; /* wall clock of the node; 0: not known to have ended */
+    int64_t code;               /* the largest exit code of its ranks here; -1: not known */
+};
+
+/* At most LIMIT_JOURNAL_ENTRIES; the rest follows. */
+struct journal_message {
+    json_t *json;
+    const char *node;
+    const char *boot_id;
+    struct journal_entry *entries;
+    size_t entry_count;
+};
+/* The reply is {"unknown": how many of them no database knows}; 404 not_found means: register again. */
+
 struct log_reply {
     json_t *json;
     int64_t received; /* the controller has the stream up to here */
@@ -209,6 +233,7 @@ MESSAGE_DECLARE(poll_message)
 MESSAGE_DECLARE(poll_reply)
 MESSAGE_DECLARE(report_message)
 MESSAGE_DECLARE(staging_message)
+MESSAGE_DECLARE(journal_message)
 MESSAGE_DECLARE(log_reply)
 
 #endif

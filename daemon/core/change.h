@@ -206,6 +206,16 @@ struct blob_row {
     int64_t created_ms;
 };
 
+/* An attempt that a node tells of, and that a database which was put back from a backup does not know. */
+struct lost_row {
+    uint64_t epoch;
+    const char *node;
+    const char *job_id;
+    bool known;                 /* the job is there, only the attempt is not */
+    int64_t began_ms, ended_ms; /* wall clock of the node; 0: it does not tell */
+    int64_t code;               /* the largest exit code of its ranks there; -1: none is known */
+};
+
 enum change_kind {
     CHANGE_JOB_INSERT, /* birth and life */
     CHANGE_JOB_UPDATE, /* life */
@@ -230,6 +240,7 @@ enum change_kind {
     CHANGE_LIMITS_DELETE, /* kind and name of limits */
     CHANGE_WINDOW_INSERT,
     CHANGE_WINDOW_DELETE, /* window.id */
+    CHANGE_LOST_PUT,      /* beyond LIMIT_LOST_ROWS nothing is kept */
 };
 
 struct change {
@@ -254,6 +265,7 @@ struct change {
         struct usage_row usage;
         struct limits_row limits;
         struct window_row window;
+        struct lost_row lost;
     };
 };
 

@@ -450,6 +450,7 @@ static void fill(struct core *core, struct change *change, void *subject, struct
     case CHANGE_LIMITS_DELETE:
     case CHANGE_WINDOW_INSERT:
     case CHANGE_WINDOW_DELETE:
+    case CHANGE_LOST_PUT:
         break;
     }
 }

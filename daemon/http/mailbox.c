@@ -161,6 +161,8 @@ static void answer(const struct mailbox *mailbox, struct box *box, struct reques
     autofree struct staging *stagings = xzalloc(staging_room * sizeof *stagings);
     struct poll_reply reply = {.version = version_of(mailbox, box),
                                .shutdown = mailbox->shutting_down,
+                               .restored_ms = mailbox->server->config.restored_ms,
+                               .journal_since_ms = mailbox->server->config.restored_from_ms,
                                .live = live,
                                .orders = changed,
                                .stagings = stagings};

@@ -40,6 +40,7 @@ struct server {
     struct staging_board *stagings;
     struct space *space;
     struct mlflow *mlflow;
+    struct backups *backups;      /* NULL: no shelf is configured */
     uint8_t rank_key[HASH_BYTES]; /* of the tokens that ranks get */
 
     int64_t now_ms;    /* of this turn, CLOCK_BOOTTIME */

@@ -73,6 +73,14 @@ void tokens_list(struct request *request);
 void tokens_make(struct request *request);
 void tokens_revoke(struct request *request);
 
+/* backups.c */
+void backups_list(struct request *request);
+void backups_make(struct request *request);
+
+/* lost.c */
+void lost_tell(struct request *request);
+void lost_list(struct request *request);
+
 /* agents.c */
 void agents_register(struct request *request);
 void agents_beat(struct request *request);

@@ -20,6 +20,7 @@
 
 #include "daemon/blob/worker.h"
 #include "daemon/http/ask.h"
+#include "daemon/http/backups.h"
 #include "daemon/http/listener.h"
 #include "daemon/http/mlflow.h"
 #include "daemon/http/parts.h"
@@ -361,7 +362,8 @@ struct server *server_open(const struct server_config *config, struct err *err)
     open_parts(server);
     open_names(server);
     if (server->reader == NULL || !auth_load(server->auth, server->reader, err) ||
-        !open_library(server, err) || !open_loop(server, err) || !mlflow_open(server, err)) {
+        !open_library(server, err) || !open_loop(server, err) || !mlflow_open(server, err) ||
+        !backups_open(server, err)) {
         server_close(server);
         return NULL;
     }
@@ -412,6 +414,7 @@ void server_close(struct server *server)
         resume_all(server);
         MHD_stop_daemon(server->daemon);
     }
+    backups_close(server);
     mlflow_close(server);
     if (server->loop_fd >= 0) {
         close(server->loop_fd);

@@ -35,6 +35,10 @@ struct server_config {
         idle_exit_ms; /* ends by itself after this long without live jobs and people's requests; 0: never */
     bool embedded;    /* the agents are this instance's own: they are told to end when it ends by idleness or
                          shutdown */
+    const char *backup_shelf;   /* folder of backups; NULL: none are made */
+    int64_t backup_interval_ms; /* 0: only when somebody asks for one */
+    int64_t backup_keep;
+    int64_t restored_ms, restored_from_ms; /* store_restored */
     int signal_fd; /* a signalfd: server_run ends when it is readable; -1: none. The server does not close it
                     */
 };

@@ -379,6 +379,20 @@ static bool delete_window(struct store *store, const struct window_row *window, 
     return touch_one(store, SQL_DELETE_WINDOW, err);
 }
 
+static bool put_lost(struct store *store, const struct lost_row *lost, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_PUT_LOST);
+    bind_int(&to, (int64_t)lost->epoch);
+    bind_text(&to, lost->node);
+    bind_text(&to, lost->job_id);
+    bind_int(&to, lost->known);
+    bind_int(&to, lost->began_ms);
+    bind_int(&to, lost->ended_ms);
+    bind_int(&to, lost->code);
+    bind_int(&to, LIMIT_LOST_ROWS);
+    return connection_run(&store->connection, SQL_PUT_LOST, err); /* none above the limit */
+}
+
 static bool apply(struct store *store, const struct change *change, struct err *err)
 {
     switch (change->kind) {
@@ -428,6 +442,8 @@ static bool apply(struct store *store, const struct change *change, struct err *
         return insert_window(store, &change->window, err);
     case CHANGE_WINDOW_DELETE:
         return delete_window(store, &change->window, err);
+    case CHANGE_LOST_PUT:
+        return put_lost(store, &change->lost, err);
     }
     return err_set(err, ERR_INTERNAL, "a change of a kind that does not exist");
 }

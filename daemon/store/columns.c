@@ -407,6 +407,20 @@ bool columns_blob(sqlite3_stmt *statement, struct blob_row *ret_blob, struct err
     return read_end(&row, err);
 }
 
+bool columns_lost(sqlite3_stmt *statement, int64_t *ret_key, struct lost_row *ret_lost, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    *ret_key = read_int(&row);
+    ret_lost->epoch = (uint64_t)read_int(&row);
+    ret_lost->node = read_text(&row);
+    ret_lost->job_id = read_text(&row);
+    ret_lost->known = read_int(&row) != 0;
+    ret_lost->began_ms = read_int(&row);
+    ret_lost->ended_ms = read_int(&row);
+    ret_lost->code = read_int(&row);
+    return read_end(&row, err);
+}
+
 bool columns_facts(sqlite3_stmt *statement, struct queue_facts *ret_facts, struct err *err)
 {
     struct row row = {statement, 0, NULL};

@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "daemon/store/migration.h"
 #include "daemon/store/schema.h"
 #include "proto/limits.h"
 
@@ -126,10 +127,11 @@ bool connection_open(struct connection *connection, const char *path, enum conne
         return connection_fail(connection, err);
     }
     restrain(connection->db);
-    if (kind == CONNECTION_WRITER && !schema_check(connection->db, err)) {
+    if (kind == CONNECTION_WRITER &&
+        (!schema_check(connection->db, err) || !migration_keep(connection->db, path, err))) {
         return false;
     }
-    return configure(connection, err) && (kind == CONNECTION_READER || schema_migrate(connection->db, err)) &&
+    return configure(connection, err) && (kind != CONNECTION_WRITER || schema_migrate(connection->db, err)) &&
            prepare(connection, err);
 }
 

@@ -11,7 +11,12 @@
 #include "daemon/store/sql.h"
 #include "proto/base/err.h"
 
-enum connection_kind { CONNECTION_WRITER, CONNECTION_READER };
+enum connection_kind {
+    CONNECTION_WRITER,
+    CONNECTION_READER,
+    CONNECTION_CHECKER, /* a reader with the statements of checks.h */
+    CONNECTION_COPIER,  /* a reader without statements: of any database */
+};
 
 struct connection {
     sqlite3 *db;
@@ -20,8 +25,8 @@ struct connection {
     sqlite3_stmt *statements[SQL_COUNT]; /* those of its kind */
 };
 
-/* Opens the file; a writer refuses a database that schema_check refuses, else migrates it. Closed by
- * connection_close in any case, which moves nothing out of the WAL. */
+/* Opens the file; a writer refuses a database that schema_check refuses, else keeps a copy of an older one
+ * and migrates it. Closed by connection_close in any case, which moves nothing out of the WAL. */
 bool connection_open(struct connection *connection, const char *path, enum connection_kind kind,
                      struct err *err);
 void connection_close(struct connection *connection);

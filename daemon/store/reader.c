@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the life of a reader, and the small queries: tokens, blobs. It promises to see committed state only;
- * every query is one statement, and so one read transaction. */
+/* Owns the life of a reader, and the small queries: tokens, blobs, lost attempts. It promises to see
+ * committed state only; every query is one statement, and so one read transaction. */
 #include "daemon/store/reader.h"
 
 #include <stdlib.h>
@@ -64,4 +64,26 @@ bool reader_blob(struct reader *reader, const uint8_t hash[32],
         visit(&blob, closure);
     }
     return true;
+}
+
+bool reader_lost(struct reader *reader, int64_t after_key, int64_t limit,
+                 bool (*visit)(int64_t key, const struct lost_row *row, void *closure), void *closure,
+                 struct err *err)
+{
+    struct binder to = binder_begin(&reader->connection, SQL_LOST);
+    bind_int(&to, after_key);
+    bind_int(&to, limit);
+    autoreset sqlite3_stmt *statement = to.statement;
+    bool ok, row;
+    while ((ok = connection_step(&reader->connection, statement, &row, err)) && row) {
+        struct lost_row lost;
+        int64_t key;
+        if (!columns_lost(statement, &key, &lost, err)) {
+            return false;
+        }
+        if (!visit(key, &lost, closure)) {
+            return true;
+        }
+    }
+    return ok;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the tables. It promises that a database is either of the newest version or refused, and that a version
- * is reached in one transaction or not at all. What the rows mean is left to daemon/core/change.h, what is
- * asked of them to sql.h.
+ * is reached in one transaction or not at all, the newest in one by a database that is new. What the rows
+ * mean is left to daemon/core/change.h, what is asked of them to sql.h.
  *
  * Submissions set the speed of the whole, and what they cost is the number of pages that they touch: each
  * goes whole into the WAL and later into the file. A row at the end of a table or index shares its page with
@@ -326,8 +326,26 @@ static const char *const version_3[] = {
     NULL,
 };
 
+/* What a restored database does not know. */
+static const char *const version_4[] = {
+    "CREATE TABLE lost ( -- attempts that nodes tell of and that this database, put back from a backup, does "
+    "not know\n"
+    "  key INTEGER PRIMARY KEY, -- in order of telling\n"
+    "  epoch INTEGER NOT NULL,\n"
+    "  node TEXT NOT NULL,\n"
+    "  job_id TEXT NOT NULL,\n"
+    "  known INTEGER NOT NULL CHECK (known IN (0, 1)), -- 1: the job is in jobs, only the attempt is not\n"
+    "  began_ms INTEGER NOT NULL, -- wall clock of the node, as the next\n"
+    "  ended_ms INTEGER NOT NULL, -- 0: the node does not tell\n"
+    "  code INTEGER NOT NULL, -- the largest exit code of its ranks there; -1: none is known\n"
+    "  UNIQUE (epoch, node)\n"
+    ") STRICT",
+
+    NULL,
+};
+
 /* Append only: a version that was released never changes, but for the lists of words. */
-static const char *const *const versions[] = {version_1, version_2, version_3};
+static const char *const *const versions[] = {version_1, version_2, version_3, version_4};
 
 enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
 
@@ -348,6 +366,16 @@ static bool number(sqlite3 *db, const char *sql, int64_t *ret_value, struct err 
     }
     sqlite3_finalize(statement);
     return ok;
+}
+
+bool schema_version(sqlite3 *db, int64_t *ret_version, struct err *err)
+{
+    return number(db, "PRAGMA user_version", ret_version, err);
+}
+
+int64_t schema_newest(void)
+{
+    return VERSION_COUNT;
 }
 
 bool schema_check(sqlite3 *db, struct err *err)
@@ -382,18 +410,33 @@ static bool apply(sqlite3 *db, const char *const *statements, int version)
     return sqlite3_exec(db, set_version, NULL, NULL, NULL) == SQLITE_OK;
 }
 
+/* One transaction from a version to a later one. */
+static bool migrate(sqlite3 *db, int64_t from, int64_t to)
+{
+    bool ok = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK;
+    for (int next = (int)from + 1; ok && next <= to; next++) {
+        ok = apply(db, versions[next - 1], next);
+    }
+    return ok && sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK;
+}
+
 bool schema_migrate(sqlite3 *db, struct err *err)
 {
+    return schema_migrate_to(db, VERSION_COUNT, err);
+}
+
+bool schema_migrate_to(sqlite3 *db, int64_t last, struct err *err)
+{
     int64_t version;
-    if (!number(db, "PRAGMA user_version", &version, err)) {
+    if (!schema_version(db, &version, err)) {
         return false;
     }
-    for (int next = (int)version + 1; next <= VERSION_COUNT; next++) {
-        if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
-            !apply(db, versions[next - 1], next) ||
-            sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
+    while (version < last) {
+        int64_t end = version == 0 ? last : version + 1;
+        if (!migrate(db, version, end)) {
             return fail(db, "migrate", err); /* the connection is closed, which rolls back */
         }
+        version = end;
     }
     return true;
 }

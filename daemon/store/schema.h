@@ -6,6 +6,7 @@
 
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "proto/base/err.h"
 #include "proto/states.h"
@@ -28,10 +29,17 @@
 #define SCHEMA_PART_BITS "10"
 #define SCHEMA_JOB_PART  "key >> " SCHEMA_PART_BITS
 
+/* The version of a database, 0 of an empty one, and the newest that there is. */
+bool schema_version(sqlite3 *db, int64_t *ret_version, struct err *err);
+int64_t schema_newest(void);
+
 /* Refuses a file that is no database of ours or has a newer schema; changes nothing. */
 bool schema_check(sqlite3 *db, struct err *err);
 
-/* Brings a database that schema_check let pass to the newest version, one transaction a version. */
+/* Brings a database that schema_check let pass to the newest version, one transaction a version; an empty one
+ * in one transaction. */
 bool schema_migrate(sqlite3 *db, struct err *err);
+/* The same, but no further than this version: for tests, which need databases of all of them. */
+bool schema_migrate_to(sqlite3 *db, int64_t last, struct err *err);
 
 #endif

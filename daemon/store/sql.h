@@ -4,6 +4,7 @@
 #ifndef STORE_SQL_H
 #define STORE_SQL_H
 
+#include "daemon/store/checks.h"
 #include "daemon/store/schema.h"
 
 /* What columns.c reads, in its order. */
@@ -38,6 +39,7 @@
 #define SQL_COLUMNS_LIMITS  "kind, name, limits"
 #define SQL_COLUMNS_TOKEN   "id, secret, role, owner, created_ms, expires_ms, revoked"
 #define SQL_COLUMNS_BLOB    "hash, size, bytes, created_ms"
+#define SQL_COLUMNS_LOST    "epoch, node, job_id, known, began_ms, ended_ms, code"
 
 /* All parts of the keys of jobs, the newest first. The join that uses it says CROSS JOIN, which keeps it
  * lazy. */
@@ -70,7 +72,13 @@
 #define SQL_STATEMENTS(X)                                                                                    \
     X(BEGIN, WRITER, "BEGIN IMMEDIATE")                                                                      \
     X(COMMIT, WRITER, "COMMIT")                                                                              \
-    X(BUMP, WRITER, "UPDATE meta SET value = value + 1 WHERE name = 'incarnation' RETURNING value")          \
+    STORE_CHECKS(X)                                                                                          \
+    X(BUMP, WRITER, "UPDATE meta SET value = max(value, ?) + 1 WHERE name = 'incarnation' RETURNING value")  \
+    X(INCARNATION, WRITER, "SELECT value FROM meta WHERE name = 'incarnation'")                              \
+    X(PUT_LOST, WRITER,                                                                                      \
+      "INSERT INTO lost (epoch, node, job_id, known, began_ms, ended_ms, code) "                             \
+      "SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE coalesce((SELECT max(key) FROM lost), 0) < ?8 "               \
+      "ON CONFLICT (epoch, node) DO UPDATE SET ended_ms = excluded.ended_ms, code = excluded.code")          \
     X(NEXT_KEY, WRITER, "SELECT coalesce(max(key), 0) + 1 FROM jobs")                                        \
     X(INSERT_JOB, WRITER,                                                                                    \
       "INSERT INTO jobs (" SQL_COLUMNS_JOB ") "                                                              \
@@ -216,6 +224,7 @@
       "(SELECT node, sum(" SQL_DEVICE_COUNT ") AS used FROM " SQL_LIVE_MEMBERS "GROUP BY node) "             \
       "ON node = name ORDER BY name")                                                                        \
     X(WINDOWS, READER, "SELECT " SQL_COLUMNS_WINDOW " FROM windows ORDER BY from_ms, id")                    \
+    X(LOST, READER, "SELECT key, " SQL_COLUMNS_LOST " FROM lost WHERE key > ? ORDER BY key LIMIT ?")         \
     X(TOKEN, READER, "SELECT " SQL_COLUMNS_TOKEN " FROM tokens WHERE id = ?")                                \
     X(TOKENS, READER, "SELECT " SQL_COLUMNS_TOKEN " FROM tokens ORDER BY created_ms, id")                    \
     X(BLOB, READER, "SELECT " SQL_COLUMNS_BLOB " FROM blobs WHERE hash = ?")                                 \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the life of the writer: the lock, the order of opening, transactions, and first answers. It promises
- * that at most one writer is open on a database, that a commit is on disk when it returns, and that each
- * opening has an incarnation that was never seen before. Rows are apply.c's, the log's size is wal.c's. */
+ * that at most one writer is open on a database, and that a commit is on disk when it returns. Rows are
+ * apply.c's, the log's size is wal.c's, the number of the opening incarnation.c's. */
 #include "daemon/store/store.h"
 
 #include <assert.h>
@@ -11,8 +11,10 @@
 #include <sys/file.h>
 
 #include "daemon/store/columns.h"
+#include "daemon/store/incarnation.h"
 #include "daemon/store/writer.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/files.h"
 #include "proto/base/text.h"
 
 /* --- opening ------------------------------------------------------------------------------------------- */
@@ -43,14 +45,10 @@ static bool make_file(const char *path, struct err *err)
 }
 
 /* SQLite does not report when it fails to sync the folder after it made the log. */
-static bool sync_folder(const char *path, struct err *err)
+static bool sync_home(const char *path, struct err *err)
 {
-    const char *slash = strrchr(path, '/');
-    autofree char *folder = slash == NULL   ? xstrdup(".")
-                            : slash == path ? xstrdup("/")
-                                            : xstrndup(path, (size_t)(slash - path));
-    autoclose int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return (fd >= 0 && fsync(fd) == 0) || err_errno(err, "cannot sync %s", folder);
+    autofree char *folder = file_folder_of(path);
+    return file_sync_folder(folder, err);
 }
 
 static bool check_pages(struct connection *connection, const char *path, struct err *err)
@@ -65,25 +63,10 @@ static bool check_pages(struct connection *connection, const char *path, struct 
     bool ok = strcmp(finding, "ok") == 0;
     if (!ok) {
         err_set(err, ERR_IO, "the database %s is damaged: %s", path, finding);
-        err_hint(err, "put a backup in its place");
+        err_hint(err, "put a backup in its place: gpuctl admin restore");
     }
     sqlite3_finalize(statement);
     return ok;
-}
-
-static bool bump_incarnation(struct store *store, struct err *err)
-{
-    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_BUMP];
-    bool row;
-    if (!connection_step(&store->connection, statement, &row, err)) {
-        return false;
-    }
-    int64_t value = row ? sqlite3_column_int64(statement, 0) : 0;
-    if (value < 1 || value > INT32_MAX) { /* an epoch is one of SQLite's integers, and not negative */
-        return err_set(err, ERR_IO, "the database has no usable incarnation");
-    }
-    store->incarnation = (uint32_t)value;
-    return connection_step(&store->connection, statement, &row, err); /* this commits */
 }
 
 static bool find_next_job_key(struct store *store, struct err *err)
@@ -120,8 +103,9 @@ static bool open_all(struct store *store, const char *path, struct err *err)
     }
     wal_watch(&store->wal, &store->connection);
     return check_pages(&store->connection, path, err) && wal_renew(&store->connection, err) &&
-           bump_incarnation(store, err) && wal_grow(&store->connection, err) && sync_folder(path, err) &&
-           find_next_job_key(store, err) && load_scopes(store, err);
+           incarnation_begin(&store->connection, path, &store->incarnation, &store->restored, err) &&
+           wal_grow(&store->connection, err) && sync_home(path, err) && find_next_job_key(store, err) &&
+           load_scopes(store, err);
 }
 
 struct store *store_open(const char *path, struct err *err)
@@ -152,6 +136,11 @@ void store_close(struct store *store)
 uint32_t store_incarnation(const struct store *store)
 {
     return store->incarnation;
+}
+
+struct store_restored store_restored(const struct store *store)
+{
+    return store->restored;
 }
 
 int64_t store_next_job_key(struct store *store)

@@ -19,12 +19,19 @@
 struct store;
 
 /* Opens or makes the database, migrates it in one transaction a version, checks it (quick_check), syncs its
- * directory, and bumps the incarnation durably. A newer schema is refused untouched. */
+ * directory, and bumps the incarnation durably. A newer schema is refused untouched; an older one is copied
+ * to backups/before-schema-N.db beside it first. */
 struct store *store_open(const char *path, struct err *err);
 void store_close(struct store *store);
 
 uint32_t store_incarnation(const struct store *store);
 int64_t store_next_job_key(struct store *store);
+/* When this database was put back from a backup, and when that was taken, wall clock; at_ms 0: it was not
+ * within LOST_ASKED_MS. */
+struct store_restored {
+    int64_t at_ms, from_ms;
+};
+struct store_restored store_restored(const struct store *store);
 
 /* Live rows for the core, in the order that core_load_* wants; rows are borrowed for the time of the call. A
  * visitor that returns false ends the load with its *err. */
@@ -167,6 +174,11 @@ bool reader_tokens(struct reader *reader, const char *id,
 /* ret_found false: no such blob. visit sees bytes NULL for one that is a file. */
 bool reader_blob(struct reader *reader, const uint8_t hash[32],
                  void (*visit)(const struct blob_row *row, void *closure), void *closure, bool *ret_found,
+                 struct err *err);
+
+/* Attempts that this database, put back from a backup, does not know; those with a key above after_key. */
+bool reader_lost(struct reader *reader, int64_t after_key, int64_t limit,
+                 bool (*visit)(int64_t key, const struct lost_row *row, void *closure), void *closure,
                  struct err *err);
 
 /* For the sentence that says why a job waits. gpu_type NULL: any. */

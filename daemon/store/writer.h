@@ -15,6 +15,7 @@ struct store {
     int64_t last_reply_key; /* 0: none yet */
     int64_t next_job_key;
     uint32_t incarnation;
+    struct store_restored restored;
     int lock; /* fd of the lock file: one writer in the whole system */
 };
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "proto/base/text.h"
 
 #define READ_STEP  4096
+#define COPY_STEP  (64 << 20)
 #define TREE_DEPTH 64 /* open folders at once; what lies deeper is moved up first */
 
 /* --- reading and replacing
@@ -115,6 +117,33 @@ bool file_replace(const char *path, const void *bytes, size_t length, mode_t mod
         return false;
     }
     return sync_folder_of(path) || err_errno(err, "cannot sync the folder of %s", path);
+}
+
+/* The kernel moves the bytes; false with errno. */
+static bool copy_all(int from, int to)
+{
+    ssize_t moved;
+    do {
+        moved = sendfile(to, from, NULL, COPY_STEP);
+    } while (moved > 0 || (moved < 0 && errno == EINTR));
+    return moved == 0;
+}
+
+bool file_copy(const char *from, const char *to, mode_t mode, struct err *err)
+{
+    autoclose int source = open(from, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (source < 0) {
+        return err_errno(err, "cannot open %s", from);
+    }
+    autoclose int target = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    return (target >= 0 && copy_all(source, target) && fsync(target) == 0) ||
+           err_errno(err, "cannot copy %s to %s", from, to);
+}
+
+bool file_sync_folder(const char *folder, struct err *err)
+{
+    autoclose int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return (fd >= 0 && fsync(fd) == 0) || err_errno(err, "cannot sync %s", folder);
 }
 
 /* --- folders

@@ -16,6 +16,12 @@ bool file_read(const char *path, size_t max, char **ret_bytes, size_t *ret_lengt
 /* Replaces a file in one step: a temporary file beside it, fsync, rename, fsync of the directory. */
 bool file_replace(const char *path, const void *bytes, size_t length, mode_t mode, struct err *err);
 
+/* Copies a file to a name that is not there yet, and syncs it; its folder is left to the caller. */
+bool file_copy(const char *from, const char *to, mode_t mode, struct err *err);
+
+/* Makes what was renamed, made or removed in the folder last. */
+bool file_sync_folder(const char *folder, struct err *err);
+
 /* mkdir -p with the mode for what it makes. */
 bool file_make_directories(const char *path, mode_t mode, struct err *err);
 

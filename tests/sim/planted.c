@@ -117,6 +117,7 @@ static bool is_dropped(const struct change *change)
     case CHANGE_LIMITS_DELETE:
     case CHANGE_WINDOW_INSERT:
     case CHANGE_WINDOW_DELETE:
+    case CHANGE_LOST_PUT:
         return false;
     }
     return false;

@@ -436,6 +436,7 @@ static void apply(struct rows *rows, const struct change *change, const struct j
     case CHANGE_WINDOW_DELETE:
         delete_window(rows, change->window.id);
         return;
+    case CHANGE_LOST_PUT:
     case CHANGE_REPLY_INSERT:
     case CHANGE_TOKEN_INSERT:
     case CHANGE_TOKEN_REVOKE:

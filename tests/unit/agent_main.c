@@ -11,6 +11,7 @@ int main(void)
     srunner_add_suite(runner, contract_function_suite());
     srunner_add_suite(runner, devices_suite());
     srunner_add_suite(runner, agent_files_suite());
+    srunner_add_suite(runner, journal_suite());
     srunner_add_suite(runner, link_suite());
     srunner_add_suite(runner, output_suite());
     srunner_add_suite(runner, results_suite());

@@ -11,6 +11,7 @@ Suite *devices_suite(void);
 Suite *duty_suite(void);
 Suite *environments_suite(void);
 Suite *agent_files_suite(void);
+Suite *journal_suite(void);
 Suite *link_suite(void);
 Suite *output_suite(void);
 Suite *results_suite(void);

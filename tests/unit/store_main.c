@@ -12,6 +12,10 @@ int main(void)
     srunner_add_suite(runner, store_live_suite());
     srunner_add_suite(runner, store_replies_suite());
     srunner_add_suite(runner, store_open_suite());
+    srunner_add_suite(runner, store_check_suite());
+    srunner_add_suite(runner, store_copy_suite());
+    srunner_add_suite(runner, store_incarnation_suite());
+    srunner_add_suite(runner, store_migration_suite());
     srunner_add_suite(runner, store_sync_suite());
     srunner_add_suite(runner, store_crash_suite());
     srunner_run_all(runner, CK_ENV);

@@ -5,7 +5,11 @@
 
 #include <check.h>
 
+Suite *store_check_suite(void);
+Suite *store_copy_suite(void);
 Suite *store_crash_suite(void);
+Suite *store_incarnation_suite(void);
+Suite *store_migration_suite(void);
 Suite *store_lists_suite(void);
 Suite *store_live_suite(void);
 Suite *store_open_suite(void);

@@ -50,6 +50,29 @@ static void assert_content(const char *name, const char *expected)
 /* --- reading and replacing
  * ------------------------------------------------------------------------------------------- */
 
+START_TEST(a_copy_has_the_bytes_and_the_mode_and_overwrites_nothing)
+{
+    autofree char *from = scratch_path("from");
+    autofree char *to = scratch_path("to");
+    autofree char *nowhere = scratch_path("not/there");
+    struct stat status;
+    struct err err;
+    scratch_write("from", "some bytes");
+    ck_assert_msg(file_copy(from, to, 0600, &err), "%s", err.text);
+    assert_content("to", "some bytes");
+    ck_assert_int_eq(stat(to, &status), 0);
+    ck_assert_int_eq(status.st_mode & 0777, 0600);
+    scratch_write("from", "other");
+    ck_assert(!file_copy(from, to, 0600, &err));
+    ck_assert_ptr_nonnull(strstr(err.text, "File exists"));
+    assert_content("to", "some bytes");
+    ck_assert(!file_copy(nowhere, to, 0600, &err));
+    ck_assert_ptr_nonnull(strstr(err.text, "not/there"));
+    ck_assert(!file_sync_folder(nowhere, &err));
+    ck_assert_ptr_nonnull(strstr(err.text, "not/there"));
+}
+END_TEST
+
 START_TEST(a_file_is_read_whole_and_terminated)
 {
     scratch_write("empty", "");
@@ -399,6 +422,7 @@ static TCase *file_tests(void)
 {
     TCase *cases = tcase_create("files");
     tcase_add_checked_fixture(cases, scratch_open, scratch_close);
+    tcase_add_test(cases, a_copy_has_the_bytes_and_the_mode_and_overwrites_nothing);
     tcase_add_test(cases, a_file_is_read_whole_and_terminated);
     tcase_add_test(cases, a_file_of_exactly_the_limit_is_read_and_one_byte_more_is_refused);
     tcase_add_test(cases, files_without_a_size_of_their_own_are_read);

@@ -177,6 +177,8 @@ START_TEST(poll_reply_arrives_as_it_was_sent)
     struct staging stagings[] = {{.json = need}};
     struct poll_reply message = {.version = 9,
                                  .shutdown = true,
+                                 .restored_ms = 77,
+                                 .journal_since_ms = 66,
                                  .live = live,
                                  .live_count = 2,
                                  .orders = orders,
@@ -186,6 +188,8 @@ START_TEST(poll_reply_arrives_as_it_was_sent)
     SEND(poll_reply, &message, copy);
     ck_assert_uint_eq(copy.version, 9);
     ck_assert(copy.shutdown);
+    ck_assert_int_eq(copy.restored_ms, 77);
+    ck_assert_int_eq(copy.journal_since_ms, 66);
     ck_assert_uint_eq(copy.live_count, 2);
     ck_assert_uint_eq(copy.live[1], EPOCH + 1);
     ck_assert_uint_eq(copy.order_count, 2);
@@ -322,6 +326,47 @@ START_TEST(staging_arrives_as_it_was_sent)
 }
 END_TEST
 
+START_TEST(a_journal_arrives_as_it_was_sent)
+{
+    struct journal_entry entries[] = {
+        {.epoch = UINT64_C(0x7fffffff00000001), .job_id = "abcdefghijklmnop", .began_ms = 5, .code = -1},
+        {.epoch = 2, .job_id = "ponmlkjihgfedcba", .began_ms = 6, .ended_ms = 7, .code = 0},
+    };
+    struct journal_message message = {.node = "n1", .boot_id = "b", .entries = entries, .entry_count = 2};
+    SEND(journal_message, &message, copy);
+    ck_assert_str_eq(copy.node, "n1");
+    ck_assert_str_eq(copy.boot_id, "b");
+    ck_assert_uint_eq(copy.entry_count, 2);
+    ck_assert_uint_eq(copy.entries[0].epoch, UINT64_C(0x7fffffff00000001));
+    ck_assert_str_eq(copy.entries[0].job_id, "abcdefghijklmnop");
+    ck_assert_int_eq(copy.entries[0].began_ms, 5);
+    ck_assert_int_eq(copy.entries[0].ended_ms, 0);
+    ck_assert_int_eq(copy.entries[0].code, -1);
+    ck_assert_int_eq(copy.entries[1].ended_ms, 7);
+    ck_assert_int_eq(copy.entries[1].code, 0);
+    journal_message_finish(&copy);
+}
+END_TEST
+
+START_TEST(a_journal_without_ids_or_too_long_is_refused)
+{
+    struct err err = {0};
+    struct journal_message message;
+    json_t *json =
+        parse_quoted("{'node':'n','boot_id':'b','entries':[{'epoch':1,'job_id':'x','began_ms':1}]}");
+    ck_assert(!journal_message_decode(json, &message, &err));
+    ck_assert_str_eq(err.field, "entries[0].job_id");
+    json = parse_quoted("{'node':'n','boot_id':'b'}");
+    json_t *entries = json_array();
+    for (int i = 0; i <= LIMIT_JOURNAL_ENTRIES; i++) {
+        json_array_append_new(entries, parse_quoted("{'epoch':1,'job_id':'abcdefghijklmnop','began_ms':1}"));
+    }
+    json_object_set_new(json, "entries", entries);
+    ck_assert(!journal_message_decode(json, &message, &err));
+    ck_assert_str_eq(err.field, "entries");
+}
+END_TEST
+
 START_TEST(log_reply_arrives_as_it_was_sent)
 {
     struct log_reply message = {.received = 20, .durable = 10};
@@ -423,6 +468,7 @@ TRY(poll_message)
 TRY(poll_reply)
 TRY(report_message)
 TRY(staging_message)
+TRY(journal_message)
 TRY(log_reply)
 
 /* A sound message of each kind: with a member taken away, or with another type in its place, it is refused.
@@ -439,12 +485,15 @@ static const struct sound sounds[] = {
     {try_register_reply, "{'incarnation':1,'beat_ms':5000,'park_ms':25000}", "{}"},
     {try_beat_message, "{'node':'n','boot_id':'b','seq':1}", "{'attempts':[]}"},
     {try_poll_message, "{'node':'n','boot_id':'b','version':0}", "{}"},
-    {try_poll_reply, "{'version':1,'live':[1]}", "{'orders':[],'shutdown':true,'stagings':[]}"},
+    {try_poll_reply, "{'version':1,'live':[1]}",
+     "{'orders':[],'shutdown':true,'restored_ms':2,'journal_since_ms':1,"
+     "'stagings':[]}"},
     {try_report_message, "{'node':'n','boot_id':'b','epoch':1,'kind':'exited'}",
      "{'address':'a','master_port':1,'at_ms':1,'cause':'NONE','text':'t','ranks':[],'tails':[],'flushed':"
      "true,'said':'s','results':[]}"},
     {try_staging_message, "{'node':'n','boot_id':'b','key':'k','state':'ready'}",
      "{'by_user':true,'lasting':false,'text':'t'}"},
+    {try_journal_message, "{'node':'n','boot_id':'b'}", "{'entries':[]}"},
     {try_log_reply, "{'received':1,'durable':1}", "{}"},
 };
 #define SOUNDS ((int)(sizeof sounds / sizeof sounds[0]))
@@ -649,6 +698,8 @@ Suite *messages_suite(void)
     tcase_add_test(trips, report_arrives_as_it_was_sent);
     tcase_add_test(trips, results_arrive_as_they_were_sent);
     tcase_add_test(trips, staging_arrives_as_it_was_sent);
+    tcase_add_test(trips, a_journal_arrives_as_it_was_sent);
+    tcase_add_test(trips, a_journal_without_ids_or_too_long_is_refused);
     tcase_add_test(trips, log_reply_arrives_as_it_was_sent);
     tcase_add_test(trips, a_full_node_fits_the_limits_of_its_bodies);
     tcase_add_test(trips, text_that_is_not_utf8_arrives_mended);

@@ -71,9 +71,9 @@ static int take_text(void *closure, int columns, char **values, char **names)
     return 0;
 }
 
-/* What version 3 brought. */
+/* What versions 3 and 4 brought. */
 #define WITHOUT_THE_SCHEDULER                                                                                \
-    "ALTER TABLE jobs DROP COLUMN priority; ALTER TABLE jobs DROP COLUMN time_limit_ms;"                     \
+    "DROP TABLE lost; ALTER TABLE jobs DROP COLUMN priority; ALTER TABLE jobs DROP COLUMN time_limit_ms;"    \
     "ALTER TABLE jobs DROP COLUMN ran_ms; ALTER TABLE attempts DROP COLUMN claim;"                           \
     "ALTER TABLE attempts DROP COLUMN gpu_type; DROP TABLE limits;"                                          \
     "ALTER TABLE attempts DROP COLUMN warned_ms; ALTER TABLE attempts DROP COLUMN checkpoint_ms;"            \
@@ -131,19 +131,51 @@ START_TEST(a_database_of_the_first_version_goes_on_with_all_its_rows)
 }
 END_TEST
 
-START_TEST(a_newer_schema_is_refused_and_the_file_left_as_it_is)
+/* The database, its log and its mark, one after the other. The log's index is no data: whoever reads notes
+ * there how far it may read. */
+static char *read_all_files(size_t *ret_size)
 {
-    rig_write_one(job_insert(1));
-    rig_close();
-    meddle("PRAGMA user_version = 1000");
-    autofree char *before = NULL;
-    autofree char *after = NULL;
+    static const char *const suffixes[] = {"", "-wal", ".incarnation"};
+    struct text all = {0};
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        autofree char *path = xprintf("%s%s", rig.path, suffixes[i]);
+        autofree char *bytes = NULL;
+        size_t size;
+        ck_assert_msg(file_read(path, 1 << 24, &bytes, &size, &rig.err), "%s", rig.err.text);
+        text_append_bytes(&all, bytes, size);
+    }
+    *ret_size = all.length;
+    return text_take(&all);
+}
+
+static void expect_refused_untouched(enum err_code code, const char *text)
+{
     size_t size_before, size_after;
-    ck_assert(file_read(rig.path, 1 << 24, &before, &size_before, &rig.err));
-    expect_refused(ERR_IO, "schema version 1000");
-    ck_assert(file_read(rig.path, 1 << 24, &after, &size_after, &rig.err));
+    autofree char *before = read_all_files(&size_before);
+    expect_refused(code, text);
+    autofree char *after = read_all_files(&size_after);
+    autofree char *backups = xprintf("%s/backups", rig.folder);
     ck_assert_uint_eq(size_before, size_after);
     ck_assert_mem_eq(before, after, size_before);
+    ck_assert_int_ne(access(backups, F_OK), 0);
+}
+
+/* The change is in the log still, and nobody has the database open: as after a kill. */
+static void meddle_in_log(const char *sql)
+{
+    sqlite3 *db;
+    rig_close();
+    ck_assert_int_eq(sqlite3_open(rig.path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+}
+
+START_TEST(a_newer_schema_is_refused_and_all_its_files_left_as_they_are)
+{
+    rig_write_one(job_insert(1));
+    meddle_in_log("PRAGMA user_version = 1000");
+    expect_refused_untouched(ERR_IO, "schema version 1000");
 }
 END_TEST
 
@@ -152,6 +184,14 @@ START_TEST(a_database_of_another_program_is_refused)
     remove_database();
     meddle("CREATE TABLE recipes (cake TEXT)");
     expect_refused(ERR_IO, "another program");
+}
+END_TEST
+
+START_TEST(a_database_of_another_application_is_refused_and_left_as_it_is)
+{
+    rig_write_one(job_insert(1));
+    meddle_in_log("PRAGMA application_id = 42");
+    expect_refused_untouched(ERR_IO, "another program");
 }
 END_TEST
 
@@ -174,13 +214,19 @@ START_TEST(a_statement_that_does_not_fit_the_tables_ends_the_start)
 }
 END_TEST
 
-START_TEST(every_statement_is_prepared_by_the_writer_or_the_reader)
+START_TEST(every_statement_is_prepared_by_one_kind_of_connection)
 {
+    struct connection checker, copier;
+    ck_assert(connection_open(&checker, rig.path, CONNECTION_CHECKER, &rig.err));
+    ck_assert(connection_open(&copier, rig.path, CONNECTION_COPIER, &rig.err));
     for (int sql = 0; sql < SQL_COUNT; sql++) {
-        bool writes = rig.store->connection.statements[sql] != NULL;
-        bool reads = rig.reader->connection.statements[sql] != NULL;
-        ck_assert_msg(writes != reads, "statement %d", sql);
+        int times = (rig.store->connection.statements[sql] != NULL) +
+                    (rig.reader->connection.statements[sql] != NULL) + (checker.statements[sql] != NULL) +
+                    (copier.statements[sql] != NULL);
+        ck_assert_msg(times == 1, "statement %d", sql);
     }
+    connection_close(&checker);
+    connection_close(&copier);
 }
 END_TEST
 
@@ -285,11 +331,12 @@ Suite *store_open_suite(void)
     tcase_add_test(cases, a_database_of_the_first_version_goes_on_with_all_its_rows);
     tcase_add_test(cases,
                    a_database_of_the_second_version_learns_priority_and_limit_of_live_jobs_from_their_specs);
-    tcase_add_test(cases, a_newer_schema_is_refused_and_the_file_left_as_it_is);
+    tcase_add_test(cases, a_newer_schema_is_refused_and_all_its_files_left_as_they_are);
+    tcase_add_test(cases, a_database_of_another_application_is_refused_and_left_as_it_is);
     tcase_add_test(cases, a_database_of_another_program_is_refused);
     tcase_add_test(cases, a_file_that_is_no_database_is_refused);
     tcase_add_test(cases, a_statement_that_does_not_fit_the_tables_ends_the_start);
-    tcase_add_test(cases, every_statement_is_prepared_by_the_writer_or_the_reader);
+    tcase_add_test(cases, every_statement_is_prepared_by_one_kind_of_connection);
     tcase_add_test(cases, a_damaged_page_is_seen_at_the_start);
     tcase_add_test(cases, a_second_writer_is_refused_while_the_first_is_open);
     tcase_add_test(cases, only_the_owner_may_read_the_files);

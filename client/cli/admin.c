@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gpuctl admin`: what whoever runs the controller does for its safety: backups, and the way back. What works
+ * on files is done by gpuctld itself, in our place; what a controller must do is asked of it. */
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/cli/connect.h"
+#include "client/cli/print.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "proto/base/json.h"
+#include "proto/limits.h"
+
+/* --- gpuctld in our place --- */
+
+struct local_options {
+    const char *state;
+};
+
+static void local_describe(void *options, struct option_table *table)
+{
+    struct local_options *o = options;
+    option_text(table, 0, "state", "DIR", "the controller's state folder (default /var/lib/gpuctl)",
+                &o->state);
+}
+
+/* `gpuctld FLAG WHAT --state DIR`; returns only when it cannot be started. */
+static bool become(const char *flag, const char *what, const char *state, struct err *err)
+{
+    autofree char *program = file_find_program("gpuctld", err);
+    if (program == NULL) {
+        return false;
+    }
+    const char *const words[] = {program, flag, what, state != NULL ? "--state" : NULL, state, NULL};
+    execv(program, (char *const *)(uintptr_t)words);
+    return err_errno(err, "cannot run %s", program);
+}
+
+/* --- backup --- */
+
+struct backup_options {
+    const char *state, *format;
+};
+
+static void backup_describe(void *options, struct option_table *table)
+{
+    struct backup_options *o = options;
+    option_text(table, 0, "state", "DIR", "of a backup as a folder: the controller's state folder",
+                &o->state);
+    option_add_format(table, &o->format);
+}
+
+static bool ask_for_backup(const struct call *call, struct err *err)
+{
+    const struct backup_options *options = call->options;
+    enum print_format format = print_format(options->format);
+    autoapi struct api *api = NULL;
+    autotext struct text out = {0};
+    if (options->state != NULL) {
+        return err_field(err, ERR_USAGE, "state", "name the folder that it is to become",
+                         "--state is for a backup as a folder");
+    }
+    if (!connect_controller(call, false, &api, err)) {
+        return false;
+    }
+    autojson json_t *backup = api_post(api, "/v1/backups", NULL, NULL, err);
+    if (backup == NULL) {
+        return false;
+    }
+    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
+        print_json(backup, &out);
+    } else {
+        const char *name = json_string_value(json_object_get(backup, "name"));
+        text_printf(&out, "%s\n", name != NULL ? name : "?");
+    }
+    return print_out(&out, err);
+}
+
+static bool backup_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct backup_options *options = call->options;
+    return call->rest_count > 0 ? become("--backup", call->rest[0], options->state, err)
+                                : ask_for_backup(call, err);
+}
+
+static const struct verb verb_backup = {
+    .name = "backup",
+    .arguments = "[DIR]",
+    .summary = "Make a backup now, and print its name.",
+    .details =
+        "Without DIR the controller makes it in its own folder of backups (gpuctld --backup-folder) and "
+        "keeps as many as\n"
+        "gpuctld --backup-keep says. With DIR it becomes that folder, on this machine, out of the state "
+        "folder, whether or not\n"
+        "a controller serves. A backup has the databases and the key of ranks' tokens. Payloads, logs "
+        "and artifacts are files\n"
+        "that are only ever added to: copy blobs/, logs/ and artifacts/ of the state folder after it.",
+    .argument = ARGUMENT_FILE,
+    .most = 1,
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct backup_options),
+    .describe = backup_describe,
+    .run = backup_run,
+};
+
+/* --- backups --- */
+
+struct list_options {
+    const char *format;
+};
+
+static void list_describe(void *options, struct option_table *table)
+{
+    struct list_options *o = options;
+    option_add_format(table, &o->format);
+}
+
+static const char *text_of(const json_t *object, const char *name)
+{
+    return json_string_value(json_object_get(object, name));
+}
+
+static const struct column backup_columns[] = {
+    {"NAME", false}, {"TAKEN", false}, {"SIZE", false}, {"TOOK", true}};
+
+static void add_backup(struct grid *grid, const json_t *backup)
+{
+    char size[32], took[32], taken[32];
+    int64_t at_ms = 0;
+    const char *at = text_of(backup, "taken_at");
+    text_to_wall_ms(at != NULL ? at : "", &at_ms);
+    print_time(at_ms, taken);
+    print_bytes(json_integer_value(json_object_get(backup, "bytes")), size);
+    text_from_duration_ms(json_integer_value(json_object_get(backup, "took_ms")), took, sizeof took);
+    grid_add(grid, text_of(backup, "name"));
+    grid_add(grid, taken);
+    grid_add(grid, size);
+    grid_add(grid, took);
+}
+
+static const struct column lost_columns[] = {{"JOB", false},   {"KNOWN", false}, {"NODE", false},
+                                             {"BEGAN", false}, {"ENDED", false}, {"EXIT", false},
+                                             {"EPOCH", true}};
+
+static void add_time(struct grid *grid, const json_t *object, const char *name)
+{
+    char shown[32];
+    int64_t at_ms = 0;
+    const char *at = text_of(object, name);
+    text_to_wall_ms(at != NULL ? at : "", &at_ms);
+    print_time(at_ms, shown);
+    grid_add(grid, shown);
+}
+
+static void add_lost(struct grid *grid, const json_t *lost)
+{
+    const json_t *code = json_object_get(lost, "exit_code");
+    grid_add(grid, text_of(lost, "job"));
+    grid_add(grid, json_is_true(json_object_get(lost, "job_known")) ? "yes" : "no");
+    grid_add(grid, text_of(lost, "node"));
+    add_time(grid, lost, "began_at");
+    add_time(grid, lost, "ended_at");
+    if (json_is_integer(code)) {
+        grid_addf(grid, "%lld", (long long)json_integer_value(code));
+    } else {
+        grid_add(grid, NULL);
+    }
+    grid_add(grid, text_of(lost, "epoch"));
+}
+
+static void show_table(const json_t *items, const struct column *columns, size_t count,
+                       void (*add)(struct grid *grid, const json_t *item), bool wide, struct text *out)
+{
+    autogrid struct grid *grid = grid_create(columns, count);
+    size_t i;
+    json_t *item;
+    json_array_foreach (items, i, item) {
+        add(grid, item);
+    }
+    grid_print(grid, wide, print_width(), false, out);
+}
+
+/* One list of the controller: as JSON, or as a table. */
+static bool show_list(const struct call *call, const char *path, const char *name,
+                      const struct column *columns, size_t count,
+                      void (*add)(struct grid *grid, const json_t *item), struct err *err)
+{
+    const struct list_options *options = call->options;
+    enum print_format format = print_format(options->format);
+    autoapi struct api *api = NULL;
+    autotext struct text out = {0};
+    if (!connect_controller(call, false, &api, err)) {
+        return false;
+    }
+    autojson json_t *items = api_list(api, path, name, "cursor", LIMIT_LOST_ROWS, err);
+    if (items == NULL) {
+        return false;
+    }
+    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
+        print_list(format, name, items, &out);
+    } else {
+        show_table(items, columns, count, add, format == FORMAT_WIDE, &out);
+    }
+    return print_out(&out, err);
+}
+
+static bool backups_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    return show_list(call, "/v1/backups", "backups", backup_columns,
+                     sizeof backup_columns / sizeof backup_columns[0], add_backup, err);
+}
+
+static const struct verb verb_backups = {
+    .name = "backups",
+    .summary = "List the backups that the controller keeps, the newest first.",
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct list_options),
+    .describe = list_describe,
+    .run = backups_run,
+};
+
+/* --- restore --- */
+
+static bool restore_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct local_options *options = call->options;
+    return become("--restore", call->rest[0], options->state, err);
+}
+
+static const struct verb verb_restore = {
+    .name = "restore",
+    .arguments = "DIR [--state DIR]",
+    .summary = "Put a backup in the place of what the controller's state folder has.",
+    .details =
+        "Refuses while a controller uses the state folder. What is there is not removed, but moved to a "
+        "folder "
+        "replaced-... in\n"
+        "it. DIR may also be one database file, such as backups/before-schema-4.db. After the next start of "
+        "the controller\n"
+        "nodes stop what they run and the backup does not know, and tell of it: see `gpuctl admin lost`.",
+    .argument = ARGUMENT_FILE,
+    .least = 1,
+    .most = 1,
+    .reach = REACH_NOTHING,
+    .options_size = sizeof(struct local_options),
+    .describe = local_describe,
+    .run = restore_run,
+};
+
+/* --- check --- */
+
+static bool check_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct local_options *options = call->options;
+    const char *state = options->state != NULL ? options->state : "/var/lib/gpuctl";
+    return become("--check", call->rest_count > 0 ? call->rest[0] : state, state, err);
+}
+
+static const struct verb verb_check = {
+    .name = "check",
+    .arguments = "[DIR] [--state DIR]",
+    .summary = "Look whether a state folder or a backup is whole.",
+    .details =
+        "Without DIR it is the state folder, in which a controller may be serving. Every page of the "
+        "databases is read, the\n"
+        "rows are held against each other, and every payload against its hash. Ends with 0 and \"ok\", "
+        "or with 1 after\n"
+        "having named what it found.",
+    .argument = ARGUMENT_FILE,
+    .most = 1,
+    .reach = REACH_NOTHING,
+    .options_size = sizeof(struct local_options),
+    .describe = local_describe,
+    .run = check_run,
+};
+
+/* --- lost --- */
+
+static bool lost_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    return show_list(call, "/v1/lost", "lost", lost_columns, sizeof lost_columns / sizeof lost_columns[0],
+                     add_lost, err);
+}
+
+static const struct verb verb_lost = {
+    .name = "lost",
+    .summary = "List what nodes have run and a restored controller does not know.",
+    .details =
+        "KNOWN says whether the job is in the database: then only this attempt of it is not, and the job "
+        "goes on as it was\n"
+        "when the backup was taken. A job that is not known was submitted later: submit it again if it "
+        "is to run again.",
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct list_options),
+    .describe = list_describe,
+    .run = lost_run,
+};
+
+static const struct verb *const nested[] = {&verb_backups, &verb_backup, &verb_restore,
+                                            &verb_check,   &verb_lost,   NULL};
+
+const struct verb verb_admin = {
+    .name = "admin",
+    .summary = "Make backups, put them back, and check them.",
+    .nested = nested,
+};

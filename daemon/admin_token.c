@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the administrator's token file. It promises that a token whose file is there is known to the database
+ * once the controller serves, and that nothing but the file ever holds its secret. All other tokens are the
+ * API's. */
+#include "daemon/admin_token.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/backup/backup.h"
+#include "daemon/http/auth.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/files.h"
+#include "proto/base/log.h"
+#include "proto/base/text.h"
+
+static bool see_admin(const struct token_row *row, void *closure)
+{
+    bool *seen = closure;
+    *seen = *seen || row->role == ROLE_ADMIN;
+    return true;
+}
+
+static bool admin_exists(const char *state, bool *ret_exists, struct err *err)
+{
+    autofree char *database = xprintf("%s/" BACKUP_DATABASE, state);
+    struct reader *reader = reader_open(database, err);
+    *ret_exists = false;
+    if (reader == NULL) {
+        return false;
+    }
+    bool ok = reader_tokens(reader, NULL, see_admin, ret_exists, err);
+    reader_close(reader);
+    return ok;
+}
+
+/* The file first, so that a crash in between makes both anew. */
+bool admin_token_make(struct store *store, const char *state, struct err *err)
+{
+    uint8_t random[TOKEN_RANDOM_BYTES];
+    struct token token;
+    random_fill(random, sizeof random);
+    token_make(random, &token);
+    autofree char *path = xprintf("%s/" ADMIN_TOKEN_FILE, state);
+    autofree char *line = xprintf("%s\n", token.text);
+    if (!file_replace(path, line, strlen(line), 0600, err)) {
+        return false;
+    }
+    struct change change = {
+        .kind = CHANGE_TOKEN_INSERT,
+        .token = {.id = token.id, .role = ROLE_ADMIN, .owner = "admin", .created_ms = clock_wall_ms()}};
+    memcpy(change.token.secret, token.secret, sizeof change.token.secret);
+    bool ok = store_begin(store, err) && store_apply(store, &change, 1, err) && store_commit(store, err);
+    if (ok) {
+        log_info("token make", "role=admin file=%s", path);
+    }
+    return ok;
+}
+
+bool admin_token_first(struct store *store, const char *state, struct err *err)
+{
+    bool exists;
+    return admin_exists(state, &exists, err) && (exists || admin_token_make(store, state, err));
+}

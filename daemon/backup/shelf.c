@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the names of backups and which of them stay. It promises never to remove anything but what it made,
+ * and that a backup is there under its name only when it is whole. What is in one is backup.c's. */
+#include "daemon/backup/shelf.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/files.h"
+#include "proto/base/log.h"
+#include "proto/base/text.h"
+
+#define ARRIVING ".arriving"
+#define STAMP    "20261121T093000Z"
+
+/* --- names --------------------------------------------------------------------------------------------- */
+
+/* A name that nothing has yet; in the order of time, by their letters. */
+static bool choose_name(const char *shelf, char name[SHELF_NAME_BYTES])
+{
+    char stamp[SHELF_NAME_BYTES];
+    time_t now = (time_t)(clock_wall_ms() / 1000);
+    struct tm utc;
+    gmtime_r(&now, &utc);
+    size_t length = strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &utc);
+    bool free_name = false;
+    for (int i = 1; i < 100 && length > 0 && !free_name; i++) {
+        char number[8] = "";
+        if (i > 1) {
+            snprintf(number, sizeof number, "-%02d", i);
+        }
+        snprintf(name, SHELF_NAME_BYTES, "%.16s%s", stamp, number);
+        autofree char *path = xprintf("%s/%s", shelf, name);
+        free_name = access(path, F_OK) != 0 && errno == ENOENT;
+    }
+    return free_name;
+}
+
+static bool is_name(const char *name)
+{
+    static const char stamp[] = STAMP;
+    for (size_t i = 0; i < sizeof stamp - 1; i++) {
+        bool digit = stamp[i] >= '0' && stamp[i] <= '9';
+        if (digit ? name[i] < '0' || name[i] > '9' : name[i] != stamp[i]) {
+            return false;
+        }
+    }
+    const char *rest = name + sizeof stamp - 1;
+    return *rest == '\0' || (*rest == '-' && strspn(rest + 1, "0123456789") == 2 && rest[3] == '\0');
+}
+
+/* --- what is there ------------------------------------------------------------------------------------- */
+
+static int newest_first(const void *a, const void *b)
+{
+    return strcmp(((const struct shelved *)b)->name, ((const struct shelved *)a)->name);
+}
+
+/* One that cannot be read is not a backup that anybody could count on. */
+static bool read_entry(const char *shelf, const char *name, struct shelved *ret_shelved)
+{
+    autofree char *folder = xprintf("%s/%s", shelf, name);
+    struct err err;
+    *ret_shelved = (struct shelved){0};
+    snprintf(ret_shelved->name, sizeof ret_shelved->name, "%.*s", SHELF_NAME_BYTES - 1, name);
+    if (backup_read(folder, &ret_shelved->backup, &err)) {
+        return true;
+    }
+    log_warning("backup unreadable", "folder=%s text=\"%s\"", folder, err.text);
+    return false;
+}
+
+bool shelf_list(const char *shelf, struct shelved **ret_items, size_t *ret_count, struct err *err)
+{
+    DIR *listing = opendir(shelf);
+    struct shelved *items = NULL;
+    size_t count = 0;
+    if (listing == NULL && errno != ENOENT) {
+        return err_errno(err, "cannot list %s", shelf);
+    }
+    for (struct dirent *entry; listing != NULL && (entry = readdir(listing)) != NULL;) {
+        struct shelved found;
+        if (is_name(entry->d_name) && read_entry(shelf, entry->d_name, &found)) {
+            items = xrealloc(items, (count + 1) * sizeof *items);
+            items[count++] = found;
+        }
+    }
+    if (listing != NULL) {
+        closedir(listing);
+    }
+    if (count > 0) {
+        qsort(items, count, sizeof *items, newest_first);
+    }
+    *ret_items = items;
+    *ret_count = count;
+    return true;
+}
+
+/* --- adding and removing ------------------------------------------------------------------------------- */
+
+/* What a controller that was killed left half made. */
+static void remove_unfinished(const char *shelf)
+{
+    DIR *listing = opendir(shelf);
+    for (struct dirent *entry; listing != NULL && (entry = readdir(listing)) != NULL;) {
+        size_t length = strlen(entry->d_name), ending = sizeof ARRIVING - 1;
+        autofree char *stem = xstrndup(entry->d_name, length > ending ? length - ending : 0);
+        if (length > ending && strcmp(entry->d_name + length - ending, ARRIVING) == 0 && is_name(stem)) {
+            autofree char *folder = xprintf("%s/%s", shelf, entry->d_name);
+            file_remove_tree(folder, NULL);
+        }
+    }
+    if (listing != NULL) {
+        closedir(listing);
+    }
+}
+
+/* The wall clock may have gone back: the new one need not be the first of the list. */
+static bool remove_oldest(const char *shelf, int64_t keep, const char *fresh, struct err *err)
+{
+    autofree struct shelved *items = NULL;
+    size_t count;
+    int64_t kept = 1;
+    if (!shelf_list(shelf, &items, &count, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        autofree char *folder = xprintf("%s/%s", shelf, items[i].name);
+        bool stays = strcmp(items[i].name, fresh) == 0 || kept++ < keep;
+        if (!stays && !file_remove_tree(folder, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool shelf_add(const char *shelf, const char *state, int64_t keep, const struct copy_watch *watch,
+               struct shelved *ret_shelved, struct err *err)
+{
+    struct shelved fresh = {0};
+    if (!file_make_directories(shelf, 0700, err)) {
+        return false;
+    }
+    remove_unfinished(shelf);
+    if (!choose_name(shelf, fresh.name)) {
+        return err_set(err, ERR_IO, "there is no free name for a backup in %s", shelf);
+    }
+    autofree char *folder = xprintf("%s/%s", shelf, fresh.name);
+    if (!backup_make(state, folder, watch, &fresh.backup, err)) {
+        return false;
+    }
+    *ret_shelved = fresh;
+    return remove_oldest(shelf, keep, fresh.name, err);
+}

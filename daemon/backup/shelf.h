@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder of the backups that the controller makes by itself: each under the time at which it was taken.
+ */
+#ifndef BACKUP_SHELF_H
+#define BACKUP_SHELF_H
+
+#include "daemon/backup/backup.h"
+
+#define SHELF_NAME_BYTES 32
+
+struct shelved {
+    char name[SHELF_NAME_BYTES]; /* "20261121T093000Z", "20261121T093000Z-2" */
+    struct backup backup;
+};
+
+/* Makes a backup of the state folder on the shelf, which is made when it is not there; then removes the
+ * oldest beyond `keep`, never the new one. */
+bool shelf_add(const char *shelf, const char *state, int64_t keep, const struct copy_watch *watch,
+               struct shelved *ret_shelved, struct err *err);
+
+/* What lies on the shelf, the newest first; the array is the caller's. A shelf that is not there is empty.
+ * Folders that are no backups of shelf_add are left out. */
+bool shelf_list(const char *shelf, struct shelved **ret_items, size_t *ret_count, struct err *err);
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns when backups are made, and their resource: list, make. It promises that one is made at a time, on a
+ * thread of its own that gives way to all else, that those who ask while one is being made get one that was
+ * begun after they asked, that none takes the last of the disk, and that a backup which fails is logged and
+ * tried again. What a backup is, and which of them stay, is daemon/backup's. */
+#include "daemon/http/backups.h"
+
+#include <linux/ioprio.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <utlist.h>
+
+#include "daemon/backup/shelf.h"
+#include "daemon/blob/worker.h"
+#include "daemon/http/parts.h"
+#include "daemon/http/resources.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/files.h"
+#include "proto/base/log.h"
+#include "proto/limits.h"
+
+/* A request that waits for a backup which is not begun yet, or is being made. */
+struct wish {
+    struct request *request; /* NULL: it went away */
+    struct wish *prev, *next;
+};
+
+struct backups {
+    struct server *server;
+    struct worker *worker;
+    struct watch watch;
+    struct deadline due;
+    struct shelved *items; /* what lies on the shelf, the newest first */
+    size_t count;
+    struct wish *next_wishes, *served_wishes; /* for the next backup; for the one that is being made */
+    atomic_bool stop;
+
+    /* The backup that is being made: of the worker's thread meanwhile. */
+    struct task task;
+    bool busy;
+    bool made;
+    struct err err;
+    struct shelved fresh;
+    struct shelved *fresh_items;
+    size_t fresh_count;
+};
+
+/* --- the worker's thread ------------------------------------------------------------------------------- */
+
+/* On Linux these are of the calling thread alone. */
+static void give_way(void)
+{
+    setpriority(PRIO_PROCESS, 0, 10);
+    syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 7));
+}
+
+static bool go_on(void *closure)
+{
+    struct backups *backups = closure;
+    return !atomic_load(&backups->stop);
+}
+
+static void work(struct task *task)
+{
+    struct backups *backups = (struct backups *)((char *)task - offsetof(struct backups, task));
+    const struct server_config *config = &backups->server->config;
+    const struct copy_watch watch = {.go_on = go_on, .closure = backups};
+    give_way();
+    backups->made =
+        file_make_directories(config->backup_shelf, 0700, &backups->err) &&
+        backup_fits(config->state_directory, config->backup_shelf, config->min_free_bytes, &backups->err) &&
+        shelf_add(config->backup_shelf, config->state_directory, config->backup_keep, &watch, &backups->fresh,
+                  &backups->err) &&
+        shelf_list(config->backup_shelf, &backups->fresh_items, &backups->fresh_count, &backups->err);
+}
+
+/* --- one after the other ------------------------------------------------------------------------------- */
+
+static void done(struct task *task);
+
+static void begin(struct backups *backups)
+{
+    backups->busy = true;
+    backups->served_wishes = give(backups->next_wishes);
+    backups->task = (struct task){.work = work, .done = done};
+    deadline_clear(backups->server->deadlines, &backups->due);
+    worker_give(backups->worker, &backups->task);
+}
+
+static void write_shelved(const struct shelved *shelved, struct text *out)
+{
+    char taken[32];
+    clock_format_wall(shelved->backup.taken_ms, taken, sizeof taken);
+    text_append(out, "{\"name\":");
+    text_json_string(out, shelved->name, strlen(shelved->name));
+    text_printf(out, ",\"taken_at\":\"%s\",\"bytes\":%lld,\"took_ms\":%lld}", taken,
+                (long long)shelved->backup.bytes, (long long)shelved->backup.took_ms);
+}
+
+static void answer(struct backups *backups, struct request *request)
+{
+    struct text json = {0};
+    if (backups->made) {
+        write_shelved(&backups->fresh, &json);
+        request_reply_json(request, 201, &json);
+    } else {
+        request_fail(request, &backups->err);
+    }
+}
+
+static void answer_all(struct backups *backups)
+{
+    struct wish *wish, *next;
+    DL_FOREACH_SAFE (backups->served_wishes, wish, next) {
+        struct request *request = give(wish->request);
+        DL_DELETE(backups->served_wishes, wish);
+        if (request != NULL) {
+            request->state = NULL;
+            answer(backups, request);
+        }
+        free(wish);
+    }
+}
+
+static void take_outcome(struct backups *backups)
+{
+    if (backups->made) {
+        free(backups->items);
+        backups->items = give(backups->fresh_items);
+        backups->count = backups->fresh_count;
+        log_info("backup make", "name=%s bytes=%lld took_ms=%lld", backups->fresh.name,
+                 (long long)backups->fresh.backup.bytes, (long long)backups->fresh.backup.took_ms);
+    } else if (!atomic_load(&backups->stop)) {
+        log_error("backup failed", "text=\"%s\"", backups->err.text);
+    }
+}
+
+static void set_due(struct backups *backups, int64_t wait_ms)
+{
+    if (backups->server->config.backup_interval_ms > 0) {
+        deadline_set(backups->server->deadlines, &backups->due, backups->server->now_ms + wait_ms);
+    }
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void done(struct task *task)
+{
+    struct backups *backups = (struct backups *)((char *)task - offsetof(struct backups, task));
+    int64_t interval_ms = backups->server->config.backup_interval_ms;
+    backups->busy = false;
+    take_outcome(backups);
+    answer_all(backups);
+    if (backups->server->ending) {
+        return;
+    }
+    set_due(backups, backups->made ? interval_ms : least(interval_ms, BACKUP_FIRST_MS));
+    if (backups->next_wishes != NULL) {
+        begin(backups);
+    }
+}
+
+static void backup_due(struct deadline *deadline)
+{
+    struct backups *backups = deadline->closure;
+    if (!backups->busy && !backups->server->ending) {
+        begin(backups);
+    }
+}
+
+static void worker_done(struct watch *watch)
+{
+    worker_collect(watch->closure);
+}
+
+/* --- life ---------------------------------------------------------------------------------------------- */
+
+/* As if the controller had not been away since the newest backup. The wall clock may have jumped. */
+static int64_t first_wait(const struct backups *backups)
+{
+    int64_t interval_ms = backups->server->config.backup_interval_ms;
+    if (backups->count == 0) {
+        return least(interval_ms, BACKUP_FIRST_MS);
+    }
+    int64_t age_ms = backups->server->wall_ms - backups->items[0].backup.taken_ms;
+    return age_ms < 0 || age_ms > interval_ms ? 0 : interval_ms - age_ms;
+}
+
+bool backups_open(struct server *server, struct err *err)
+{
+    if (server->config.backup_shelf == NULL) {
+        return true;
+    }
+    struct backups *backups = server->backups = xzalloc(sizeof *backups);
+    backups->server = server;
+    backups->due = (struct deadline){.due = backup_due, .closure = backups};
+    backups->worker = worker_open(err);
+    if (backups->worker == NULL ||
+        !shelf_list(server->config.backup_shelf, &backups->items, &backups->count, err)) {
+        return false;
+    }
+    backups->watch =
+        (struct watch){.fd = worker_fd(backups->worker), .ready = worker_done, .closure = backups->worker};
+    set_due(backups, first_wait(backups));
+    return server_watch(server, &backups->watch, err);
+}
+
+static void free_wishes(struct wish *wishes)
+{
+    struct wish *wish, *next;
+    DL_FOREACH_SAFE (wishes, wish, next) {
+        free(wish);
+    }
+}
+
+void backups_close(struct server *server)
+{
+    struct backups *backups = server->backups;
+    if (backups == NULL) {
+        return;
+    }
+    atomic_store(&backups->stop, true);
+    worker_close(backups->worker);
+    server->backups = NULL;
+    deadline_clear(server->deadlines, &backups->due);
+    free_wishes(backups->next_wishes);
+    free_wishes(backups->served_wishes);
+    free(backups->items);
+    free(backups->fresh_items);
+    free(backups);
+}
+
+/* --- the resource -------------------------------------------------------------------------------------- */
+
+static bool refuse_without_shelf(struct request *request)
+{
+    if (request->server->backups != NULL) {
+        return false;
+    }
+    request_fail_with(request, ERR_NOT_FOUND, "this controller keeps no backups");
+    return true;
+}
+
+void backups_list(struct request *request)
+{
+    const struct backups *backups = request->server->backups;
+    struct text json = {0};
+    if (refuse_without_shelf(request)) {
+        return;
+    }
+    text_append(&json, "{\"folder\":");
+    const char *shelf = request->server->config.backup_shelf;
+    text_json_string(&json, shelf, strlen(shelf));
+    text_append(&json, ",\"backups\":[");
+    for (size_t i = 0; i < backups->count; i++) {
+        text_append(&json, i > 0 ? "," : "");
+        write_shelved(&backups->items[i], &json);
+    }
+    text_append(&json, "]}");
+    request_reply_json(request, 200, &json);
+}
+
+static void wish_gone(void *state)
+{
+    struct wish *wish = state;
+    if (wish != NULL) {
+        wish->request = NULL;
+    }
+}
+
+void backups_make(struct request *request)
+{
+    struct backups *backups = request->server->backups;
+    struct err err;
+    if (refuse_without_shelf(request)) {
+        return;
+    }
+    if (!request_only_fields(request->json, "", &err)) {
+        request_fail(request, &err);
+        return;
+    }
+    struct wish *wish = xzalloc(sizeof *wish);
+    wish->request = request;
+    DL_APPEND(backups->next_wishes, wish);
+    request->state = wish;
+    request->state_finish = wish_gone;
+    request_wait(request);
+    if (!backups->busy) {
+        begin(backups);
+    }
+}

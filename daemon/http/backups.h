@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The backups that the controller makes of itself: by the clock, and when an administrator asks. */
+#ifndef HTTP_BACKUPS_H
+#define HTTP_BACKUPS_H
+
+#include <stdbool.h>
+
+#include "proto/base/err.h"
+
+struct server;
+
+/* Where a shelf is configured: begins to keep it. */
+bool backups_open(struct server *server, struct err *err);
+/* Stops the backup that is being made, if there is one. */
+void backups_close(struct server *server);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How often a controller was started: the upper half of every epoch, and so what keeps epochs from ever being
+ * used twice, also when an older database takes the place of a newer one. */
+#ifndef STORE_INCARNATION_H
+#define STORE_INCARNATION_H
+
+#include <stdint.h>
+
+#include "daemon/store/connection.h"
+#include "daemon/store/store.h"
+
+/* The writer's start: a number above all that this database and the mark beside it know of, on disk in both
+ * when this returns; and what store_restored tells. */
+bool incarnation_begin(struct connection *writer, const char *path, uint32_t *ret_incarnation,
+                       struct store_restored *ret_restored, struct err *err);
+
+/* Marks a closed database that is to be put back in the place of another: its next start is above whatever
+ * the backup, the mark beside `place` and the starts of any other machine since the backup have used. chance
+ * is a random number. */
+bool incarnation_leap(const char *database, const char *place, int64_t taken_ms, uint32_t chance,
+                      struct err *err);
+
+#endif
