@@ -193,7 +193,7 @@ void attempt_exited(struct attempt *attempt)
 static void remains_due(void *closure)
 {
     struct attempt *attempt = closure;
-    if (!remains_clear(attempt->cgroup, attempt->cgroup_version, attempt->epoch)) {
+    if (!remains_clear(attempt->cgroup, attempt->cgroup_version, attempt->epoch, attempt->run)) {
         loop_arm(attempt->site->loop, &attempt->timer, clock_boot_ms() + REMAINS_PACE_MS);
         return;
     }
@@ -255,6 +255,16 @@ void attempt_lease(struct attempt *attempt, int64_t term_ms, int64_t kill_ms)
         stage_go_on(attempt);
     } else if (attempt->stage == STAGE_SHIM && term_ms > 0) {
         shim_process_tell(&attempt->shim, "lease %lld %lld", (long long)term_ms, (long long)kill_ms);
+    }
+}
+
+/* What the shim leaves is killed when its death is noticed. */
+void attempt_kill(struct attempt *attempt)
+{
+    if (attempt->stage == STAGE_SHIM) {
+        log_warning("shim killed", "epoch=%llu reason=\"it has not ended the attempt, whose lease is over\"",
+                    (unsigned long long)attempt->epoch);
+        shim_process_kill(&attempt->shim);
     }
 }
 

@@ -48,6 +48,8 @@ struct site {
     char *runner;     /* folder of gpuctl_runner.py */
     int64_t hurry_ms; /* CLOCK_BOOTTIME until which nothing is made ready for later: ranks are starting */
     void (*heard)(void *closure, uint64_t epoch, enum duty_news news);
+    /* The attempt, other than this one, whose processes may still be on one of the devices; NULL: none. */
+    struct attempt *(*holder)(void *closure, uint64_t epoch, const int64_t *devices, size_t count);
     void *closure;
 };
 
@@ -130,6 +132,8 @@ void attempt_warn(struct attempt *attempt, enum early_signal signal);
 /* signal: what its ranks hear before TERM; EARLY_NONE: TERM comes at once. */
 void attempt_stop(struct attempt *attempt, int64_t grace_ms, enum cause cause, enum early_signal signal);
 void attempt_lease(struct attempt *attempt, int64_t term_ms, int64_t kill_ms);
+/* Ends what lives of it without the help of its shim. */
+void attempt_kill(struct attempt *attempt);
 /* Waits until its GPUs are empty. */
 void attempt_clear(struct attempt *attempt);
 /* Cleans up and destroys. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns this agent's standing with the controller, and what the controller wishes of each attempt. It promises
- * that an epoch is claimed once, that one which the controller does not list is stopped, and that a lease is
- * counted from the sending of the beat that renewed it. What becomes of an attempt is duty_attempt.c's;
+ * that an epoch is claimed once, that one which the controller does not list is stopped, that a lease is
+ * counted from the sending of the beat that renewed it, and that what has no lease any more ends even if its
+ * shim hangs. What becomes of an attempt is duty_attempt.c's;
  * files, processes and requests are left to the caller. */
 #include "agent/duty.h"
 
@@ -225,20 +226,6 @@ void duty_stranger(struct duty *duty)
     }
 }
 
-void duty_beaten(struct duty *duty, bool taken, int64_t sent_ms)
-{
-    duty->beating = false;
-    if (!taken) {
-        return;
-    }
-    duty->renewed_ms = sent_ms;
-    for (size_t i = 0; i < duty->count; i++) {
-        if (duty->items[i].lease_ms > 0 && duty_is_alive(&duty->items[i])) {
-            lease(duty, &duty->items[i], duty_act(duty, ACT_LEASE, duty->items[i].epoch));
-        }
-    }
-}
-
 /* An eighth of the shortest lease, but never more than what the controller asked for. */
 static int64_t beat_interval(const struct duty *duty)
 {
@@ -250,18 +237,95 @@ static int64_t beat_interval(const struct duty *duty)
     return interval;
 }
 
+/* The controller may have given away what it did not hear of for long: only what a beat has listed, and its
+ * answer has not named as fenced, may go on. */
+static void renew(struct duty *duty, int64_t number)
+{
+    for (size_t i = 0; i < duty->count; i++) {
+        struct known *known = &duty->items[i];
+        if (known->lease_ms > 0 && known->first_beat <= number && duty_is_alive(known)) {
+            known->killed = false;
+            lease(duty, known, duty_act(duty, ACT_LEASE, known->epoch));
+        }
+    }
+}
+
+static void drop_fenced(struct duty *duty, const struct beat_reply *reply)
+{
+    for (size_t i = 0; i < reply->fenced_count; i++) {
+        struct known *known = duty_find(duty, reply->fenced[i]);
+        if (known != NULL) {
+            duty_drop(duty, known);
+        }
+    }
+    duty_end_if_done(duty);
+}
+
+/* After a silence the answer to the poll that is out may be lost, and would be waited for in vain. */
+static void poll_anew(struct duty *duty, int64_t silence_ms)
+{
+    if (duty->polling && silence_ms > BEATS_OUT * beat_interval(duty)) {
+        duty_act(duty, ACT_POLL, 0);
+    }
+}
+
+void duty_beaten(struct duty *duty, int64_t number, const struct beat_reply *reply, int64_t sent_ms)
+{
+    duty->beating--;
+    if (reply == NULL || sent_ms < duty->renewed_ms) {
+        return;
+    }
+    poll_anew(duty, sent_ms - duty->renewed_ms);
+    duty->renewed_ms = sent_ms;
+    drop_fenced(duty, reply);
+    renew(duty, number);
+}
+
+/* When the agent itself ends what its shim has not: later than a shim does it, and early enough to be done
+ * before the controller gives the job away. */
+static int64_t guard_ms(const struct duty *duty, const struct known *known)
+{
+    bool guarded = known->lease_ms > 0 && !known->killed && duty_is_alive(known);
+    return guarded ? duty->renewed_ms + known->lease_ms / 10 * 9 : INT64_MAX;
+}
+
+static int64_t next_beat_ms(const struct duty *duty)
+{
+    bool due = duty->standing == STANDING_MEMBER && duty->beating < BEATS_OUT;
+    return due ? duty->beaten_ms + beat_interval(duty) : INT64_MAX;
+}
+
 int64_t duty_deadline(const struct duty *duty)
 {
-    bool idle = duty->standing == STANDING_MEMBER && !duty->beating;
-    return idle ? duty->beaten_ms + beat_interval(duty) : INT64_MAX;
+    int64_t due_ms = next_beat_ms(duty);
+    for (size_t i = 0; i < duty->count; i++) {
+        int64_t guarded_ms = guard_ms(duty, &duty->items[i]);
+        due_ms = guarded_ms < due_ms ? guarded_ms : due_ms;
+    }
+    return due_ms;
+}
+
+static void beat(struct duty *duty, int64_t now_ms)
+{
+    int64_t timeout_ms = BEATS_OUT * beat_interval(duty);
+    duty->beating++;
+    duty->beaten_ms = now_ms;
+    struct duty_action *action = duty_act(duty, ACT_BEAT, 0);
+    action->number = ++duty->beats;
+    action->timeout_ms = timeout_ms < REQUEST_TIMEOUT_MS ? timeout_ms : REQUEST_TIMEOUT_MS;
 }
 
 void duty_tick(struct duty *duty, int64_t now_ms)
 {
-    if (now_ms >= duty_deadline(duty)) {
-        duty->beating = true;
-        duty->beaten_ms = now_ms;
-        duty_act(duty, ACT_BEAT, 0);
+    for (size_t i = 0; i < duty->count; i++) {
+        struct known *known = &duty->items[i];
+        if (now_ms >= guard_ms(duty, known)) {
+            known->killed = true;
+            duty_act(duty, ACT_KILL, known->epoch);
+        }
+    }
+    if (now_ms >= next_beat_ms(duty)) {
+        beat(duty, now_ms);
     }
 }
 

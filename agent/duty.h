@@ -36,7 +36,7 @@
 #define DUTY_ACTS(X)                                                                                         \
     X(REGISTER, "register")                                                                                  \
     X(POLL, "poll")                                                                                          \
-    X(BEAT, "beat")                                                                                          \
+    X(BEAT, "beat")       /* number, timeout_ms */                                                           \
     X(CLAIM, "claim")     /* order: claim the epoch and prepare it; for a RUN, start it too */               \
     X(BURY, "bury")       /* order: a STOP of an epoch never seen; claim it, so that it never starts */      \
     X(PREPARE, "prepare") /* tell the shim of an adopted attempt */                                          \
@@ -45,6 +45,7 @@
     X(WARN, "warn")       /* signal: tell the shim, once */                                                  \
     X(STOP, "stop")       /* grace_ms, cause, signal */                                                      \
     X(LEASE, "lease")     /* term_ms, kill_ms */                                                             \
+    X(KILL, "kill")       /* its lease is long over, and its shim has not ended it: without the shim */      \
     X(CLEAR, "clear")     /* wait until its GPUs are empty */                                                \
     X(REPORT, "report")   /* report */                                                                       \
     X(FORGET, "forget")   /* nobody needs it any more: clean up */                                           \
@@ -66,6 +67,8 @@ struct duty_action {
     enum cause cause;
     enum early_signal signal; /* EARLY_NONE: a STOP begins with TERM */
     int64_t term_ms, kill_ms; /* CLOCK_BOOTTIME */
+    int64_t number;           /* of the beat */
+    int64_t timeout_ms;       /* how long its answer is worth waiting for */
 };
 
 /* How a report was answered. */
@@ -89,7 +92,8 @@ void duty_registered(struct duty *duty, const struct register_reply *reply, int6
 /* The controller answered a beat or a poll with: I do not know this node. */
 void duty_stranger(struct duty *duty);
 void duty_polled(struct duty *duty, const struct poll_reply *reply);
-void duty_beaten(struct duty *duty, bool taken, int64_t sent_ms);
+/* reply NULL: the beat was not taken, or not answered. */
+void duty_beaten(struct duty *duty, int64_t number, const struct beat_reply *reply, int64_t sent_ms);
 void duty_heard(struct duty *duty, uint64_t epoch, enum duty_news news);
 void duty_answered(struct duty *duty, uint64_t epoch, enum duty_answer answer);
 void duty_tick(struct duty *duty, int64_t now_ms);

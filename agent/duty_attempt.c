@@ -72,7 +72,7 @@ struct known *duty_add(struct duty *duty, uint64_t epoch, enum duty_phase phase,
         duty->items = xrealloc(duty->items, duty->room * sizeof *duty->items);
     }
     struct known *known = &duty->items[duty->count++];
-    *known = (struct known){.epoch = epoch, .phase = phase, .wish = wish};
+    *known = (struct known){.epoch = epoch, .phase = phase, .wish = wish, .first_beat = duty->beats + 1};
     return known;
 }
 

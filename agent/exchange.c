@@ -88,7 +88,7 @@ void exchange_register(struct node *node)
 
 static json_t *beat_body(void *closure)
 {
-    struct node *node = closure;
+    struct node *node = ((struct beat *)closure)->node;
     struct beat_message message = {
         .node = node->site->config.name, .boot_id = node->site->boot_id, .seq = ++node->beat_seq};
     message.attempts = duty_list(node->duty, &message.attempt_count);
@@ -99,23 +99,40 @@ static json_t *beat_body(void *closure)
 
 static void beat_done(void *closure, const struct link_answer *answer)
 {
-    struct node *node = closure;
-    node->beating = NULL;
-    duty_beaten(node->duty, answer->status / 100 == 2, answer->sent_ms);
-    if (answer->status == 404) {
+    struct beat *beat = closure;
+    struct node *node = beat->node;
+    struct beat_reply reply;
+    beat->request = NULL;
+    bool taken = answer->status / 100 == 2 && beat_reply_decode(json_incref(answer->json), &reply, NULL);
+    duty_beaten(node->duty, beat->number, taken ? &reply : NULL, answer->sent_ms);
+    if (taken) {
+        beat_reply_finish(&reply);
+    } else if (answer->status == 404) {
         duty_stranger(node->duty);
     }
     node_wake(node, 0);
 }
 
-void exchange_beat(struct node *node)
+static struct beat *free_beat(struct node *node)
 {
-    node->beating = link_send(node->site->link, &(struct link_call){
+    size_t i = 0;
+    while (node->beats[i].request != NULL) {
+        i++; /* duty sends no more than there are */
+    }
+    return &node->beats[i];
+}
+
+void exchange_beat(struct node *node, const struct duty_action *action)
+{
+    struct beat *beat = free_beat(node);
+    beat->node = node;
+    beat->number = action->number;
+    beat->request = link_send(node->site->link, &(struct link_call){
                                                     .path = "/v1/agent/beat",
                                                     .body = beat_body,
-                                                    .timeout_ms = REQUEST_TIMEOUT_MS,
+                                                    .timeout_ms = action->timeout_ms,
                                                     .done = beat_done,
-                                                    .closure = node,
+                                                    .closure = beat,
                                                 });
 }
 
@@ -162,6 +179,7 @@ static void poll_done(void *closure, const struct link_answer *answer)
 
 void exchange_poll(struct node *node)
 {
+    link_cancel(node->polling);
     node->polling = link_send(node->site->link, &(struct link_call){
                                                     .path = "/v1/agent/poll",
                                                     .body = poll_body,
@@ -244,6 +262,8 @@ void exchange_finish(struct node *node)
 {
     link_cancel(node->registering);
     link_cancel(node->polling);
-    link_cancel(node->beating);
+    for (size_t i = 0; i < BEATS_OUT; i++) {
+        link_cancel(node->beats[i].request);
+    }
     loop_disarm(node->site->loop, &node->again);
 }

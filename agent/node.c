@@ -89,6 +89,9 @@ static void act_on_attempt(struct entry *entry, const struct duty_action *action
     case ACT_LEASE:
         attempt_lease(attempt, action->term_ms, action->kill_ms);
         return;
+    case ACT_KILL:
+        attempt_kill(attempt);
+        return;
     case ACT_CLEAR:
         journal_ended(attempt->site->journal, entry->epoch, record_worst_code(&attempt->record));
         attempt_clear(attempt);
@@ -121,7 +124,7 @@ static void act_on(struct node *node, const struct duty_action *action)
         exchange_poll(node);
         return;
     case ACT_BEAT:
-        exchange_beat(node);
+        exchange_beat(node, action);
         return;
     case ACT_CLAIM:
     case ACT_BURY:
@@ -136,6 +139,7 @@ static void act_on(struct node *node, const struct duty_action *action)
     case ACT_WARN:
     case ACT_STOP:
     case ACT_LEASE:
+    case ACT_KILL:
     case ACT_CLEAR:
     case ACT_REPORT:
     case ACT_FORGET:
@@ -210,6 +214,31 @@ static void be_stranger(void *closure)
     node_wake(node, 0);
 }
 
+static bool share_device(const struct attempt *attempt, const int64_t *devices, size_t count)
+{
+    for (size_t i = 0; i < attempt->device_count; i++) {
+        for (size_t j = 0; j < count; j++) {
+            if (attempt->devices[i] == devices[j]) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static struct attempt *holder(void *closure, uint64_t epoch, const int64_t *devices, size_t count)
+{
+    struct node *node = closure;
+    for (struct entry *entry = node->entries; entry != NULL; entry = entry->hh.next) {
+        struct attempt *attempt = entry->attempt;
+        bool lives = attempt->stage == STAGE_SHIM || attempt->stage == STAGE_REMAINS;
+        if (entry->epoch != epoch && lives && share_device(attempt, devices, count)) {
+            return attempt;
+        }
+    }
+    return NULL;
+}
+
 struct node *node_create(struct site *site, void (*ended)(void *closure), void *closure)
 {
     struct node *node = xzalloc(sizeof *node);
@@ -218,6 +247,7 @@ struct node *node_create(struct site *site, void (*ended)(void *closure), void *
     exchange_init(node);
     node->recall = recall_create(site);
     site->heard = heard;
+    site->holder = holder;
     site->closure = node;
     site->stagings = stagings_create(&(struct stagings_site){
         .node = site->config.name,

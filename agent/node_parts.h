@@ -7,6 +7,7 @@
 
 #include "agent/node.h"
 #include "agent/recall.h"
+#include "proto/limits.h"
 
 /* An attempt by its epoch, and the report of it that is out. */
 struct entry {
@@ -17,12 +18,20 @@ struct entry {
     UT_hash_handle hh;
 };
 
+/* A beat that is out. */
+struct beat {
+    struct node *node;
+    int64_t number;
+    struct link_request *request; /* NULL: none */
+};
+
 struct node {
     struct site *site;
     struct duty *duty;
     struct entry *entries;
     struct recall *recall;
-    struct link_request *registering, *polling, *beating;
+    struct link_request *registering, *polling;
+    struct beat beats[BEATS_OUT];
     int64_t park_ms;
     int64_t beat_seq;
     struct loop_timer work;  /* duty has actions, or soon will */
@@ -45,7 +54,7 @@ void node_work(struct node *node);
 void exchange_init(struct node *node);
 void exchange_finish(struct node *node);
 void exchange_register(struct node *node);
-void exchange_beat(struct node *node);
+void exchange_beat(struct node *node, const struct duty_action *action);
 void exchange_poll(struct node *node);
 void exchange_report(struct entry *entry, enum report_kind kind);
 

@@ -93,6 +93,13 @@ void shim_process_close(struct shim_process *shim)
     *shim = (struct shim_process){-1, -1};
 }
 
+void shim_process_kill(const struct shim_process *shim)
+{
+    if (shim->pidfd >= 0) {
+        pidfd_send_signal(shim->pidfd, SIGKILL, NULL, 0);
+    }
+}
+
 bool shim_process_tell(const struct shim_process *shim, const char *format, ...)
 {
     char message[LIMIT_SHIM_MESSAGE];

@@ -40,6 +40,8 @@ int shims_connect(const char *run_folder);
 void shims_dismiss(struct shims *shims, struct shim_process *shim);
 
 void shim_process_close(struct shim_process *shim);
+/* Its death is seen in the pidfd. */
+void shim_process_kill(const struct shim_process *shim);
 
 /* Sends one message; false when it did not get there. */
 bool shim_process_tell(const struct shim_process *shim, const char *format, ...)

@@ -37,6 +37,12 @@ static bool check_devices(const struct attempt *attempt, struct err *err)
         return err_set(err, ERR_CONFLICT, "GPU %lld is in use by process %lld", (long long)index,
                        (long long)pid);
     }
+    const struct attempt *holder =
+        attempt->site->holder(attempt->site->closure, attempt->epoch, order->devices, order->device_count);
+    if (holder != NULL) {
+        return err_set(err, ERR_CONFLICT, "its devices are still held by epoch %llu, which is being stopped",
+                       (unsigned long long)holder->epoch);
+    }
     return true;
 }
 

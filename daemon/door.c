@@ -34,6 +34,7 @@ struct door {
     bool threaded; /* the thread was started */
     int fd;
     atomic_size_t live;
+    atomic_bool braked; /* most nodes are silent */
 
     _Atomic(struct door_request *)
         inbox; /* what was asked, the newest first: asking takes no lock while the thread is awake */
@@ -262,6 +263,23 @@ static void signal_news(const struct door *door)
     (void)written; /* a full counter is readable already */
 }
 
+static void note_brake(struct door *door)
+{
+    const struct silence silence = core_silence(door->core);
+    if (silence.braked == atomic_load(&door->braked)) {
+        return;
+    }
+    atomic_store(&door->braked, silence.braked);
+    if (silence.braked) {
+        log_error("leases held",
+                  "silent=%zu nodes=%zu remedy=\"see whether the controller's own network works; "
+                  "fence the nodes that are dead\"",
+                  silence.silent_count, silence.known_count);
+    } else {
+        log_info("leases released", "silent=%zu nodes=%zu", silence.silent_count, silence.known_count);
+    }
+}
+
 /* Hands out what is committed: the steps' news and the answers in list. */
 static void publish(struct door *door, struct door_request *list)
 {
@@ -277,6 +295,7 @@ static void publish(struct door *door, struct door_request *list)
     door->news.answered = list;
     pthread_mutex_unlock(&door->telling);
     atomic_store(&door->live, core_live_jobs(door->core));
+    note_brake(door);
     if (list != NULL || door->batch.count > 0) {
         signal_news(door);
     }
@@ -608,6 +627,11 @@ void door_news_finish(struct door_news *news)
 size_t door_live_jobs(const struct door *door)
 {
     return atomic_load(&door->live);
+}
+
+bool door_holds_leases(const struct door *door)
+{
+    return atomic_load(&door->braked);
 }
 
 const struct core *door_core(const struct door *door)

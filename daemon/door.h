@@ -95,6 +95,8 @@ void door_news_finish(
 
 /* How many jobs are live, as of the last commit. Any thread. */
 size_t door_live_jobs(const struct door *door);
+/* Whether most nodes are silent, so that no lease ends. Any thread. */
+bool door_holds_leases(const struct door *door);
 
 /* For those who check the core between turns, and want to know why it decided (core_trace). */
 const struct core *door_core(const struct door *door);

@@ -154,6 +154,9 @@
 #define BEAT_MS 5000
 /* SUSPECT after this many */
 #define BEATS_MISSED 3
+/* beats of one agent that wait for an answer: while the network is cut each one is lost, and the first that
+ * is sent after that shall not wait for those before it */
+#define BEATS_OUT 4
 /* below the 30 s after which careless middleboxes forget a connection */
 #define POLL_PARK_MS      25000
 #define PREPARE_EXPIRY_MS 60000

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what the controller says to an agent: its answers to register, poll and log uploads. It promises that
- * an order that starts something carries its job spec. What an agent says is in messages_agent.c; when an
- * order is given is left to the core. */
+/* Owns what the controller says to an agent: its answers to register, beat, poll and log uploads. It promises
+ * that an order that starts something carries its job spec. What an agent says is in messages_agent.c; when
+ * an order is given is left to the core. */
 #include "proto/messages.h"
 
 #include <stdlib.h>
@@ -41,6 +41,66 @@ void register_reply_finish(struct register_reply *message)
 {
     json_decref(message->json);
     *message = (struct register_reply){0};
+}
+
+/* --- beat --- */
+
+static json_t *encode_epochs(const uint64_t *epochs, size_t count)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_array_append_new(array, json_integer((int64_t)epochs[i]));
+    }
+    return array;
+}
+
+static bool decode_epochs(const json_t *json, const char *name, uint64_t **ret_epochs, size_t *ret_count,
+                          struct err *err)
+{
+    json_t *array;
+    if (!member_read_array(json, name, LIMIT_NODE_ATTEMPTS, &array, err)) {
+        return false;
+    }
+    *ret_count = json_array_size(array);
+    *ret_epochs = xzalloc(*ret_count * sizeof **ret_epochs);
+    for (size_t i = 0; i < *ret_count; i++) {
+        json_int_t epoch = json_integer_value(json_array_get(array, i));
+        if (epoch <= 0) {
+            err_set(err, ERR_FIELD, "must be an epoch");
+            return member_err_inside(err, name, i);
+        }
+        (*ret_epochs)[i] = (uint64_t)epoch;
+    }
+    return true;
+}
+
+json_t *beat_reply_encode(const struct beat_reply *message)
+{
+    json_t *json = json_object();
+    if (message->fenced_count > 0) {
+        member_put(json, "fenced", encode_epochs(message->fenced, message->fenced_count));
+    }
+    return json;
+}
+
+bool beat_reply_decode(json_t *json, struct beat_reply *ret_message, struct err *err)
+{
+    struct beat_reply message = {.json = json};
+    bool good = member_holder(json, err) &&
+                decode_epochs(json, "fenced", &message.fenced, &message.fenced_count, err);
+    if (!good) {
+        beat_reply_finish(&message);
+        return false;
+    }
+    *ret_message = message;
+    return true;
+}
+
+void beat_reply_finish(struct beat_reply *message)
+{
+    free(message->fenced);
+    json_decref(message->json);
+    *message = (struct beat_reply){0};
 }
 
 /* --- orders --- */
@@ -157,11 +217,7 @@ json_t *poll_reply_encode(const struct poll_reply *message)
         member_put_int(json, "restored_ms", message->restored_ms);
         member_put_int(json, "journal_since_ms", message->journal_since_ms);
     }
-    json_t *live = json_array();
-    for (size_t i = 0; i < message->live_count; i++) {
-        json_array_append_new(live, json_integer((int64_t)message->live[i]));
-    }
-    member_put(json, "live", live);
+    member_put(json, "live", encode_epochs(message->live, message->live_count));
     json_t *orders = json_array();
     for (size_t i = 0; i < message->order_count; i++) {
         json_array_append_new(orders, encode_order(&message->orders[i]));
@@ -178,24 +234,11 @@ json_t *poll_reply_encode(const struct poll_reply *message)
 /* An absent list would fence everything that lives, so it must be there. */
 static bool decode_live(const json_t *json, struct poll_reply *message, struct err *err)
 {
-    json_t *array;
-    if (!member_read_array(json, "live", LIMIT_NODE_ATTEMPTS, &array, err)) {
-        return false;
-    }
-    if (array == NULL) {
+    const json_t *live = json_object_get(json, "live");
+    if (live == NULL || json_is_null(live)) {
         return err_field(err, ERR_FIELD, "live", NULL, "live is missing");
     }
-    message->live_count = json_array_size(array);
-    message->live = xzalloc(message->live_count * sizeof *message->live);
-    for (size_t i = 0; i < message->live_count; i++) {
-        int64_t epoch = json_integer_value(json_array_get(array, i));
-        if (epoch <= 0) {
-            err_set(err, ERR_FIELD, "must be an epoch");
-            return member_err_inside(err, "live", i);
-        }
-        message->live[i] = (uint64_t)epoch;
-    }
-    return true;
+    return decode_epochs(json, "live", &message->live, &message->live_count, err);
 }
 
 static bool decode_orders(const json_t *json, struct poll_reply *message, struct err *err)

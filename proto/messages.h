@@ -68,7 +68,13 @@ struct beat_message {
     struct node_attempt *attempts;
     size_t attempt_count;
 };
-/* The reply is {}; 404 not_found means: register again. */
+/* 404 not_found means: register again. */
+
+struct beat_reply {
+    json_t *json;
+    uint64_t *fenced; /* of the epochs that the beat listed, those that the node is not to have any more */
+    size_t fenced_count;
+};
 
 /* --- POST /v1/agent/poll
  * ----------------------------------------------------------------------------------------------- */
@@ -229,6 +235,7 @@ struct log_reply {
 MESSAGE_DECLARE(register_message) /* that of a protocol which is not ours is refused before all else */
 MESSAGE_DECLARE(register_reply)
 MESSAGE_DECLARE(beat_message)
+MESSAGE_DECLARE(beat_reply)
 MESSAGE_DECLARE(poll_message)
 MESSAGE_DECLARE(poll_reply)
 MESSAGE_DECLARE(report_message)

@@ -14,7 +14,10 @@
 #include "proto/limits.h"
 #include "proto/views.h"
 
-#define LIMIT_SHOWN 100000
+#define HELD_NOTE                                                                                            \
+    "\nMost nodes are silent, so nothing is given to others for that: see whether the controller's own "     \
+    "network "                                                                                               \
+    "works.\nOf those that are dead, say so: gpuctl nodes fence NODE --i-assert-dead\n"
 
 /* --- list --- */
 
@@ -126,10 +129,11 @@ static bool list_show(struct api *api, const void *closure, struct text *out, bo
 {
     const struct list_options *options = closure;
     enum print_format format = print_format(options->format);
-    autojson json_t *nodes = api_list(api, "/v1/nodes", "nodes", "cursor", LIMIT_SHOWN, err);
+    autojson json_t *reply = api_get(api, "/v1/nodes", err);
+    json_t *nodes = json_object_get(reply, "nodes");
     *ret_last = false;
-    if (nodes == NULL) {
-        return false;
+    if (!json_is_array(nodes)) {
+        return reply == NULL ? false : err_set(err, ERR_IO, "the controller's list of nodes is no list");
     }
     if (options->quiet) {
         show_names(nodes, out);
@@ -139,7 +143,13 @@ static bool list_show(struct api *api, const void *closure, struct text *out, bo
         print_list(format, "nodes", nodes, out);
         return true;
     }
-    return show_table(nodes, format == FORMAT_WIDE, out, err);
+    if (!show_table(nodes, format == FORMAT_WIDE, out, err)) {
+        return false;
+    }
+    if (json_is_true(json_object_get(reply, "leases_held"))) {
+        text_append(out, HELD_NOTE);
+    }
+    return true;
 }
 
 static bool list_run(const struct call *call, int *ret_exit, struct err *err)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the states of attempts. It promises that no rank is told to start before all nodes are prepared, that
- * the first fault is the one that counts, and that devices are free when, and only when, every member is gone
- * and flushed or given up. What a node's part does is left to member.c, what becomes of the job to job.c. */
+ * the first fault is the one that counts, a node that was lost before the rank that failed for want of it,
+ * and that devices are free when, and only when, every member is gone and flushed or given up. What a node's
+ * part does is left to member.c, what becomes of the job to job.c. */
 #include "daemon/core/attempt.h"
 
 #include <string.h>
@@ -336,9 +337,38 @@ static size_t tell_stop(struct core *core, struct attempt *attempt, const struct
     return up;
 }
 
+static bool is_infrastructures(enum cause cause)
+{
+    return cause == CAUSE_NODE_LOST || cause == CAUSE_SHIM_LOST || cause == CAUSE_PORT_TAKEN;
+}
+
+/* A rank whose peer is gone fails, and says so at once; that the peer went with its node is known later. Then
+ * the node was the first to fail, unless it was heard after the rank had failed. */
+static bool is_behind(const struct attempt *attempt, const struct fault *fault)
+{
+    return attempt->state == ATTEMPT_STOPPING && attempt->cause == CAUSE_RANK_FAILED && fault->witnessed &&
+           is_infrastructures(fault->cause) && fault->member->node->name != attempt->failed_node &&
+           (fault->cause != CAUSE_NODE_LOST || fault->member->state != MEMBER_LOST ||
+            fault->member->node->beat_ms <= attempt->since_ms);
+}
+
+static void blame(struct core *core, struct attempt *attempt, const struct fault *fault)
+{
+    trace_line(core, "attempt %s/%lld failed before that: %s", attempt->job->id, (long long)attempt->number,
+               fault->text);
+    free(attempt->cause_text);
+    attempt->cause = CAUSE_NONE;
+    keep_fault(attempt, fault);
+    record_attempt(core, attempt);
+    record_event(core, attempt->job, EVENT_STOPPING, record_detail(core, "reason", fault->text));
+}
+
 void attempt_stop(struct core *core, struct attempt *attempt, const struct fault *fault)
 {
     if (!fire(core, attempt, ATTEMPT_EVENT_STOP)) {
+        if (is_behind(attempt, fault)) {
+            blame(core, attempt, fault);
+        }
         return;
     }
     keep_fault(attempt, fault);
@@ -358,7 +388,8 @@ void attempt_lose(struct core *core, struct member *member, const char *text)
         return;
     }
     trace_line(core, "member %s@%s is lost: %s", member->attempt->job->id, member->node->name, text);
-    const struct fault fault = {.cause = CAUSE_NODE_LOST, .member = member, .rank = -1, .text = text};
+    const struct fault fault = {
+        .cause = CAUSE_NODE_LOST, .member = member, .witnessed = true, .rank = -1, .text = text};
     attempt_stop(core, member->attempt, &fault);
     attempt_settle(core, member->attempt);
 }

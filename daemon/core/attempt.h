@@ -20,6 +20,7 @@ struct fault {
     enum cause cause;
     const struct member *member; /* on whose node it happened; NULL: on none */
     bool stops_itself;           /* that node's shim has begun to stop without being told */
+    bool witnessed;              /* somebody says so; else it was concluded from what is missing */
     int64_t rank;                /* -1: none */
     int64_t code;
     const char *text; /* the whole sentence for people */
@@ -50,7 +51,8 @@ void attempt_note_prepared(struct core *core, struct attempt *attempt);
 /* A member runs; the last one makes the job RUNNING. */
 void attempt_note_running(struct core *core, struct attempt *attempt);
 
-/* Stops the gang, unless it is stopping already: the first fault is the one that counts. */
+/* Stops the gang, unless it is stopping already: the first fault is the one that counts. Of a rank that
+ * failed and a node that was gone by then, the node was first, whatever came to be known first. */
 void attempt_stop(struct core *core, struct attempt *attempt, const struct fault *fault);
 
 /* Evidence says that this member is gone. */

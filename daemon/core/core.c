@@ -178,6 +178,11 @@ void core_each_node(const struct core *core, void (*visit)(const char *name, voi
     }
 }
 
+struct silence core_silence(const struct core *core)
+{
+    return (struct silence){core->silent_count, core->known_count, core->braked};
+}
+
 size_t core_live_jobs(const struct core *core)
 {
     return HASH_CNT(by_id, core->jobs_by_id);

@@ -187,9 +187,11 @@ struct job_touch {
 
 struct step {
     bool ok;
-    struct err err;         /* why not; then nothing was changed */
-    struct job_touch job;   /* SUBMIT, CANCEL, HOLD, RELEASE and CHANGE: the job */
-    const char *answer;     /* LIMITS, ACCOUNTS and POOLS: JSON */
+    struct err err;       /* why not; then nothing was changed */
+    struct job_touch job; /* SUBMIT, CANCEL, HOLD, RELEASE and CHANGE: the job */
+    const char *answer;   /* LIMITS, ACCOUNTS and POOLS: JSON */
+    uint64_t *fenced;     /* BEAT: of the epochs that it lists, those that the node is not to have */
+    size_t fenced_count;
     struct change *changes; /* in order; their strings live as long as the step */
     size_t change_count;
     bool lazy; /* changes may ride with a later commit, LIMIT LAZY_COMMIT_MS at most; the answer need not wait
@@ -242,6 +244,14 @@ void node_orders_destroy(struct node_orders *orders);
 
 /* Calls visit for every node, by name. */
 void core_each_node(const struct core *core, void (*visit)(const char *name, void *closure), void *closure);
+
+/* Whether so many nodes are silent at once that the fault is likely the controller's own: as long as this
+ * lasts no lease ends. The counts are of nodes that are not LOST. */
+struct silence {
+    size_t silent_count, known_count;
+    bool braked;
+};
+struct silence core_silence(const struct core *core);
 
 /* How many jobs are live: an embedded controller ends when there are none for long. */
 size_t core_live_jobs(const struct core *core);

@@ -10,6 +10,7 @@
 #include "daemon/core/departure.h"
 #include "daemon/core/device.h"
 #include "daemon/core/label.h"
+#include "daemon/core/member.h"
 #include "daemon/core/pool.h"
 #include "daemon/core/record.h"
 #include "daemon/core/staging.h"
@@ -214,6 +215,12 @@ bool node_beat(struct core *core, const struct input *input, struct err *err)
                          beat->node);
     }
     node_heard(core, node);
+    for (size_t i = 0; i < beat->attempt_count; i++) {
+        const struct member *member = member_on(node, beat->attempts[i].epoch);
+        if (member == NULL || !member_is_listed(member)) {
+            record_fenced(core, beat->attempts[i].epoch, beat->attempt_count);
+        }
+    }
     return true;
 }
 

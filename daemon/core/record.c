@@ -226,6 +226,15 @@ void record_said(struct core *core, const struct text *json)
     core->sheet.said = arena_copy(core->sheet.arena, json->bytes);
 }
 
+void record_fenced(struct core *core, uint64_t epoch, size_t most)
+{
+    struct sheet *sheet = &core->sheet;
+    if (sheet->fenced == NULL) {
+        sheet->fenced = arena_alloc(sheet->arena, most * sizeof *sheet->fenced);
+    }
+    sheet->fenced[sheet->fenced_count++] = epoch;
+}
+
 void record_usage(struct core *core, enum change_kind kind, const struct usage_row *usage)
 {
     struct arena *arena = core->sheet.arena;
@@ -493,6 +502,8 @@ void record_close(struct core *core, struct step *ret_step)
     free_leaving(core);
     clean_dirty(core);
     ret_step->answer = sheet->said;
+    ret_step->fenced = sheet->fenced;
+    ret_step->fenced_count = sheet->fenced_count;
     ret_step->changes = sheet->changes;
     ret_step->change_count = sheet->count;
     ret_step->lazy = sheet->lazy;

@@ -192,13 +192,13 @@ static void take_in(struct core *core, struct node *node, const struct register_
                node->pool, rebooted ? ", rebooted" : "");
     node_fire(core, node, NODE_EVENT_REGISTER, NULL);
     pool_join(core, node);
-    node_heard(core, node);
     departure_take_word(core, node, message->expires_at_ms, anew);
     core->place_wanted = true;
     struct member *member, *next;
     DL_FOREACH_SAFE (node->members, member, next) {
-        take_evidence(core, message, member, rebooted);
+        take_evidence(core, message, member, rebooted); /* which counts from when it was heard before */
     }
+    node_heard(core, node);
 }
 
 bool register_node(struct core *core, const struct input *input, struct err *err)

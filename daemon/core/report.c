@@ -131,8 +131,8 @@ static const char *rank_sentence(struct core *core, const struct member *member,
     return length > 0 ? record_text(core, "%s: %.*s", sentence, length, said) : sentence;
 }
 
-/* What a node may say of the cause. The controller's own reasons are not a node's to give: what a node
- * stopped without being told is a failure of the infrastructure. */
+/* What a node may say of the cause: that its lease ended is NODE_LOST. The controller's own reasons are not a
+ * node's to give: what a node stopped without being told is a failure of the infrastructure. */
 static enum cause believed(enum cause cause)
 {
     switch (cause) {
@@ -141,12 +141,12 @@ static enum cause believed(enum cause cause)
     case CAUSE_RESULT_MISSING:
     case CAUSE_DECLINED:
     case CAUSE_PORT_TAKEN:
+    case CAUSE_NODE_LOST:
         return cause;
     case CAUSE_NONE:
     case CAUSE_CANCELED:
     case CAUSE_TIME_LIMIT:
     case CAUSE_PREPARE_EXPIRED:
-    case CAUSE_NODE_LOST:
     case CAUSE_SHIM_LOST:
     case CAUSE_STAGE_FAILED:
     case CAUSE_PREEMPTED:
@@ -163,7 +163,8 @@ static struct fault fault_of(struct core *core, const struct member *member,
                              const struct report_message *report, enum cause cause)
 {
     const struct rank_exit *rank = first_failed(report);
-    struct fault fault = {.cause = cause, .member = member, .rank = -1, .code = 1};
+    bool witnessed = cause == report->cause;
+    struct fault fault = {.cause = cause, .member = member, .witnessed = witnessed, .rank = -1, .code = 1};
     if (cause == CAUSE_EXEC_FAILED) {
         fault.code = 127;
     }
@@ -173,6 +174,8 @@ static struct fault fault_of(struct core *core, const struct member *member,
     }
     if (cause == CAUSE_RANK_FAILED && rank != NULL) {
         fault.text = rank_sentence(core, member, rank, report->said);
+    } else if (cause == CAUSE_NODE_LOST) {
+        fault.text = record_text(core, "the lease of node %s ended", member->node->name);
     } else if (report->text != NULL) {
         fault.text = record_text(core, "%s on node %s: %.300s", cause_sentence(cause), member->node->name,
                                  report->text);

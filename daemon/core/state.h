@@ -332,8 +332,10 @@ struct sheet {
     size_t dirty_count, dirty_room;
     size_t job_count; /* changes that are of jobs */
     bool lazy;
-    struct job *answer;  /* the job of a SUBMIT, CANCEL or PREEMPT */
-    const char *said;    /* the answer to a question, in the arena */
+    struct job *answer; /* the job of a SUBMIT, CANCEL or PREEMPT */
+    const char *said;   /* the answer to a question, in the arena */
+    uint64_t *fenced;   /* the answer to a beat, in the arena */
+    size_t fenced_count;
     struct job *leaving; /* jobs that ended */
     struct attempt *leaving_attempts;
     int64_t wall_ms;

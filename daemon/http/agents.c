@@ -11,6 +11,7 @@
 #include "daemon/http/resources.h"
 #include "daemon/http/said.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/json.h"
 #include "proto/limits.h"
 #include "proto/messages.h"
 
@@ -81,6 +82,15 @@ struct beat {
     struct beat_message message;
 };
 
+static int render_beaten(const struct door_request *door, const struct step *step, struct text *out)
+{
+    const struct beat_reply reply = {.fenced = step->fenced, .fenced_count = step->fenced_count};
+    autojson json_t *json = beat_reply_encode(&reply);
+    autofree char *text = json_text(json);
+    text_append(out, text);
+    return 200;
+}
+
 static void beaten(struct ask *ask)
 {
     const struct beat *beat = (struct beat *)ask;
@@ -101,7 +111,7 @@ void agents_beat(struct request *request)
         request_fail(request, &err);
         return;
     }
-    struct beat *beat = ask_create(request, sizeof *beat, render_nothing);
+    struct beat *beat = ask_create(request, sizeof *beat, render_beaten);
     beat->message = message;
     beat->ask.committed = beaten;
     beat->ask.finish = beat_finish;

@@ -95,7 +95,8 @@ void nodes_list(struct request *request)
         request_fail(request, &err);
         return;
     }
-    text_append(&listing.json, "]}");
+    text_printf(&listing.json, "],\"leases_held\":%s}",
+                door_holds_leases(request->server->config.door) ? "true" : "false");
     request_reply_json(request, 200, &listing.json);
 }
 

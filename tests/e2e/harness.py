@@ -62,13 +62,16 @@ class Api:
         self.address = urllib.parse.urlsplit(url).netloc
         self.token = token
 
+    def connection(self, timeout: float) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(self.address, timeout=timeout)
+
     def raw(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None, timeout: float = PATIENCE
     ) -> tuple[int, dict[str, str], bytes]:
         """One request on its own connection: (status, headers with lower-case names, body)."""
         sent = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         sent.update(headers or {})
-        connection = http.client.HTTPConnection(self.address, timeout=timeout)
+        connection = self.connection(timeout)
         try:
             connection.connect()
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused before all of it was sent: the reply says why
@@ -126,7 +129,7 @@ class Api:
 
     def stream(self, path: str, last_id: str | None = None) -> Iterator[dict[str, str]]:
         """The events of an event stream as dicts of their fields, until the server ends it."""
-        connection = http.client.HTTPConnection(self.address, timeout=PATIENCE)
+        connection = self.connection(PATIENCE)
         headers = {"Authorization": f"Bearer {self.token}", "Accept": "text/event-stream"}
         if last_id is not None:
             headers["Last-Event-ID"] = last_id

@@ -76,6 +76,15 @@ static int render_nothing(const struct door_request *door, const struct step *st
     return 200;
 }
 
+static int render_beaten(const struct door_request *door, const struct step *step, struct text *out)
+{
+    const struct beat_reply reply = {.fenced = step->fenced, .fenced_count = step->fenced_count};
+    autojson json_t *json = beat_reply_encode(&reply);
+    autofree char *text = json_text(json);
+    text_append(out, text);
+    return 200;
+}
+
 static int render_job(const struct door_request *door, const struct step *step, struct text *out)
 {
     job_receipt_encode(step->job.id, step->job.state, step->job.seq, out);
@@ -120,6 +129,7 @@ static bool ask_beat(struct ask *ask, struct err *err)
 {
     ask->door.input.kind = INPUT_BEAT;
     ask->door.input.beat = &ask->beat;
+    ask->door.render = render_beaten;
     return beat_message_decode(parse(ask->body), &ask->beat, err);
 }
 

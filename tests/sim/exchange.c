@@ -96,22 +96,36 @@ void exchange_register(struct host *host)
 
 /* --- beat --------------------------------------------------------------------------------------------- */
 
+/* A beat that is out. */
+struct beating {
+    struct host *host;
+    int64_t number;
+};
+
 static void beat_done(void *closure, const struct wire_answer *answer)
 {
-    struct host *host = closure;
+    const struct beating *beating = closure;
+    struct host *host = beating->host;
+    struct beat_reply reply;
+    json_t *json = answer->status / 100 == 2 ? parse(answer->body) : NULL;
+    bool taken = json != NULL && beat_reply_decode(json, &reply, NULL);
     int64_t counts_ms = planted_is(PLANTED_LEASE_FROM_REPLY) ? host_now(host) : sent_at(host, answer);
-    duty_beaten(host->duty, answer->status / 100 == 2, counts_ms);
-    if (answer->status == 404) {
+    duty_beaten(host->duty, beating->number, taken ? &reply : NULL, counts_ms);
+    if (taken) {
+        beat_reply_finish(&reply);
+    } else if (answer->status == 404) {
         duty_stranger(host->duty);
     }
     host_wake(host, 0);
 }
 
-void exchange_beat(struct host *host)
+void exchange_beat(struct host *host, const struct duty_action *action)
 {
     struct beat_message message = {.node = host->name, .boot_id = host->boot_id, .seq = ++host->beats};
+    struct beating *beating = world_keep(&host->sim->world, sizeof *beating);
+    *beating = (struct beating){host, action->number};
     message.attempts = duty_list(host->duty, &message.attempt_count);
-    call(host, WIRE_BEAT, beat_message_encode(&message), REQUEST_TIMEOUT_MS, false, beat_done, host);
+    call(host, WIRE_BEAT, beat_message_encode(&message), action->timeout_ms, false, beat_done, beating);
     free(message.attempts);
 }
 

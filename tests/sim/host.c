@@ -79,6 +79,11 @@ static void act_on_piece(struct host *host, const struct duty_action *action)
     case ACT_LEASE:
         piece_tell_lease(piece, action->term_ms, action->kill_ms);
         return;
+    case ACT_KILL:
+        if (piece->shim) {
+            piece_kill_shim(piece);
+        }
+        return;
     case ACT_CLEAR:
         piece_clear(piece);
         return;
@@ -109,7 +114,7 @@ static void act_on(struct host *host, const struct duty_action *action)
         exchange_poll(host);
         return;
     case ACT_BEAT:
-        exchange_beat(host);
+        exchange_beat(host, action);
         return;
     case ACT_CLAIM:
     case ACT_BURY:
@@ -119,6 +124,7 @@ static void act_on(struct host *host, const struct duty_action *action)
     case ACT_WARN:
     case ACT_STOP:
     case ACT_LEASE:
+    case ACT_KILL:
     case ACT_CLEAR:
     case ACT_REPORT:
     case ACT_FORGET:

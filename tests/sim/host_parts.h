@@ -119,7 +119,7 @@ void shim_speak(struct piece *piece);
 /* --- requests ----------------------------------------------------------------------------------------- */
 
 void exchange_register(struct host *host);
-void exchange_beat(struct host *host);
+void exchange_beat(struct host *host, const struct duty_action *action);
 void exchange_poll(struct host *host);
 void exchange_report(struct piece *piece, enum report_kind kind);
 

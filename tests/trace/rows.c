@@ -325,7 +325,8 @@ static void update_attempt(struct rows *rows, const struct attempt_row *row)
 {
     struct attempt_rows *attempt = attempt_at(rows, row->epoch);
     assert(attempt != NULL && attempt->row.state != ATTEMPT_ENDED);
-    assert(attempt->row.cause == CAUSE_NONE || attempt->row.cause == row->cause);
+    assert(attempt->row.cause == CAUSE_NONE || attempt->row.cause == row->cause ||
+           (attempt->row.cause == CAUSE_RANK_FAILED && !cause_user_fault(row->cause)));
     attempt_finish(&attempt->row);
     attempt->row = attempt_copy(row);
 }

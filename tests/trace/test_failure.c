@@ -309,6 +309,109 @@ START_TEST(the_causes_of_the_controller_are_not_a_nodes_to_give)
 }
 END_TEST
 
+/* A rank on a has failed; whether it is the user's fault depends on what becomes of b. */
+static struct cluster *open_with_failed_rank(enum on_disconnect policy)
+{
+    struct cluster *c = cluster_open();
+    node(c, "a");
+    node(c, "b");
+    submit(c, "gang", .gpus = 2, .on_disconnect = policy, .lease_ms = 60000);
+    prepared(c, "gang", "a");
+    prepared(c, "gang", "b");
+    running(c, "gang", "a");
+    running(c, "gang", "b");
+    advance_beating(c, 5000, "a b");
+    advance_beating(c, 50000, "a");
+    failed(c, "gang", "a", 0, 1);
+    exited(c, "gang", "a", 1);
+    quiet(c);
+    return c;
+}
+
+static void expect_failures(struct cluster *c, int64_t user, int64_t infra)
+{
+    ck_assert_int_eq(rows_job(c->rows, "gang")->user_failures, user);
+    ck_assert_int_eq(rows_job(c->rows, "gang")->infra_failures, infra);
+}
+
+START_TEST(a_node_that_was_silent_when_a_rank_failed_was_lost_first)
+{
+    autocluster struct cluster *c = open_with_failed_rank(ON_DISCONNECT_REQUEUE);
+    advance_beating(c, 14000, "a");
+    expect(c, "[68000] member gang/1@b RUNNING -> LOST\n"
+              "[68000] member gang@b is lost: node b was silent for longer than the lease\n"
+              "[68000] attempt gang/1 failed before that: node b was silent for longer than the lease\n"
+              "[68000] attempt gang/1 STOPPING -> ENDED\n"
+              "[68000] job gang RUNNING -> QUEUED (NODE_LOST)\n"
+              "[68000] job gang waits: 2 wanted, 1 free\n");
+    expect_failures(c, 0, 1);
+    expect_history(c, "gang", "submitted placed started running stopping stopping requeued");
+}
+END_TEST
+
+START_TEST(a_node_that_was_heard_after_a_rank_failed_is_not_why)
+{
+    autocluster struct cluster *c = open_with_failed_rank(ON_DISCONNECT_REQUEUE);
+    advance(c, 1);
+    beat(c, "b");
+    advance_beating(c, 63000, "a");
+    expect_ended(c, "gang", JOB_FAILED, 1, "rank 0 on node a exited with 1");
+}
+END_TEST
+
+START_TEST(a_node_whose_lease_had_ended_when_a_rank_failed_says_so)
+{
+    struct report_message report = {.kind = REPORT_EXITED, .cause = CAUSE_NODE_LOST, .flushed = true};
+    autocluster struct cluster *c = open_with_failed_rank(ON_DISCONNECT_REQUEUE);
+    beat(c, "b");
+    cluster_report(c, "gang", "b", &report);
+    expect_failures(c, 0, 1);
+    autocluster struct cluster *other = open_with_failed_rank(ON_DISCONNECT_FAIL);
+    beat(other, "b");
+    cluster_report(other, "gang", "b", &report);
+    expect_ended(other, "gang", JOB_FAILED, 125, "the lease of node b ended, and on_disconnect is fail");
+}
+END_TEST
+
+START_TEST(a_reboot_is_why_a_rank_elsewhere_failed)
+{
+    autocluster struct cluster *c = open_with_failed_rank(ON_DISCONNECT_KEEP);
+    node(c, "b", .boot = "boot-2");
+    expect_failures(c, 0, 1);
+    expect_job(c, "gang", JOB_PLACED);
+    ck_assert_int_eq(rows_job(c->rows, "gang")->attempt, 2);
+}
+END_TEST
+
+START_TEST(a_reboot_after_a_rank_failed_is_not_why)
+{
+    autocluster struct cluster *c = open_with_failed_rank(ON_DISCONNECT_KEEP);
+    advance(c, 1);
+    beat(c, "b");
+    node(c, "b", .boot = "boot-2");
+    expect_ended(c, "gang", JOB_FAILED, 1, "rank 0 on node a exited with 1");
+}
+END_TEST
+
+START_TEST(a_killed_supervisor_is_why_a_rank_elsewhere_failed)
+{
+    struct report_message report = {.kind = REPORT_EXITED, .cause = CAUSE_SHIM_LOST, .flushed = true};
+    autocluster struct cluster *c = open_with_failed_rank(ON_DISCONNECT_KEEP);
+    cluster_report(c, "gang", "b", &report);
+    expect_failures(c, 0, 1);
+}
+END_TEST
+
+START_TEST(a_cancel_is_not_changed_by_a_node_that_is_lost)
+{
+    autocluster struct cluster *c = open_with_running_gang(0);
+    cancel(c, "gang");
+    fence(c, "b");
+    stopped(c, "gang", "a");
+    expect_ended(c, "gang", JOB_CANCELED, 130, "canceled by alice");
+}
+END_TEST
+
 Suite *failure_suite(void)
 {
     Suite *suite = suite_create("failure");
@@ -331,6 +434,13 @@ Suite *failure_suite(void)
     tcase_add_test(tests, devices_are_free_only_when_the_logs_are_there);
     tcase_add_test(tests, logs_that_do_not_come_are_given_up);
     tcase_add_test(tests, the_causes_of_the_controller_are_not_a_nodes_to_give);
+    tcase_add_test(tests, a_node_that_was_silent_when_a_rank_failed_was_lost_first);
+    tcase_add_test(tests, a_node_that_was_heard_after_a_rank_failed_is_not_why);
+    tcase_add_test(tests, a_node_whose_lease_had_ended_when_a_rank_failed_says_so);
+    tcase_add_test(tests, a_reboot_is_why_a_rank_elsewhere_failed);
+    tcase_add_test(tests, a_reboot_after_a_rank_failed_is_not_why);
+    tcase_add_test(tests, a_killed_supervisor_is_why_a_rank_elsewhere_failed);
+    tcase_add_test(tests, a_cancel_is_not_changed_by_a_node_that_is_lost);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -143,6 +143,63 @@ START_TEST(no_lease_ends_while_most_nodes_are_silent)
 }
 END_TEST
 
+START_TEST(fencing_what_is_dead_takes_it_out_of_the_brake)
+{
+    autocluster struct cluster *c = open_with_silent_node(ON_DISCONNECT_REQUEUE);
+    node(c, "d");
+    submit(c, "bbbb", .on_disconnect = ON_DISCONNECT_KEEP);
+    running(c, "bbbb", "a");
+    submit(c, "cccc", .on_disconnect = ON_DISCONNECT_KEEP);
+    running(c, "cccc", "d");
+    advance_beating(c, 100000, "a");
+    ck_assert(core_silence(c->core).braked);
+    ck_assert_uint_eq(core_silence(c->core).silent_count, 2);
+    ck_assert_uint_eq(core_silence(c->core).known_count, 3);
+    quiet(c);
+    fence(c, "d");
+    expect(c, "[100000] node d READY -> LOST\n"
+              "[100000] member cccc/1@d RUNNING -> LOST\n"
+              "[100000] member cccc@d is lost: node d was fenced\n"
+              "[100000] attempt cccc/1 STARTED -> STOPPING\n"
+              "[100000] attempt cccc/1 ends: node d was fenced\n"
+              "[100000] attempt cccc/1 STOPPING -> ENDED\n"
+              "[100000] job cccc RUNNING -> QUEUED (NODE_LOST)\n"
+              "[100000] job cccc waits: 1 wanted, 0 free\n"
+              "[100000] brake off: 1 of 2 nodes are silent\n");
+    advance_beating(c, 62999, "a");
+    expect_job(c, "aaaa", JOB_RUNNING);
+    advance(c, 1);
+    expect_job(c, "aaaa", JOB_QUEUED);
+}
+END_TEST
+
+static void beat_listing(struct cluster *c, const char *name, struct node_attempt *attempts, size_t count)
+{
+    const struct beat_message message = {
+        .node = name, .boot_id = "boot-1", .attempts = attempts, .attempt_count = count};
+    ck_assert_int_eq(cluster_step(c, &(struct input){.kind = INPUT_BEAT, .beat = &message}), ERR_NONE);
+}
+
+START_TEST(a_beat_is_told_what_the_node_is_not_to_have_any_more)
+{
+    autocluster struct cluster *c = open_with_silent_node(ON_DISCONNECT_REQUEUE);
+    uint64_t epoch = rows_epoch(c->rows, "aaaa");
+    struct node_attempt listed[] = {{epoch, MEMBER_RUNNING}, {epoch + 7, MEMBER_RUNNING}};
+    beat_listing(c, "b", listed, 1);
+    ck_assert_uint_eq(c->step.fenced_count, 0);
+    beat_listing(c, "b", listed, 2);
+    ck_assert_uint_eq(c->step.fenced_count, 1);
+    ck_assert_uint_eq(c->step.fenced[0], epoch + 7);
+    beat_listing(c, "a", listed, 1); /* it is another node's */
+    ck_assert_uint_eq(c->step.fenced_count, 1);
+    advance_beating(c, 63000, "a");
+    expect_job(c, "aaaa", JOB_PLACED);
+    beat_listing(c, "b", listed, 1); /* so late that it was given to a */
+    ck_assert_uint_eq(c->step.fenced_count, 1);
+    ck_assert_uint_eq(c->step.fenced[0], epoch);
+}
+END_TEST
+
 START_TEST(two_nodes_are_too_few_for_the_brake)
 {
     autocluster struct cluster *c = open_with_silent_node(ON_DISCONNECT_REQUEUE);
@@ -196,6 +253,8 @@ Suite *lease_suite(void)
     tcase_add_test(tests, fail_ends_the_job_whatever_retries_are_left);
     tcase_add_test(tests, keep_never_gives_up);
     tcase_add_test(tests, no_lease_ends_while_most_nodes_are_silent);
+    tcase_add_test(tests, fencing_what_is_dead_takes_it_out_of_the_brake);
+    tcase_add_test(tests, a_beat_is_told_what_the_node_is_not_to_have_any_more);
     tcase_add_test(tests, two_nodes_are_too_few_for_the_brake);
     tcase_add_test(tests, a_restart_of_the_controller_renews_leases);
     tcase_add_test(tests, the_wall_clock_decides_nothing);

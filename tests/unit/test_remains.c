@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of agent/remains: whose processes are killed when there is no cgroup to know them by. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/remains.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/text.h"
+#include "tests/unit/agent_suites.h"
+
+#define EPOCH 4294967297ULL
+
+static char folder[] = "/tmp/gpuctl-remains-XXXXXX";
+static char *ours, *theirs;
+
+static void setup(void)
+{
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ours = xprintf("%s/ours", folder);
+    theirs = xprintf("%s/theirs", folder);
+    ck_assert_int_eq(mkdir(ours, 0700) | mkdir(theirs, 0700), 0);
+}
+
+static void teardown(void)
+{
+    rmdir(ours);
+    rmdir(theirs);
+    rmdir(folder);
+    free(ours);
+    free(theirs);
+}
+
+/* A process that lives until it is killed, with what a rank of the attempt would have in its environment. */
+static pid_t start(unsigned long long epoch, const char *run)
+{
+    autofree char *epoch_variable = xprintf("GPUCTL_EPOCH=%llu", epoch);
+    autofree char *socket_variable = xprintf("GPUCTL_SOCKET=%s/rank.sock", run);
+    char *const variables[] = {epoch_variable, socket_variable, NULL};
+    int executed[2];
+    char unread;
+    ck_assert_int_eq(pipe2(executed, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        execle("/bin/sleep", "sleep", "600", NULL, variables);
+        _exit(127);
+    }
+    close(executed[1]);
+    ck_assert_int_eq(read(executed[0], &unread, 1), 0); /* the end of file: exec has worked */
+    close(executed[0]);
+    return pid;
+}
+
+static bool lives(pid_t pid)
+{
+    return waitpid(pid, NULL, WNOHANG) == 0;
+}
+
+static void end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+START_TEST(what_names_epoch_and_run_folder_is_killed_and_nothing_else)
+{
+    autofree char *spelled = xprintf("%s/../ours", theirs);
+    pid_t rank = start(EPOCH, ours), same = start(EPOCH, spelled);
+    pid_t later = start(EPOCH + 1, ours), other_cluster = start(EPOCH, theirs);
+    ck_assert(!remains_clear(NULL, 2, EPOCH, ours));
+    ck_assert_int_eq(waitpid(rank, NULL, 0), rank);
+    ck_assert_int_eq(waitpid(same, NULL, 0), same);
+    ck_assert(remains_clear(NULL, 2, EPOCH, ours));
+    ck_assert(lives(later));
+    ck_assert(lives(other_cluster));
+    end(later);
+    end(other_cluster);
+}
+END_TEST
+
+Suite *remains_suite(void)
+{
+    Suite *suite = suite_create("remains");
+    TCase *tests = tcase_create("remains");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, what_names_epoch_and_run_folder_is_killed_and_nothing_else);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
