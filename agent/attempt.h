@@ -45,8 +45,9 @@ struct site {
     struct spares *spares;
     struct outputs *outputs;
     struct journal *journal;
-    char *runner;     /* folder of gpuctl_runner.py */
-    int64_t hurry_ms; /* CLOCK_BOOTTIME until which nothing is made ready for later: ranks are starting */
+    char *runner;      /* folder of gpuctl_runner.py */
+    int64_t log_limit; /* bytes of one stream: what the controller takes, 0 before it has said */
+    int64_t hurry_ms;  /* CLOCK_BOOTTIME until which nothing is made ready for later: ranks are starting */
     void (*heard)(void *closure, uint64_t epoch, enum duty_news news);
     /* The attempt, other than this one, whose processes may still be on one of the devices; NULL: none. */
     struct attempt *(*holder)(void *closure, uint64_t epoch, const int64_t *devices, size_t count);

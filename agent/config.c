@@ -45,6 +45,12 @@ static bool parse_options(int argc, char **argv, struct config *config, struct g
          OPTION_TEXT, &given->environments, 0, 0, NULL},
         {0, "environments-limit", "GIB", "what they may take; those used longest ago go first (default: 100)",
          OPTION_INT, &config->environments_gib, 1, LIMIT_ENVIRONMENTS_GIB, NULL},
+        {0, "log-limit", "MIB",
+         "what a rank's stdout or stderr may take here; then its first part and its end are kept (default: "
+         "1024, "
+         "or what the controller says if that is less)",
+         OPTION_INT, &config->log_limit_mib, LIMIT_STREAM_MIN_BYTES / MIB, LIMIT_STREAM_MAX_BYTES / MIB,
+         NULL},
         {0, "devices", "LIST", "GPUs by index or UUID, or none (default: all)", OPTION_TEXT, &config->devices,
          0, 0, NULL},
         {0, "cpu-slots", "N", "offer N CPU slots instead of GPUs", OPTION_INT, &config->cpu_slots, 1,
@@ -267,7 +273,8 @@ bool config_read(int argc, char **argv, struct config *ret_config, bool *ret_don
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     struct config config = {.devices = visible != NULL && *visible != '\0' ? visible : "all",
-                            .environments_gib = DEFAULT_ENVIRONMENTS_GIB};
+                            .environments_gib = DEFAULT_ENVIRONMENTS_GIB,
+                            .log_limit_mib = LIMIT_STREAM_BYTES / MIB};
     struct given given = {0};
     bool usable = parse_options(argc, argv, &config, &given, err);
     *ret_done = given.help || given.version;

@@ -19,6 +19,7 @@ struct config {
     char *run;          /* owned, absolute */
     char *environments; /* owned, absolute */
     int64_t environments_gib;
+    int64_t log_limit_mib; /* of one stream; the controller may want less */
     const char *devices;   /* "all", "none", or a list */
     const char *gpu_type;  /* or NULL */
     const char *pool;      /* or NULL */

@@ -65,6 +65,7 @@ static void register_done(void *closure, const struct link_answer *answer)
              (long long)reply.incarnation);
     learn_address(node->site, answer->local_address);
     node->park_ms = reply.park_ms;
+    node->site->log_limit = reply.log_limit;
     duty_registered(node->duty, &reply, answer->sent_ms);
     register_reply_finish(&reply);
     node_wake(node, 0);

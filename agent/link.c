@@ -343,18 +343,26 @@ static void retry_due(void *closure)
     begin(closure);
 }
 
+/* Whether the controller said this: all its answers are JSON objects but payloads. What stands between may
+ * answer for it, with a page that asks for a login or says that nobody is there; to take that for a yes would
+ * lose what was reported, and a no would end what is alive. */
+static bool is_ours(struct link_request *request, long status, const json_t *json)
+{
+    char *type = NULL;
+    if (request->call.arrive == NULL || status != 200) {
+        return json_is_object(json);
+    }
+    curl_easy_getinfo(request->easy, CURLINFO_CONTENT_TYPE, &type);
+    return type == NULL || strncasecmp(type, "text/html", strlen("text/html")) != 0;
+}
+
 static void answer_request(struct link_request *request, struct link_answer *answer)
 {
-    autojson json_t *json = NULL;
     char *address = NULL;
-    if (request->received.length > 0) {
-        json = json_parse(request->received.bytes, request->received.length, NULL);
-    }
     if (request->easy != NULL) {
         curl_easy_getinfo(request->easy, CURLINFO_LOCAL_IP, &address);
     }
     autofree char *local_address = xstrdup(address != NULL ? address : "");
-    answer->json = json;
     answer->local_address = local_address;
     answer->sent_ms = request->sent_ms;
     struct link_call call = request->call;
@@ -366,6 +374,7 @@ static void finish_try(struct link_request *request, CURLcode result)
 {
     struct link *link = request->link;
     struct link_answer answer = {0};
+    autojson json_t *json = NULL;
     long status = 0;
     curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
     if (request->refused) {
@@ -375,9 +384,17 @@ static void finish_try(struct link_request *request, CURLcode result)
         answer_request(request, &answer);
         return;
     }
-    answer.status = result == CURLE_OK ? (int)status : 0;
-    if (answer.status == 0) {
+    if (result == CURLE_OK && request->received.length > 0) {
+        json = json_parse(request->received.bytes, request->received.length, NULL);
+    }
+    bool ours = result == CURLE_OK && is_ours(request, status, json);
+    answer.status = ours ? (int)status : 0;
+    answer.json = json;
+    if (result != CURLE_OK) {
         err_set(&answer.problem, ERR_UNREACHABLE, "%s", curl_easy_strerror(result));
+    } else if (!ours) {
+        err_set(&answer.problem, ERR_UNREACHABLE, "what answers there is no controller (HTTP status %ld)",
+                status);
     } else if (answer.status / 100 != 2) {
         problem_decode(request->received.bytes, request->received.length, answer.status, &answer.problem);
     }

@@ -18,7 +18,7 @@ struct link_config {
 };
 
 struct link_answer {
-    int status;                /* HTTP status; 0 when there was no answer */
+    int status;                /* HTTP status; 0 when there was no answer of the controller */
     json_t *json;              /* the body, borrowed; NULL where there is none */
     struct err problem;        /* of any status but 2xx */
     int64_t sent_ms;           /* CLOCK_BOOTTIME when the request left */

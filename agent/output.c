@@ -175,6 +175,13 @@ static void take_refusal(struct output *output, struct follow *follow, const str
         follow->received = received;
         return;
     }
+    if (answer->status == 413) {
+        log_warning("stream refused", "epoch=%llu rank=%lld stream=%s problem=\"%s\"",
+                    (unsigned long long)output->epoch, (long long)follow->rank, stream_text(follow->stream),
+                    answer->problem.text);
+        follow->full = true;
+        return;
+    }
     if (answer->status == 404 && output->phase != PHASE_RETIRES) {
         output->hold_ms = clock_boot_ms() + LOG_SETTLE_MS; /* the node is about to register again */
         return;
@@ -263,6 +270,9 @@ static bool send_bytes(struct output *output, struct follow *follow, int64_t siz
 static bool send_next(struct output *output, struct follow *follow, int64_t *wake_ms)
 {
     int64_t size = output_size(output, follow);
+    if (follow->full) {
+        return false;
+    }
     if (!follow->known && size > 0) {
         upload(output, follow, 0, NULL, 0);
         return true;

@@ -15,6 +15,7 @@ struct follow {
     int64_t rank;
     enum stream stream;
     bool known; /* the controller has said what it has, or has nothing */
+    bool full;  /* it takes no more of this stream: its limit became smaller while the attempt ran */
     int64_t received, durable;
     int64_t partial_ms; /* since when the unfinished last line waits; 0: none does */
 };

@@ -12,7 +12,7 @@ bool output_is_sent(const struct output *output)
 {
     for (size_t i = 0; i < output->count && !output->refused; i++) {
         int64_t size = output_size(output, &output->follows[i]);
-        if (size > output->follows[i].received) {
+        if (size > output->follows[i].received && !output->follows[i].full) {
             return false;
         }
     }
@@ -25,6 +25,9 @@ static bool tails_fit(const struct output *output)
     for (size_t i = 0; i < output->count; i++) {
         const struct follow *follow = &output->follows[i];
         int64_t size = output_size(output, follow);
+        if (follow->full) {
+            continue;
+        }
         if (!follow->known && size > 0) {
             return false;
         }
@@ -44,7 +47,7 @@ bool output_tails(struct output *output, struct log_tail **ret_tails, size_t *re
     for (size_t i = 0; i < output->count; i++) {
         const struct follow *follow = &output->follows[i];
         int64_t size = output_size(output, follow);
-        if (size > follow->received) {
+        if (size > follow->received && !follow->full) {
             size_t length = (size_t)(size - follow->received);
             autofree char *bytes = output_part(output, follow, follow->received, &length);
             tails[(*ret_count)++] = (struct log_tail){follow->rank, follow->stream, follow->received,

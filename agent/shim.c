@@ -263,7 +263,7 @@ int main(int argc, char **argv)
                         .timer_ms = SHIM_NEVER,
                         .link = {.fd = -1, .listener = -1},
                         .port = {.lock = -1, .socket = -1},
-                        .metrics = {.socket = -1, .file = {.pipe = -1, .file = -1}},
+                        .metrics = {.socket = -1, .file = {.pipe = -1, .file = -1, .tail = -1}},
                         .cgroup = -1,
                         .record = -1,
                         .lease_term_ms = SHIM_NEVER,

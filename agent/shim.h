@@ -42,7 +42,7 @@ enum notice { NOTICE_QUIET, NOTICE_DUE, NOTICE_TOLD, NOTICE_TOLD_AND_DUE };
 enum stream_state {
     STREAM_STORES, /* bytes go to the file */
     STREAM_FAILS,  /* the file could not be written; bytes are dropped until a marker can be */
-    STREAM_FULL,   /* the file is at its limit; bytes are dropped */
+    STREAM_FULL,   /* the file is at its limit; the last bytes are kept aside */
     STREAM_ENDED,
 };
 
@@ -65,6 +65,7 @@ struct launch_rank {
 struct launch {
     char *bytes;
     const char *epoch, *logs, *cwd, *cgroup, *hold; /* cgroup, hold: NULL where there is none */
+    int64_t log_limit;                              /* bytes of one stream */
     int64_t cgroup_version, port_first, port_last, failed_grace_ms;
     int64_t store_rank; /* -1: none */
     int64_t torchrun;   /* 1: the ranks are torchruns, or may start one */
@@ -82,7 +83,11 @@ struct stream {
     int pipe, file;  /* the metrics have no pipe */
     int error;       /* why the file cannot be written, in STREAM_FAILS */
     int64_t stored;  /* size of the file */
+    int64_t limit;   /* of stored, until the end; then the tail comes behind it */
     int64_t dropped; /* bytes since the last marker */
+    int tail;        /* file of the last bytes; -1: none is kept; shim_tail.c, as the next two */
+    int64_t tail_bytes;
+    int64_t passed; /* bytes that went into it, and perhaps out again */
 };
 
 struct rank {
@@ -179,14 +184,26 @@ bool rank_start(struct shim *shim, size_t index, char *const *added, int *ret_co
 bool rank_reap(struct shim *shim);
 bool rank_any_live(const struct shim *shim);
 
-/* shim_stream.c: opens a file at its end, errno tells why not; appends; counts what is not taken as dropped.
- * stream_ready is false while bytes are to be dropped; stream_fail says that the file did not take some;
- * stream_end closes it, with a last word on what was dropped. */
-bool stream_open(struct stream *stream, const char *logs, int rank, const char *kind, struct why *why);
+/* shim_stream.c: opens a file at its end, which may grow to limit, errno tells why not; appends; counts what
+ * is not taken as dropped. stream_ready is false while bytes are to be dropped, or kept in the tail;
+ * stream_fail says that the file did not take some; stream_end closes it, with the tail and a last word on
+ * what was dropped. */
+bool stream_open(struct stream *stream, const char *logs, int rank, const char *kind, int64_t limit,
+                 struct why *why);
 bool stream_ready(struct stream *stream);
 void stream_fail(struct stream *stream, int error);
 void stream_append(struct stream *stream, const char *bytes, size_t length);
 void stream_end(struct stream *stream, int rank, const char *kind);
+
+/* shim_tail.c: leaves room for a tail behind a stream that was just opened; makes the file of its last bytes;
+ * takes a chunk from the pipe, as read
+ * does; how much was lost by now; puts what is left behind the stream's file and closes. */
+void tail_reserve(struct stream *stream);
+bool tail_open(struct stream *stream, const char *logs, int rank, const char *kind);
+void tail_close(struct stream *stream);
+ssize_t tail_take(struct stream *stream);
+int64_t tail_lost(const struct stream *stream);
+void tail_append(struct stream *stream);
 
 /* shim_output.c: opens the files, makes the pipes of a rank (the write ends are the caller's), moves bytes
  * when a pipe has some, takes what a rank that failed has in its pipes now, and at the end what is still in

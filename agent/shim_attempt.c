@@ -81,8 +81,9 @@ static bool launch_take(struct shim *shim, const char *folder, struct why *why)
     shim->failed = shim->launch.rank_count;
     shim->ranks = shim_resize(NULL, shim->launch.rank_count, sizeof *shim->ranks);
     for (size_t i = 0; i < shim->launch.rank_count; i++) {
-        shim->ranks[i] = (struct rank){.streams = {{.state = STREAM_ENDED, .pipe = -1, .file = -1},
-                                                   {.state = STREAM_ENDED, .pipe = -1, .file = -1}}};
+        shim->ranks[i] =
+            (struct rank){.streams = {{.state = STREAM_ENDED, .pipe = -1, .file = -1, .tail = -1},
+                                      {.state = STREAM_ENDED, .pipe = -1, .file = -1, .tail = -1}}};
     }
     const char *slash = strrchr(folder, '/');
     const char *name = slash != NULL ? slash + 1 : folder;

@@ -86,6 +86,7 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
                    {"port_last", &launch->port_last, 1, 65535},
                    {"store_rank", &launch->store_rank, 0, LIMIT_GPUS - 1},
                    {"torchrun", &launch->torchrun, 0, 1},
+                   {"log_limit", &launch->log_limit, LIMIT_STREAM_MIN_BYTES, LIMIT_STREAM_MAX_BYTES},
                    {"failed_grace_ms", &launch->failed_grace_ms, 0, LIMIT_GRACE_MS}};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -143,7 +144,8 @@ static bool launch_complete(const struct launch *launch, struct why *why)
 bool launch_read(struct launch *launch, struct why *why)
 {
     size_t size = 0;
-    *launch = (struct launch){.failed_grace_ms = FAILED_GRACE_MS, .store_rank = -1};
+    *launch = (struct launch){
+        .failed_grace_ms = FAILED_GRACE_MS, .store_rank = -1, .log_limit = LIMIT_STREAM_BYTES};
     if (!bytes_read(launch, &size, why)) {
         return false;
     }

@@ -75,8 +75,8 @@ static void batch_store(struct shim *shim, const char *bytes, size_t length)
     struct stream *file = &shim->metrics.file;
     struct why ignored;
     int64_t stored = file->stored;
-    if (file->file < 0 &&
-        !stream_open(file, shim->launch.logs, shim->launch.ranks[0].number, KIND, &ignored)) {
+    if (file->file < 0 && !stream_open(file, shim->launch.logs, shim->launch.ranks[0].number, KIND,
+                                       shim->launch.log_limit, &ignored)) {
         stream_fail(file, errno);
         file->dropped += (int64_t)length;
         return;

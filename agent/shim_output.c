@@ -19,9 +19,10 @@ bool output_open(struct shim *shim, struct why *why)
     for (size_t i = 0; i < 2 * shim->launch.rank_count; i++) {
         struct stream *stream = &shim->ranks[i / 2].streams[i % 2];
         if (!stream_open(stream, shim->launch.logs, shim->launch.ranks[i / 2].number, stream_names[i % 2],
-                         why)) {
+                         shim->launch.log_limit, why)) {
             return false;
         }
+        tail_reserve(stream);
         stream->state = STREAM_STORES;
     }
     return true;
@@ -69,7 +70,7 @@ static ssize_t stream_copy(struct stream *stream, size_t room)
 
 static ssize_t stream_store(const struct shim *shim, struct stream *stream)
 {
-    int64_t room = LIMIT_STREAM_BYTES - stream->stored;
+    int64_t room = stream->limit - stream->stored;
     loff_t offset = stream->stored;
     size_t size = (size_t)(room < CHUNK_BYTES ? room : CHUNK_BYTES);
     ssize_t moved =
@@ -87,13 +88,26 @@ static ssize_t stream_store(const struct shim *shim, struct stream *stream)
     return stream_drop(shim, stream);
 }
 
-/* Moves one chunk; 0: end of the stream; -1: nothing there now. */
-static ssize_t stream_move(const struct shim *shim, struct stream *stream)
+/* The first time that a stream is at its limit, its tail begins. */
+static ssize_t stream_keep_last(const struct shim *shim, struct stream *stream, size_t index)
 {
+    if (stream->tail < 0 && stream->dropped == 0) { /* else it was given up */
+        tail_open(stream, shim->launch.logs, shim->launch.ranks[index / 2].number, stream_names[index % 2]);
+    }
+    return stream->tail >= 0 ? tail_take(stream) : stream_drop(shim, stream);
+}
+
+/* Moves one chunk; 0: end of the stream; -1: nothing there now. */
+static ssize_t stream_move(const struct shim *shim, size_t index)
+{
+    struct stream *stream = &shim->ranks[index / 2].streams[index % 2];
     if (stream->state == STREAM_ENDED) {
         return 0;
     }
-    return stream_ready(stream) ? stream_store(shim, stream) : stream_drop(shim, stream);
+    if (stream_ready(stream)) {
+        return stream_store(shim, stream);
+    }
+    return stream->state == STREAM_FULL ? stream_keep_last(shim, stream, index) : stream_drop(shim, stream);
 }
 
 static void output_end(const struct shim *shim, size_t index)
@@ -113,7 +127,7 @@ void output_move(struct shim *shim, size_t index)
     if (stream->state == STREAM_ENDED) {
         return; /* ended earlier in this turn */
     }
-    if (stream_move(shim, stream) == 0) {
+    if (stream_move(shim, index) == 0) {
         output_end(shim, index);
     }
     if (stream->stored > stored) {
@@ -127,7 +141,7 @@ void output_drain(struct shim *shim, size_t rank)
         struct stream *stream = &shim->ranks[rank].streams[index % 2];
         int64_t stored = stream->stored;
         for (int turn = 0; stream->pipe >= 0 && turn < DRAIN_TURNS; turn++) {
-            ssize_t moved = stream_move(shim, stream);
+            ssize_t moved = stream_move(shim, index);
             if (moved == 0) {
                 output_end(shim, index);
             }
@@ -151,7 +165,7 @@ void output_finish(struct shim *shim)
         if (stream->state == STREAM_ENDED) {
             continue;
         }
-        for (int turn = 0; stream->pipe >= 0 && turn < DRAIN_TURNS && stream_move(shim, stream) > 0; turn++) {
+        for (int turn = 0; stream->pipe >= 0 && turn < DRAIN_TURNS && stream_move(shim, i) > 0; turn++) {
         }
         output_end(shim, i);
         if (stream->stored > stored) {
@@ -167,7 +181,8 @@ void output_close(struct shim *shim)
         if (stream->state != STREAM_ENDED) {
             close(stream->pipe);
             close(stream->file);
-            *stream = (struct stream){.state = STREAM_ENDED, .pipe = -1, .file = -1};
+            tail_close(stream);
+            *stream = (struct stream){.state = STREAM_ENDED, .pipe = -1, .file = -1, .tail = -1};
         }
     }
 }

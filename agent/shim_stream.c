@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file of output, as far as its bytes go: opened at its end, only ever appended to, never above
- * LIMIT_STREAM_BYTES. What goes beyond the limit, or what a full or broken disk refuses, is counted and
+/* A file of output, as far as its bytes go: opened at its end, only ever appended to, never above its limit.
+ * What goes beyond the limit and does not fit its tail, or what a full or broken disk refuses, is counted and
  * dropped, and a line in the file says how much, as soon as one can be written. Where the bytes come from is
- * shim_output.c's and shim_metrics.c's. */
+ * shim_output.c's and shim_metrics.c's; the tail is shim_tail.c's. */
 #include "agent/shim.h"
 
 #include <errno.h>
@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-bool stream_open(struct stream *stream, const char *logs, int rank, const char *kind, struct why *why)
+bool stream_open(struct stream *stream, const char *logs, int rank, const char *kind, int64_t limit,
+                 struct why *why)
 {
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/%d.%s", logs, rank, kind) >= PATH_MAX) {
@@ -32,38 +33,61 @@ bool stream_open(struct stream *stream, const char *logs, int rank, const char *
     }
     stream->file = fd;
     stream->stored = size;
+    stream->tail = -1;
+    stream->tail_bytes = 0;
+    stream->limit = limit - STREAM_MARKS_BYTES;
     return true;
 }
 
 static void reason_write(const struct stream *stream, char *text, size_t room)
 {
     if (stream->state == STREAM_FULL) {
-        snprintf(text, room, "stream limit of %lld GiB", LIMIT_STREAM_BYTES / GIB);
+        snprintf(text, room, "the limit of a stream is %lld MiB",
+                 (long long)((stream->limit + stream->tail_bytes + STREAM_MARKS_BYTES) / MIB));
     } else {
         snprintf(text, room, "%s", strerror(stream->error));
     }
 }
 
-/* Writes the line that tells of dropped bytes, on a line of its own. A part of it that fits is kept: files
- * only grow. */
-static bool marker_write(struct stream *stream)
+/* Writes a line of our own. A part of it that fits is kept: files only grow. */
+static bool line_write(struct stream *stream, const char *line)
 {
-    char text[256], reason[128], last = '\n';
+    char text[256], last = '\n';
     if (stream->stored > 0 && pread(stream->file, &last, 1, stream->stored - 1) != 1) {
         return false;
     }
-    reason_write(stream, reason, sizeof reason);
-    int length = snprintf(text, sizeof text, "%s[gpuctl: %lld bytes dropped: %s]\n", last == '\n' ? "" : "\n",
-                          (long long)stream->dropped, reason);
+    int length = snprintf(text, sizeof text, "%s%s\n", last == '\n' ? "" : "\n", line);
     ssize_t written = pwrite(stream->file, text, (size_t)length, stream->stored);
     if (written > 0) {
         stream->stored += written;
     }
-    if (written != length) {
+    return written == length;
+}
+
+/* Tells of dropped bytes. */
+static bool marker_write(struct stream *stream)
+{
+    char line[240], reason[128];
+    reason_write(stream, reason, sizeof reason);
+    snprintf(line, sizeof line, "[gpuctl: %lld bytes dropped: %s]", (long long)stream->dropped, reason);
+    if (!line_write(stream, line)) {
         return false;
     }
     stream->dropped = 0;
     return true;
+}
+
+/* The file is at its limit: whoever reads along is told why nothing comes any more. */
+static void fill_up(struct stream *stream)
+{
+    char line[128];
+    snprintf(line, sizeof line,
+             "[gpuctl: output is at its limit; its last %lld KiB follow when it has ended]",
+             (long long)(stream->tail_bytes / KIB));
+    stream->state = STREAM_FULL;
+    if (stream->tail_bytes > 0) {
+        line_write(stream, line);
+    }
 }
 
 void stream_fail(struct stream *stream, int error)
@@ -77,8 +101,8 @@ bool stream_ready(struct stream *stream)
     if (stream->state == STREAM_FAILS && (stream->dropped == 0 || marker_write(stream))) {
         stream->state = STREAM_STORES;
     }
-    if (stream->state == STREAM_STORES && stream->stored >= LIMIT_STREAM_BYTES) {
-        stream->state = STREAM_FULL;
+    if (stream->state == STREAM_STORES && stream->stored >= stream->limit) {
+        fill_up(stream);
     }
     return stream->state == STREAM_STORES;
 }
@@ -86,7 +110,7 @@ bool stream_ready(struct stream *stream)
 void stream_append(struct stream *stream, const char *bytes, size_t length)
 {
     while (length > 0 && stream_ready(stream)) {
-        size_t room = (size_t)(LIMIT_STREAM_BYTES - stream->stored);
+        size_t room = (size_t)(stream->limit - stream->stored);
         ssize_t written = pwrite(stream->file, bytes, length < room ? length : room, stream->stored);
         if (written <= 0) {
             stream_fail(stream, written < 0 ? errno : ENOSPC);
@@ -101,6 +125,13 @@ void stream_append(struct stream *stream, const char *bytes, size_t length)
 
 void stream_end(struct stream *stream, int rank, const char *kind)
 {
+    stream->dropped += tail_lost(stream);
+    if (stream->dropped > 0 && marker_write(stream)) {
+        tail_append(stream);
+    } else if (stream->dropped == 0) {
+        tail_append(stream);
+    }
+    tail_close(stream);
     if (stream->dropped > 0 && !marker_write(stream)) {
         char reason[128];
         reason_write(stream, reason, sizeof reason);

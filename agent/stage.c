@@ -239,6 +239,12 @@ static bool lay_bundle(struct attempt *attempt, struct err *err)
 
 /* --- the launch file ----------------------------------------------------------------------------- */
 
+static int64_t log_limit(const struct site *site)
+{
+    int64_t own = site->config.log_limit_mib * MIB;
+    return site->log_limit > 0 && site->log_limit < own ? site->log_limit : own;
+}
+
 static void put_inherited(char *variables[INHERITED_COUNT + 1])
 {
     size_t count = 0;
@@ -289,6 +295,7 @@ static void compose(struct attempt *attempt, struct text *launch)
     launch_put(launch, "logs", attempt->logs);
     launch_put(launch, "cwd", attempt->spec.workdir != NULL ? attempt->spec.workdir : work);
     launch_put_int(launch, "failed_grace_ms", FAILED_GRACE_MS);
+    launch_put_int(launch, "log_limit", log_limit(site));
     if (attempt->cgroup != NULL) {
         launch_put(launch, "cgroup", attempt->cgroup);
         launch_put_int(launch, "cgroup_version", attempt->cgroup_version);

@@ -13,7 +13,7 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-#define OPTION_COUNT 23
+#define OPTION_COUNT 26
 
 static void table_fill(struct config *config, struct option_spec table[OPTION_COUNT])
 {
@@ -71,6 +71,26 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .help = "the smallest lease that a job may ask for (default 60s)",
          .kind = OPTION_DURATION,
          .target = &config->lease_min_ms},
+        {.name = "client-patience",
+         .value_name = "TIME",
+         .help = "cut off who takes longer for a request's headers, or sends less than 1 KiB/s (default 10s)",
+         .kind = OPTION_DURATION,
+         .target = &config->patience_ms},
+        {.name = "connections-per-address",
+         .value_name = "N",
+         .help = "the most that one address may hold (default: half of all; loopback: no limit)",
+         .kind = OPTION_INT,
+         .target = &config->per_address,
+         .min = 1,
+         .max = LIMIT_CONNECTIONS},
+        {.name = "log-limit",
+         .value_name = "MIB",
+         .help = "what a rank's stdout or stderr may take; then its first part and its end are kept (default "
+                 "1024)",
+         .kind = OPTION_INT,
+         .target = &config->log_limit_mib,
+         .min = LIMIT_STREAM_MIN_BYTES / MIB,
+         .max = LIMIT_STREAM_MAX_BYTES / MIB},
         {.name = "policy",
          .value_name = "NAME",
          .help = "whose turn it is: fifo, easy, sjf or default (default: default) [GPUCTL_POLICY]",
@@ -234,6 +254,10 @@ static bool check(struct config *config, struct err *err)
         return err_field(err, ERR_USAGE, "--backup", "do one after the other",
                          "only one of --backup, --restore and --check can be given");
     }
+    if (config->patience_ms < 100) {
+        return err_field(err, ERR_USAGE, "--client-patience", "give 10s, for instance",
+                         "no client sends its headers that fast");
+    }
     if (config->beat_ms < 50) {
         return err_field(err, ERR_USAGE, "--beat", "give 50ms or more", "nodes cannot report that often");
     }
@@ -246,6 +270,8 @@ bool config_parse(int argc, char **argv, struct config *ret_config, struct err *
                                   .listen = "127.0.0.1:7070",
                                   .beat_ms = BEAT_MS,
                                   .lease_min_ms = LIMIT_LEASE_MIN_MS,
+                                  .patience_ms = DEFAULT_PATIENCE_MS,
+                                  .log_limit_mib = LIMIT_STREAM_BYTES / MIB,
                                   .share_half_life_ms = DEFAULT_SHARE_HALF_LIFE_MS,
                                   .policy = POLICY_DEFAULT,
                                   .backup_interval_ms = DEFAULT_BACKUP_INTERVAL_MS,

@@ -21,6 +21,9 @@ struct config {
     int64_t idle_exit_ms;          /* 0: never */
     int64_t beat_ms;
     int64_t lease_min_ms;
+    int64_t patience_ms;
+    int64_t log_limit_mib;
+    int64_t per_address; /* 0: half of all connections */
     int64_t share_half_life_ms;
     const char *policy_name; /* as it was written; borrowed from argv or the settings */
     enum policy policy;

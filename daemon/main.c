@@ -26,6 +26,7 @@
 #include "proto/base/files.h"
 #include "proto/base/log.h"
 #include "proto/base/text.h"
+#include "proto/limits.h"
 
 #define PEM_BYTES (1024 * 1024) /* a certificate chain */
 
@@ -90,7 +91,8 @@ static bool open_files(struct daemon *daemon, struct err *err)
     autofree char *logs = xprintf("%s/logs", daemon->config.state);
     autofree char *blobs = xprintf("%s/blobs", daemon->config.state);
     return (daemon->worker = worker_open(err)) != NULL &&
-           (daemon->logs = logs_open(logs, daemon->worker, err)) != NULL &&
+           (daemon->logs = logs_open(logs, daemon->config.log_limit_mib * MIB, daemon->worker, err)) !=
+               NULL &&
            (daemon->blobs = blobs_open(blobs, err)) != NULL;
 }
 
@@ -113,6 +115,9 @@ static bool open_server(struct daemon *daemon, struct err *err)
                                          .incarnation = store_incarnation(daemon->store),
                                          .beat_ms = config->beat_ms,
                                          .lease_min_ms = config->lease_min_ms,
+                                         .patience_ms = config->patience_ms,
+                                         .log_limit = config->log_limit_mib * MIB,
+                                         .per_address = config->per_address,
                                          .policy = config->policy,
                                          .idle_exit_ms = config->idle_exit_ms,
                                          .embedded = config->embedded,

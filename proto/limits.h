@@ -32,8 +32,22 @@
 #define LIMIT_CONNECTION_MEMORY (8 * KIB)
 /* 10,000 agents, their uploads, and people */
 #define LIMIT_CONNECTIONS 16384
-/* an idle keep-alive connection; parked polls are suspended and exempt */
-#define LIMIT_CONNECTION_IDLE_S 60
+/* for the headers of a request, and for the pace of its body: the slowest link and the slowest TLS handshake
+ * take a second or two; gpuctld --client-patience */
+#define DEFAULT_PATIENCE_MS (10LL * 1000)
+/* times that for a connection between requests, and for one that reads its reply: 60 s, as people stop their
+ * pagers; parked polls wait for us and are exempt */
+#define CLIENT_IDLE_FACTOR 6
+/* looks at slow clients within that patience */
+#define CLIENT_LOOKS 10
+/* of a reply that the kernel holds beyond what is on its way: it would take 4 MiB for a client that does not
+ * read */
+#define LIMIT_UNSENT_BYTES (128 * KIB)
+/* slower is cut: an eighth of a link of 64 kbit/s */
+#define LIMIT_CLIENT_BYTES_S (1 * KIB)
+/* bodies above LIMIT_JSON_BYTES that are received at once, together: 80 of the largest submissions, or
+ * uploads of 32 flooded nodes; what is above is told to come again */
+#define LIMIT_BODIES_BYTES (128 * MIB)
 /* rows a page; the default is 50 */
 #define LIMIT_LIST_ROWS         200
 #define LIMIT_LIST_DEFAULT_ROWS 50
@@ -183,8 +197,17 @@
 #define LIMIT_SAID_BYTES 300
 /* one datagram of a rank: a metric of 250 characters is 400 bytes, and one may carry many */
 #define LIMIT_RANK_MESSAGE_BYTES (64 * KIB)
-/* one stream of one rank; what follows is counted and dropped */
+/* one stream of one rank: days of a talkative job; the first part and the last are kept, what is between them
+ * is counted and dropped; gpuctld and gpuagent --log-limit */
 #define LIMIT_STREAM_BYTES (1 * GIB)
+/* what may be set for it: room for the parts; an offset that nobody reaches by honest means */
+#define LIMIT_STREAM_MIN_BYTES (1 * MIB)
+#define LIMIT_STREAM_MAX_BYTES (1024 * GIB)
+/* the last part: 40,000 lines of 100 bytes, and an eighth of a small limit at most */
+#define LIMIT_TAIL_BYTES (4 * MIB)
+#define STREAM_TAIL_PART 8
+/* our own lines in a stream: two at its limit, and some on disks that were full */
+#define STREAM_MARKS_BYTES 1024
 /* from PREPARE or RUN to running: longer means that another node is slow, and this one has time */
 #define START_HURRY_MS 10
 /* one datagram between agent and shim */
@@ -351,8 +374,8 @@
 #define LIMIT_URI_BYTES (4 * KIB)
 /* the most that a route knows is 8, and `state` may come once a state */
 #define LIMIT_QUERY_PARAMETERS 32
-/* of a refused body that are read past its limit, so that the refusal arrives */
-#define LIMIT_DRAIN_BYTES (1 * MIB)
+/* of a body that are read after it was refused, so that the refusal arrives: a whole submission */
+#define LIMIT_DRAIN_BYTES (2 * MIB)
 /* asked of a streamed reply at once: half of LIMIT_CONNECTION_MEMORY */
 #define LIMIT_STREAM_BLOCK_BYTES 4096
 /* of events that wait for one client */

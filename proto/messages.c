@@ -19,16 +19,19 @@ json_t *register_reply_encode(const struct register_reply *message)
     member_put_int(json, "incarnation", message->incarnation);
     member_put_int(json, "beat_ms", message->beat_ms);
     member_put_int(json, "park_ms", message->park_ms);
+    member_put_int(json, "log_limit", message->log_limit);
     return json;
 }
 
 bool register_reply_decode(json_t *json, struct register_reply *ret_message, struct err *err)
 {
-    struct register_reply message = {.json = json};
+    struct register_reply message = {.json = json, .log_limit = LIMIT_STREAM_BYTES};
     bool good = member_holder(json, err) &&
                 json_need_int(json, "incarnation", 1, UINT32_MAX, &message.incarnation, err) &&
                 json_need_int(json, "beat_ms", 1, INT32_MAX, &message.beat_ms, err) &&
-                json_need_int(json, "park_ms", 1, INT32_MAX, &message.park_ms, err);
+                json_need_int(json, "park_ms", 1, INT32_MAX, &message.park_ms, err) &&
+                json_read_int(json, "log_limit", LIMIT_STREAM_MIN_BYTES, LIMIT_STREAM_MAX_BYTES,
+                              &message.log_limit, err);
     if (!good) {
         register_reply_finish(&message);
         return false;

@@ -54,7 +54,8 @@ struct register_reply {
     json_t *json;
     int64_t incarnation;
     int64_t beat_ms;
-    int64_t park_ms; /* how long the controller holds a poll */
+    int64_t park_ms;   /* how long the controller holds a poll */
+    int64_t log_limit; /* bytes of one stream that it takes */
 };
 
 /* --- POST /v1/agent/beat

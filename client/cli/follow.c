@@ -40,10 +40,16 @@ bool follow_many_ranks(const struct job_view *job)
     return by_node ? job->placement_count > 1 : job->gpus > 1;
 }
 
-static bool get_job(struct follow *follow, struct job_view *ret_job, struct err *err)
+/* With retry the controller may be away just now: a read is safe to repeat. */
+static bool get_job(struct follow *follow, bool retry, struct job_view *ret_job, struct err *err)
 {
     autofree char *path = xprintf("/v1/jobs/%s", follow->id);
-    json_t *json = api_get(follow->api, path, err);
+    autotext struct text body = {0};
+    if (!api_send(follow->api, &(struct request){.method = "GET", .path = path, .retry = retry}, &body,
+                  err)) {
+        return false;
+    }
+    json_t *json = json_parse(body.bytes, body.length, err);
     return json != NULL && job_view_decode(json, ret_job, err);
 }
 
@@ -104,7 +110,7 @@ static void ask_reason(struct follow *follow)
     follow->ask_at_ms = clock_boot_ms() + CLIENT_REASON_MS;
     struct job_view job;
     struct err ignored;
-    if (get_job(follow, &job, &ignored)) {
+    if (get_job(follow, false, &job, &ignored)) {
         note_reason(follow, &job);
         job_view_finish(&job);
     }
@@ -142,7 +148,7 @@ static void note_end(const struct follow *follow, const struct job_view *job)
 static bool decide_prefix(struct follow *follow, struct err *err)
 {
     struct job_view job;
-    if (!get_job(follow, &job, err)) {
+    if (!get_job(follow, true, &job, err)) {
         return false;
     }
     if (follow_many_ranks(&job)) {
@@ -253,17 +259,11 @@ static bool follow_to_end(struct follow *follow, bool *ret_left, struct err *err
     return true;
 }
 
-/* What the job came to. The controller may be away just now; a read is safe to repeat. */
+/* What the job came to. */
 static bool conclude(struct follow *follow, int *ret_exit, struct err *err)
 {
-    autofree char *path = xprintf("/v1/jobs/%s", follow->id);
-    autotext struct text body = {0};
     struct job_view job;
-    if (!api_send(follow->api, &(struct request){.method = "GET", .path = path, .retry = true}, &body, err)) {
-        return false;
-    }
-    json_t *json = json_parse(body.bytes, body.length, err);
-    if (json == NULL || !job_view_decode(json, &job, err)) {
+    if (!get_job(follow, true, &job, err)) {
         return false;
     }
     note_end(follow, &job);

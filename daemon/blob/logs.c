@@ -39,6 +39,7 @@ struct sync_entry {
 
 struct logs {
     char *folder;
+    int64_t limit; /* bytes of one stream */
     struct worker *worker;
     struct sync_entry *entries;
 };
@@ -59,13 +60,14 @@ char *log_index_path(const struct logs *logs, const char *job_id, int64_t attemp
     return xprintf("%s/%.2s/%s/%lld.index", logs->folder, job_id, job_id, (long long)attempt);
 }
 
-struct logs *logs_open(const char *folder, struct worker *worker, struct err *err)
+struct logs *logs_open(const char *folder, int64_t limit, struct worker *worker, struct err *err)
 {
     if (!file_make_directories(folder, 0700, err)) {
         return NULL;
     }
     struct logs *logs = xzalloc(sizeof *logs);
     logs->folder = xstrdup(folder);
+    logs->limit = limit;
     logs->worker = worker;
     return logs;
 }
@@ -267,7 +269,8 @@ bool logs_append(struct logs *logs, const struct log_name *name, int64_t offset,
     autofree char *path = log_stream_path(logs, name);
     int64_t size = stored_size(path);
     int64_t end = offset + (int64_t)length;
-    if (offset <= size && end > size) {
+    bool fits = end <= logs->limit + STREAM_MARKS_BYTES; /* nodes of old put their last line on top of it */
+    if (offset <= size && end > size && fits) {
         const char *fresh = (const char *)bytes + (size - offset);
         if (!add(logs, name, path, size, fresh, (size_t)(end - size), err)) {
             return false;
@@ -281,7 +284,8 @@ bool logs_append(struct logs *logs, const struct log_name *name, int64_t offset,
                          "the stream is stored up to %lld, not up to %lld", (long long)size,
                          (long long)offset);
     }
-    return true;
+    return end <= size || err_field(err, ERR_TOO_LARGE, NULL, "see gpuctld --log-limit",
+                                    "a stream has at most %lld MiB", (long long)(logs->limit / MIB));
 }
 
 int logs_open_stream(const struct logs *logs, const struct log_name *name, int64_t *ret_size, struct err *err)

@@ -14,8 +14,8 @@
 
 struct logs;
 
-/* Syncs run on the worker, which must be closed before the logs are. */
-struct logs *logs_open(const char *folder, struct worker *worker, struct err *err);
+/* A stream takes limit bytes. Syncs run on the worker, which must be closed before the logs are. */
+struct logs *logs_open(const char *folder, int64_t limit, struct worker *worker, struct err *err);
 void logs_close(struct logs *logs);
 
 /* Which stream: of a job's attempt, a rank's stdout or stderr, or the metrics of the node whose first rank it
@@ -27,9 +27,9 @@ struct log_name {
     enum stream stream;
 };
 
-/* Adds bytes that belong at the offset. What is there already is skipped; a gap is ERR_CONFLICT. length may
- * be 0: then it only asks. *ret_received and *ret_durable are set in any case but ERR_IO and ERR_DISK_FULL:
- * the stream is stored, and is on disk, up to there. */
+/* Adds bytes that belong at the offset. What is there already is skipped; a gap is ERR_CONFLICT, an end above
+ * the limit of a stream ERR_TOO_LARGE. length may be 0: then it only asks. *ret_received and *ret_durable are
+ * set in any case but ERR_IO and ERR_DISK_FULL: the stream is stored, and is on disk, up to there. */
 bool logs_append(struct logs *logs, const struct log_name *name, int64_t offset, const void *bytes,
                  size_t length, int64_t *ret_received, int64_t *ret_durable, struct err *err);
 

@@ -35,8 +35,9 @@ static int render_registered(const struct door_request *door, const struct step 
 {
     const struct registration *registration = door->asker;
     const struct register_reply *reply = &registration->reply;
-    text_printf(out, "{\"incarnation\":%lld,\"beat_ms\":%lld,\"park_ms\":%lld}",
-                (long long)reply->incarnation, (long long)reply->beat_ms, (long long)reply->park_ms);
+    text_printf(out, "{\"incarnation\":%lld,\"beat_ms\":%lld,\"park_ms\":%lld,\"log_limit\":%lld}",
+                (long long)reply->incarnation, (long long)reply->beat_ms, (long long)reply->park_ms,
+                (long long)reply->log_limit);
     return 200;
 }
 
@@ -65,7 +66,8 @@ void agents_register(struct request *request)
     registration->message = message;
     registration->reply = (struct register_reply){.incarnation = server->config.incarnation,
                                                   .beat_ms = server->config.beat_ms,
-                                                  .park_ms = POLL_PARK_MS};
+                                                  .park_ms = POLL_PARK_MS,
+                                                  .log_limit = server->config.log_limit};
     registration->ask.committed = registered;
     registration->ask.finish = registration_finish;
     registration->ask.door.input.kind = INPUT_REGISTER;

@@ -177,6 +177,17 @@ static bool is_token(const char *name)
     return true;
 }
 
+/* A lone CR is a character to some readers, and the end of a line to others. */
+static bool is_plain(const char *value)
+{
+    for (const char *c = value; *c != '\0'; c++) {
+        if (((unsigned char)*c < ' ' && *c != '\t') || *c == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static const char **place_of(struct headers *headers, const char *name)
 {
     switch (strlen(name)) {
@@ -227,6 +238,9 @@ bool headers_add(struct headers *headers, const char *name, const char *value, s
 {
     if (!is_token(name)) {
         return err_set(err, ERR_MALFORMED, "the request has a header whose name is not a token");
+    }
+    if (!is_plain(value)) {
+        return err_set(err, ERR_MALFORMED, "the request has a header with a control character");
     }
     headers->bytes += strlen(name) + strlen(value) + 4;
     if (headers->bytes > LIMIT_HEADER_BYTES) {

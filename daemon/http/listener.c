@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the making of the listening socket, and the sum of how many connections the process may hold. */
+/* Owns the making of the listening socket, with what its connections inherit, and the sum of how many
+ * connections the process may hold. */
 #include "daemon/http/listener.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -48,8 +50,9 @@ int listener_open(const char *address, uint16_t port, uint16_t *ret_port, struct
         return -1;
     }
     autoclose int fd = socket(name.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    const int one = 1;
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) != 0) {
+    const int one = 1, unsent = LIMIT_UNSENT_BYTES;
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) != 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent) != 0) {
         err_errno(err, "cannot make a socket");
         return -1;
     }

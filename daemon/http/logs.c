@@ -46,7 +46,8 @@ bool logs_store_tails(struct server *server, const struct report_message *report
         if (!text_from_base64(tail->base64, strlen(tail->base64), &bytes, &length)) {
             return err_field(err, ERR_FIELD, "tails", NULL, "a log tail is not base64");
         }
-        if (!logs_append(server->config.logs, &name, tail->offset, bytes, length, &received, &durable, err)) {
+        if (!logs_append(server->config.logs, &name, tail->offset, bytes, length, &received, &durable, err) &&
+            err->code != ERR_TOO_LARGE) { /* an end is taken in, whatever its logs */
             return false;
         }
         if (tail->stream == STREAM_METRICS) {

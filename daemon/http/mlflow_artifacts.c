@@ -107,8 +107,11 @@ static void upload_begin(struct request *request)
 static size_t upload_piece(struct request *request, const char *bytes, size_t length)
 {
     const struct chore *chore = request->state;
+    const struct server *server = request->server;
     struct err err;
-    if (!artifact_upload_write(chore->upload, bytes, length, &err)) {
+    int64_t fresh = request->headers.content_length < 0 ? (int64_t)length : 0; /* else counted at the begin */
+    if (!space_allows(server->space, fresh, server->now_ms, &err) ||
+        !artifact_upload_write(chore->upload, bytes, length, &err)) {
         request_fail(request, &err);
     }
     return length;

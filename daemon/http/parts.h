@@ -9,10 +9,12 @@
 
 #include "daemon/http/auth.h"
 #include "daemon/http/blocks.h"
+#include "daemon/http/connection.h"
 #include "daemon/http/deadline.h"
 #include "daemon/http/gate.h"
 #include "daemon/http/logs.h"
 #include "daemon/http/mailbox.h"
+#include "daemon/http/peers.h"
 #include "daemon/http/request.h"
 #include "daemon/http/server.h"
 #include "daemon/http/space.h"
@@ -47,12 +49,18 @@ struct server {
     int64_t wall_ms;   /* of this turn, for records and the life of tokens */
     int64_t opened_ms; /* beats count from here */
 
+    /* Connections. */
+    struct peers *peers;
+    struct connection *watched; /* those on which something is expected of the client */
+    struct deadline look;       /* at them */
+
     /* Requests. */
     struct request *requests; /* all that are open */
     bool resumed;             /* one was resumed: the library, which no event tells of it, must run */
     size_t request_count;
     size_t people_count; /* of these, those of users and admins */
     size_t asks;         /* with the door */
+    int64_t body_bytes;  /* kept for bodies above LIMIT_JSON_BYTES */
     struct blocks request_blocks, ask_blocks;
     size_t submits;  /* of these, submissions */
     int64_t busy_ms; /* when a person or a live job was last seen */

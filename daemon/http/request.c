@@ -133,6 +133,7 @@ static enum MHD_Result queue_reply(struct request *request)
         request_header(request, MHD_HTTP_HEADER_CONNECTION, "close");
     }
     request->phase = REQUEST_QUEUED;
+    connection_enter(request->link, CONNECTION_REPLY);
     enum MHD_Result queued = MHD_queue_response(request->connection, request->status, request->response);
     MHD_destroy_response(request->response);
     request->response = NULL;
@@ -148,9 +149,16 @@ void request_wait(struct request *request)
     request->awaited = true;
 }
 
+/* Bodies up to LIMIT_JSON_BYTES are not counted: a beat or a cancel is let in whatever else comes. */
+static int64_t counted(size_t room)
+{
+    return room > LIMIT_JSON_BYTES ? (int64_t)room : 0;
+}
+
 void request_drop_body(struct request *request)
 {
     free(give(request->body));
+    request->server->body_bytes -= counted(request->body_room);
     request->body_length = 0;
     request->body_room = 0;
 }
@@ -174,22 +182,34 @@ void request_resume(struct request *request)
  * --------------------------------------------------------------------------------------------------------------
  */
 
-static void body_reserve(struct request *request, size_t needed)
+static bool body_reserve(struct request *request, size_t needed)
 {
     if (needed < request->body_room) {
-        return;
+        return true;
     }
     size_t room = 2 * request->body_room;
     if (request->headers.content_length > 0) {
         room = (size_t)request->headers.content_length + 1;
     }
-    request->body_room = room > needed ? room : needed + 1;
-    request->body = xrealloc(request->body, request->body_room);
+    room = room > needed ? room : needed + 1;
+    int64_t *sum = &request->server->body_bytes;
+    int64_t more = counted(room) - counted(request->body_room);
+    if (more > 0 && *sum + more > LIMIT_BODIES_BYTES) {
+        return false;
+    }
+    *sum += more;
+    request->body_room = room;
+    request->body = xrealloc(request->body, room);
+    return true;
 }
 
 static void gather(struct request *request, const char *data, size_t size)
 {
-    body_reserve(request, request->body_length + size);
+    if (!body_reserve(request, request->body_length + size)) {
+        request_drop_body(request);
+        request_fail_with(request, ERR_UNAVAILABLE, "too many large bodies are under way");
+        return;
+    }
     memcpy(request->body + request->body_length, data, size);
     request->body_length += size;
     request->body[request->body_length] = '\0';
@@ -204,8 +224,8 @@ static enum MHD_Result take_body(struct request *request, const char *data, size
                           (long long)route->body_limit);
     }
     if (request->response != NULL) {
-        request->body_seen += *size;
-        bool endless = request->body_seen > (uint64_t)route->body_limit + LIMIT_DRAIN_BYTES;
+        request->drained += *size;
+        bool endless = request->drained > LIMIT_DRAIN_BYTES;
         *size = 0;
         return endless ? MHD_NO : MHD_YES;
     }
@@ -230,9 +250,13 @@ void *request_open(void *closure, const char *uri, struct MHD_Connection *connec
     size_t length = strnlen(uri, LIMIT_URI_BYTES + 1);
     struct request *request = blocks_take(&server->request_blocks, sizeof *request + length + 1);
     memcpy(request->uri, uri, length);
+    request->raw_uri = uri;
+    request->uri_length = length;
     request->size = sizeof *request + length + 1;
     request->server = server;
     request->connection = connection;
+    request->link = connection_of(connection);
+    connection_serve(request->link, request);
     request->path = request->uri;
     request->headers.content_length = -1;
     request->arrived_ms = server->now_ms;
@@ -245,6 +269,7 @@ static enum MHD_Result judge(struct request *request, const char *method, const 
 {
     router_admit(request, method, version);
     request->phase = REQUEST_BODY;
+    connection_enter(request->link, CONNECTION_BODY);
     if (request->response == NULL) {
         return MHD_YES;
     }
@@ -258,6 +283,7 @@ static enum MHD_Result handle(struct request *request)
 {
     if (request->response == NULL) {
         request->phase = REQUEST_HANDLING;
+        connection_enter(request->link, CONNECTION_OURS);
         router_handle(request);
     }
     if (request->response != NULL) {
@@ -315,7 +341,8 @@ void request_close(void *closure, struct MHD_Connection *connection, void **slot
     server->people_count -= request->person;
     json_decref(request->json);
     free(request->query_owned);
-    free(request->body);
+    request_drop_body(request);
+    connection_serve(request->link, NULL);
     blocks_give(&server->request_blocks, request, request->size);
 }
 

@@ -59,6 +59,9 @@ struct request {
 
     /* Of request.c and router.c alone. */
     struct MHD_Connection *connection;
+    struct connection *link; /* the same, as connection.c sees it */
+    const char *raw_uri;     /* where the library has it; uri is the copy */
+    size_t uri_length;
     enum request_phase phase;
     bool person;    /* counted among those of users and admins */
     bool awaited;   /* the handler said that the reply comes later */
@@ -72,6 +75,7 @@ struct request {
     struct query *query_owned;
     size_t body_room;
     uint64_t body_seen;
+    uint64_t drained;            /* bytes of a refused body */
     struct request *prev, *next; /* all open requests of the server */
     size_t size;                 /* of all this */
     char uri[];

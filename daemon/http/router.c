@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "daemon/http/blobs.h"
+#include "daemon/http/head.h"
 #include "daemon/http/job_lookup.h"
 #include "daemon/http/logs.h"
 #include "daemon/http/mlflow.h"
@@ -271,6 +272,7 @@ bool router_body_allowed(const struct route *route, const struct headers *header
 
 struct reading {
     struct headers *headers;
+    struct head head;
     struct err *err;
     bool ok;
 };
@@ -279,15 +281,27 @@ static enum MHD_Result read_header(void *closure, enum MHD_ValueKind kind, const
                                    const char *value)
 {
     struct reading *reading = closure;
-    reading->ok = headers_add(reading->headers, name, value != NULL ? value : "", reading->err);
+    value = value != NULL ? value : "";
+    head_header(&reading->head, name, value);
+    reading->ok = headers_add(reading->headers, name, value, reading->err);
     return reading->ok ? MHD_YES : MHD_NO;
 }
 
-static bool pass_gate(struct request *request, const char *version, struct err *err)
+/* Later versions of the library check that themselves, and may lay texts out otherwise. */
+static bool library_checks_heads(void)
+{
+    return strncmp(MHD_get_version(), "0.", 2) != 0;
+}
+
+static bool pass_gate(struct request *request, const char *method, const char *version, struct err *err)
 {
     struct reading reading = {.headers = &request->headers, .err = err, .ok = true};
+    head_begin(&reading.head, method, request->raw_uri, request->uri_length, version);
     MHD_get_connection_values(request->connection, MHD_HEADER_KIND, read_header, &reading);
+    size_t length =
+        MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE)->header_size;
     return reading.ok && gate_uri(request->uri, err) &&
+           (library_checks_heads() || head_end(&reading.head, length, err)) &&
            gate_headers(&request->headers, version, &request->server->names, err);
 }
 
@@ -345,7 +359,7 @@ void router_admit(struct request *request, const char *method, const char *versi
 {
     struct err err;
     request->head = strcmp(method, "HEAD") == 0;
-    if (!pass_gate(request, version, &err)) {
+    if (!pass_gate(request, method, version, &err)) {
         request->closing = true;
         request_fail(request, &err);
         return;

@@ -273,6 +273,7 @@ static bool open_library(struct server *server, struct err *err)
     const struct server_config *config = &server->config;
     unsigned connections = listener_connections(err);
     autoclose int fd = -1;
+    server->peers = peers_create(config->per_address > 0 ? (size_t)config->per_address : connections / 2);
     if (connections == 0 || (fd = listener_open(config->address, config->port, &server->port, err)) < 0) {
         return false;
     }
@@ -282,9 +283,9 @@ static bool open_library(struct server *server, struct err *err)
         {MHD_OPTION_LISTEN_SOCKET, fd, NULL},
         {MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)request_open, server},
         {MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)request_close, server},
+        {MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)connection_notify, server},
         {MHD_OPTION_CONNECTION_LIMIT, (intptr_t)connections, NULL},
         {MHD_OPTION_CONNECTION_MEMORY_LIMIT, LIMIT_CONNECTION_MEMORY, NULL},
-        {MHD_OPTION_CONNECTION_TIMEOUT, LIMIT_CONNECTION_IDLE_S, NULL},
         {MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
         {tls ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0, (void *)(uintptr_t)config->tls_certificate},
         {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)config->tls_key},
@@ -293,8 +294,8 @@ static bool open_library(struct server *server, struct err *err)
         {MHD_OPTION_END, 0, NULL},
     };
     unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (tls ? MHD_USE_TLS : 0);
-    server->daemon = MHD_start_daemon(flags, server->port, NULL, NULL, request_call, server, MHD_OPTION_ARRAY,
-                                      options, MHD_OPTION_END);
+    server->daemon = MHD_start_daemon(flags, server->port, connection_accept, server, request_call, server,
+                                      MHD_OPTION_ARRAY, options, MHD_OPTION_END);
     if (server->daemon == NULL) {
         return err_set(err, ERR_IO, "the HTTP library cannot start%s",
                        tls ? ": see that certificate and key are PEM and belong together" : "");
@@ -332,6 +333,7 @@ static void open_parts(struct server *server)
     server->auth = auth_create();
     server->deadlines = deadlines_create();
     server->waiters = waiters_create();
+    connections_open(server);
     server->stagings = staging_board_create();
     server->mailbox = mailbox_create(server);
     server->specs = specs_create(server->reader);
@@ -346,6 +348,8 @@ static void fill_defaults(struct server_config *config)
 {
     config->address = config->address != NULL ? config->address : "127.0.0.1";
     config->beat_ms = config->beat_ms > 0 ? config->beat_ms : BEAT_MS;
+    config->log_limit = config->log_limit > 0 ? config->log_limit : LIMIT_STREAM_BYTES;
+    config->patience_ms = config->patience_ms > 0 ? config->patience_ms : DEFAULT_PATIENCE_MS;
     config->lease_min_ms = config->lease_min_ms > 0 ? config->lease_min_ms : LIMIT_LEASE_MIN_MS;
 }
 
@@ -425,6 +429,7 @@ void server_close(struct server *server)
     mailbox_destroy(server->mailbox);
     staging_board_destroy(server->stagings);
     waiters_destroy(server->waiters);
+    peers_destroy(server->peers);
     deadlines_destroy(server->deadlines);
     auth_destroy(server->auth);
     space_destroy(server->space);

@@ -30,6 +30,9 @@ struct server_config {
     uint32_t incarnation; /* store_incarnation */
     int64_t beat_ms;      /* how often nodes beat; 0: BEAT_MS */
     enum policy policy;   /* of the door's core: told to those who ask for the version */
+    int64_t patience_ms;  /* with clients that send or read slowly; 0: DEFAULT_PATIENCE_MS */
+    int64_t log_limit;    /* bytes of one stream of one rank; 0: LIMIT_STREAM_BYTES */
+    int64_t per_address;  /* connections that one address may hold; 0: half of all */
     int64_t lease_min_ms; /* the smallest lease of a job spec; 0: LIMIT_LEASE_MIN_MS */
     int64_t
         idle_exit_ms; /* ends by itself after this long without live jobs and people's requests; 0: never */

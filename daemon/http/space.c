@@ -13,8 +13,8 @@
 struct space {
     const char *folder;
     int64_t min_free_bytes;
-    int64_t free_bytes;
-    int64_t look_ms; /* when to look again */
+    int64_t free_bytes; /* as of the last look, less what was taken in since */
+    int64_t look_ms;    /* when to look again */
 };
 
 struct space *space_create(const char *folder, int64_t min_free_bytes)
@@ -56,5 +56,6 @@ bool space_allows(struct space *space, int64_t length, int64_t now_ms, struct er
                 (long long)(space->free_bytes / MIB));
         return err_hint(err, "free space there, or lower gpuctld --min-free");
     }
+    space->free_bytes -= length;
     return true;
 }

@@ -10,9 +10,11 @@ int main(void)
     srunner_add_suite(runner, deadline_suite());
     srunner_add_suite(runner, exit_results_suite());
     srunner_add_suite(runner, gate_suite());
+    srunner_add_suite(runner, head_suite());
     srunner_add_suite(runner, metrics_line_suite());
     srunner_add_suite(runner, metrics_reader_suite());
     srunner_add_suite(runner, metrics_suite());
+    srunner_add_suite(runner, peers_suite());
     srunner_add_suite(runner, query_suite());
     srunner_add_suite(runner, rank_token_suite());
     srunner_add_suite(runner, router_suite());

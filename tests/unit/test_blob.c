@@ -28,7 +28,7 @@ static void set_up(void)
     snprintf(folder, sizeof folder, "/tmp/gpuctl-blob-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     worker = worker_open(&err);
-    logs = logs_open(folder, worker, &err);
+    logs = logs_open(folder, LIMIT_STREAM_BYTES, worker, &err);
     ck_assert_ptr_nonnull(logs);
 }
 
@@ -45,7 +45,7 @@ static void logs_reopen(void)
     worker_close(worker);
     logs_close(logs);
     worker = worker_open(&err);
-    logs = logs_open(folder, worker, &err);
+    logs = logs_open(folder, LIMIT_STREAM_BYTES, worker, &err);
     ck_assert_ptr_nonnull(logs);
 }
 
@@ -95,6 +95,24 @@ static void expect_nothing(struct log_reader *reader)
     ck_assert(log_reader_next(reader, &found, &piece, &err));
     ck_assert(!found);
 }
+
+START_TEST(a_stream_takes_no_more_than_its_limit)
+{
+    int64_t received, durable;
+    logs_close(logs);
+    logs = logs_open(folder, MIB, worker, &err);
+    autofree char *bytes = xzalloc((size_t)MIB + STREAM_MARKS_BYTES);
+    size_t most = (size_t)MIB + STREAM_MARKS_BYTES;
+    ck_assert(logs_append(logs, &out0, 0, bytes, most, &received, &durable, &err));
+    ck_assert_int_eq(received, (int64_t)most);
+    ck_assert(!logs_append(logs, &out0, received, bytes, 1, &received, &durable, &err));
+    ck_assert_int_eq(err.code, ERR_TOO_LARGE);
+    ck_assert_int_eq(received, (int64_t)most);
+    ck_assert(logs_append(logs, &out0, 0, bytes, most, &received, &durable, &err)); /* there already */
+    ck_assert(!logs_append(logs, &out0, INT64_MAX / 2, bytes, 1, &received, &durable, &err));
+    ck_assert_int_eq(err.code, ERR_CONFLICT);
+}
+END_TEST
 
 START_TEST(pieces_are_read_in_the_order_in_which_they_came)
 {
@@ -394,6 +412,7 @@ int main(void)
     Suite *suite = suite_create("blob");
     TCase *tests = tcase_create("files");
     tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, a_stream_takes_no_more_than_its_limit);
     tcase_add_test(tests, pieces_are_read_in_the_order_in_which_they_came);
     tcase_add_test(tests, a_repeated_upload_adds_only_what_is_new);
     tcase_add_test(tests, a_gap_is_refused_and_says_where_to_go_on);

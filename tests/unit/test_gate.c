@@ -164,6 +164,15 @@ START_TEST(header_names_are_tokens)
 }
 END_TEST
 
+START_TEST(header_values_have_no_control_characters)
+{
+    ck_assert_int_eq(JUDGE(HOST, "X-Own: a\rContent-Length: 5"), ERR_MALFORMED);
+    ck_assert_int_eq(JUDGE(HOST, "X-Own: a\vb"), ERR_MALFORMED);
+    ck_assert_int_eq(JUDGE(HOST, "X-Own: a\x7f"), ERR_MALFORMED);
+    ck_assert_int_eq(JUDGE(HOST, "X-Own: a\tb \xc3\xa9"), ERR_NONE);
+}
+END_TEST
+
 START_TEST(a_host_that_is_missing_is_400_and_a_foreign_one_421)
 {
     ck_assert_int_eq(JUDGE("Accept: x"), ERR_MALFORMED);
@@ -226,6 +235,7 @@ Suite *gate_suite(void)
     tcase_add_test(cases, a_length_told_in_two_ways_is_refused);
     tcase_add_test(cases, a_content_length_is_digits_and_nothing_else);
     tcase_add_test(cases, header_names_are_tokens);
+    tcase_add_test(cases, header_values_have_no_control_characters);
     tcase_add_test(cases, a_host_that_is_missing_is_400_and_a_foreign_one_421);
     tcase_add_test(cases, loopback_names_and_own_names_pass_in_any_case_and_port);
     tcase_add_test(cases, an_unknown_expectation_is_417);

@@ -100,6 +100,26 @@ START_TEST(bytes_are_put_from_the_start_until_the_controller_is_back)
 }
 END_TEST
 
+static struct rig_answer others_at_first(struct rig *server, const struct rig_request *request)
+{
+    static const struct rig_answer answers[] = {{200, "<html><body>Log in</body></html>"},
+                                                {404, "<html><body>default backend</body></html>"},
+                                                {409, "{\"code\": \"fen"},
+                                                {200, "[]"},
+                                                {201, "{}"}};
+    return answers[server->request_count - 1];
+}
+
+START_TEST(what_others_answer_in_place_of_the_controller_is_no_answer)
+{
+    rig.answer = others_at_first;
+    put_all();
+    ck_assert_int_eq(status, 201);
+    ck_assert_uint_eq(rig.request_count, 5);
+    assert_whole(&rig.requests[4]);
+}
+END_TEST
+
 static struct rig_answer unwilling(struct rig *server, const struct rig_request *request)
 {
     return (struct rig_answer){422,
@@ -227,6 +247,7 @@ Suite *link_suite(void)
     tcase_add_test(tcase, bytes_are_put_whole);
     tcase_add_test(tcase, bytes_are_put_from_the_start_until_the_controller_is_back);
     tcase_add_test(tcase, a_put_that_is_refused_is_not_tried_again);
+    tcase_add_test(tcase, what_others_answer_in_place_of_the_controller_is_no_answer);
     tcase_add_test(tcase, a_put_whose_bytes_cannot_be_read_is_over);
     tcase_add_test(tcase, files_go_under_their_hash_a_few_at_a_time);
     tcase_add_test(tcase, a_file_that_shrinks_is_an_error_and_nothing_is_put);

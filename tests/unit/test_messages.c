@@ -85,11 +85,13 @@ END_TEST
 
 START_TEST(register_reply_arrives_as_it_was_sent)
 {
-    struct register_reply message = {.incarnation = 3, .beat_ms = BEAT_MS, .park_ms = POLL_PARK_MS};
+    struct register_reply message = {
+        .incarnation = 3, .beat_ms = BEAT_MS, .park_ms = POLL_PARK_MS, .log_limit = 7 * MIB};
     SEND(register_reply, &message, copy);
     ck_assert_int_eq(copy.incarnation, 3);
     ck_assert_int_eq(copy.beat_ms, BEAT_MS);
     ck_assert_int_eq(copy.park_ms, POLL_PARK_MS);
+    ck_assert_int_eq(copy.log_limit, 7 * MIB);
     register_reply_finish(&copy);
 }
 END_TEST

@@ -84,6 +84,33 @@ START_TEST(metrics_that_nobody_sent_cost_no_request)
 }
 END_TEST
 
+static struct rig_answer refuse_stdout(struct rig *server, const struct rig_request *request)
+{
+    if (strstr(request->target, "stream=stdout") != NULL) {
+        return (struct rig_answer){413, "{\"code\":\"too_large\",\"detail\":\"a stream has at most 1 MiB\"}"};
+    }
+    return keep(server, request);
+}
+
+START_TEST(a_stream_that_the_controller_finds_too_large_holds_up_no_other)
+{
+    rig.answer = refuse_stdout;
+    rig_write_text("5/2.stdout", "much\n");
+    rig_write_text("5/2.metrics", LINE);
+    begin(false);
+    output_close(output);
+    rig_run();
+    ck_assert_uint_eq(rig.request_count, 2);
+    ck_assert_str_eq(rig.requests[1].body.bytes, LINE);
+    ck_assert(output_is_sent(output));
+    struct log_tail *tails;
+    size_t count;
+    ck_assert(output_tails(output, &tails, &count));
+    ck_assert_uint_eq(count, 0);
+    output_free_tails(tails, count);
+}
+END_TEST
+
 START_TEST(the_last_metrics_ride_in_the_exit_report)
 {
     rig_write_text("5/2.metrics", LINE);
@@ -125,6 +152,7 @@ Suite *output_suite(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, metrics_are_a_stream_of_their_own);
     tcase_add_test(tcase, metrics_that_nobody_sent_cost_no_request);
+    tcase_add_test(tcase, a_stream_that_the_controller_finds_too_large_holds_up_no_other);
     tcase_add_test(tcase, the_last_metrics_ride_in_the_exit_report);
     tcase_add_test(tcase, metrics_go_on_where_the_controller_has_them);
     suite_add_tcase(suite, tcase);

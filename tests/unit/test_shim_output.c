@@ -99,21 +99,107 @@ START_TEST(growth_is_told_once_until_it_was_seen)
 }
 END_TEST
 
-START_TEST(a_stream_at_its_limit_ends_with_a_line_that_says_so)
+/* The limit of a stream in the next tests: its tail is an eighth. */
+#define LIMIT_FIELD "1048576"
+#define TAIL        ((MIB - STREAM_MARKS_BYTES) / STREAM_TAIL_PART)
+#define HEAD        (MIB - STREAM_MARKS_BYTES - TAIL)
+#define NOTICE      "[gpuctl: output is at its limit; its last 127 KiB follow when it has ended]\n"
+
+/* Runs the script with that limit; its stdout, which the caller frees. */
+static char *run_limited(const char *script)
 {
-    char path[128], text[128] = "";
-    snprintf(path, sizeof path, "%s/0.stdout", rig.logs);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    ck_assert_int_eq(ftruncate(fd, LIMIT_STREAM_BYTES - 5), 0); /* a hole: as if so much had been written */
-    rig_shell(&rig, "echo hello world");
+    rig_shell(&rig, script);
     rig_field(&rig, "rank", "0");
+    rig_field(&rig, "log_limit", LIMIT_FIELD);
     rig_start(&rig);
     autofree char *record = rig_finish(&rig);
     rig_cause_is(record, "NONE");
-    ssize_t length = pread(fd, text, sizeof text - 1, LIMIT_STREAM_BYTES - 5);
+    char *text = rig_read(&rig, "0.stdout");
+    ck_assert_int_eq(rig_exit_of(record, 0).out_bytes, (long long)strlen(text));
+    ck_assert_int_le((long long)strlen(text), MIB);
+    ck_assert(!rig_has(&rig, "0.stdout.tail"));
+    rig_forget(&rig);
+    return text;
+}
+
+/* Lines of eight bytes, "1000000\n" and up: the text that they must be from a position, up to a length. */
+static void assert_counts_on(const char *text, int64_t position, size_t length)
+{
+    char line[32];
+    for (size_t i = 0; i < length; i++) {
+        int64_t at = position + (int64_t)i;
+        if (i == 0 || at % 8 == 0) {
+            snprintf(line, sizeof line, "%lld\n", (long long)(1000000 + at / 8));
+        }
+        ck_assert_msg(text[i] == line[at % 8], "byte %lld is %d", (long long)at, text[i]);
+    }
+}
+
+START_TEST(a_stream_above_its_limit_keeps_its_first_part_and_its_last)
+{
+    autofree char *text = run_limited("seq 1000000 1999999"); /* 8,000,000 bytes */
+    char *notice = strstr(text, NOTICE), *marker, *end;
+    ck_assert_ptr_nonnull(notice);
+    ck_assert_int_eq(notice[-1], '\n');
+    size_t first = (size_t)(notice - text) - (HEAD % 8 != 0); /* a line end was added to a broken line */
+    ck_assert_uint_eq(first, HEAD);
+    assert_counts_on(text, 0, HEAD);
+    marker = notice + strlen(NOTICE);
+    ck_assert_int_eq(strncmp(marker, "[gpuctl: ", 9), 0);
+    int64_t dropped = strtoll(marker + 9, &end, 10);
+    static const char reason[] = " bytes dropped: the limit of a stream is 1 MiB]\n";
+    ck_assert_int_eq(strncmp(end, reason, strlen(reason)), 0);
+    end += strlen(reason);
+    int64_t begin = HEAD + dropped;
+    ck_assert_int_eq(begin % 8, 0); /* at the start of a line */
+    ck_assert_int_eq((long long)strlen(end), 8000000 - begin);
+    ck_assert_int_gt((long long)strlen(end), TAIL - 16);
+    assert_counts_on(end, begin, strlen(end));
+}
+END_TEST
+
+START_TEST(a_stream_that_fits_into_first_part_and_tail_loses_nothing)
+{
+    autofree char *text = run_limited("seq 1000000 1120000"); /* 960,008 bytes: 42 KiB above the first part */
+    char *notice = strstr(text, NOTICE);
+    ck_assert_ptr_nonnull(notice);
+    assert_counts_on(text, 0, HEAD);
+    ck_assert_ptr_null(strstr(text, "dropped"));
+    const char *rest = notice + strlen(NOTICE);
+    assert_counts_on(rest, HEAD, 960008 - HEAD);
+    ck_assert_uint_eq(strlen(rest), 960008 - HEAD);
+}
+END_TEST
+
+START_TEST(a_flood_without_a_line_end_keeps_its_last_bytes)
+{
+    autofree char *text = run_limited("head -c 3000000 /dev/zero | tr '\\0' x; printf end");
+    const char *tail = strstr(text, "is 1 MiB]\n");
+    ck_assert_ptr_nonnull(tail);
+    tail += strlen("is 1 MiB]\n");
+    ck_assert_uint_eq(strspn(tail, "x"), TAIL - 3);
+    ck_assert_str_eq(tail + TAIL - 3, "end");
+    ck_assert_int_eq(strncmp(strstr(text, "[gpuctl: output"), NOTICE, strlen(NOTICE)), 0);
+    long long dropped = atoll(strstr(text, NOTICE) + strlen(NOTICE "[gpuctl: "));
+    ck_assert_int_eq(dropped, 3000003 - HEAD - TAIL);
+}
+END_TEST
+
+START_TEST(without_a_limit_in_the_launch_file_a_gigabyte_is_the_limit)
+{
+    char path[128], text[128] = "";
+    int64_t first = LIMIT_STREAM_BYTES - LIMIT_TAIL_BYTES - STREAM_MARKS_BYTES;
+    snprintf(path, sizeof path, "%s/0.stdout", rig.logs);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_eq(ftruncate(fd, first - 5), 0); /* a hole: as if so much had been written */
+    rig_shell(&rig, "echo hello world");
+    rig_field(&rig, "rank", "0");
+    rig_start(&rig);
+    free(rig_finish(&rig));
+    ssize_t length = pread(fd, text, sizeof text - 1, first - 5);
     ck_assert_int_gt(length, 0);
-    ck_assert_str_eq(text, "hello\n[gpuctl: 7 bytes dropped: stream limit of 1 GiB]\n");
-    ck_assert_int_eq(rig_exit_of(record, 0).out_bytes, LIMIT_STREAM_BYTES - 5 + length);
+    ck_assert_str_eq(text, "hello\n[gpuctl: output is at its limit; its last 4096 KiB follow when it has "
+                           "ended]\n world\n");
     close(fd);
     rig_forget(&rig);
 }
@@ -186,7 +272,10 @@ void rig_suite_output(Suite *suite)
     tcase_add_test(tcase, ten_megabytes_arrive_whole);
     tcase_add_test(tcase, the_output_of_two_ranks_stays_apart);
     tcase_add_test(tcase, growth_is_told_once_until_it_was_seen);
-    tcase_add_test(tcase, a_stream_at_its_limit_ends_with_a_line_that_says_so);
+    tcase_add_test(tcase, a_stream_above_its_limit_keeps_its_first_part_and_its_last);
+    tcase_add_test(tcase, a_stream_that_fits_into_first_part_and_tail_loses_nothing);
+    tcase_add_test(tcase, a_flood_without_a_line_end_keeps_its_last_bytes);
+    tcase_add_test(tcase, without_a_limit_in_the_launch_file_a_gigabyte_is_the_limit);
     tcase_add_test(tcase, a_disk_that_refuses_does_not_hold_up_the_job_and_the_gap_is_marked);
     tcase_add_test(tcase, a_record_that_the_disk_refuses_is_tried_again_before_the_end_is_told);
     suite_add_tcase(suite, tcase);
