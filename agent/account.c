@@ -22,12 +22,12 @@
 /* The end of rank 0's stderr; the caller frees it. */
 static char *read_last_words(const struct attempt *attempt)
 {
-    autofree char *path = xprintf("%s/0.%s", attempt->logs, stream_text(STREAM_STDERR));
-    autoclose int file = open(path, O_RDONLY | O_CLOEXEC);
+    autofree char *name = xprintf("0.%s", stream_text(STREAM_STDERR));
+    int64_t size = 0;
+    autoclose int file = left_open(attempt->logs, NULL, name, &size);
     char *bytes = xzalloc(LIMIT_PORT_SCAN_BYTES + 1);
-    off_t size = file >= 0 ? lseek(file, 0, SEEK_END) : 0;
     if (size > 0) {
-        off_t from = size > LIMIT_PORT_SCAN_BYTES ? size - LIMIT_PORT_SCAN_BYTES : 0;
+        off_t from = size > LIMIT_PORT_SCAN_BYTES ? (off_t)(size - LIMIT_PORT_SCAN_BYTES) : 0;
         ssize_t got = pread(file, bytes, LIMIT_PORT_SCAN_BYTES, from);
         for (ssize_t i = 0; i < got; i++) {
             bytes[i] = bytes[i] == '\0' ? ' ' : bytes[i];

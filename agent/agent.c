@@ -210,16 +210,19 @@ static bool open_environments(struct site *site, struct err *err)
 static bool open_parts(struct agent *agent, struct err *err)
 {
     struct site *site = &agent->site;
+    const struct config *config = &site->config;
     const struct link_config link = {site->config.url, site->config.token_file, site->config.cacert};
     autofree char *payloads = xprintf("%s/payloads", site->config.state);
     if (!open_folders(agent, err) || !open_devices(site, err) || !lock_gpus(&site->devices, err)) {
         return false;
     }
     cgroup_find(site->config.unique, &site->cgroups);
+    cgroup_limit(&site->cgroups, site->config.unique, config->max_processes, (int64_t)site->devices.count);
     find_address(site);
     site->loop = loop_create();
     site->link = link_create(&link, site->loop, err);
-    site->shims = site->link != NULL ? shims_create(agent->complaints, site->loop, err) : NULL;
+    site->shims =
+        site->link != NULL ? shims_create(agent->complaints, !config->host_memory, site->loop, err) : NULL;
     site->payloads = site->shims != NULL ? payloads_create(payloads, site->link, err) : NULL;
     if (site->payloads == NULL) {
         return false;

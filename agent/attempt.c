@@ -167,7 +167,8 @@ void attempt_over(struct attempt *attempt, enum cause cause, const char *text)
 /* Of one that was stopped nobody waits for results. */
 static bool has_results(const struct record *record)
 {
-    return record->cause == CAUSE_NONE || record->cause == CAUSE_RANK_FAILED;
+    return record->cause == CAUSE_NONE || record->cause == CAUSE_RANK_FAILED ||
+           record->cause == CAUSE_OUT_OF_MEMORY;
 }
 
 static void results_are_ready(void *closure)
@@ -178,6 +179,7 @@ static void results_are_ready(void *closure)
 void attempt_exited(struct attempt *attempt)
 {
     attempt->stage = STAGE_OVER;
+    loop_disarm(attempt->site->loop, &attempt->timer);
     if (attempt->output != NULL) {
         output_close(attempt->output);
     }
@@ -208,8 +210,31 @@ void attempt_salvage(struct attempt *attempt)
     }
     log_warning("shim lost", "epoch=%llu", (unsigned long long)attempt->epoch);
     attempt->stage = STAGE_REMAINS;
+    loop_disarm(attempt->site->loop, &attempt->timer);
     attempt->timer = (struct loop_timer){.due = remains_due, .closure = attempt};
     remains_due(attempt);
+}
+
+/* A stopped shim neither kills nor tells. */
+static void deaf_due(void *closure)
+{
+    struct attempt *attempt = closure;
+    if (shim_process_is_stopped(&attempt->shim)) {
+        log_error("shim stopped", "epoch=%llu action=kill", (unsigned long long)attempt->epoch);
+        shim_process_kill(&attempt->shim);
+    } else {
+        loop_arm(attempt->site->loop, &attempt->timer, clock_boot_ms() + SHIM_DEAF_MS);
+    }
+}
+
+static void watch_deaf(struct attempt *attempt, int64_t grace_ms)
+{
+    int64_t due_ms = clock_boot_ms() + grace_ms + SHIM_DEAF_MS;
+    if (!attempt->timer.on || due_ms < attempt->timer.at_ms) {
+        loop_disarm(attempt->site->loop, &attempt->timer);
+        attempt->timer = (struct loop_timer){.due = deaf_due, .closure = attempt};
+        loop_arm(attempt->site->loop, &attempt->timer, due_ms);
+    }
 }
 
 void attempt_warn(struct attempt *attempt, enum early_signal signal)
@@ -235,6 +260,7 @@ void attempt_stop(struct attempt *attempt, int64_t grace_ms, enum cause cause, e
             shim_process_tell(&attempt->shim, "soften %s", early_signal_text(signal));
         }
         shim_process_tell(&attempt->shim, "stop %lld %s", (long long)grace_ms, cause_text(cause));
+        watch_deaf(attempt, signal != EARLY_NONE ? grace_ms + FAILED_GRACE_MS : grace_ms);
         return;
     case STAGE_OVER:
         if (attempt->results != NULL && !results_ready(attempt->results)) {

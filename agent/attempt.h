@@ -110,7 +110,7 @@ struct attempt {
     struct link_request *report; /* the one that is out */
     bool tails_flushed;          /* the last exit report carried all that was left of the logs */
     bool draining;               /* the exit was told; the last log bytes go after it */
-    struct loop_timer timer;     /* of REMAINS, and of waiting for the GPUs */
+    struct loop_timer timer;     /* of a stop, of REMAINS, and of waiting for the GPUs */
     int64_t clear_until_ms;
 };
 

@@ -2,7 +2,7 @@
 /* Owns the agent's place among the cgroups of the host. It promises that a hierarchy is used only after a
  * folder could be made in it, and that of what is not its own it touches nothing. The shim puts the ranks
  * into their cgroup and kills them there; here is only what remains to be killed when the shim itself is
- * gone. */
+ * gone. How many processes there may be is cgroup_limit.c's. */
 #include "agent/cgroup.h"
 
 #include <dirent.h>
@@ -58,15 +58,19 @@ static void read_mounts(struct mounts *mounts)
     }
 }
 
-/* The cgroup that this process is in, below a mount of version 2; NULL when there is none. */
-static char *own_place(const char *mount)
+/* The cgroup that this process is in, below a mount with these controllers, "" for version 2; NULL when that
+ * is the mount itself, or there is none. */
+static char *own_place(const char *mount, const char *controllers)
 {
     autofclose FILE *file = fopen("/proc/self/cgroup", "re");
+    autofree char *start = xprintf(":%s:/", controllers);
     char line[LINE_BYTES];
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         line[strcspn(line, "\n")] = '\0';
-        if (strncmp(line, "0::/", 4) == 0) {
-            return line[4] == '\0' ? NULL : xprintf("%s/%s", mount, line + 4);
+        const char *at = strchr(line, ':');
+        if (at != NULL && strncmp(at, start, strlen(start)) == 0) {
+            const char *path = at + strlen(start);
+            return *path == '\0' ? NULL : xprintf("%s/%s", mount, path);
         }
     }
     return NULL;
@@ -117,7 +121,7 @@ static bool use_unified(const char *mount, const char *agent_name, struct cgroup
     if (mount == NULL) {
         return false;
     }
-    autofree char *own = own_place(mount);
+    autofree char *own = own_place(mount, "");
     return (own != NULL && is_delegated(own) && use_place(own, agent_name, ISOLATION_CGROUP2, ret_root)) ||
            use_place(mount, agent_name, ISOLATION_CGROUP2, ret_root) ||
            use_place(own, agent_name, ISOLATION_CGROUP2, ret_root);
@@ -132,6 +136,8 @@ void cgroup_find(const char *agent_name, struct cgroup_root *ret_root)
         !use_place(mounts.freezer, agent_name, ISOLATION_CGROUP1, ret_root)) {
         use_place(mounts.pids, agent_name, ISOLATION_CGROUP1, ret_root);
     }
+    ret_root->pids = mounts.pids != NULL ? own_place(mounts.pids, "pids") : NULL;
+    ret_root->pids = ret_root->pids != NULL ? ret_root->pids : give(mounts.pids);
     free(mounts.unified);
     free(mounts.freezer);
     free(mounts.pids);
@@ -139,10 +145,12 @@ void cgroup_find(const char *agent_name, struct cgroup_root *ret_root)
 
 void cgroup_finish(struct cgroup_root *root)
 {
+    cgroup_unguard(root);
     if (root->path != NULL) {
-        rmdir(root->path); /* it stays where attempts go on */
+        rmdir(root->path); /* stays while attempts live in it */
     }
     free(root->path);
+    free(root->pids);
     *root = (struct cgroup_root){.isolation = ISOLATION_NONE};
 }
 
@@ -158,7 +166,8 @@ char *cgroup_path(const struct cgroup_root *root, uint64_t epoch)
     return root->path != NULL ? xprintf("%s/%llu", root->path, (unsigned long long)epoch) : NULL;
 }
 
-bool cgroup_make(const struct cgroup_root *root, uint64_t epoch, char **ret_path, struct err *err)
+bool cgroup_make(const struct cgroup_root *root, uint64_t epoch, int64_t devices, char **ret_path,
+                 struct err *err)
 {
     autofree char *path = cgroup_path(root, epoch);
     *ret_path = NULL;
@@ -167,6 +176,10 @@ bool cgroup_make(const struct cgroup_root *root, uint64_t epoch, char **ret_path
     }
     if (mkdir(path, 0755) != 0 && errno != EEXIST) {
         return err_errno(err, "cannot make the cgroup %s", path);
+    }
+    if (!cgroup_limit_set(root, path, devices, err)) {
+        rmdir(path);
+        return false;
     }
     *ret_path = give(path);
     return true;

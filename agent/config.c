@@ -25,7 +25,7 @@
 
 /* Options as they are written. */
 struct given {
-    const char *state, *run, *environments, *address, *ports, *expires_at, *log_level;
+    const char *state, *run, *environments, *address, *ports, *expires_at, *log_level, *shared_memory;
     struct option_list labels;
     bool help, version;
 };
@@ -51,6 +51,14 @@ static bool parse_options(int argc, char **argv, struct config *config, struct g
          "or what the controller says if that is less)",
          OPTION_INT, &config->log_limit_mib, LIMIT_STREAM_MIN_BYTES / MIB, LIMIT_STREAM_MAX_BYTES / MIB,
          NULL},
+        {0, "max-processes", "N",
+         "processes and threads that a job may have on this node for each of its devices (default: 4096)",
+         OPTION_INT, &config->max_processes, 16, LIMIT_PROCESSES, NULL},
+        {0, "shared-memory", "WHOSE",
+         "own: a /dev/shm and System V objects for each job, which go with it, where the agent may make "
+         "them; "
+         "host: those of the host (default: own)",
+         OPTION_TEXT, &given->shared_memory, 0, 0, "own|host"},
         {0, "devices", "LIST", "GPUs by index or UUID, or none (default: all)", OPTION_TEXT, &config->devices,
          0, 0, NULL},
         {0, "cpu-slots", "N", "offer N CPU slots instead of GPUs", OPTION_INT, &config->cpu_slots, 1,
@@ -266,6 +274,7 @@ static bool complete(struct config *config, const struct given *given, struct er
         return false;
     }
     choose_folders(config, given);
+    config->host_memory = given->shared_memory != NULL && strcmp(given->shared_memory, "host") == 0;
     return given->address == NULL || address_resolve(given->address, config->address, err);
 }
 
@@ -274,7 +283,8 @@ bool config_read(int argc, char **argv, struct config *ret_config, bool *ret_don
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     struct config config = {.devices = visible != NULL && *visible != '\0' ? visible : "all",
                             .environments_gib = DEFAULT_ENVIRONMENTS_GIB,
-                            .log_limit_mib = LIMIT_STREAM_BYTES / MIB};
+                            .log_limit_mib = LIMIT_STREAM_BYTES / MIB,
+                            .max_processes = DEFAULT_PROCESSES};
     struct given given = {0};
     bool usable = parse_options(argc, argv, &config, &given, err);
     *ret_done = given.help || given.version;

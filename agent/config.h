@@ -27,10 +27,12 @@ struct config {
     const char *python;    /* or NULL */
     const char *cacert;    /* or NULL */
     int64_t cpu_slots;     /* 0: GPUs */
+    int64_t max_processes; /* of an attempt, for each of its devices */
     int64_t expires_at_ms; /* wall clock: this machine is taken back; 0: never */
     int64_t port_first, port_last;
     char address[ADDRESS_BYTES]; /* of --address, numeric; "" where it was not given */
     char controller_host[256];   /* of url */
+    bool host_memory;            /* ranks use the host's shared memory */
     bool reserved;
     bool insecure_plain_http;
     bool list_devices; /* only that: name, folders and controller are not set */

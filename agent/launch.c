@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/left.h"
 #include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
 #include "proto/limits.h"
 
 #define VISIBLE_DEVICES "CUDA_VISIBLE_DEVICES="
@@ -68,10 +68,10 @@ static void read_pair(const char *key, const char *value, struct launch_facts *f
 bool launch_read(const char *run_folder, struct launch_facts *ret_facts, struct err *err)
 {
     autofree char *path = xprintf("%s/%s", run_folder, SHIM_LAUNCH_FILE);
-    autofree char *bytes = NULL;
     size_t length;
-    if (!file_read(path, LIMIT_LAUNCH_BYTES, &bytes, &length, err)) {
-        return false;
+    autofree char *bytes = left_read(run_folder, NULL, SHIM_LAUNCH_FILE, LIMIT_LAUNCH_BYTES, &length);
+    if (bytes == NULL) {
+        return err_set(err, ERR_NOT_FOUND, "there is no %s", path);
     }
     struct launch_facts facts = {.cgroup_version = 2};
     const char *at = bytes, *end = bytes + length;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "agent/left.h"
 #include "agent/lines.h"
 #include "agent/output_parts.h"
 #include "proto/base/cleanup.h"
@@ -25,23 +26,30 @@ static void ship(struct output *output);
 
 /* --- files --------------------------------------------------------------------------------------- */
 
+static char *file_name(const struct follow *follow)
+{
+    return xprintf("%lld.%s", (long long)follow->rank, stream_text(follow->stream));
+}
+
 static char *file_path(const struct output *output, const struct follow *follow)
 {
-    return xprintf("%s/%lld.%s", output->folder, (long long)follow->rank, stream_text(follow->stream));
+    autofree char *name = file_name(follow);
+    return xprintf("%s/%s", output->folder, name);
 }
 
 int64_t output_size(const struct output *output, const struct follow *follow)
 {
     autofree char *path = file_path(output, follow);
     struct stat status;
-    return stat(path, &status) == 0 ? (int64_t)status.st_size : 0;
+    return lstat(path, &status) == 0 && S_ISREG(status.st_mode) ? (int64_t)status.st_size : 0;
 }
 
 /* Reads up to length bytes; the caller frees them. */
 char *output_part(const struct output *output, const struct follow *follow, int64_t offset, size_t *length)
 {
-    autofree char *path = file_path(output, follow);
-    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    autofree char *name = file_name(follow);
+    int64_t ignored;
+    autoclose int fd = left_open(output->folder, NULL, name, &ignored);
     char *bytes = xalloc(*length);
     ssize_t got = fd >= 0 ? pread(fd, bytes, *length, (off_t)offset) : 0;
     *length = got > 0 ? (size_t)got : 0;

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/left.h"
 #include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/files.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
@@ -83,9 +83,11 @@ bool record_parse(const char *text, struct record *ret_record, struct err *err)
 
 bool record_read(const char *logs_folder, struct record *ret_record, struct err *err)
 {
-    autofree char *path = xprintf("%s/%s", logs_folder, SHIM_EXIT_FILE);
-    autofree char *text = NULL;
-    return file_read(path, LIMIT_EXIT_RECORD_BYTES, &text, NULL, err) && record_parse(text, ret_record, err);
+    autofree char *text = left_read(logs_folder, NULL, SHIM_EXIT_FILE, LIMIT_EXIT_RECORD_BYTES, NULL);
+    if (text == NULL) {
+        return err_set(err, ERR_NOT_FOUND, "there is no exit record in %s", logs_folder);
+    }
+    return record_parse(text, ret_record, err);
 }
 
 int64_t record_worst_code(const struct record *record)

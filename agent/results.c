@@ -238,6 +238,13 @@ static void put_next(struct results *results)
 
 /* --- from outside -------------------------------------------------------------------------------- */
 
+/* A record has the ranks as they ended, a report lists results by rank. */
+static int by_rank(const void *left, const void *right)
+{
+    const struct rank_exit *a = left, *b = right;
+    return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
 struct results *results_collect(struct uploads *uploads, const char *logs, const struct record *record,
                                 void (*ready)(void *closure), void *closure)
 {
@@ -256,6 +263,9 @@ struct results *results_collect(struct uploads *uploads, const char *logs, const
     results->ranks = xzalloc((results->count + 1) * sizeof *results->ranks);
     for (size_t i = 0; i < results->count; i++) {
         results->ranks[i] = record->ranks[i];
+    }
+    qsort(results->ranks, results->count, sizeof *results->ranks, by_rank);
+    for (size_t i = 0; i < results->count; i++) {
         results->items[i].rank = &results->ranks[i];
         look(results, &results->items[i], function >= 0);
     }

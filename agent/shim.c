@@ -159,6 +159,7 @@ static bool process_init(struct shim *shim)
     }
     setsid(); /* fails where the agent did so for us */
     oom_protect();
+    memory_find(&shim->memory);
     shim->epoll = epoll_create1(EPOLL_CLOEXEC);
     shim->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     shim->link.fd = SHIM_CONTROL_FD;
@@ -265,12 +266,17 @@ int main(int argc, char **argv)
                         .port = {.lock = -1, .socket = -1},
                         .metrics = {.socket = -1, .file = {.pipe = -1, .file = -1, .tail = -1}},
                         .cgroup = -1,
+                        .deaths = -1,
                         .record = -1,
                         .lease_term_ms = SHIM_NEVER,
                         .lease_kill_ms = SHIM_NEVER,
                         .again_ms = SHIM_NEVER};
-    if (argc != 1 || !process_init(&shim)) {
+    bool own = argc == 2 && strcmp(argv[1], SHIM_OWN_MEMORY) == 0;
+    if ((argc != 1 && !own) || !process_init(&shim)) {
         return 2;
+    }
+    if (own) {
+        shared_enter(&shim.shared);
     }
     shim_loop(&shim);
     shim_finish(&shim);

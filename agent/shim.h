@@ -93,7 +93,9 @@ struct stream {
 struct rank {
     enum rank_state state;
     pid_t pid;
+    int pidfd; /* readable when it has ended; -1: none */
     int code, signal;
+    size_t place; /* among all that have ended, by time, from 1 */
     int64_t wall_ms;
     bool by_us;
     bool saved;               /* it has acknowledged a checkpoint since the last signal; shim_checkpoint.c */
@@ -109,6 +111,17 @@ struct link {
 struct port {
     int number; /* 0: none held */
     int lock, socket;
+};
+
+struct memory {
+    int counter;    /* file that counts what the kernel ended for want of memory; -1: none */
+    bool own;       /* it counts processes of this attempt alone */
+    int64_t before; /* the start */
+};
+
+struct shared {
+    bool own;         /* the ranks have shared memory of their own */
+    int host, mounts; /* the host's namespace, and what is mounted in it */
 };
 
 struct metrics {
@@ -128,9 +141,13 @@ struct shim {
     struct link link;                               /* shim_link.c */
     struct port port;                               /* shim_port.c */
     struct metrics metrics;                         /* shim_metrics.c */
+    struct memory memory;                           /* shim_memory.c */
+    struct shared shared;                           /* shim_shared.c */
     int cgroup;                                     /* folder; shim_cgroup.c */
     int record;                                     /* shim_exit.c */
-    struct rank *ranks;                             /* shim_rank.c, as many as launch.ranks */
+    struct rank *ranks;                             /* shim_rank.c, as many as launch.ranks; the next, too */
+    int deaths;                                     /* epoll of their pidfds: it keeps the order of ends */
+    size_t ended_count;                             /* of the ranks */
     enum ladder ladder;                             /* shim_kill.c, as the next two */
     int64_t term_ms, kill_ms, tick_ms;              /* boot */
     int64_t tick_pause_ms;                          /* shim_kill.c */
@@ -178,10 +195,14 @@ void launch_finish(struct launch *launch);
 char **launch_environment(const struct launch *launch, size_t rank, char *const *added);
 
 /* shim_rank.c: starts one rank with its pipes. false: it failed, with the exit code that tells so, 0 when
- * there is no process at all. rank_reap takes in whoever has ended, ranks and strangers; false: no child is
- * left. */
+ * there is no process at all. */
 bool rank_start(struct shim *shim, size_t index, char *const *added, int *ret_code, struct why *why);
-bool rank_reap(struct shim *shim);
+
+/* shim_reap.c: follows a rank that was started; takes in whoever has ended, ranks in the order of their ends,
+ * and strangers (false: no child is left); the ended rank of a place, NULL for one that is not taken. */
+void reap_follow(struct shim *shim, size_t index);
+bool reap_ended(struct shim *shim);
+const struct rank *reap_at(const struct shim *shim, size_t place);
 bool rank_any_live(const struct shim *shim);
 
 /* shim_stream.c: opens a file at its end, which may grow to limit, errno tells why not; appends; counts what
@@ -258,6 +279,18 @@ bool cgroup_open(struct shim *shim, struct why *why);
 void cgroup_collect(const struct shim *shim, struct pid_list *list);
 void cgroup_kill(const struct shim *shim);
 bool cgroup_vacate(struct shim *shim);
+
+/* shim_memory.c: finds a counter of what dies for want of memory; notes how it stands before the ranks start;
+ * whether it has grown, and that is why this rank ended. */
+void memory_find(struct memory *memory);
+void memory_begin(struct shim *shim);
+bool memory_ran_out(const struct shim *shim, const struct rank *rank);
+
+/* shim_shared.c: gives the ranks shared memory of their own; anew where the host's mounts have changed since;
+ * frees it when they are gone. */
+void shared_enter(struct shared *shared);
+void shared_renew(struct shared *shared);
+void shared_release(struct shared *shared);
 
 /* shim_port.c: finds and holds a port of the range, with `listens` as one that connections wait on; gives it
  * back. */

@@ -82,7 +82,8 @@ static bool launch_take(struct shim *shim, const char *folder, struct why *why)
     shim->ranks = shim_resize(NULL, shim->launch.rank_count, sizeof *shim->ranks);
     for (size_t i = 0; i < shim->launch.rank_count; i++) {
         shim->ranks[i] =
-            (struct rank){.streams = {{.state = STREAM_ENDED, .pipe = -1, .file = -1, .tail = -1},
+            (struct rank){.pidfd = -1,
+                          .streams = {{.state = STREAM_ENDED, .pipe = -1, .file = -1, .tail = -1},
                                       {.state = STREAM_ENDED, .pipe = -1, .file = -1, .tail = -1}}};
     }
     const char *slash = strrchr(folder, '/');
@@ -102,6 +103,7 @@ static bool folder_enter(const char *folder, struct why *why)
 void attempt_assign(struct shim *shim, const char *folder)
 {
     struct why why;
+    shared_renew(&shim->shared);
     bool listens = folder_enter(folder, &why) && link_listen(shim, &why);
     if (!listens || !pid_write(&why)) {
         if (listens) {
@@ -176,6 +178,7 @@ static void attempt_fail(struct shim *shim, size_t index, int code, int signal, 
 static void ranks_start(struct shim *shim, char *const *added)
 {
     struct why why;
+    memory_begin(shim);
     for (size_t i = 0; i < shim->launch.rank_count; i++) {
         int code = 0;
         if (rank_start(shim, i, added, &code, &why)) {
@@ -252,6 +255,7 @@ static void attempt_record(struct shim *shim)
     shim->again_ms = shim_boot_ms() + SHIM_RETIRE_MS;
     link_tell_output(shim);
     link_say(shim, FACT_EXITED, "exited");
+    shared_release(&shim->shared);
 }
 
 static void attempt_gone(struct shim *shim)
@@ -297,28 +301,36 @@ void attempt_heard(struct shim *shim)
     unsaved_wait(shim);
 }
 
+static void rank_blame(struct shim *shim, size_t index)
+{
+    const struct rank *rank = &shim->ranks[index];
+    struct why how;
+    int number = shim->launch.ranks[index].number;
+    bool memory = memory_ran_out(shim, rank);
+    const char *end = memory ? ", out of memory" : "";
+    if (rank->signal != 0) {
+        why_set(&how, "rank %d was killed by signal %d (%s)%s", number, rank->signal, strsignal(rank->signal),
+                end);
+    } else {
+        why_set(&how, "rank %d exited with code %d%s", number, rank->code, end);
+    }
+    attempt_fail(shim, index, rank->code, rank->signal, memory ? "OUT_OF_MEMORY" : "RANK_FAILED", how.text);
+}
+
+/* The first that failed by itself, by time. */
 static void failure_find(struct shim *shim)
 {
-    for (size_t i = 0; i < shim->launch.rank_count && shim->cause[0] == '\0'; i++) {
-        const struct rank *rank = &shim->ranks[i];
-        if (rank->state != RANK_EXITED || rank->by_us || rank->code == 0) {
-            continue;
+    const struct rank *rank;
+    for (size_t place = 1; shim->cause[0] == '\0' && (rank = reap_at(shim, place)) != NULL; place++) {
+        if (!rank->by_us && rank->code != 0) {
+            rank_blame(shim, (size_t)(rank - shim->ranks));
         }
-        struct why how;
-        int number = shim->launch.ranks[i].number;
-        if (rank->signal != 0) {
-            why_set(&how, "rank %d was killed by signal %d (%s)", number, rank->signal,
-                    strsignal(rank->signal));
-        } else {
-            why_set(&how, "rank %d exited with code %d", number, rank->code);
-        }
-        attempt_fail(shim, i, rank->code, rank->signal, "RANK_FAILED", how.text);
     }
 }
 
 void attempt_children(struct shim *shim)
 {
-    bool children = rank_reap(shim);
+    bool children = reap_ended(shim);
     if (shim->phase != PHASE_RUNNING) {
         return;
     }

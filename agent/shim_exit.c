@@ -34,23 +34,48 @@ static bool failed_at(struct why *why, const char *path)
     return why_set(why, "exit record %s: %s", path, strerror(errno));
 }
 
-static bool record_open(struct shim *shim, struct why *why)
+/* What stands where the record is to be: a rank put it there, for its folder is below this one. */
+static void obstacle_move(const struct shim *shim, const char *path)
 {
-    char path[PATH_MAX];
-    if (shim->record >= 0) {
+    char aside[PATH_MAX];
+    struct stat info;
+    if (lstat(path, &info) == 0 && snprintf(aside, sizeof aside, "%s/stray.%lld.%lld", shim->launch.logs,
+                                            (long long)info.st_ino, (long long)shim_boot_ms()) < PATH_MAX) {
+        rename(path, aside);
+    }
+}
+
+static bool is_at(int fd, const char *path)
+{
+    struct stat own, there;
+    return fstat(fd, &own) == 0 && lstat(path, &there) == 0 && own.st_dev == there.st_dev &&
+           own.st_ino == there.st_ino;
+}
+
+/* A rank may have removed the whole folder, or put something else in the record's place. */
+static bool record_open_anew(struct shim *shim, const char *path, struct why *why)
+{
+    if (shim->record >= 0 && is_at(shim->record, path)) {
         return true;
     }
-    if (!new_path(shim, SHIM_EXIT_NEW_FILE, path, why)) {
-        return false;
+    if (shim->record >= 0) {
+        close(shim->record);
     }
-    shim->record = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    mkdir(shim->launch.logs, 0700);
+    obstacle_move(shim, path);
+    shim->record = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     return shim->record >= 0 || failed_at(why, path);
 }
 
 bool record_reserve(struct shim *shim, struct why *why)
 {
-    if (!record_open(shim, why)) {
+    char path[PATH_MAX];
+    if (!new_path(shim, SHIM_EXIT_NEW_FILE, path, why)) {
         return false;
+    }
+    shim->record = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (shim->record < 0) {
+        return failed_at(why, path);
     }
     if (fallocate(shim->record, 0, 0, (off_t)record_room(shim)) != 0 && errno != EOPNOTSUPP) {
         return failed_at(why, SHIM_EXIT_NEW_FILE);
@@ -72,14 +97,12 @@ void record_cancel(struct shim *shim)
 static size_t record_text(const struct shim *shim, char *text, size_t room)
 {
     size_t length = 0;
-    for (size_t i = 0; i < shim->launch.rank_count; i++) {
-        const struct rank *rank = &shim->ranks[i];
-        if (rank->state == RANK_EXITED) {
-            length += (size_t)snprintf(text + length, room - length, "rank %d %d %d %lld %lld %lld %d\n",
-                                       shim->launch.ranks[i].number, rank->code, rank->signal,
-                                       (long long)rank->wall_ms, (long long)rank->streams[0].stored,
-                                       (long long)rank->streams[1].stored, rank->by_us ? 1 : 0);
-        }
+    const struct rank *rank;
+    for (size_t place = 1; (rank = reap_at(shim, place)) != NULL; place++) {
+        length += (size_t)snprintf(text + length, room - length, "rank %d %d %d %lld %lld %lld %d\n",
+                                   shim->launch.ranks[rank - shim->ranks].number, rank->code, rank->signal,
+                                   (long long)rank->wall_ms, (long long)rank->streams[0].stored,
+                                   (long long)rank->streams[1].stored, rank->by_us ? 1 : 0);
     }
     if (shim->checkpoint_ms != 0) {
         length += (size_t)snprintf(text + length, room - length, "checkpoint %lld\n",
@@ -117,10 +140,11 @@ static bool folder_sync(const char *path)
 bool record_write(struct shim *shim, struct why *why)
 {
     char from[PATH_MAX], to[PATH_MAX];
-    if (!record_open(shim, why) || !new_path(shim, SHIM_EXIT_NEW_FILE, from, why) ||
-        !new_path(shim, SHIM_EXIT_FILE, to, why)) {
+    if (!new_path(shim, SHIM_EXIT_NEW_FILE, from, why) || !new_path(shim, SHIM_EXIT_FILE, to, why) ||
+        !record_open_anew(shim, from, why)) {
         return false;
     }
+    obstacle_move(shim, to);
     size_t room = record_room(shim);
     char *text = shim_resize(NULL, room, 1);
     bool stored = text_store(shim->record, text, record_text(shim, text, room));

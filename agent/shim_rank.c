@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank from vfork to its exit code. A rank gets exactly what the launch file says: its environment, its
- * folder, /dev/null and two pipes as its descriptors (one rank also the socket of the gang's store), default
- * signals, a session of its own, and the death of the shim as its own. It promises that a rank is in its
- * cgroup before it is the user's program, and that a failure before that point is told with its reason. */
+/* A rank from vfork to exec; its end is shim_reap.c's. A rank gets exactly what the launch file says: its
+ * environment, its folder, /dev/null and two pipes as its descriptors (one rank also the socket of the gang's
+ * store), default signals, a session of its own, and the death of the shim as its own. It promises that a
+ * rank is in its cgroup before it is the user's program, and that a failure before that point is told with
+ * its reason. */
 #include "agent/shim.h"
 
 #include <errno.h>
@@ -16,7 +17,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/shim_signals.h"
@@ -253,35 +253,11 @@ bool rank_start(struct shim *shim, size_t index, char *const *added, int *ret_co
     spawn.env = launch_environment(&shim->launch, index, added);
     spawn.path = path_of(spawn.env);
     bool started = rank_spawn(shim, &shim->ranks[index], &spawn, ret_code, why);
+    reap_follow(shim, index);
     free(spawn.env);
     close(spawn.output[0]);
     close(spawn.output[1]);
     return started;
-}
-
-static void rank_exited(struct shim *shim, pid_t pid, int status)
-{
-    for (size_t i = 0; i < shim->launch.rank_count; i++) {
-        struct rank *rank = &shim->ranks[i];
-        if (rank->state == RANK_LIVE && rank->pid == pid) {
-            rank->state = RANK_EXITED;
-            rank->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-            rank->code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-            rank->wall_ms = shim_wall_ms();
-            rank->by_us = shim->ladder != LADDER_NONE && i != shim->failed;
-            return;
-        }
-    }
-}
-
-bool rank_reap(struct shim *shim)
-{
-    pid_t pid;
-    int status;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        rank_exited(shim, pid, status);
-    }
-    return pid == 0;
 }
 
 bool rank_any_live(const struct shim *shim)

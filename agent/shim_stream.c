@@ -20,7 +20,7 @@ bool stream_open(struct stream *stream, const char *logs, int rank, const char *
         errno = ENAMETOOLONG;
         return why_set(why, "the path of the log folder is too long");
     }
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
     if (size < 0) {
         int error = errno;

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -18,9 +19,11 @@
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <utlist.h>
 
+#include "agent/left.h"
 #include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
@@ -42,13 +45,25 @@ struct shims {
     struct loop *loop;
     char *program;
     int complaints, null;
+    bool own_memory;
     struct shim_process idle[LIMIT_IDLE_SHIMS];
     size_t idle_count;
     struct farewell *farewells;
     bool failing; /* the last start failed; it is tried again when one is needed */
 };
 
-struct shims *shims_create(int complaints, struct loop *loop, struct err *err)
+/* Whether a process of ours may enter the namespaces of agent/shim_shared.c. */
+static bool may_own_memory(void)
+{
+    int status = 1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(unshare(CLONE_NEWNS | CLONE_NEWIPC) != 0);
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+struct shims *shims_create(int complaints, bool own_memory, struct loop *loop, struct err *err)
 {
     char *program = file_find_program("gpushim", err);
     if (program == NULL) {
@@ -57,6 +72,7 @@ struct shims *shims_create(int complaints, struct loop *loop, struct err *err)
     struct shims *shims = xzalloc(sizeof *shims);
     shims->program = program;
     shims->complaints = complaints;
+    shims->own_memory = own_memory && may_own_memory();
     shims->loop = loop;
     shims->null = open("/dev/null", O_RDWR | O_CLOEXEC);
     return shims;
@@ -131,7 +147,8 @@ static int spawn(const struct shims *shims, int control, pid_t *ret_pid)
     posix_spawnattr_setsigdefault(&attributes, &reset);
     posix_spawnattr_setflags(&attributes,
                              POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    char *arguments[] = {shims->program, NULL};
+    char option[] = SHIM_OWN_MEMORY;
+    char *arguments[] = {shims->program, shims->own_memory ? option : NULL, NULL};
     int result = posix_spawn(ret_pid, shims->program, &files, &attributes, arguments, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
@@ -216,29 +233,44 @@ void shims_dismiss(struct shims *shims, struct shim_process *shim)
 
 /* --- finding ------------------------------------------------------------------------------------- */
 
-static bool read_start_time(pid_t pid, long long *ret_ticks)
+/* What follows the name in /proc/PID/stat: the name may hold anything. The caller frees *ret_stat. */
+static const char *read_stat(pid_t pid, char **ret_stat)
 {
     autofree char *path = xprintf("/proc/%d/stat", (int)pid);
+    return file_read(path, STAT_BYTES, ret_stat, NULL, NULL) ? strrchr(*ret_stat, ')') : NULL;
+}
+
+static bool read_start_time(pid_t pid, long long *ret_ticks)
+{
     autofree char *stat = NULL;
-    if (!file_read(path, STAT_BYTES, &stat, NULL, NULL)) {
-        return false;
-    }
-    const char *at = strrchr(stat, ')'); /* the name before it may hold anything */
+    const char *at = read_stat(pid, &stat);
     for (int word = 0; at != NULL && word < START_TIME_WORD; word++) {
         at = strchr(at + 1, ' ');
     }
     return at != NULL && sscanf(at, " %lld", ret_ticks) == 1;
 }
 
+bool shim_process_is_stopped(const struct shim_process *shim)
+{
+    autofree char *path = xprintf("/proc/self/fdinfo/%d", shim->pidfd);
+    autofree char *info = NULL;
+    autofree char *stat = NULL;
+    if (shim->pidfd < 0 || !file_read(path, STAT_BYTES, &info, NULL, NULL)) {
+        return false;
+    }
+    const char *line = strstr(info, "\nPid:");
+    const char *state =
+        line != NULL ? read_stat((pid_t)strtol(line + strlen("\nPid:"), NULL, 10), &stat) : NULL;
+    return state != NULL && (state[2] == 'T' || state[2] == 't');
+}
+
 /* The process that shim.pid names, if it is still that one. */
 static int find_process(const char *run_folder)
 {
-    autofree char *path = xprintf("%s/%s", run_folder, SHIM_PID_FILE);
-    autofree char *text = NULL;
+    autofree char *text = left_read(run_folder, NULL, SHIM_PID_FILE, STAT_BYTES, NULL);
     int pid;
     long long ticks, now_ticks;
-    if (!file_read(path, STAT_BYTES, &text, NULL, NULL) || sscanf(text, "%d %lld", &pid, &ticks) != 2 ||
-        pid <= 0) {
+    if (text == NULL || sscanf(text, "%d %lld", &pid, &ticks) != 2 || pid <= 0) {
         return -1;
     }
     autoclose int pidfd = pidfd_open(pid, 0);

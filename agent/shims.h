@@ -18,8 +18,9 @@ struct shim_process {
 
 struct shims;
 
-/* complaints is where the shims' stderr goes, kept by the caller. NULL when gpushim is not found. */
-struct shims *shims_create(int complaints, struct loop *loop, struct err *err);
+/* complaints is where the shims' stderr goes, kept by the caller; own_memory: ranks get shared memory that
+ * goes with their attempt, where the host lets us. NULL when gpushim is not found. */
+struct shims *shims_create(int complaints, bool own_memory, struct loop *loop, struct err *err);
 void shims_destroy(struct shims *shims);
 
 /* One that waits, or a fresh one. */
@@ -42,6 +43,9 @@ void shims_dismiss(struct shims *shims, struct shim_process *shim);
 void shim_process_close(struct shim_process *shim);
 /* Its death is seen in the pidfd. */
 void shim_process_kill(const struct shim_process *shim);
+
+/* Whether somebody has stopped it, by a signal or as a debugger does. */
+bool shim_process_is_stopped(const struct shim_process *shim);
 
 /* Sends one message; false when it did not get there. */
 bool shim_process_tell(const struct shim_process *shim, const char *format, ...)

@@ -29,7 +29,8 @@
  *     results/<rank>.json           the same as JSON, where it is
  *     results/<rank>.error.pickle   instead: what it raised
  *
- * The agent starts shims ahead of need: `gpushim`, with its end of a SOCK_SEQPACKET pair as fd 3 and nothing
+ * The agent starts shims ahead of need: `gpushim`, with SHIM_OWN_MEMORY where the ranks are to have a
+ * /dev/shm and System V objects of their own, with its end of a SOCK_SEQPACKET pair as fd 3 and nothing
  * else open but stdio. Messages are text, one a datagram, at most LIMIT_SHIM_MESSAGE bytes: a word, then
  * arguments separated by single spaces; the last argument runs to the end. Times are milliseconds; "boot" is
  * CLOCK_BOOTTIME, "wall" is CLOCK_REALTIME.
@@ -67,9 +68,10 @@
  *   declined TEXT             nothing was started and nothing will be; the shim ends after `forget`
  *   running WALL PORT         every rank was started (exec worked); PORT as in prepared
  *   failed RANK CODE SIGNAL WALL CAUSE TEXT
- *                             the first rank that failed here; RANK_FAILED or EXEC_FAILED; the ladder has
- *                             begun. CODE is 128 + SIGNAL where a signal ended the rank; 127 where the
- *                             command was not found, 126 where it or its working folder cannot be used
+ *                             the first rank that failed here; CAUSE is RANK_FAILED, OUT_OF_MEMORY or
+ *                             EXEC_FAILED; the ladder has begun. CODE is 128 + SIGNAL where a signal ended
+ *                             the rank; 127 where the command was not found, 126 where it or its working
+ *                             folder cannot be used
  *   output                    log files have grown, or metrics; not sent again before `seen`
  *   exited                    all processes are gone, both streams of all ranks at EOF, all metrics are in
  *                             their file, the exit record is on disk
@@ -91,7 +93,8 @@
  * Variables that start and run add, unless env has them already: MASTER_ADDR, MASTER_PORT,
  * GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME (as =IFACE), and with torchrun PET_MASTER_ADDR, PET_MASTER_PORT.
  *
- * exit record: lines. `rank RANK CODE SIGNAL WALL OUT-BYTES ERR-BYTES BY-US`, one for each that was started;
+ * exit record: lines. `rank RANK CODE SIGNAL WALL OUT-BYTES ERR-BYTES BY-US`, one for each that was started,
+ * in the order in which they ended;
  * `checkpoint WALL`, when a checkpoint was acknowledged last, absent where none was;
  * then `cause CAUSE TEXT` (NONE when all exited with 0; `cause CAUSE` where there is nothing more to say);
  * then `end`. A record without `end` is not one. */
@@ -99,6 +102,7 @@
 #define AGENT_SHIMWIRE_H
 
 #define SHIM_CONTROL_FD     3
+#define SHIM_OWN_MEMORY     "--own-shared-memory"
 #define SHIM_LAUNCH_FILE    "launch"
 #define SHIM_PID_FILE       "shim.pid"
 #define SHIM_SOCKET_FILE    "shim.sock"

@@ -377,7 +377,8 @@ static bool prepare(struct attempt *attempt, struct err *err)
     attempt->cgroup_version = cgroup_version(&site->cgroups);
     return decode_spec(attempt, err) && check_devices(attempt, err) && take_environment(attempt, err) &&
            spares_take(site->spares, attempt->logs, attempt_first_rank(attempt), err) &&
-           cgroup_make(&site->cgroups, attempt->epoch, &attempt->cgroup, err) &&
+           cgroup_make(&site->cgroups, attempt->epoch, (int64_t)attempt->order.device_count, &attempt->cgroup,
+                       err) &&
            (attempt->spec.bundle.blob == NULL || lay_bundle(attempt, err));
 }
 

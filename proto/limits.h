@@ -213,6 +213,11 @@
 /* one datagram between agent and shim */
 #define LIMIT_SHIM_MESSAGE 4096
 #define LIMIT_IDLE_SHIMS   2
+/* processes and threads of an attempt, for each of its devices: a rank with 32 loader workers of 64 threads
+ * has 2,200 */
+#define DEFAULT_PROCESSES 4096
+/* as many as Linux can number */
+#define LIMIT_PROCESSES (4LL * 1024 * 1024)
 /* MASTER_PORT: below ip_local_port_range, which starts at 32768 */
 #define DEFAULT_PORT_FIRST  20000
 #define DEFAULT_PORT_LAST   29999
@@ -235,6 +240,9 @@
 #define SHIM_SWEEP_MAX_MS 1000
 /* until the next try to write an exit record that the disk refused */
 #define SHIM_RECORD_RETRY_MS 1000
+/* after the grace of a stop the agent looks whether the shim itself has been stopped, as a rank of the same
+ * user may do, and kills it then; within the 10 s that a cancel has beyond its grace */
+#define SHIM_DEAF_MS 5000
 /* a shim that nobody comes for ends; the exit record says all */
 #define SHIM_RETIRE_MS (24LL * 3600 * 1000)
 /* an exit record: 1,024 ranks of 140 bytes, and the cause */

@@ -50,6 +50,7 @@
 #define CAUSES(X)                                                                                            \
     X(NONE, false, "none")                                                                                   \
     X(RANK_FAILED, true, "a rank failed")                                                                    \
+    X(OUT_OF_MEMORY, true, "a rank ran out of memory")                                                       \
     X(EXEC_FAILED, true, "the command could not be executed")                                                \
     X(RESULT_MISSING, true, "a rank ended without a result")                                                 \
     X(CANCELED, false, "canceled")                                                                           \

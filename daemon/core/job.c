@@ -335,6 +335,7 @@ void job_conclude(struct core *core, struct job *job, const struct attempt *atte
         job_finish(core, job, JOB_EVENT_SUCCEED, 0, CAUSE_NONE, NULL);
         return;
     case CAUSE_RANK_FAILED:
+    case CAUSE_OUT_OF_MEMORY:
     case CAUSE_EXEC_FAILED:
     case CAUSE_RESULT_MISSING:
         conclude_user_fault(core, job, attempt);

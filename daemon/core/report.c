@@ -124,9 +124,12 @@ static const char *exit_sentence(struct core *core, const struct member *member,
 }
 
 static const char *rank_sentence(struct core *core, const struct member *member, const struct rank_exit *rank,
-                                 const char *said)
+                                 enum cause cause, const char *said)
 {
     const char *sentence = exit_sentence(core, member, rank);
+    if (cause == CAUSE_OUT_OF_MEMORY) {
+        sentence = record_text(core, "%s, out of memory", sentence);
+    }
     int length = said_length(said);
     return length > 0 ? record_text(core, "%s: %.*s", sentence, length, said) : sentence;
 }
@@ -137,6 +140,7 @@ static enum cause believed(enum cause cause)
 {
     switch (cause) {
     case CAUSE_RANK_FAILED:
+    case CAUSE_OUT_OF_MEMORY:
     case CAUSE_EXEC_FAILED:
     case CAUSE_RESULT_MISSING:
     case CAUSE_DECLINED:
@@ -172,8 +176,8 @@ static struct fault fault_of(struct core *core, const struct member *member,
         fault.rank = rank->rank;
         fault.code = rank->code;
     }
-    if (cause == CAUSE_RANK_FAILED && rank != NULL) {
-        fault.text = rank_sentence(core, member, rank, report->said);
+    if ((cause == CAUSE_RANK_FAILED || cause == CAUSE_OUT_OF_MEMORY) && rank != NULL) {
+        fault.text = rank_sentence(core, member, rank, cause, report->said);
     } else if (cause == CAUSE_NODE_LOST) {
         fault.text = record_text(core, "the lease of node %s ended", member->node->name);
     } else if (report->text != NULL) {

@@ -282,6 +282,7 @@ static enum tracking_status status_of(enum cause cause)
     case CAUSE_PREEMPTED:
         return TRACKING_RUN_KILLED;
     case CAUSE_RANK_FAILED:
+    case CAUSE_OUT_OF_MEMORY:
     case CAUSE_EXEC_FAILED:
     case CAUSE_RESULT_MISSING:
     case CAUSE_DECLINED:

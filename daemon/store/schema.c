@@ -105,9 +105,36 @@
     "CREATE UNIQUE INDEX attempts_job ON attempts (job_key, number)",                                        \
         "CREATE UNIQUE INDEX attempts_live ON attempts (job_key) WHERE " SCHEMA_ATTEMPT_IS_LIVE
 
-/* The same rows under the words of today; the old table's indices go with it. */
-#define REMADE(name, table)                                                                                  \
-    "ALTER TABLE " name " RENAME TO old_" name, table, "INSERT INTO " name " SELECT * FROM old_" name,       \
+/* What version 3 added to them. */
+#define NEW_IN_JOBS                                                                                          \
+    "ALTER TABLE jobs ADD COLUMN priority /* higher goes first */ INTEGER NOT NULL DEFAULT 0",               \
+        "ALTER TABLE jobs ADD COLUMN time_limit_ms /* 0: none */ INTEGER NOT NULL DEFAULT 0",                \
+        "ALTER TABLE jobs ADD COLUMN ran_ms /* over all attempts that have ended */ INTEGER NOT NULL "       \
+        "DEFAULT 0",                                                                                         \
+        "ALTER TABLE jobs ADD COLUMN array_key /* jobs.key of the array that it is a task of; NULL: none "   \
+        "*/ "                                                                                                \
+        "INTEGER",                                                                                           \
+        "ALTER TABLE jobs ADD COLUMN task /* its number, from 0; NULL: it is none */ INTEGER"
+
+#define NEW_INDICES_OF_JOBS                                                                                  \
+    "DROP INDEX jobs_owner", "CREATE INDEX jobs_owner ON jobs (owner) WHERE " SCHEMA_JOB_IS_NO_TASK,         \
+        "CREATE INDEX jobs_array ON jobs (array_key, key) WHERE array_key IS NOT NULL",                      \
+        "CREATE INDEX jobs_top ON jobs (key) WHERE " SCHEMA_JOB_IS_NO_TASK
+
+#define NEW_IN_ATTEMPTS                                                                                      \
+    "ALTER TABLE attempts ADD COLUMN claim /* how it came by its GPUs */ TEXT NOT NULL DEFAULT "             \
+    "'entitled' " A_CLAIM,                                                                                   \
+        "ALTER TABLE attempts ADD COLUMN gpu_type /* NULL: made before this was kept */ TEXT",               \
+        "ALTER TABLE attempts ADD COLUMN warned_ms /* early signal ordered; 0: not */ INTEGER NOT NULL "     \
+        "DEFAULT 0",                                                                                         \
+        "ALTER TABLE attempts ADD COLUMN checkpoint_ms /* the last acknowledged; 0: none */ INTEGER NOT "    \
+        "NULL "                                                                                              \
+        "DEFAULT 0"
+
+/* The same rows under the words of today, in a table that the rest makes; the old table's indices go with it.
+ */
+#define REMADE(name, ...)                                                                                    \
+    "ALTER TABLE " name " RENAME TO old_" name, __VA_ARGS__, "INSERT INTO " name " SELECT * FROM old_" name, \
         "DROP TABLE old_" name
 
 static const char *const version_1[] = {
@@ -238,18 +265,11 @@ static const char *const version_3[] = {
     REMADE("attempts", TABLE_OF_ATTEMPTS),
     INDICES_OF_ATTEMPTS,
 
-    "ALTER TABLE jobs ADD COLUMN priority /* higher goes first */ INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE jobs ADD COLUMN time_limit_ms /* 0: none */ INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE jobs ADD COLUMN ran_ms /* over all attempts that have ended */ INTEGER NOT NULL DEFAULT 0",
+    NEW_IN_JOBS,
     "UPDATE jobs SET priority = coalesce((SELECT spec ->> 'priority' FROM specs WHERE job_key = key), 0), "
     "time_limit_ms = coalesce(CAST((SELECT spec ->> 'time_limit_s' FROM specs WHERE job_key = key) * 1000 AS "
     "INTEGER), 0) WHERE " SCHEMA_JOB_IS_LIVE,
-    "ALTER TABLE attempts ADD COLUMN claim /* how it came by its GPUs */ TEXT NOT NULL DEFAULT "
-    "'entitled' " A_CLAIM,
-    "ALTER TABLE attempts ADD COLUMN gpu_type /* NULL: made before this was kept */ TEXT",
-    "ALTER TABLE attempts ADD COLUMN warned_ms /* early signal ordered; 0: not */ INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE attempts ADD COLUMN checkpoint_ms /* the last acknowledged; 0: none */ INTEGER NOT NULL "
-    "DEFAULT 0",
+    NEW_IN_ATTEMPTS,
     "ALTER TABLE nodes ADD COLUMN labels /* JSON object of strings; NULL: none */ TEXT",
 
     "CREATE TABLE dependencies ( -- which jobs a job follows\n"
@@ -303,13 +323,7 @@ static const char *const version_3[] = {
     "  PRIMARY KEY (kind, name)\n"
     ") STRICT, WITHOUT ROWID",
 
-    "ALTER TABLE jobs ADD COLUMN array_key /* jobs.key of the array that it is a task of; NULL: none */ "
-    "INTEGER",
-    "ALTER TABLE jobs ADD COLUMN task /* its number, from 0; NULL: it is none */ INTEGER",
-    "DROP INDEX jobs_owner",
-    "CREATE INDEX jobs_owner ON jobs (owner) WHERE " SCHEMA_JOB_IS_NO_TASK,
-    "CREATE INDEX jobs_array ON jobs (array_key, key) WHERE array_key IS NOT NULL",
-    "CREATE INDEX jobs_top ON jobs (key) WHERE " SCHEMA_JOB_IS_NO_TASK,
+    NEW_INDICES_OF_JOBS,
 
     "CREATE TABLE arrays ( -- how far the tasks are of jobs that stand for many\n"
     "  whole INTEGER PRIMARY KEY, -- jobs.key\n"
@@ -326,7 +340,7 @@ static const char *const version_3[] = {
     NULL,
 };
 
-/* What a restored database does not know. */
+/* What a restored database does not know; and memory that ran out, a new cause. */
 static const char *const version_4[] = {
     "CREATE TABLE lost ( -- attempts that nodes tell of and that this database, put back from a backup, does "
     "not know\n"
@@ -340,7 +354,11 @@ static const char *const version_4[] = {
     "  code INTEGER NOT NULL, -- the largest exit code of its ranks there; -1: none is known\n"
     "  UNIQUE (epoch, node)\n"
     ") STRICT",
-
+    REMADE("jobs", TABLE_OF_JOBS, NEW_IN_JOBS),
+    INDICES_OF_JOBS,
+    NEW_INDICES_OF_JOBS,
+    REMADE("attempts", TABLE_OF_ATTEMPTS, NEW_IN_ATTEMPTS),
+    INDICES_OF_ATTEMPTS,
     NULL,
 };
 

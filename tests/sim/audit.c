@@ -76,6 +76,7 @@ static void count_cause(struct auditing *auditing, const struct attempt_row *row
     }
     switch (row->cause) {
     case CAUSE_RANK_FAILED:
+    case CAUSE_OUT_OF_MEMORY:
     case CAUSE_EXEC_FAILED:
     case CAUSE_RESULT_MISSING:
         auditing->user_failures++;

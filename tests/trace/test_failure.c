@@ -213,6 +213,26 @@ START_TEST(a_taken_port_is_an_infra_retry)
 }
 END_TEST
 
+START_TEST(memory_that_ran_out_is_named_and_is_the_users_fault)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    submit(c, "aaaa");
+    running(c, "aaaa", "a");
+    struct rank_exit exit = {.rank = 0, .code = 137, .signal = 9};
+    struct report_message report = {.kind = REPORT_EXITED,
+                                    .cause = CAUSE_OUT_OF_MEMORY,
+                                    .ranks = &exit,
+                                    .rank_count = 1,
+                                    .flushed = true};
+    cluster_report(c, "aaaa", "a", &report);
+    expect_ended(c, "aaaa", JOB_FAILED, 137,
+                 "rank 0 on node a was killed by signal 9 (SIGKILL), out of memory");
+    ck_assert_int_eq(rows_job(c->rows, "aaaa")->user_failures, 1);
+    ck_assert_int_eq(rows_job(c->rows, "aaaa")->cause, CAUSE_OUT_OF_MEMORY);
+}
+END_TEST
+
 START_TEST(a_command_that_cannot_be_executed_is_the_users_fault)
 {
     autocluster struct cluster *c = cluster_open();
@@ -429,6 +449,7 @@ Suite *failure_suite(void)
     tcase_add_test(tests, a_node_that_declines_what_ran_has_nothing_left_of_it);
     tcase_add_test(tests, ranks_of_other_nodes_are_refused);
     tcase_add_test(tests, a_taken_port_is_an_infra_retry);
+    tcase_add_test(tests, memory_that_ran_out_is_named_and_is_the_users_fault);
     tcase_add_test(tests, a_command_that_cannot_be_executed_is_the_users_fault);
     tcase_add_test(tests, the_time_limit_counts_from_the_start_and_is_final);
     tcase_add_test(tests, devices_are_free_only_when_the_logs_are_there);

@@ -14,6 +14,7 @@ int main(void)
     rig_suite_output(suite);
     rig_suite_metrics(suite);
     rig_suite_store(suite);
+    rig_suite_sabotage(suite);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);

@@ -88,5 +88,6 @@ void rig_suite_checkpoint(Suite *suite);
 void rig_suite_output(Suite *suite);
 void rig_suite_metrics(Suite *suite);
 void rig_suite_store(Suite *suite);
+void rig_suite_sabotage(Suite *suite);
 
 #endif

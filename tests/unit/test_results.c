@@ -101,6 +101,23 @@ static void write_error(int64_t rank, size_t length)
 
 /* --- values -------------------------------------------------------------------------------------- */
 
+/* A record has the ranks in the order of their ends. */
+START_TEST(results_are_listed_by_rank_whoever_ended_first)
+{
+    for (int64_t i = 0; i < 3; i++) {
+        exits[i].rank = 2 - i;
+    }
+    rig_write_text("results/0.pickle", "a");
+    rig_write_text("results/1.pickle", "b");
+    rig_write_text("results/2.pickle", "c");
+    collect(3);
+    ck_assert_uint_eq(row_count, 3);
+    for (int64_t i = 0; i < 3; i++) {
+        ck_assert_int_eq(rows[i].rank, i);
+    }
+}
+END_TEST
+
 START_TEST(a_small_value_rides_in_the_report)
 {
     rig_write_text("results/0.pickle", "pickle");
@@ -451,6 +468,7 @@ Suite *results_suite(void)
     TCase *tcase = tcase_create("results");
     tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, results_are_listed_by_rank_whoever_ended_first);
     tcase_add_test(tcase, a_small_value_rides_in_the_report);
     tcase_add_test(tcase, a_rank_that_left_nothing_has_no_row);
     tcase_add_test(tcase, text_that_the_controller_would_not_understand_is_left_out);

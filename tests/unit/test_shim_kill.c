@@ -73,6 +73,47 @@ START_TEST(one_failed_rank_ends_the_gang)
 }
 END_TEST
 
+/* Returns when the process has ended, though nobody has waited for it yet. */
+static void kill_and_see(pid_t pid, int number)
+{
+    autoclose int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd end = {.fd = pidfd, .events = POLLIN};
+    ck_assert_int_ge(pidfd, 0);
+    ck_assert_int_eq(kill(pid, number), 0);
+    ck_assert_int_eq(poll(&end, 1, 30000), 1);
+}
+
+static pid_t pid_said(const char *name)
+{
+    autofree char *text = rig_await(&rig, name, "\n");
+    return (pid_t)strtol(text, NULL, 10);
+}
+
+/* wait() would give them in the order of their birth. */
+START_TEST(the_rank_that_ended_first_is_named_however_late_the_shim_looks)
+{
+    int status;
+    rig_shell(&rig, "echo $$; exec sleep 1000");
+    rig_field(&rig, "rank", "4");
+    rig_field(&rig, "rank", "5");
+    rig_field(&rig, "rank", "6");
+    rig_start(&rig);
+    pid_t first = pid_said("6.stdout"), second = pid_said("4.stdout"), third = pid_said("5.stdout");
+    ck_assert_int_eq(kill(rig.shim, SIGSTOP), 0);
+    ck_assert_int_eq(waitpid(rig.shim, &status, WUNTRACED), rig.shim);
+    kill_and_see(first, SIGSEGV);
+    kill_and_see(second, SIGKILL);
+    kill_and_see(third, SIGKILL);
+    ck_assert_int_eq(kill(rig.shim, SIGCONT), 0);
+    rig_expect(&rig, "failed 6 139 11 ");
+    autofree char *record = rig_finish(&rig);
+    rig_cause_is(record, "RANK_FAILED rank 6 was killed by signal 11 (Segmentation fault)");
+    ck_assert_int_eq(strncmp(record, "rank 6 ", strlen("rank 6 ")), 0);
+    ck_assert(strstr(record, "rank 5 ") > strstr(record, "rank 4 "));
+    rig_forget(&rig);
+}
+END_TEST
+
 START_TEST(a_failed_exec_of_one_rank_ends_those_before_it)
 {
     rig_field(&rig, "arg", "sleep");
@@ -331,6 +372,7 @@ void rig_suite_kill(Suite *suite)
 {
     TCase *ladder = kill_case(suite, "ladder");
     tcase_add_test(ladder, one_failed_rank_ends_the_gang);
+    tcase_add_test(ladder, the_rank_that_ended_first_is_named_however_late_the_shim_looks);
     tcase_add_test(ladder, a_failed_exec_of_one_rank_ends_those_before_it);
     tcase_add_test(ladder, a_stop_ends_a_rank_that_takes_the_hint_at_once);
     tcase_add_test(ladder, a_rank_that_ignores_the_hint_is_killed_after_its_grace);

@@ -97,12 +97,12 @@ START_TEST(gpus_are_free_only_at_ended)
 }
 END_TEST
 
-START_TEST(seven_causes_are_the_fault_of_the_user)
+START_TEST(eight_causes_are_the_fault_of_the_user)
 {
     for (int i = 0; i < CAUSE_COUNT; i++) {
-        bool user = i == CAUSE_RANK_FAILED || i == CAUSE_EXEC_FAILED || i == CAUSE_RESULT_MISSING ||
-                    i == CAUSE_TIME_LIMIT || i == CAUSE_STAGE_FAILED || i == CAUSE_DEPENDENCY ||
-                    i == CAUSE_TASK_FAILED;
+        bool user = i == CAUSE_RANK_FAILED || i == CAUSE_OUT_OF_MEMORY || i == CAUSE_EXEC_FAILED ||
+                    i == CAUSE_RESULT_MISSING || i == CAUSE_TIME_LIMIT || i == CAUSE_STAGE_FAILED ||
+                    i == CAUSE_DEPENDENCY || i == CAUSE_TASK_FAILED;
         ck_assert_msg(cause_user_fault((enum cause)i) == user, "%s", cause_text((enum cause)i));
     }
 }
@@ -140,7 +140,7 @@ Suite *states_suite(void)
     tcase_add_test(cases, another_spelling_is_refused_and_leaves_the_value_alone);
     tcase_add_test(cases, a_job_is_terminal_in_four_states);
     tcase_add_test(cases, gpus_are_free_only_at_ended);
-    tcase_add_test(cases, seven_causes_are_the_fault_of_the_user);
+    tcase_add_test(cases, eight_causes_are_the_fault_of_the_user);
     tcase_add_test(cases, metrics_are_no_output);
     tcase_add_test(cases, each_cause_has_a_sentence_for_people);
     tcase_add_test_raise_signal(cases, a_value_outside_its_list_aborts, SIGABRT);

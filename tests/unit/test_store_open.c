@@ -108,6 +108,33 @@ START_TEST(a_database_of_the_second_version_learns_priority_and_limit_of_live_jo
 }
 END_TEST
 
+/* As version 3 knew the causes. */
+START_TEST(a_database_of_the_third_version_takes_the_causes_of_today)
+{
+    struct change job = job_insert(1);
+    const char *spec = "{\"gpus\":1,\"command\":[\"true\"],\"priority\":7}";
+    job.job.birth.spec = spec;
+    job.job.birth.spec_length = strlen(spec);
+    job.job.life.priority = 7;
+    rig_write((struct change[]){job, attempt_insert(5, 1, 1)}, 2);
+    rig_close();
+    meddle("PRAGMA writable_schema = ON;"
+           "UPDATE sqlite_schema SET sql = replace(sql, ' WHEN ''OUT_OF_MEMORY'' THEN 1', '');"
+           "PRAGMA writable_schema = RESET; PRAGMA user_version = 3");
+    rig_reopen();
+    struct change later = attempt_insert(6, 2, 1);
+    later.attempt.cause = CAUSE_OUT_OF_MEMORY;
+    struct change other = job_insert(2);
+    other.job.life.cause = CAUSE_OUT_OF_MEMORY;
+    rig_write((struct change[]){other, later}, 2);
+    rig_close();
+    expect_number("SELECT priority FROM jobs WHERE key = 1", "7");
+    expect_number("SELECT checkpoint_ms FROM attempts WHERE epoch = 5", "17");
+    expect_number("SELECT count(*) FROM jobs INDEXED BY jobs_top WHERE array_key IS NULL", "2");
+    expect_number("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'old\\_%' ESCAPE '\\'", "0");
+}
+END_TEST
+
 /* As it was before nodes got ready for jobs: fewer words. */
 START_TEST(a_database_of_the_first_version_goes_on_with_all_its_rows)
 {
@@ -234,7 +261,7 @@ START_TEST(a_damaged_page_is_seen_at_the_start)
 {
     rig_write((struct change[]){job_insert(1), node_put("gpu-1"), reply_insert(1, "one")}, 3);
     rig_close();
-    meddle("PRAGMA wal_checkpoint(TRUNCATE)");
+    meddle("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"); /* a page that nothing uses may be as it likes */
     autofree char *whole = NULL;
     size_t size;
     ck_assert(file_read(rig.path, 1 << 24, &whole, &size, &rig.err));
@@ -329,6 +356,7 @@ Suite *store_open_suite(void)
     tcase_add_test(cases, each_opening_has_a_larger_incarnation);
     tcase_add_test(cases, keys_of_jobs_go_on_after_the_largest);
     tcase_add_test(cases, a_database_of_the_first_version_goes_on_with_all_its_rows);
+    tcase_add_test(cases, a_database_of_the_third_version_takes_the_causes_of_today);
     tcase_add_test(cases,
                    a_database_of_the_second_version_learns_priority_and_limit_of_live_jobs_from_their_specs);
     tcase_add_test(cases, a_newer_schema_is_refused_and_all_its_files_left_as_they_are);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether memory ran out. Processes that the kernel ends for want of memory die of SIGKILL like any other;
+ * only a counter tells why: `oom_kill` of the cgroup that counts the ranks' memory, or where none does that
+ * of the whole host. The attempt's own cgroup counts what is the job's alone. A counter that others share is
+ * believed only of a rank that was killed itself. It is found before there is an attempt, for a person waits
+ * for the start; what is made of it is shim_attempt.c's. */
+#include "agent/shim.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OWN_COUNTER    "memory.events"      /* of a cgroup of version 2 that counts memory */
+#define SHARED_COUNTER "memory.oom_control" /* of version 1 */
+#define HOST_COUNTER   "/proc/vmstat"
+#define KEY            "oom_kill "
+#define LINE_BYTES     4096
+#define COUNTER_BYTES  16384 /* vmstat has 5 KiB */
+
+/* The number after the key, at the start of a line; 0 where there is none. */
+static int64_t counter_read(int fd)
+{
+    char text[COUNTER_BYTES];
+    ssize_t length = fd >= 0 ? pread(fd, text, sizeof text - 1, 0) : 0;
+    text[length > 0 ? length : 0] = '\0';
+    for (const char *line = text; line != NULL && *line != '\0';) {
+        if (strncmp(line, KEY, strlen(KEY)) == 0) {
+            return strtoll(line + strlen(KEY), NULL, 10);
+        }
+        line = strchr(line, '\n');
+        line = line != NULL ? line + 1 : NULL;
+    }
+    return 0;
+}
+
+static bool has_word(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = list; at != NULL; at = strchr(at, ',') != NULL ? strchr(at, ',') + 1 : NULL) {
+        if (strncmp(at, word, length) == 0 && (at[length] == ',' || at[length] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* /proc/self/cgroup: "id:controllers:PATH". */
+static bool own_path(char path[LINE_BYTES])
+{
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    char line[LINE_BYTES], controllers[LINE_BYTES];
+    bool found = false;
+    while (!found && file != NULL && fgets(line, sizeof line, file) != NULL) {
+        found = sscanf(line, "%*d:%4095[^:]:%4095[^\n]", controllers, path) == 2 &&
+                has_word(controllers, "memory");
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return found;
+}
+
+/* mountinfo: "id parent dev ROOT POINT options ... - TYPE source SUPER". */
+static bool mount_find(char root[LINE_BYTES], char point[LINE_BYTES])
+{
+    FILE *file = fopen("/proc/self/mountinfo", "re");
+    char line[LINE_BYTES], type[64], super[LINE_BYTES];
+    bool found = false;
+    while (!found && file != NULL && fgets(line, sizeof line, file) != NULL) {
+        const char *tail = strstr(line, " - ");
+        found = tail != NULL && sscanf(line, "%*s %*s %*s %4095s %4095s", root, point) == 2 &&
+                sscanf(tail, " - %63s %*s %4095s", type, super) == 2 && strcmp(type, "cgroup") == 0 &&
+                has_word(super, "memory");
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return found;
+}
+
+/* A container sees a part of the hierarchy, and may still be told its path from the top. */
+static int shared_open(void)
+{
+    char path[LINE_BYTES], root[LINE_BYTES], point[LINE_BYTES], name[PATH_MAX];
+    if (!own_path(path) || !mount_find(root, point)) {
+        return -1;
+    }
+    size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
+    const char *below = strncmp(path, root, length) == 0 ? path + length : path;
+    int written = snprintf(name, sizeof name, "%s%s/" SHARED_COUNTER, point, below);
+    return written < PATH_MAX ? open(name, O_RDONLY | O_CLOEXEC) : -1;
+}
+
+void memory_find(struct memory *memory)
+{
+    *memory = (struct memory){.counter = shared_open()};
+    if (memory->counter < 0) {
+        memory->counter = open(HOST_COUNTER, O_RDONLY | O_CLOEXEC);
+    }
+}
+
+void memory_begin(struct shim *shim)
+{
+    struct memory *memory = &shim->memory;
+    int own = shim->cgroup >= 0 && shim->launch.cgroup_version == 2
+                  ? openat(shim->cgroup, OWN_COUNTER, O_RDONLY | O_CLOEXEC)
+                  : -1;
+    if (own >= 0) {
+        if (memory->counter >= 0) {
+            close(memory->counter);
+        }
+        *memory = (struct memory){.counter = own, .own = true};
+    }
+    memory->before = counter_read(memory->counter);
+}
+
+bool memory_ran_out(const struct shim *shim, const struct rank *rank)
+{
+    const struct memory *memory = &shim->memory;
+    return (memory->own || rank->signal == SIGKILL) && counter_read(memory->counter) > memory->before;
+}
