@@ -181,8 +181,19 @@ enum duty_answer account_taken(struct attempt *attempt, enum report_kind kind)
     return ANSWER_TAKEN;
 }
 
+/* A controller that was put back from a backup, or that lost its power, may have fewer bytes than it had
+ * said. */
+static bool tails_do_not_join(const struct attempt *attempt, const struct err *problem)
+{
+    return attempt->output != NULL && problem->code == ERR_CONFLICT && strcmp(problem->field, "offset") == 0;
+}
+
 bool account_refused(struct attempt *attempt, enum report_kind kind, const struct err *problem)
 {
+    if (kind == REPORT_EXITED && tails_do_not_join(attempt, problem)) {
+        output_doubt(attempt->output);
+        return true;
+    }
     return kind == REPORT_EXITED && attempt->results != NULL &&
            results_refuse(attempt->results, problem->text);
 }

@@ -177,7 +177,8 @@ void converse_start(struct attempt *attempt);
 json_t *account_report(struct attempt *attempt, enum report_kind kind);
 /* The controller has taken the report; how that is to be understood. */
 enum duty_answer account_taken(struct attempt *attempt, enum report_kind kind);
-/* The controller has refused the report for good; true when another one, without results, is due. */
+/* The controller has refused the report for good; true when another one is due: without results, or after the
+ * logs that it lacks. */
 bool account_refused(struct attempt *attempt, enum report_kind kind, const struct err *problem);
 /* All logs that can be sent were sent. */
 void account_idle(struct attempt *attempt);

@@ -40,6 +40,8 @@ bool output_tails(struct output *output, struct log_tail **ret_tails, size_t *re
 void output_free_tails(struct log_tail *tails, size_t count);
 /* The controller has taken the tails. */
 void output_taken(struct output *output);
+/* The controller lacks what came before the tails: it is asked anew how far it is with each stream. */
+void output_doubt(struct output *output);
 /* Whether the controller has all bytes. */
 bool output_is_sent(const struct output *output);
 

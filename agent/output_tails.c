@@ -66,6 +66,14 @@ void output_free_tails(struct log_tail *tails, size_t count)
     free(tails);
 }
 
+void output_doubt(struct output *output)
+{
+    for (size_t i = 0; i < output->count; i++) {
+        output->follows[i].known = false;
+        output->follows[i].received = 0;
+    }
+}
+
 void output_taken(struct output *output)
 {
     for (size_t i = 0; i < output->count; i++) {

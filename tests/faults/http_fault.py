@@ -57,6 +57,8 @@ class Proxy:
         self.left = 0
         self.struck: str | None = None
         self.stopping = False
+        self.listening = threading.Event()
+        self.listening.set()
         self.listener = self._listen(0)
         self.port = int(self.listener.getsockname()[1])
         self.connections: set[socket.socket] = set()
@@ -68,7 +70,8 @@ class Proxy:
         return f"http://127.0.0.1:{self.port}"
 
     def arm(self, fault: Fault | None, number: int = 1) -> None:
-        """From now on the request of this number, counted from 1, goes wrong so, once."""
+        """From now on the request of this number, counted from 1, goes wrong so, once. What went wrong before is over."""
+        assert self.listening.wait(30)
         with self.lock:
             self.requests, self.fault, self.left, self.struck = [], fault, number, None
 
@@ -110,6 +113,7 @@ class Proxy:
         while not self.stopping:
             with contextlib.suppress(OSError):
                 self.listener = self._listen(self.port)
+                self.listening.set()
                 return True
             time.sleep(0.01)
         return False
@@ -143,6 +147,7 @@ class Proxy:
             connection.sendall(CANNED[fault])
             return
         if fault == Fault.REFUSED:
+            self.listening.clear()
             self.listener.shutdown(socket.SHUT_RDWR)  # wakes who accepts
             self.listener.close()
             reset(connection)

@@ -77,8 +77,13 @@ class Stage:
                     found.append(number)
         return found
 
+    def sees(self, gang: Gang) -> bool:
+        """Whether the sampler, which may be late on a busy machine, has seen the newest attempt."""
+        return self.cluster.api.job(gang.id)["attempt"] in {life.attempt for life in self.sampler.lives(gang.id)}
+
     def end_well(self, *gangs: Gang) -> None:
         for gang in gangs:
+            eventually(lambda gang=gang: self.sees(gang), f"the sampler to see what runs of {gang.id}")
             gang.open_gate()
         for gang in gangs:
             view = self.cluster.api.wait(gang.id)

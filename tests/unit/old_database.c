@@ -68,8 +68,7 @@ static int add_row(void *closure, int columns, char **values, char **names)
 char *old_database_rows(sqlite3 *db)
 {
     static const char *const queries[] = {
-        "SELECT key, id, owner, name, project, gpus, created_ms, state, seq, attempt, exit_code, cause FROM "
-        "jobs",
+        "SELECT key, id, owner, name, project, gpus, created_ms, state, seq, attempt, exit_code FROM jobs",
         "SELECT job_key, spec FROM specs",
         "SELECT * FROM events",
         "SELECT epoch, job_key, number, state, cause, pool FROM attempts",

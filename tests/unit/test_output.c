@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/attempt.h"
 #include "agent/output.h"
 #include "agent/trash.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/json.h"
 #include "tests/unit/agent_rig.h"
 #include "tests/unit/agent_suites.h"
 
@@ -128,6 +130,57 @@ START_TEST(the_last_metrics_ride_in_the_exit_report)
 }
 END_TEST
 
+/* It was put back from a backup, and had said that it has a line. */
+START_TEST(a_controller_that_lacks_what_came_before_the_tails_gets_all_of_it)
+{
+    struct log_tail *tails;
+    size_t count;
+    rig.answer = keep;
+    rig_write_text("5/2.metrics", LINE);
+    begin(false);
+    output_taken(output);
+    rig_write_text("5/2.metrics", LINE LINE);
+    ck_assert(output_tails(output, &tails, &count));
+    ck_assert_int_eq(tails[0].offset, (int64_t)strlen(LINE));
+    output_free_tails(tails, count);
+    output_doubt(output);
+    ck_assert(!output_tails(output, &tails, &count));
+    ck_assert(!output_is_sent(output));
+    output_close(output);
+    rig_run();
+    ck_assert_uint_eq(rig.request_count, 2); /* one asks */
+    ck_assert_uint_eq(rig.requests[0].body.length, 0);
+    ck_assert_ptr_nonnull(strstr(rig.requests[1].target, "stream=metrics&offset=0"));
+    ck_assert_str_eq(rig.requests[1].body.bytes, LINE LINE);
+    ck_assert(output_is_sent(output));
+}
+END_TEST
+
+static bool is_flushed(struct attempt *attempt)
+{
+    autojson json_t *report = account_report(attempt, REPORT_EXITED);
+    return json_is_true(json_object_get(report, "flushed"));
+}
+
+/* Such a refusal is not the end: else the controller would never hear of the exit. */
+START_TEST(an_exit_report_whose_tails_do_not_join_is_sent_again_without_them)
+{
+    struct err gap = {.code = ERR_CONFLICT, .field = "offset"}, other = {.code = ERR_CONFLICT};
+    struct site site = {.config = {.name = "alpha"}, .boot_id = "boot"};
+    rig_write_text("5/2.metrics", LINE);
+    begin(false);
+    struct attempt attempt = {.site = &site, .epoch = 5, .output = output};
+    ck_assert(is_flushed(&attempt));
+    ck_assert(!account_refused(&attempt, REPORT_EXITED, &other));
+    ck_assert(!account_refused(&attempt, REPORT_FAILED, &gap));
+    ck_assert(is_flushed(&attempt));
+    ck_assert(account_refused(&attempt, REPORT_EXITED, &gap));
+    ck_assert(!is_flushed(&attempt));
+    ck_assert_int_eq(account_taken(&attempt, REPORT_EXITED), ANSWER_TAKEN);
+    ck_assert(attempt.draining);
+}
+END_TEST
+
 START_TEST(metrics_go_on_where_the_controller_has_them)
 {
     rig.answer = keep;
@@ -154,6 +207,8 @@ Suite *output_suite(void)
     tcase_add_test(tcase, metrics_that_nobody_sent_cost_no_request);
     tcase_add_test(tcase, a_stream_that_the_controller_finds_too_large_holds_up_no_other);
     tcase_add_test(tcase, the_last_metrics_ride_in_the_exit_report);
+    tcase_add_test(tcase, a_controller_that_lacks_what_came_before_the_tails_gets_all_of_it);
+    tcase_add_test(tcase, an_exit_report_whose_tails_do_not_join_is_sent_again_without_them);
     tcase_add_test(tcase, metrics_go_on_where_the_controller_has_them);
     suite_add_tcase(suite, tcase);
     return suite;
