@@ -10,7 +10,6 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 #include "tests/sim/host_parts.h"
-#include "tests/sim/planted.h"
 
 static char *text_and_free(json_t *json)
 {
@@ -109,8 +108,7 @@ static void beat_done(void *closure, const struct wire_answer *answer)
     struct beat_reply reply;
     json_t *json = answer->status / 100 == 2 ? parse(answer->body) : NULL;
     bool taken = json != NULL && beat_reply_decode(json, &reply, NULL);
-    int64_t counts_ms = planted_is(PLANTED_LEASE_FROM_REPLY) ? host_now(host) : sent_at(host, answer);
-    duty_beaten(host->duty, beating->number, taken ? &reply : NULL, counts_ms);
+    duty_beaten(host->duty, beating->number, taken ? &reply : NULL, sent_at(host, answer));
     if (taken) {
         beat_reply_finish(&reply);
     } else if (answer->status == 404) {

@@ -30,7 +30,6 @@
     X(START_UNPREPARED, "nodes of a gang start without waiting for the others")                              \
     X(UNLISTED_LIVES, "an agent keeps what the controller does not list")                                    \
     X(EXIT_MISSED, "now and then an agent misses that a shim has ended")                                     \
-    X(LEASE_FROM_REPLY, "a lease counts from the answer to the beat")                                        \
     X(NO_FENCE, "a shim goes on after its lease")                                                            \
     X(NO_ADOPTION, "an agent that starts anew forgets what lives on its node")                               \
     X(EXIT_TOO_EARLY, "an attempt counts as ended when its first rank has ended")
