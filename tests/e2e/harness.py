@@ -73,7 +73,8 @@ class Api:
         sent.update(headers or {})
         connection = self.connection(timeout)
         try:
-            connection.connect()
+            if connection.sock is None:  # else it was connected where this process is not
+                connection.connect()
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused before all of it was sent: the reply says why
                 connection.request(method, path, body=body, headers=sent)
             reply = connection.getresponse()
