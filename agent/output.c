@@ -291,12 +291,12 @@ static bool send_next(struct output *output, struct follow *follow, int64_t *wak
     if (output->phase != PHASE_RETIRES || follow->durable >= size) {
         return false;
     }
-    if (clock_boot_ms() < output->probe_ms) {
-        *wake_ms = earlier(*wake_ms, output->probe_ms);
+    if (clock_boot_ms() < follow->probe_ms) {
+        *wake_ms = earlier(*wake_ms, follow->probe_ms);
         return false;
     }
     upload(output, follow, size, NULL, 0);
-    output->probe_ms = clock_boot_ms() + LOG_SETTLE_MS;
+    follow->probe_ms = clock_boot_ms() + LOG_SETTLE_MS;
     return true;
 }
 
@@ -355,6 +355,8 @@ void output_close(struct output *output)
 void output_retire(struct output *output)
 {
     output->phase = PHASE_RETIRES;
-    output->probe_ms = clock_boot_ms() + LOG_SETTLE_MS;
+    for (size_t i = 0; i < output->count; i++) {
+        output->follows[i].probe_ms = clock_boot_ms() + LOG_SETTLE_MS;
+    }
     ship(output);
 }

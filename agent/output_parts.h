@@ -18,6 +18,7 @@ struct follow {
     bool full;  /* it takes no more of this stream: its limit became smaller while the attempt ran */
     int64_t received, durable;
     int64_t partial_ms; /* since when the unfinished last line waits; 0: none does */
+    int64_t probe_ms;   /* not before: asking again whether its bytes are durable */
 };
 
 struct output {
@@ -34,8 +35,7 @@ struct output {
     struct follow *asked;         /* ... of this stream ... */
     int64_t offset;               /* ... from here ... */
     char *piece;                  /* ... of these bytes */
-    int64_t probe_ms;             /* not before: asking again whether bytes are durable ... */
-    int64_t hold_ms;              /* ... and any upload */
+    int64_t hold_ms;              /* not before: any upload */
     struct loop_timer timer;
     void (*idle)(void *closure);
     void *closure;

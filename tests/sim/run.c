@@ -4,7 +4,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "proto/base/files.h"
 #include "tests/sim/controller.h"
 #include "tests/sim/host.h"
 #include "tests/sim/judge.h"
@@ -84,7 +86,10 @@ static void come_to_rest(struct sim *sim)
 void run_seed(uint64_t seed, const char *folder, bool tracing, struct verdict *ret_verdict)
 {
     struct sim sim;
+    struct err err;
     const struct wish *wishes;
+    file_remove_tree(folder, &err); /* what a run before has left beside its database */
+    mkdir(folder, 0700);
     open_all(&sim, seed, folder, tracing);
     struct world *world = &sim.world;
     do {

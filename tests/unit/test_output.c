@@ -9,6 +9,8 @@
 #include "agent/trash.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
+#include "proto/base/clock.h"
+#include "proto/limits.h"
 #include "tests/unit/agent_rig.h"
 #include "tests/unit/agent_suites.h"
 
@@ -17,6 +19,8 @@
 static struct trash *trash;
 static struct outputs *outputs;
 static struct output *output;
+static bool retires; /* the output does, once all is sent */
+static int64_t retired_ms;
 static int64_t stored; /* bytes of each stream that the controller has from before */
 
 static void setup(void)
@@ -26,6 +30,7 @@ static void setup(void)
     trash = trash_create(folder, NULL);
     outputs = outputs_create("alpha", rig.link, rig.loop, trash);
     stored = 0;
+    retires = false;
     rig_write_text("5/2.stdout", "");
     rig_write_text("5/2.stderr", "");
 }
@@ -40,7 +45,13 @@ static void teardown(void)
 
 static void sent(void *closure)
 {
-    loop_end(rig.loop);
+    if (retires) {
+        retires = false;
+        retired_ms = clock_boot_ms();
+        output_retire(output);
+    } else {
+        loop_end(rig.loop);
+    }
 }
 
 static void begin(bool resume)
@@ -110,6 +121,39 @@ START_TEST(a_stream_that_the_controller_finds_too_large_holds_up_no_other)
     ck_assert(output_tails(output, &tails, &count));
     ck_assert_uint_eq(count, 0);
     output_free_tails(tails, count);
+}
+END_TEST
+
+#define FOLLOWED 3
+
+/* Has all bytes, none of them on disk; ends the loop with the last of the questions whether they are. */
+static struct rig_answer not_durable(struct rig *server, const struct rig_request *request)
+{
+    struct rig_answer answer = keep(server, request);
+    server->reply.length = (size_t)(strstr(server->reply.bytes, "\"durable\":") - server->reply.bytes);
+    text_append(&server->reply, "\"durable\":0}");
+    answer.body = server->reply.bytes;
+    if (server->request_count == 2 * FOLLOWED) {
+        loop_end(rig.loop);
+    }
+    return answer;
+}
+
+START_TEST(all_streams_are_asked_for_at_once_whether_they_are_on_disk)
+{
+    rig.answer = not_durable;
+    rig_write_text("5/2.stdout", "out\n");
+    rig_write_text("5/2.stderr", "err\n");
+    rig_write_text("5/2.metrics", LINE);
+    begin(false);
+    retires = true;
+    output_close(output);
+    rig_run();
+    ck_assert_uint_eq(rig.request_count, 2 * FOLLOWED);
+    for (size_t i = FOLLOWED; i < rig.request_count; i++) {
+        ck_assert_uint_eq(rig.requests[i].body.length, 0);
+    }
+    ck_assert_int_lt(clock_boot_ms() - retired_ms, 2 * LOG_SETTLE_MS);
 }
 END_TEST
 
@@ -206,6 +250,7 @@ Suite *output_suite(void)
     tcase_add_test(tcase, metrics_are_a_stream_of_their_own);
     tcase_add_test(tcase, metrics_that_nobody_sent_cost_no_request);
     tcase_add_test(tcase, a_stream_that_the_controller_finds_too_large_holds_up_no_other);
+    tcase_add_test(tcase, all_streams_are_asked_for_at_once_whether_they_are_on_disk);
     tcase_add_test(tcase, the_last_metrics_ride_in_the_exit_report);
     tcase_add_test(tcase, a_controller_that_lacks_what_came_before_the_tails_gets_all_of_it);
     tcase_add_test(tcase, an_exit_report_whose_tails_do_not_join_is_sent_again_without_them);
