@@ -67,8 +67,8 @@ static void register_done(void *closure, const struct wire_answer *answer)
 
 void exchange_register(struct host *host)
 {
-    char address[16];
-    char uuids[RANKS_MAX][24];
+    char address[48];
+    char uuids[RANKS_MAX][64];
     struct device devices[RANKS_MAX];
     snprintf(address, sizeof address, "10.0.0.%zu", host->index + 1);
     for (int64_t i = 0; i < host->device_count; i++) {

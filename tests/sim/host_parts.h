@@ -61,7 +61,7 @@ struct need_state {
 struct host {
     struct sim *sim;
     size_t index;
-    char name[16], boot_id[32];
+    char name[32], boot_id[64];
     struct link_state link;
     const char *type;
     bool reserved, on;
