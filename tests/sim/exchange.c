@@ -9,6 +9,7 @@
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
+#include "proto/protocol.h"
 #include "tests/sim/host_parts.h"
 
 static char *text_and_free(json_t *json)
@@ -56,7 +57,8 @@ static void register_done(void *closure, const struct wire_answer *answer)
     struct err err;
     json_t *json = parse(answer->body);
     if (answer->status / 100 != 2 || json == NULL || !register_reply_decode(json, &reply, &err)) {
-        world_note(&host->sim->world, "%s: refused with %d", host->name, answer->status);
+        world_check(&host->sim->world, answer->status / 100 != 4, "protocol", "%s may not register: %d, %s",
+                    host->name, answer->status, answer->body != NULL ? answer->body : "");
         world_in(&host->sim->world, BACKOFF_MAX_MS, register_again, host, &host->agent);
         return;
     }
@@ -80,6 +82,7 @@ void exchange_register(struct host *host)
                                        .boot_id = host->boot_id,
                                        .host_id = host->name,
                                        .version = GPUCTL_VERSION,
+                                       .protocol = PROTOCOL,
                                        .address = address,
                                        .reserved = host->reserved,
                                        .isolation = ISOLATION_CGROUP2,
