@@ -217,6 +217,7 @@ void exchange_poll(struct host *host)
 {
     const struct poll_message message = {
         .node = host->name, .boot_id = host->boot_id, .version = duty_version(host->duty)};
+    wire_cancel(host->sim->wire, host->polling); /* one is out: two would answer each other for ever */
     host->polling = call(host, WIRE_POLL, poll_message_encode(&message), POLL_PARK_MS + REQUEST_TIMEOUT_MS,
                          true, poll_done, host);
 }
