@@ -238,12 +238,13 @@ static int64_t beat_interval(const struct duty *duty)
 }
 
 /* The controller may have given away what it did not hear of for long: only what a beat has listed, and its
- * answer has not named as fenced, may go on. */
+ * answer has not named as fenced, may go on. What nobody wants keeps the end that it has. */
 static void renew(struct duty *duty, int64_t number)
 {
     for (size_t i = 0; i < duty->count; i++) {
         struct known *known = &duty->items[i];
-        if (known->lease_ms > 0 && known->first_beat <= number && duty_is_alive(known)) {
+        bool listed = known->first_beat <= number && known->wish != WISH_NOTHING;
+        if (known->lease_ms > 0 && listed && duty_is_alive(known)) {
             known->killed = false;
             lease(duty, known, duty_act(duty, ACT_LEASE, known->epoch));
         }

@@ -12,6 +12,7 @@
 #include "proto/limits.h"
 #include "tests/sim/controller_parts.h"
 #include "tests/sim/disk.h"
+#include "tests/sim/host.h"
 #include "tests/sim/judge.h"
 #include "tests/sim/people.h"
 #include "tests/sim/planted.h"
@@ -145,7 +146,9 @@ static void publish(struct controller *controller)
         orders_put(controller, news.orders[i]);
     }
     asks_answer(controller, news.answered);
-    judge_held(controller->sim, orders_held(controller, LIMITED_PROJECT));
+    for (size_t i = 0; i < HOST_TYPES; i++) {
+        judge_held(controller->sim, i, orders_held(controller, LIMITED_PROJECT, host_types[i]));
+    }
     door_news_finish(&news);
 }
 

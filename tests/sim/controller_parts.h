@@ -46,7 +46,7 @@ void orders_put(struct controller *controller, struct node_orders *orders);
 void orders_registered(struct controller *controller, const char *node, const char *boot_id);
 void orders_poll(struct controller *controller, const struct poll_message *message, uint64_t ticket);
 void orders_drop(struct controller *controller);
-/* How many devices the attempts of a project hold, by the newest orders of all nodes. */
-int64_t orders_held(const struct controller *controller, const char *project);
+/* How many devices of a type the attempts of a project hold, by the newest orders of all nodes. */
+int64_t orders_held(const struct controller *controller, const char *project, const char *type);
 
 #endif

@@ -18,6 +18,8 @@ const char *host_name(const struct host *host)
     return host->name;
 }
 
+const char *const host_types[HOST_TYPES] = {"A10", "H100"};
+
 const char *host_type(const struct host *host)
 {
     return host->type;
@@ -259,14 +261,13 @@ bool host_is_empty(const struct host *host)
 
 struct host *host_create(struct sim *sim, size_t index)
 {
-    static const char *const types[] = {"A10", "A10", "H100"};
     struct host *host = xzalloc(sizeof *host);
     struct world *world = &sim->world;
     host->sim = sim;
     host->index = index;
     snprintf(host->name, sizeof host->name, "node-%zu", index);
     host->link.name = host->name;
-    host->type = types[index % 3];
+    host->type = host_types[index % 3 / 2]; /* two A10 to an H100 */
     host->device_count = world_between(world, 1, 4);
     host->reserved = index % 5 == 4;
     host->power = host->agent = 1;

@@ -7,6 +7,9 @@
 
 #include "tests/sim/sim.h"
 
+#define HOST_TYPES 2
+extern const char *const host_types[HOST_TYPES];
+
 /* Powered on, with an agent that registers. */
 struct host *host_create(struct sim *sim, size_t index);
 void host_destroy(struct host *host);

@@ -133,16 +133,20 @@ void judge_booted(struct sim *sim, struct reader *reader, uint32_t incarnation)
 void judge_limit(struct sim *sim, int64_t gpus)
 {
     sim->judge->limit = gpus;
-    sim->judge->allowed = INT64_MAX;
+    for (size_t i = 0; i < HOST_TYPES; i++) {
+        sim->judge->allowed[i] = INT64_MAX;
+    }
 }
 
-void judge_held(struct sim *sim, int64_t gpus)
+void judge_held(struct sim *sim, size_t type, int64_t gpus)
 {
     struct judge *judge = sim->judge;
+    int64_t *allowed = &judge->allowed[type];
     if (judge->limit < 0) {
         return;
     }
-    world_check(&sim->world, gpus <= judge->limit || gpus <= judge->allowed, "I16",
-                "a project holds %lld GPUs, and may have %lld", (long long)gpus, (long long)judge->limit);
-    judge->allowed = gpus < judge->allowed ? gpus : judge->allowed;
+    world_check(&sim->world, gpus <= judge->limit || gpus <= *allowed, "I16",
+                "a project holds %lld %s, and may have %lld", (long long)gpus, host_types[type],
+                (long long)judge->limit);
+    *allowed = gpus < *allowed ? gpus : *allowed;
 }

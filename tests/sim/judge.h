@@ -14,10 +14,10 @@ void judge_booted(struct sim *sim, struct reader *reader, uint32_t incarnation);
 /* A turn of the door was published: jobs moved along edges of their graph, nothing was granted that is not
  * free. */
 void judge_committed(struct sim *sim, struct reader *reader, const struct door_news *news);
-/* The limit of a project is known to the controller from now on; -1: it has none. */
+/* The limit of a project, of each type, is known to the controller from now on; -1: it has none. */
 void judge_limit(struct sim *sim, int64_t gpus);
-/* So many devices are held by it now. */
-void judge_held(struct sim *sim, int64_t gpus);
+/* So many devices of a type (index into host_types) are held by it now. */
+void judge_held(struct sim *sim, size_t type, int64_t gpus);
 /* Everything that is stored, against everything that is known. */
 void judge_audit(struct sim *sim, struct reader *reader);
 /* Some time after the last fault: all work has ended, nothing is left anywhere. */

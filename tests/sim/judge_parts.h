@@ -6,6 +6,7 @@
 #include <uthash.h>
 
 #include "proto/states.h"
+#include "tests/sim/host.h"
 #include "tests/sim/judge.h"
 
 /* What a reader has seen of a job. */
@@ -19,8 +20,9 @@ struct seen {
 struct judge {
     struct seen *seen;
     uint32_t incarnation;
-    int64_t limit;   /* of the limited project; -1: none */
-    int64_t allowed; /* what it held when the limit came, and has not given back, counts as well */
+    int64_t limit; /* of the limited project, of each type; -1: none */
+    int64_t
+        allowed[HOST_TYPES]; /* what it held when the limit came, and has not given back, counts as well */
 };
 
 void judge_saw(struct sim *sim, struct judge *judge, const char *id, enum job_state state, int64_t seq);

@@ -125,7 +125,7 @@ static void fence(struct nemesis *nemesis)
 
 /* Of each type 2 at most, and one of them for sure: what it has beyond that it has borrowed. */
 #define LIMITS      "{\"max_gpus\":{\"A10\":2,\"H100\":2},\"quota\":{\"A10\":1}}"
-#define LIMITS_GPUS 4
+#define LIMITS_GPUS 2
 
 static void limited(void *closure, const struct wire_answer *answer)
 {
@@ -136,16 +136,16 @@ static void limited(void *closure, const struct wire_answer *answer)
     }
 }
 
-static void limit(struct sim *sim)
+static void tell_limits(struct sim *sim, const char *limits, void (*done)(void *, const struct wire_answer *))
 {
     wire_send(sim->wire, &(struct wire_call){.link = &operator_link,
                                              .kind = WIRE_JOB,
                                              .path = xstrdup("limit/" LIMITED_PROJECT),
-                                             .body = xstrdup(LIMITS),
+                                             .body = xstrdup(limits),
                                              .who = "operator",
                                              .timeout_ms = 5000,
                                              .persistent = true,
-                                             .done = limited,
+                                             .done = done,
                                              .closure = sim,
                                              .owner = &forever});
 }
@@ -229,14 +229,17 @@ void nemesis_begin(struct sim *sim)
     struct nemesis *nemesis = world_keep(world, sizeof *nemesis);
     *nemesis = (struct nemesis){.sim = sim, .pace_ms = world_between(world, 10000, 60000)};
     if (world_of(world, 40)) {
-        limit(sim);
+        tell_limits(sim, LIMITS, limited);
     }
     world_in(world, world_between(world, 10000, 40000), strike, nemesis, NULL);
 }
 
+/* Without limits, too: work that was there before them may be of a size that they never let run. */
 static void resume_all(void *closure)
 {
     struct sim *sim = closure;
+    judge_limit(sim, -1);
+    tell_limits(sim, "{}", heard);
     for (size_t i = 0; i < sim->host_count; i++) {
         operate(sim, "resume", host_name(sim->hosts[i]), true);
     }

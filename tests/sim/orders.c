@@ -11,6 +11,7 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 #include "tests/sim/controller_parts.h"
+#include "tests/sim/host.h"
 #include "tests/sim/people.h"
 
 struct box {
@@ -165,11 +166,22 @@ static void set_boot(struct box *box, const char *boot_id)
     }
 }
 
-int64_t orders_held(const struct controller *controller, const char *project)
+static bool has_type(const struct box *box, const char *type)
+{
+    const struct sim *sim = box->controller->sim;
+    for (size_t i = 0; i < sim->host_count; i++) {
+        if (strcmp(host_name(sim->hosts[i]), box->node) == 0) {
+            return strcmp(host_type(sim->hosts[i]), type) == 0;
+        }
+    }
+    return false;
+}
+
+int64_t orders_held(const struct controller *controller, const char *project, const char *type)
 {
     int64_t held = 0;
     for (const struct box *box = controller->boxes; box != NULL; box = box->hh.next) {
-        for (size_t i = 0; box->orders != NULL && i < box->orders->count; i++) {
+        for (size_t i = 0; has_type(box, type) && box->orders != NULL && i < box->orders->count; i++) {
             const struct order *order = &box->orders->items[i].order;
             const struct wish *wish = people_wish_of(controller->sim->people, order->job_id);
             held += wish != NULL && strcmp(wish->project, project) == 0 ? (int64_t)order->device_count : 0;

@@ -63,7 +63,7 @@ static struct piece *add(struct host *host, const struct order *order)
 
 static void over(struct piece *piece, enum cause cause)
 {
-    piece->laying = false;
+    piece->laying = piece->waiting = false;
     piece->laid++;
     piece->cause = cause;
     piece_heard(piece, NEWS_EXITED);
@@ -71,7 +71,7 @@ static void over(struct piece *piece, enum cause cause)
 
 static void decline(struct piece *piece)
 {
-    piece->laying = false;
+    piece->laying = piece->waiting = false;
     piece->laid++;
     piece_heard(piece, NEWS_DECLINED);
 }
@@ -202,11 +202,11 @@ void piece_forget(struct piece *piece)
 
 void piece_adopt(struct piece *piece)
 {
+    host_claim(piece->host, piece->epoch); /* anew, where a reboot has emptied the folder of claims */
     if (piece->shim || piece->recorded) {
         shim_speak(piece);
         return;
     }
-    host_claim(piece->host, piece->epoch);
     over(piece, CAUSE_SHIM_LOST);
 }
 

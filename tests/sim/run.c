@@ -17,7 +17,7 @@
 #define FAULTS_MS     1200000LL /* at least so long, */
 #define FAULTS_MIN    300       /* and until there were so many faults */
 #define FAULTS_MAX_MS (12 * FAULTS_MS)
-#define REST_MS       7200000LL /* for the longest job, and all that waits behind it */
+#define REST_MS       28800000LL /* for the longest job, and all that waits behind it */
 #define REST_LOOK_MS  60000
 
 static void open_all(struct sim *sim, uint64_t seed, const char *folder, bool tracing)

@@ -545,7 +545,7 @@ START_TEST(what_a_beat_is_told_to_be_fenced_is_killed_and_not_renewed)
     expect("claim 5 until 61000 69000, poll, report 5 running");
     duty_tick(duty, 6000);
     duty_beaten(duty, 1, &(struct beat_reply){.fenced = fenced, .fenced_count = 2}, 6000);
-    expect("beat, stop 5 0 NODE_LOST, lease 5 until 66000 74000");
+    expect("beat, stop 5 0 NODE_LOST");
     duty_heard(duty, 5, NEWS_EXITED);
     duty_heard(duty, 5, NEWS_CLEARED);
     expect("clear 5, forget 5");
