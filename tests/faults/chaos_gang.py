@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import litter
+import leftovers
 from harness import Cluster, eventually
 
 PROGRAM = (Path(__file__).parent / "programs" / "chaos.py").read_text()
@@ -130,13 +130,14 @@ def check_failure(chaos: Chaos, view: dict[str, Any], told: str) -> None:
 
 def check_nothing_left(cluster: Cluster, job: str, mark: Path, told: str) -> None:
     """Terminal means that all processes have gone. Folders go once the controller has the last byte of output."""
-    assert litter.processes_of(job) == [], told
+    assert leftovers.processes_of(job) == [], told
     for path in mark.glob("*.port"):
-        assert litter.port_is_free(int(path.read_text())), told
-    if litter.has_own_memory():
-        assert litter.shared_memory_of(job) == [], told
+        assert leftovers.port_is_free(int(path.read_text())), told
+    if leftovers.has_own_memory():
+        assert leftovers.shared_memory_of(job) == [], told
     for attempt in attempts(cluster, job):
         epoch = int(attempt["epoch"])
-        assert litter.cgroups_of(cluster, epoch) == [], told
-        assert attempt["master_port"] is None or litter.port_is_free(attempt["master_port"]), told
-        eventually(lambda epoch=epoch: not litter.files_of(cluster, epoch), f"the folders of {epoch} to go: {told}")
+        assert [path for node in leftovers.nodes_of(cluster) for path in leftovers.cgroups_of(node, epoch)] == [], told
+        assert attempt["master_port"] is None or leftovers.port_is_free(attempt["master_port"]), told
+        for node in leftovers.nodes_of(cluster):
+            eventually(lambda node=node, epoch=epoch: not leftovers.files_of(node, epoch), f"the folders of {epoch} to go: {told}")

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import chaos_gang
-import litter
+import leftovers
 from chaos_gang import LOCAL, Chaos
 from harness import Cluster, eventually
 
@@ -77,21 +77,21 @@ class Books:
 
     def __init__(self, site: Cluster):
         self.site = site
-        eventually(lambda: not litter.shims_of(site), "the last shims to end")
+        eventually(lambda: not leftovers.all_shims(site), "the last shims to end")
         self.pids = [program.process.pid for program in [site.controller, *site.agents] if program.process]
-        self.descriptors = [litter.descriptors(pid) for pid in self.pids]
-        self.resident = [litter.resident_kib(pid) for pid in self.pids]
+        self.descriptors = [leftovers.descriptors(pid) for pid in self.pids]
+        self.resident = [leftovers.resident_kib(pid) for pid in self.pids]
 
     def check(self, runs: int) -> None:
         """As many descriptors as before, no zombies, no shims, no folders; memory does not grow with the number of gangs."""
         for pid, (others, sockets) in zip(self.pids, self.descriptors, strict=True):
-            eventually(lambda pid=pid, others=others: litter.descriptors(pid)[0] <= others, f"descriptors of {pid} to be closed")
-            assert litter.descriptors(pid)[1] <= sockets + CONNECTIONS
+            eventually(lambda pid=pid, others=others: leftovers.descriptors(pid)[0] <= others, f"descriptors of {pid} to be closed")
+            assert leftovers.descriptors(pid)[1] <= sockets + CONNECTIONS
         for pid, before in zip(self.pids, self.resident, strict=True):
-            eventually(lambda pid=pid: litter.zombies_of(pid) == 0, f"{pid} to wait for its children")
-            assert litter.resident_kib(pid) - before < 4096 + 20 * runs, f"{pid} grew from {before} KiB"
-        eventually(lambda: not litter.shims_of(self.site), "the last shims to end")
-        assert litter.mounts_below(self.site.folder) == []
+            eventually(lambda pid=pid: leftovers.zombies_of(pid) == 0, f"{pid} to wait for its children")
+            assert leftovers.resident_kib(pid) - before < 4096 + 20 * runs, f"{pid} grew from {before} KiB"
+        eventually(lambda: not leftovers.all_shims(self.site), "the last shims to end")
+        assert leftovers.mounts_below(self.site.folder) == []
 
 
 #: Ranks of torch that reduce for ever, until one ends, stays away, or sees that another did.

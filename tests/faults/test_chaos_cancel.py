@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import chaos_gang
-import litter
+import leftovers
 from chaos_gang import LOCAL, WORLD, Chaos
 from harness import Cluster, Problem, eventually
 
@@ -105,7 +105,7 @@ def test_a_cancel_while_it_ends_by_itself(site: Cluster, tmp_path: Path) -> None
     job = submit(site, mark, Chaos(0, 6, "kill", manner="deaf"))
     eventually(lambda: chaos_gang.attempts(site, job)[0]["state"] == "STOPPING", "the gang to be stopped")
     assert cancel_and_check(site, job, mark)
-    assert litter.processes_of(job) == []
+    assert leftovers.processes_of(job) == []
 
 
 def test_a_cancel_at_any_moment(site: Cluster, tmp_path: Path, volume: Callable[[int, int], int]) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import chaos_gang
-import litter
+import leftovers
 from chaos_gang import Chaos
 from harness import Cluster, Program, eventually
 
@@ -105,7 +105,7 @@ def test_a_rank_that_eats_all_memory_is_named_with_that_cause_and_dies_alone(
     small_memory: Path, make_cluster: Callable[..., Cluster], tmp_path: Path
 ) -> None:
     cluster = make_cluster(3)
-    if litter.counts_memory_by_attempt(cluster, "node0"):
+    if leftovers.counts_memory_by_attempt(cluster.folder / "node0"):
         pytest.skip("each attempt has a cgroup of its own at the top here, which no limit surrounds")
     restart_within(cluster.agents[0], "sh", "-c", f'echo $$ >{small_memory}/cgroup.procs; exec "$@"', "sh")
     bystander = sleeper(cluster, tmp_path / "gate")
@@ -166,7 +166,7 @@ def hidden(isolation: str) -> list[str]:
 
 def confine(cluster: Cluster, isolation: str, fence: Path) -> None:
     """Let the agent see only some of the machine's cgroups."""
-    if not litter.has_own_memory():
+    if not leftovers.has_own_memory():
         pytest.skip("this machine lets nobody hide a mount")
     script = f"echo $$ >{fence}/cgroup.procs && " + "".join(f"umount -l {place} && " for place in hidden(isolation)) + 'exec "$@"'
     restart_within(cluster.agents[0], "unshare", "--mount", "sh", "-c", script, "sh")
@@ -175,7 +175,8 @@ def confine(cluster: Cluster, isolation: str, fence: Path) -> None:
 
 def counted(cluster: Cluster, fence: Path) -> int:
     """Processes of the node, as the kernel counts them: within the fence, or where each attempt has a cgroup that counts, in those."""
-    places = [fence, *(place for folder in litter.agent_cgroups(cluster, "node0") for place in folder.iterdir() if place.is_dir())]
+    folders = leftovers.agent_cgroups(cluster.folder / "node0")
+    places = [fence, *(place for folder in folders for place in folder.iterdir() if place.is_dir())]
     return sum(int(read(place / "pids.current") or 0) for place in places)
 
 
@@ -196,7 +197,7 @@ def test_a_fork_bomb_goes_off_within_its_bounds_and_is_swept_away(
         return cluster.api.job(job)["state"] == "TIMED_OUT"
 
     eventually(ended, "the bomb to be gone", 1.5 + chaos_gang.GONE_S)
-    assert litter.processes_of(job) == []
+    assert leftovers.processes_of(job) == []
     unlimited = "processes unlimited" in cluster.agents[0].said()
     assert unlimited == (isolation == "none")
     assert (tmp_path / "refused").exists()
@@ -215,13 +216,13 @@ def test_what_a_killed_supervisor_leaves_is_not_looked_for_among_strangers(
         confine(cluster, "none", fence)
     bystander = sleeper(other, tmp_path / "gate")
     job = mine.api.submit([*LIGHT, "import os, signal; os.fork() or os.setsid(); signal.pause()"], infra_retries=0)
-    eventually(lambda: len(litter.processes_of(job)) == 2, "both processes")  # and their exec: before, they are the shim's image
-    (shim,) = litter.shims_of(mine)
+    eventually(lambda: len(leftovers.processes_of(job)) == 2, "both processes")  # and their exec: before, they are the shim's image
+    (shim,) = leftovers.all_shims(mine)
     epochs = [chaos_gang.attempts(cluster, name)[0]["epoch"] for cluster, name in ((mine, job), (other, bystander))]
     assert epochs[0] == epochs[1]
     os.kill(shim, 9)
     assert mine.api.wait(job)["cause"] == "SHIM_LOST"
-    assert litter.processes_of(job) == []
+    assert leftovers.processes_of(job) == []
     (tmp_path / "gate").touch()
     view = other.api.wait(bystander)
     assert (view["state"], view["attempt"]) == ("SUCCEEDED", 1), view

@@ -23,7 +23,7 @@ import cloudpickle
 import pytest
 
 import chaos_gang
-import litter
+import leftovers
 from harness import PYTHON, Api, Cluster, Problem, eventually
 
 CANARY = f"canary-{uuid.uuid4().hex}"
@@ -63,10 +63,10 @@ def attack(site: Cluster, script: str, secret: Path | str = "", **spec: Any) -> 
 
 def check_recovered(site: Cluster, job: str) -> None:
     """Nothing of the job is left, and the node does the next one."""
-    assert litter.processes_of(job) == []
+    assert leftovers.processes_of(job) == []
     for attempt in chaos_gang.attempts(site, job):
-        assert litter.cgroups_of(site, int(attempt["epoch"])) == []
-    eventually(lambda: not litter.shims_of(site), "the shims to end")
+        assert [path for node in leftovers.nodes_of(site) for path in leftovers.cgroups_of(node, int(attempt["epoch"]))] == []
+    eventually(lambda: not leftovers.all_shims(site), "the shims to end")
     assert site.agents[0].alive()
     assert site.api.wait(site.api.submit(["true"], gpus=4))["state"] == "SUCCEEDED"
 
@@ -230,7 +230,7 @@ def test_a_flood_without_a_line_end_is_cut_at_its_limit_and_holds_up_nobody(site
     heard = site.api.wait(attack(site, "print('heard')"))
     assert heard["state"] == "SUCCEEDED" and time.monotonic() - started < 5
     assert site.api.wait(flood, 60 + 15)["state"] == "TIMED_OUT"
-    assert litter.resident_kib(site.agents[0].process.pid) < 64 << 10  # type: ignore[union-attr]
+    assert leftovers.resident_kib(site.agents[0].process.pid) < 64 << 10  # type: ignore[union-attr]
     check_recovered(site, flood)
 
 
@@ -272,7 +272,7 @@ def test_a_supervisor_that_its_ranks_have_stopped_does_not_keep_a_job_from_being
     ptrace = "libc = ctypes.CDLL(None); assert libc.ptrace(0x10, shim, 0, 0) == 0; os.waitpid(shim, 0x40000000)"
     job = attack(site, f"{stop if how == 'stop' else ptrace}\nprint('held', flush=True)\nwait()", grace_s=1)
     site.wait_state(job, "RUNNING")
-    (held,) = eventually(lambda: [pid for pid in litter.shims_of(site) if state_of(pid) in "Tt"], "the supervisor to be held")
+    (held,) = eventually(lambda: [pid for pid in leftovers.all_shims(site) if state_of(pid) in "Tt"], "the supervisor to be held")
     asked = time.monotonic()
     site.api.post(f"/v1/jobs/{job}/cancel")
     view = site.api.wait(job)
