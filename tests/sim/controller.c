@@ -186,7 +186,14 @@ static void turn(void *closure)
         return;
     }
     show_decisions(controller);
+    if (world_rare(world, RARE_BEFORE_ANSWERS)) {
+        controller_kill(controller);
+        return;
+    }
     publish(controller);
+    if (world_rare(world, RARE_TURN_WITHOUT_WORK)) {
+        arrange_turn(controller);
+    }
     core_check(door_core(controller->door));
     arrange_time(controller);
 }

@@ -150,6 +150,10 @@ void host_work(struct host *host)
     }
     duty_tick(host->duty, host_now(host));
     while (duty_next(host->duty, &action)) {
+        if (world_rare(&host->sim->world, RARE_BETWEEN_ACTIONS)) {
+            host_kill_agent(host);
+            return;
+        }
         act_on(host, &action);
     }
     int64_t deadline_ms = duty_deadline(host->duty);

@@ -70,13 +70,22 @@ static bool any_live(const struct piece *piece)
     return false;
 }
 
+static void say_exited(void *closure)
+{
+    piece_heard(closure, NEWS_EXITED);
+}
+
 /* Nothing of it lives: first the record, then the word. */
 static void write_record(struct piece *piece)
 {
+    struct world *world = world_of_piece(piece);
     piece->recorded = true;
     piece->stage = SHIM_OVER;
-    world_note(world_of_piece(piece), "%s: exit record of %llx", piece->host->name,
-               (unsigned long long)piece->epoch);
+    world_note(world, "%s: exit record of %llx", piece->host->name, (unsigned long long)piece->epoch);
+    if (world_rare(world, RARE_EXIT_HEARD_LATE)) {
+        world_in(world, world_between(world, 1, 60000), say_exited, piece, &piece->host->agent);
+        return;
+    }
     piece_heard(piece, NEWS_EXITED);
 }
 

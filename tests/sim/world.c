@@ -31,6 +31,7 @@ void world_init(struct world *world, uint64_t seed, bool tracing)
     for (int i = 0; i < 8; i++) {
         chance_below(&world->chance, 2); /* near seeds begin alike */
     }
+    world->rare = (unsigned)chance_below(&world->chance, 1U << RARE_COUNT);
 }
 
 struct kept {
@@ -186,6 +187,14 @@ int64_t world_between(struct world *world, int64_t first, int64_t last)
 bool world_mishap(struct world *world, unsigned permille)
 {
     return chance_below(&world->chance, 1000) < permille && !world->healthy;
+}
+
+bool world_rare(struct world *world, enum rare point)
+{
+#define AS_PERMILLE(name, permille) [RARE_##name] = permille,
+    static const unsigned permilles[] = {RARE_POINTS(AS_PERMILLE)};
+#undef AS_PERMILLE
+    return (world->rare >> point & 1) != 0 && world_mishap(world, permilles[point]);
 }
 
 bool world_of(struct world *world, unsigned percent)

@@ -16,6 +16,22 @@ typedef uint64_t lifetime;
 struct appointment;
 struct kept;
 
+/* Points within what the product does in one go, at which something can happen that is rare in life. Each run
+ * has some of them, and there they are common: X(NAME, permille of the times that a run which has it gets
+ * there). */
+#define RARE_POINTS(X)                                                                                       \
+    X(BETWEEN_ACTIONS, 3)     /* an agent dies between two actions of one decision */                        \
+    X(BEFORE_ANSWERS, 3)      /* the controller dies when it has committed and nobody knows it */            \
+    X(TURN_WITHOUT_WORK, 100) /* the controller looks around although nothing is due */                      \
+    X(EXIT_HEARD_LATE, 100)   /* an exit record is there long before the agent hears of it */
+
+enum rare {
+#define AS_RARE(name, permille) RARE_##name,
+    RARE_POINTS(AS_RARE)
+#undef AS_RARE
+        RARE_COUNT
+};
+
 struct world {
     uint64_t seed;
     struct chance chance;
@@ -24,6 +40,7 @@ struct world {
     uint64_t hash;         /* of the trace: equal for equal runs */
     bool tracing;          /* the trace goes to stdout as well */
     bool healthy;          /* from now on nothing goes wrong */
+    unsigned rare;         /* which points this run has, a bit each */
     int64_t faults;        /* that were made */
     int64_t checks;        /* of invariants that held */
     bool violated;
@@ -59,6 +76,8 @@ void world_violate(struct world *world, const char *invariant, const char *forma
 int64_t world_between(struct world *world, int64_t first, int64_t last);
 /* Something goes wrong, with this chance in a thousand; never while the world is healthy. */
 bool world_mishap(struct world *world, unsigned permille);
+/* It happens at this point, now; never while the world is healthy. */
+bool world_rare(struct world *world, enum rare point);
 bool world_of(struct world *world, unsigned percent);
 void world_bytes(struct world *world, void *bytes, size_t count);
 int64_t world_wall_ms(const struct world *world);
