@@ -268,6 +268,16 @@ WRAPPED(void, duty_polled, struct duty *duty, const struct poll_reply *reply)
     free(list);
 }
 
+WRAPPED(void, duty_beaten, struct duty *duty, int64_t number, const struct beat_reply *reply, int64_t sent_ms)
+{
+    struct beat_reply wrong = {0};
+    if (reply != NULL) {
+        wrong = *reply;
+        wrong.fenced_count = now == PLANTED_UNLISTED_LIVES ? 0 : reply->fenced_count;
+    }
+    __real_duty_beaten(duty, number, reply != NULL ? &wrong : NULL, sent_ms);
+}
+
 WRAPPED(void, duty_heard, struct duty *duty, uint64_t epoch, enum duty_news news)
 {
     if (!(news == NEWS_EXITED && every(PLANTED_EXIT_MISSED, 10))) {

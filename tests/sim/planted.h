@@ -28,7 +28,7 @@
     X(DOUBLE_RELEASE, "devices are given back twice")                                                        \
     X(QUOTA_IGNORED, "limits of projects are not looked at")                                                 \
     X(START_UNPREPARED, "nodes of a gang start without waiting for the others")                              \
-    X(UNLISTED_LIVES, "an agent keeps what the controller does not list")                                    \
+    X(UNLISTED_LIVES, "an agent keeps what the controller does not list, or names as fenced")                \
     X(EXIT_MISSED, "now and then an agent misses that a shim has ended")                                     \
     X(NO_FENCE, "a shim goes on after its lease")                                                            \
     X(NO_ADOPTION, "an agent that starts anew forgets what lives on its node")                               \
