@@ -24,6 +24,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files.h"
+#include "proto/base/json.h"
 #include "proto/base/log.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
@@ -370,6 +371,7 @@ int main(int argc, char **argv)
     struct agent agent = {.lock = -1, .complaints = -1};
     struct err err = {0};
     bool done;
+    json_begin();
     if (!config_read(argc, argv, &agent.site.config, &done, &err)) {
         return fail(&err);
     }

@@ -163,14 +163,25 @@ static bool check_name(struct config *config, struct err *err)
     return true;
 }
 
+static bool url_is(CURLUcode code)
+{
+    if (code == CURLUE_OUT_OF_MEMORY) {
+        out_of_memory();
+    }
+    return code == CURLUE_OK;
+}
+
 /* A token goes in clear text only to this host, or where somebody has said that it may. */
 static bool check_url(struct config *config, struct err *err)
 {
     CURLU *url = curl_url();
+    if (url == NULL) {
+        out_of_memory();
+    }
     char *host = NULL, *scheme = NULL;
-    bool usable = curl_url_set(url, CURLUPART_URL, config->url, 0) == CURLUE_OK &&
-                  curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
-                  curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+    bool usable = url_is(curl_url_set(url, CURLUPART_URL, config->url, 0)) &&
+                  url_is(curl_url_get(url, CURLUPART_HOST, &host, 0)) &&
+                  url_is(curl_url_get(url, CURLUPART_SCHEME, &scheme, 0)) &&
                   (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
     bool plain = usable && strcmp(scheme, "http") == 0;
     if (usable) {

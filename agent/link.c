@@ -13,6 +13,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
+#include "proto/base/curl_use.h"
 #include "proto/base/files.h"
 #include "proto/base/json.h"
 #include "proto/base/log.h"
@@ -66,14 +67,22 @@ static void collect(struct link *link);
 
 /* --- curl in the loop ---------------------------------------------------------------------------- */
 
+/* A socket that curl has just given up is no mistake. */
+static void act_on(struct link *link, curl_socket_t socket, int mask)
+{
+    int running;
+    if (curl_multi_socket_action(link->multi, socket, mask, &running) == CURLM_OUT_OF_MEMORY) {
+        out_of_memory();
+    }
+}
+
 static void socket_ready(void *closure, uint32_t events)
 {
     struct socket_watch *socket = closure;
     struct link *link = socket->link;
     int mask = (events & EPOLLIN ? CURL_CSELECT_IN : 0) | (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
                (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
-    int running;
-    curl_multi_socket_action(link->multi, socket->watch.fd, mask, &running);
+    act_on(link, socket->watch.fd, mask);
     collect(link);
 }
 
@@ -98,7 +107,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *closure, void
     socket->link = link;
     socket->watch = (struct loop_watch){.fd = fd, .events = events, .ready = socket_ready, .closure = socket};
     loop_watch(link->loop, &socket->watch);
-    curl_multi_assign(link->multi, fd, socket);
+    curl_use_must_multi(curl_multi_assign(link->multi, fd, socket));
     return 0;
 }
 
@@ -116,8 +125,7 @@ static int on_timer(CURLM *multi, long timeout_ms, void *closure)
 static void timer_due(void *closure)
 {
     struct link *link = closure;
-    int running;
-    curl_multi_socket_action(link->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    act_on(link, CURL_SOCKET_TIMEOUT, 0);
     collect(link);
 }
 
@@ -166,15 +174,15 @@ static void set_supply(struct link_request *request)
 {
     CURL *easy = request->easy;
     request->supplied = 0;
-    curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
-    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->link->bytes_headers);
-    curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)request->call.length);
-    curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_room);
-    curl_easy_setopt(easy, CURLOPT_READDATA, request);
-    curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_rewind);
-    curl_easy_setopt(easy, CURLOPT_SEEKDATA, request);
-    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)STALL_S);
+    curl_use_set(easy, CURLOPT_UPLOAD, 1L);
+    curl_use_set(easy, CURLOPT_HTTPHEADER, request->link->bytes_headers);
+    curl_use_set(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)request->call.length);
+    curl_use_set(easy, CURLOPT_READFUNCTION, on_room);
+    curl_use_set(easy, CURLOPT_READDATA, request);
+    curl_use_set(easy, CURLOPT_SEEKFUNCTION, on_rewind);
+    curl_use_set(easy, CURLOPT_SEEKDATA, request);
+    curl_use_set(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_use_set(easy, CURLOPT_LOW_SPEED_TIME, (long)STALL_S);
 }
 
 static void set_body(struct link_request *request)
@@ -197,54 +205,51 @@ static void set_body(struct link_request *request)
         bytes = request->sent;
         length = strlen(request->sent);
     }
-    curl_easy_setopt(easy, CURLOPT_HTTPHEADER,
-                     request->call.body != NULL ? link->json_headers : link->bytes_headers);
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)length);
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, length > 0 ? bytes : "");
+    curl_use_set(easy, CURLOPT_HTTPHEADER,
+                 request->call.body != NULL ? link->json_headers : link->bytes_headers);
+    curl_use_set(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)length);
+    curl_use_set(easy, CURLOPT_POSTFIELDS, length > 0 ? bytes : "");
 }
 
 static void set_protocols(CURL *easy)
 {
 #if LIBCURL_VERSION_NUM >= 0x075500
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_use_set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 #else
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    curl_use_set(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
 }
 
 static void begin(struct link_request *request)
 {
     struct link *link = request->link;
-    CURL *easy = link->spare_count > 0 ? link->spares[--link->spare_count] : curl_easy_init();
-    if (easy == NULL) {
-        abort();
-    }
+    CURL *easy = link->spare_count > 0 ? link->spares[--link->spare_count] : curl_use_easy();
     request->easy = easy;
     request->arrived = false;
     text_clear(&request->received);
-    curl_easy_setopt(easy, CURLOPT_URL, request->url);
-    curl_easy_setopt(easy, CURLOPT_PRIVATE, request);
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_use_set(easy, CURLOPT_URL, request->url);
+    curl_use_set(easy, CURLOPT_PRIVATE, request);
+    curl_use_set(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_use_set(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     set_protocols(easy);
-    curl_easy_setopt(easy, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
-    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->call.timeout_ms);
-    curl_easy_setopt(easy, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
-    curl_easy_setopt(easy, CURLOPT_XOAUTH2_BEARER, link->token);
-    curl_easy_setopt(easy, CURLOPT_USERAGENT, "gpuagent/" GPUCTL_VERSION);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_bytes);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, request);
+    curl_use_set(easy, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
+    curl_use_set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_use_set(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+    curl_use_set(easy, CURLOPT_TIMEOUT_MS, (long)request->call.timeout_ms);
+    curl_use_set(easy, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
+    curl_use_set(easy, CURLOPT_XOAUTH2_BEARER, link->token);
+    curl_use_set(easy, CURLOPT_USERAGENT, "gpuagent/" GPUCTL_VERSION);
+    curl_use_set(easy, CURLOPT_WRITEFUNCTION, on_bytes);
+    curl_use_set(easy, CURLOPT_WRITEDATA, request);
     if (link->config.cacert != NULL) {
-        curl_easy_setopt(easy, CURLOPT_CAINFO, link->config.cacert);
+        curl_use_set(easy, CURLOPT_CAINFO, link->config.cacert);
     }
     if (request->call.arrive != NULL) {
-        curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)BLOB_BUFFER_BYTES);
+        curl_use_set(easy, CURLOPT_BUFFERSIZE, (long)BLOB_BUFFER_BYTES);
     }
     set_body(request);
     request->sent_ms = clock_boot_ms();
-    curl_multi_add_handle(link->multi, easy);
+    curl_use_must_multi(curl_multi_add_handle(link->multi, easy));
 }
 
 static void end_try(struct link_request *request)
@@ -435,18 +440,19 @@ struct link *link_create(const struct link_config *config, struct loop *loop, st
         return NULL;
     }
     link->timer = (struct loop_timer){.due = timer_due, .closure = link};
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-    link->multi = curl_multi_init();
-    link->json_headers = curl_slist_append(NULL, "Content-Type: application/json");
-    link->json_headers = curl_slist_append(link->json_headers, "Expect:");
-    link->bytes_headers = curl_slist_append(NULL, "Content-Type: application/octet-stream");
-    link->bytes_headers = curl_slist_append(link->bytes_headers, "Expect:");
-    curl_multi_setopt(link->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-    curl_multi_setopt(link->multi, CURLMOPT_SOCKETDATA, link);
-    curl_multi_setopt(link->multi, CURLMOPT_TIMERFUNCTION, on_timer);
-    curl_multi_setopt(link->multi, CURLMOPT_TIMERDATA, link);
-    curl_multi_setopt(link->multi, CURLMOPT_MAXCONNECTS, (long)LIMIT_AGENT_CONNECTIONS);
-    curl_multi_setopt(link->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)LIMIT_AGENT_CONNECTIONS);
+    curl_use_begin(CURL_GLOBAL_DEFAULT);
+    link->multi = curl_use_multi();
+    link->json_headers = curl_use_append(NULL, "Content-Type: application/json");
+    link->json_headers = curl_use_append(link->json_headers, "Expect:");
+    link->bytes_headers = curl_use_append(NULL, "Content-Type: application/octet-stream");
+    link->bytes_headers = curl_use_append(link->bytes_headers, "Expect:");
+    curl_use_must_multi(curl_multi_setopt(link->multi, CURLMOPT_SOCKETFUNCTION, on_socket));
+    curl_use_must_multi(curl_multi_setopt(link->multi, CURLMOPT_SOCKETDATA, link));
+    curl_use_must_multi(curl_multi_setopt(link->multi, CURLMOPT_TIMERFUNCTION, on_timer));
+    curl_use_must_multi(curl_multi_setopt(link->multi, CURLMOPT_TIMERDATA, link));
+    curl_use_must_multi(curl_multi_setopt(link->multi, CURLMOPT_MAXCONNECTS, (long)LIMIT_AGENT_CONNECTIONS));
+    curl_use_must_multi(
+        curl_multi_setopt(link->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)LIMIT_AGENT_CONNECTIONS));
     return link;
 }
 

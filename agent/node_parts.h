@@ -3,10 +3,9 @@
 #ifndef AGENT_NODE_PARTS_H
 #define AGENT_NODE_PARTS_H
 
-#include <uthash.h>
-
 #include "agent/node.h"
 #include "agent/recall.h"
+#include "proto/base/table.h"
 #include "proto/limits.h"
 
 /* An attempt by its epoch, and the report of it that is out. */

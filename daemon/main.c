@@ -24,6 +24,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files.h"
+#include "proto/base/json.h"
 #include "proto/base/log.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
@@ -240,6 +241,7 @@ int main(int argc, char **argv)
 {
     struct daemon daemon = {.lock = -1, .signals = -1};
     struct err err = {0};
+    json_begin();
     umask(0077);
     prctl(PR_SET_DUMPABLE, 0);
     bool ok = config_parse(argc, argv, &daemon.config, &err);

@@ -13,6 +13,7 @@
 #include "client/cli/api_parts.h"
 #include "client/cli/print.h"
 #include "proto/base/clock.h"
+#include "proto/base/curl_use.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
@@ -22,9 +23,8 @@ struct api *api_create(struct context *context)
     api->context = *context;
     *context = (struct context){0};
     api->signal_fd = -1;
-    if (curl_global_init(CURL_GLOBAL_NOTHING) != 0 || (api->multi = curl_multi_init()) == NULL) {
-        abort(); /* out of memory */
-    }
+    curl_use_begin(CURL_GLOBAL_NOTHING);
+    api->multi = curl_use_multi();
     return api;
 }
 
@@ -61,7 +61,7 @@ static void collect_done(struct api *api)
 static void perform(struct api *api)
 {
     int running;
-    curl_multi_perform(api->multi, &running);
+    curl_use_must_multi(curl_multi_perform(api->multi, &running));
     collect_done(api);
 }
 
@@ -83,7 +83,8 @@ void api_turn(struct api *api, int64_t timeout_ms)
         return;
     }
     struct curl_waitfd interrupts = {.fd = api->signal_fd, .events = CURL_WAIT_POLLIN};
-    curl_multi_poll(api->multi, &interrupts, api->signal_fd >= 0 ? 1 : 0, (int)timeout_ms, NULL);
+    curl_use_must_multi(
+        curl_multi_poll(api->multi, &interrupts, api->signal_fd >= 0 ? 1 : 0, (int)timeout_ms, NULL));
     perform(api);
     collect_interrupts(api);
 }

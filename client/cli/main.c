@@ -7,6 +7,7 @@
 #include "client/cli/print.h"
 #include "client/cli/verb.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/json.h"
 #include "proto/base/text.h"
 
 static void help(FILE *out)
@@ -120,6 +121,7 @@ static int run_named(const char *name, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    json_begin();
     if (argc < 2) {
         help(stderr);
         return err_exit(ERR_USAGE);

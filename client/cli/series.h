@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <uthash.h>
 
 #include "client/cli/point.h"
 #include "proto/base/err.h"
+#include "proto/base/table.h"
 
 /* Buckets a series, an even number: more than a terminal of 200 columns has dots across, twice. */
 #define SERIES_BUCKETS 1024

@@ -8,6 +8,7 @@
 
 #include "client/cli/api_parts.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/curl_use.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
 #include "proto/views.h"
@@ -66,11 +67,7 @@ static void add_header(struct transfer *transfer, const char *name, const char *
         return;
     }
     autofree char *line = xprintf("%s: %s", name, value);
-    struct curl_slist *longer = curl_slist_append(transfer->headers, line);
-    if (longer == NULL) {
-        abort(); /* out of memory */
-    }
-    transfer->headers = longer;
+    transfer->headers = curl_use_append(transfer->headers, line);
 }
 
 static void set_headers(struct transfer *transfer, const struct request *request)
@@ -83,34 +80,34 @@ static void set_headers(struct transfer *transfer, const struct request *request
     add_header(transfer, "Last-Event-ID", request->last_id);
     add_header(transfer, "Expect", ""); /* no pause before large bodies */
     explicit_bzero(bearer, strlen(bearer));
-    curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, transfer->headers);
+    curl_use_set(transfer->easy, CURLOPT_HTTPHEADER, transfer->headers);
 }
 
 static void set_body(CURL *easy, const struct request *request)
 {
     if (request->upload != NULL) {
-        curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
-        curl_easy_setopt(easy, CURLOPT_READDATA, request->upload);
-        curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)request->length);
+        curl_use_set(easy, CURLOPT_UPLOAD, 1L);
+        curl_use_set(easy, CURLOPT_READDATA, request->upload);
+        curl_use_set(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)request->length);
     } else if (request->body != NULL) {
-        curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->length);
-        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body);
+        curl_use_set(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->length);
+        curl_use_set(easy, CURLOPT_POSTFIELDS, request->body);
     }
     if (request->head) {
-        curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+        curl_use_set(easy, CURLOPT_NOBODY, 1L);
     } else {
-        curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
+        curl_use_set(easy, CURLOPT_CUSTOMREQUEST, request->method);
     }
 }
 
 static void set_limits(CURL *easy, int64_t timeout_ms)
 {
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CLIENT_CONNECT_MS);
+    curl_use_set(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CLIENT_CONNECT_MS);
     if (timeout_ms >= 0) {
-        curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(timeout_ms > 0 ? timeout_ms : CLIENT_REPLY_MS));
+        curl_use_set(easy, CURLOPT_TIMEOUT_MS, (long)(timeout_ms > 0 ? timeout_ms : CLIENT_REPLY_MS));
     } else {
-        curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-        curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)CLIENT_STREAM_IDLE_S);
+        curl_use_set(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+        curl_use_set(easy, CURLOPT_LOW_SPEED_TIME, (long)CLIENT_STREAM_IDLE_S);
     }
 }
 
@@ -118,19 +115,19 @@ static void set_connection(struct transfer *transfer)
 {
     const struct context *context = &transfer->api->context;
     CURL *easy = transfer->easy;
-    curl_easy_setopt(easy, CURLOPT_URL, transfer->url);
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->fault);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_bytes);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
-    curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
+    curl_use_set(easy, CURLOPT_URL, transfer->url);
+    curl_use_set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_use_set(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_use_set(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_use_set(easy, CURLOPT_ERRORBUFFER, transfer->fault);
+    curl_use_set(easy, CURLOPT_WRITEFUNCTION, take_bytes);
+    curl_use_set(easy, CURLOPT_WRITEDATA, transfer);
+    curl_use_set(easy, CURLOPT_PRIVATE, transfer);
     if (strncmp(context->url, "http://", 7) == 0) {
-        curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* plain text goes to its host and nowhere else */
+        curl_use_set(easy, CURLOPT_PROXY, ""); /* plain text goes to its host and nowhere else */
     }
     if (context->ca_file != NULL) {
-        curl_easy_setopt(easy, CURLOPT_CAINFO, context->ca_file);
+        curl_use_set(easy, CURLOPT_CAINFO, context->ca_file);
     }
 }
 
@@ -144,15 +141,12 @@ struct transfer *transfer_start(struct api *api, const struct request *request,
     transfer->closure = closure;
     transfer->sink = request->sink;
     transfer->url = xprintf("%s%s", api->context.url, request->path);
-    transfer->easy = curl_easy_init();
-    if (transfer->easy == NULL) {
-        abort(); /* out of memory */
-    }
+    transfer->easy = curl_use_easy();
     set_connection(transfer);
     set_headers(transfer, request);
     set_body(transfer->easy, request);
     set_limits(transfer->easy, request->timeout_ms);
-    curl_multi_add_handle(api->multi, transfer->easy);
+    curl_use_must_multi(curl_multi_add_handle(api->multi, transfer->easy));
     return transfer;
 }
 

@@ -70,7 +70,11 @@ static bool refuse_syntax(struct reader *reader)
 
 static bool next_event(struct reader *reader, yaml_event_t *event)
 {
-    return yaml_parser_parse(&reader->parser, event) != 0 || refuse_syntax(reader);
+    bool good = yaml_parser_parse(&reader->parser, event) != 0;
+    if (!good && reader->parser.error == YAML_MEMORY_ERROR) {
+        out_of_memory();
+    }
+    return good || refuse_syntax(reader);
 }
 
 /* --- scalars --- */
@@ -315,7 +319,7 @@ bool yaml_parse(const char *name, const char *bytes, size_t length, struct yaml 
                          "%s has %zu bytes, the limit is %lld", name, length, LIMIT_SUBMIT_BYTES);
     }
     if (yaml_parser_initialize(&reader.parser) == 0) {
-        abort();
+        out_of_memory();
     }
     yaml_parser_set_input_string(&reader.parser, (const unsigned char *)bytes, length);
     bool good = read_document(&reader);

@@ -10,6 +10,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
+#include "proto/base/text.h"
 
 #define LINE_COLUMNS 120
 
@@ -19,16 +20,28 @@ static int append(void *closure, unsigned char *bytes, size_t length)
     return 1;
 }
 
+/* An event is made unless memory is out; one that was not made must not be given on. */
+static void must(int made)
+{
+    if (made == 0) {
+        out_of_memory();
+    }
+}
+
 static bool emit(yaml_emitter_t *emitter, yaml_event_t *event)
 {
-    return yaml_emitter_emit(emitter, event) != 0;
+    bool good = yaml_emitter_emit(emitter, event) != 0;
+    if (!good && emitter->error == YAML_MEMORY_ERROR) {
+        out_of_memory();
+    }
+    return good;
 }
 
 static bool emit_scalar(yaml_emitter_t *emitter, const char *text, bool plain, yaml_scalar_style_t style)
 {
     yaml_event_t event;
-    yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)text, (int)strlen(text), plain, 1,
-                                 style);
+    must(yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)text, (int)strlen(text), plain,
+                                      1, style));
     return emit(emitter, &event);
 }
 
@@ -64,24 +77,24 @@ static bool emit_object(yaml_emitter_t *emitter, const json_t *object)
     yaml_event_t event;
     const char *name;
     json_t *value;
-    yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE);
+    must(yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE));
     bool good = emit(emitter, &event);
     json_object_foreach ((json_t *)(uintptr_t)object, name, value) {
         good = good && emit_text(emitter, name) && emit_value(emitter, value);
     }
-    yaml_mapping_end_event_initialize(&event);
+    must(yaml_mapping_end_event_initialize(&event));
     return emit(emitter, &event) && good;
 }
 
 static bool emit_array(yaml_emitter_t *emitter, const json_t *array)
 {
     yaml_event_t event;
-    yaml_sequence_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_SEQUENCE_STYLE);
+    must(yaml_sequence_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_SEQUENCE_STYLE));
     bool good = emit(emitter, &event);
     for (size_t i = 0; i < json_array_size(array); i++) {
         good = good && emit_value(emitter, json_array_get(array, i));
     }
-    yaml_sequence_end_event_initialize(&event);
+    must(yaml_sequence_end_event_initialize(&event));
     return emit(emitter, &event) && good;
 }
 
@@ -103,19 +116,19 @@ static bool emit_value(yaml_emitter_t *emitter, const json_t *value)
 static bool emit_document(yaml_emitter_t *emitter, const json_t *value)
 {
     yaml_event_t event;
-    yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING);
+    must(yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING));
     if (!emit(emitter, &event)) {
         return false;
     }
-    yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1);
+    must(yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1));
     if (!emit(emitter, &event) || !emit_value(emitter, value)) {
         return false;
     }
-    yaml_document_end_event_initialize(&event, 1);
+    must(yaml_document_end_event_initialize(&event, 1));
     if (!emit(emitter, &event)) {
         return false;
     }
-    yaml_stream_end_event_initialize(&event);
+    must(yaml_stream_end_event_initialize(&event));
     return emit(emitter, &event);
 }
 
@@ -123,7 +136,7 @@ bool yaml_write(const json_t *value, struct text *out, struct err *err)
 {
     yaml_emitter_t emitter;
     if (yaml_emitter_initialize(&emitter) == 0) {
-        abort();
+        out_of_memory();
     }
     yaml_emitter_set_output(&emitter, append, out);
     yaml_emitter_set_unicode(&emitter, 1);

@@ -11,12 +11,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <uthash.h>
 
 #include "daemon/blob/log_index.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files.h"
+#include "proto/base/table.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
 

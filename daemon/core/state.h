@@ -6,19 +6,16 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "daemon/core/core.h"
+#include "proto/base/table.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
 #ifdef NDEBUG
 #error "the core keeps its assertions in every build"
 #endif
-
-#define uthash_malloc(size) xalloc(size)
-#define uthash_fatal(text)  abort()
-#include <uthash.h>
-#include <utlist.h>
 
 #define NEVER INT64_MAX
 

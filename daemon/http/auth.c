@@ -10,9 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include <uthash.h>
-
 #include "proto/base/cleanup.h"
+#include "proto/base/table.h"
 #include "proto/base/text.h"
 
 struct identity {

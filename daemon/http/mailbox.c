@@ -10,13 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "daemon/http/parts.h"
 #include "daemon/http/rank_token.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/log.h"
+#include "proto/base/table.h"
 #include "proto/limits.h"
 
 struct box {

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "daemon/blob/worker.h"
 #include "daemon/http/mlflow.h"
 #include "daemon/http/parts.h"
@@ -17,6 +15,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/log.h"
+#include "proto/base/table.h"
 
 /* The newest attempt of a job whose ranks have spoken. */
 struct job_run {

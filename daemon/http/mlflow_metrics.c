@@ -9,8 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <uthash.h>
-
 #include "daemon/blob/logs.h"
 #include "daemon/blob/worker.h"
 #include "daemon/http/metric_line.h"
@@ -19,6 +17,7 @@
 #include "daemon/http/rank_token.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/log.h"
+#include "proto/base/table.h"
 #include "proto/limits.h"
 
 struct copy_key {

@@ -10,10 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "proto/base/cleanup.h"
 #include "proto/base/log.h"
+#include "proto/base/table.h"
 #include "proto/base/text.h"
 
 #define NETWORK_BYTES 8 /* the half of an IPv6 address that names the network */

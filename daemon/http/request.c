@@ -30,7 +30,7 @@ static void give_reply(struct request *request, unsigned status, const char *con
 {
     assert(request->response == NULL && request->phase != REQUEST_QUEUED);
     if (response == NULL) {
-        abort(); /* out of memory */
+        out_of_memory();
     }
     request->status = status;
     request->response = response;
@@ -123,7 +123,7 @@ void request_header(struct request *request, const char *name, const char *value
 {
     assert(request->response != NULL);
     if (MHD_add_response_header(request->response, name, value) == MHD_NO) {
-        abort(); /* out of memory, or not a header */
+        out_of_memory(); /* all our names and values are headers */
     }
 }
 

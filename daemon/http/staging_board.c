@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
 #include <utlist.h>
 
 #include "proto/base/hash.h"
+#include "proto/base/table.h"
 #include "proto/limits.h"
 
 struct entry {

@@ -6,9 +6,9 @@
 
 #include <stdlib.h>
 
-#include <uthash.h>
 #include <utlist.h>
 
+#include "proto/base/table.h"
 #include "proto/base/text.h"
 
 struct waited_job {

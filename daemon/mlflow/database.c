@@ -16,6 +16,7 @@
 
 #include "daemon/mlflow/tables.h"
 #include "proto/base/clock.h"
+#include "proto/base/text.h"
 #include "proto/limits.h"
 
 static bool open_fail(const struct tracking *tracking, struct err *err)
@@ -135,6 +136,9 @@ bool database_fail(struct tracking *tracking, struct tracking_error *error)
  * program. */
 static void must(int code)
 {
+    if (code == SQLITE_NOMEM) {
+        out_of_memory();
+    }
     assert(code == SQLITE_OK);
 }
 
@@ -194,5 +198,9 @@ bool database_run(struct tracking *tracking, struct tracking_error *error, enum 
 
 const char *column_text(sqlite3_stmt *statement, int column)
 {
-    return (const char *)sqlite3_column_text(statement, column);
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+    if (text == NULL && sqlite3_errcode(sqlite3_db_handle(statement)) == SQLITE_NOMEM) {
+        out_of_memory(); /* no NULL of the row */
+    }
+    return text;
 }

@@ -79,7 +79,7 @@ static bool look_at(struct checker *checker, size_t promise, const struct check_
     bool ok, row;
     while ((ok = connection_step(&checker->connection, statement, &row, err)) && row) {
         if (broken++ < LIMIT_CHECK_FINDINGS) {
-            const char *finding = (const char *)sqlite3_column_text(statement, 0);
+            const char *finding = connection_text(statement, 0);
             visitor->found(finding != NULL ? finding : "a row that cannot be named", visitor->closure);
         }
     }

@@ -7,6 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "daemon/store/connection.h"
+
 /* A row that is being read, column by column. */
 struct row {
     sqlite3_stmt *statement;
@@ -34,7 +36,7 @@ static double read_real(struct row *row)
 
 static const char *read_text(struct row *row)
 {
-    return (const char *)sqlite3_column_text(row->statement, row->next++);
+    return connection_text(row->statement, row->next++);
 }
 
 static const char *read_text_of(struct row *row, size_t *ret_length)
@@ -48,7 +50,7 @@ static const char *read_text_of(struct row *row, size_t *ret_length)
 static const void *read_blob(struct row *row)
 {
     int column = row->next++;
-    const void *bytes = sqlite3_column_blob(row->statement, column);
+    const void *bytes = connection_blob(row->statement, column);
     bool empty = bytes == NULL && sqlite3_column_type(row->statement, column) == SQLITE_BLOB;
     return empty ? "" : bytes; /* SQLite gives no pointer to no bytes */
 }

@@ -14,6 +14,7 @@
 
 #include "daemon/store/migration.h"
 #include "daemon/store/schema.h"
+#include "proto/base/text.h"
 #include "proto/limits.h"
 
 bool connection_fail(const struct connection *connection, struct err *err)
@@ -63,7 +64,7 @@ static bool set_wal(struct connection *connection, struct err *err)
     bool wal = false;
     int code = sqlite3_prepare_v2(connection->db, "PRAGMA journal_mode = WAL", -1, &statement, NULL);
     if (code == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW) {
-        wal = strcmp((const char *)sqlite3_column_text(statement, 0), "wal") == 0;
+        wal = strcmp(connection_text(statement, 0), "wal") == 0;
     }
     if (sqlite3_finalize(statement) != SQLITE_OK || code != SQLITE_OK) {
         return connection_fail(connection, err);
@@ -161,6 +162,25 @@ bool connection_run(struct connection *connection, enum sql sql, struct err *err
     return ok;
 }
 
+/* SQLite says NULL for both, and tells them apart by its error alone. */
+static const void *there(sqlite3_stmt *statement, const void *value)
+{
+    if (value == NULL && sqlite3_errcode(sqlite3_db_handle(statement)) == SQLITE_NOMEM) {
+        out_of_memory();
+    }
+    return value;
+}
+
+const char *connection_text(sqlite3_stmt *statement, int column)
+{
+    return there(statement, sqlite3_column_text(statement, column));
+}
+
+const void *connection_blob(sqlite3_stmt *statement, int column)
+{
+    return there(statement, sqlite3_column_blob(statement, column));
+}
+
 struct binder binder_begin(struct connection *connection, enum sql sql)
 {
     assert(connection->statements[sql] != NULL);
@@ -171,6 +191,9 @@ struct binder binder_begin(struct connection *connection, enum sql sql)
  * program. */
 static void must(int code)
 {
+    if (code == SQLITE_NOMEM) {
+        out_of_memory();
+    }
     assert(code == SQLITE_OK);
 }
 

@@ -51,6 +51,10 @@ bool connection_step(struct connection *connection, sqlite3_stmt *statement, boo
 /* Runs a statement that has no rows. */
 bool connection_run(struct connection *connection, enum sql sql, struct err *err);
 
+/* A text or bytes of the row, borrowed until the next step; NULL is NULL. Out of memory ends the program. */
+const char *connection_text(sqlite3_stmt *statement, int column);
+const void *connection_blob(sqlite3_stmt *statement, int column);
+
 /* Binds parameters one after the other, from the first. What is bound must stay until the statement is reset.
  */
 struct binder {

@@ -146,11 +146,12 @@ static bool look_whole(struct connection *copy, const char *path, struct err *er
     sqlite3_stmt *statement = NULL;
     int code = sqlite3_prepare_v2(copy->db, "PRAGMA integrity_check(1)", -1, &statement, NULL);
     code = code == SQLITE_OK ? sqlite3_step(statement) : code;
-    const char *finding =
-        code == SQLITE_ROW ? (const char *)sqlite3_column_text(statement, 0) : sqlite3_errstr(code);
+    const char *finding = code == SQLITE_ROW ? connection_text(statement, 0) : sqlite3_errstr(code);
     bool whole = strcmp(finding, "ok") == 0;
     if (!whole && (code & 0xff) == SQLITE_INTERRUPT) {
         stop_error(err);
+    } else if (code == SQLITE_NOMEM) {
+        connection_fail(copy, err); /* which says nothing about the database */
     } else if (!whole) {
         err_set(err, ERR_IO, "the database %s is damaged: %s", path, finding);
         err_hint(err, "put a backup in its place: gpuctl admin restore");

@@ -59,7 +59,7 @@ static bool check_pages(struct connection *connection, const char *path, struct 
         sqlite3_finalize(statement);
         return connection_fail(connection, err);
     }
-    const char *finding = (const char *)sqlite3_column_text(statement, 0);
+    const char *finding = connection_text(statement, 0);
     bool ok = strcmp(finding, "ok") == 0;
     if (!ok) {
         err_set(err, ERR_IO, "the database %s is damaged: %s", path, finding);

@@ -239,7 +239,7 @@ static void remove_content(struct removal *removal, int folder, int depth)
 {
     DIR *entries = fdopendir(folder);
     if (entries == NULL) {
-        abort(); /* memory: folder is open and is a folder */
+        out_of_memory(); /* folder is open and is a folder */
     }
     unsigned lifted;
     do { /* a folder that was moved up into this one may have been missed by the walk */

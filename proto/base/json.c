@@ -10,7 +10,13 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 #include "proto/limits.h"
+
+void json_begin(void)
+{
+    json_set_alloc_funcs(xalloc, free);
+}
 
 /* How far a scan got, for messages. */
 struct place {

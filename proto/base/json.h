@@ -17,6 +17,10 @@ static inline void cleanup_json(json_t **value)
 
 #define autojson __attribute__((cleanup(cleanup_json)))
 
+/* Once, before any JSON: what jansson allocates ends in out_of_memory, too. It would drop a member that has
+ * no room, or call a text malformed. */
+void json_begin(void);
+
 /* Parses exactly one JSON value of length bytes: duplicate keys and nesting deeper than LIMIT_JSON_DEPTH are
  * refused. The caller owns the value; NULL with ERR_MALFORMED, naming line and column. */
 json_t *json_parse(const char *bytes, size_t length, struct err *err);

@@ -134,7 +134,7 @@ static bool read_settings(struct settings *settings, const char *path, struct er
     struct reading reading = {.settings = settings, .first = settings->count, .at = bytes};
     int bad_line = ini_parse_stream(next_line, &reading, take_setting, &reading);
     if (bad_line < 0) {
-        abort(); /* memory */
+        out_of_memory();
     }
     if (reading.wrong_line != 0 && (bad_line == 0 || reading.wrong_line <= bad_line)) {
         return err_set(err, ERR_MALFORMED, "%s:%d: %s", path, reading.wrong_line, reading.problem);

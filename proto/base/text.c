@@ -4,16 +4,29 @@
  * people write is left to text_spelling.c. */
 #include "proto/base/text.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+void out_of_memory(void)
+{
+    static const char said[] = ": out of memory\n";
+    const struct iovec line[] = {{program_invocation_short_name, strlen(program_invocation_short_name)},
+                                 {(void *)(uintptr_t)said, sizeof said - 1}};
+    ssize_t written = writev(STDERR_FILENO, line, 2);
+    (void)written; /* where nobody listens there is no one to tell */
+    abort();
+}
 
 void *xalloc(size_t size)
 {
     void *pointer = malloc(size > 0 ? size : 1);
     if (pointer == NULL) {
-        abort();
+        out_of_memory();
     }
     return pointer;
 }
@@ -22,7 +35,7 @@ void *xzalloc(size_t size)
 {
     void *pointer = calloc(1, size > 0 ? size : 1);
     if (pointer == NULL) {
-        abort();
+        out_of_memory();
     }
     return pointer;
 }
@@ -31,7 +44,7 @@ void *xrealloc(void *pointer, size_t size)
 {
     void *moved = realloc(pointer, size > 0 ? size : 1);
     if (moved == NULL) {
-        abort();
+        out_of_memory();
     }
     return moved;
 }
@@ -58,7 +71,7 @@ char *xprintf(const char *format, ...)
     int length = vasprintf(&printed, format, args);
     va_end(args);
     if (length < 0) {
-        abort();
+        out_of_memory();
     }
     return printed;
 }

@@ -10,7 +10,10 @@
 
 #include "proto/base/err.h"
 
-/* malloc, calloc, realloc and strdup that abort when memory is out. */
+/* Ends the program with a line on stderr that says so. Allocates nothing. */
+void out_of_memory(void) __attribute__((noreturn));
+
+/* malloc, calloc, realloc and strdup that end in out_of_memory. */
 void *xalloc(size_t size);
 void *xzalloc(size_t size);
 void *xrealloc(void *pointer, size_t size);

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -41,6 +42,15 @@ def make_cluster(tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
     yield make
     for cluster in made:
         cluster.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_core_files() -> Iterator[None]:
+    """Programs that abort because they were made to."""
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_CORE, before)
 
 
 def pytest_configure(config: pytest.Config) -> None:

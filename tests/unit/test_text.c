@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
@@ -56,6 +58,28 @@ START_TEST(a_buffer_holds_nul_bytes)
     text_append_bytes(&text, NULL, 0);
     ck_assert_uint_eq(text.length, 3);
     ck_assert_mem_eq(text.bytes, "a\0b", 4);
+}
+END_TEST
+
+START_TEST(memory_that_is_out_ends_the_program_with_a_sentence)
+{
+    int said[2];
+    ck_assert_int_eq(pipe(said), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(said[1], STDERR_FILENO);
+        out_of_memory();
+    }
+    close(said[1]);
+    char line[256] = "";
+    ssize_t length = read(said[0], line, sizeof line - 1);
+    close(said[0]);
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFSIGNALED(status));
+    ck_assert_int_eq(WTERMSIG(status), SIGABRT);
+    ck_assert_int_gt(length, 0);
+    ck_assert_ptr_nonnull(strstr(line, ": out of memory\n"));
 }
 END_TEST
 
@@ -376,6 +400,7 @@ static void add_buffer_tests(TCase *cases)
     tcase_add_test(cases, printing_into_a_buffer_appends_whatever_its_length);
     tcase_add_test(cases, taking_the_bytes_leaves_an_empty_buffer_and_is_never_null);
     tcase_add_test(cases, a_buffer_holds_nul_bytes);
+    tcase_add_test(cases, memory_that_is_out_ends_the_program_with_a_sentence);
     tcase_add_test_raise_signal(cases, a_reserve_that_cannot_be_met_aborts, SIGABRT);
     tcase_add_test(cases, copies_are_cut_where_asked);
     tcase_add_test(cases, plain_text_and_utf8_enter_json_unchanged);

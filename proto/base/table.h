@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* uthash with our memory: by itself it would end the program without a word. */
+#ifndef BASE_TABLE_H
+#define BASE_TABLE_H
+
+#include <stdlib.h>
+
+#include "proto/base/text.h"
+
+#define uthash_malloc(size) xalloc(size)
+#define uthash_fatal(text)  abort() /* xalloc returns memory or not at all */
+#include <uthash.h>
+
+#endif
