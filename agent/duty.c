@@ -36,6 +36,7 @@ bool duty_next(struct duty *duty, struct duty_action *ret_action)
         return false;
     }
     *ret_action = duty->actions[duty->action_first++];
+    duty->outdated = duty->outdated && ret_action->act != ACT_POLL;
     return true;
 }
 
@@ -113,16 +114,19 @@ static void tell_again(struct duty *duty, struct known *known, enum order_phase 
     }
 }
 
-/* An attempt that was found at start may have lost its agent before its shim was told anything. */
+/* An attempt that was found at start may have lost its agent before its shim was told anything, its lease
+ * included. */
 static void tell_adopted(struct duty *duty, struct known *known, const struct order *order)
 {
-    if (order->phase == ORDER_PREPARE) {
-        known->phase = DUTY_CLAIMED;
-        duty_act(duty, ACT_PREPARE, known->epoch)->order = order;
-    } else if (order->phase == ORDER_RUN) {
-        known->phase = DUTY_STARTED;
-        duty_act(duty, ACT_RUN, known->epoch)->order = order;
+    if (order->phase != ORDER_PREPARE && order->phase != ORDER_RUN) {
+        return;
     }
+    if (known->lease_ms > 0) {
+        lease(duty, known, duty_act(duty, ACT_LEASE, known->epoch));
+    }
+    bool run = order->phase == ORDER_RUN;
+    known->phase = run ? DUTY_STARTED : DUTY_CLAIMED;
+    duty_act(duty, run ? ACT_RUN : ACT_PREPARE, known->epoch)->order = order;
 }
 
 static void work_order(struct duty *duty, const struct order *order)
@@ -180,6 +184,9 @@ static void drop_unlisted(struct duty *duty, const struct poll_reply *reply, boo
 
 void duty_polled(struct duty *duty, const struct poll_reply *reply)
 {
+    if (!duty->polling || duty->outdated) {
+        return;
+    }
     duty->polling = false;
     duty->version = reply->version;
     duty->ending = reply->shutdown;
@@ -262,11 +269,13 @@ static void drop_fenced(struct duty *duty, const struct beat_reply *reply)
     duty_end_if_done(duty);
 }
 
-/* After a silence the answer to the poll that is out may be lost, and would be waited for in vain. */
+/* After a silence the answer to the poll that is out may be lost, and would be waited for in vain; or it is
+ * late, and has orders for what was given away since. */
 static void poll_anew(struct duty *duty, int64_t silence_ms)
 {
     if (duty->polling && silence_ms > BEATS_OUT * beat_interval(duty)) {
         duty_act(duty, ACT_POLL, 0);
+        duty->outdated = true;
     }
 }
 

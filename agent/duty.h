@@ -91,6 +91,7 @@ void duty_start(struct duty *duty);
 void duty_registered(struct duty *duty, const struct register_reply *reply, int64_t sent_ms);
 /* The controller answered a beat or a poll with: I do not know this node. */
 void duty_stranger(struct duty *duty);
+/* Changes nothing if the poll was given up meanwhile. */
 void duty_polled(struct duty *duty, const struct poll_reply *reply);
 /* reply NULL: the beat was not taken, or not answered. */
 void duty_beaten(struct duty *duty, int64_t number, const struct beat_reply *reply, int64_t sent_ms);

@@ -37,8 +37,10 @@ struct known {
 
 struct duty {
     enum standing standing;
-    bool polling; /* one is out */
-    int beating;  /* how many are out */
+    bool polling;  /* one is out */
+    bool outdated; /* its answer is worth nothing: another will be in its place as soon as the actions are
+                      done */
+    int beating;   /* how many are out */
     bool ending;
     uint64_t version;
     int64_t beat_ms;

@@ -35,6 +35,8 @@ static json_t *register_body(void *closure)
         .labels = site->config.labels,
         .devices = site->devices.items,
         .device_count = site->devices.count,
+        .has_word = true,
+        .word = node->word,
     };
     message.attempts = duty_list(node->duty, &message.attempt_count);
     json_t *json = register_message_encode(&message);
@@ -59,6 +61,12 @@ static void register_done(void *closure, const struct link_answer *answer)
         log_error("node refused", "name=%s status=%d problem=\"%s\" hint=\"%s\"", node->site->config.name,
                   answer->status, err.text, err.hint);
         loop_arm(node->site->loop, &node->again, clock_boot_ms() + BACKOFF_MAX_MS);
+        return;
+    }
+    if (reply.word != 0) {
+        node->word = reply.word;
+        register_reply_finish(&reply);
+        exchange_register(node);
         return;
     }
     log_info("node registered", "name=%s incarnation=%lld", node->site->config.name,

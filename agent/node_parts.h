@@ -32,6 +32,7 @@ struct node {
     struct link_request *registering, *polling;
     struct beat beats[BEATS_OUT];
     int64_t park_ms;
+    uint64_t word; /* with which the next register is believed; 0: none was given */
     int64_t beat_seq;
     struct loop_timer work;  /* duty has actions, or soon will */
     struct loop_timer again; /* a register that was refused */

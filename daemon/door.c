@@ -19,6 +19,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
+#include "proto/views.h"
 
 /* Steps that were done but not yet committed. */
 struct step_list {
@@ -159,6 +160,26 @@ static bool remember_answer(struct door *door, const struct door_request *reques
     return transaction_open(door) && store_apply(door->store, &change, 1, &door->failure);
 }
 
+/* Whether the same request, asked again when more is free or a job waits again, might be granted. Then a
+ * second copy of it that is late would do what its sender was told is not done. */
+static bool may_change_its_mind(enum err_code code)
+{
+    return !err_retryable(code) && code != ERR_NOT_FOUND && code != ERR_PRECONDITION;
+}
+
+static bool refuse(struct door *door, struct door_request *request)
+{
+    if (!request->keyed || !may_change_its_mind(request->error.code)) {
+        return true;
+    }
+    request->status = err_http(request->error.code);
+    problem_encode(&request->error, &request->answer);
+    bool kept = remember_answer(door, request, 0);
+    request->status = 0;
+    text_clear(&request->answer);
+    return kept;
+}
+
 static bool do_record(struct door *door, struct door_request *request)
 {
     if (!transaction_open(door) ||
@@ -177,7 +198,7 @@ static bool do_input(struct door *door, struct door_request *request)
     if (!step.ok) {
         request->error = step.err;
         step_finish(&step);
-        return true;
+        return refuse(door, request);
     }
     request->status = request->render(request, &step, &request->answer);
     int64_t job_key = step.job.key;

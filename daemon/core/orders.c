@@ -32,6 +32,11 @@ void orders_dropped(struct core *core, struct member *member)
     raise_version(core, member->node);
 }
 
+void orders_word_spoken(struct core *core, struct node *node)
+{
+    raise_version(core, node);
+}
+
 void orders_staging_changed(struct core *core, struct node *node)
 {
     raise_version(core, node);

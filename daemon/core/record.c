@@ -486,6 +486,19 @@ static void clean_dirty(struct core *core)
     }
 }
 
+static void fill_answer(struct core *core, const struct job *job, struct step *step)
+{
+    struct job_life *life = arena_alloc(core->sheet.arena, sizeof *life);
+    *life = life_of(core->sheet.arena, job);
+    step->job = touch_of(job);
+    step->life = life;
+    if (array_is_whole(job)) {
+        struct array_row *counts = arena_alloc(core->sheet.arena, sizeof *counts);
+        *counts = job->array->counts;
+        step->counts = counts;
+    }
+}
+
 void record_close(struct core *core, struct step *ret_step)
 {
     struct sheet *sheet = &core->sheet;
@@ -497,7 +510,7 @@ void record_close(struct core *core, struct step *ret_step)
     }
     assert(ret_step->touched_count == sheet->job_count);
     if (sheet->answer != NULL) {
-        ret_step->job = touch_of(sheet->answer);
+        fill_answer(core, sheet->answer, ret_step);
     }
     free_leaving(core);
     clean_dirty(core);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the coming of nodes. It promises that a refused registration changes nothing, and that an attempt is
  * given up only on evidence: a new boot of the same machine, or an agent that no longer knows what ran.
- * Another machine under the same name is no evidence. */
+ * Another machine under the same name is no evidence, nor is a message that was under way for long: of a node
+ * that is known, only the answer to our own last word is taken. */
 #include "daemon/core/register.h"
 
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "daemon/core/label.h"
 #include "daemon/core/member.h"
 #include "daemon/core/node.h"
+#include "daemon/core/orders.h"
 #include "daemon/core/pool.h"
 #include "daemon/core/record.h"
 #include "daemon/core/staging.h"
@@ -192,6 +194,7 @@ static void take_in(struct core *core, struct node *node, const struct register_
                node->pool, rebooted ? ", rebooted" : "");
     node_fire(core, node, NODE_EVENT_REGISTER, NULL);
     pool_join(core, node);
+    orders_word_spoken(core, node);
     departure_take_word(core, node, message->expires_at_ms, anew);
     core->place_wanted = true;
     struct member *member, *next;
@@ -201,6 +204,13 @@ static void take_in(struct core *core, struct node *node, const struct register_
     node_heard(core, node);
 }
 
+/* A message may be late or come twice, from before an attempt began or even from an earlier boot. The version
+ * of the node's orders was never the same before, and is another one after this. */
+static bool is_answer(const struct register_message *message, const struct node *node)
+{
+    return node == NULL || !message->has_word || message->word == node->orders_version;
+}
+
 bool register_node(struct core *core, const struct input *input, struct err *err)
 {
     const struct register_message *message = input->node_register;
@@ -208,6 +218,10 @@ bool register_node(struct core *core, const struct input *input, struct err *err
     if (!check_name(message, node, err) || !check_pool(core, message, node, err) ||
         !check_types(core, message, err)) {
         return false;
+    }
+    if (!is_answer(message, node)) {
+        core->sheet.said = record_text(core, "%llu", (unsigned long long)node->orders_version);
+        return true;
     }
     struct seat *seats = seats_of(message, err);
     if (seats == NULL) {

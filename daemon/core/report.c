@@ -205,12 +205,15 @@ static struct fault fault_of_missing(struct core *core, const struct member *mem
                                               (long long)rank, member->node->name, why)};
 }
 
-/* What an exit report says of the attempt, CAUSE_NONE when all went well: every rank of the node ran and
- * ended with 0. Whether results are missing is not a node's to say, only why. */
+/* What an exit report says of the attempt, CAUSE_NONE when all went well: every rank of the node ran, after
+ * the start, and ended with 0. Whether results are missing is not a node's to say, only why. */
 static enum cause exit_cause(const struct member *member, const struct report_message *report)
 {
     if (report->cause != CAUSE_NONE && report->cause != CAUSE_RESULT_MISSING) {
         return believed(report->cause);
+    }
+    if (!attempt_has_started(member->attempt)) {
+        return CAUSE_SHIM_LOST;
     }
     if (first_failed(report) != NULL) {
         return CAUSE_RANK_FAILED;

@@ -29,13 +29,19 @@ struct registration {
     struct ask ask;
     struct register_message message;
     struct register_reply reply;
+    bool taken;
 };
 
 static int render_registered(const struct door_request *door, const struct step *step, struct text *out)
 {
-    const struct registration *registration = door->asker;
+    struct registration *registration = door->asker;
     const struct register_reply *reply = &registration->reply;
-    text_printf(out, "{\"incarnation\":%lld,\"beat_ms\":%lld,\"park_ms\":%lld,\"log_limit\":%lld}",
+    registration->taken = step->answer == NULL;
+    text_append(out, "{");
+    if (!registration->taken) {
+        text_printf(out, "\"word\":%s,", step->answer);
+    }
+    text_printf(out, "\"incarnation\":%lld,\"beat_ms\":%lld,\"park_ms\":%lld,\"log_limit\":%lld}",
                 (long long)reply->incarnation, (long long)reply->beat_ms, (long long)reply->park_ms,
                 (long long)reply->log_limit);
     return 200;
@@ -43,8 +49,12 @@ static int render_registered(const struct door_request *door, const struct step 
 
 static void registered(struct ask *ask)
 {
-    const struct register_message *message = &((struct registration *)ask)->message;
+    const struct registration *registration = (struct registration *)ask;
+    const struct register_message *message = &registration->message;
     struct server *server = ask->request->server;
+    if (!registration->taken) {
+        return;
+    }
     mailbox_register(server->mailbox, message->name, message->boot_id, server->now_ms);
 }
 

@@ -86,10 +86,15 @@ void ask_door(struct ask *ask)
 
 static void reply_committed(struct ask *ask)
 {
-    if (ask->committed != NULL) {
+    bool refused = ask->door.status >= 400; /* which was remembered */
+    if (ask->committed != NULL && !refused) {
         ask->committed(ask);
     }
-    request_reply_json(ask->request, (unsigned)ask->door.status, &ask->door.answer);
+    if (refused) {
+        request_reply_problem(ask->request, (unsigned)ask->door.status, &ask->door.answer);
+    } else {
+        request_reply_json(ask->request, (unsigned)ask->door.status, &ask->door.answer);
+    }
     if (ask->door.replayed) {
         request_header(ask->request, "Idempotency-Replayed", "true");
     }

@@ -64,14 +64,22 @@ static void copy_job(const struct job_record *job, void *closure)
     asking->life.reason = keep(texts, life->reason);
 }
 
+/* What the request found when it was read is old when others changed the job before its turn came. */
+static const struct job_life *life_after(const struct job_asking *asking, const struct step *step)
+{
+    const struct job_life *life = job_newest_life(step);
+    if (life != NULL) {
+        return life;
+    }
+    return asking->life.seq == step->job.seq ? &asking->life : step->life;
+}
+
 static int render(const struct door_request *door, const struct step *step, struct text *out)
 {
     const struct job_asking *asking = door->asker;
-    const struct job_life *life = job_newest_life(step);
-    const struct array_row *array = job_newest_array(step);
+    const struct array_row *array = step->counts != NULL ? step->counts : &asking->array;
     struct job_view view;
-    job_view_fill(&view, &asking->birth, life != NULL ? life : &asking->life,
-                  array != NULL ? array : &asking->array);
+    job_view_fill(&view, &asking->birth, life_after(asking, step), array);
     view.state = step->job.state;
     view.seq = step->job.seq;
     job_view_encode(&view, out);
@@ -136,10 +144,10 @@ void job_ask(struct request *request, const struct input *input, const struct jo
     if (!read_job(asking, &err)) {
         request_fail(request, &err);
         ask_destroy(ask);
-    } else if (job_state_terminal(asking->life.state)) {
+    } else if (job_state_terminal(asking->life.state) && request->headers.idempotency_key == NULL) {
         reply_ended(asking);
         ask_destroy(ask);
-    } else {
+    } else { /* with a key, it may have been answered when the job still lived */
         ask_door(ask);
     }
 }

@@ -169,17 +169,6 @@ const struct job_life *job_newest_life(const struct step *step)
     return NULL;
 }
 
-const struct array_row *job_newest_array(const struct step *step)
-{
-    for (size_t i = step->change_count; i > 0; i--) {
-        const struct change *change = &step->changes[i - 1];
-        if (change->kind == CHANGE_ARRAY_PUT && change->array.job_key == step->job.key) {
-            return &change->array;
-        }
-    }
-    return NULL;
-}
-
 /* The placements of the newest attempt; node names and device lists are owned. */
 struct placements {
     struct placement_view *items;

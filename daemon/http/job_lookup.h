@@ -42,9 +42,6 @@ void job_view_fill(struct job_view *view, const struct job_birth *birth, const s
 /* The newest life of the step's job among its changes; NULL when it did not change. Any thread. */
 const struct job_life *job_newest_life(const struct step *step);
 
-/* Likewise how far the array that the job is has come. */
-const struct array_row *job_newest_array(const struct step *step);
-
 /* The whole view of one job, with the seq of its last event: spec, placements, and why it waits. The same
  * errors as job_find. */
 bool job_show(const struct request *request, int64_t *ret_seq, struct text *out, struct err *err);

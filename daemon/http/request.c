@@ -55,6 +55,12 @@ void request_reply_json(struct request *request, unsigned status, struct text *j
     request_reply(request, status, "application/json", text_take(json), length);
 }
 
+void request_reply_problem(struct request *request, unsigned status, struct text *problem)
+{
+    size_t length = problem->length;
+    request_reply(request, status, "application/problem+json", text_take(problem), length);
+}
+
 void request_reply_literal(struct request *request, unsigned status, const char *json)
 {
     request_reply(request, status, "application/json", xstrdup(json), strlen(json));
@@ -69,9 +75,7 @@ void request_fail(struct request *request, const struct err *err)
         request_reply_json(request, status, &problem);
     } else {
         problem_encode(err, &problem);
-        size_t length = problem.length;
-        request_reply(request, status != 0 ? status : 500, "application/problem+json", text_take(&problem),
-                      length);
+        request_reply_problem(request, status != 0 ? status : 500, &problem);
     }
     if (status == 401) {
         request_header(request, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");

@@ -89,6 +89,8 @@ void request_reply(struct request *request, unsigned status, const char *content
                    size_t length);
 /* The same with JSON in a buffer, which is left empty. */
 void request_reply_json(struct request *request, unsigned status, struct text *json);
+/* The same with a problem document. */
+void request_reply_problem(struct request *request, unsigned status, struct text *problem);
 /* The same with a JSON literal. */
 void request_reply_literal(struct request *request, unsigned status, const char *json);
 /* Replies with an error as application/problem+json. */

@@ -141,6 +141,45 @@ def test_a_running_job_is_not_held_and_the_answer_says_what_to_do(cluster: Clust
     cluster.api.wait(job)
 
 
+# --- asked again ---
+
+
+def keyed(cluster: Cluster, method: str, path: str, key: str, document: Any) -> tuple[int, dict[str, str], Any]:
+    headers = {"Idempotency-Key": key, "Content-Type": "application/json"}
+    status, sent, body = cluster.api.raw(method, path, json.dumps(document).encode(), headers)
+    return status, sent, json.loads(body)
+
+
+def test_what_was_granted_is_granted_again_after_the_job_has_ended(cluster: Cluster) -> None:
+    """The first answer may have been lost: it was done, and must not be denied."""
+    job = cluster.api.submit(["true"], hold=True)
+    first = keyed(cluster, "PATCH", f"/v1/jobs/{job}", f"change {job}", {"priority": 3})
+    cluster.api.post(f"/v1/jobs/{job}/cancel")
+    again = keyed(cluster, "PATCH", f"/v1/jobs/{job}", f"change {job}", {"priority": 3})
+    assert (first[0], again[0], again[1]["idempotency-replayed"]) == (200, 200, "true")
+    assert again[2] == first[2]
+    assert keyed(cluster, "PATCH", f"/v1/jobs/{job}", f"other {job}", {"priority": 3})[0] == 409
+
+
+def test_what_was_refused_is_not_done_when_the_same_request_comes_late(cluster: Cluster) -> None:
+    """A job that has GPUs cannot be held; when it waits again, it could."""
+    job = cluster.api.submit(HANG)
+    cluster.wait_state(job, "RUNNING")
+    path = f"/v1/jobs/{job}/hold"
+    first = keyed(cluster, "POST", path, f"hold {job}", {})
+    for node in cluster.nodes():
+        cluster.api.post(f"/v1/nodes/{node}/drain")
+    cluster.api.post(f"/v1/jobs/{job}/preemption")
+    cluster.wait_state(job, "QUEUED")
+    again = keyed(cluster, "POST", path, f"hold {job}", {})
+    assert (first[0], again[0], again[2]) == (409, 409, first[2])
+    assert (again[1]["content-type"], again[1]["idempotency-replayed"]) == ("application/problem+json", "true")
+    assert keyed(cluster, "POST", path, f"other {job}", {})[2]["state"] == "HELD"
+    cluster.api.post(f"/v1/jobs/{job}/cancel")
+    for node in cluster.nodes():
+        cluster.api.post(f"/v1/nodes/{node}/resume")
+
+
 # --- changing ---
 
 

@@ -76,6 +76,13 @@ static int render_nothing(const struct door_request *door, const struct step *st
     return 200;
 }
 
+/* The word to repeat; 0: taken. */
+static int render_registered(const struct door_request *door, const struct step *step, struct text *out)
+{
+    text_append(out, step->answer != NULL ? step->answer : "0");
+    return 200;
+}
+
 static int render_beaten(const struct door_request *door, const struct step *step, struct text *out)
 {
     const struct beat_reply reply = {.fenced = step->fenced, .fenced_count = step->fenced_count};
@@ -122,6 +129,7 @@ static bool ask_register(struct ask *ask, struct err *err)
 {
     ask->door.input.kind = INPUT_REGISTER;
     ask->door.input.node_register = &ask->registration;
+    ask->door.render = render_registered;
     return register_message_decode(parse(ask->body), &ask->registration, err);
 }
 
@@ -305,8 +313,11 @@ void asks_serve(struct controller *controller, const struct wire_request *reques
 
 static void answer_registration(struct controller *controller, const struct ask *ask)
 {
-    orders_registered(controller, ask->registration.name, ask->registration.boot_id);
-    autofree char *text = xprintf("{\"incarnation\":%u,\"beat_ms\":%lld,\"park_ms\":25000}",
+    const char *word = ask->door.answer.bytes;
+    if (strcmp(word, "0") == 0) {
+        orders_registered(controller, ask->registration.name, ask->registration.boot_id);
+    }
+    autofree char *text = xprintf("{\"word\":%s,\"incarnation\":%u,\"beat_ms\":%lld,\"park_ms\":25000}", word,
                                   store_incarnation(controller->store), (long long)controller->beat_ms);
     wire_reply(controller->sim->wire, ask->ticket, 200, text);
 }

@@ -62,6 +62,12 @@ static void register_done(void *closure, const struct wire_answer *answer)
         world_in(&host->sim->world, BACKOFF_MAX_MS, register_again, host, &host->agent);
         return;
     }
+    if (reply.word != 0) {
+        host->word = reply.word;
+        register_reply_finish(&reply);
+        exchange_register(host);
+        return;
+    }
     duty_registered(host->duty, &reply, sent_at(host, answer));
     register_reply_finish(&reply);
     host_wake(host, 0);
@@ -87,7 +93,9 @@ void exchange_register(struct host *host)
                                        .reserved = host->reserved,
                                        .isolation = ISOLATION_CGROUP2,
                                        .devices = devices,
-                                       .device_count = (size_t)host->device_count};
+                                       .device_count = (size_t)host->device_count,
+                                       .has_word = true,
+                                       .word = host->word};
     message.attempts = duty_list(host->duty, &message.attempt_count);
     wire_cancel(host->sim->wire, host->polling);
     host->polling = 0;

@@ -77,6 +77,7 @@ struct host {
     struct duty *duty; /* NULL: no agent runs */
     int64_t waits_ms, beats;
     uint64_t polling; /* number of the call; 0: none is out */
+    uint64_t word;    /* of the agent: with which its next register is believed */
     struct need_state *needs;
     size_t need_count;
 };

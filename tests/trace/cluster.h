@@ -56,7 +56,8 @@ struct node_ask {
     const char *groups;  /* of its devices, a digit each: "0011"; NULL: unknown */
     struct node_attempt *attempts;
     size_t attempt_count;
-    int64_t expires_ms; /* on the cluster's clock; 0: never */
+    int64_t expires_ms;   /* on the cluster's clock; 0: never */
+    const uint64_t *word; /* NULL: its agent knows of none, and is believed at once */
 };
 enum err_code cluster_register(struct cluster *cluster, const struct node_ask *ask);
 #define node(cluster, ...) cluster_register(cluster, &(struct node_ask){.name = __VA_ARGS__})

@@ -47,6 +47,17 @@ START_TEST(a_gang_over_nodes_starts_when_all_are_prepared)
 }
 END_TEST
 
+START_TEST(ranks_that_ended_well_before_the_start_did_not_run)
+{
+    autocluster struct cluster *c = open_with_gang();
+    exited(c, "gang", "a", 0);
+    exited(c, "gang", "b", 0);
+    expect_history(c, "gang", "submitted placed stopping requeued placed");
+    advance(c, PREPARE_EXPIRY_MS); /* nobody is waited for in the first attempt */
+    ck_assert_int_eq(rows_job(c->rows, "gang")->user_failures, 0);
+}
+END_TEST
+
 START_TEST(order_versions_rise_with_every_change_and_only_then)
 {
     autocluster struct cluster *c = open_with_gang();
@@ -308,6 +319,7 @@ Suite *gang_suite(void)
     Suite *suite = suite_create("gang");
     TCase *tests = tcase_create("gang");
     tcase_add_test(tests, a_gang_over_nodes_starts_when_all_are_prepared);
+    tcase_add_test(tests, ranks_that_ended_well_before_the_start_did_not_run);
     tcase_add_test(tests, order_versions_rise_with_every_change_and_only_then);
     tcase_add_test(tests, node_rank_0_must_bring_address_and_port);
     tcase_add_test(tests, nobody_may_run_before_the_start_is_committed);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes come, come back, are drained and fenced; and what that says about the attempts on them. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/trace/cluster.h"
@@ -82,6 +83,57 @@ START_TEST(an_agent_that_forgot_what_ran_has_lost_it)
     node(c, "a");
     ck_assert_int_eq(rows_job(c->rows, "aaaa")->infra_failures, 1);
     expect_orders(c, "a", "run aaaa/2 rank 0-0 of 1 on 0\n");
+}
+END_TEST
+
+/* The word that the controller gave instead of taking the last registration. */
+static uint64_t word_given(const struct cluster *c)
+{
+    ck_assert_ptr_nonnull(c->step.answer);
+    ck_assert_uint_eq(c->step.change_count, 0);
+    ck_assert_uint_eq(c->step.dirty_count, 0);
+    return strtoull(c->step.answer, NULL, 10);
+}
+
+START_TEST(a_registration_of_a_known_node_is_taken_when_it_repeats_the_word)
+{
+    autocluster struct cluster *c = cluster_open();
+    uint64_t word = 0;
+    node(c, "a", .word = &word);
+    ck_assert_ptr_null(c->step.answer); /* nobody knew it */
+    submit(c, "aaaa");
+    running(c, "aaaa", "a");
+    node(c, "a", .word = &word);
+    expect_job(c, "aaaa", JOB_RUNNING);
+    word = word_given(c);
+    node(c, "a", .word = &word);
+    ck_assert_ptr_null(c->step.answer);
+    ck_assert_int_eq(rows_job(c->rows, "aaaa")->infra_failures, 1);
+}
+END_TEST
+
+START_TEST(a_registration_that_comes_again_later_changes_nothing)
+{
+    autocluster struct cluster *c = cluster_open();
+    uint64_t word = 0;
+    node(c, "a", .word = &word);
+    node(c, "a", .boot = "boot-2", .word = &word);
+    word = word_given(c);
+    node(c, "a", .boot = "boot-2", .word = &word);
+    ck_assert_ptr_null(c->step.answer);
+    node(c, "a", .boot = "boot-2", .word = &word);
+    word_given(c); /* no answer again, though nothing has happened in between */
+    submit(c, "aaaa");
+    running(c, "aaaa", "a");
+    node(c, "a", .boot = "boot-2", .word = &word);
+    word_given(c);
+    node(c, "a", .boot = "boot-1", .word = &word);
+    word = word_given(c);
+    cluster_restart(c);
+    node(c, "a", .boot = "boot-1", .word = &word);
+    ck_assert_uint_ne(word_given(c), word);
+    expect_job(c, "aaaa", JOB_RUNNING);
+    ck_assert_int_eq(rows_job(c->rows, "aaaa")->infra_failures, 0);
 }
 END_TEST
 
@@ -298,6 +350,8 @@ Suite *node_suite(void)
     tcase_add_test(tests, devices_are_counted_once);
     tcase_add_test(tests, a_device_that_went_away_is_kept_until_its_attempt_ends);
     tcase_add_test(tests, a_drained_node_finishes_what_it_has);
+    tcase_add_test(tests, a_registration_of_a_known_node_is_taken_when_it_repeats_the_word);
+    tcase_add_test(tests, a_registration_that_comes_again_later_changes_nothing);
     tcase_add_test(tests, a_fenced_node_is_lost_until_it_registers_anew);
     tcase_add_test(tests, devices_of_a_fenced_node_stay_taken_until_the_gang_has_ended);
     tcase_add_test(tests, verbs_want_a_node_that_is_known);

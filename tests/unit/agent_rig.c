@@ -64,8 +64,13 @@ static bool reply(struct rig_connection *connection, struct rig_answer answer)
     autofree char *text = xprintf("HTTP/1.1 %d Said\r\nContent-Type: application/json\r\n"
                                   "Content-Length: %zu\r\n\r\n%s",
                                   answer.status, strlen(body), body);
-    ck_assert_int_eq(send(connection->watch.fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
-    return true;
+    bool whole = rig.cut == 0;
+    size_t length = whole ? strlen(text) : rig.cut;
+    ck_assert_int_eq(send(connection->watch.fd, text, length, MSG_NOSIGNAL), length);
+    if (!whole) {
+        hang_up(connection);
+    }
+    return whole;
 }
 
 /* Works in one request; false when there is none, or the connection is gone. */

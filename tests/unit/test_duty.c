@@ -638,6 +638,48 @@ START_TEST(after_a_silence_orders_are_asked_for_anew)
 }
 END_TEST
 
+/* It came with the beat that ended the silence: before the poll was asked anew. */
+START_TEST(orders_of_before_a_silence_are_not_worked_in)
+{
+    static uint64_t live[] = {5};
+    static struct order old = {.epoch = 5, .phase = ORDER_RUN, .lease_ms = LEASE};
+    const struct poll_reply late = {
+        .version = 9, .live = live, .live_count = 1, .orders = &old, .order_count = 1};
+    join();
+    duty_tick(duty, 90000);
+    beaten(1, 90000);
+    duty_polled(duty, &late);
+    ck_assert_uint_eq(duty_version(duty), 0);
+    expect("beat, poll");
+    order((struct order){.epoch = 6, .phase = ORDER_RUN, .lease_ms = LEASE});
+    expect("claim 6 until 150000 158000, poll");
+}
+END_TEST
+
+START_TEST(orders_of_before_it_was_a_stranger_are_not_worked_in)
+{
+    join();
+    duty_stranger(duty);
+    order((struct order){.epoch = 5, .phase = ORDER_RUN});
+    expect("register");
+    registered(90000);
+    order((struct order){.epoch = 6, .phase = ORDER_RUN});
+    expect("poll, claim 6, poll");
+}
+END_TEST
+
+START_TEST(an_adopted_attempt_has_its_lease_before_it_is_told_what_to_do)
+{
+    duty_adopt(duty, 5);
+    duty_adopt(duty, 6);
+    join();
+    const struct order orders[] = {{.epoch = 5, .phase = ORDER_PREPARE, .lease_ms = LEASE},
+                                   {.epoch = 6, .phase = ORDER_RUN, .lease_ms = LEASE}};
+    poll_with(LIVE(5, 6), orders, 2);
+    expect("lease 5 until 61000 69000, prepare 5, lease 6 until 61000 69000, run 6, poll");
+}
+END_TEST
+
 START_TEST(a_beat_without_an_answer_renews_nothing)
 {
     join();
@@ -703,6 +745,9 @@ Suite *duty_suite(void)
     tcase_add_test(tcase, beats_come_at_their_interval);
     tcase_add_test(tcase, a_stranger_does_not_beat);
     tcase_add_test(tcase, a_lease_counts_from_the_sending_of_the_beat);
+    tcase_add_test(tcase, orders_of_before_a_silence_are_not_worked_in);
+    tcase_add_test(tcase, orders_of_before_it_was_a_stranger_are_not_worked_in);
+    tcase_add_test(tcase, an_adopted_attempt_has_its_lease_before_it_is_told_what_to_do);
     tcase_add_test(tcase, a_beat_without_an_answer_renews_nothing);
     tcase_add_test(tcase, a_short_lease_makes_beats_come_sooner);
     tcase_add_test(tcase, a_beat_renews_only_what_it_has_listed);

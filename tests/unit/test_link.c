@@ -120,6 +120,23 @@ START_TEST(what_others_answer_in_place_of_the_controller_is_no_answer)
 }
 END_TEST
 
+/* Within the head, before it says how long the body is: for curl that is a whole answer. */
+static struct rig_answer cut_at_first(struct rig *server, const struct rig_request *request)
+{
+    static const int statuses[] = {200, 409, 201};
+    server->cut = server->request_count < 3 ? strlen("HTTP/1.1 200 Said\r\nCon") : 0;
+    return (struct rig_answer){.status = statuses[server->request_count - 1]};
+}
+
+START_TEST(an_answer_that_ends_in_its_head_is_none)
+{
+    rig.answer = cut_at_first;
+    put_all();
+    ck_assert_int_eq(status, 201);
+    ck_assert_uint_eq(rig.request_count, 3);
+}
+END_TEST
+
 static struct rig_answer unwilling(struct rig *server, const struct rig_request *request)
 {
     return (struct rig_answer){422,
@@ -248,6 +265,7 @@ Suite *link_suite(void)
     tcase_add_test(tcase, bytes_are_put_from_the_start_until_the_controller_is_back);
     tcase_add_test(tcase, a_put_that_is_refused_is_not_tried_again);
     tcase_add_test(tcase, what_others_answer_in_place_of_the_controller_is_no_answer);
+    tcase_add_test(tcase, an_answer_that_ends_in_its_head_is_none);
     tcase_add_test(tcase, a_put_whose_bytes_cannot_be_read_is_over);
     tcase_add_test(tcase, files_go_under_their_hash_a_few_at_a_time);
     tcase_add_test(tcase, a_file_that_shrinks_is_an_error_and_nothing_is_put);

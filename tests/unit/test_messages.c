@@ -60,7 +60,9 @@ START_TEST(register_arrives_as_it_was_sent)
                                        .devices = devices,
                                        .device_count = 2,
                                        .attempts = attempts,
-                                       .attempt_count = 2};
+                                       .attempt_count = 2,
+                                       .has_word = true,
+                                       .word = EPOCH};
     SEND(register_message, &message, copy);
     ck_assert_str_eq(copy.name, "n1");
     ck_assert_str_eq(copy.pool, "big");
@@ -78,6 +80,8 @@ START_TEST(register_arrives_as_it_was_sent)
     ck_assert_uint_eq(copy.attempts[0].epoch, EPOCH);
     ck_assert_uint_eq(copy.attempts[1].epoch, UINT64_C(0x7fffffffffffffff));
     ck_assert_int_eq(copy.attempts[1].state, MEMBER_EXITED);
+    ck_assert(copy.has_word);
+    ck_assert_uint_eq(copy.word, EPOCH);
     register_message_finish(&copy);
     ck_assert_ptr_null(copy.json);
 }
@@ -92,7 +96,22 @@ START_TEST(register_reply_arrives_as_it_was_sent)
     ck_assert_int_eq(copy.beat_ms, BEAT_MS);
     ck_assert_int_eq(copy.park_ms, POLL_PARK_MS);
     ck_assert_int_eq(copy.log_limit, 7 * MIB);
+    ck_assert_uint_eq(copy.word, 0);
     register_reply_finish(&copy);
+    message.word = EPOCH;
+    SEND(register_reply, &message, again);
+    ck_assert_uint_eq(again.word, EPOCH);
+    register_reply_finish(&again);
+}
+END_TEST
+
+START_TEST(an_older_agent_knows_of_no_word)
+{
+    struct register_message message = {
+        .name = "n", .boot_id = "b", .host_id = "h", .version = "1", .address = "a", .protocol = PROTOCOL};
+    SEND(register_message, &message, copy);
+    ck_assert(!copy.has_word);
+    register_message_finish(&copy);
 }
 END_TEST
 
@@ -616,6 +635,7 @@ static const struct broken brokens[] = {
     {try_register_message, NODE, "{'protocol':0}", "protocol"},
     {try_register_message, NODE, "{'isolation':'jail'}", "isolation"},
     {try_register_message, NODE, "{'expires_at_ms':-1}", "expires_at_ms"},
+    {try_register_message, NODE, "{'word':-1}", "word"},
     {try_register_message, NODE, "{'devices':[{'index':0,'type':'A10'}]}", "devices[0].uuid"},
     {try_register_message, NODE, "{'devices':[{'index':0,'uuid':'u'}]}", "devices[0].type"},
     {try_register_message, NODE, "{'devices':[{'index':-1,'uuid':'u','type':'A10'}]}", "devices[0].index"},
@@ -713,6 +733,7 @@ Suite *messages_suite(void)
     TCase *trips = tcase_create("round trips");
     tcase_add_test(trips, register_arrives_as_it_was_sent);
     tcase_add_test(trips, register_reply_arrives_as_it_was_sent);
+    tcase_add_test(trips, an_older_agent_knows_of_no_word);
     tcase_add_test(trips, beat_arrives_as_it_was_sent);
     tcase_add_test(trips, beat_reply_arrives_as_it_was_sent);
     tcase_add_test(trips, poll_arrives_as_it_was_sent);
