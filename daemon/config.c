@@ -103,7 +103,7 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .target = &config->share_half_life_ms},
         {.name = "min-free",
          .value_name = "SIZE",
-         .help = "refuse submissions with less free disk (default 256MiB)",
+         .help = "refuse submissions with less free disk (default: 5 % of it, 256MiB to 2GiB)",
          .kind = OPTION_TEXT,
          .target = &config->min_free},
         {.name = "backup-folder",
@@ -232,7 +232,8 @@ static bool check(struct config *config, struct err *err)
     if (!split_listen(config, err)) {
         return false;
     }
-    if (!size_parse(config->min_free, &config->min_free_bytes)) {
+    config->min_free_bytes = -1;
+    if (config->min_free != NULL && !size_parse(config->min_free, &config->min_free_bytes)) {
         return err_field(err, ERR_USAGE, "--min-free", "write 256MiB or 2GiB", "\"%s\" is not a size",
                          config->min_free);
     }
@@ -275,8 +276,7 @@ bool config_parse(int argc, char **argv, struct config *ret_config, struct err *
                                   .share_half_life_ms = DEFAULT_SHARE_HALF_LIFE_MS,
                                   .policy = POLICY_DEFAULT,
                                   .backup_interval_ms = DEFAULT_BACKUP_INTERVAL_MS,
-                                  .backup_keep = DEFAULT_BACKUP_KEEP,
-                                  .min_free = "256MiB"};
+                                  .backup_keep = DEFAULT_BACKUP_KEEP};
     struct option_spec table[OPTION_COUNT];
     table_fill(ret_config, table);
     char **rest = NULL;

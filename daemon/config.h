@@ -27,8 +27,8 @@ struct config {
     int64_t share_half_life_ms;
     const char *policy_name; /* as it was written; borrowed from argv or the settings */
     enum policy policy;
-    const char *min_free; /* as it was written: "256MiB" */
-    int64_t min_free_bytes;
+    const char *min_free;       /* as it was written: "256MiB"; NULL: not */
+    int64_t min_free_bytes;     /* -1: as fits the disk */
     const char *backup_folder;  /* NULL: STATE/backups */
     int64_t backup_interval_ms; /* 0: none by itself */
     int64_t backup_keep;

@@ -19,6 +19,7 @@
 #include "daemon/door.h"
 #include "daemon/home.h"
 #include "daemon/http/server.h"
+#include "daemon/store/ballast.h"
 #include "daemon/store/store.h"
 #include "daemon/upkeep.h"
 #include "proto/base/cleanup.h"
@@ -39,6 +40,7 @@ struct daemon {
     char *database;
     char *shelf;                     /* folder of its backups */
     char *tls_certificate, *tls_key; /* texts */
+    struct ballast *ballast;
     struct store *store;
     struct door *door;
     struct worker *worker;
@@ -109,6 +111,7 @@ static bool open_server(struct daemon *daemon, struct err *err)
                                          .store_path = daemon->database,
                                          .state_directory = config->state,
                                          .min_free_bytes = config->min_free_bytes,
+                                         .ballast = daemon->ballast,
                                          .tls_certificate = daemon->tls_certificate,
                                          .tls_key = daemon->tls_key,
                                          .host_names = config->host_names.items,
@@ -146,7 +149,8 @@ static bool daemon_open(struct daemon *daemon, struct err *err)
     return take_state(daemon, err) && (daemon->signals = open_signals(err)) >= 0 &&
            read_pem(daemon->config.tls_certificate, &daemon->tls_certificate, err) &&
            read_pem(daemon->config.tls_key, &daemon->tls_key, err) &&
-           (daemon->store = store_open(daemon->database, err)) != NULL &&
+           (daemon->ballast = ballast_open(daemon->database)) != NULL &&
+           (daemon->store = store_open_with(daemon->database, daemon->ballast, err)) != NULL &&
            admin_token_first(daemon->store, daemon->config.state, err) && open_door(daemon, err) &&
            open_files(daemon, err) && open_server(daemon, err);
 }
@@ -159,6 +163,7 @@ static void daemon_close(struct daemon *daemon)
     logs_close(daemon->logs);
     door_close(daemon->door);
     store_close(daemon->store);
+    ballast_close(daemon->ballast);
     free(daemon->tls_certificate);
     free(daemon->tls_key);
     free(daemon->database);
@@ -225,6 +230,9 @@ static bool serve(struct daemon *daemon, struct err *err)
         unlink(daemon->config.endpoint_file);
     }
     log_info("controller end", "reason=%s", end_text(end));
+    if (end == SERVER_END_FAILED) {
+        store_distrust(daemon->store);
+    }
     return end != SERVER_END_FAILED;
 }
 

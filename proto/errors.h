@@ -36,6 +36,7 @@
     X(ERR_INTERNAL, "internal", 500, 1, false, "A defect of this program")                                   \
     X(ERR_UNAVAILABLE, "unavailable", 503, 7, true, "The controller cannot answer now")                      \
     X(ERR_UNKNOWN_OUTCOME, "unknown_outcome", 503, 7, true, "The outcome of the request is not known")       \
+    X(ERR_DAMAGED, "damaged", 503, 1, false, "The database is damaged")                                      \
     X(ERR_DISK_FULL, "disk_full", 507, 7, true, "The disk is full")                                          \
     X(ERR_USAGE, "usage", 0, 2, false, "The command line is not understood")                                 \
     X(ERR_UNREACHABLE, "unreachable", 0, 7, true, "The controller cannot be reached")                        \

@@ -374,8 +374,14 @@
 #define LIMIT_INDEX_BLOCK_RECORDS 128
 /* streams whose way to disk is remembered, 300 bytes each */
 #define LIMIT_LOG_SYNC_ENTRIES 16384
-/* below it submissions and blobs are refused: exits and logs of what runs still fit */
-#define DEFAULT_MIN_FREE_BYTES (256 * MIB)
+/* below it submissions, blobs and artifacts are refused: a twentieth of the disk, but no less than what the
+ * exits of a full cluster need ... */
+#define MIN_FREE_LEAST_BYTES (256 * MIB)
+/* ... and no more than output can add in a minute on 300 Mbit/s */
+#define MIN_FREE_MOST_BYTES (2 * GIB)
+/* given up when the disk is full: 16,000 cancels, exits and reports at 4 KiB each; of a disk below 1 GiB a
+ * sixteenth */
+#define BALLAST_BYTES (64 * MIB)
 
 /* --- the HTTP thread --- */
 /* path and query: 200 ids of a filter, and within LIMIT_HEADER_BYTES */
@@ -448,6 +454,8 @@
 #define LIMIT_TRACKING_TURN_BYTES (128 * KIB)
 /* as SQLite has it, four times */
 #define LIMIT_TRACKING_CACHE_BYTES (8 * MIB)
+/* a run's end, or metrics, that the store's full disk refused go again after this */
+#define TRACKING_RETRY_MS 1000
 /* a second handle waits so long for the first */
 #define TRACKING_BUSY_MS 5000
 

@@ -54,6 +54,9 @@ static bool copy_part(const char *state, const char *folder, const struct backup
         return !missing || err_errno(err, "cannot back up %s", from);
     }
     bool copied = part->database ? copy_database(from, to, watch, err) : file_copy(from, to, 0600, err);
+    if (!copied && !part->needed && err->code == ERR_DAMAGED) {
+        err->code = ERR_IO; /* the controller goes on without what is tracked */
+    }
     return copied && note_file(to, part->name, files, bytes, err);
 }
 

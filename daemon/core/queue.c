@@ -128,10 +128,10 @@ void queue_leave(struct core *core, struct job *job)
     }
 }
 
-/* A clock that is put back makes no job older than an earlier one. */
-void queue_stamp(struct core *core, struct job *job, int64_t wall_ms)
+/* A clock that was put back before a restart makes no job older than an earlier one. */
+void queue_stamp(struct core *core, struct job *job, int64_t steady_ms)
 {
-    core->submitted_ms = wall_ms > core->submitted_ms ? wall_ms : core->submitted_ms;
+    core->submitted_ms = steady_ms > core->submitted_ms ? steady_ms : core->submitted_ms;
     job->submitted_ms = core->submitted_ms;
 }
 

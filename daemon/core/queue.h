@@ -24,8 +24,8 @@ void queue_join(struct core *core, struct job *job, const struct wish *wish, con
 void queue_share(struct core *core, struct job *job, struct lane *lane);
 void queue_leave(struct core *core, struct job *job);
 
-/* When it was submitted, by the wall clock: its age counts from then. Jobs come in order of key. */
-void queue_stamp(struct core *core, struct job *job, int64_t wall_ms);
+/* When it was submitted, by the steady clock: its age counts from then. Jobs come in order of key. */
+void queue_stamp(struct core *core, struct job *job, int64_t steady_ms);
 
 /* Whether one job of a batch goes before another: by place, and the tasks of an array that wait again before
  * it. */

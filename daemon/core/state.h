@@ -126,7 +126,7 @@ struct job {
     struct pattern *pattern; /* of what is known of run times */
     struct batch *batch;     /* while it waits; else NULL */
     struct job *prev, *next; /* in the batch */
-    int64_t submitted_ms;    /* wall clock, not earlier than that of an earlier job */
+    int64_t submitted_ms;    /* steady clock, not earlier than that of an earlier job */
     struct array *array;     /* that it stands for, or is a task of; else NULL */
     int64_t task;            /* its number; -1: it is none */
     struct edge *follows;    /* what it still waits for, while BLOCKED or HELD */

@@ -231,7 +231,7 @@ bool submit_job(struct core *core, const struct input *input, struct err *err)
     }
     struct job *job = job_create(core, core->next_job_key++, input->submit.id, input->submit.owner, spec,
                                  input->submit.need);
-    queue_stamp(core, job, input->wall_ms);
+    queue_stamp(core, job, core->steady_ms);
     account_join(core, job, job_spec_project(spec), input->submit.owner);
     core->sheet.answer = job;
     trace_line(core, "job %s is submitted: %lld of %s%s", job->id, (long long)spec->gpus,

@@ -45,7 +45,7 @@ struct draft draft_join(struct core *core, const struct job_spec *spec, const ch
         .project = job_spec_project(spec),
         .owner = owner,
         .key = core->next_job_key,
-        .submitted_ms = core->wall_ms > core->submitted_ms ? core->wall_ms : core->submitted_ms,
+        .submitted_ms = core->steady_ms > core->submitted_ms ? core->steady_ms : core->submitted_ms,
         .time_limit_ms = spec->time_limit_ms,
         .grace_ms = spec->grace_ms,
         .priority = (int32_t)spec->priority,

@@ -166,16 +166,17 @@ static void report_finish(struct ask *ask)
     report_message_finish(&report->message);
 }
 
-/* An epoch that nobody knows is the core's to refuse. */
+/* An epoch that nobody knows is the core's to refuse. An end counts even when the disk is full: the node
+ * keeps its output, and sends what is missing when it asks how much of it is durable. */
 static bool store_tails(struct server *server, const struct report_message *message, struct err *err)
 {
     bool found = false;
     struct epoch_record epoch;
-    if (message->tail_count == 0 || server->config.logs == NULL) {
+    if (message->tail_count == 0 || server->config.logs == NULL || space_is_full(server->space)) {
         return true;
     }
     return reader_epoch(server->reader, message->epoch, &found, &epoch, err) &&
-           (!found || logs_store_tails(server, message, &epoch, err));
+           (!found || logs_store_tails(server, message, &epoch, err) || err->code == ERR_DISK_FULL);
 }
 
 void agents_report(struct request *request)

@@ -45,6 +45,7 @@ struct backups {
     struct task task;
     bool busy;
     bool made;
+    int64_t margin_bytes;
     struct err err;
     struct shelved fresh;
     struct shelved *fresh_items;
@@ -74,7 +75,7 @@ static void work(struct task *task)
     give_way();
     backups->made =
         file_make_directories(config->backup_shelf, 0700, &backups->err) &&
-        backup_fits(config->state_directory, config->backup_shelf, config->min_free_bytes, &backups->err) &&
+        backup_fits(config->state_directory, config->backup_shelf, backups->margin_bytes, &backups->err) &&
         shelf_add(config->backup_shelf, config->state_directory, config->backup_keep, &watch, &backups->fresh,
                   &backups->err) &&
         shelf_list(config->backup_shelf, &backups->fresh_items, &backups->fresh_count, &backups->err);
@@ -87,6 +88,7 @@ static void done(struct task *task);
 static void begin(struct backups *backups)
 {
     backups->busy = true;
+    backups->margin_bytes = space_margin(backups->server->space);
     backups->served_wishes = give(backups->next_wishes);
     backups->task = (struct task){.work = work, .done = done};
     deadline_clear(backups->server->deadlines, &backups->due);
@@ -138,6 +140,9 @@ static void take_outcome(struct backups *backups)
                  (long long)backups->fresh.backup.bytes, (long long)backups->fresh.backup.took_ms);
     } else if (!atomic_load(&backups->stop)) {
         log_error("backup failed", "text=\"%s\"", backups->err.text);
+        if (backups->err.code == ERR_DAMAGED) {
+            server_fail(backups->server, &backups->err);
+        }
     }
 }
 

@@ -66,7 +66,7 @@ static void upload_begin(struct request *request)
     uint8_t hash[HASH_BYTES];
     int64_t length = request->headers.content_length;
     if (!read_hash(request, hash, &err) ||
-        !space_allows(request->server->space, length > 0 ? length : 0, request->server->now_ms, &err)) {
+        !space_allows(request->server->space, length > 0 ? length : 0, &err)) {
         request_fail(request, &err);
         return;
     }
@@ -83,8 +83,7 @@ static size_t upload_piece(struct request *request, const char *bytes, size_t le
     const struct server *server = request->server;
     struct err err;
     int64_t fresh = request->headers.content_length < 0 ? (int64_t)length : 0; /* else counted at the begin */
-    if (!space_allows(server->space, fresh, server->now_ms, &err) ||
-        !blob_upload_write(keep->upload, bytes, length, &err)) {
+    if (!space_allows(server->space, fresh, &err) || !blob_upload_write(keep->upload, bytes, length, &err)) {
         request_fail(request, &err);
     }
     return length;

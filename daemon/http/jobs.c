@@ -106,7 +106,7 @@ static bool submit_allowed(struct server *server, const struct request *request,
     if (server->refusing) {
         return err_set(err, ERR_UNAVAILABLE, "the controller is ending");
     }
-    return space_allows(server->space, (int64_t)request->body_length, server->now_ms, err);
+    return space_allows(server->space, (int64_t)request->body_length, err);
 }
 
 /* Requirements that stand in the spec are stored as the blob that nodes fetch. */

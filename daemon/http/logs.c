@@ -105,6 +105,11 @@ void logs_upload(struct request *request)
         return;
     }
     const struct log_name name = {epoch.job_id, epoch.number, rank, stream};
+    if (request->body_length > 0 &&
+        !space_allows_output(server->space, (int64_t)request->body_length, &err)) {
+        request_fail(request, &err);
+        return;
+    }
     if (!logs_append(server->config.logs, &name, offset, request->body, request->body_length, &received,
                      &durable, &err)) {
         fail_with_received(request, &err, received);

@@ -185,6 +185,10 @@ void mlflow_call(struct request *request)
         request_fail_with(request, ERR_TOO_MANY, "too many calls wait for the tracking store");
         return;
     }
+    if (method->adds && !space_allows_tracking(request->server->space, (int64_t)request->body_length, &err)) {
+        reply_error(request, TRACKING_TEMPORARILY_UNAVAILABLE, "", err.text); /* the client tries again */
+        return;
+    }
     if (request->ranks_epoch != 0 && !job_runs_begin(mlflow->runs, request->ranks_epoch, &err)) {
         request_fail(request, &err);
         return;

@@ -30,6 +30,7 @@ struct mlflow_method {
     enum method method;
     const char *path;        /* below /api/2.0/mlflow/; a {...} stands for one part, which is a parameter */
     tracking_endpoint *work; /* NULL: artifacts/list */
+    bool adds;               /* what is stored grows by it */
 };
 
 /* NULL: there is none. */

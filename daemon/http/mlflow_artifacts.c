@@ -92,7 +92,7 @@ static void upload_begin(struct request *request)
     struct server *server = request->server;
     int64_t length = request->headers.content_length;
     autofree char *path = read_path(request, &err);
-    if (path == NULL || !space_allows(server->space, length > 0 ? length : 0, server->now_ms, &err)) {
+    if (path == NULL || !space_allows(server->space, length > 0 ? length : 0, &err)) {
         request_fail(request, &err);
         return;
     }
@@ -110,7 +110,7 @@ static size_t upload_piece(struct request *request, const char *bytes, size_t le
     const struct server *server = request->server;
     struct err err;
     int64_t fresh = request->headers.content_length < 0 ? (int64_t)length : 0; /* else counted at the begin */
-    if (!space_allows(server->space, fresh, server->now_ms, &err) ||
+    if (!space_allows(server->space, fresh, &err) ||
         !artifact_upload_write(chore->upload, bytes, length, &err)) {
         request_fail(request, &err);
     }

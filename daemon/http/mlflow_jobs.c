@@ -35,6 +35,7 @@ struct job_runs {
 /* What the worker does: the beginning of a run, or its end. */
 struct errand {
     struct task task; /* first */
+    struct job_runs *runs;
     struct tracking *tracking;
     char run_id[TRACKING_RUN_ID_BYTES];
     bool ok;
@@ -42,8 +43,9 @@ struct errand {
     /* Of the beginning. */
     char *experiment, *name, *owner; /* NULL: none */
     char job_id[ID_LENGTH + 1];
-    int64_t attempt, nodes, gpus;
+    int64_t job_key, attempt, nodes, gpus;
     /* Of the end. */
+    struct deadline again; /* the store's disk was full */
     enum tracking_status status;
     int64_t at_ms;
     uint64_t epoch;
@@ -93,6 +95,7 @@ void job_runs_destroy(struct job_runs *runs)
     }
     HASH_ITER (hh, runs->ends, end, next_end) {
         HASH_DEL(runs->ends, end);
+        deadline_clear(runs->server->deadlines, &end->again);
         errand_free(end);
     }
     free(runs);
@@ -108,14 +111,23 @@ static struct job_run *find(const struct job_runs *runs, int64_t job_key)
 /* --- errands
  * ------------------------------------------------------------------------------------------------------- */
 
-static struct errand *errand_create(const struct job_runs *runs, uint64_t epoch,
-                                    void (*work)(struct task *task), void (*done)(struct task *task))
+static struct errand *errand_create(struct job_runs *runs, uint64_t epoch, void (*work)(struct task *task),
+                                    void (*done)(struct task *task))
 {
     struct errand *errand = xzalloc(sizeof *errand);
     errand->task = (struct task){.work = work, .done = done};
+    errand->runs = runs;
+    errand->epoch = epoch;
     errand->tracking = runs->server->mlflow->tracking;
     rank_run_id(runs->server->rank_key, epoch, errand->run_id);
     return errand;
+}
+
+/* The store may do it later: its disk is full, say. Once the server closes there is no later. */
+static bool may_go_later(const struct errand *errand)
+{
+    return !errand->ok && errand->error.code == TRACKING_TEMPORARILY_UNAVAILABLE &&
+           errand->runs->server->mlflow != NULL;
 }
 
 /* --- the beginning
@@ -136,9 +148,22 @@ static void begin_work(struct task *task)
     errand->ok = tracking_job_begin(errand->tracking, &job, &errand->error);
 }
 
+/* Whatever the ranks say next begins it again. */
+static void forget_begin(const struct errand *errand)
+{
+    struct job_run *run = find(errand->runs, errand->job_key);
+    if (run != NULL && run->epoch == errand->epoch) {
+        HASH_DEL(errand->runs->items, run);
+        free(run);
+    }
+}
+
 static void begin_done(struct task *task)
 {
     struct errand *errand = (struct errand *)task;
+    if (may_go_later(errand)) {
+        forget_begin(errand);
+    }
     if (!errand->ok) {
         log_warning("run refused", "run=%s job=%s text=\"%s\"", errand->run_id, errand->job_id,
                     errand->error.message);
@@ -197,6 +222,7 @@ static bool begin(struct job_runs *runs, uint64_t epoch, const struct epoch_reco
     }
     struct errand *errand = errand_create(runs, epoch, begin_work, begin_done);
     memcpy(errand->job_id, attempt->job_id, sizeof errand->job_id);
+    errand->job_key = attempt->job_key;
     errand->attempt = attempt->number;
     errand->at_ms = server->wall_ms;
     if (!reader_job_by_key(server->reader, attempt->job_key, see_job, errand, &found, err) ||
@@ -261,10 +287,28 @@ static void end_work(struct task *task)
         tracking_job_end(errand->tracking, errand->run_id, errand->status, errand->at_ms, &errand->error);
 }
 
+/* It waits among the ends, as it did for metrics. */
+static void end_later(struct errand *errand)
+{
+    struct server *server = errand->runs->server;
+    HASH_ADD(hh, errand->runs->ends, epoch, sizeof errand->epoch, errand);
+    deadline_set(server->deadlines, &errand->again, server->now_ms + TRACKING_RETRY_MS);
+}
+
+static void end_due(struct deadline *deadline)
+{
+    struct errand *errand = deadline->closure;
+    job_runs_copied(errand->runs, errand->epoch);
+}
+
 /* An attempt that never tracked has no run. */
 static void end_done(struct task *task)
 {
     struct errand *errand = (struct errand *)task;
+    if (may_go_later(errand)) {
+        end_later(errand);
+        return;
+    }
     if (!errand->ok && errand->error.code != TRACKING_RESOURCE_DOES_NOT_EXIST) {
         log_warning("run unfinished", "run=%s text=\"%s\"", errand->run_id, errand->error.message);
     }
@@ -320,7 +364,7 @@ static bool hold_end(const struct attempt_row *row, void *closure)
     struct errand *errand = errand_create(runs, row->epoch, end_work, end_done);
     errand->status = status_of(row->cause);
     errand->at_ms = row->ended_ms;
-    errand->epoch = row->epoch;
+    errand->again = (struct deadline){.due = end_due, .closure = errand};
     HASH_ADD(hh, runs->ends, epoch, sizeof errand->epoch, errand);
     struct job_run *run = find(runs, row->job_key);
     if (run != NULL && run->epoch == row->epoch) {
@@ -338,6 +382,7 @@ void job_runs_copied(struct job_runs *runs, uint64_t epoch)
     HASH_FIND(hh, runs->ends, &epoch, sizeof epoch, end);
     if (end != NULL && !metric_copies_busy(runs->server->mlflow->copies, epoch)) {
         HASH_DEL(runs->ends, end);
+        deadline_clear(runs->server->deadlines, &end->again);
         worker_give(runs->server->mlflow->worker, &end->task);
     }
 }

@@ -38,6 +38,8 @@ struct copy {
     bool again; /* more has come since the turn began */
     /* Of the turn. */
     bool ok, more;
+    bool full; /* the store could not: its disk is full, say */
+    struct deadline later;
     UT_hash_handle hh;
 };
 
@@ -55,10 +57,17 @@ struct metric_copies *metric_copies_create(struct server *server)
 
 void metric_copies_destroy(struct metric_copies *copies)
 {
-    if (copies != NULL) {
-        assert(copies->items == NULL);
-        free(copies);
+    if (copies == NULL) {
+        return;
     }
+    struct copy *copy, *next;
+    HASH_ITER (hh, copies->items, copy, next) {
+        assert(copy->later.place != 0); /* no turn is under way any more */
+        deadline_clear(copies->server->deadlines, &copy->later);
+        HASH_DEL(copies->items, copy);
+        free(copy);
+    }
+    free(copies);
 }
 
 /* --- a turn
@@ -157,7 +166,8 @@ static void copy_work(struct task *task)
     struct tracking_error error;
     copy->more = false;
     copy->ok = work_turn(copy, &turn, &error);
-    if (!copy->ok && error.code != TRACKING_RESOURCE_DOES_NOT_EXIST) {
+    copy->full = !copy->ok && error.code == TRACKING_TEMPORARILY_UNAVAILABLE;
+    if (!copy->ok && !copy->full && error.code != TRACKING_RESOURCE_DOES_NOT_EXIST) {
         log_warning("metrics left", "run=%s job=%s text=\"%s\"", copy->run_id, copy->job_id, error.message);
     }
     turn_finish(&turn);
@@ -172,6 +182,11 @@ static void give_turn(struct copy *copy)
     worker_give(copy->copies->server->mlflow->worker, &copy->task);
 }
 
+static void later_due(struct deadline *deadline)
+{
+    give_turn(deadline->closure);
+}
+
 /* What could not be copied is tried again when more comes, or when the attempt ends. */
 static void copy_done(struct task *task)
 {
@@ -180,6 +195,11 @@ static void copy_done(struct task *task)
     const struct mlflow *mlflow = copies->server->mlflow;
     if (mlflow != NULL && copy->ok && (copy->more || copy->again)) {
         give_turn(copy);
+        return;
+    }
+    if (mlflow != NULL && copy->full) {
+        struct server *server = copies->server;
+        deadline_set(server->deadlines, &copy->later, server->now_ms + TRACKING_RETRY_MS);
         return;
     }
     uint64_t epoch = copy->key.epoch;
@@ -203,6 +223,7 @@ void metric_copies_begin(struct metric_copies *copies, uint64_t epoch, const cha
     }
     copy = xzalloc(sizeof *copy);
     copy->task = (struct task){.work = copy_work, .done = copy_done};
+    copy->later = (struct deadline){.due = later_due, .closure = copy};
     copy->copies = copies;
     copy->key = key;
     copy->tracking = server->mlflow->tracking;

@@ -80,7 +80,7 @@ struct server {
     uint16_t port;
     uint8_t random[4096];
     size_t random_left;
-    bool failed;
+    bool failed, door_failed;
     struct err failure;
 };
 
@@ -92,6 +92,9 @@ void server_wake(struct server *server, int64_t job_key);
 
 /* Random bytes out of a buffer, which saves a system call a request. */
 void server_random(struct server *server, void *out, size_t length);
+
+/* Begins to end because the store cannot be trusted any more. */
+void server_fail(struct server *server, const struct err *err);
 
 /* Begins to end: what waits is answered, server_run returns. The first reason counts. */
 void server_stop(struct server *server, enum server_end end);

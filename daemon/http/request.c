@@ -70,6 +70,9 @@ void request_fail(struct request *request, const struct err *err)
 {
     struct text problem = {0};
     unsigned status = (unsigned)err_http(err->code);
+    if (err->code == ERR_DAMAGED) { /* what else it reads may be wrong, too */
+        server_fail(request->server, err);
+    }
     if (mlflow_has_path(request->path)) {
         status = mlflow_error_render(err, request->route != NULL, &problem);
         request_reply_json(request, status, &problem);

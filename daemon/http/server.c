@@ -83,6 +83,15 @@ void server_stop(struct server *server, enum server_end end)
     deadlines_run_all(server->deadlines);
 }
 
+void server_fail(struct server *server, const struct err *err)
+{
+    if (!server->failed) {
+        server->failed = true;
+        server->failure = *err;
+        server_stop(server, SERVER_END_FAILED);
+    }
+}
+
 /* --- what is watched
  * -------------------------------------------------------------------------------------------------------- */
 
@@ -97,15 +106,6 @@ static void take_answers(struct server *server, struct door_request *list)
         struct door_request *next = list->next;
         ask_answered(server, list);
         list = next;
-    }
-}
-
-static void fail(struct server *server, const struct err *err)
-{
-    if (!server->failed) {
-        server->failed = true;
-        server->failure = *err;
-        server_stop(server, SERVER_END_FAILED);
     }
 }
 
@@ -126,7 +126,8 @@ static void door_ready(struct watch *watch)
         job_runs_touched(server->mlflow->runs, news.touched[i].key, news.touched[i].id);
     }
     if (news.failed) {
-        fail(server, &news.error);
+        server->door_failed = true;
+        server_fail(server, &news.error);
     }
     door_news_finish(&news);
 }
@@ -216,6 +217,7 @@ static void turn(struct server *server)
         struct watch *watch = events[i].data.ptr;
         watch->ready(watch);
     }
+    space_tend(server->space);
     deadlines_run(server->deadlines, server->now_ms);
     run_library(server);
 }
@@ -337,7 +339,7 @@ static void open_parts(struct server *server)
     server->stagings = staging_board_create();
     server->mailbox = mailbox_create(server);
     server->specs = specs_create(server->reader);
-    server->space = space_create(server->config.state_directory, server->config.min_free_bytes);
+    server->space = space_create(server);
     if (server->config.idle_exit_ms > 0) {
         server->idle = (struct deadline){.due = idle_due, .closure = server};
         deadline_set(server->deadlines, &server->idle, server->now_ms + server->config.idle_exit_ms);
@@ -386,7 +388,7 @@ uint16_t server_port(const struct server *server)
 /* The door holds what asks borrow from requests; after a failure it holds nothing any more. */
 static void await_asks(struct server *server)
 {
-    while (server->asks > 0 && !server->failed) {
+    while (server->asks > 0 && !server->door_failed) {
         struct pollfd door = {.fd = server->door.fd, .events = POLLIN};
         if (poll(&door, 1, -1) > 0) {
             door_ready(&server->door);

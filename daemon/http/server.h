@@ -11,6 +11,8 @@
 #include "daemon/door.h"
 #include "proto/base/err.h"
 
+struct ballast;
+
 /* Strings are borrowed for as long as the server lives. */
 struct server_config {
     const char *address;         /* to listen on: an IPv4 or IPv6 address; NULL: 127.0.0.1 */
@@ -21,7 +23,8 @@ struct server_config {
     struct worker *worker;       /* whose finished tasks the server collects; NULL: none */
     const char *store_path;      /* of the database: the server opens one reader */
     const char *state_directory; /* whose file system must keep min_free_bytes */
-    int64_t min_free_bytes;      /* below it submissions and blobs are refused; 0: never */
+    int64_t min_free_bytes;  /* below it submissions and blobs are refused; 0: never, -1: as fits the disk */
+    struct ballast *ballast; /* of the store, outlives the server; NULL: none */
     const char *tls_certificate; /* PEM texts; both NULL: plain HTTP */
     const char *tls_key;
     const char *const

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the disk has room for more. */
+/* Whether the controller's disk has room for more. */
 #ifndef HTTP_SPACE_H
 #define HTTP_SPACE_H
 
@@ -8,14 +8,31 @@
 
 #include "proto/base/err.h"
 
+struct server;
 struct space;
 
-/* folder is borrowed. min_free_bytes 0: there is always room. */
-struct space *space_create(const char *folder, int64_t min_free_bytes);
+/* Of the server's configuration; its clock and deadlines are there. */
+struct space *space_create(struct server *server);
 void space_destroy(struct space *space);
 
-/* true when something of length bytes may be taken in; ERR_DISK_FULL when less than the margin would be left.
- * The file system is asked once in SPACE_LOOK_MS. */
-bool space_allows(struct space *space, int64_t length, int64_t now_ms, struct err *err);
+/* What must stay free. */
+int64_t space_margin(const struct space *space);
+
+/* true when something of length bytes may be taken in that people add; ERR_DISK_FULL when less than the
+ * margin would be left, or the disk was full and has not been given room yet. */
+bool space_allows(struct space *space, int64_t length, struct err *err);
+
+/* The same for output of ranks, which the nodes keep meanwhile: with a larger margin, so that a flood of it
+ * stops by itself before submissions do. */
+bool space_allows_output(struct space *space, int64_t length, struct err *err);
+
+/* The same for what running jobs track, which is small and which they cannot keep: with half the margin. */
+bool space_allows_tracking(struct space *space, int64_t length, struct err *err);
+
+/* The disk was full: from the moment when the ballast is given up until it is there again. */
+bool space_is_full(const struct space *space);
+
+/* Looks after the ballast; costs nothing while it is whole. Called in each turn of the loop. */
+void space_tend(struct space *space);
 
 #endif

@@ -40,7 +40,7 @@ static const struct {
 struct checker *checker_open(const char *path, struct err *err)
 {
     struct checker *checker = xzalloc(sizeof *checker);
-    if (!connection_open(&checker->connection, path, CONNECTION_CHECKER, err)) {
+    if (!connection_open(&checker->connection, path, CONNECTION_CHECKER, NULL, err)) {
         checker_close(checker);
         return NULL;
     }

@@ -14,16 +14,22 @@
 
 #include "daemon/store/migration.h"
 #include "daemon/store/schema.h"
+#include "daemon/store/wal.h"
+#include "daemon/store/wal_check.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-bool connection_fail(const struct connection *connection, struct err *err)
+bool connection_fail(struct connection *connection, struct err *err)
 {
+    connection->failed = true;
     int code = sqlite3_errcode(connection->db) & 0xff;
     const char *text = sqlite3_errmsg(connection->db);
     if (code == SQLITE_FULL) {
         err_set(err, ERR_DISK_FULL, "the disk of the database is full");
         return err_hint(err, "free space, then start gpuctld again");
+    }
+    if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
+        return connection_damaged(err, text);
     }
     if (!connection->serving) {
         return err_set(err, ERR_IO, "cannot use the database: %s", text);
@@ -32,6 +38,12 @@ bool connection_fail(const struct connection *connection, struct err *err)
         return err_set(err, ERR_UNKNOWN_OUTCOME, "the database failed while it was written: %s", text);
     }
     return err_set(err, ERR_INTERNAL, "the database failed: %s", text);
+}
+
+bool connection_damaged(struct err *err, const char *what)
+{
+    err_set(err, ERR_DAMAGED, "the database is damaged: %s", what);
+    return err_hint(err, PAGES_REMEDY);
 }
 
 bool connection_set(struct connection *connection, const char *sql, struct err *err)
@@ -72,12 +84,21 @@ static bool set_wal(struct connection *connection, struct err *err)
     return wal || err_set(err, ERR_IO, "the file system of the database does not allow a write-ahead log");
 }
 
+/* That pages keep room for their sums: a new database from its first page on, an older one from its next
+ * VACUUM on. After PRAGMA page_size, which takes it back. */
+static bool reserve_sums(struct connection *connection, struct err *err)
+{
+    int bytes = PAGE_SUM_BYTES;
+    int code = sqlite3_file_control(connection->db, "main", SQLITE_FCNTL_RESERVE_BYTES, &bytes);
+    return code == SQLITE_OK || connection_fail(connection, err);
+}
+
 static bool configure_writer(struct connection *connection, struct err *err)
 {
     char limit[64];
     sqlite3_snprintf(sizeof limit, limit, "PRAGMA journal_size_limit = %lld", 2 * WAL_PASSIVE_BYTES);
-    return connection_set(connection, "PRAGMA page_size = 4096", err) && set_wal(connection, err) &&
-           connection_set(connection, "PRAGMA synchronous = FULL", err) &&
+    return connection_set(connection, "PRAGMA page_size = 4096", err) && reserve_sums(connection, err) &&
+           set_wal(connection, err) && connection_set(connection, "PRAGMA synchronous = FULL", err) &&
            connection_set(connection, limit, err);
 }
 
@@ -117,14 +138,34 @@ static bool prepare(struct connection *connection, struct err *err)
     return true;
 }
 
-bool connection_open(struct connection *connection, const char *path, enum connection_kind kind,
-                     struct err *err)
+/* A writer commits from here on. */
+static bool make_ready(struct connection *connection, int64_t torn_at, struct err *err)
 {
-    *connection = (struct connection){.kind = kind};
+    return connection->kind != CONNECTION_WRITER ||
+           ((torn_at < 0 || wal_cut(connection, torn_at, err)) && wal_renew(connection, err) &&
+            schema_migrate(connection->db, err));
+}
+
+/* Whatever the first page says. */
+static bool check_sums(struct connection *connection, struct err *err)
+{
+    bool wants;
+    return schema_wants_sums(connection->db, &wants, err) &&
+           (!wants || pages_are_summed(connection->db) || connection_damaged(err, "its pages have no sums"));
+}
+
+bool connection_open(struct connection *connection, const char *path, enum connection_kind kind,
+                     struct ballast *ballast, struct err *err)
+{
+    int64_t torn_at = -1;
+    *connection = (struct connection){.kind = kind, .pages = pages_create(ballast)};
+    if (kind == CONNECTION_WRITER && !wal_check(path, &torn_at, err)) {
+        return false;
+    }
     /* Each connection stays on one thread at a time: no mutex. */
     int flags =
         SQLITE_OPEN_NOMUTEX | (kind == CONNECTION_WRITER ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY);
-    if (sqlite3_open_v2(path, &connection->db, flags, NULL) != SQLITE_OK) {
+    if (sqlite3_open_v2(path, &connection->db, flags, pages_name(connection->pages)) != SQLITE_OK) {
         return connection_fail(connection, err);
     }
     restrain(connection->db);
@@ -132,8 +173,8 @@ bool connection_open(struct connection *connection, const char *path, enum conne
         (!schema_check(connection->db, err) || !migration_keep(connection->db, path, err))) {
         return false;
     }
-    return configure(connection, err) && (kind != CONNECTION_WRITER || schema_migrate(connection->db, err)) &&
-           prepare(connection, err);
+    return configure(connection, err) && make_ready(connection, torn_at, err) &&
+           check_sums(connection, err) && prepare(connection, err);
 }
 
 void connection_close(struct connection *connection)
@@ -143,6 +184,7 @@ void connection_close(struct connection *connection)
     }
     int code = sqlite3_close(connection->db);
     assert(code == SQLITE_OK);
+    pages_destroy(connection->pages);
     *connection = (struct connection){0};
 }
 

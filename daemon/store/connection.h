@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/store/pages.h"
 #include "daemon/store/sql.h"
 #include "proto/base/err.h"
 
@@ -20,15 +21,18 @@ enum connection_kind {
 
 struct connection {
     sqlite3 *db;
+    struct pages *pages; /* below it */
     enum connection_kind kind;
     bool serving; /* its owner has opened all: what fails from now on fails a request */
+    bool failed;  /* something did */
     sqlite3_stmt *statements[SQL_COUNT]; /* those of its kind */
 };
 
 /* Opens the file; a writer refuses a database that schema_check refuses, else keeps a copy of an older one
- * and migrates it. Closed by connection_close in any case, which moves nothing out of the WAL. */
+ * and migrates it, and gives up the ballast when the disk is full (borrowed; NULL: none). Closed by
+ * connection_close in any case, which moves nothing out of the WAL. */
 bool connection_open(struct connection *connection, const char *path, enum connection_kind kind,
-                     struct err *err);
+                     struct ballast *ballast, struct err *err);
 void connection_close(struct connection *connection);
 
 /* Runs one statement without parameters and rows that is not of sql.h: a setting. */
@@ -36,7 +40,10 @@ bool connection_set(struct connection *connection, const char *sql, struct err *
 
 /* Turns SQLite's error into ours. While serving, an error of the disk means for a writer that the outcome is
  * not known. */
-bool connection_fail(const struct connection *connection, struct err *err);
+bool connection_fail(struct connection *connection, struct err *err);
+
+/* ERR_DAMAGED, and what can be done about it. */
+bool connection_damaged(struct err *err, const char *what);
 
 /* A statement on its way, back at its start when the scope ends. */
 static inline void cleanup_statement(sqlite3_stmt **statement)

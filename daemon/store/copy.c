@@ -26,7 +26,8 @@ struct copy {
     int64_t log_max_bytes;
     sqlite3 *to;
     const char *path; /* of `to` */
-    int fd;           /* of `to`, to have its pages written while they come */
+    struct pages *to_pages;
+    int fd; /* of `to`, to have its pages written while they come */
     const struct copy_watch *watch;
 };
 
@@ -42,6 +43,10 @@ static bool stop_error(struct err *err)
 
 static bool copy_fail(const struct copy *copy, int code, struct err *err)
 {
+    if ((code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB) {
+        return connection_damaged(err,
+                                  sqlite3_errstr(code)); /* what is copied: of the copy nothing is read */
+    }
     return err_set(err, (code & 0xff) == SQLITE_FULL ? ERR_DISK_FULL : ERR_IO,
                    "cannot copy the database to %s: %s", copy->path, sqlite3_errstr(code));
 }
@@ -83,14 +88,18 @@ static bool set(struct copy *copy, const char *sql, struct err *err)
     return code == SQLITE_OK || copy_fail(copy, code, err);
 }
 
-/* It is synced as a whole at its end, and thrown away when it does not come to that. */
+/* It is synced as a whole at its end, and thrown away when it does not come to that. Pages that come out of
+ * the log have no sums yet. */
 static bool open_target(struct copy *copy, struct err *err)
 {
     copy->fd = open(copy->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (copy->fd < 0) {
         return err_errno(err, "cannot make %s", copy->path);
     }
-    int code = sqlite3_open_v2(copy->path, &copy->to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    copy->to_pages = pages_create(NULL);
+    pages_set_summed(copy->to_pages, pages_are_summed(copy->from.db));
+    int code = sqlite3_open_v2(copy->path, &copy->to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+                               pages_name(copy->to_pages));
     return (code == SQLITE_OK || copy_fail(copy, code, err)) && set(copy, "PRAGMA synchronous = OFF", err) &&
            set(copy, "PRAGMA journal_mode = OFF", err) && set(copy, "PRAGMA cache_size = -1024", err);
 }
@@ -129,6 +138,7 @@ static bool copy_all(struct copy *copy, struct err *err)
 static bool close_target(struct copy *copy, bool copied, struct err *err)
 {
     int code = sqlite3_close(copy->to);
+    pages_destroy(copy->to_pages);
     bool synced = !copied || fsync(copy->fd) == 0 || err_errno(err, "cannot sync %s", copy->path);
     cleanup_close(&copy->fd);
     return copied && (code == SQLITE_OK || copy_fail(copy, code, err)) && synced;
@@ -163,7 +173,7 @@ static bool look_whole(struct connection *copy, const char *path, struct err *er
 static bool read_back(const char *from, const char *to, const struct copy_watch *watch, struct err *err)
 {
     struct connection copy;
-    bool good = connection_open(&copy, to, CONNECTION_COPIER, err);
+    bool good = connection_open(&copy, to, CONNECTION_COPIER, NULL, err);
     if (good) {
         sqlite3_progress_handler(copy.db, 100000, over, (void *)(uintptr_t)watch);
         good = look_whole(&copy, from, err);
@@ -178,8 +188,8 @@ static bool make_copy(const char *from, const char *to, const struct copy_watch 
 {
     autofree char *log = xprintf("%s-wal", from);
     struct copy copy = {.log = log, .path = to, .fd = -1, .watch = watch};
-    bool copied = connection_open(&copy.from, from, CONNECTION_COPIER, err) && take_snapshot(&copy, err) &&
-                  open_target(&copy, err) && copy_all(&copy, err);
+    bool copied = connection_open(&copy.from, from, CONNECTION_COPIER, NULL, err) &&
+                  take_snapshot(&copy, err) && open_target(&copy, err) && copy_all(&copy, err);
     connection_close(&copy.from);
     return close_target(&copy, copied, err);
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/store/pages.h"
 #include "daemon/store/schema.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -158,13 +159,15 @@ bool incarnation_leap(const char *database, const char *place, int64_t taken_ms,
 {
     struct mark mark;
     sqlite3 *db = NULL;
+    struct pages *pages = pages_create(NULL);
     bool ok = mark_read(place, &mark, err);
-    if (ok && sqlite3_open_v2(database, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
+    if (ok && sqlite3_open_v2(database, &db, SQLITE_OPEN_READWRITE, pages_name(pages)) != SQLITE_OK) {
         ok = err_set(err, ERR_IO, "cannot open %s: %s", database, sqlite3_errmsg(db));
     }
     ok = ok && schema_check(db, err) &&
          leap_within(db, mark.incarnation, LEAP_LEAST + chance % LEAP_RANDOM, err);
     sqlite3_close(db);
+    pages_destroy(pages);
     mark.restored = (struct store_restored){.at_ms = clock_wall_ms(), .from_ms = taken_ms > 0 ? taken_ms : 1};
     return ok && mark_write(place, &mark, err);
 }

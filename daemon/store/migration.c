@@ -23,9 +23,10 @@ static bool keep(const char *path, const char *folder, int64_t version, struct e
     }
     unlink(arriving);
     if (!copy_database(path, arriving, NULL, err)) {
-        return err_hint(
-            err, "it has schema version %" PRId64 " and is copied before it is migrated: make room in %s",
-            version, folder);
+        return err->code != ERR_DAMAGED && err_hint(err,
+                                                    "it has schema version %" PRId64
+                                                    " and is copied before it is migrated: make room in %s",
+                                                    version, folder);
     }
     return (rename(arriving, kept) == 0 || err_errno(err, "cannot rename %s", arriving)) &&
            file_sync_folder(folder, err);

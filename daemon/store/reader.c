@@ -11,7 +11,7 @@
 struct reader *reader_open(const char *path, struct err *err)
 {
     struct reader *reader = xzalloc(sizeof *reader);
-    if (!connection_open(&reader->connection, path, CONNECTION_READER, err)) {
+    if (!connection_open(&reader->connection, path, CONNECTION_READER, NULL, err)) {
         reader_close(reader);
         return NULL;
     }

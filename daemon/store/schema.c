@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/store/pages.h"
+
 /* Marks the file as ours: "gpuc". */
 #define APPLICATION_ID      0x67707563
 #define APPLICATION_ID_TEXT "0x67707563"
@@ -362,6 +364,9 @@ static const char *const version_4[] = {
     NULL,
 };
 
+/* From this version on pages have sums (pages.c). */
+enum { SUMS_VERSION = 4 };
+
 /* Append only: a version that was released never changes, but for the lists of words. */
 static const char *const *const versions[] = {version_1, version_2, version_3, version_4};
 
@@ -369,6 +374,15 @@ enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
 
 static bool fail(sqlite3 *db, const char *doing, struct err *err)
 {
+    int code = sqlite3_errcode(db) & 0xff;
+    if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
+        err_set(err, ERR_DAMAGED, "the database is damaged: %s", sqlite3_errmsg(db));
+        return err_hint(err, PAGES_REMEDY);
+    }
+    if (code == SQLITE_FULL) {
+        err_set(err, ERR_DISK_FULL, "cannot %s the database: the disk is full", doing);
+        return err_hint(err, "free space, then start gpuctld again");
+    }
     return err_set(err, ERR_IO, "cannot %s the database: %s", doing, sqlite3_errmsg(db));
 }
 
@@ -394,6 +408,14 @@ bool schema_version(sqlite3 *db, int64_t *ret_version, struct err *err)
 int64_t schema_newest(void)
 {
     return VERSION_COUNT;
+}
+
+bool schema_wants_sums(sqlite3 *db, bool *ret_wants, struct err *err)
+{
+    int64_t application, version;
+    bool ok = number(db, "PRAGMA application_id", &application, err) && schema_version(db, &version, err);
+    *ret_wants = ok && application == APPLICATION_ID && version >= SUMS_VERSION;
+    return ok;
 }
 
 bool schema_check(sqlite3 *db, struct err *err)
@@ -438,6 +460,18 @@ static bool migrate(sqlite3 *db, int64_t from, int64_t to)
     return ok && sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK;
 }
 
+static bool move_log(sqlite3 *db)
+{
+    return sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL) == SQLITE_OK;
+}
+
+/* Writes the whole file anew, with sums, and makes it the one on disk. A crash leaves the old one or the new
+ * one, and in either case this is done again. */
+static bool add_sums(sqlite3 *db)
+{
+    return move_log(db) && sqlite3_exec(db, "VACUUM", NULL, NULL, NULL) == SQLITE_OK && move_log(db);
+}
+
 bool schema_migrate(sqlite3 *db, struct err *err)
 {
     return schema_migrate_to(db, VERSION_COUNT, err);
@@ -448,6 +482,9 @@ bool schema_migrate_to(sqlite3 *db, int64_t last, struct err *err)
     int64_t version;
     if (!schema_version(db, &version, err)) {
         return false;
+    }
+    if (version > 0 && version < SUMS_VERSION && last >= SUMS_VERSION && !add_sums(db)) {
+        return fail(db, "migrate", err);
     }
     while (version < last) {
         int64_t end = version == 0 ? last : version + 1;

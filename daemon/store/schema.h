@@ -33,6 +33,9 @@
 bool schema_version(sqlite3 *db, int64_t *ret_version, struct err *err);
 int64_t schema_newest(void);
 
+/* Whether the pages of a database must have sums: one of ours, and not of an older version. */
+bool schema_wants_sums(sqlite3 *db, bool *ret_wants, struct err *err);
+
 /* Refuses a file that is no database of ours or has a newer schema; changes nothing. */
 bool schema_check(sqlite3 *db, struct err *err);
 

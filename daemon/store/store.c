@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/store/columns.h"
 #include "daemon/store/incarnation.h"
@@ -36,6 +38,30 @@ static bool take_lock(struct store *store, const char *path, struct err *err)
     return err_hint(err, "stop it first, or give this one another state folder");
 }
 
+/* SQLite takes an empty file for a new database, and throws away its log. The lock file says whether there
+ * was one before; somebody who wants a new one removes the file. For SQLite's VFS an empty file is none. */
+static bool check_size(const struct store *store, const char *path, struct err *err)
+{
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    struct stat lock;
+    int has_content = 1;
+    bool used = fstat(store->lock, &lock) == 0 && lock.st_size > 0;
+    if (used && access(path, F_OK) == 0 &&
+        vfs->xAccess(vfs, path, SQLITE_ACCESS_EXISTS, &has_content) != SQLITE_OK) {
+        return err_set(err, ERR_IO, "cannot look at %s", path);
+    }
+    return has_content || connection_damaged(err, "the file is empty");
+}
+
+static bool note_use(const struct store *store, const char *path, struct err *err)
+{
+    static const char used[] = "in use\n";
+    struct stat lock;
+    return (fstat(store->lock, &lock) == 0 && lock.st_size > 0) ||
+           pwrite(store->lock, used, sizeof used - 1, 0) == (ssize_t)sizeof used - 1 ||
+           err_errno(err, "cannot write %s.lock", path);
+}
+
 /* SQLite would make the file readable for all. An existing file is not opened here: closing it would drop
  * SQLite's locks. */
 static bool make_file(const char *path, struct err *err)
@@ -51,7 +77,7 @@ static bool sync_home(const char *path, struct err *err)
     return file_sync_folder(folder, err);
 }
 
-static bool check_pages(struct connection *connection, const char *path, struct err *err)
+static bool quick_check(struct connection *connection, struct err *err)
 {
     sqlite3_stmt *statement = NULL;
     if (sqlite3_prepare_v2(connection->db, "PRAGMA quick_check(1)", -1, &statement, NULL) != SQLITE_OK ||
@@ -60,12 +86,21 @@ static bool check_pages(struct connection *connection, const char *path, struct 
         return connection_fail(connection, err);
     }
     const char *finding = connection_text(statement, 0);
-    bool ok = strcmp(finding, "ok") == 0;
-    if (!ok) {
-        err_set(err, ERR_IO, "the database %s is damaged: %s", path, finding);
-        err_hint(err, "put a backup in its place: gpuctl admin restore");
-    }
+    const char *heading_end = strchr(finding, '\n'); /* "*** in database main ***" */
+    const char *what = heading_end != NULL ? heading_end + 1 : finding;
+    bool ok = strcmp(finding, "ok") == 0 || (pages_have_failed(connection->pages)
+                                                 ? err_set(err, ERR_IO, "cannot read the database: %s", what)
+                                                 : connection_damaged(err, what));
     sqlite3_finalize(statement);
+    return ok;
+}
+
+/* Reads every page that is in use. */
+static bool check_pages(struct connection *connection, struct err *err)
+{
+    pages_set_strict(connection->pages, true);
+    bool ok = quick_check(connection, err);
+    pages_set_strict(connection->pages, false);
     return ok;
 }
 
@@ -95,24 +130,29 @@ static bool load_scopes(struct store *store, struct err *err)
     return ok;
 }
 
-static bool open_all(struct store *store, const char *path, struct err *err)
+static bool open_all(struct store *store, const char *path, struct ballast *ballast, struct err *err)
 {
-    if (!take_lock(store, path, err) || !make_file(path, err) ||
-        !connection_open(&store->connection, path, CONNECTION_WRITER, err)) {
+    if (!take_lock(store, path, err) || !check_size(store, path, err) || !make_file(path, err) ||
+        !connection_open(&store->connection, path, CONNECTION_WRITER, ballast, err)) {
         return false;
     }
     wal_watch(&store->wal, &store->connection);
-    return check_pages(&store->connection, path, err) && wal_renew(&store->connection, err) &&
+    return check_pages(&store->connection, err) &&
            incarnation_begin(&store->connection, path, &store->incarnation, &store->restored, err) &&
            wal_grow(&store->connection, err) && sync_home(path, err) && find_next_job_key(store, err) &&
-           load_scopes(store, err);
+           load_scopes(store, err) && note_use(store, path, err);
 }
 
 struct store *store_open(const char *path, struct err *err)
 {
+    return store_open_with(path, NULL, err);
+}
+
+struct store *store_open_with(const char *path, struct ballast *ballast, struct err *err)
+{
     struct store *store = xzalloc(sizeof *store);
     store->lock = -1;
-    if (!open_all(store, path, err)) {
+    if (!open_all(store, path, ballast, err)) {
         store_close(store);
         return NULL;
     }
@@ -125,12 +165,20 @@ void store_close(struct store *store)
     if (store == NULL) {
         return;
     }
+    if (store->connection.serving && !store->connection.failed) {
+        wal_finish(&store->connection); /* if not, the log has it all */
+    }
     connection_close(&store->connection);
     scopes_finish(&store->scopes);
     if (store->lock >= 0) {
         close(store->lock);
     }
     free(store);
+}
+
+void store_distrust(struct store *store)
+{
+    store->connection.failed = true;
 }
 
 uint32_t store_incarnation(const struct store *store)

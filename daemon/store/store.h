@@ -16,13 +16,20 @@
  * ---------------------------------------------------------------------------------------------------------------------------
  */
 
+struct ballast;
 struct store;
 
 /* Opens or makes the database, migrates it in one transaction a version, checks it (quick_check), syncs its
- * directory, and bumps the incarnation durably. A newer schema is refused untouched; an older one is copied
- * to backups/before-schema-N.db beside it first. */
+ * directory, and bumps the incarnation durably. A newer schema is refused untouched, and so is a database
+ * that is damaged (ERR_DAMAGED); an older one is copied to backups/before-schema-N.db beside it first. With a
+ * ballast (borrowed) that is released when the disk is full. */
 struct store *store_open(const char *path, struct err *err);
+struct store *store_open_with(const char *path, struct ballast *ballast, struct err *err);
+/* Moves all of the WAL into the database, unless something has failed. */
 void store_close(struct store *store);
+
+/* Its database was found damaged elsewhere: store_close leaves it as it is. */
+void store_distrust(struct store *store);
 
 uint32_t store_incarnation(const struct store *store);
 int64_t store_next_job_key(struct store *store);

@@ -6,6 +6,7 @@
  * forced checkpoint, to twice WAL_PASSIVE_BYTES. */
 #include "daemon/store/wal.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "proto/limits.h"
@@ -80,6 +81,31 @@ bool wal_renew(struct connection *connection, struct err *err)
     return code == SQLITE_OK || fail(code, "renew", err);
 }
 
+static int wipe_frames(sqlite3_file *file, sqlite3_int64 at, sqlite3_int64 size)
+{
+    static const char nothing[FRAME_BYTES - 4096];
+    char header[HEADER_BYTES], frame[sizeof nothing];
+    int code = file->pMethods->xRead(file, header, sizeof header, 0);
+    for (; at + FRAME_BYTES <= size && code == SQLITE_OK; at += FRAME_BYTES) {
+        code = file->pMethods->xRead(file, frame, sizeof frame, at);
+        if (code == SQLITE_OK && memcmp(frame + FRAME_SALTS, header + HEADER_SALTS, SALTS_BYTES) == 0) {
+            code = file->pMethods->xWrite(file, nothing, sizeof nothing, at);
+        }
+    }
+    return code == SQLITE_OK ? file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) : code;
+}
+
+bool wal_cut(struct connection *connection, int64_t frame, struct err *err)
+{
+    sqlite3_file *file;
+    sqlite3_int64 size;
+    int code = journal_of(connection, &file, &size);
+    if (code == SQLITE_OK && size >= HEADER_BYTES) {
+        code = wipe_frames(file, HEADER_BYTES + frame * FRAME_BYTES, size);
+    }
+    return code == SQLITE_OK || fail(code, "cut", err);
+}
+
 /* Zeros behind the log are no frames of it: the salts in their headers are not those of the log. */
 static int extend(sqlite3_file *file, sqlite3_int64 size)
 {
@@ -110,11 +136,24 @@ static bool checkpoint(struct wal *wal, struct connection *connection, int mode,
     int pages = 0;
     int moved = 0;
     int code = sqlite3_wal_checkpoint_v2(connection->db, "main", mode, &pages, &moved);
-    if (code == SQLITE_BUSY) { /* a reader is in the way: next time */
+    if (code == SQLITE_BUSY || code == SQLITE_FULL) { /* a reader is in the way, or no room: next time */
         return true;
     }
     wal->moved = moved;
     return code == SQLITE_OK || connection_fail(connection, err);
+}
+
+void wal_finish(struct connection *connection)
+{
+    static_assert(sizeof WAL_FINISHED - 1 == HEADER_BYTES, "it takes the place of a header");
+    sqlite3_file *file;
+    sqlite3_int64 size;
+    int pages = 0, moved = 0;
+    int code = sqlite3_wal_checkpoint_v2(connection->db, "main", SQLITE_CHECKPOINT_RESTART, &pages, &moved);
+    if (code == SQLITE_OK && pages == moved && journal_of(connection, &file, &size) == SQLITE_OK &&
+        size >= HEADER_BYTES && file->pMethods->xWrite(file, WAL_FINISHED, HEADER_BYTES, 0) == SQLITE_OK) {
+        file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
+    }
 }
 
 bool wal_checkpoint(struct wal *wal, struct connection *connection, bool idle, struct err *err)

@@ -20,9 +20,21 @@ void wal_watch(struct wal *wal, struct connection *connection);
  * behind them would be lost with them. Before the first commit of a new writer. */
 bool wal_renew(struct connection *connection, struct err *err);
 
+/* Takes the frames from this one on out of the log, which are of a transaction that was never finished: its
+ * end would be found behind whatever takes its place. */
+bool wal_cut(struct connection *connection, int64_t frame, struct err *err);
+
 /* Makes the file WAL_GROWN_BYTES long where it is shorter, and syncs it. The log must have been written
  * before. */
 bool wal_grow(struct connection *connection, struct err *err);
+
+/* In the place of the header of a log that is over: SQLite takes it for an empty one, and wal_check knows
+ * that nothing is missing. It is as long as a header. */
+#define WAL_FINISHED "the database has all of this log"
+
+/* Moves all of the log into the database, and ends it with WAL_FINISHED. After the last commit; nothing is
+ * done, and nothing lost, where a reader is in the way or something fails. */
+void wal_finish(struct connection *connection);
 
 /* As store_checkpoint. */
 bool wal_checkpoint(struct wal *wal, struct connection *connection, bool idle, struct err *err);

@@ -74,7 +74,8 @@ struct disk_file *disk_find(const struct disk *disk, const char *name)
 static struct disk_file *find_deleted(const struct disk *disk, const char *name)
 {
     for (struct disk_file *file = disk->files; file != NULL; file = file->next) {
-        if (!file->exists && file->handles == 0 && file->name != NULL && strcmp(file->name, name) == 0) {
+        if (!file->exists && file->kept && file->handles == 0 && file->name != NULL &&
+            strcmp(file->name, name) == 0) {
             return file;
         }
     }

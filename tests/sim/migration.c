@@ -90,9 +90,9 @@ static void put_back(struct run *run, uint64_t seed)
     disk_restart(run->disk, false);
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
         autofree char *beside = xprintf("%s%s", run->path, suffixes[i]);
-        vfs->xDelete(vfs, beside, 0);
+        vfs->xDelete(vfs, beside, 1);
     }
-    vfs->xDelete(vfs, run->kept, 0);
+    vfs->xDelete(vfs, run->kept, 1);
     disk_put(run->disk, run->path, run->image, run->image_size);
     disk_seed(run->disk, seed);
 }

@@ -3,7 +3,9 @@
  * disk that was really cut off, and that a recovery that is itself cut off ends as one that was not. */
 #include <assert.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 #include "tests/sim/life.h"
 #include "tests/sim/powerloss.h"
@@ -53,8 +55,11 @@ static void recover_in_pieces(struct filming *filming, struct life *life)
     }
 }
 
+/* Without the real lock, which says that there was a database here: that of the image before. */
 static void take(struct filming *filming, uint64_t seed)
 {
+    autofree char *lock = xprintf("%s.lock", filming->life.stage->image_path);
+    unlink(lock);
     disk_seed(filming->life.stage->image, seed);
     disk_image(filming->life.stage->disk, filming->life.stage->path, filming->life.stage->image,
                filming->life.stage->image_path);

@@ -361,6 +361,7 @@ START_TEST(use_does_not_go_by_the_wall_clock)
 {
     autocluster struct cluster *c = cluster_open();
     c->wall_ms = 1000 * HOUR_MS;
+    cluster_restart(c);
     node(c, "a", .gpus = 1);
     submit(c, "aaaa", .project = "vision");
     c->wall_ms = 10 * HOUR_MS;
@@ -369,6 +370,37 @@ START_TEST(use_does_not_go_by_the_wall_clock)
     c->wall_ms = 1001 * HOUR_MS;
     submit(c, "bbbb", .project = "vision");
     ck_assert(number(c, ACCOUNT_PROJECT, "vision", "used_gpu_hours") < 0.001);
+}
+END_TEST
+
+START_TEST(a_wall_clock_that_is_set_charges_nobody)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .gpus = 1);
+    submit(c, "aaaa", .project = "vision");
+    running(c, "aaaa", "a");
+    advance_beating(c, 20 * MINUTE_MS, "a");
+    c->wall_ms += 10LL * 365 * 24 * HOUR_MS;
+    advance_beating(c, 20 * MINUTE_MS, "a");
+    exited(c, "aaaa", "a", 0);
+    ck_assert_int_eq(rows_job(c->rows, "aaaa")->ran_ms, 40 * MINUTE_MS);
+    ck_assert(fabs(number(c, ACCOUNT_PROJECT, "vision", "used_gpu_hours") - 2.0 / 3) < 0.01);
+}
+END_TEST
+
+START_TEST(a_wall_clock_that_is_set_leaves_the_order_of_submission)
+{
+    autocluster struct cluster *c = cluster_open_with(POLICY_DEFAULT);
+    node(c, "a", .gpus = 1);
+    submit(c, "aaaa");
+    submit(c, "bbbb", .time_limit_ms = HOUR_MS);
+    c->wall_ms -= 10LL * 365 * 24 * HOUR_MS;
+    advance_beating(c, 40 * MINUTE_MS, "a");
+    submit(c, "cccc", .time_limit_ms = HOUR_MS - 2 * MINUTE_MS); /* due a little later than bbbb */
+    c->wall_ms += 20LL * 365 * 24 * HOUR_MS;
+    exited(c, "aaaa", "a", 0);
+    expect_job(c, "bbbb", JOB_PLACED);
+    expect_job(c, "cccc", JOB_QUEUED);
 }
 END_TEST
 
@@ -467,6 +499,8 @@ Suite *account_suite(void)
     tcase_add_test(tests, users_of_one_project_share_it_at_half_the_delay);
     tcase_add_test(tests, a_moment_of_use_is_no_ground_for_a_delay);
     tcase_add_test(tests, use_does_not_go_by_the_wall_clock);
+    tcase_add_test(tests, a_wall_clock_that_is_set_charges_nobody);
+    tcase_add_test(tests, a_wall_clock_that_is_set_leaves_the_order_of_submission);
     tcase_add_test(tests, a_user_sees_its_own_account_and_itself_in_its_projects);
     tcase_add_test(tests, pages_go_on_where_the_last_one_ended);
     tcase_add_test(tests, a_bounded_number_of_accounts_is_remembered_for_its_use);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/pages.h"
 #include "proto/base/files.h"
 
 struct rig rig;
@@ -46,6 +47,19 @@ void rig_reopen(void)
 {
     rig_close();
     open_both();
+}
+
+void rig_meddle(const char *sql)
+{
+    sqlite3 *db;
+    char *error = NULL;
+    struct pages *pages = pages_create(NULL);
+    ck_assert_int_eq(
+        sqlite3_open_v2(rig.path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, pages_name(pages)),
+        SQLITE_OK);
+    ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &error) == SQLITE_OK, "%s: %s", sql, error);
+    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+    pages_destroy(pages);
 }
 
 void rig_write(const struct change *changes, size_t count)

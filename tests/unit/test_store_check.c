@@ -43,20 +43,11 @@ static const char whole[] =
     "(4294967298, 1, 'value', 3, x'" A_HASH "', NULL);"
     "INSERT INTO replies VALUES (1, x'00', x'00', 1, 201, 0, '{}'), (2, x'01', x'01', 0, 200, 0, '{}');";
 
-static void meddle(const char *sql)
-{
-    sqlite3 *db;
-    char *error = NULL;
-    ck_assert_int_eq(sqlite3_open(rig.path, &db), SQLITE_OK);
-    ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &error) == SQLITE_OK, "%s: %s", sql, error);
-    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
-}
-
 static void begin(void)
 {
     rig_begin();
     rig_close();
-    meddle(whole);
+    rig_meddle(whole);
 }
 
 struct seen {
@@ -168,7 +159,7 @@ static const struct {
 START_TEST(a_promise_that_is_broken_is_named_with_the_row_that_breaks_it)
 {
     struct seen seen = {0};
-    meddle(breaks[_i].sql);
+    rig_meddle(breaks[_i].sql);
     look(&seen);
     ck_assert_msg(seen.broken.bytes != NULL && strstr(seen.broken.bytes, breaks[_i].promise) != NULL,
                   "after \"%s\" these are broken:\n%s", breaks[_i].sql, seen.broken.bytes);
@@ -180,8 +171,8 @@ END_TEST
 START_TEST(no_more_than_some_rows_are_named_one_by_one)
 {
     struct seen seen = {0};
-    meddle("WITH RECURSIVE n (i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 300) "
-           "INSERT INTO events SELECT i, 1, 0, 'submitted', 0, NULL FROM n");
+    rig_meddle("WITH RECURSIVE n (i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 300) "
+               "INSERT INTO events SELECT i, 1, 0, 'submitted', 0, NULL FROM n");
     look(&seen);
     ck_assert_int_eq(seen.rows, LIMIT_CHECK_FINDINGS);
     seen_finish(&seen);

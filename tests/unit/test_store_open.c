@@ -13,13 +13,37 @@
 #include "tests/unit/store_rig.h"
 #include "tests/unit/store_suites.h"
 
-/* Changes the closed database behind our back, the log moved into it. */
-static void meddle(const char *sql)
+static void run(sqlite3 *db, const char *sql)
 {
-    sqlite3 *db;
     char *error = NULL;
+    ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &error) == SQLITE_OK, "%s: %s", sql, error);
+}
+
+static int copy_table(void *closure, int columns, char **values, char **names)
+{
+    run(closure, values[0]);
+    if (strcmp(values[1], "table") == 0) {
+        autofree char *rows = xprintf("INSERT INTO %s SELECT * FROM summed.%s", values[2], values[2]);
+        run(closure, rows);
+    }
+    return 0;
+}
+
+/* As a version that knew no sums would, and has written all of it. */
+static void meddle_without_sums(const char *sql)
+{
+    autofree char *summed = xprintf("%s.summed", rig.path);
+    autofree char *attach = xprintf("ATTACH '%s' AS summed", summed);
+    ck_assert_int_eq(rename(rig.path, summed), 0);
+    sqlite3 *db;
     ck_assert_int_eq(sqlite3_open(rig.path, &db), SQLITE_OK);
-    ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &error) == SQLITE_OK, "%s", error);
+    run(db, attach);
+    ck_assert_int_eq(sqlite3_exec(db,
+                                  "SELECT sql, type, name FROM summed.sqlite_schema WHERE sql IS NOT NULL",
+                                  copy_table, db, NULL),
+                     SQLITE_OK);
+    run(db, "DETACH summed; PRAGMA application_id = 0x67707563");
+    run(db, sql);
     ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
 }
 
@@ -31,12 +55,14 @@ static void remove_database(void)
     ck_assert_int_eq(unlink(rig.path), 0);
 }
 
+/* The text, or the remedy. */
 static void expect_refused(enum err_code code, const char *text)
 {
     rig.store = store_open(rig.path, &rig.err);
     ck_assert_ptr_null(rig.store);
     ck_assert_int_eq(rig.err.code, code);
-    ck_assert_msg(strstr(rig.err.text, text) != NULL, "%s", rig.err.text);
+    ck_assert_msg(strstr(rig.err.text, text) != NULL || strstr(rig.err.hint, text) != NULL, "%s",
+                  rig.err.text);
 }
 
 START_TEST(each_opening_has_a_larger_incarnation)
@@ -100,7 +126,7 @@ START_TEST(a_database_of_the_second_version_learns_priority_and_limit_of_live_jo
     job.job.birth.spec_length = strlen(spec);
     rig_write_one(job);
     rig_close();
-    meddle(WITHOUT_THE_SCHEDULER "PRAGMA user_version = 2");
+    meddle_without_sums(WITHOUT_THE_SCHEDULER "PRAGMA user_version = 2");
     rig_reopen();
     rig_close();
     expect_number("SELECT priority FROM jobs", "7");
@@ -118,9 +144,9 @@ START_TEST(a_database_of_the_third_version_takes_the_causes_of_today)
     job.job.life.priority = 7;
     rig_write((struct change[]){job, attempt_insert(5, 1, 1)}, 2);
     rig_close();
-    meddle("PRAGMA writable_schema = ON;"
-           "UPDATE sqlite_schema SET sql = replace(sql, ' WHEN ''OUT_OF_MEMORY'' THEN 1', '');"
-           "PRAGMA writable_schema = RESET; DROP TABLE lost; PRAGMA user_version = 3");
+    meddle_without_sums("PRAGMA writable_schema = ON;"
+                        "UPDATE sqlite_schema SET sql = replace(sql, ' WHEN ''OUT_OF_MEMORY'' THEN 1', '');"
+                        "PRAGMA writable_schema = RESET; DROP TABLE lost; PRAGMA user_version = 3");
     rig_reopen();
     struct change later = attempt_insert(6, 2, 1);
     later.attempt.cause = CAUSE_OUT_OF_MEMORY;
@@ -141,11 +167,12 @@ START_TEST(a_database_of_the_first_version_goes_on_with_all_its_rows)
     autotext struct text read = {0};
     rig_write((struct change[]){job_insert(1), event_of(1, EVENT_SUBMITTED)}, 2);
     rig_close();
-    meddle("CREATE TABLE small (job_key INTEGER NOT NULL, seq INTEGER NOT NULL, at_ms INTEGER NOT NULL, "
-           "kind TEXT NOT NULL CHECK (kind IN ('submitted', 'placed')), attempt INTEGER NOT NULL, "
-           "detail TEXT, PRIMARY KEY (job_key, seq)) STRICT, WITHOUT ROWID;"
-           "INSERT INTO small SELECT * FROM events; DROP TABLE events;"
-           "ALTER TABLE small RENAME TO events;" WITHOUT_THE_SCHEDULER "PRAGMA user_version = 1");
+    meddle_without_sums(
+        "CREATE TABLE small (job_key INTEGER NOT NULL, seq INTEGER NOT NULL, at_ms INTEGER NOT NULL, "
+        "kind TEXT NOT NULL CHECK (kind IN ('submitted', 'placed')), attempt INTEGER NOT NULL, "
+        "detail TEXT, PRIMARY KEY (job_key, seq)) STRICT, WITHOUT ROWID;"
+        "INSERT INTO small SELECT * FROM events; DROP TABLE events;"
+        "ALTER TABLE small RENAME TO events;" WITHOUT_THE_SCHEDULER "PRAGMA user_version = 1");
     rig_reopen();
     rig_write_one(event_of(2, EVENT_STAGING));
     ck_assert(reader_events(rig.reader, 1, 0, 10, visit_event, &read, &rig.err));
@@ -155,6 +182,28 @@ START_TEST(a_database_of_the_first_version_goes_on_with_all_its_rows)
     text_clear(&read);
     ck_assert(reader_job(rig.reader, rig_id(1), visit_one_job, &read, &found, &rig.err));
     ck_assert(found);
+    ck_assert(pages_are_summed(rig.store->connection.db));
+}
+END_TEST
+
+START_TEST(a_database_of_the_newest_version_without_sums_is_refused)
+{
+    rig_write_one(job_insert(1));
+    rig_close();
+    meddle_without_sums("PRAGMA user_version = 4");
+    expect_refused(ERR_DAMAGED, "no sums");
+}
+END_TEST
+
+START_TEST(a_database_that_another_program_wrote_to_is_refused)
+{
+    rig_write_one(job_insert(1));
+    rig_close();
+    sqlite3 *db;
+    ck_assert_int_eq(sqlite3_open(rig.path, &db), SQLITE_OK);
+    run(db, "UPDATE jobs SET owner = 'mallory'");
+    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+    expect_refused(ERR_DAMAGED, "restore");
 }
 END_TEST
 
@@ -209,7 +258,7 @@ END_TEST
 START_TEST(a_database_of_another_program_is_refused)
 {
     remove_database();
-    meddle("CREATE TABLE recipes (cake TEXT)");
+    rig_meddle("CREATE TABLE recipes (cake TEXT)");
     expect_refused(ERR_IO, "another program");
 }
 END_TEST
@@ -226,14 +275,14 @@ START_TEST(a_file_that_is_no_database_is_refused)
 {
     remove_database();
     ck_assert(file_replace(rig.path, "once upon a time, long before the first page", 44, 0600, &rig.err));
-    expect_refused(ERR_IO, "not a database");
+    expect_refused(ERR_DAMAGED, "not a database");
 }
 END_TEST
 
 START_TEST(a_statement_that_does_not_fit_the_tables_ends_the_start)
 {
     rig_close();
-    meddle("ALTER TABLE tokens RENAME COLUMN owner TO person");
+    rig_meddle("ALTER TABLE tokens RENAME COLUMN owner TO person");
     expect_refused(ERR_IO, "owner");
     rig.reader = reader_open(rig.path, &rig.err);
     ck_assert_ptr_null(rig.reader);
@@ -244,8 +293,8 @@ END_TEST
 START_TEST(every_statement_is_prepared_by_one_kind_of_connection)
 {
     struct connection checker, copier;
-    ck_assert(connection_open(&checker, rig.path, CONNECTION_CHECKER, &rig.err));
-    ck_assert(connection_open(&copier, rig.path, CONNECTION_COPIER, &rig.err));
+    ck_assert(connection_open(&checker, rig.path, CONNECTION_CHECKER, NULL, &rig.err));
+    ck_assert(connection_open(&copier, rig.path, CONNECTION_COPIER, NULL, &rig.err));
     for (int sql = 0; sql < SQL_COUNT; sql++) {
         int times = (rig.store->connection.statements[sql] != NULL) +
                     (rig.reader->connection.statements[sql] != NULL) + (checker.statements[sql] != NULL) +
@@ -257,11 +306,23 @@ START_TEST(every_statement_is_prepared_by_one_kind_of_connection)
 }
 END_TEST
 
+START_TEST(a_database_that_was_emptied_is_refused_and_one_that_was_removed_begins_anew)
+{
+    rig_write_one(job_insert(1));
+    rig_close();
+    ck_assert_int_eq(truncate(rig.path, 0), 0);
+    expect_refused(ERR_DAMAGED, "is empty");
+    ck_assert_int_eq(unlink(rig.path), 0);
+    rig_reopen();
+    ck_assert_int_eq(store_next_job_key(rig.store), 1);
+}
+END_TEST
+
 START_TEST(a_damaged_page_is_seen_at_the_start)
 {
     rig_write((struct change[]){job_insert(1), node_put("gpu-1"), reply_insert(1, "one")}, 3);
     rig_close();
-    meddle("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"); /* a page that nothing uses may be as it likes */
+    rig_meddle("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"); /* a page that nothing uses may be as it likes */
     autofree char *whole = NULL;
     size_t size;
     ck_assert(file_read(rig.path, 1 << 24, &whole, &size, &rig.err));
@@ -272,7 +333,7 @@ START_TEST(a_damaged_page_is_seen_at_the_start)
         ck_assert(file_replace(rig.path, damaged, size, 0600, &rig.err));
         rig.store = store_open(rig.path, &rig.err);
         ck_assert_msg(rig.store == NULL, "page %zu", page / 4096 + 1);
-        ck_assert_int_eq(rig.err.code, ERR_IO);
+        ck_assert_int_eq(rig.err.code, ERR_DAMAGED);
     }
 }
 END_TEST
@@ -359,12 +420,15 @@ Suite *store_open_suite(void)
     tcase_add_test(cases, a_database_of_the_third_version_takes_the_causes_of_today);
     tcase_add_test(cases,
                    a_database_of_the_second_version_learns_priority_and_limit_of_live_jobs_from_their_specs);
+    tcase_add_test(cases, a_database_of_the_newest_version_without_sums_is_refused);
+    tcase_add_test(cases, a_database_that_another_program_wrote_to_is_refused);
     tcase_add_test(cases, a_newer_schema_is_refused_and_all_its_files_left_as_they_are);
     tcase_add_test(cases, a_database_of_another_application_is_refused_and_left_as_it_is);
     tcase_add_test(cases, a_database_of_another_program_is_refused);
     tcase_add_test(cases, a_file_that_is_no_database_is_refused);
     tcase_add_test(cases, a_statement_that_does_not_fit_the_tables_ends_the_start);
     tcase_add_test(cases, every_statement_is_prepared_by_one_kind_of_connection);
+    tcase_add_test(cases, a_database_that_was_emptied_is_refused_and_one_that_was_removed_begins_anew);
     tcase_add_test(cases, a_damaged_page_is_seen_at_the_start);
     tcase_add_test(cases, a_second_writer_is_refused_while_the_first_is_open);
     tcase_add_test(cases, only_the_owner_may_read_the_files);

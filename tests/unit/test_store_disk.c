@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Full disks and damaged ones: the ballast, the sums of pages, the look at the log. SQLite's pwrite is this
+ * file's own: it finds the disk full when it is told to. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/store/ballast.h"
+#include "daemon/store/pages.h"
+#include "daemon/store/wal_check.h"
+#include "daemon/store/writer.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "tests/unit/store_rig.h"
+#include "tests/unit/store_suites.h"
+
+static struct ballast *ballast; /* the disk is full as long as it is whole */
+static bool full;               /* it is full, whatever the ballast is */
+
+static ssize_t write_or_not(int fd, const void *bytes, size_t length, off_t offset)
+{
+    if (full || (ballast != NULL && ballast_is_whole(ballast))) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return pwrite(fd, bytes, length, offset);
+}
+
+static void set_pwrite(ssize_t (*call)(int, const void *, size_t, off_t))
+{
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    ck_assert_int_eq(vfs->xSetSystemCall(vfs, "pwrite", (sqlite3_syscall_ptr)call), SQLITE_OK);
+    ck_assert_int_eq(vfs->xSetSystemCall(vfs, "pwrite64", (sqlite3_syscall_ptr)call), SQLITE_OK);
+}
+
+static void disk_begin(void)
+{
+    full = false;
+    ballast = NULL;
+    rig_begin();
+}
+
+static void disk_end(void)
+{
+    set_pwrite(NULL);
+    rig_end();
+    ballast_close(ballast);
+    ballast = NULL;
+}
+
+static void reopen_with_ballast(void)
+{
+    rig_close();
+    ballast = ballast_open(rig.path);
+    rig.store = store_open_with(rig.path, ballast, &rig.err);
+    ck_assert_msg(rig.store != NULL, "%s", rig.err.text);
+    ck_assert(ballast_make(ballast, 0));
+}
+
+static bool ballast_file_exists(void)
+{
+    autofree char *path = xprintf("%s.ballast", rig.path);
+    return access(path, F_OK) == 0;
+}
+
+static bool job_is_there(int64_t key)
+{
+    bool found;
+    autotext struct text text = {0};
+    ck_assert(reader_job_by_key(rig.reader, key, visit_one_job, &text, &found, &rig.err));
+    return found;
+}
+
+/* --- the ballast --------------------------------------------------------------------------------------- */
+
+START_TEST(a_ballast_takes_its_space_gives_it_back_once_and_goes_with_its_owner)
+{
+    struct stat status;
+    autofree char *path = xprintf("%s.ballast", rig.path);
+    struct ballast *one = ballast_open(rig.path);
+    ck_assert(!ballast_make(one, INT64_MAX / 2)); /* no disk has that much left */
+    ck_assert(!ballast_is_whole(one) && !ballast_is_released(one));
+    ck_assert(ballast_make(one, 0));
+    ck_assert_int_eq(stat(path, &status), 0);
+    ck_assert_int_ge((int64_t)status.st_blocks * 512, ballast_bytes(one));
+    ck_assert(ballast_release(one));
+    ck_assert(ballast_is_released(one) && !ballast_release(one));
+    ck_assert_int_ne(access(path, F_OK), 0);
+    ck_assert(ballast_make(one, 0) && ballast_is_whole(one));
+    ballast_close(one);
+    ck_assert_int_ne(access(path, F_OK), 0);
+}
+END_TEST
+
+START_TEST(a_commit_that_finds_the_disk_full_has_the_space_of_the_ballast)
+{
+    reopen_with_ballast();
+    set_pwrite(write_or_not);
+    rig_write_one(job_insert(1));
+    ck_assert(ballast_is_released(ballast));
+    ck_assert(!ballast_file_exists());
+    rig.reader = reader_open(rig.path, &rig.err);
+    ck_assert(job_is_there(1));
+}
+END_TEST
+
+START_TEST(a_commit_that_finds_the_disk_full_for_good_says_so)
+{
+    reopen_with_ballast();
+    struct change job = job_insert(1);
+    full = true;
+    set_pwrite(write_or_not);
+    ck_assert(store_begin(rig.store, &rig.err));
+    ck_assert(store_apply(rig.store, &job, 1, &rig.err));
+    ck_assert(!store_commit(rig.store, &rig.err));
+    ck_assert_int_eq(rig.err.code, ERR_DISK_FULL);
+    full = false;
+    rig_reopen();
+    ck_assert(!job_is_there(1));
+}
+END_TEST
+
+START_TEST(a_checkpoint_without_room_is_put_off)
+{
+    rig_write_one(job_insert(1));
+    rig.store->wal.moved = -(int)(WAL_IDLE_BYTES / 4096); /* as if the log were long */
+    full = true;
+    set_pwrite(write_or_not);
+    ck_assert_msg(store_checkpoint(rig.store, true, &rig.err), "%s", rig.err.text);
+    full = false;
+    rig_write_one(job_insert(2));
+    ck_assert_msg(store_checkpoint(rig.store, true, &rig.err), "%s", rig.err.text);
+    rig_reopen();
+    ck_assert(job_is_there(1) && job_is_there(2));
+}
+END_TEST
+
+/* --- sums ---------------------------------------------------------------------------------------------- */
+
+START_TEST(a_sum_knows_each_bit_of_a_page_and_its_number)
+{
+    uint8_t page[PAGE_BYTES];
+    for (size_t i = 0; i < sizeof page; i++) {
+        page[i] = (uint8_t)(i * 7);
+    }
+    uint64_t sum = page_sum(page, 1);
+    ck_assert_uint_ne(sum, page_sum(page, 2));
+    for (size_t bit = 0; bit < 8 * (PAGE_BYTES - PAGE_SUM_BYTES); bit++) {
+        page[bit / 8] ^= (uint8_t)(1U << bit % 8);
+        ck_assert_uint_ne(sum, page_sum(page, 1));
+        page[bit / 8] ^= (uint8_t)(1U << bit % 8);
+    }
+    ck_assert_uint_eq(sum, page_sum(page, 1));
+}
+END_TEST
+
+/* All but the first pages: that of the header has been read. */
+static void scribble(void)
+{
+    autoclose int fd = open(rig.path, O_WRONLY | O_CLOEXEC);
+    struct stat status;
+    ck_assert_int_eq(fstat(fd, &status), 0);
+    for (off_t at = PAGE_BYTES; at < status.st_size; at += PAGE_BYTES) {
+        ck_assert_int_eq(pwrite(fd, "x", 1, at + 2500), 1);
+    }
+}
+
+START_TEST(damage_that_comes_while_it_is_open_is_seen_when_it_is_read)
+{
+    bool found;
+    autotext struct text text = {0};
+    rig_write_one(job_insert(1));
+    rig_reopen(); /* all of it is in the database, nothing in a cache */
+    scribble();
+    ck_assert(!reader_job_by_key(rig.reader, 1, visit_one_job, &text, &found, &rig.err));
+    ck_assert_int_eq(rig.err.code, ERR_DAMAGED);
+    ck_assert_ptr_nonnull(strstr(rig.err.hint, "gpuctl admin restore"));
+}
+END_TEST
+
+/* --- the log ------------------------------------------------------------------------------------------- */
+
+/* As a power failure leaves it, which takes the index, too: a copy of database and log in the place of rig's.
+ */
+static void cut_power(void)
+{
+    char *database = NULL, *log = NULL;
+    size_t database_size, log_size;
+    autofree char *log_path = xprintf("%s-wal", rig.path);
+    autofree char *index_path = xprintf("%s-shm", rig.path);
+    ck_assert(file_read(rig.path, 64 * MIB, &database, &database_size, &rig.err));
+    ck_assert(file_read(log_path, 64 * MIB, &log, &log_size, &rig.err));
+    rig_close();
+    ck_assert(file_replace(rig.path, database, database_size, 0600, &rig.err));
+    ck_assert(file_replace(log_path, log, log_size, 0600, &rig.err));
+    ck_assert(unlink(index_path) == 0 || errno == ENOENT);
+    free(database);
+    free(log);
+}
+
+static void flip_frame(int64_t frame)
+{
+    autofree char *path = xprintf("%s-wal", rig.path);
+    autoclose int fd = open(path, O_RDWR | O_CLOEXEC);
+    uint8_t byte;
+    off_t at = 32 + frame * (24 + PAGE_BYTES) + 1000;
+    ck_assert_int_eq(pread(fd, &byte, 1, at), 1);
+    byte ^= 4;
+    ck_assert_int_eq(pwrite(fd, &byte, 1, at), 1);
+}
+
+START_TEST(a_log_with_transactions_behind_a_damaged_one_is_refused)
+{
+    for (int64_t key = 1; key <= 5; key++) {
+        rig_write_one(job_insert(key));
+    }
+    cut_power();
+    flip_frame(1);
+    ck_assert_ptr_null(store_open(rig.path, &rig.err));
+    ck_assert_int_eq(rig.err.code, ERR_DAMAGED);
+    ck_assert_ptr_nonnull(strstr(rig.err.text, "-wal is damaged"));
+}
+END_TEST
+
+static void read_header(uint8_t header[32])
+{
+    autofree char *path = xprintf("%s-wal", rig.path);
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ck_assert_int_eq(pread(fd, header, 32, 0), 32);
+}
+
+/* Its count of checkpoints, as when the header of the next log was torn. */
+static void turn_header(void)
+{
+    uint8_t header[32];
+    read_header(header);
+    header[15] ^= 1;
+    autofree char *path = xprintf("%s-wal", rig.path);
+    autoclose int fd = open(path, O_WRONLY | O_CLOEXEC);
+    ck_assert_int_eq(pwrite(fd, header, sizeof header, 0), sizeof header);
+}
+
+START_TEST(a_log_without_its_header_is_refused_unless_the_database_has_all_of_it)
+{
+    int64_t torn_at;
+    uint8_t header[32], nothing[sizeof header] = {0};
+    rig_write_one(job_insert(1));
+    cut_power();
+    turn_header();
+    ck_assert(!wal_check(rig.path, &torn_at, &rig.err));
+    ck_assert_ptr_nonnull(strstr(rig.err.text, "its header is not whole"));
+    turn_header();
+    rig_reopen();
+    rig_write_one(job_insert(2));
+    rig.store->wal.moved = -(int)(WAL_IDLE_BYTES / 4096); /* as if the log were long */
+    ck_assert(store_checkpoint(rig.store, true, &rig.err));
+    cut_power();
+    turn_header();
+    ck_assert_msg(wal_check(rig.path, &torn_at, &rig.err), "%s", rig.err.text);
+    read_header(header);
+    ck_assert_mem_eq(header, nothing, sizeof header);
+    rig_reopen();
+    ck_assert(job_is_there(1) && job_is_there(2));
+}
+END_TEST
+
+START_TEST(a_log_that_was_ended_in_order_may_have_any_frames)
+{
+    int64_t torn_at;
+    rig_write_one(job_insert(1));
+    rig_close();
+    for (int64_t frame = 0; frame < 4; frame++) {
+        flip_frame(frame);
+    }
+    ck_assert(wal_check(rig.path, &torn_at, &rig.err));
+    rig_reopen();
+    ck_assert(job_is_there(1));
+}
+END_TEST
+
+START_TEST(a_log_that_ends_in_a_torn_transaction_goes_on_without_it)
+{
+    static const char bytes[64 * KIB];
+    struct change both[] = {job_insert(2),
+                            {.kind = CHANGE_BLOB_PUT, .blob = {.size = sizeof bytes, .bytes = bytes}}};
+    rig_write_one(job_insert(1));
+    int whole = rig.store->wal.pages;
+    rig_write(both, 2); /* longer than what comes later in its place */
+    ck_assert_int_gt(rig.store->wal.pages, whole + 16);
+    cut_power();
+    flip_frame(whole); /* the first of the last transaction: never acknowledged, as far as anybody can tell */
+    rig_reopen();
+    ck_assert(job_is_there(1) && !job_is_there(2));
+    int64_t torn_at;
+    rig_write_one(job_insert(3));
+    cut_power(); /* what was torn is not behind the new end of the log: they were taken out of it */
+    ck_assert(wal_check(rig.path, &torn_at, &rig.err));
+    ck_assert_int_eq(torn_at, -1);
+    rig_reopen();
+}
+END_TEST
+
+START_TEST(a_killed_controllers_log_that_lost_its_last_transaction_is_refused)
+{
+    rig_write_one(job_insert(1));
+    int whole = rig.store->wal.pages;
+    rig_write_one(job_insert(2));
+    flip_frame(whole); /* its index still counts it */
+    int64_t torn_at;
+    ck_assert(!wal_check(rig.path, &torn_at, &rig.err));
+    ck_assert_int_eq(rig.err.code, ERR_DAMAGED);
+}
+END_TEST
+
+Suite *store_disk_suite(void)
+{
+    Suite *suite = suite_create("store-disk");
+    TCase *cases = tcase_create("disk");
+    tcase_add_checked_fixture(cases, disk_begin, disk_end);
+    tcase_set_timeout(cases, 60);
+    tcase_add_test(cases, a_ballast_takes_its_space_gives_it_back_once_and_goes_with_its_owner);
+    tcase_add_test(cases, a_commit_that_finds_the_disk_full_has_the_space_of_the_ballast);
+    tcase_add_test(cases, a_commit_that_finds_the_disk_full_for_good_says_so);
+    tcase_add_test(cases, a_checkpoint_without_room_is_put_off);
+    tcase_add_test(cases, a_sum_knows_each_bit_of_a_page_and_its_number);
+    tcase_add_test(cases, damage_that_comes_while_it_is_open_is_seen_when_it_is_read);
+    tcase_add_test(cases, a_log_with_transactions_behind_a_damaged_one_is_refused);
+    tcase_add_test(cases, a_log_without_its_header_is_refused_unless_the_database_has_all_of_it);
+    tcase_add_test(cases, a_log_that_was_ended_in_order_may_have_any_frames);
+    tcase_add_test(cases, a_log_that_ends_in_a_torn_transaction_goes_on_without_it);
+    tcase_add_test(cases, a_killed_controllers_log_that_lost_its_last_transaction_is_refused);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
