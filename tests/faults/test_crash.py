@@ -203,12 +203,15 @@ def expect_end(controller: Controller) -> None:
 
 
 def suffer(controller: Controller, customer: Customer, wrapper: list[str]) -> bool:
-    """A life with a fault, whether it was felt: who is told that the outcome is not known is told so by a process that ends."""
+    """A life with a fault, whether it was felt: who is told that the outcome is not known is told so by a process that ends.
+
+    One that says `disk_full` has refused, and may go on: it gives up its ballast.
+    """
     if not controller.start(wrapper):
         expect_end(controller)
         return True
     away = run_script(customer, OPERATIONS)
-    if away is not None and (away.status == 0 or (away.code in ("unknown_outcome", "disk_full") and customer.asked[-1].kind != "blob")):
+    if away is not None and (away.status == 0 or (away.code == "unknown_outcome" and customer.asked[-1].kind != "blob")):
         expect_end(controller)
     controller.kill()
     return away is not None
