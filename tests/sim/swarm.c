@@ -2,6 +2,7 @@
 /* swarm: many runs of the simulator side by side, or one of them again. Each seed runs in a process of a
  * worker's, so that one that aborts is a finding like others and takes nobody along. */
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -356,6 +357,8 @@ int main(int argc, char **argv)
     };
     struct options options = {.first = 1, .last = 1000, .jobs = sysconf(_SC_NPROCESSORS_ONLN)};
     int option;
+    mallopt(M_TRIM_THRESHOLD, 1 << 30); /* runs are many, and each takes what the one before gave back */
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
     options.jobs = options.jobs < JOBS_MAX ? options.jobs : JOBS_MAX;
     while ((option = getopt_long(argc, argv, "", names, NULL)) >= 0) {
         if (option == 'h') {
