@@ -108,7 +108,7 @@ static int64_t weigh(const struct payloads *payloads, char oldest[HASH_HEX + 1])
             (status.st_mtim.tv_sec == oldest_time.tv_sec && status.st_mtim.tv_nsec < oldest_time.tv_nsec);
         if (oldest[0] == '\0' || older) {
             oldest_time = status.st_mtim;
-            snprintf(oldest, HASH_HEX + 1, "%s", entry->d_name);
+            memcpy(oldest, entry->d_name, HASH_HEX + 1);
         }
     }
     if (listing != NULL) {

@@ -284,7 +284,7 @@ START_TEST(of_many_nodes_eight_are_named)
 {
     autocluster struct cluster *c = cluster_open();
     for (int i = 0; i < 12; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "n%02d", i);
         node(c, name, .type = "H100");
     }

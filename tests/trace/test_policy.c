@@ -84,7 +84,7 @@ START_TEST(a_reservation_that_was_put_off_for_an_hour_heeds_time_limits_only)
     autocluster struct cluster *c = cluster_open_with(POLICY_EASY);
     node(c, "a", .gpus = 3);
     for (int i = 0; i < 3; i++) {
-        char id[8];
+        char id[16];
         snprintf(id, sizeof id, "q%d", i);
         run_one(c, &(struct job_ask){.id = id, .name = "quick"}, 5 * MINUTE_MS);
     }
