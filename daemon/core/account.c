@@ -170,7 +170,7 @@ static void drop(struct core *core, struct account *account)
 {
     struct account *project = account->project, *owner = account->owner;
     idle_remove(core->accounts, account);
-    if (account->at_ms > 0 && core->sheet.arena != NULL) {
+    if (account->at_ms > 0) {
         account->at_ms = 0;
         account_record_use(core, account);
     }
@@ -449,7 +449,7 @@ static void check_account(const struct core *core, const struct account *account
 void account_check(const struct core *core)
 {
     size_t idle = 0;
-    for (const struct account *account = core->booted ? core->accounts->by_key : NULL; account != NULL;
+    for (const struct account *account = core->accounts->by_key; account != NULL;
          account = account->hh.next) {
         check_account(core, account);
         idle += is_idle(account);

@@ -128,9 +128,11 @@ static bool check_pool(const struct core *core, const struct input *input, struc
         return err_field(err, ERR_NOT_FOUND, "name", "list the pools", "there is no pool %.64s",
                          input->limits.name);
     }
-    return kind == POOL_RESERVED ||
-           err_field(err, ERR_FIELD, "lend", "name a reserved pool",
-                     "pool %.64s is on-demand: what it has is for everybody already", input->limits.name);
+    if (kind != POOL_RESERVED) {
+        return err_field(err, ERR_FIELD, "lend", "name a reserved pool",
+                         "pool %.64s is on-demand: what it has is for everybody already", input->limits.name);
+    }
+    return true;
 }
 
 static bool check_count(const struct core *core, const struct account *account, const struct input *input,
@@ -141,9 +143,11 @@ static bool check_count(const struct core *core, const struct account *account, 
         return err_field(err, ERR_NOT_FOUND, "name", "list the accounts", "%s %.64s has no limits",
                          account_kind_text(input->limits.kind), input->limits.name);
     }
-    return limited || core->accounts->limited_count < LIMIT_ACCOUNTS_LIMITED ||
-           err_field(err, ERR_TOO_MANY, NULL, "unset some", "%d accounts have limits",
-                     LIMIT_ACCOUNTS_LIMITED);
+    if (!limited && core->accounts->limited_count >= LIMIT_ACCOUNTS_LIMITED) {
+        return err_field(err, ERR_TOO_MANY, NULL, "unset some", "%d accounts have limits",
+                         LIMIT_ACCOUNTS_LIMITED);
+    }
+    return true;
 }
 
 static struct account *find_named(const struct core *core, const struct input *input)
@@ -181,7 +185,8 @@ static void set_limited(struct core *core, struct account *account, bool limited
 {
     if (limited && !account->limited) {
         account_list_limited(core, account);
-    } else if (!limited && account->limited) {
+    } else if (!limited) {
+        assert(account->limited);
         DL_DELETE(core->accounts->limited, account);
         account->prev = account->next = NULL;
         account->limited = false;

@@ -128,6 +128,8 @@ void ahead_find(const struct core *core, const struct job *job, struct ahead *re
         list_lane(&listing, lane);
     }
     take_sorted(&listing);
+    const struct job *last = ret_ahead->count > 0 ? ret_ahead->jobs[ret_ahead->count - 1] : NULL;
+    ret_ahead->nearest = ret_ahead->before != NULL ? ret_ahead->before : last;
 }
 
 void ahead_finish(struct ahead *ahead)

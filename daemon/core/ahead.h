@@ -11,11 +11,12 @@ struct core;
 struct job;
 
 struct ahead {
-    const struct job **jobs;  /* in the order of their turns; owned */
-    size_t count;             /* LIMIT_AHEAD at most */
-    bool more;                /* there are others, which are not listed */
-    const struct job *before; /* the last that gets GPUs before this one can; NULL: there is none */
-    size_t before_count;      /* how many such there are */
+    const struct job **jobs;   /* in the order of their turns; owned */
+    size_t count;              /* LIMIT_AHEAD at most */
+    bool more;                 /* there are others, which are not listed */
+    const struct job *before;  /* the last that gets GPUs before this one can; NULL: there is none */
+    size_t before_count;       /* how many such there are */
+    const struct job *nearest; /* the same, or else the last of them all; NULL: nobody is ahead */
 };
 
 void ahead_find(const struct core *core, const struct job *job, struct ahead *ret_ahead);

@@ -150,17 +150,16 @@ void array_queue_due(struct core *core)
         struct array *array = core->due_arrays;
         LL_DELETE(core->due_arrays, array);
         array->due = false;
-        if (array_is_open(array) && array->whole->batch == NULL) {
-            queue_put(core, array->whole);
-        }
+        assert(array_is_open(array) && array->whole->batch == NULL); /* nobody else puts it back */
+        queue_put(core, array->whole);
     }
 }
 
 /* Not at once: a walk may be going on. */
 static void wait_again(struct core *core, struct array *array)
 {
-    bool kept_back = job_is_kept_back(array->whole);
-    if (array_is_open(array) && array->whole->batch == NULL && !array->due && !kept_back) {
+    assert(!job_is_kept_back(array->whole)); /* none of its tasks would live */
+    if (array_is_open(array) && array->whole->batch == NULL && !array->due) {
         array->due = true;
         LL_PREPEND(core->due_arrays, array);
         core->place_wanted = true;
@@ -181,8 +180,8 @@ void array_note_running(struct core *core, struct job *task)
 static void keep_text(struct core *core, struct array *array, const struct job *task)
 {
     if (array->text == NULL) {
-        array->text = xprintf("task %lld: %s", (long long)task->task,
-                              task->reason != NULL ? task->reason : cause_sentence(task->cause));
+        assert(task->reason != NULL); /* only who succeeds has none */
+        array->text = xprintf("task %lld: %s", (long long)task->task, task->reason);
         record_job(core, array->whole);
     }
 }
@@ -258,7 +257,7 @@ static void take_task(struct core *core, struct job *job, void *closure)
 static int by_key(const void *a, const void *b)
 {
     const struct job *const *left = a, *const *right = b;
-    return (*left)->key < (*right)->key ? -1 : 1;
+    return ((*left)->key > (*right)->key) - ((*left)->key < (*right)->key);
 }
 
 static struct tasks live_tasks(struct core *core, struct array *array)
@@ -269,8 +268,9 @@ static struct tasks live_tasks(struct core *core, struct array *array)
     for (const struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
         take_task(core, attempt->job, &tasks);
     }
-    for (struct job *job = core->jobs_by_key; job != NULL && (int64_t)tasks.count < array->counts.running;
+    for (struct job *job = core->jobs_by_key; (int64_t)tasks.count < array->counts.running;
          job = job->by_key.next) {
+        assert(job != NULL);
         if (job_is_kept_back(job)) {
             take_task(core, job, &tasks);
         }

@@ -148,7 +148,8 @@ static void forget(struct core *core, struct attempt *attempt)
     DL_DELETE(core->ended, attempt);
     core->ended_count--;
     HASH_DEL(core->attempts_by_epoch, attempt);
-    if (attempt->job != NULL && attempt->job->attempt == attempt) {
+    if (attempt->job != NULL) {
+        assert(attempt->job->attempt == attempt); /* an earlier one goes when the next is made */
         attempt->job->attempt = NULL;
     }
     record_leaving_attempt(core, attempt);
@@ -303,7 +304,8 @@ void attempt_note_prepared(struct core *core, struct attempt *attempt)
 
 void attempt_note_running(struct core *core, struct attempt *attempt)
 {
-    if (attempt->state == ATTEMPT_STARTED && attempt->job->state == JOB_PLACED && all_in(attempt, has_run)) {
+    if (attempt->state == ATTEMPT_STARTED && all_in(attempt, has_run)) {
+        assert(attempt->job->state == JOB_PLACED); /* the last of them has just begun */
         job_fire(core, attempt->job, JOB_EVENT_RUN, NULL, NULL);
     }
 }

@@ -163,7 +163,7 @@ bool constraints_allow(struct constraints *constraints, const struct core *core,
 
 bool constraints_avoid(struct constraints *constraints, const struct core *core, const struct stock *stock)
 {
-    return constraints != NULL && grade_of(constraints, core, stock) == GRADE_AVOIDED;
+    return grade_of(constraints, core, stock) == GRADE_AVOIDED;
 }
 
 void constraint_write(const struct constraint *constraint, struct text *out)
@@ -175,12 +175,11 @@ void constraint_write(const struct constraint *constraint, struct text *out)
     case CONSTRAINT_NOT_IN:
         text_printf(out, "%s!=", constraint->key);
         break;
-    case CONSTRAINT_AVOID:
-        text_append(out, "avoid ");
-        break;
     case CONSTRAINT_EXCLUDE:
         text_append(out, "exclude ");
         break;
+    case CONSTRAINT_AVOID: /* refuses nothing, so nobody is told of it */
+        abort();
     }
     for (size_t i = 0; i < constraint->value_count; i++) {
         text_printf(out, "%s%s", i > 0 ? "," : "", constraint->values[i]);

@@ -81,9 +81,6 @@ static void destroy_nodes(struct core *core)
 
 void core_destroy(struct core *core)
 {
-    if (core == NULL) {
-        return;
-    }
     staging_clear_sites(core);
     follow_clear(core);
     destroy_jobs(core);

@@ -37,18 +37,39 @@ void device_list_encode(const struct node *node, struct text *out)
     text_append(out, "]");
 }
 
+static int64_t decode_number(const json_t *object, const char *name)
+{
+    int64_t number = 0;
+    bool read = json_need_int(object, name, 0, INT64_MAX, &number, NULL);
+    assert(read);
+    return number;
+}
+
+static char *decode_text(const json_t *object, const char *name)
+{
+    const char *text = NULL;
+    bool read = json_need_text(object, name, &text, NULL);
+    assert(read);
+    return xstrdup(text);
+}
+
+static int64_t decode_group(const json_t *object)
+{
+    int64_t group = -1;
+    bool read = json_read_int(object, "group", 0, INT64_MAX, &group, NULL);
+    assert(read);
+    return group;
+}
+
 static struct seat decode_seat(const json_t *object)
 {
-    const char *uuid, *type;
-    struct seat seat = {.group = -1};
-    bool read = json_need_int(object, "index", 0, INT64_MAX, &seat.index, NULL) &&
-                json_need_text(object, "uuid", &uuid, NULL) && json_need_text(object, "type", &type, NULL) &&
-                json_need_int(object, "memory_bytes", 0, INT64_MAX, &seat.memory_bytes, NULL) &&
-                json_read_int(object, "group", 0, INT64_MAX, &seat.group, NULL);
-    assert(read);
-    seat.uuid = xstrdup(uuid);
-    seat.type = xstrdup(type);
-    return seat;
+    return (struct seat){
+        .index = decode_number(object, "index"),
+        .uuid = decode_text(object, "uuid"),
+        .type = decode_text(object, "type"),
+        .memory_bytes = decode_number(object, "memory_bytes"),
+        .group = decode_group(object),
+    };
 }
 
 struct seat *device_list_decode(const char *json, size_t *ret_count)

@@ -145,7 +145,8 @@ static size_t point_at(struct outline *outline, struct profile *profile, int64_t
 {
     size_t at = find_point(profile, at_ms);
     if (at == profile->count || profile->points[at].at_ms != at_ms) {
-        insert(outline, profile, at, (struct point){at_ms, at > 0 ? profile->points[at - 1].free : 0});
+        assert(at > 0); /* the first is now */
+        insert(outline, profile, at, (struct point){at_ms, profile->points[at - 1].free});
     }
     return at;
 }
@@ -166,7 +167,8 @@ static size_t point_before(const struct profile *profile, int64_t at_ms)
 {
     size_t at = find_point(profile, at_ms);
     bool exact = at < profile->count && profile->points[at].at_ms == at_ms;
-    return exact || at == 0 ? at : at - 1;
+    assert(exact || at > 0);
+    return exact ? at : at - 1;
 }
 
 /* The first time, not before from_ms, from which so many are free for so long; NEVER: there is none. */
@@ -174,7 +176,7 @@ static int64_t first_start(struct outline *outline, const struct profile *profil
                            int64_t length_ms, int64_t from_ms)
 {
     int64_t start_ms = NEVER;
-    for (size_t i = point_before(profile, from_ms); i < profile->count && outline->steps > 0; i++) {
+    for (size_t i = point_before(profile, from_ms); i < profile->count; i++) {
         const struct point *point = &profile->points[i];
         outline->steps--;
         if (start_ms != NEVER && point->at_ms >= start_ms + length_ms) {

@@ -155,9 +155,6 @@ void history_clear(struct core *core)
  * run weighs: its limit, or 1. */
 static double rate_of(const struct pattern *pattern, double basis)
 {
-    if (pattern == NULL) {
-        return 0;
-    }
     double crowd = pattern->crowd != NULL ? rate_of(pattern->crowd, basis)
                    : pattern->limited     ? 1
                                           : FIRST_GUESS_MS;
@@ -230,8 +227,9 @@ void history_learn(struct core *core, const struct attempt *attempt)
     const struct job *job = attempt->job;
     struct pattern *pattern = job->pattern;
     bool limited = job->time_limit_ms > 0;
-    if (pattern->project == NULL || attempt->started_ms == 0 || pattern->limited != limited) {
-        return; /* there was no room for one more kind; it never ran; its limit came or went later */
+    assert(attempt->started_ms != 0);
+    if (pattern->project == NULL || pattern->limited != limited) {
+        return; /* there was no room for one more kind; its limit came or went later */
     }
     int64_t ran_ms = job->ran_ms > 0 ? job->ran_ms : 1;
     const struct sums sums = {.count = 1,

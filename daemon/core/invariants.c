@@ -24,12 +24,11 @@
 
 static bool holds(const struct member *member, int64_t index)
 {
+    bool found = false;
     for (size_t i = 0; i < member->device_count; i++) {
-        if (member->devices[i] == index) {
-            return true;
-        }
+        found = found || member->devices[i] == index;
     }
-    return false;
+    return found;
 }
 
 /* A device serves at most one attempt, which is live and knows it; and no member has a device that serves

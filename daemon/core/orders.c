@@ -142,7 +142,8 @@ static void copy_order(const struct member *member, struct node_order *item)
     item->order.devices = item->devices;
     memcpy(item->job_id, attempt->job->id, sizeof item->job_id);
     item->order.job_id = item->job_id;
-    if (item->order.phase == ORDER_START && attempt->master_address != NULL) {
+    if (item->order.phase == ORDER_START) {
+        assert(attempt->master_address != NULL); /* node rank 0 has told it: take_prepared in report.c */
         item->master_address = xstrdup(attempt->master_address);
     }
     item->order.master_address = item->master_address;

@@ -349,12 +349,12 @@ static bool moves(enum move move)
     return move == MOVE_PLACE || move == MOVE_STAGE || move == MOVE_PREEMPT;
 }
 
-/* Everybody in turn. apply: what is to be done is done; else the walk ends with the first such thing. */
+/* Everybody in turn. apply: what is to be done is done. true: there was something. */
 static bool walk(struct core *core, struct kept *kept, bool apply)
 {
     bool moved = false;
     queue_open(core);
-    for (struct turn *turn; (apply || !moved) && (turn = queue_next(core)) != NULL;) {
+    for (struct turn *turn; (turn = queue_next(core)) != NULL;) {
         struct plan plan = plan_for(core, turn, kept);
         moved = moved || moves(plan.move);
         if (apply) {
@@ -376,7 +376,7 @@ static bool walk_all(struct core *core, bool apply)
     kept.trial = !apply;
     bool moved = walk(core, &kept, apply);
     kept.borrow = true;
-    if (account_any_limited(core) && (apply || !moved)) {
+    if (account_any_limited(core)) {
         moved = walk(core, &kept, apply) || moved;
     }
     kept_end(&kept);

@@ -94,7 +94,8 @@ static int by_loss(const void *a, const void *b)
     if (left->loss != right->loss) {
         return left->loss < right->loss ? -1 : 1;
     }
-    return left->attempt->epoch > right->attempt->epoch ? -1 : 1; /* the youngest first */
+    uint64_t a_epoch = left->attempt->epoch, b_epoch = right->attempt->epoch;
+    return (a_epoch < b_epoch) - (a_epoch > b_epoch); /* the youngest first */
 }
 
 static bool usable(const struct search *search, const struct attempt *attempt)

@@ -136,11 +136,10 @@ static void say_drained(const struct core *core, const struct job *job, struct t
     reason_say_gpus(job, out);
     text_printf(out, ", and the nodes that take work have %lld together",
                 (long long)most_in(core, job, VIEW_WORKING));
-    if (first != NULL) {
-        text_printf(out, "; %lld %s on %s that take%s no new work (%s%s)", (long long)away, are(away),
-                    nodes == 1 ? "a node" : "nodes", nodes == 1 ? "s" : "", first->name,
-                    nodes == 1 ? "" : " and others");
-    }
+    assert(first != NULL); /* with all of them at work it would fit */
+    text_printf(out, "; %lld %s on %s that take%s no new work (%s%s)", (long long)away, are(away),
+                nodes == 1 ? "a node" : "nodes", nodes == 1 ? "s" : "", first->name,
+                nodes == 1 ? "" : " and others");
 }
 
 static void say_staging(struct core *core, const struct job *job, struct text *out)
@@ -355,18 +354,17 @@ static enum wait_reason reason_of_turn(const struct core *core, const struct job
                                        struct text *out)
 {
     const struct kept *kept = &outlook->kept;
+    if (ahead->count == 0 || (outlook->reached && outlook->move == MOVE_PLACE)) {
+        text_append(out, "it fits, and is placed by the next change");
+        return WAIT_DUE;
+    }
     const struct group *group = reserved_group(core, job, kept);
     if (group != NULL) {
         say_reserved(core, job, kept, group, out);
         return WAIT_RESERVED;
     }
-    if (ahead->count > 0) {
-        say_behind(core, job, ahead->before != NULL ? ahead->before : ahead->jobs[ahead->count - 1], ahead,
-                   out);
-        return WAIT_BEHIND;
-    }
-    text_append(out, "it fits, and is placed by the next change");
-    return WAIT_DUE;
+    say_behind(core, job, ahead->nearest, ahead, out);
+    return WAIT_BEHIND;
 }
 
 /* Not enough is free. */
@@ -430,10 +428,6 @@ static enum wait_reason reason_of_waiting(struct core *core, const struct job *j
     if (waits_for_staging(core, job, outlook)) {
         say_staging(core, job, out);
         return WAIT_STAGING;
-    }
-    if (outlook->reached && outlook->move == MOVE_PLACE) {
-        text_append(out, "it fits, and is placed by the next change");
-        return WAIT_DUE;
     }
     return fits_in(core, job, VIEW_FREE, READINESS_READY) ? reason_of_turn(core, job, outlook, ahead, out)
                                                           : reason_of_nodes(core, job, ahead, out);

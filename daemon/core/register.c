@@ -117,7 +117,7 @@ static struct seat *seats_of(const struct register_message *message, struct err 
 
 static void replace(char **text, const char *with)
 {
-    char *copy = xstrdup(with != NULL ? with : "");
+    char *copy = xstrdup(with);
     free(*text);
     *text = copy;
 }

@@ -174,7 +174,8 @@ bool staging_is_coming(const struct stage *stage)
 
 void staging_list_coming(const struct stage *stage, struct text *out)
 {
-    const char *before = "[";
+    const char *before = "";
+    text_append(out, "[");
     for (const struct site *site = stage->sites; site != NULL; site = site->hh.next) {
         if (site->state == SITE_ORDERED) {
             text_append(out, before);
@@ -182,7 +183,7 @@ void staging_list_coming(const struct stage *stage, struct text *out)
             before = ",";
         }
     }
-    text_append(out, before[0] == '[' ? "[]" : "]");
+    text_append(out, "]");
 }
 
 void staging_say_coming(const struct stage *stage, struct text *out)
@@ -263,13 +264,13 @@ static int64_t hold_ms(const struct site *site)
     return hold < STAGING_HOLD_MAX_MS ? hold : STAGING_HOLD_MAX_MS;
 }
 
-static void hold(struct core *core, struct site *site, const struct staging_message *message)
+static void hold(struct core *core, struct site *site, bool lasting, const char *text)
 {
     site->failures++;
     site->failed_ms = core->now_ms;
-    site->hold_until_ms = message->lasting ? NEVER : core->now_ms + hold_ms(site);
+    site->hold_until_ms = lasting ? NEVER : core->now_ms + hold_ms(site);
     free(site->text);
-    site->text = xstrdup(message->text != NULL ? message->text : "it gave no reason");
+    site->text = xstrdup(text);
     site_set(core, site, SITE_HELD);
     tick_note(core, site->hold_until_ms);
 }
@@ -296,7 +297,7 @@ static void take_failure(struct core *core, struct site *site, const struct stag
     if (by_user) {
         site_drop(core, site);
     } else {
-        hold(core, site, message);
+        hold(core, site, message->lasting, text);
     }
     job_stage_failed(core, stage, node, text, by_user);
 }

@@ -103,7 +103,7 @@ void trial_begin(struct core *core, const struct draft *draft, struct job *inste
 {
     *ret_trial = (struct trial){.core = core, .place_wanted = core->place_wanted, .trace = core->trace};
     core->trace = NULL;
-    if (instead != NULL && instead->batch != NULL) {
+    if (instead != NULL) {
         take_away(core, instead, ret_trial);
     }
     ret_trial->job = put_in(core, draft);

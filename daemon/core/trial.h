@@ -39,7 +39,7 @@ struct trial {
     struct text *trace;
 };
 
-/* The draft waits, and instead, unless it is NULL or does not wait itself, does not. */
+/* The draft waits, and instead, which waits as well unless it is NULL, does not. */
 void trial_begin(struct core *core, const struct draft *draft, struct job *instead, struct trial *ret_trial);
 /* All is as it was. */
 void trial_end(struct trial *trial);

@@ -9,12 +9,15 @@ int main(void)
     SRunner *runner = srunner_create(queue_suite());
     srunner_add_suite(runner, admission_suite());
     srunner_add_suite(runner, account_suite());
+    srunner_add_suite(runner, quota_suite());
     srunner_add_suite(runner, gang_suite());
     srunner_add_suite(runner, failure_suite());
     srunner_add_suite(runner, cancel_suite());
     srunner_add_suite(runner, node_suite());
     srunner_add_suite(runner, lease_suite());
+    srunner_add_suite(runner, report_suite());
     srunner_add_suite(runner, limit_suite());
+    srunner_add_suite(runner, loaded_suite());
     srunner_add_suite(runner, restart_suite());
     srunner_add_suite(runner, result_suite());
     srunner_add_suite(runner, staging_suite());
@@ -26,6 +29,7 @@ int main(void)
     srunner_add_suite(runner, simulate_suite());
     srunner_add_suite(runner, array_suite());
     srunner_add_suite(runner, explain_suite());
+    srunner_add_suite(runner, reason_suite());
     srunner_add_suite(runner, plan_suite());
     srunner_add_suite(runner, simulate_reader_suite());
     srunner_add_suite(runner, warning_suite());

@@ -7,13 +7,16 @@
 
 Suite *queue_suite(void);
 Suite *account_suite(void);
+Suite *quota_suite(void);
 Suite *admission_suite(void);
 Suite *gang_suite(void);
 Suite *failure_suite(void);
 Suite *cancel_suite(void);
 Suite *node_suite(void);
 Suite *lease_suite(void);
+Suite *report_suite(void);
 Suite *limit_suite(void);
+Suite *loaded_suite(void);
 Suite *restart_suite(void);
 Suite *result_suite(void);
 Suite *staging_suite(void);
@@ -25,6 +28,7 @@ Suite *policy_suite(void);
 Suite *simulate_suite(void);
 Suite *array_suite(void);
 Suite *explain_suite(void);
+Suite *reason_suite(void);
 Suite *plan_suite(void);
 Suite *simulate_reader_suite(void);
 Suite *warning_suite(void);

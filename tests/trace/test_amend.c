@@ -132,6 +132,27 @@ START_TEST(jobs_that_are_kept_back_are_changed_too)
 }
 END_TEST
 
+START_TEST(a_limit_of_a_job_that_waits_for_its_next_attempt_counts_from_that)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    submit(c, "aaaa", .time_limit_ms = 60000, .retries = 1);
+    drain(c, "a");
+    exited(c, "aaaa", "a", 1);
+    expect_job(c, "aaaa", JOB_QUEUED);
+    ck_assert_int_eq(change_limit(c, "aaaa", 120000), ERR_NONE);
+    resume(c, "a");
+    running(c, "aaaa", "a");
+    advance_beating(c, 110000, "a");
+    expect_job(c, "aaaa", JOB_RUNNING);
+    expect_orders(c, "a", "run aaaa/2 rank 0-0 of 1 on 0\n");
+    change_limit(c, "aaaa", 0); /* what it teaches is of another kind now */
+    advance_beating(c, 60000, "a");
+    exited(c, "aaaa", "a", 0);
+    expect_job(c, "aaaa", JOB_SUCCEEDED);
+}
+END_TEST
+
 Suite *amend_suite(void)
 {
     Suite *suite = suite_create("amend");
@@ -144,6 +165,7 @@ Suite *amend_suite(void)
     tcase_add_test(tests, a_limit_that_is_taken_away_ends_nothing);
     tcase_add_test(tests, a_limit_does_not_shorten_other_deadlines);
     tcase_add_test(tests, jobs_that_are_kept_back_are_changed_too);
+    tcase_add_test(tests, a_limit_of_a_job_that_waits_for_its_next_attempt_counts_from_that);
     suite_add_tcase(suite, tests);
     return suite;
 }

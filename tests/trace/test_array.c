@@ -349,6 +349,80 @@ START_TEST(a_hundred_thousand_tasks_go_through)
 }
 END_TEST
 
+START_TEST(one_task_that_fails_was_and_several_were)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .gpus = 3);
+    submit(c, "many", .tasks = 3, .infra_retries = -1, .parallel = 2);
+    fence(c, "a"); /* two of them end in one step */
+    expect_counts(c, "many", "2 of 3 placed, 0 running, 0 succeeded, 2 failed, 0 canceled");
+    node(c, "b", .gpus = 3);
+    exited(c, task("many", 2), "b", 0);
+    expect_job(c, "many", JOB_FAILED);
+    ck_assert_ptr_nonnull(strstr(rows_job(c->rows, "many")->reason, "2 of 3 tasks failed, first task 0: "));
+    submit(c, "some", .tasks = 3);
+    cancel(c, task("some", 1));
+    stopped(c, task("some", 1), "b");
+    exited(c, task("some", 0), "b", 0);
+    exited(c, task("some", 2), "b", 0);
+    expect_job(c, "some", JOB_FAILED);
+    ck_assert_ptr_nonnull(strstr(rows_job(c->rows, "some")->reason, "1 of 3 tasks was canceled"));
+}
+END_TEST
+
+START_TEST(canceling_an_array_ends_tasks_that_run_that_wait_and_that_are_held)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .gpus = 3);
+    submit(c, "many", .tasks = 5);
+    submit(c, "held", .hold = true); /* is none of its tasks */
+    drain(c, "a");
+    for (int64_t i = 0; i < 2; i++) {
+        preempt(c, task("many", i));
+        stopped(c, task("many", i), "a");
+        expect_job(c, task("many", i), JOB_QUEUED);
+    }
+    ck_assert_int_eq(hold(c, task("many", 0)), ERR_NONE);
+    ck_assert_int_eq(cancel(c, "many"), ERR_NONE);
+    expect_job(c, task("many", 0), JOB_CANCELED);
+    expect_job(c, task("many", 1), JOB_CANCELED);
+    stopped(c, task("many", 2), "a");
+    expect_job(c, task("many", 2), JOB_CANCELED);
+    expect_job(c, "many", JOB_CANCELED);
+    expect_job(c, "held", JOB_HELD);
+}
+END_TEST
+
+START_TEST(tasks_that_no_node_gets_ready_for_end_one_after_the_other)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    submit(c, "many", .tasks = 2, .parallel = 1, .need = "env", .infra_retries = 9);
+    staged(c, "env", "a");
+    expect_job(c, task("many", 0), JOB_PLACED);
+    declined(c, task("many", 0), "a"); /* it is asked again */
+    advance_beating(c, 5000, "a");
+    unable(c, "env", "a", "no space");
+    expect_job(c, task("many", 0), JOB_FAILED);
+    expect_job(c, "many", JOB_FAILED);
+}
+END_TEST
+
+START_TEST(several_tasks_that_were_canceled_are_counted)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .gpus = 3);
+    submit(c, "many", .tasks = 3);
+    for (int64_t i = 0; i < 2; i++) {
+        cancel(c, task("many", i));
+        stopped(c, task("many", i), "a");
+    }
+    exited(c, task("many", 2), "a", 0);
+    expect_job(c, "many", JOB_FAILED);
+    ck_assert_ptr_nonnull(strstr(rows_job(c->rows, "many")->reason, "2 of 3 tasks were canceled"));
+}
+END_TEST
+
 Suite *array_suite(void)
 {
     Suite *suite = suite_create("array");
@@ -372,6 +446,10 @@ Suite *array_suite(void)
     tcase_add_test(tests, every_task_is_placed_once_whatever_restarts_there_are);
     tcase_add_test(tests, a_hundred_thousand_tasks_wait_at_the_cost_of_one_job);
     tcase_add_test(tests, a_hundred_thousand_tasks_go_through);
+    tcase_add_test(tests, one_task_that_fails_was_and_several_were);
+    tcase_add_test(tests, canceling_an_array_ends_tasks_that_run_that_wait_and_that_are_held);
+    tcase_add_test(tests, tasks_that_no_node_gets_ready_for_end_one_after_the_other);
+    tcase_add_test(tests, several_tasks_that_were_canceled_are_counted);
     suite_add_tcase(suite, tests);
     return suite;
 }

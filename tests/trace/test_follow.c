@@ -261,6 +261,19 @@ START_TEST(a_job_that_no_node_can_get_ready_takes_its_followers_along)
 }
 END_TEST
 
+START_TEST(of_several_that_failed_the_first_is_named)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .gpus = 2);
+    submit(c, "aaaa");
+    submit(c, "bbbb");
+    exited(c, "aaaa", "a", 1);
+    exited(c, "bbbb", "a", 1);
+    submit(c, "next", .after = "aaaa:afterok bbbb:afterok");
+    expect_ended(c, "next", JOB_CANCELED, 130, "job aaaa, which it was to follow, is FAILED");
+}
+END_TEST
+
 Suite *follow_suite(void)
 {
     Suite *suite = suite_create("follow");
@@ -282,6 +295,7 @@ Suite *follow_suite(void)
     tcase_add_test(tests, a_restart_keeps_who_follows_whom);
     tcase_add_test(tests, a_job_that_no_node_can_get_ready_takes_its_followers_along);
     tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, of_several_that_failed_the_first_is_named);
     suite_add_tcase(suite, tests);
     return suite;
 }

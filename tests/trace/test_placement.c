@@ -298,6 +298,85 @@ START_TEST(sizes_that_do_not_divide_a_node_leave_fewer_fragments_than_best_fit)
 }
 END_TEST
 
+START_TEST(spread_gives_the_last_of_the_widest_less)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .gpus = 2);
+    node(c, "b", .gpus = 2);
+    node(c, "c", .gpus = 2);
+    submit(c, "five", .gpus = 5, .spread = true);
+    expect_orders(c, "b", "prepare five/1 rank 2-3 of 5 on 0,1 node 1 of 3\n");
+    expect_orders(c, "c", "prepare five/1 rank 4-4 of 5 on 0 node 2 of 3\n");
+}
+END_TEST
+
+START_TEST(spread_prefers_the_pool_with_more_nodes_and_pack_that_with_fewer)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a1", .gpus = 2, .pool = "a");
+    node(c, "a2", .gpus = 2, .pool = "a");
+    node(c, "b1", .pool = "b");
+    node(c, "b2", .pool = "b");
+    node(c, "b3", .pool = "b");
+    node(c, "b4", .pool = "b");
+    node(c, "c1", .gpus = 2, .pool = "c");
+    node(c, "c2", .gpus = 2, .pool = "c");
+    submit(c, "wide", .gpus = 4, .spread = true);
+    expect_orders(c, "b4", "prepare wide/1 rank 3-3 of 4 on 0 node 3 of 4\n");
+    submit(c, "pack", .gpus = 4);
+    expect_orders(c, "a2", "prepare pack/1 rank 2-3 of 4 on 0,1 node 1 of 2\n");
+    submit(c, "next", .gpus = 4);
+    expect_orders(c, "c2", "prepare next/1 rank 2-3 of 4 on 0,1 node 1 of 2\n");
+}
+END_TEST
+
+START_TEST(a_host_whose_node_is_too_small_or_excluded_does_not_hold_a_gang)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "r", .gpus = 2, .host = "desk", .pool = "kept", .reserved = true);
+    node(c, "d", .gpus = 4, .host = "desk");
+    ck_assert_int_eq(submit(c, "many", .gpus = 3, .local = "desk"), ERR_CAPACITY);
+    ck_assert_int_eq(submit(c, "also", .gpus = 3, .local = "desk", .terms = "exclude:r"), ERR_NONE);
+    expect_orders(c, "d", "run also/1 rank 0-2 of 3 on 0,1,2\n");
+}
+END_TEST
+
+START_TEST(gangs_go_where_what_is_left_over_is_of_use)
+{
+    autocluster struct cluster *c = cluster_open();
+    static const char *const names[] = {"a", "b", "c", "d"};
+    char id[8], terms[16];
+    node(c, "z", .gpus = 40, .pool = "other");
+    for (int i = 0; i < 20; i++) {
+        snprintf(id, sizeof id, "j%d", i);
+        submit(c, id, .gpus = 2, .pool = "other"); /* two is what most ask for */
+    }
+    for (int i = 0; i < 4; i++) {
+        node(c, names[i], .gpus = 8);
+        snprintf(id, sizeof id, "on-%s", names[i]);
+        snprintf(terms, sizeof terms, "node=%s", names[i]);
+        submit(c, id, .gpus = i < 2 ? 3 : 2, .terms = terms); /* leaves five, five, six, six */
+    }
+    submit(c, "gang", .gpus = 8, .pool = "default");
+    expect_orders(c, "a", "run on-a/1 rank 0-2 of 3 on 0,1,2\n");
+    expect_orders(c, "d",
+                  "run on-d/1 rank 0-1 of 2 on 0,1\n"
+                  "prepare gang/1 rank 4-7 of 8 on 2,3,4,5 node 1 of 2\n");
+}
+END_TEST
+
+START_TEST(a_reserved_node_of_the_host_that_is_too_small_strands_nobody)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "d", .gpus = 4, .host = "desk");
+    submit(c, "runs", .gpus = 2);
+    submit(c, "wait", .gpus = 3, .local = "desk");
+    node(c, "r", .gpus = 2, .host = "desk", .pool = "kept", .reserved = true);
+    exited(c, "runs", "d", 0);
+    expect_orders(c, "d", "run wait/1 rank 0-2 of 3 on 0,1,2\n");
+}
+END_TEST
+
 Suite *placement_suite(void)
 {
     Suite *suite = suite_create("placement");
@@ -321,6 +400,11 @@ Suite *placement_suite(void)
     tcase_add_test(tests, a_node_is_taken_where_idle_devices_stay_of_use);
     tcase_add_test(tests, a_full_cluster_holds_at_least_what_best_fit_holds);
     tcase_add_test(tests, sizes_that_do_not_divide_a_node_leave_fewer_fragments_than_best_fit);
+    tcase_add_test(tests, spread_gives_the_last_of_the_widest_less);
+    tcase_add_test(tests, spread_prefers_the_pool_with_more_nodes_and_pack_that_with_fewer);
+    tcase_add_test(tests, a_host_whose_node_is_too_small_or_excluded_does_not_hold_a_gang);
+    tcase_add_test(tests, gangs_go_where_what_is_left_over_is_of_use);
+    tcase_add_test(tests, a_reserved_node_of_the_host_that_is_too_small_strands_nobody);
     suite_add_tcase(suite, tests);
     return suite;
 }

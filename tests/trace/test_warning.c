@@ -150,6 +150,42 @@ START_TEST(the_last_acknowledged_checkpoint_of_any_node_is_kept)
 }
 END_TEST
 
+START_TEST(a_limit_that_becomes_shorter_than_the_signals_time_warns_at_once)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    submit(c, "aaaa", .time_limit_ms = 3600000, .early = {.signal = EARLY_USR1, .before_ms = 600000});
+    running(c, "aaaa", "a");
+    change_limit(c, "aaaa", 300000);
+    advance_beating(c, 1000, "a");
+    expect_orders(c, "a", "run aaaa/1 rank 0-0 of 1 on 0 USR1\n");
+}
+END_TEST
+
+START_TEST(an_expiry_before_a_hard_window_is_what_stops_a_job)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    submit(c, "aaaa");
+    running(c, "aaaa", "a");
+    window(c, "w", .nodes = "a", .from_ms = 3 * 3600000, .until_ms = 4 * 3600000, .hard = true);
+    expire(c, "a", 2 * 3600000);
+    advance_beating(c, 2 * 3600000 - 31000, "a");
+    expect_job(c, "aaaa", JOB_RUNNING);
+    quiet(c);
+    advance_beating(c, 5000, "a");
+    expect_orders(c, "a", "stop aaaa/1 rank 0-0 of 1 on 0 PREEMPTED grace 30000\n");
+    ck_assert_ptr_null(strstr(c->trace.bytes, "window"));
+    stopped(c, "aaaa", "a");
+    advance_beating(c, 60000, "a");
+    ck_assert_int_eq(rows_node(c->rows, "a")->state, NODE_DRAINED);
+    node(c, "a", .expires_ms = 2 * 3600000 + 1000); /* its agent says otherwise, but that is over as well */
+    ck_assert_int_eq(rows_node(c->rows, "a")->state, NODE_DRAINED);
+    node(c, "a", .expires_ms = 9 * 3600000);
+    ck_assert_int_eq(rows_node(c->rows, "a")->state, NODE_READY);
+}
+END_TEST
+
 Suite *warning_suite(void)
 {
     Suite *suite = suite_create("warning");
@@ -164,6 +200,8 @@ Suite *warning_suite(void)
     tcase_add_test(tests, the_next_attempt_is_warned_anew);
     tcase_add_test(tests, ranks_that_give_way_hear_their_signal_first_and_have_their_whole_grace);
     tcase_add_test(tests, the_last_acknowledged_checkpoint_of_any_node_is_kept);
+    tcase_add_test(tests, a_limit_that_becomes_shorter_than_the_signals_time_warns_at_once);
+    tcase_add_test(tests, an_expiry_before_a_hard_window_is_what_stops_a_job);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -438,6 +438,22 @@ START_TEST(a_wall_clock_that_is_set_moves_windows)
 }
 END_TEST
 
+START_TEST(a_wall_clock_that_is_set_back_moves_windows_and_names_are_whole)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "ab");
+    node(c, "a");
+    node(c, "abc");
+    window(c, "w", .nodes = "a,ab", .from_ms = HOUR_MS, .until_ms = 2 * HOUR_MS);
+    submit(c, "long", .time_limit_ms = 2 * HOUR_MS);
+    expect_orders(c, "abc", "run long/1 rank 0-0 of 1 on 0\n");
+    c->wall_ms -= 12 * HOUR_MS; /* the window is later than it was */
+    advance_beating(c, MINUTE_MS, "a ab abc");
+    submit(c, "next", .time_limit_ms = 2 * HOUR_MS);
+    expect_job(c, "next", JOB_PLACED);
+}
+END_TEST
+
 Suite *window_suite(void)
 {
     Suite *suite = suite_create("windows");
@@ -468,6 +484,7 @@ Suite *window_suite(void)
     tcase_add_test(tests, a_restart_knows_windows_and_expiries);
     tcase_add_test(tests, a_window_that_ended_while_the_controller_was_away_is_over);
     tcase_add_test(tests, a_wall_clock_that_is_set_moves_windows);
+    tcase_add_test(tests, a_wall_clock_that_is_set_back_moves_windows_and_names_are_whole);
     suite_add_tcase(suite, tests);
     return suite;
 }
