@@ -223,9 +223,9 @@ START_TEST(auto_is_on_demand_where_too_few_reserved_nodes_fit)
     node(c, "r3", .gpus = 2, .pool = "kept", .reserved = true, .labels = "zone=x");
     exited(c, "busy", "d1", 0);
     expect_orders(c, "d1", "run yyyy/1 rank 0-2 of 3 on 0,1,2\n"); /* r2 has two, and all that fits */
-    submit(c, "xxxx", .gpus = 3, .terms = "zone=x");
-    expect_job(c, "xxxx", JOB_PLACED);
-    expect_orders(c, "r1", "prepare xxxx/1 rank 0-1 of 3 on 0,1 node 0 of 2\n");
+    submit(c, "east", .gpus = 3, .terms = "zone=x");
+    expect_job(c, "east", JOB_PLACED);
+    expect_orders(c, "r1", "prepare east/1 rank 0-1 of 3 on 0,1 node 0 of 2\n");
     submit(c, "host", .gpus = 2, .local = "r2", .terms = "zone=y");
     expect_orders(c, "r2", "run host/1 rank 0-1 of 2 on 0,1\n");
     exited(c, "yyyy", "d1", 0);

@@ -10,6 +10,7 @@ Suite *contract_suite(void);
 Suite *contract_function_suite(void);
 Suite *devices_suite(void);
 Suite *duty_suite(void);
+Suite *duty_lease_suite(void);
 Suite *remains_suite(void);
 Suite *environments_suite(void);
 Suite *agent_files_suite(void);
