@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <malloc.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -359,6 +360,9 @@ int main(int argc, char **argv)
     int option;
     mallopt(M_TRIM_THRESHOLD, 1 << 30); /* runs are many, and each takes what the one before gave back */
     mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    sqlite3_config(SQLITE_CONFIG_SINGLETHREAD); /* as is each process here */
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 1200, 200); /* each opening parses all statements */
     options.jobs = options.jobs < JOBS_MAX ? options.jobs : JOBS_MAX;
     while ((option = getopt_long(argc, argv, "", names, NULL)) >= 0) {
         if (option == 'h') {

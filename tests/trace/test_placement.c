@@ -345,7 +345,7 @@ START_TEST(gangs_go_where_what_is_left_over_is_of_use)
 {
     autocluster struct cluster *c = cluster_open();
     static const char *const names[] = {"a", "b", "c", "d"};
-    char id[8], terms[16];
+    char id[16], terms[16];
     node(c, "z", .gpus = 40, .pool = "other");
     for (int i = 0; i < 20; i++) {
         snprintf(id, sizeof id, "j%d", i);

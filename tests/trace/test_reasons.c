@@ -136,7 +136,7 @@ START_TEST(of_several_reservations_the_last_is_told)
     static const char *const pools[] = {"p", "q", "r"};
     static const int64_t minutes[] = {30, 60, 10};
     for (size_t i = 0; i < 3; i++) {
-        char id[8];
+        char id[16];
         node(c, pools[i], .gpus = 4, .pool = pools[i]);
         snprintf(id, sizeof id, "run%s", pools[i]);
         submit(c, id, .gpus = 2, .pool = pools[i], .time_limit_ms = minutes[i] * MINUTE_MS);
@@ -175,7 +175,7 @@ START_TEST(at_most_so_many_of_one_kind_are_tried_one_by_one)
         advance_beating(c, 1000, "a");
         window(c, "w", .from_ms = c->now_ms + 30 * MINUTE_MS, .until_ms = c->now_ms + DAY_MS);
         for (int i = 0; i < LIMIT_BACKFILL_TRIES - 1 + extra; i++) {
-            char id[8];
+            char id[16];
             snprintf(id, sizeof id, "l%d", i);
             submit(c, id, .time_limit_ms = HOUR_MS + i * 1000, .priority = 5);
             expect_job(c, id, JOB_QUEUED);
@@ -200,7 +200,7 @@ START_TEST(a_long_list_of_those_who_run_is_walked_in_the_order_of_their_ends)
     c->large = true;
     node(c, "a", .gpus = JOBS);
     for (int i = 0; i < JOBS; i++) {
-        char id[8];
+        char id[16];
         snprintf(id, sizeof id, "j%d", i);
         submit(c, id, .time_limit_ms = (10 + i * 7 % JOBS) * MINUTE_MS);
     }
@@ -215,14 +215,14 @@ START_TEST(an_answer_looks_at_a_bounded_number_of_jobs_that_run)
     autocluster struct cluster *c = cluster_open();
     c->large = true;
     for (int i = 0; i <= LIMIT_HORIZON / LIMIT_NODE_DEVICES; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "n%02d", i);
         node(c, name, .gpus = LIMIT_NODE_DEVICES);
     }
     node(c, "h", .type = "H100");
     submit(c, "last", .type = "H100", .time_limit_ms = 300 * DAY_MS);
     for (int i = 0; i <= LIMIT_HORIZON; i++) {
-        char id[8];
+        char id[16];
         snprintf(id, sizeof id, "j%d", i);
         submit(c, id, .type = "A10", .time_limit_ms = HOUR_MS);
     }
@@ -382,7 +382,7 @@ START_TEST(a_start_that_rests_on_many_equal_runs_is_of_high_confidence)
     c->large = true;
     node(c, "a");
     for (int i = 0; i < 50; i++) {
-        char id[8];
+        char id[16];
         snprintf(id, sizeof id, "r%d", i);
         submit(c, id, .name = "same", .time_limit_ms = 12 * HOUR_MS);
         running(c, id, "a");

@@ -262,7 +262,7 @@ START_TEST(of_needs_that_nobody_has_any_more_a_bounded_number_is_remembered)
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
     for (int i = 0; i <= LIMIT_STAGINGS_KEPT; i++) {
-        char id[8], need[16];
+        char id[16], need[16];
         snprintf(id, sizeof id, "j%03d", i);
         snprintf(need, sizeof need, "env%03d", i);
         submit(c, id, .need = need);
