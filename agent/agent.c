@@ -2,7 +2,6 @@
 /* gpuagent: offers this machine's devices to a controller. Owns the process: folders, locks, signals, the
  * order in which the parts come up and go down. It promises that one agent uses a state folder and a GPU at a
  * time, and that its end disturbs no job: shims and ranks go on and the next agent finds them. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
@@ -86,15 +85,12 @@ static bool lock_gpus(const struct devices *devices, struct err *err)
 
 static bool remove_epochs(const char *run, struct err *err)
 {
-    bool removed = true;
-    DIR *listing = opendir(run);
-    for (struct dirent *entry; removed && listing != NULL && (entry = readdir(listing)) != NULL;) {
+    autonames struct file_names names;
+    bool removed = file_list(run, &names, err);
+    for (size_t i = 0; removed && i < names.count; i++) {
         int64_t epoch;
-        autofree char *path = xprintf("%s/%s", run, entry->d_name);
-        removed = !text_to_int(entry->d_name, 1, INT64_MAX, &epoch) || file_remove_tree(path, err);
-    }
-    if (listing != NULL) {
-        closedir(listing);
+        autofree char *path = xprintf("%s/%s", run, names.items[i]);
+        removed = !text_to_int(names.items[i], 1, INT64_MAX, &epoch) || file_remove_tree(path, err);
     }
     return removed;
 }
@@ -111,24 +107,12 @@ static bool renew_run(const struct site *site, struct err *err)
            file_replace(path, site->boot_id, strlen(site->boot_id), 0600, err);
 }
 
-static bool is_empty(const char *folder)
-{
-    DIR *listing = opendir(folder);
-    size_t entries = 0;
-    while (listing != NULL && readdir(listing) != NULL) {
-        entries++;
-    }
-    if (listing != NULL) {
-        closedir(listing);
-    }
-    return entries <= 2;
-}
-
 static bool open_runner(struct site *site, const char *attempts, struct err *err)
 {
     autofree char *folder = xprintf("%s/runner", site->config.state);
+    autonames struct file_names names = {0};
     site->runner = runner_lay(folder, err);
-    if (site->runner != NULL && is_empty(attempts)) {
+    if (site->runner != NULL && file_list(attempts, &names, NULL) && names.count == 0) {
         runner_drop_others(folder, site->runner, site->trash);
     }
     return site->runner != NULL;
@@ -317,20 +301,29 @@ static void raise_limits(void)
     }
 }
 
-static void run(struct agent *agent)
+static void work(struct agent *agent)
 {
-    struct site *site = &agent->site;
-    raise_limits();
-    watch_signals(agent);
-    loop_set_idle(site->loop, idle, site);
-    agent->node = node_create(site, told_to_end, agent);
+    const struct site *site = &agent->site;
     log_info("agent starts", "name=%s devices=%zu type=%s isolation=%s address=%s state=%s",
              site->config.name, site->devices.count, site->devices.items[0].type,
              isolation_text(site->cgroups.isolation), site->address, site->config.state);
     node_start(agent->node);
     loop_run(site->loop);
+}
+
+static bool run(struct agent *agent, struct err *err)
+{
+    struct site *site = &agent->site;
+    raise_limits();
+    watch_signals(agent);
+    loop_set_idle(site->loop, idle, site);
+    agent->node = node_create(site, told_to_end, agent, err);
+    if (agent->node != NULL) {
+        work(agent);
+    }
     loop_unwatch(site->loop, &agent->signals);
     close(agent->signals.fd);
+    return agent->node != NULL;
 }
 
 /* A JSON array, one device a line. */
@@ -383,11 +376,8 @@ int main(int argc, char **argv)
         config_finish(&agent.site.config);
         return listed ? 0 : fail(&err);
     }
-    bool opened = open_parts(&agent, &err);
-    if (opened) {
-        run(&agent);
-    }
+    bool ran = open_parts(&agent, &err) && run(&agent, &err);
     close_parts(&agent);
     config_finish(&agent.site.config);
-    return opened ? 0 : fail(&err);
+    return ran ? 0 : fail(&err);
 }

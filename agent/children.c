@@ -216,20 +216,21 @@ static int spawn(const struct child_call *call, const int fds[4], pid_t *ret_pid
     sigset_t none, reset;
     sigemptyset(&none);
     sigfillset(&reset);
+    int result = 0;
     posix_spawn_file_actions_init(&files);
-    for (int i = 0; i < 4; i++) {
-        if (fds[i] >= 0) {
-            posix_spawn_file_actions_adddup2(&files, fds[i], i);
-        }
+    for (int i = 0; i < 4 && result == 0; i++) {
+        result = fds[i] >= 0 ? posix_spawn_file_actions_adddup2(&files, fds[i], i) : 0;
     }
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &reset);
     posix_spawnattr_setflags(&attributes,
                              POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    int result =
-        posix_spawnp(ret_pid, call->arguments[0], &files, &attributes,
-                     (char *const *)(uintptr_t)call->arguments, (char *const *)(uintptr_t)call->variables);
+    if (result == 0) {
+        result = posix_spawnp(ret_pid, call->arguments[0], &files, &attributes,
+                              (char *const *)(uintptr_t)call->arguments,
+                              (char *const *)(uintptr_t)call->variables);
+    }
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
     return result;

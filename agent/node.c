@@ -4,7 +4,6 @@
  */
 #include "agent/node.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 
 #include "agent/journal.h"
@@ -12,6 +11,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
+#include "proto/base/files.h"
 #include "proto/base/text.h"
 
 void node_wake(struct node *node, int64_t at_ms)
@@ -180,30 +180,24 @@ static void adopt(struct node *node, uint64_t epoch)
 /* A run folder that is empty is only the memory of an epoch. */
 static bool is_empty(const char *path)
 {
-    DIR *listing = opendir(path);
-    size_t entries = 0;
-    while (listing != NULL && readdir(listing) != NULL) {
-        entries++;
-    }
-    if (listing != NULL) {
-        closedir(listing);
-    }
-    return entries <= 2;
+    autonames struct file_names names;
+    return file_list(path, &names, NULL) && names.count == 0;
 }
 
-static void adopt_folders(struct node *node, const char *path, bool even_empty)
+static bool adopt_folders(struct node *node, const char *path, bool even_empty, struct err *err)
 {
-    DIR *listing = opendir(path);
-    for (struct dirent *entry; listing != NULL && (entry = readdir(listing)) != NULL;) {
+    autonames struct file_names names;
+    if (!file_list(path, &names, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < names.count; i++) {
         int64_t epoch;
-        autofree char *folder = xprintf("%s/%s", path, entry->d_name);
-        if (text_to_int(entry->d_name, 1, INT64_MAX, &epoch) && (even_empty || !is_empty(folder))) {
+        autofree char *folder = xprintf("%s/%s", path, names.items[i]);
+        if (text_to_int(names.items[i], 1, INT64_MAX, &epoch) && (even_empty || !is_empty(folder))) {
             adopt(node, (uint64_t)epoch);
         }
     }
-    if (listing != NULL) {
-        closedir(listing);
-    }
+    return true;
 }
 
 /* A report of what is got ready was answered: I do not know this node. */
@@ -239,7 +233,7 @@ static struct attempt *holder(void *closure, uint64_t epoch, const int64_t *devi
     return NULL;
 }
 
-struct node *node_create(struct site *site, void (*ended)(void *closure), void *closure)
+struct node *node_create(struct site *site, void (*ended)(void *closure), void *closure, struct err *err)
 {
     struct node *node = xzalloc(sizeof *node);
     *node = (struct node){.site = site, .duty = duty_create(), .ended = ended, .closure = closure};
@@ -261,8 +255,10 @@ struct node *node_create(struct site *site, void (*ended)(void *closure), void *
         .closure = node,
     });
     autofree char *attempts = xprintf("%s/attempts", site->config.state);
-    adopt_folders(node, site->config.run, false);
-    adopt_folders(node, attempts, true);
+    if (!adopt_folders(node, site->config.run, false, err) || !adopt_folders(node, attempts, true, err)) {
+        node_destroy(node);
+        return NULL;
+    }
     return node;
 }
 

@@ -3,7 +3,7 @@
  * attempt's cgroup, or, where the node has none, still carries the environment of the rank it came from. */
 #include "agent/remains.h"
 
-#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -35,50 +35,59 @@ static bool is_in(const char *socket, const struct stat *folder)
     return stat(path, &status) == 0 && status.st_dev == folder->st_dev && status.st_ino == folder->st_ino;
 }
 
-static bool is_wanted(const char *pid, const struct wanted *wanted)
+enum look { LOOK_OTHER, LOOK_WANTED, LOOK_UNKNOWN };
+
+/* Of a process that cannot be looked at: it is gone or a stranger's, or there was no room to look. */
+static enum look look_failed(void)
+{
+    return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? LOOK_UNKNOWN : LOOK_OTHER;
+}
+
+static enum look look_at(const char *pid, const struct wanted *wanted)
 {
     autofree char *path = xprintf("/proc/%s/environ", pid);
     autofree char *environment = NULL;
     size_t length;
     bool epoch = false, run = false;
     if (!file_read(path, ENVIRONMENT_BYTES, &environment, &length, NULL)) {
-        return false;
+        return look_failed();
     }
     for (const char *at = environment; at < environment + length; at += strlen(at) + 1) {
         epoch = epoch || strcmp(at, wanted->epoch) == 0;
         run = run || (strncmp(at, SOCKET, strlen(SOCKET)) == 0 && is_in(at + strlen(SOCKET), &wanted->run));
     }
-    return epoch && run;
+    return epoch && run ? LOOK_WANTED : LOOK_OTHER;
 }
 
-/* The pidfd is opened before the look, so that the process looked at is the one that is killed. */
-static bool kill_if_wanted(const char *pid, const struct wanted *wanted)
+/* Kills it where it is wanted, and says whether it needs no other look. The pidfd is opened before the look,
+ * so that the process looked at is the one that is killed. */
+static bool is_done(const char *pid, const struct wanted *wanted)
 {
     int64_t number;
     if (!text_to_int(pid, 1, INT32_MAX, &number)) {
-        return false;
+        return true; /* no process */
     }
     autoclose int pidfd = (int)syscall(SYS_pidfd_open, (pid_t)number, 0);
-    if (pidfd < 0 || !is_wanted(pid, wanted)) {
-        return false;
+    enum look look = pidfd >= 0 ? look_at(pid, wanted) : look_failed();
+    if (look == LOOK_WANTED) {
+        syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
     }
-    syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
-    return true;
+    return look == LOOK_OTHER;
 }
 
 static bool sweep(uint64_t epoch, const char *run)
 {
     autofree char *variable = xprintf("GPUCTL_EPOCH=%llu", (unsigned long long)epoch);
     struct wanted wanted = {.epoch = variable};
-    bool found = false;
-    DIR *listing = stat(run, &wanted.run) == 0 ? opendir("/proc") : NULL;
-    for (struct dirent *entry; listing != NULL && (entry = readdir(listing)) != NULL;) {
-        found = kill_if_wanted(entry->d_name, &wanted) || found;
+    autonames struct file_names processes = {0};
+    if (stat(run, &wanted.run) != 0) {
+        return errno == ENOENT;
     }
-    if (listing != NULL) {
-        closedir(listing);
+    bool clear = file_list("/proc", &processes, NULL);
+    for (size_t i = 0; i < processes.count; i++) {
+        clear = is_done(processes.items[i], &wanted) && clear;
     }
-    return !found;
+    return clear;
 }
 
 bool remains_clear(const char *cgroup, int cgroup_version, uint64_t epoch, const char *run)

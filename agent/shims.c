@@ -137,11 +137,15 @@ static int spawn(const struct shims *shims, int control, pid_t *ret_pid)
     sigset_t none, reset;
     sigemptyset(&none);
     sigfillset(&reset);
+    const int fds[][2] = {{shims->null, STDIN_FILENO},
+                          {shims->null, STDOUT_FILENO},
+                          {shims->complaints, STDERR_FILENO},
+                          {control, SHIM_CONTROL_FD}};
+    int result = 0;
     posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, shims->null, STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&files, shims->null, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&files, shims->complaints, STDERR_FILENO);
-    posix_spawn_file_actions_adddup2(&files, control, SHIM_CONTROL_FD);
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0] && result == 0; i++) {
+        result = posix_spawn_file_actions_adddup2(&files, fds[i][0], fds[i][1]);
+    }
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &reset);
@@ -149,7 +153,9 @@ static int spawn(const struct shims *shims, int control, pid_t *ret_pid)
                              POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     char option[] = SHIM_OWN_MEMORY;
     char *arguments[] = {shims->program, shims->own_memory ? option : NULL, NULL};
-    int result = posix_spawn(ret_pid, shims->program, &files, &attributes, arguments, environ);
+    if (result == 0) {
+        result = posix_spawn(ret_pid, shims->program, &files, &attributes, arguments, environ);
+    }
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
     return result;

@@ -89,20 +89,30 @@ static void prepare_attributes(posix_spawnattr_t *attributes, bool own_session)
                                                  (own_session ? POSIX_SPAWN_SETSID : 0)));
 }
 
+/* Returns an error number, as posix_spawn does. */
+static int prepare_files(posix_spawn_file_actions_t *actions, int out, int err_out, bool own_session)
+{
+    int result = posix_spawn_file_actions_init(actions);
+    result = result != 0 ? result
+                         : posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    result = result != 0 ? result : posix_spawn_file_actions_adddup2(actions, out, STDOUT_FILENO);
+    result = result != 0 ? result : posix_spawn_file_actions_adddup2(actions, err_out, STDERR_FILENO);
+    if (result == 0 && own_session) {
+        result = posix_spawn_file_actions_addchdir_np(actions, "/"); /* keeps no file system busy */
+    }
+    return result;
+}
+
 /* err_out is the fd that becomes its stderr. */
 static bool spawn(char *const *argv, int out, int err_out, bool own_session, pid_t *ret_pid, struct err *err)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, err_out, STDERR_FILENO);
-    if (own_session) {
-        posix_spawn_file_actions_addchdir_np(&actions, "/"); /* keeps no file system busy */
-    }
     prepare_attributes(&attributes, own_session);
-    errno = posix_spawn(ret_pid, argv[0], &actions, &attributes, argv, environ);
+    errno = prepare_files(&actions, out, err_out, own_session);
+    if (errno == 0) {
+        errno = posix_spawn(ret_pid, argv[0], &actions, &attributes, argv, environ);
+    }
     bool started = errno == 0;
     if (!started) {
         err_errno(err, "cannot start %s", argv[0]);

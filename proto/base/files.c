@@ -308,6 +308,46 @@ bool file_remove_tree(const char *path, struct err *err)
     return err_errno(err, "cannot remove %s below %s", removal.name, path);
 }
 
+/* --- listing ------------------------------------------------------------------------------------------- */
+
+void file_names_finish(struct file_names *names)
+{
+    for (size_t i = 0; i < names->count; i++) {
+        free(names->items[i]);
+    }
+    free(names->items);
+    *names = (struct file_names){0};
+}
+
+static void add_name(struct file_names *names, const char *name)
+{
+    if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0) {
+        names->items = xrealloc(names->items, (names->count + 1) * sizeof *names->items);
+        names->items[names->count++] = xstrdup(name);
+    }
+}
+
+bool file_list(const char *folder, struct file_names *ret_names, struct err *err)
+{
+    DIR *listing = opendir(folder);
+    *ret_names = (struct file_names){0};
+    if (listing == NULL) {
+        return err_errno(err, "cannot list %s", folder);
+    }
+    const struct dirent *entry;
+    while (errno = 0, (entry = readdir(listing)) != NULL) {
+        add_name(ret_names, entry->d_name);
+    }
+    int error = errno;
+    closedir(listing);
+    if (error != 0) {
+        errno = error;
+        file_names_finish(ret_names);
+        return err_errno(err, "cannot list %s", folder);
+    }
+    return true;
+}
+
 /* --- our programs
  * ---------------------------------------------------------------------------------------------------- */
 

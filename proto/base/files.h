@@ -28,6 +28,15 @@ bool file_make_directories(const char *path, mode_t mode, struct err *err);
 /* rm -r that follows no link and stays on one file system; a path that is not there is no error. */
 bool file_remove_tree(const char *path, struct err *err);
 
+/* The names in a folder but . and .., in any order: all of them, or an error. */
+struct file_names {
+    char **items;
+    size_t count;
+};
+bool file_list(const char *folder, struct file_names *ret_names, struct err *err);
+void file_names_finish(struct file_names *names);
+#define autonames __attribute__((cleanup(file_names_finish)))
+
 /* The folder that a path lies in, as it is written: "." where it names none. The caller frees it. */
 char *file_folder_of(const char *path);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of proto/base/files in a scratch folder, and of where a copy of this program finds its neighbours. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -27,13 +26,9 @@ static bool exists(const char *name)
 static int entries(void)
 {
     autofree char *path = scratch_path(".");
-    DIR *folder = opendir(path);
-    int count = -2; /* "." and ".." */
-    while (readdir(folder) != NULL) {
-        count++;
-    }
-    closedir(folder);
-    return count;
+    autonames struct file_names names;
+    ck_assert(file_list(path, &names, NULL));
+    return (int)names.count;
 }
 
 static void assert_content(const char *name, const char *expected)
@@ -186,6 +181,32 @@ START_TEST(a_file_in_the_way_of_a_folder_is_refused)
     ck_assert_int_eq(errno, ENOTDIR);
     ck_assert(!file_make_directories(below, 0700, &err));
     ck_assert(!file_make_directories("", 0700, &err));
+}
+END_TEST
+
+START_TEST(a_folder_is_listed_whole_or_not_at_all)
+{
+    autofree char *folder = scratch_path("list"), *file = scratch_path("list/7"), *none = scratch_path("no");
+    autonames struct file_names names = {0};
+    bool seen[50] = {false};
+    struct err err;
+    for (int i = 0; i < 50; i++) {
+        autofree char *name = xprintf("list/%d", i);
+        scratch_write(name, "");
+    }
+    ck_assert_msg(file_list(folder, &names, &err), "%s", err.text);
+    ck_assert_uint_eq(names.count, 50);
+    for (size_t i = 0; i < names.count; i++) {
+        int64_t number;
+        ck_assert(text_to_int(names.items[i], 0, 49, &number));
+        ck_assert(!seen[number]);
+        seen[number] = true;
+    }
+    file_names_finish(&names);
+    ck_assert(!file_list(file, &names, &err));
+    ck_assert_ptr_nonnull(strstr(err.text, file));
+    ck_assert(!file_list(none, &names, &err));
+    ck_assert_uint_eq(names.count, 0);
 }
 END_TEST
 
@@ -439,6 +460,7 @@ static TCase *folder_tests(void)
     tcase_add_checked_fixture(cases, scratch_open, scratch_close);
     tcase_add_test(cases, folders_are_made_on_the_way_and_again_without_harm);
     tcase_add_test(cases, a_file_in_the_way_of_a_folder_is_refused);
+    tcase_add_test(cases, a_folder_is_listed_whole_or_not_at_all);
     tcase_add_test(cases, a_tree_is_removed_and_what_is_not_there_is_no_error);
     tcase_add_test(cases, removing_a_tree_follows_no_link);
     tcase_add_test(cases, a_tree_deeper_than_open_files_allow_is_removed);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -81,12 +82,28 @@ START_TEST(what_names_epoch_and_run_folder_is_killed_and_nothing_else)
 }
 END_TEST
 
+/* The listing, the pidfd and the environment need a descriptor each, the last two at the same time. */
+START_TEST(what_there_is_no_descriptor_to_look_at_is_not_taken_for_gone)
+{
+    struct rlimit files;
+    int first = dup(0);
+    close(first);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+    for (int more = 0; more <= 2; more++) {
+        files.rlim_cur = (rlim_t)(first + more);
+        ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+        ck_assert_int_eq(remains_clear(NULL, 2, EPOCH, ours), more == 2);
+    }
+}
+END_TEST
+
 Suite *remains_suite(void)
 {
     Suite *suite = suite_create("remains");
     TCase *tests = tcase_create("remains");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, what_names_epoch_and_run_folder_is_killed_and_nothing_else);
+    tcase_add_test(tests, what_there_is_no_descriptor_to_look_at_is_not_taken_for_gone);
     suite_add_tcase(suite, tests);
     return suite;
 }
