@@ -238,9 +238,10 @@ static bool strikes_from_program(enum kind kind, void *caller)
     return control != NULL && object_of(caller, &libc, &program) != NULL && program && strikes(kind);
 }
 
-/* --- allocations: glibc's own have these names, too ------------------------------------------------------
+/* --- allocations: glibc's own have these names, too; the address sanitizer has its own, which stay -------
  */
 
+#ifndef __SANITIZE_ADDRESS__
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *pointer, size_t size);
@@ -291,6 +292,7 @@ int posix_memalign(void **ret_pointer, size_t alignment, size_t size)
     *ret_pointer = memalign(alignment, size);
     return *ret_pointer != NULL ? 0 : ENOMEM;
 }
+#endif
 
 /* --- functions of libraries ------------------------------------------------------------------------------
  */

@@ -23,6 +23,8 @@ def seed() -> int:
 def unclean(program: str, code: int, said: str) -> str | None:
     """Why this is no clean end; None: it is."""
     last = said.strip().splitlines()[-1] if said.strip() else ""
+    if "Sanitizer:" in said or "runtime error:" in said:
+        return f"a sanitizer found something:\n{said[-3000:]}"
     if code == -signal.SIGABRT:
         return None if last == f"{program}: out of memory" else f"it aborted, and said last: {last}"
     if 0 < code < 128:

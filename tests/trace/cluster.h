@@ -56,7 +56,9 @@ struct node_ask {
     const char *groups;  /* of its devices, a digit each: "0011"; NULL: unknown */
     struct node_attempt *attempts;
     size_t attempt_count;
-    int64_t expires_ms;   /* on the cluster's clock; 0: never */
+    int64_t expires_ms;     /* on the cluster's clock; 0: never */
+    struct device *devices; /* instead of gpus, type and groups */
+    size_t device_count;
     const uint64_t *word; /* NULL: its agent knows of none, and is believed at once */
 };
 enum err_code cluster_register(struct cluster *cluster, const struct node_ask *ask);

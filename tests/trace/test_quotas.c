@@ -149,15 +149,7 @@ static void register_mixed(struct cluster *c, const char *name, const char *firs
 {
     struct device devices[] = {{.index = 0, .uuid = "u", .type = first, .group = -1},
                                {.index = 1, .uuid = "v", .type = second, .group = -1}};
-    const struct register_message message = {.name = name,
-                                             .boot_id = "boot-1",
-                                             .host_id = name,
-                                             .version = "0.1.0",
-                                             .address = "10.0.0.1",
-                                             .devices = devices,
-                                             .device_count = 2};
-    ck_assert_int_eq(cluster_step(c, &(struct input){.kind = INPUT_REGISTER, .node_register = &message}),
-                     ERR_NONE);
+    ck_assert_int_eq(node(c, name, .devices = devices, .device_count = 2), ERR_NONE);
 }
 
 START_TEST(pools_list_all_types_that_they_have)

@@ -19,16 +19,7 @@ static void register_mixed(struct cluster *c, const char *name, const char *pool
     struct device devices[] = {{.index = 0, .uuid = "u", .type = "A10", .group = -1},
                                {.index = 1, .uuid = "v", .type = "H100", .group = -1},
                                {.index = 2, .uuid = "w", .type = "H100", .group = -1}};
-    const struct register_message message = {.name = name,
-                                             .boot_id = "boot-1",
-                                             .host_id = name,
-                                             .version = "0.1.0",
-                                             .address = "10.0.0.1",
-                                             .pool = pool,
-                                             .devices = devices,
-                                             .device_count = 3};
-    ck_assert_int_eq(cluster_step(c, &(struct input){.kind = INPUT_REGISTER, .node_register = &message}),
-                     ERR_NONE);
+    ck_assert_int_eq(node(c, name, .pool = pool, .devices = devices, .device_count = 3), ERR_NONE);
 }
 
 /* --- nodes ------------------------------------------------------------------------------------------- */
@@ -406,17 +397,8 @@ START_TEST(of_a_job_whose_first_device_is_gone_the_others_come_free_unnamed)
     running(c, "runs", "a");
     struct node_attempt known = {.epoch = rows_epoch(c->rows, "runs"), .state = MEMBER_RUNNING};
     struct device left = {.index = 1, .uuid = "GPU", .type = "A10", .group = -1};
-    const struct register_message message = {.name = "a",
-                                             .boot_id = "boot-1",
-                                             .host_id = "a",
-                                             .version = "0.1.0",
-                                             .address = "10.0.0.1",
-                                             .devices = &left,
-                                             .device_count = 1,
-                                             .attempts = &known,
-                                             .attempt_count = 1};
-    ck_assert_int_eq(cluster_step(c, &(struct input){.kind = INPUT_REGISTER, .node_register = &message}),
-                     ERR_NONE);
+    ck_assert_int_eq(
+        node(c, "a", .devices = &left, .device_count = 1, .attempts = &known, .attempt_count = 1), ERR_NONE);
     expect_job(c, "runs", JOB_RUNNING);
     submit(c, "wait");
     expect_reason(c, "wait", "NODES_BUSY", "waits for 1 GPU: 0 are free");

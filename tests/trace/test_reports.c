@@ -193,14 +193,7 @@ static enum err_code register_devices(struct cluster *c, int64_t first, int64_t 
 {
     struct device devices[] = {{.index = first, .uuid = "u", .type = "A10", .group = -1},
                                {.index = second, .uuid = "v", .type = "A10", .group = -1}};
-    const struct register_message message = {.name = "a",
-                                             .boot_id = "boot-1",
-                                             .host_id = "a",
-                                             .version = "0.1.0",
-                                             .address = "10.0.0.1",
-                                             .devices = devices,
-                                             .device_count = 2};
-    return cluster_step(c, &(struct input){.kind = INPUT_REGISTER, .node_register = &message});
+    return node(c, "a", .devices = devices, .device_count = 2);
 }
 
 START_TEST(devices_are_counted_once_each_from_0)
@@ -392,16 +385,7 @@ START_TEST(a_device_that_is_gone_is_kept_for_who_holds_it_and_taken_from_nobody_
     struct node_attempt known[] = {{.epoch = rows_epoch(c->rows, "aaaa"), .state = MEMBER_RUNNING},
                                    {.epoch = rows_epoch(c->rows, "bbbb"), .state = MEMBER_RUNNING}};
     struct device left = {.index = 1, .uuid = "v", .type = "A10", .group = -1};
-    const struct register_message message = {.name = "a",
-                                             .boot_id = "boot-1",
-                                             .host_id = "a",
-                                             .version = "0.1.0",
-                                             .address = "10.0.0.1",
-                                             .devices = &left,
-                                             .device_count = 1,
-                                             .attempts = known,
-                                             .attempt_count = 2};
-    ck_assert_int_eq(cluster_step(c, &(struct input){.kind = INPUT_REGISTER, .node_register = &message}),
+    ck_assert_int_eq(node(c, "a", .devices = &left, .device_count = 1, .attempts = known, .attempt_count = 2),
                      ERR_NONE);
     expect_orders(c, "a", "run aaaa/1 rank 0-0 of 1 on 0\nrun bbbb/1 rank 0-0 of 1 on 1\n");
     submit(c, "shrt", .time_limit_ms = 60000); /* takes what it can use, which is the device that is left */
