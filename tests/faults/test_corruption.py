@@ -135,7 +135,7 @@ def test_a_damaged_blob_reaches_no_job(make_cluster: Callable[..., Cluster]) -> 
 def test_damaged_output_does_no_harm_beyond_itself(make_cluster: Callable[..., Cluster], volume: Callable[[int, int], int]) -> None:
     cluster = make_cluster(1)
     jobs = run_jobs(cluster, 2)
-    spoiled, sound = list(jobs)
+    spoiled = next(iter(jobs))
     folder = next((cluster.folder / "controller" / "logs").glob(f"*/{spoiled}"))
     files = {path: path.read_bytes() for path in folder.iterdir()}
     chance = random.Random(1)
@@ -153,4 +153,3 @@ def test_damaged_output_does_no_harm_beyond_itself(make_cluster: Callable[..., C
         assert cluster.controller.alive()
     for job, output in jobs.items():
         assert cluster.api.log(job) == output
-    assert sound in jobs

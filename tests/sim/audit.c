@@ -23,6 +23,7 @@ struct auditing {
     struct job_life life;
     const struct wish *wish;
     int64_t last_seq, last_at_ms, terminals;
+    uint32_t states; /* the job may be in, after that event */
     int64_t attempts, user_failures, infra_failures;
     uint64_t newest_epoch, last_epoch;
     struct attempt_row newest;
@@ -30,6 +31,53 @@ struct auditing {
 };
 
 /* --- events ------------------------------------------------------------------------------------------- */
+
+/* Sets of states: a bit for each. */
+#define IS(state) (1U << JOB_##state)
+#define WAITS     (IS(QUEUED) | IS(STAGING))
+#define HAS_GPUS  (IS(PLACED) | IS(RUNNING))
+#define LIVES     (WAITS | HAS_GPUS | IS(HELD) | IS(BLOCKED))
+
+/* The published graph: where an event may come, and where it leads; 0: it stays. */
+static const struct {
+    uint32_t from, to;
+} edges[EVENT_KIND_COUNT] = {
+    [EVENT_HELD] = {WAITS | IS(BLOCKED), IS(HELD)},
+    [EVENT_RELEASED] = {IS(HELD), IS(QUEUED) | IS(BLOCKED)},
+    [EVENT_BLOCKED] = {IS(QUEUED), IS(BLOCKED)},
+    [EVENT_READY] = {IS(BLOCKED), IS(QUEUED)},
+    [EVENT_CHANGED] = {LIVES, 0},
+    [EVENT_STAGING] = {IS(QUEUED), IS(STAGING)},
+    [EVENT_STAGED] = {IS(STAGING), IS(QUEUED)},
+    [EVENT_PLACED] = {WAITS, IS(PLACED)},
+    [EVENT_STARTED] = {IS(PLACED), 0},
+    [EVENT_RUNNING] = {IS(PLACED), IS(RUNNING)},
+    [EVENT_WARNED] = {HAS_GPUS, 0},
+    [EVENT_CANCEL_ASKED] = {LIVES, 0},
+    [EVENT_STOPPING] = {HAS_GPUS, 0},
+    [EVENT_REQUEUED] = {HAS_GPUS | IS(STAGING), IS(QUEUED)},
+    [EVENT_LOGS_CUT] = {LIVES, 0},
+    [EVENT_SUCCEEDED] = {IS(RUNNING), IS(SUCCEEDED)},
+    [EVENT_FAILED] = {WAITS | HAS_GPUS, IS(FAILED)},
+    [EVENT_CANCELED] = {LIVES, IS(CANCELED)},
+    [EVENT_TIMED_OUT] = {HAS_GPUS, IS(TIMED_OUT)},
+};
+
+/* Where the job may be after the event; the first is its submission. */
+static void follow_edge(struct auditing *auditing, const struct event_row *row)
+{
+    if (row->seq == 1) {
+        CHECK(row->kind == EVENT_SUBMITTED, "I9", "job %s begins with %s", auditing->id,
+              event_kind_text(row->kind));
+        auditing->states = IS(QUEUED);
+        return;
+    }
+    CHECK((auditing->states & edges[row->kind].from) != 0, "I9",
+          "event %lld of job %s, %s, has no edge there", (long long)row->seq, auditing->id,
+          event_kind_text(row->kind));
+    auditing->states =
+        edges[row->kind].to != 0 ? edges[row->kind].to : auditing->states & edges[row->kind].from;
+}
 
 static bool ends_job(enum event_kind kind)
 {
@@ -47,6 +95,7 @@ static bool audit_event(const struct event_row *row, void *closure)
           (long long)(auditing->last_at_ms - row->at_ms));
     CHECK(auditing->terminals == 0, "I10", "job %s has event %lld after its end", auditing->id,
           (long long)row->seq);
+    follow_edge(auditing, row);
     auditing->terminals += ends_job(row->kind);
     auditing->last_seq = row->seq;
     auditing->last_at_ms = row->at_ms;
@@ -62,6 +111,8 @@ static void audit_events(struct auditing *auditing)
     CHECK(ok, "I3", "the events of job %s cannot be read: %s", auditing->id, err.text);
     CHECK(auditing->last_seq == auditing->life.seq, "I18", "job %s is at seq %lld and has %lld events",
           auditing->id, (long long)auditing->life.seq, (long long)auditing->last_seq);
+    CHECK((auditing->states & 1U << auditing->life.state) != 0, "I9",
+          "job %s is %s, and its events lead elsewhere", auditing->id, job_state_text(auditing->life.state));
     CHECK(auditing->terminals == job_state_terminal(auditing->life.state), "I10",
           "job %s is %s and has %lld ends", auditing->id, job_state_text(auditing->life.state),
           (long long)auditing->terminals);

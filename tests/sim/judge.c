@@ -43,26 +43,6 @@ static struct seen *seen_of(struct judge *judge, const char *id)
     return seen;
 }
 
-/* --- the published graph ------------------------------------------------------------------------------ */
-
-static bool may_follow(enum job_state from, enum job_state to)
-{
-    static const uint32_t live = 1U << JOB_QUEUED | 1U << JOB_HELD | 1U << JOB_STAGING | 1U << JOB_PLACED |
-                                 1U << JOB_RUNNING | 1U << JOB_BLOCKED;
-    static const uint32_t ends =
-        1U << JOB_SUCCEEDED | 1U << JOB_FAILED | 1U << JOB_CANCELED | 1U << JOB_TIMED_OUT;
-    static const uint32_t edges[JOB_STATE_COUNT] = {
-        [JOB_QUEUED] = live | ends,
-        [JOB_HELD] = 1U << JOB_QUEUED | 1U << JOB_STAGING | 1U << JOB_PLACED | 1U << JOB_RUNNING |
-                     1U << JOB_CANCELED | 1U << JOB_FAILED | ends,
-        [JOB_BLOCKED] = live | ends,
-        [JOB_STAGING] = live | ends,
-        [JOB_PLACED] = live | ends,
-        [JOB_RUNNING] = live | ends,
-    };
-    return from == to || (edges[from] & 1U << to) != 0;
-}
-
 void judge_saw(struct sim *sim, struct judge *judge, const char *id, enum job_state state, int64_t seq)
 {
     struct world *world = &sim->world;
@@ -74,8 +54,6 @@ void judge_saw(struct sim *sim, struct judge *judge, const char *id, enum job_st
                     id, job_state_text(seen->state), job_state_text(state), (long long)seq);
         world_check(world, !job_state_terminal(seen->state) || (state == seen->state), "I10",
                     "job %s was %s and is now %s", id, job_state_text(seen->state), job_state_text(state));
-        world_check(world, may_follow(seen->state, state), "I9", "job %s went from %s to %s", id,
-                    job_state_text(seen->state), job_state_text(state));
     }
     seen->state = state;
     seen->seq = seq;
