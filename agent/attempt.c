@@ -5,7 +5,6 @@
  * are done is left to duty.c. */
 #include "agent/attempt.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,6 +18,7 @@
 #include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
+#include "proto/base/files.h"
 #include "proto/base/log.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
@@ -375,12 +375,10 @@ static void add_found(struct attempt *attempt, char *name)
 /* What a rank wrote is found by its file, where nothing else is known. */
 static void add_found_ranks(struct attempt *attempt)
 {
-    DIR *listing = opendir(attempt->logs);
-    for (struct dirent *entry; listing != NULL && (entry = readdir(listing)) != NULL;) {
-        add_found(attempt, entry->d_name);
-    }
-    if (listing != NULL) {
-        closedir(listing);
+    autonames struct file_names names;
+    file_list(attempt->logs, &names, NULL); /* what cannot be listed is left */
+    for (size_t i = 0; i < names.count; i++) {
+        add_found(attempt, names.items[i]);
     }
 }
 

@@ -243,14 +243,12 @@ static int by_use(const void *a, const void *b)
 static struct entries list_entries(struct environments *environments)
 {
     struct entries entries = {0};
-    DIR *listing = opendir(environments->folder);
-    for (struct dirent *entry; listing != NULL && (entry = readdir(listing)) != NULL;) {
-        if (strlen(entry->d_name) == HASH_HEX) {
-            add_entry(environments, entry->d_name, &entries);
+    autonames struct file_names names;
+    file_list(environments->folder, &names, NULL); /* what cannot be listed is left */
+    for (size_t i = 0; i < names.count; i++) {
+        if (strlen(names.items[i]) == HASH_HEX) {
+            add_entry(environments, names.items[i], &entries);
         }
-    }
-    if (listing != NULL) {
-        closedir(listing);
     }
     if (entries.count > 0) {
         qsort(entries.items, entries.count, sizeof *entries.items, by_use);

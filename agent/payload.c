@@ -5,7 +5,6 @@
  * cannot change the cache. */
 #include "agent/payload.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -60,14 +59,12 @@ struct payloads {
 /* What a killed agent had begun. */
 static void remove_parts(const struct payloads *payloads)
 {
-    DIR *listing = opendir(payloads->path);
-    for (struct dirent *entry; listing != NULL && (entry = readdir(listing)) != NULL;) {
-        if (strstr(entry->d_name, PART) != NULL) {
-            unlinkat(payloads->folder, entry->d_name, 0);
+    autonames struct file_names names;
+    file_list(payloads->path, &names, NULL); /* what cannot be listed is left */
+    for (size_t i = 0; i < names.count; i++) {
+        if (strstr(names.items[i], PART) != NULL) {
+            unlinkat(payloads->folder, names.items[i], 0);
         }
-    }
-    if (listing != NULL) {
-        closedir(listing);
     }
 }
 
@@ -94,12 +91,13 @@ static int64_t weigh(const struct payloads *payloads, char oldest[HASH_HEX + 1])
 {
     int64_t total = 0;
     struct timespec oldest_time = {0};
-    DIR *listing = opendir(payloads->path);
+    autonames struct file_names names;
     oldest[0] = '\0';
-    for (struct dirent *entry; listing != NULL && (entry = readdir(listing)) != NULL;) {
+    file_list(payloads->path, &names, NULL); /* what cannot be listed is left */
+    for (size_t i = 0; i < names.count; i++) {
         struct stat status;
-        if (strlen(entry->d_name) != HASH_HEX ||
-            fstatat(payloads->folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (strlen(names.items[i]) != HASH_HEX ||
+            fstatat(payloads->folder, names.items[i], &status, AT_SYMLINK_NOFOLLOW) != 0) {
             continue;
         }
         total += status.st_size;
@@ -108,11 +106,8 @@ static int64_t weigh(const struct payloads *payloads, char oldest[HASH_HEX + 1])
             (status.st_mtim.tv_sec == oldest_time.tv_sec && status.st_mtim.tv_nsec < oldest_time.tv_nsec);
         if (oldest[0] == '\0' || older) {
             oldest_time = status.st_mtim;
-            memcpy(oldest, entry->d_name, HASH_HEX + 1);
+            memcpy(oldest, names.items[i], HASH_HEX + 1);
         }
-    }
-    if (listing != NULL) {
-        closedir(listing);
     }
     return total;
 }

@@ -4,7 +4,6 @@
  * file does is its own affair. */
 #include "agent/runner.h"
 
-#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,14 +52,12 @@ char *runner_lay_builder(const char *folder, struct err *err)
 
 void runner_drop_others(const char *folder, const char *kept, struct trash *trash)
 {
-    DIR *listing = opendir(folder);
-    for (struct dirent *entry; listing != NULL && (entry = readdir(listing)) != NULL;) {
-        autofree char *path = xprintf("%s/%s", folder, entry->d_name);
-        if (entry->d_name[0] != '.' && strcmp(path, kept) != 0) {
+    autonames struct file_names names;
+    file_list(folder, &names, NULL); /* what cannot be listed is left */
+    for (size_t i = 0; i < names.count; i++) {
+        autofree char *path = xprintf("%s/%s", folder, names.items[i]);
+        if (names.items[i][0] != '.' && strcmp(path, kept) != 0) {
             trash_take(trash, path);
         }
-    }
-    if (listing != NULL) {
-        closedir(listing);
     }
 }

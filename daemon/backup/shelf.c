@@ -108,17 +108,15 @@ bool shelf_list(const char *shelf, struct shelved **ret_items, size_t *ret_count
 /* What a controller that was killed left half made. */
 static void remove_unfinished(const char *shelf)
 {
-    DIR *listing = opendir(shelf);
-    for (struct dirent *entry; listing != NULL && (entry = readdir(listing)) != NULL;) {
-        size_t length = strlen(entry->d_name), ending = sizeof ARRIVING - 1;
-        autofree char *stem = xstrndup(entry->d_name, length > ending ? length - ending : 0);
-        if (length > ending && strcmp(entry->d_name + length - ending, ARRIVING) == 0 && is_name(stem)) {
-            autofree char *folder = xprintf("%s/%s", shelf, entry->d_name);
+    autonames struct file_names names;
+    file_list(shelf, &names, NULL); /* what cannot be listed is left */
+    for (size_t i = 0; i < names.count; i++) {
+        size_t length = strlen(names.items[i]), ending = sizeof ARRIVING - 1;
+        autofree char *stem = xstrndup(names.items[i], length > ending ? length - ending : 0);
+        if (length > ending && strcmp(names.items[i] + length - ending, ARRIVING) == 0 && is_name(stem)) {
+            autofree char *folder = xprintf("%s/%s", shelf, names.items[i]);
             file_remove_tree(folder, NULL);
         }
-    }
-    if (listing != NULL) {
-        closedir(listing);
     }
 }
 
