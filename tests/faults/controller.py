@@ -51,14 +51,15 @@ class Controller:
         folder.mkdir(parents=True, exist_ok=True)
 
     def start(self, wrapper: list[str] | None = None) -> bool:
-        """Start it, perhaps under strace; whether it came to serve before it ended."""
+        """Start it, perhaps under strace or with an environment of its own; whether it came to serve before it ended."""
         self.endpoint.unlink(missing_ok=True)
         command = [
             *(wrapper or []), str(GPUCTLD), "--state", str(self.folder / "controller"), "--listen", f"127.0.0.1:{self.port}",
             "--endpoint-file", str(self.endpoint), "--beat", "60s",
         ]  # fmt: skip
         options = os.environ.get("ASAN_OPTIONS", "")
-        environment = {**os.environ, "ASAN_OPTIONS": f"{options}:detect_leaks=0" if wrapper else options}
+        traced = command[0] == "strace"  # where nothing can look for leaks
+        environment = {**os.environ, "ASAN_OPTIONS": f"{options}:detect_leaks=0" if traced else options}
         with self.log.open("ab") as out:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment)
         eventually(lambda: self.endpoint.exists() or not self.alive(), "the controller's endpoint file")
