@@ -172,12 +172,14 @@ static bool is_older(const struct walk *walk, int64_t frame, const uint8_t *head
     return pages_after(header) < walk->pages || offset_of(frame) % SECTOR_BYTES == SECTOR_BYTES - 8;
 }
 
-/* Commits of this log from a frame on. */
-static int64_t count_commits(struct walk *walk, int64_t frame)
+/* Commits of this log from a frame on. *ret_any: there are frames of it. */
+static int64_t count_commits(struct walk *walk, int64_t frame, bool *ret_any)
 {
     uint8_t header[FRAME_HEADER_BYTES];
     int64_t count = 0;
+    *ret_any = false;
     for (; read_at(walk, header, sizeof header, offset_of(frame)); frame++) {
+        *ret_any = *ret_any || is_ours(walk, header);
         count += is_ours(walk, header) && is_commit(header) &&
                  (!is_older(walk, frame, header) || follows(walk, frame));
     }
@@ -210,16 +212,17 @@ static bool refuse(const char *path, const char *what, struct err *err)
 /* --- a log without a header ---------------------------------------------------------------------------- */
 
 /* The header is on disk before the first frame is written, so frames without one are of a log that was in the
- * database, and whose next header was torn, or they are what is left of a damaged one. */
-static bool has_frames(struct walk *walk)
+ * database, and whose next header was torn, or they are what is left of a damaged one. Frames of transactions
+ * that were never finished are wiped (wal_cut) before a next header is written. -1: there are no others. */
+static int64_t find_first(struct walk *walk)
 {
     uint8_t header[FRAME_HEADER_BYTES];
     for (int64_t frame = 0; read_at(walk, header, sizeof header, offset_of(frame)); frame++) {
         if (!is_zero(header, sizeof header)) {
-            return true;
+            return frame;
         }
     }
-    return false;
+    return -1;
 }
 
 /* Pages of a database that were compared. */
@@ -266,12 +269,14 @@ static bool is_alike(struct likeness *likeness, const uint8_t *frame)
 }
 
 /* Whether the database has all that was committed: then a log without its header takes nothing away. Frames
- * are held against the one before them, the first against the database alone. */
-static bool is_moved(struct walk *walk, sqlite3_file *database)
+ * are held against the one before them, the first against the database alone. What moves into the database is
+ * a log from its beginning up to some commit, so what stood before the first frame is there, too. */
+static bool is_moved(struct walk *walk, sqlite3_file *database, int64_t first)
 {
+    bool any;
     struct likeness likeness;
     uint8_t frame[FRAME_BYTES];
-    if (!read_at(walk, frame, sizeof frame, offset_of(0)) || !begin_likeness(&likeness, database)) {
+    if (!read_at(walk, frame, sizeof frame, offset_of(first)) || !begin_likeness(&likeness, database)) {
         return false;
     }
     *walk = (struct walk){.file = walk->file,
@@ -279,9 +284,9 @@ static bool is_moved(struct walk *walk, sqlite3_file *database)
                           .salts = {big(frame + 8), big(frame + 12)},
                           .sums = {big(frame + 16), big(frame + 20)},
                           .pages = pages_after(frame)};
-    int64_t committed = is_commit(frame);
-    bool moved = count_commits(walk, skip_whole(walk, 1, &committed)) <= 1 && committed > 0;
-    for (int64_t i = committed - 1; moved && i >= 0; i--) {
+    int64_t committed = is_commit(frame) ? first + 1 : 0;
+    bool moved = count_commits(walk, skip_whole(walk, first + 1, &committed), &any) <= 1 && committed > 0;
+    for (int64_t i = committed - 1; moved && i >= first; i--) {
         moved = read_at(walk, frame, sizeof frame, offset_of(i)) &&
                 (big(frame) > walk->pages || is_alike(&likeness, frame));
     }
@@ -300,7 +305,11 @@ static bool drop_header(struct walk *walk)
 
 static bool check_moved(struct walk *walk, sqlite3_file *database, const char *path, struct err *err)
 {
-    if (!is_moved(walk, database)) {
+    int64_t first = find_first(walk);
+    if (first < 0) {
+        return true;
+    }
+    if (!is_moved(walk, database, first)) {
         return refuse(path, "its header is not whole", err);
     }
     walk->failed = walk->failed || !drop_header(walk);
@@ -320,11 +329,13 @@ static bool check(struct walk *walk, sqlite3_file *database, const char *path, i
         return true;
     }
     if (!begin(walk, header)) {
-        return !has_frames(walk) || check_moved(walk, database, path, err);
+        return check_moved(walk, database, path, err);
     }
     int64_t committed = 0;
-    int64_t lost = count_commits(walk, skip_whole(walk, 0, &committed));
-    *ret_torn_at = lost > 0 ? committed : -1;
+    bool any;
+    int64_t whole = skip_whole(walk, 0, &committed);
+    int64_t lost = count_commits(walk, whole, &any);
+    *ret_torn_at = any || whole > committed ? committed : -1;
     if (committed < count_in_index(path, header)) {
         return refuse(path, "transactions at its end are gone", err);
     }

@@ -303,6 +303,59 @@ START_TEST(a_log_that_ends_in_a_torn_transaction_goes_on_without_it)
 }
 END_TEST
 
+/* As wal_cut leaves it, and as a frame is that never got to the disk. */
+static void wipe_frame(int64_t frame)
+{
+    static const uint8_t nothing[24];
+    autofree char *path = xprintf("%s-wal", rig.path);
+    autoclose int fd = open(path, O_WRONLY | O_CLOEXEC);
+    ck_assert_int_eq(pwrite(fd, nothing, sizeof nothing, 32 + frame * (24 + PAGE_BYTES)), sizeof nothing);
+}
+
+START_TEST(frames_of_a_transaction_that_never_ended_are_taken_out_of_the_log)
+{
+    static const char bytes[64 * KIB];
+    int64_t torn_at;
+    rig_write_one(job_insert(1));
+    int whole = rig.store->wal.pages;
+    rig_write_one((struct change){.kind = CHANGE_BLOB_PUT, .blob = {.size = sizeof bytes, .bytes = bytes}});
+    int end = rig.store->wal.pages;
+    cut_power();
+    wipe_frame(end - 1); /* its last: the commit */
+    ck_assert_msg(wal_check(rig.path, &torn_at, &rig.err), "%s", rig.err.text);
+    ck_assert_int_eq(torn_at, whole);
+    rig_reopen();
+    ck_assert(job_is_there(1));
+}
+END_TEST
+
+START_TEST(a_log_without_its_header_behind_frames_that_were_taken_out_is_one_that_was_moved_or_refused)
+{
+    int64_t torn_at;
+    for (int64_t key = 1; key <= 3; key++) {
+        rig_write_one(job_insert(key));
+    }
+    cut_power();
+    wipe_frame(0);
+    turn_header();
+    ck_assert(!wal_check(rig.path, &torn_at, &rig.err));
+    ck_assert_int_eq(rig.err.code, ERR_DAMAGED);
+    disk_end();
+    disk_begin();
+    for (int64_t key = 1; key <= 3; key++) {
+        rig_write_one(job_insert(key));
+    }
+    rig.store->wal.moved = -(int)(WAL_IDLE_BYTES / 4096); /* as if the log were long */
+    ck_assert(store_checkpoint(rig.store, true, &rig.err));
+    cut_power();
+    wipe_frame(0);
+    turn_header();
+    ck_assert_msg(wal_check(rig.path, &torn_at, &rig.err), "%s", rig.err.text);
+    rig_reopen();
+    ck_assert(job_is_there(1) && job_is_there(2) && job_is_there(3));
+}
+END_TEST
+
 START_TEST(a_killed_controllers_log_that_lost_its_last_transaction_is_refused)
 {
     rig_write_one(job_insert(1));
@@ -331,6 +384,9 @@ Suite *store_disk_suite(void)
     tcase_add_test(cases, a_log_without_its_header_is_refused_unless_the_database_has_all_of_it);
     tcase_add_test(cases, a_log_that_was_ended_in_order_may_have_any_frames);
     tcase_add_test(cases, a_log_that_ends_in_a_torn_transaction_goes_on_without_it);
+    tcase_add_test(cases, frames_of_a_transaction_that_never_ended_are_taken_out_of_the_log);
+    tcase_add_test(
+        cases, a_log_without_its_header_behind_frames_that_were_taken_out_is_one_that_was_moved_or_refused);
     tcase_add_test(cases, a_killed_controllers_log_that_lost_its_last_transaction_is_refused);
     suite_add_tcase(suite, cases);
     return suite;
