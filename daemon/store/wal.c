@@ -86,8 +86,8 @@ static int wipe_frames(sqlite3_file *file, sqlite3_int64 at, sqlite3_int64 size)
     static const char nothing[FRAME_BYTES - 4096];
     char header[HEADER_BYTES], frame[sizeof nothing];
     int code = file->pMethods->xRead(file, header, sizeof header, 0);
-    for (; at + FRAME_BYTES <= size && code == SQLITE_OK; at += FRAME_BYTES) {
-        code = file->pMethods->xRead(file, frame, sizeof frame, at);
+    for (; at + (sqlite3_int64)sizeof frame <= size && code == SQLITE_OK; at += FRAME_BYTES) {
+        code = file->pMethods->xRead(file, frame, sizeof frame, at); /* its page may be cut off */
         if (code == SQLITE_OK && memcmp(frame + FRAME_SALTS, header + HEADER_SALTS, SALTS_BYTES) == 0) {
             code = file->pMethods->xWrite(file, nothing, sizeof nothing, at);
         }

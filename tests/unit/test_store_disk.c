@@ -10,6 +10,7 @@
 
 #include "daemon/store/ballast.h"
 #include "daemon/store/pages.h"
+#include "daemon/store/connection.h"
 #include "daemon/store/wal_check.h"
 #include "daemon/store/writer.h"
 #include "proto/base/cleanup.h"
@@ -312,6 +313,23 @@ static void wipe_frame(int64_t frame)
     ck_assert_int_eq(pwrite(fd, nothing, sizeof nothing, 32 + frame * (24 + PAGE_BYTES)), sizeof nothing);
 }
 
+/* A hundred bytes behind its beginning. */
+static void cut_log(int64_t frame)
+{
+    autofree char *path = xprintf("%s-wal", rig.path);
+    ck_assert_int_eq(truncate(path, 32 + frame * (24 + PAGE_BYTES) + 100), 0);
+}
+
+static bool is_wiped(int64_t frame)
+{
+    static const uint8_t nothing[24];
+    uint8_t header[sizeof nothing];
+    autofree char *path = xprintf("%s-wal", rig.path);
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ck_assert_int_eq(pread(fd, header, sizeof header, 32 + frame * (24 + PAGE_BYTES)), sizeof header);
+    return memcmp(header, nothing, sizeof header) == 0;
+}
+
 START_TEST(frames_of_a_transaction_that_never_ended_are_taken_out_of_the_log)
 {
     static const char bytes[64 * KIB];
@@ -321,9 +339,14 @@ START_TEST(frames_of_a_transaction_that_never_ended_are_taken_out_of_the_log)
     rig_write_one((struct change){.kind = CHANGE_BLOB_PUT, .blob = {.size = sizeof bytes, .bytes = bytes}});
     int end = rig.store->wal.pages;
     cut_power();
-    wipe_frame(end - 1); /* its last: the commit */
+    cut_log(end - 1); /* within its last: the commit */
     ck_assert_msg(wal_check(rig.path, &torn_at, &rig.err), "%s", rig.err.text);
     ck_assert_int_eq(torn_at, whole);
+    rig_close();
+    struct connection writer;
+    ck_assert(connection_open(&writer, rig.path, CONNECTION_WRITER, NULL, &rig.err));
+    ck_assert(is_wiped(whole) && is_wiped(end - 1));
+    connection_close(&writer);
     rig_reopen();
     ck_assert(job_is_there(1));
 }
