@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench-count OPERATION TIMES: does one of the controller's hot operations so often, on fixed input and a
+ * disk in memory, for someone who counts the instructions of `measured` (tests/bench/instructions). An
+ * operation is what a request costs between its body and that of its reply: decoding, the door with core and
+ * commit, the answer. HTTP and authentication are left out. Two runs do the same but for what depends on
+ * addresses. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/blob/logs.h"
+#include "daemon/door.h"
+#include "daemon/need.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "proto/base/hash.h"
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+#include "proto/jobspec.h"
+#include "proto/limits.h"
+#include "proto/messages.h"
+#include "proto/views.h"
+#include "tests/sim/disk.h"
+
+#define GPUS        8
+#define LEASE_MS    10000
+#define PIECE_BYTES 4096
+#define TIMES_MAX   100
+
+static const char spec_body[] =
+    "{\"name\":\"train\",\"project\":\"vision\",\"gpus\":1,\"gpu_type\":\"A10\",\"remote\":true,"
+    "\"command\":[\"python\",\"train.py\",\"--epochs\",\"10\"],\"env\":{\"SEED\":\"1\",\"DATA\":\"/data/"
+    "set\"},"
+    "\"time_limit_s\":3600,\"retries\":1,\"priority\":2}";
+
+static struct {
+    struct store *store;
+    struct door *door;
+    int64_t now_ms, submitted, beats;
+    struct node_orders *orders; /* the newest of the node */
+    struct logs *logs;
+    int64_t appended; /* bytes */
+} bench;
+
+static void must(bool ok, const struct err *err)
+{
+    if (!ok) {
+        fprintf(stderr, "bench-count: %s\n", err->text);
+        exit(EXIT_FAILURE);
+    }
+}
+
+static void keep_orders(struct door_news *news)
+{
+    for (size_t i = 0; i < news->order_count; i++) {
+        if (bench.orders != NULL) {
+            node_orders_destroy(bench.orders);
+        }
+        bench.orders = news->orders[i];
+    }
+}
+
+/* Through the door and back. */
+static void ask(struct door_request *request)
+{
+    struct door_news news;
+    const struct moment now = {.boot_ms = ++bench.now_ms, .wall_ms = bench.now_ms};
+    request->arrived_ms = bench.now_ms;
+    request->input.wall_ms = bench.now_ms;
+    must(door_ask(bench.door, request), &(struct err){.text = "the door is full"});
+    door_turn(bench.door, now);
+    door_collect(bench.door, &news);
+    must(!news.failed, &news.error);
+    must(request->status != 0, &request->error);
+    keep_orders(&news);
+    door_news_finish(&news);
+    text_finish(&request->answer);
+}
+
+static int render_nothing(const struct door_request *request, const struct step *step, struct text *out)
+{
+    text_append(out, "{}");
+    return 200;
+}
+
+/* What the counts are of. */
+static __attribute__((noinline)) void measured(void (*serve)(const char *body), const char *body)
+{
+    serve(body);
+}
+
+static json_t *parse(const char *body)
+{
+    struct err err;
+    json_t *json = json_parse(body, strlen(body), &err);
+    must(json != NULL, &err);
+    return json;
+}
+
+/* --- submit ------------------------------------------------------------------------------------------- */
+
+static int render_submitted(const struct door_request *request, const struct step *step, struct text *out)
+{
+    job_receipt_encode(step->job.id, step->job.state, step->job.seq, out);
+    return 201;
+}
+
+static void serve_submit(const char *body)
+{
+    struct err err;
+    struct job_spec spec;
+    struct need need;
+    char id[ID_LENGTH + 1];
+    must(job_spec_decode(parse(body), LEASE_MS, &spec, &err), &err);
+    snprintf(id, sizeof id, "%016lld", (long long)bench.submitted++);
+    struct door_request request = {.kind = DOOR_INPUT, .keyed = true, .render = render_submitted};
+    hash_bytes(id, strlen(id), request.scope);
+    hash_bytes(body, strlen(body), request.body);
+    request.input = (struct input){
+        .kind = INPUT_SUBMIT,
+        .submit = {.id = id, .owner = "ann", .spec = &spec, .body = body, .body_length = strlen(body)}};
+    request.input.submit.need = need_of_spec(&spec, &need) ? &need.core : NULL;
+    ask(&request);
+    need_finish(&need);
+    job_spec_finish(&spec);
+}
+
+static void submit(void)
+{
+    measured(serve_submit, spec_body);
+}
+
+/* --- beat: of a node whose devices all work ------------------------------------------------------------ */
+
+static int render_beaten(const struct door_request *request, const struct step *step, struct text *out)
+{
+    const struct beat_reply reply = {.fenced = step->fenced, .fenced_count = step->fenced_count};
+    autojson json_t *json = beat_reply_encode(&reply);
+    autofree char *text = json_text(json);
+    text_append(out, text);
+    return 200;
+}
+
+static void serve_beat(const char *body)
+{
+    struct err err;
+    struct beat_message message;
+    must(beat_message_decode(parse(body), &message, &err), &err);
+    struct door_request request = {.kind = DOOR_INPUT, .render = render_beaten};
+    request.input = (struct input){.kind = INPUT_BEAT, .beat = &message};
+    ask(&request);
+    beat_message_finish(&message);
+}
+
+static void beat(void)
+{
+    autotext struct text body = {0};
+    text_printf(&body, "{\"node\":\"gpu-1\",\"boot_id\":\"boot-1\",\"seq\":%lld,\"attempts\":[",
+                (long long)++bench.beats);
+    for (size_t i = 0; i < bench.orders->count; i++) {
+        text_printf(&body, "%s{\"epoch\":%llu,\"state\":\"RUNNING\"}", i > 0 ? "," : "",
+                    (unsigned long long)bench.orders->items[i].order.epoch);
+    }
+    text_append(&body, "]}");
+    measured(serve_beat, body.bytes);
+}
+
+/* --- place: a job ends, the next is placed and begins -------------------------------------------------- */
+
+static void serve_report(const char *body)
+{
+    struct err err;
+    struct report_message message;
+    must(report_message_decode(parse(body), &message, &err), &err);
+    struct door_request request = {.kind = DOOR_INPUT, .render = render_nothing};
+    request.input = (struct input){.kind = INPUT_REPORT, .report = &message};
+    ask(&request);
+    report_message_finish(&message);
+}
+
+static void report(uint64_t epoch, const char *more)
+{
+    autofree char *body = xprintf("{\"node\":\"gpu-1\",\"boot_id\":\"boot-1\",\"epoch\":%llu,%s}",
+                                  (unsigned long long)epoch, more);
+    measured(serve_report, body);
+}
+
+static void place(void)
+{
+    uint64_t epoch = UINT64_MAX; /* of the oldest */
+    for (size_t i = 0; i < bench.orders->count; i++) {
+        uint64_t other = bench.orders->items[i].order.epoch;
+        epoch = other < epoch ? other : epoch;
+    }
+    report(epoch, "\"kind\":\"running\",\"at_ms\":1");
+    report(epoch,
+           "\"kind\":\"exited\",\"ranks\":[{\"rank\":0,\"code\":0,\"signal\":0,\"at_ms\":2,\"by_us\":false}],"
+           "\"flushed\":true");
+}
+
+/* --- log append --------------------------------------------------------------------------------------- */
+
+static void serve_append(const char *piece)
+{
+    struct err err;
+    int64_t received, durable;
+    const struct log_name name = {.job_id = "0000000000000000", .attempt = 1, .stream = STREAM_STDOUT};
+    must(logs_append(bench.logs, &name, bench.appended, piece, PIECE_BYTES, &received, &durable, &err), &err);
+    bench.appended += PIECE_BYTES;
+}
+
+static void append_times(const char *folder, int64_t times)
+{
+    struct err err;
+    char piece[PIECE_BYTES];
+    autofree char *path = xprintf("%s/logs", folder);
+    struct worker *worker = worker_open(&err);
+    must(worker != NULL, &err);
+    bench.logs = logs_open(path, GIB, worker, &err);
+    must(bench.logs != NULL, &err);
+    for (size_t i = 0; i < sizeof piece; i++) {
+        piece[i] = i % 81 == 80 ? '\n' : 'x';
+    }
+    for (int64_t i = 0; i < times; i++) {
+        measured(serve_append, piece);
+    }
+    worker_close(worker);
+    logs_close(bench.logs);
+}
+
+/* --- the controller ----------------------------------------------------------------------------------- */
+
+static void open_door(const char *folder)
+{
+    const struct door_config config = {.beat_ms = 5000, .policy = POLICY_DEFAULT};
+    autofree char *path = xprintf("%s/gpuctl.db", folder);
+    struct err err;
+    bench.now_ms = 1000;
+    bench.store = store_open(path, &err);
+    must(bench.store != NULL, &err);
+    bench.door = door_open(bench.store, &config, (struct moment){1000, 1000}, &err);
+    must(bench.door != NULL, &err);
+}
+
+static void register_node(void)
+{
+    struct device devices[GPUS];
+    for (int64_t i = 0; i < GPUS; i++) {
+        devices[i] = (struct device){.index = i, .uuid = "GPU", .type = "A10", .group = -1};
+    }
+    const struct register_message message = {.name = "gpu-1",
+                                             .boot_id = "boot-1",
+                                             .host_id = "host",
+                                             .version = "1",
+                                             .address = "10.0.0.1",
+                                             .devices = devices,
+                                             .device_count = GPUS};
+    struct door_request request = {.kind = DOOR_INPUT, .render = render_nothing};
+    request.input = (struct input){.kind = INPUT_REGISTER, .node_register = &message};
+    ask(&request);
+}
+
+static void close_door(void)
+{
+    node_orders_destroy(bench.orders);
+    door_close(bench.door);
+    store_close(bench.store);
+}
+
+/* What is there before the operation is the same for any number of times. */
+static void run_times(void (*act)(void), const char *folder, int64_t times)
+{
+    open_door(folder);
+    register_node();
+    for (int i = 0; i < GPUS + TIMES_MAX; i++) {
+        serve_submit(spec_body);
+    }
+    for (int64_t i = 0; i < times; i++) {
+        act();
+    }
+    close_door();
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*act)(void); /* NULL: log */
+    } operations[] = {{"submit", submit}, {"beat", beat}, {"place", place}, {"log", NULL}};
+    char folder[] = "/tmp/bench-count-XXXXXX";
+    int64_t times;
+    size_t at = 0, count = sizeof operations / sizeof operations[0];
+    while (argc == 3 && at < count && strcmp(argv[1], operations[at].name) != 0) {
+        at++;
+    }
+    if (argc != 3 || at == count || !text_to_int(argv[2], 0, TIMES_MAX, &times) || mkdtemp(folder) == NULL) {
+        fprintf(stderr, "usage: bench-count submit|beat|place|log TIMES (at most %d)\n", TIMES_MAX);
+        return 2;
+    }
+    json_object_seed(1); /* else by chance */
+    struct disk *disk = disk_create("count", true, 1);
+    if (operations[at].act != NULL) {
+        run_times(operations[at].act, folder, times);
+    } else {
+        append_times(folder, times);
+    }
+    disk_destroy(disk);
+    return file_remove_tree(folder, NULL) ? EXIT_SUCCESS : EXIT_FAILURE;
+}
