@@ -22,25 +22,35 @@
 
 /* --- names --------------------------------------------------------------------------------------------- */
 
-/* A name that nothing has yet; in the order of time, by their letters. */
+#define A_SECOND 99 /* backups at most */
+
+static bool is_taken(const char *shelf, const char *stamp, int number, char name[SHELF_NAME_BYTES])
+{
+    char suffix[8] = "";
+    if (number > 1) {
+        snprintf(suffix, sizeof suffix, "-%02d", number);
+    }
+    snprintf(name, SHELF_NAME_BYTES, "%.16s%s", stamp, suffix);
+    autofree char *path = xprintf("%s/%s", shelf, name);
+    return access(path, F_OK) == 0 || errno != ENOENT;
+}
+
+/* A name behind all that there are of this second, as earlier ones may have been removed: names are in the
+ * order of time by their letters. */
 static bool choose_name(const char *shelf, char name[SHELF_NAME_BYTES])
 {
     char stamp[SHELF_NAME_BYTES];
     time_t now = (time_t)(clock_wall_ms() / 1000);
     struct tm utc;
+    int last = A_SECOND;
     gmtime_r(&now, &utc);
-    size_t length = strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &utc);
-    bool free_name = false;
-    for (int i = 1; i < 100 && length > 0 && !free_name; i++) {
-        char number[8] = "";
-        if (i > 1) {
-            snprintf(number, sizeof number, "-%02d", i);
-        }
-        snprintf(name, SHELF_NAME_BYTES, "%.16s%s", stamp, number);
-        autofree char *path = xprintf("%s/%s", shelf, name);
-        free_name = access(path, F_OK) != 0 && errno == ENOENT;
+    if (strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &utc) == 0) {
+        return false;
     }
-    return free_name;
+    while (last > 0 && !is_taken(shelf, stamp, last, name)) {
+        last--;
+    }
+    return last < A_SECOND && !is_taken(shelf, stamp, last + 1, name);
 }
 
 static bool is_name(const char *name)

@@ -269,8 +269,12 @@ def test_the_controller_keeps_its_own_backups_and_no_more_than_it_should(make_cl
     with stopped(cluster):
         pass
     assert len(names()) == 2
-    listed = run_gpuctl("admin", "backups", "-o", "json", "--url", cluster.url, "--token-file", str(state_of(cluster) / "admin.token"))
-    assert [backup["name"] for backup in json.loads(listed.stdout)["backups"]] == names()
+
+    def listed() -> list[str]:
+        told = run_gpuctl("admin", "backups", "-o", "json", "--url", cluster.url, "--token-file", str(state_of(cluster) / "admin.token"))
+        return [backup["name"] for backup in json.loads(told.stdout)["backups"]]
+
+    eventually(lambda: listed() == names(), "gpuctl to list the same, between one backup and the next")
     assert made <= names()[0]
 
 

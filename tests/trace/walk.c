@@ -15,7 +15,7 @@
 
 #define WALK_STEPS 2500
 #ifdef __SANITIZE_ADDRESS__
-#define WALKS   2 /* they take four times as long */
+#define WALKS   1 /* they take four times as long */
 #define CURIOUS 1
 #else
 #define WALKS   30 /* more than 60,000 inputs; tests/run --long takes twenty times as many */
