@@ -26,7 +26,7 @@
 
 static bool is_taken(const char *shelf, const char *stamp, int number, char name[SHELF_NAME_BYTES])
 {
-    char suffix[8] = "";
+    char suffix[16] = "";
     if (number > 1) {
         snprintf(suffix, sizeof suffix, "-%02d", number);
     }
