@@ -239,7 +239,7 @@ static void open_door(const char *folder)
     bench.now_ms = 1000;
     bench.store = store_open(path, &err);
     must(bench.store != NULL, &err);
-    bench.door = door_open(bench.store, &config, (struct moment){1000, 1000}, &err);
+    bench.door = door_open(bench.store, &config, (struct moment){.boot_ms = 1000, .wall_ms = 1000}, &err);
     must(bench.door != NULL, &err);
 }
 

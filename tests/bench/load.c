@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The load of the `submit` bench: a fixed number of keep-alive connections, each with one request under way,
- * for some seconds. It is as lean as redis-benchmark, so that what is compared is the servers, which share
- * the cores with it. Prints the answers a second; any answer but a 2xx ends it.
+/* The load of several benches: a fixed number of keep-alive connections, each with one request under way, for
+ * some seconds or until a number of requests is answered. It is as lean as redis-benchmark, so that what is
+ * compared is the servers, which share the cores with it. Prints the answers a second; any answer but a 2xx
+ * ends it.
  *
- *     bench-load PORT CONNECTIONS SECONDS gpuctl TOKEN      submissions, each with an Idempotency-Key of its
- * own bench-load PORT CONNECTIONS SECONDS etcd              puts of 400 bytes through the HTTP gateway, each
- * under a key of its own */
+ *     bench-load PORT CONNECTIONS AMOUNT gpuctl TOKEN [SPEC]   submissions of one spec, each with an
+ *                                                              Idempotency-Key of its own
+ *     bench-load PORT CONNECTIONS AMOUNT etcd                  puts of 400 bytes through the HTTP gateway,
+ *                                                              each under a key of its own
+ *
+ * AMOUNT is a time, "4s", or a number of requests, "2000". */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -40,6 +44,7 @@ struct load {
     size_t length;
     char *number; /* NUMBER_WIDTH digits within request */
     uint64_t next, answered;
+    uint64_t most; /* requests that are sent */
     int epoll;
 };
 
@@ -51,7 +56,10 @@ static void die(const char *what)
 
 static void send_next(struct load *load, const struct connection *connection)
 {
-    uint64_t rest = load->next++;
+    uint64_t rest = load->next;
+    if (load->next++ >= load->most) {
+        return;
+    }
     for (int i = NUMBER_WIDTH - 1; i >= 0; i--) {
         load->number[i] = (char)('0' + rest % 10);
         rest /= 10;
@@ -108,7 +116,7 @@ static void open_connection(struct load *load, struct connection *connection, in
     send_next(load, connection);
 }
 
-static void make_request(struct load *load, int port, const char *token)
+static void make_request(struct load *load, int port, const char *token, const char *spec)
 {
     static const char hole[] = "############";
     struct text request = {0};
@@ -117,7 +125,7 @@ static void make_request(struct load *load, int port, const char *token)
                     "POST /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer "
                     "%s\r\nContent-Type: application/json\r\n"
                     "Idempotency-Key: %lld-%s\r\nContent-Length: %zu\r\n\r\n%s",
-                    port, token, (long long)clock_wall_ms(), hole, strlen(SUBMIT_BODY), SUBMIT_BODY);
+                    port, token, (long long)clock_wall_ms(), hole, strlen(spec), spec);
     } else { /* base64 of digits is digits read as base64: any 12 of them are 9 bytes */
         struct text body = {0};
         text_printf(&body, "{\"key\":\"%s\",\"value\":\"", hole);
@@ -136,32 +144,52 @@ static void make_request(struct load *load, int port, const char *token)
     load->number = strstr(load->request, hole);
 }
 
-int main(int argc, char **argv)
+/* "4s" or "2000". */
+static bool read_amount(const char *text, int64_t *ret_ms, uint64_t *ret_most)
 {
-    bool ours = argc == 6 && strcmp(argv[4], "gpuctl") == 0, etcd = argc == 5 && strcmp(argv[4], "etcd") == 0;
-    int64_t port = 0, count = 0, seconds = 0;
-    if (!(ours || etcd) || !text_to_int(argv[1], 1, 65535, &port) || !text_to_int(argv[2], 1, 1024, &count) ||
-        !text_to_int(argv[3], 1, 60, &seconds)) {
-        fprintf(stderr, "usage: bench-load PORT CONNECTIONS SECONDS gpuctl TOKEN | etcd\n");
-        return 2;
+    int64_t most;
+    if (text_to_int(text, 1, 10000000, &most)) {
+        *ret_most = (uint64_t)most;
+        *ret_ms = INT64_MAX / 2000;
+        return true;
     }
-    struct load load = {.epoll = epoll_create1(EPOLL_CLOEXEC)};
-    struct connection *connections = xzalloc((size_t)count * sizeof *connections);
-    make_request(&load, (int)port, ours ? argv[5] : NULL);
-    const int64_t begin_us = clock_boot_us(), end_us = begin_us + seconds * 1000000;
-    for (int64_t i = 0; i < count; i++) {
-        open_connection(&load, &connections[i], (int)port);
-    }
+    *ret_most = UINT64_MAX;
+    return text_to_duration_ms(text, ret_ms);
+}
+
+/* Until the time is over or all is answered; the answers a second. */
+static double drive(struct load *load, int64_t begin_us, int64_t limit_ms)
+{
     int64_t now_us = begin_us;
-    while (now_us < end_us) {
+    while (now_us < begin_us + limit_ms * 1000 && load->answered < load->most) {
         struct epoll_event events[256];
-        int ready = epoll_wait(load.epoll, events, 256, 1000);
+        int ready = epoll_wait(load->epoll, events, 256, 1000);
         for (int i = 0; i < ready; i++) {
-            take(&load, events[i].data.ptr);
+            take(load, events[i].data.ptr);
         }
         now_us = clock_boot_us();
     }
-    printf("%.1f\n", (double)load.answered * 1e6 / (double)(now_us - begin_us));
+    return (double)load->answered * 1e6 / (double)(now_us - begin_us);
+}
+
+int main(int argc, char **argv)
+{
+    bool ours = argc >= 6 && argc <= 7 && strcmp(argv[4], "gpuctl") == 0;
+    bool etcd = argc == 5 && strcmp(argv[4], "etcd") == 0;
+    int64_t port = 0, count = 0, limit_ms = 0;
+    struct load load = {.epoll = epoll_create1(EPOLL_CLOEXEC)};
+    if (!(ours || etcd) || !text_to_int(argv[1], 1, 65535, &port) || !text_to_int(argv[2], 1, 1024, &count) ||
+        !read_amount(argv[3], &limit_ms, &load.most)) {
+        fprintf(stderr, "usage: bench-load PORT CONNECTIONS AMOUNT gpuctl TOKEN [SPEC] | etcd\n");
+        return 2;
+    }
+    struct connection *connections = xzalloc((size_t)count * sizeof *connections);
+    make_request(&load, (int)port, ours ? argv[5] : NULL, argc == 7 ? argv[6] : SUBMIT_BODY);
+    const int64_t begin_us = clock_boot_us();
+    for (int64_t i = 0; i < count; i++) {
+        open_connection(&load, &connections[i], (int)port);
+    }
+    printf("%.1f\n", drive(&load, begin_us, limit_ms));
     free(connections);
     free(load.request);
     return 0;

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A fleet of simulated agents in one process: they register, keep a poll parked, beat, and answer orders as
+ * agents do whose ranks end at once. */
+#ifndef BENCH_FLEET_H
+#define BENCH_FLEET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct fleet;
+
+/* What has happened so far. */
+struct fleet_counts {
+    size_t registered; /* nodes whose registration was taken */
+    size_t parked;     /* nodes whose poll was answered on the connection that they have, and is out again */
+    size_t told;       /* nodes that were told to end: they ask no more */
+    uint64_t ended;    /* attempts whose exit was taken */
+    uint64_t beats;    /* that were answered */
+    uint64_t polls;    /* likewise */
+    uint64_t lost;     /* polls whose connection broke or was refused */
+};
+
+/* The token is borrowed. Ends the program on failure, here and below. */
+struct fleet *fleet_create(int port, const char *token, bool tls, size_t nodes, int64_t slots);
+void fleet_destroy(struct fleet *fleet);
+
+void fleet_register(struct fleet *fleet);
+
+/* All that are not parked poll, the last of them after spread_ms; those that were told to end begin anew. */
+void fleet_park(struct fleet *fleet, int64_t spread_ms);
+
+/* Does what there is to do, with a wait of at most 5 ms; true: there is something to read on stdin. */
+bool fleet_run(struct fleet *fleet);
+
+const struct fleet_counts *fleet_counts(const struct fleet *fleet);
+
+#endif

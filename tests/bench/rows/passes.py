@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a decision costs the scheduler's core under the default policy, without HTTP and store.
+
+A submission that waits, and an exit which frees GPUs and places what is next: 1,000 nodes of 8 GPUs with 100 and with 100,000 waiting jobs,
+100,000 nodes with 1,000.
+
+Gate: at 100,000 waiting jobs at most twice what it costs at 100 (aim 1.2).
+"""
+
+from __future__ import annotations
+
+import json
+
+from common import Goal, figures_of, prepare, worst
+
+GOALS = (
+    Goal("submit_growth", "a submission that waits, at 100,000 jobs / at 100", "x", 2, 1.2),
+    Goal("exit_growth", "an exit that places what is next, at 100,000 jobs / at 100", "x", 2, 1.2),
+)
+
+
+def run() -> dict[str, object]:
+    prepare(targets=("bench-passes",))
+    runs = []
+    for nodes, jobs in ((1000, 100), (1000, 100_000), (100_000, 1000)):
+        runs.append(figures_of("bench-passes", nodes, jobs))
+        print(json.dumps(runs[-1]), flush=True)
+    few, many = runs[0], runs[1]
+    growth = {f"{name}_growth": round(many[f"{name}_p50_us"] / few[f"{name}_p50_us"], 2) for name in ("submit", "exit")}
+    return {"ratio": worst(GOALS, growth), **growth, "runs": runs}
