@@ -89,6 +89,63 @@ static void fill_results(const struct attempt *attempt, struct report_message *m
     }
 }
 
+/* --- where the time went ----------------------------------------------------------------------------- */
+
+/* 0: one of them is not known. */
+static int64_t between(int64_t from_us, int64_t to_us)
+{
+    return from_us > 0 && to_us > from_us ? to_us - from_us : 0;
+}
+
+/* When RUN came, or START. An agent that was not there when START came goes by its shim, which was told of it
+ * a moment later. */
+static int64_t start_came(const struct attempt *attempt)
+{
+    const struct record_moments *moments = &attempt->record.moments;
+    if (attempt->told_us > 0) {
+        return attempt->told_us;
+    }
+    return moments->prepared_us > 0 ? moments->begun_us : attempt->received_us;
+}
+
+static void fill_marks(const struct record_moments *moments, int64_t start_us, struct node_timing *timing)
+{
+    timing->marks = xzalloc((moments->mark_count + 1) * sizeof *timing->marks);
+    for (size_t i = 0; start_us > 0 && i < moments->mark_count; i++) {
+        const struct record_mark *mark = &moments->marks[i];
+        timing->marks[timing->mark_count++] = (struct timing_mark){
+            .name = mark->name, .rank = mark->rank, .after_us = between(start_us, mark->at_us)};
+    }
+}
+
+static void fill_timing(const struct attempt *attempt, struct report_message *message)
+{
+    const struct record_moments *moments = &attempt->record.moments;
+    int64_t prepared_us = moments->prepared_us > 0 ? moments->prepared_us : attempt->prepared_us;
+    int64_t running_us = moments->running_us > 0 ? moments->running_us : attempt->running_us;
+    int64_t start_us = start_came(attempt);
+    message->timing = (struct node_timing){.prepared_us = between(attempt->received_us, prepared_us),
+                                           .begun_us = between(start_us, moments->begun_us),
+                                           .running_us = between(start_us, running_us),
+                                           .output_us = between(start_us, moments->output_us),
+                                           .ended_us = between(start_us, moments->gone_us)};
+    fill_marks(moments, start_us, &message->timing);
+}
+
+/* As much of it as the controller takes; what is not plain ASCII could become longer on the way. */
+static char *start_of(const struct attempt *attempt, enum report_kind kind)
+{
+    bool told = kind == REPORT_RUNNING || kind == REPORT_EXITED;
+    if (!told || attempt->how == NULL) {
+        return NULL;
+    }
+    char *start = xstrndup(attempt->how, LIMIT_START_TEXT);
+    for (char *at = start; *at != '\0'; at++) {
+        *at = *at >= ' ' && *at <= '~' ? *at : '?';
+    }
+    return start;
+}
+
 /* The last log bytes can go by themselves, results cannot. */
 static bool tails_have_room(const struct attempt *attempt)
 {
@@ -133,13 +190,16 @@ json_t *account_report(struct attempt *attempt, enum report_kind kind)
 {
     const struct site *site = attempt->site;
     autofree char *said = said_of(attempt, kind);
+    autofree char *start = start_of(attempt, kind);
     struct report_message message = {.node = site->config.name,
                                      .boot_id = site->boot_id,
                                      .epoch = attempt->epoch,
                                      .kind = kind,
-                                     .said = said};
+                                     .said = said,
+                                     .start = start};
     switch (kind) {
     case REPORT_PREPARED:
+        fill_timing(attempt, &message);
         message.address = attempt->holds_port ? site->address : NULL;
         message.master_port = attempt->port;
         break;
@@ -148,6 +208,7 @@ json_t *account_report(struct attempt *attempt, enum report_kind kind)
         message.text = attempt->declined;
         break;
     case REPORT_RUNNING:
+        fill_timing(attempt, &message);
         message.at_ms = attempt->running_ms;
         message.master_port = attempt->port;
         break;
@@ -155,6 +216,7 @@ json_t *account_report(struct attempt *attempt, enum report_kind kind)
         fill_failed(attempt, &message);
         break;
     case REPORT_EXITED:
+        fill_timing(attempt, &message);
         fill_exited(attempt, &message);
         break;
     case REPORT_KIND_COUNT:
@@ -163,6 +225,7 @@ json_t *account_report(struct attempt *attempt, enum report_kind kind)
     json_t *json = report_message_encode(&message);
     output_free_tails(message.tails, message.tail_count);
     free(message.results);
+    timing_finish(&message.timing);
     return json;
 }
 

@@ -198,6 +198,7 @@ static bool open_parts(struct agent *agent, struct err *err)
     const struct config *config = &site->config;
     const struct link_config link = {site->config.url, site->config.token_file, site->config.cacert};
     autofree char *payloads = xprintf("%s/payloads", site->config.state);
+    autofree char *warm_folder = xprintf("%s/warm", site->config.state);
     if (!open_folders(agent, err) || !open_devices(site, err) || !lock_gpus(&site->devices, err)) {
         return false;
     }
@@ -216,6 +217,14 @@ static bool open_parts(struct agent *agent, struct err *err)
     if (!open_environments(site, err)) {
         return false;
     }
+    const struct warm_config warm = {.folder = warm_folder,
+                                     .imports = config->preload,
+                                     .limit_bytes = config->warm_mib * MIB,
+                                     .complaints = agent->complaints};
+    site->warm = warm_create(&warm, site->shims, site->children, site->loop, err);
+    if (site->warm == NULL) {
+        return false;
+    }
     site->uploads = uploads_create(site->link);
     site->outputs = outputs_create(site->config.name, site->link, site->loop, site->trash);
     return (site->journal = journal_open(site->config.state, err)) != NULL;
@@ -230,6 +239,7 @@ static void close_parts(struct agent *agent)
     uploads_destroy(site->uploads);
     builder_destroy(site->builder);
     environments_destroy(site->environments);
+    warm_destroy(site->warm);
     children_destroy(site->children);
     payloads_destroy(site->payloads);
     shims_destroy(site->shims);
@@ -282,7 +292,8 @@ static bool idle(void *closure)
         return false; /* the next event brings it here again */
     }
     return payloads_step(site->payloads) || uploads_step(site->uploads) || shims_refill(site->shims) ||
-           spares_refill(site->spares) || trash_step(site->trash) || environments_step(site->environments);
+           spares_refill(site->spares) || trash_step(site->trash) || environments_step(site->environments) ||
+           warm_step(site->warm);
 }
 
 static void told_to_end(void *closure)

@@ -76,8 +76,10 @@ void attempt_destroy(struct attempt *attempt)
     finish_order(attempt);
     cleanup_close(&attempt->environment_lock);
     free(attempt->environment);
+    free(attempt->cold_why);
     free(attempt->failed_text);
     free(attempt->declined);
+    free(attempt->how);
     free(attempt->devices);
     free(attempt->cgroup);
     free(attempt->logs);
@@ -112,6 +114,7 @@ void attempt_order(struct attempt *attempt, const struct order *order)
 void attempt_claim(struct attempt *attempt, const struct duty_action *action)
 {
     struct err err;
+    attempt->received_us = attempt->site->heard_us;
     attempt_order(attempt, action->order);
     attempt->term_ms = action->term_ms;
     attempt->kill_ms = action->kill_ms;
@@ -179,6 +182,7 @@ static void results_are_ready(void *closure)
 void attempt_exited(struct attempt *attempt)
 {
     attempt->stage = STAGE_OVER;
+    warm_resume(attempt->site->warm);
     loop_disarm(attempt->site->loop, &attempt->timer);
     if (attempt->output != NULL) {
         output_close(attempt->output);
@@ -391,12 +395,14 @@ static void take_facts(struct attempt *attempt, struct launch_facts *facts, bool
     attempt->devices = give(facts->devices);
     attempt->device_count = facts->device_count;
     attempt->holds_port = facts->holds_port;
+    attempt->received_us = facts->received_us;
 }
 
 void attempt_adopt(struct attempt *attempt)
 {
     struct launch_facts facts = {.cgroup_version = cgroup_version(&attempt->site->cgroups)};
     bool read = launch_read(attempt->run, &facts, NULL);
+    attempt->adopted = true;
     take_facts(attempt, &facts, read);
     attempt_make_output(attempt, true);
     bool found = shims_find(attempt->run, &attempt->shim);

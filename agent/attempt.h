@@ -23,6 +23,7 @@
 #include "agent/spares.h"
 #include "agent/stagings.h"
 #include "agent/uploads.h"
+#include "agent/warm.h"
 #include "proto/jobspec.h"
 
 /* What all attempts of a node share. */
@@ -33,6 +34,7 @@ struct site {
     struct loop *loop;
     struct link *link;
     struct shims *shims;
+    struct warm *warm;
     struct devices devices;
     struct cgroup_root cgroups;
     struct payloads *payloads;
@@ -47,6 +49,7 @@ struct site {
     struct journal *journal;
     char *runner;      /* folder of gpuctl_runner.py */
     int64_t log_limit; /* bytes of one stream: what the controller takes, 0 before it has said */
+    int64_t heard_us;  /* CLOCK_BOOTTIME: when the answer to the last poll was there */
     int64_t hurry_ms;  /* CLOCK_BOOTTIME until which nothing is made ready for later: ranks are starting */
     void (*heard)(void *closure, uint64_t epoch, enum duty_news news);
     /* The attempt, other than this one, whose processes may still be on one of the devices; NULL: none. */
@@ -91,6 +94,9 @@ struct attempt {
     int64_t *devices;
     size_t device_count;
     bool holds_port;
+    bool python;    /* its command is one */
+    char *cold_why; /* why its shim has no warm workers; NULL: it has, or needs none */
+    char warm_kind[HASH_HEX + 1];
 
     /* The shim; converse.c. */
     struct shim_process shim;
@@ -99,11 +105,18 @@ struct attempt {
     /* What it said. */
     int64_t port;
     int64_t running_ms; /* wall clock */
+    char *how;          /* its ranks were started, for people; owned; or NULL */
     struct rank_exit failed;
     enum cause failed_cause;
     char *failed_text;
     char *declined;
     struct record record;
+
+    /* When, CLOCK_BOOTTIME; 0: not known. The shim knows the moments better, and tells them when all is over.
+     */
+    int64_t received_us, told_us; /* PREPARE or RUN was there; START was */
+    int64_t prepared_us, running_us;
+    bool adopted; /* what its shim says was said before, perhaps long ago */
 
     struct output *output;       /* NULL: there are no logs */
     struct results *results;     /* NULL: there is nothing to collect */

@@ -51,6 +51,11 @@ struct children *children_create(struct loop *loop)
     return children;
 }
 
+pid_t child_pid(const struct child *child)
+{
+    return child->pid;
+}
+
 /* --- ends ---------------------------------------------------------------------------------------- */
 
 static void close_watch(struct child *child, struct loop_watch *watch)

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "agent/loop.h"
 #include "proto/base/err.h"
@@ -34,6 +35,8 @@ struct child *child_start(struct children *children, const struct child_call *ca
 
 /* Ends a child without a word: SIGTERM to its group, SIGKILL after grace_ms. NULL is allowed. */
 void child_stop(struct child *child, int64_t grace_ms);
+
+pid_t child_pid(const struct child *child);
 
 /* Collects every process of the agent that has ended: for its SIGCHLD. Where nobody does, children find their
  * own ends by themselves. */

@@ -54,6 +54,13 @@ static bool parse_options(int argc, char **argv, struct config *config, struct g
         {0, "max-processes", "N",
          "processes and threads that a job may have on this node for each of its devices (default: 4096)",
          OPTION_INT, &config->max_processes, 16, LIMIT_PROCESSES, NULL},
+        {0, "warm-memory", "MIB",
+         "what processes may take that have imported torch before there is a job for them (default: 2048; 0: "
+         "there are none)",
+         OPTION_INT, &config->warm_mib, 0, LIMIT_WARM_MIB, NULL},
+        {0, "preload", "NAMES",
+         "modules that they import where they are installed (default: torch,torch.distributed)", OPTION_TEXT,
+         &config->preload, 0, 0, NULL},
         {0, "shared-memory", "WHOSE",
          "own: a /dev/shm and System V objects for each job, which go with it, where the agent may make "
          "them; "
@@ -295,7 +302,9 @@ bool config_read(int argc, char **argv, struct config *ret_config, bool *ret_don
     struct config config = {.devices = visible != NULL && *visible != '\0' ? visible : "all",
                             .environments_gib = DEFAULT_ENVIRONMENTS_GIB,
                             .log_limit_mib = LIMIT_STREAM_BYTES / MIB,
-                            .max_processes = DEFAULT_PROCESSES};
+                            .max_processes = DEFAULT_PROCESSES,
+                            .warm_mib = DEFAULT_WARM_MIB,
+                            .preload = DEFAULT_WARM_NAMES};
     struct given given = {0};
     bool usable = parse_options(argc, argv, &config, &given, err);
     *ret_done = given.help || given.version;

@@ -27,6 +27,8 @@ struct config {
     const char *python;    /* or NULL */
     const char *cacert;    /* or NULL */
     int64_t cpu_slots;     /* 0: GPUs */
+    int64_t warm_mib;      /* memory for warm workers; 0: there are none */
+    const char *preload;   /* what they import */
     int64_t max_processes; /* of an attempt, for each of its devices */
     int64_t expires_at_ms; /* wall clock: this machine is taken back; 0: never */
     int64_t port_first, port_last;

@@ -53,21 +53,24 @@ bool contract_has_store(const struct contract *contract)
            contract->order->gang && contract->order->node_rank == 0;
 }
 
-static bool is_own(const struct contract *contract, const char *name)
+bool contract_owns(const char *name)
 {
-    for (size_t i = 0; i < sizeof own_names / sizeof own_names[0]; i++) {
-        if (strcmp(own_names[i], name) == 0) {
-            return true;
-        }
-    }
-    if (strcmp(name, "MASTER_ADDR") == 0 || strcmp(name, "MASTER_PORT") == 0) {
-        return contract_has_port(contract);
-    }
     bool own = false;
+    for (size_t i = 0; i < sizeof own_names / sizeof own_names[0]; i++) {
+        own = own || strcmp(own_names[i], name) == 0;
+    }
     for (size_t i = 0; i < sizeof own_prefixes / sizeof own_prefixes[0]; i++) {
         own = own || strncmp(name, own_prefixes[i], strlen(own_prefixes[i])) == 0;
     }
     return own;
+}
+
+static bool is_own(const struct contract *contract, const char *name)
+{
+    if (strcmp(name, "MASTER_ADDR") == 0 || strcmp(name, "MASTER_PORT") == 0) {
+        return contract_has_port(contract);
+    }
+    return contract_owns(name);
 }
 
 static bool spec_has(const struct contract *contract, const char *name)
@@ -111,6 +114,18 @@ static const char *python_of(const struct contract *contract)
     return contract->spec->python != NULL ? contract->spec->python : agents;
 }
 
+static bool names_python(const char *word)
+{
+    return strcmp(word, "python") == 0 || strcmp(word, "python3") == 0;
+}
+
+bool contract_is_python(const struct contract *contract)
+{
+    const json_t *command = contract->spec->command;
+    return job_spec_is_function(contract->spec) ||
+           (json_array_size(command) > 1 && names_python(json_string_value(json_array_get(command, 0))));
+}
+
 static void write_command(const struct contract *contract, struct text *launch)
 {
     const struct job_spec *spec = contract->spec;
@@ -123,8 +138,7 @@ static void write_command(const struct contract *contract, struct text *launch)
     const json_t *word;
     json_array_foreach (spec->command, index, word) {
         const char *text = json_string_value(word);
-        bool names_python = index == 0 && (strcmp(text, "python") == 0 || strcmp(text, "python3") == 0);
-        launch_put(launch, "arg", names_python ? python : text);
+        launch_put(launch, "arg", index == 0 && names_python(text) ? python : text);
     }
 }
 

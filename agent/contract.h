@@ -30,12 +30,18 @@ struct contract {
     const char *const *inherited; /* NAME=VALUE, ended by NULL */
 };
 
+/* Whether a variable of that name tells a rank who it is: no spec can set it. */
+bool contract_owns(const char *name);
+
 /* Whether some rank hosts a rendezvous on a port: gangs, and all of launch_mode=node. Its port is held on
  * node rank 0. */
 bool contract_has_port(const struct contract *contract);
 
 /* Whether rank 0 is here and hosts the rendezvous of a function on the very socket that was held for it. */
 bool contract_has_store(const struct contract *contract);
+
+/* Whether the command is a Python with a program to run. */
+bool contract_is_python(const struct contract *contract);
 
 /* Appends argv, the variables of all ranks, and the section of each rank to a launch file. */
 void contract_write(const struct contract *contract, struct text *launch);

@@ -46,6 +46,7 @@ void converse_start(struct attempt *attempt)
 {
     char interface[INTERFACE_BYTES] = "-";
     const struct order *order = &attempt->order;
+    attempt->told_us = attempt->site->heard_us;
     if (order->master_address == NULL) {
         shim_process_tell(&attempt->shim, "start - - -");
         return;
@@ -76,11 +77,20 @@ static bool read_numbers(char **rest, int64_t *numbers, size_t count)
     return true;
 }
 
+/* It is now, unless it was before. */
+static void note(const struct attempt *attempt, int64_t *moment_us)
+{
+    if (*moment_us == 0 && !attempt->adopted) {
+        *moment_us = clock_boot_us();
+    }
+}
+
 static bool hear_prepared(struct attempt *attempt, char *rest)
 {
     if (!read_numbers(&rest, &attempt->port, 1)) {
         return false;
     }
+    note(attempt, &attempt->prepared_us);
     hear(attempt, NEWS_PREPARED);
     return true;
 }
@@ -91,15 +101,43 @@ static bool hear_declined(struct attempt *attempt, char *rest)
     return true;
 }
 
+/* How a Python was started: where there were no workers for it, the agent itself knows why. */
+static char *how_started(const struct attempt *attempt, const char *said)
+{
+    if (said != NULL && *said != '\0') {
+        return xstrdup(said);
+    }
+    if (!attempt->python) {
+        return NULL;
+    }
+    return attempt->cold_why != NULL ? xprintf("cold %s", attempt->cold_why) : xstrdup("cold");
+}
+
+static void hear_start(struct attempt *attempt, const char *said)
+{
+    static const char stale[] = "stale ";
+    free(attempt->how);
+    attempt->how = how_started(attempt, said);
+    if (attempt->how == NULL) {
+        return;
+    }
+    log_info("attempt started", "epoch=%llu start=\"%s\"", (unsigned long long)attempt->epoch, attempt->how);
+    if (strncmp(attempt->how, stale, strlen(stale)) == 0) {
+        warm_renew(attempt->site->warm, attempt->warm_kind);
+    }
+}
+
 static bool hear_running(struct attempt *attempt, char *rest)
 {
     int64_t numbers[2];
     if (!read_numbers(&rest, numbers, 2)) {
         return false;
     }
+    note(attempt, &attempt->running_us);
     attempt->running_ms = numbers[0];
     attempt->site->hurry_ms = 0;
     attempt->port = numbers[1];
+    hear_start(attempt, rest);
     hear(attempt, NEWS_RUNNING);
     return true;
 }

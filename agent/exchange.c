@@ -172,6 +172,7 @@ static void poll_done(void *closure, const struct link_answer *answer)
     struct poll_reply reply;
     struct err err = answer->problem;
     node->polling = NULL;
+    node->site->heard_us = clock_boot_us();
     if (answer->status / 100 != 2 || !poll_reply_decode(json_incref(answer->json), &reply, &err)) {
         log_warning("poll refused", "status=%d problem=\"%s\"", answer->status, err.text);
         duty_stranger(node->duty);

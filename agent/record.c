@@ -62,6 +62,46 @@ static bool parse_line(char *line, struct record *record)
     return strcmp(word, "cause") == 0 && parse_cause(line, record);
 }
 
+/* --- behind the end ----------------------------------------------------------------------------- */
+
+static void read_moments(char *rest, struct record_moments *moments)
+{
+    int64_t *const to[] = {&moments->prepared_us, &moments->begun_us, &moments->running_us,
+                           &moments->output_us, &moments->gone_us};
+    for (size_t i = 0; i < sizeof to / sizeof to[0]; i++) {
+        char *word;
+        if (!next_word(&rest, &word) || !text_to_int(word, 0, INT64_MAX, to[i])) {
+            return;
+        }
+    }
+}
+
+static void read_mark(char *rest, struct record_moments *moments)
+{
+    struct record_mark mark = {0};
+    char *rank, *at;
+    if (moments->mark_count == LIMIT_MARKS || !next_word(&rest, &rank) || !next_word(&rest, &at) ||
+        rest == NULL || !text_to_int(rank, 0, LIMIT_GPUS - 1, &mark.rank) ||
+        !text_to_int(at, 1, INT64_MAX, &mark.at_us) || !timing_is_name(rest, strlen(rest))) {
+        return;
+    }
+    memcpy(mark.name, rest, strlen(rest) + 1);
+    moments->marks[moments->mark_count++] = mark;
+}
+
+/* What is not understood there is left: the record is whole without it. */
+static void parse_moments(char *rest, struct record_moments *moments)
+{
+    for (char *line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n")) {
+        char *word = strsep(&line, " ");
+        if (strcmp(word, "moments") == 0) {
+            read_moments(line, moments);
+        } else if (strcmp(word, "mark") == 0) {
+            read_mark(line, moments);
+        }
+    }
+}
+
 bool record_parse(const char *text, struct record *ret_record, struct err *err)
 {
     struct record record = {.cause = CAUSE_NONE};
@@ -69,6 +109,7 @@ bool record_parse(const char *text, struct record *ret_record, struct err *err)
     char *rest = copy;
     for (char *line = strsep(&rest, "\n"); line != NULL && rest != NULL; line = strsep(&rest, "\n")) {
         if (strcmp(line, "end") == 0) {
+            parse_moments(rest, &record.moments);
             *ret_record = record;
             return true;
         }

@@ -4,7 +4,20 @@
 #define AGENT_RECORD_H
 
 #include "proto/base/err.h"
+#include "proto/limits.h"
 #include "proto/messages.h"
+
+/* A moment that a rank has named. */
+struct record_mark {
+    int64_t rank, at_us; /* CLOCK_BOOTTIME, as the next */
+    char name[LIMIT_MARK_NAME + 1];
+};
+
+struct record_moments {
+    int64_t prepared_us, begun_us, running_us, output_us, gone_us; /* 0: did not happen, or not told */
+    struct record_mark marks[LIMIT_MARKS];
+    size_t mark_count;
+};
 
 struct record {
     struct rank_exit *ranks; /* owned */
@@ -12,6 +25,7 @@ struct record {
     int64_t checkpoint_ms; /* wall clock; 0: no rank acknowledged one */
     enum cause cause;
     char *text; /* the cause for people, owned; NULL when there is nothing to add */
+    struct record_moments moments;
 };
 
 /* Reads a record from its text; ERR_MALFORMED when it is cut short or not understood. */

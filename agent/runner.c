@@ -16,6 +16,7 @@
 
 #define RUNNER_FILE   "gpuctl_runner.py"
 #define BUILDER_FILE  "gpuctl_environment.py"
+#define WARM_FILE     "gpuctl_warm.py"
 #define VERSION_CHARS 16
 
 /* Somebody may have edited it. */
@@ -48,6 +49,14 @@ char *runner_lay_builder(const char *folder, struct err *err)
 {
     autofree char *path = xprintf("%s/" BUILDER_FILE, folder);
     return lay(path, environment_source, environment_source_length, err) ? give(path) : NULL;
+}
+
+char *runner_lay_warm(const char *folder, struct err *err)
+{
+    autofree char *path = xprintf("%s/" WARM_FILE, folder);
+    return file_make_directories(folder, 0700, err) && lay(path, warm_source, warm_source_length, err)
+               ? xstrdup(folder)
+               : NULL;
 }
 
 void runner_drop_others(const char *folder, const char *kept, struct trash *trash)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Python programs that this one carries and lays on disk: gpuctl_runner.py, which runs a function in a
- * rank, and gpuctl_environment.py, which makes the environments of jobs. */
+ * rank, gpuctl_environment.py, which makes the environments of jobs, and gpuctl_warm.py, the forkserver of
+ * warm workers. */
 #ifndef AGENT_RUNNER_H
 #define AGENT_RUNNER_H
 
@@ -17,6 +18,10 @@ extern const size_t runner_source_length;
 extern const unsigned char environment_source[];
 extern const size_t environment_source_length;
 
+/* Likewise gpuctl_warm.py. */
+extern const unsigned char warm_source[];
+extern const size_t warm_source_length;
+
 /* Lays gpuctl_runner.py at <folder>/<16 hex digits of its SHA-256>/gpuctl_runner.py, unless it is there.
  * Returns that inner folder, which the caller frees; NULL with an error. */
 char *runner_lay(const char *folder, struct err *err);
@@ -27,5 +32,9 @@ void runner_drop_others(const char *folder, const char *kept, struct trash *tras
 /* Lays gpuctl_environment.py at <folder>/gpuctl_environment.py; one that runs has read its file. Returns its
  * path, which the caller frees; NULL with an error. */
 char *runner_lay_builder(const char *folder, struct err *err);
+
+/* Lays gpuctl_warm.py at <folder>/gpuctl_warm.py. Returns the folder, which the caller frees; NULL with an
+ * error. */
+char *runner_lay_warm(const char *folder, struct err *err);
 
 #endif

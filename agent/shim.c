@@ -66,6 +66,20 @@ static int64_t clock_ms(clockid_t clock)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+int64_t shim_boot_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+void shim_note(struct shim *shim, enum moment moment)
+{
+    if (shim->moments[moment] == 0) {
+        shim->moments[moment] = shim_boot_us();
+    }
+}
+
 int64_t shim_boot_ms(void)
 {
     return clock_ms(CLOCK_BOOTTIME);
@@ -117,16 +131,21 @@ static bool signals_init(struct shim *shim)
     return shim->signals >= 0 && shim_watch(shim, shim->signals, WATCH_SIGNAL, 0);
 }
 
-/* Descriptors: 0 to 2 exist, 3 is the control socket, nothing else is open; as many as the hard limit allows,
+/* Descriptors: 0 to 2 exist, 3 is the control socket, 4 that of warm workers where there are some, nothing
+ * else is open; as many as the hard limit allows,
  * for the pipes and files of many ranks. */
-static bool descriptors_init(struct shim *shim)
+static bool socket_take(int fd)
 {
     struct stat info;
-    if (fstat(SHIM_CONTROL_FD, &info) != 0 || !S_ISSOCK(info.st_mode) ||
-        fcntl(SHIM_CONTROL_FD, F_SETFD, FD_CLOEXEC) != 0) {
+    return fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode) && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
+}
+
+static bool descriptors_init(struct shim *shim, bool warm)
+{
+    if (!socket_take(SHIM_CONTROL_FD) || (warm && !socket_take(SHIM_WARM_FD))) {
         return false;
     }
-    close_range(SHIM_CONTROL_FD + 1, UINT_MAX, 0);
+    close_range((warm ? SHIM_WARM_FD : SHIM_CONTROL_FD) + 1, UINT_MAX, 0);
     do {
         shim->null = open("/dev/null", O_RDWR | O_CLOEXEC);
     } while (shim->null >= 0 && shim->null <= STDERR_FILENO);
@@ -151,9 +170,9 @@ static void oom_protect(void)
     }
 }
 
-static bool process_init(struct shim *shim)
+static bool process_init(struct shim *shim, bool warm)
 {
-    if (!descriptors_init(shim)) {
+    if (!descriptors_init(shim, warm)) {
         shim_complain("is started by gpuagent, with a socket as descriptor %d", SHIM_CONTROL_FD);
         return false;
     }
@@ -207,6 +226,9 @@ static void event_work(struct shim *shim, uint64_t data)
     case WATCH_METRICS:
         attempt_heard(shim);
         break;
+    case WATCH_WARM:
+        warm_hear(shim);
+        break;
     case WATCH_STREAM:
         output_move(shim, (size_t)(data & UINT32_MAX));
         break;
@@ -245,6 +267,7 @@ static void shim_loop(struct shim *shim)
 static void shim_finish(struct shim *shim)
 {
     output_close(shim);
+    warm_end(shim);
     port_release(&shim->port);
     link_finish(&shim->link);
     launch_finish(&shim->launch);
@@ -265,18 +288,26 @@ int main(int argc, char **argv)
                         .link = {.fd = -1, .listener = -1},
                         .port = {.lock = -1, .socket = -1},
                         .metrics = {.socket = -1, .file = {.pipe = -1, .file = -1, .tail = -1}},
+                        .warm = {.source = -1},
                         .cgroup = -1,
                         .deaths = -1,
                         .record = -1,
                         .lease_term_ms = SHIM_NEVER,
                         .lease_kill_ms = SHIM_NEVER,
                         .again_ms = SHIM_NEVER};
-    bool own = argc == 2 && strcmp(argv[1], SHIM_OWN_MEMORY) == 0;
-    if ((argc != 1 && !own) || !process_init(&shim)) {
+    bool own = false, warm = false;
+    for (int i = 1; i < argc; i++) {
+        own = own || strcmp(argv[i], SHIM_OWN_MEMORY) == 0;
+        warm = warm || strcmp(argv[i], SHIM_WARM) == 0;
+    }
+    if (argc != 1 + own + warm || !process_init(&shim, warm)) {
         return 2;
     }
     if (own) {
         shared_enter(&shim.shared);
+    }
+    if (warm) {
+        warm_begin(&shim);
     }
     shim_loop(&shim);
     shim_finish(&shim);

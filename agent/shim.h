@@ -48,8 +48,18 @@ enum stream_state {
 
 enum rank_state { RANK_WAITS, RANK_LIVE, RANK_EXITED };
 
+/* What a start is measured by. */
+enum moment { MOMENT_PREPARED, MOMENT_BEGUN, MOMENT_RUNNING, MOMENT_OUTPUT, MOMENT_GONE, MOMENT_COUNT };
+
+/* A moment that a rank has named. */
+struct mark {
+    int rank;
+    int64_t at_us; /* boot */
+    char name[LIMIT_MARK_NAME + 1];
+};
+
 /* What an event on a descriptor means; with an index in epoll's data. */
-enum watch { WATCH_SIGNAL, WATCH_TIMER, WATCH_LINK, WATCH_LISTENER, WATCH_METRICS, WATCH_STREAM };
+enum watch { WATCH_SIGNAL, WATCH_TIMER, WATCH_LINK, WATCH_LISTENER, WATCH_METRICS, WATCH_STREAM, WATCH_WARM };
 
 struct why {
     char text[LIMIT_SHIM_TEXT];
@@ -90,11 +100,20 @@ struct stream {
     int64_t passed; /* bytes that went into it, and perhaps out again */
 };
 
+/* How far a rank came that did not start; what goes through its pipe `report`. Python writes it, too. */
+enum stage { STAGE_CGROUP, STAGE_FOLDER, STAGE_NOT_FOUND, STAGE_INTERPRETER, STAGE_COMMAND };
+
+struct report {
+    int32_t stage, error;
+};
+
 struct rank {
     enum rank_state state;
     pid_t pid;
     int pidfd; /* readable when it has ended; -1: none */
     int code, signal;
+    int ends[2];  /* of its pipes, until it has them; -1 */
+    int report;   /* of the worker that is to become it; -1: none */
     size_t place; /* among all that have ended, by time, from 1 */
     int64_t wall_ms;
     bool by_us;
@@ -124,6 +143,19 @@ struct shared {
     int host, mounts; /* the host's namespace, and what is mounted in it */
 };
 
+/* A child that can become a rank, and the socket on which it hears so. */
+struct warm_worker {
+    pid_t pid;
+    int voice;
+};
+
+struct warm {
+    int source; /* where they come from; -1: no more come */
+    struct warm_worker workers[LIMIT_NODE_DEVICES];
+    size_t count;
+    struct why said; /* how the ranks were started: "warm", or "cold" and why; "": nothing to say */
+};
+
 struct metrics {
     int socket;         /* -1: not open */
     struct stream file; /* opened when something comes */
@@ -142,6 +174,7 @@ struct shim {
     struct port port;                               /* shim_port.c */
     struct metrics metrics;                         /* shim_metrics.c */
     struct memory memory;                           /* shim_memory.c */
+    struct warm warm;                               /* shim_warm.c */
     struct shared shared;                           /* shim_shared.c */
     int cgroup;                                     /* folder; shim_cgroup.c */
     int record;                                     /* shim_exit.c */
@@ -159,16 +192,21 @@ struct shim {
     int soften;                      /* the signal that the next stop begins with; 0: TERM */
     int64_t checkpoint_ms;           /* wall; the last acknowledged one; 0: none; shim_checkpoint.c */
     bool voices[LIMIT_NODE_DEVICES]; /* by local rank, where one rank has started several; the same */
+    int64_t moments[MOMENT_COUNT];   /* microseconds of boot; 0: not yet; whoever sees it happen */
+    struct mark marks[LIMIT_MARKS];  /* shim_mark.c, as the next */
+    size_t mark_count;
 };
 
-/* shim.c: a line on stderr; memory that is there or the program ends; the two clocks; a whole number between
- * the two bounds; watching a descriptor. */
+/* shim.c: a line on stderr; memory that is there or the program ends; the clocks; a whole number between the
+ * two bounds; watching a descriptor; a moment is now, unless it was before. */
 void shim_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void *shim_resize(void *pointer, size_t count, size_t size);
 int64_t shim_boot_ms(void);
 int64_t shim_wall_ms(void);
+int64_t shim_boot_us(void);
 bool shim_number(const char *text, int64_t min, int64_t max, int64_t *ret_number);
 bool shim_watch(struct shim *shim, int fd, enum watch watch, size_t index);
+void shim_note(struct shim *shim, enum moment moment);
 bool why_set(struct why *why, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* always false */
 
@@ -194,9 +232,27 @@ bool launch_read(struct launch *launch, struct why *why);
 void launch_finish(struct launch *launch);
 char **launch_environment(const struct launch *launch, size_t rank, char *const *added);
 
-/* shim_rank.c: starts one rank with its pipes. false: it failed, with the exit code that tells so, 0 when
- * there is no process at all. */
+/* shim_rank.c: gives warm workers, if there are enough, the identities of all ranks; whether a rank has one.
+ * Starts one rank with its pipes, by its worker or by a fork. false: it failed, with the exit code that tells
+ * so, 0 when there is no process at all. */
+void ranks_offer(struct shim *shim, char *const *added);
+bool rank_is_offered(const struct shim *shim, size_t index);
 bool rank_start(struct shim *shim, size_t index, char *const *added, int *ret_code, struct why *why);
+
+/* shim_warm.c: has workers forked in the shim's namespaces; takes one in; lets them go. What a worker is
+ * asked for, to become the rank of the launch's command; gives it that; waits for what came of it: the rank,
+ * which says "warm", or "cold" and why, or a report, or nothing, and then the worker is dead. */
+struct warm_wish {
+    char **env;
+    int output[2], report, cgroup, store; /* the last two: -1, none */
+};
+enum warm_end { WARM_RANK, WARM_FAILED, WARM_NOTHING };
+void warm_begin(struct shim *shim);
+void warm_hear(struct shim *shim);
+void warm_end(struct shim *shim);
+bool warm_give(const struct shim *shim, const struct warm_worker *worker, const struct warm_wish *wish);
+enum warm_end warm_await(const struct warm_worker *worker, int report, struct report *ret_report, char *said,
+                         size_t room);
 
 /* shim_reap.c: follows a rank that was started; takes in whoever has ended, ranks in the order of their ends,
  * and strangers (false: no child is left); the ended rank of a place, NULL for one that is not taken. */
@@ -241,6 +297,23 @@ void output_close(struct shim *shim);
 bool metrics_open(struct shim *shim, struct why *why);
 void metrics_receive(struct shim *shim);
 void metrics_finish(struct shim *shim);
+
+/* shim_line.c: what a line of a rank says, as far as it is asked for; which is true for each line that has
+ * the word in it, with quotes. */
+struct line {
+    bool checkpoint;
+    const char *mark; /* its name, not ended; NULL: none */
+    size_t mark_length;
+    int64_t rank, local_rank, local_world; /* -1: not said */
+};
+struct line line_read(const char *at, const char *end);
+void line_each(struct shim *shim, const char *bytes, size_t length, const char *word,
+               void (*take)(struct shim *shim, const struct line *line));
+/* The rank of this node that has sent the line; NULL: it is of none here. */
+struct rank *line_rank(const struct shim *shim, const struct line *line);
+
+/* shim_mark.c: takes in whole lines of ranks. */
+void mark_receive(struct shim *shim, const char *bytes, size_t length);
 
 /* shim_checkpoint.c: takes in whole lines of ranks; forgets who has acknowledged a checkpoint, as a signal is
  * about to be sent; whether all that run have. */
@@ -303,13 +376,14 @@ void record_cancel(struct shim *shim);
 bool record_write(struct shim *shim, struct why *why);
 
 /* shim_link.c: listens in the current folder; takes a connection, or one message; says a fact, now and on
- * each new connection; log files have grown, were looked at; and at the end of a turn, `output` where it is
- * due. link_forget removes the sockets of the folder and ends the shim. */
+ * each new connection, or a thing of this moment; log files have grown, were looked at; and at the end of a
+ * turn, `output` where it is due. link_forget removes the sockets of the folder and ends the shim. */
 bool link_listen(struct shim *shim, struct why *why);
 void link_accept(struct shim *shim);
 void link_receive(struct shim *shim);
 void link_say(struct shim *shim, enum fact fact, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+void link_mention(struct shim *shim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void link_grown(struct shim *shim);
 void link_seen(struct shim *shim);
 void link_tell_output(struct shim *shim);

@@ -45,6 +45,7 @@ static bool pid_write(struct why *why)
 static void attempt_release(struct shim *shim)
 {
     struct why ignored;
+    warm_end(shim);
     output_finish(shim);
     metrics_finish(shim);
     port_release(&shim->port);
@@ -83,6 +84,8 @@ static bool launch_take(struct shim *shim, const char *folder, struct why *why)
     for (size_t i = 0; i < shim->launch.rank_count; i++) {
         shim->ranks[i] =
             (struct rank){.pidfd = -1,
+                          .ends = {-1, -1},
+                          .report = -1,
                           .streams = {{.state = STREAM_ENDED, .pipe = -1, .file = -1, .tail = -1},
                                       {.state = STREAM_ENDED, .pipe = -1, .file = -1, .tail = -1}}};
     }
@@ -151,6 +154,7 @@ static bool attempt_ready(struct shim *shim)
 void attempt_prepare(struct shim *shim)
 {
     if (attempt_ready(shim)) {
+        shim_note(shim, MOMENT_PREPARED);
         link_say(shim, FACT_PREPARED, "prepared %d", shim->port.number);
     }
 }
@@ -175,25 +179,47 @@ static void attempt_fail(struct shim *shim, size_t index, int code, int signal, 
     kill_begin(shim, shim->launch.failed_grace_ms);
 }
 
+/* The first that cannot be started, after which only those are that are on their way; rank_count: there is
+ * none. */
+static size_t ranks_try(struct shim *shim, char *const *added, int *ret_code, struct why *ret_why)
+{
+    size_t failed = shim->launch.rank_count;
+    ranks_offer(shim, added);
+    for (size_t i = 0; i < shim->launch.rank_count; i++) {
+        struct why why;
+        int code;
+        if (failed < i && !rank_is_offered(shim, i)) {
+            continue;
+        }
+        if (rank_start(shim, i, added, &code, &why)) {
+            shim->phase = PHASE_RUNNING;
+        } else if (failed > i) {
+            failed = i;
+            *ret_code = code;
+            *ret_why = why;
+        }
+    }
+    warm_end(shim);
+    return failed;
+}
+
 static void ranks_start(struct shim *shim, char *const *added)
 {
     struct why why;
+    int code = 0;
     memory_begin(shim);
-    for (size_t i = 0; i < shim->launch.rank_count; i++) {
-        int code = 0;
-        if (rank_start(shim, i, added, &code, &why)) {
-            shim->phase = PHASE_RUNNING;
-            continue;
-        }
-        if (i == 0 && code == 0) {
-            attempt_decline(shim, why.text);
-            return;
-        }
+    size_t failed = ranks_try(shim, added, &code, &why);
+    if (failed == shim->launch.rank_count) {
+        const char *said = shim->warm.said.text;
+        shim_note(shim, MOMENT_RUNNING);
+        link_say(shim, FACT_RUNNING, "running %lld %d%s%s", (long long)shim_wall_ms(), shim->port.number,
+                 said[0] != '\0' ? " " : "", said);
+    } else if (shim->phase != PHASE_RUNNING && code == 0) {
+        attempt_decline(shim, why.text);
+    } else {
         shim->phase = PHASE_RUNNING;
-        attempt_fail(shim, i, code != 0 ? code : 126, 0, "EXEC_FAILED", why.text);
-        return;
+        attempt_fail(shim, failed, code != 0 ? code : 126, 0, "EXEC_FAILED", why.text);
     }
-    link_say(shim, FACT_RUNNING, "running %lld %d", (long long)shim_wall_ms(), shim->port.number);
 }
 
 static void added_put(char **added, size_t *count, const char *start, const char *value)
@@ -226,6 +252,7 @@ static void attempt_begin(struct shim *shim, const char *address, const char *po
 
 void attempt_start(struct shim *shim, const char *address, const char *port, const char *interface)
 {
+    shim_note(shim, MOMENT_BEGUN);
     if (attempt_ready(shim)) {
         attempt_begin(shim, address, port, interface);
     }
@@ -234,6 +261,7 @@ void attempt_start(struct shim *shim, const char *address, const char *port, con
 void attempt_run(struct shim *shim, const char *address, const char *interface)
 {
     char port[16] = "-";
+    shim_note(shim, MOMENT_BEGUN);
     if (!attempt_ready(shim)) {
         return;
     }
@@ -260,6 +288,7 @@ static void attempt_record(struct shim *shim)
 
 static void attempt_gone(struct shim *shim)
 {
+    shim_note(shim, MOMENT_GONE);
     attempt_release(shim);
     shim->phase = PHASE_RECORDING;
     attempt_record(shim);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define RECORD_LINE    160 /* a line of a rank: two words and seven numbers of at most 20 digits */
-#define RECORD_TRAILER (LIMIT_SHIM_TEXT + 2 * RECORD_LINE)
+#define RECORD_TRAILER (LIMIT_SHIM_TEXT + (3 + LIMIT_MARKS) * RECORD_LINE) /* cause, end, moments, marks */
 
 static size_t record_room(const struct shim *shim)
 {
@@ -94,6 +94,22 @@ void record_cancel(struct shim *shim)
     }
 }
 
+/* Behind the end: an agent that knows nothing of it reads the record all the same. */
+static size_t moments_text(const struct shim *shim, char *text, size_t room)
+{
+    const int64_t *at = shim->moments;
+    size_t length =
+        (size_t)snprintf(text, room, "moments %lld %lld %lld %lld %lld\n", (long long)at[MOMENT_PREPARED],
+                         (long long)at[MOMENT_BEGUN], (long long)at[MOMENT_RUNNING],
+                         (long long)at[MOMENT_OUTPUT], (long long)at[MOMENT_GONE]);
+    for (size_t i = 0; i < shim->mark_count; i++) {
+        const struct mark *mark = &shim->marks[i];
+        length += (size_t)snprintf(text + length, room - length, "mark %d %lld %s\n", mark->rank,
+                                   (long long)mark->at_us, mark->name);
+    }
+    return length;
+}
+
 static size_t record_text(const struct shim *shim, char *text, size_t room)
 {
     size_t length = 0;
@@ -111,7 +127,7 @@ static size_t record_text(const struct shim *shim, char *text, size_t room)
     const char *gap = shim->cause_text.text[0] != '\0' ? " " : "";
     length += (size_t)snprintf(text + length, room - length, "cause %s%s%s\nend\n", shim->cause, gap,
                                shim->cause_text.text);
-    return length;
+    return length + moments_text(shim, text + length, room - length);
 }
 
 static bool text_store(int fd, const char *text, size_t length)

@@ -121,6 +121,18 @@ void link_say(struct shim *shim, enum fact fact, const char *format, ...)
     link_send(&shim->link, said);
 }
 
+void link_mention(struct shim *shim, const char *format, ...)
+{
+    char text[LIMIT_SHIM_MESSAGE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (!link_send(&shim->link, text) && shim->phase == PHASE_IDLE) {
+        shim->ended = true; /* nobody else knows of this shim */
+    }
+}
+
 void link_grown(struct shim *shim)
 {
     struct link *link = &shim->link;

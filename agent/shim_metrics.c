@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ranks say of themselves: from rank.sock to one file for all ranks of the node, which is there once
- * something came. A datagram is whole lines and is stored as it came, unread but by shim_checkpoint.c. It
- * promises that, but for what a disk refuses, nothing is lost that was sent before the last process of the
- * attempt ended: a rank that is faster than the shim waits, as the kernel queues few datagrams
+ * something came. A datagram is whole lines and is stored as it came, unread but by shim_checkpoint.c and
+ * shim_mark.c. It promises that, but for what a disk refuses, nothing is lost that was sent before the last
+ * process of the attempt ended: a rank that is faster than the shim waits, as the kernel queues few datagrams
  * (net.unix.max_dgram_qlen; SO_RCVBUF has no say in it). Limit and gaps of the file are shim_stream.c's. */
 #include "agent/shim.h"
 
@@ -96,6 +96,7 @@ static bool batch_move(struct shim *shim)
     if (length > 0) {
         batch_store(shim, bytes, length);
         checkpoint_receive(shim, bytes, length);
+        mark_receive(shim, bytes, length);
     }
     return !empty;
 }

@@ -120,6 +120,15 @@ static void output_end(const struct shim *shim, size_t index)
     }
 }
 
+/* The file may have grown since it had so many bytes. */
+static void grown_note(struct shim *shim, const struct stream *stream, int64_t stored)
+{
+    if (stream->stored > stored) {
+        shim_note(shim, MOMENT_OUTPUT);
+        link_grown(shim);
+    }
+}
+
 void output_move(struct shim *shim, size_t index)
 {
     struct stream *stream = &shim->ranks[index / 2].streams[index % 2];
@@ -130,9 +139,7 @@ void output_move(struct shim *shim, size_t index)
     if (stream_move(shim, index) == 0) {
         output_end(shim, index);
     }
-    if (stream->stored > stored) {
-        link_grown(shim);
-    }
+    grown_note(shim, stream, stored);
 }
 
 void output_drain(struct shim *shim, size_t rank)
@@ -149,9 +156,7 @@ void output_drain(struct shim *shim, size_t rank)
                 break;
             }
         }
-        if (stream->stored > stored) {
-            link_grown(shim);
-        }
+        grown_note(shim, stream, stored);
     }
 }
 
@@ -168,9 +173,7 @@ void output_finish(struct shim *shim)
         for (int turn = 0; stream->pipe >= 0 && turn < DRAIN_TURNS && stream_move(shim, i) > 0; turn++) {
         }
         output_end(shim, i);
-        if (stream->stored > stored) {
-            link_grown(shim);
-        }
+        grown_note(shim, stream, stored);
     }
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank from vfork to exec; its end is shim_reap.c's. A rank gets exactly what the launch file says: its
- * environment, its folder, /dev/null and two pipes as its descriptors (one rank also the socket of the gang's
- * store), default signals, a session of its own, and the death of the shim as its own. It promises that a
- * rank is in its cgroup before it is the user's program, and that a failure before that point is told with
- * its reason. */
+/* A rank from vfork to exec, or from a warm worker; its end is shim_reap.c's. A rank gets exactly what the
+ * launch file says: its environment, its folder, /dev/null and two pipes as its descriptors (one rank also
+ * the socket of the gang's store), default signals, a session of its own, and the death of the shim as its
+ * own. It promises that a rank is in its cgroup before it is the user's program, and that a failure before
+ * that point is told with its reason. */
 #include "agent/shim.h"
 
 #include <errno.h>
@@ -25,14 +25,6 @@
 #define CODE_NOT_FOUND  127 /* as shells say it */
 #define CODE_NOT_USABLE 126
 
-/* How far the child came. */
-enum stage { STAGE_CGROUP, STAGE_FOLDER, STAGE_NOT_FOUND, STAGE_INTERPRETER, STAGE_COMMAND };
-
-struct report {
-    enum stage stage;
-    int error;
-};
-
 /* All that the child needs; made by the parent, as the child of a vfork must not allocate. */
 struct spawn {
     const struct shim *shim;
@@ -47,7 +39,7 @@ struct spawn {
 
 static _Noreturn void child_fail(const struct spawn *spawn, enum stage stage)
 {
-    struct report report = {.stage = stage, .error = errno};
+    struct report report = {.stage = (int32_t)stage, .error = errno};
     ssize_t written = write(spawn->report, &report, sizeof report);
     (void)written;
     _exit(stage == STAGE_NOT_FOUND ? CODE_NOT_FOUND : CODE_NOT_USABLE);
@@ -183,7 +175,7 @@ static pid_t child_start(struct spawn *spawn)
 static void report_explain(const struct shim *shim, const struct report *report, struct why *why)
 {
     const char *name = shim->launch.arguments[0], *error = strerror(report->error);
-    switch (report->stage) {
+    switch ((enum stage)report->stage) {
     case STAGE_CGROUP:
         why_set(why, "cannot enter cgroup %s: %s", shim->launch.cgroup, error);
         break;
@@ -212,6 +204,13 @@ static const char *path_of(char *const *env)
     return DEFAULT_PATH;
 }
 
+static bool report_take(const struct shim *shim, const struct report *report, int *ret_code, struct why *why)
+{
+    *ret_code = report->stage == STAGE_NOT_FOUND ? CODE_NOT_FOUND : CODE_NOT_USABLE;
+    report_explain(shim, report, why);
+    return false;
+}
+
 /* Forks and takes in the child's report; its write end is closed by the exec, so that nothing to read is
  * success. */
 static bool rank_spawn(struct shim *shim, struct rank *rank, struct spawn *spawn, int *ret_code,
@@ -234,29 +233,115 @@ static bool rank_spawn(struct shim *shim, struct rank *rank, struct spawn *spawn
     }
     rank->pid = pid;
     rank->state = RANK_LIVE;
-    if (got == sizeof report) {
-        *ret_code = report.stage == STAGE_NOT_FOUND ? CODE_NOT_FOUND : CODE_NOT_USABLE;
-        report_explain(shim, &report, why);
-        return false;
+    return got != sizeof report || report_take(shim, &report, ret_code, why);
+}
+
+/* --- from warm workers --------------------------------------------------------------------------------- */
+
+static int store_of(const struct shim *shim, size_t index)
+{
+    return shim->launch.ranks[index].number == shim->launch.store_rank ? shim->port.socket : -1;
+}
+
+/* What cannot be done here is tried again by rank_start, and told there. */
+static void rank_offer(struct shim *shim, size_t index, char *const *added)
+{
+    struct rank *rank = &shim->ranks[index];
+    struct warm_wish wish = {.cgroup = -1, .store = store_of(shim, index)};
+    struct why ignored;
+    int ends[2];
+    if (!output_pipes(shim, index, rank->ends, &ignored) || pipe2(ends, O_CLOEXEC) != 0) {
+        return;
     }
-    return true;
+    memcpy(wish.output, rank->ends, sizeof wish.output);
+    wish.report = ends[1];
+    wish.env = launch_environment(&shim->launch, index, added);
+    wish.cgroup = shim->cgroup >= 0 ? openat(shim->cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC) : -1;
+    bool given = (shim->cgroup < 0 || wish.cgroup >= 0) && warm_give(shim, &shim->warm.workers[index], &wish);
+    free(wish.env);
+    close(ends[1]);
+    if (wish.cgroup >= 0) {
+        close(wish.cgroup);
+    }
+    if (given) {
+        rank->report = ends[0];
+    } else {
+        close(ends[0]);
+    }
+}
+
+void ranks_offer(struct shim *shim, char *const *added)
+{
+    struct warm *warm = &shim->warm;
+    if (warm->count > 0 && warm->count < shim->launch.rank_count) {
+        why_set(&warm->said, "cold there are %zu warm workers", warm->count);
+        return;
+    }
+    for (size_t i = 0; i < shim->launch.rank_count && warm->count > 0; i++) {
+        rank_offer(shim, i, added);
+    }
+}
+
+bool rank_is_offered(const struct shim *shim, size_t index)
+{
+    return shim->ranks[index].report >= 0;
+}
+
+static void say_started(struct warm *warm, const char *said)
+{
+    if (warm->said.text[0] == '\0' || strcmp(said, "warm") != 0) {
+        why_set(&warm->said, "%s", said);
+    }
+}
+
+static enum warm_end rank_become(struct shim *shim, size_t index, int *ret_code, struct why *why)
+{
+    struct rank *rank = &shim->ranks[index];
+    struct report report;
+    char said[LIMIT_SHIM_TEXT];
+    enum warm_end end = warm_await(&shim->warm.workers[index], rank->report, &report, said, sizeof said);
+    close(rank->report);
+    rank->report = -1;
+    if (end == WARM_NOTHING) {
+        say_started(&shim->warm, "cold a worker has ended");
+        return end;
+    }
+    rank->pid = shim->warm.workers[index].pid;
+    rank->state = RANK_LIVE;
+    if (end == WARM_FAILED) {
+        report_take(shim, &report, ret_code, why);
+    } else {
+        say_started(&shim->warm, said);
+    }
+    return end;
+}
+
+static bool rank_fork(struct shim *shim, size_t index, char *const *added, int *ret_code, struct why *why)
+{
+    struct rank *rank = &shim->ranks[index];
+    struct spawn spawn = {.shim = shim, .parent = getpid(), .store = store_of(shim, index)};
+    memcpy(spawn.output, rank->ends, sizeof spawn.output);
+    spawn.env = launch_environment(&shim->launch, index, added);
+    spawn.path = path_of(spawn.env);
+    bool started = rank_spawn(shim, rank, &spawn, ret_code, why);
+    free(spawn.env);
+    return started;
 }
 
 bool rank_start(struct shim *shim, size_t index, char *const *added, int *ret_code, struct why *why)
 {
-    bool hosts = shim->launch.ranks[index].number == shim->launch.store_rank;
-    struct spawn spawn = {.shim = shim, .parent = getpid(), .store = hosts ? shim->port.socket : -1};
+    struct rank *rank = &shim->ranks[index];
     *ret_code = 0;
-    if (!output_pipes(shim, index, spawn.output, why)) {
+    if (rank->ends[0] < 0 && !output_pipes(shim, index, rank->ends, why)) {
         return false;
     }
-    spawn.env = launch_environment(&shim->launch, index, added);
-    spawn.path = path_of(spawn.env);
-    bool started = rank_spawn(shim, &shim->ranks[index], &spawn, ret_code, why);
+    enum warm_end end = rank_is_offered(shim, index) ? rank_become(shim, index, ret_code, why) : WARM_NOTHING;
+    bool started = end == WARM_RANK || (end == WARM_NOTHING && rank_fork(shim, index, added, ret_code, why));
     reap_follow(shim, index);
-    free(spawn.env);
-    close(spawn.output[0]);
-    close(spawn.output[1]);
+    for (size_t i = 0; i < 2; i++) {
+        close(rank->ends[i]);
+        rank->ends[i] = -1;
+    }
     return started;
 }
 

@@ -102,6 +102,16 @@ void shims_destroy(struct shims *shims)
     free(shims);
 }
 
+const char *shims_program(const struct shims *shims)
+{
+    return shims->program;
+}
+
+bool shims_own_memory(const struct shims *shims)
+{
+    return shims->own_memory;
+}
+
 void shim_process_close(struct shim_process *shim)
 {
     cleanup_close(&shim->fd);

@@ -23,6 +23,10 @@ struct shims;
 struct shims *shims_create(int complaints, bool own_memory, struct loop *loop, struct err *err);
 void shims_destroy(struct shims *shims);
 
+/* Where gpushim is, and whether it gives its ranks shared memory of their own. */
+const char *shims_program(const struct shims *shims);
+bool shims_own_memory(const struct shims *shims);
+
 /* One that waits, or a fresh one. */
 bool shims_take(struct shims *shims, struct shim_process *ret_shim, struct err *err);
 

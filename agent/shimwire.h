@@ -14,7 +14,9 @@
  *     rank.sock    SOCK_DGRAM, $GPUCTL_SOCKET, from prepared (or the start) to the end of the last process:
  *                  each datagram of a rank is one or more whole lines of JSON, of LIMIT_RANK_MESSAGE_BYTES at
  *                  most; the shim appends them to <first rank>.metrics. A send waits while the shim is
- *                  behind. Of the lines it reads only those that acknowledge a checkpoint, which say that a
+ *                  behind. Of the lines it reads only two kinds. {"mark": "NAME", "rank": RANK} names a
+ *                  moment, of which the first of each name counts, and LIMIT_MARKS names. One that
+ *                  acknowledges a checkpoint says that a
  *                  rank has saved its work: {"checkpoint": {...}, "rank": RANK}. Where the node has one rank,
  *                  "local_rank" and a "local_world_size" above 1 name one of the processes that it started
  *   STATE/attempts/<epoch>    disk
@@ -31,9 +33,9 @@
  *
  * The agent starts shims ahead of need: `gpushim`, with SHIM_OWN_MEMORY where the ranks are to have a
  * /dev/shm and System V objects of their own, with its end of a SOCK_SEQPACKET pair as fd 3 and nothing
- * else open but stdio. Messages are text, one a datagram, at most LIMIT_SHIM_MESSAGE bytes: a word, then
- * arguments separated by single spaces; the last argument runs to the end. Times are milliseconds; "boot" is
- * CLOCK_BOOTTIME, "wall" is CLOCK_REALTIME.
+ * else open but stdio. Those that a forkserver starts (below) have SHIM_WARM. Messages are text, one a
+ * datagram, at most LIMIT_SHIM_MESSAGE bytes: a word, then arguments separated by single spaces; the last
+ * argument runs to the end. Times are milliseconds; "boot" is CLOCK_BOOTTIME, "wall" is CLOCK_REALTIME.
  *
  * agent to shim:
  *
@@ -66,7 +68,10 @@
  *
  *   prepared PORT             0 where no port is held
  *   declined TEXT             nothing was started and nothing will be; the shim ends after `forget`
- *   running WALL PORT         every rank was started (exec worked); PORT as in prepared
+ *   warm COUNT                before assign: that many workers wait. Not repeated
+ *   running WALL PORT HOW     every rank was started (exec worked); PORT as in prepared. HOW is absent, or
+ *                             "warm", or "cold" and why the workers that there were did not become ranks, or
+ *                             "stale" and why no worker of their forkserver will
  *   failed RANK CODE SIGNAL WALL CAUSE TEXT
  *                             the first rank that failed here; CAUSE is RANK_FAILED, OUT_OF_MEMORY or
  *                             EXEC_FAILED; the ladder has begun. CODE is 128 + SIGNAL where a signal ended
@@ -79,9 +84,32 @@
  * On a new connection to shim.sock the shim repeats, in this order, those of prepared, declined, running,
  * failed, output, exited that hold.
  *
+ * A forkserver is `python -c ... FOLDER GPUSHIM OPTIONS NAMES ROOM` (agent/gpuctl_warm.py), started by the
+ * agent with the variables of the ranks that it is for, and its end of a SOCK_SEQPACKET pair as fd 3.
+ *
+ * agent to forkserver:
+ *
+ *   shim COUNT                with two descriptors: fd 3 and fd 2 of a new shim that has COUNT workers
+ *
+ * forkserver to agent:
+ *
+ *   ready NAMES               once: what was imported
+ *   unfit TEXT                instead, and then it ends: no worker of it would be as a fresh process
+ *   shim PID                  with one descriptor: pidfd of the shim asked for
+ *
+ * The shim has the process that forks its workers as a child, at the other end of fd 4, SOCK_SEQPACKET: it
+ * says `enter`, with descriptors of the namespaces to be in, none or two, and hears `worker PID` with one
+ * descriptor for each, a stream socket; then that process ends. On it the shim gives an identity, once:
+ * eight bytes of length, in the byte order of the host, with the descriptors of stdout, stderr, report, and
+ * if it has them of cgroup.procs and of the store; then that many bytes, NUL-terminated KEY and VALUE: shim
+ * (its pid), cgroup and store (1: it has), cwd, arg, env. The worker
+ * answers `warm`, or `cold TEXT` or `stale TEXT` before it executes the command, and closes report; or writes
+ * into that what failed.
+ *
  * launch: a sequence of NUL-terminated strings, KEY then VALUE, keys in any order but that `rank` opens the
  * section of a rank:
  *
+ *   received (when the order came, in microseconds of "boot": for an agent that adopts the attempt),
  *   epoch, logs (folder on disk), cwd, cgroup (folder, or absent), cgroup_version (1 or 2),
  *   port_first, port_last (a gang's port is to be held; absent: none), store_rank (the held port listens, and
  *   this rank gets its socket as SHIM_STORE_FD; absent: nobody does), failed_grace_ms,
@@ -97,12 +125,17 @@
  * in the order in which they ended;
  * `checkpoint WALL`, when a checkpoint was acknowledged last, absent where none was;
  * then `cause CAUSE TEXT` (NONE when all exited with 0; `cause CAUSE` where there is nothing more to say);
- * then `end`. A record without `end` is not one. */
+ * then `end`. A record without `end` is not one. Behind it stands what an agent may do without:
+ * `moments PREPARED BEGUN RUNNING OUTPUT GONE`, in microseconds of "boot", 0 for what did not happen:
+ * prepared, start or run came, all ranks were started, the first byte of output, the last process was gone;
+ * `mark RANK BOOT-MICROSECONDS NAME`, moments that ranks named, in order. */
 #ifndef AGENT_SHIMWIRE_H
 #define AGENT_SHIMWIRE_H
 
 #define SHIM_CONTROL_FD     3
 #define SHIM_OWN_MEMORY     "--own-shared-memory"
+#define SHIM_WARM           "--warm"
+#define SHIM_WARM_FD        4
 #define SHIM_LAUNCH_FILE    "launch"
 #define SHIM_PID_FILE       "shim.pid"
 #define SHIM_SOCKET_FILE    "shim.sock"

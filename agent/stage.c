@@ -294,6 +294,7 @@ static void compose(struct attempt *attempt, struct text *launch)
     launch_put(launch, "epoch", epoch);
     launch_put(launch, "logs", attempt->logs);
     launch_put(launch, "cwd", attempt->spec.workdir != NULL ? attempt->spec.workdir : work);
+    launch_put_int(launch, "received", attempt->received_us);
     launch_put_int(launch, "failed_grace_ms", FAILED_GRACE_MS);
     launch_put_int(launch, "log_limit", log_limit(site));
     if (attempt->cgroup != NULL) {
@@ -310,28 +311,40 @@ static void compose(struct attempt *attempt, struct text *launch)
         launch_put_int(launch, "port_last", site->config.port_last);
     }
     contract_write(&contract, launch);
+    attempt->python = contract_is_python(&contract);
     for (size_t i = 0; inherited[i] != NULL; i++) {
         free(inherited[i]);
     }
 }
 
-static bool write_launch(struct attempt *attempt, struct err *err)
+static bool write_launch(struct attempt *attempt, const struct text *launch, struct err *err)
 {
-    autotext struct text launch = {0};
-    compose(attempt, &launch);
     autofree char *path = xprintf("%s/%s", attempt->run, SHIM_LAUNCH_FILE);
     autoclose int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (file < 0) {
         return err_errno(err, "cannot make %s", path);
     }
-    return lay_write(file, launch.bytes, launch.length, path, err);
+    return lay_write(file, launch->bytes, launch->length, path, err);
 }
 
 /* --- from order to shim -------------------------------------------------------------------------- */
 
+static bool take_shim(struct attempt *attempt, const struct text *launch, struct err *err)
+{
+    struct site *site = attempt->site;
+    const char *why = NULL;
+    if (attempt->python && warm_take(site->warm, launch, &attempt->shim, attempt->warm_kind, &why)) {
+        return true;
+    }
+    attempt->cold_why = why != NULL ? xstrdup(why) : NULL;
+    return shims_take(site->shims, &attempt->shim, err);
+}
+
 static bool hand_over(struct attempt *attempt, struct err *err)
 {
-    return write_launch(attempt, err) && shims_take(attempt->site->shims, &attempt->shim, err) &&
+    autotext struct text launch = {0};
+    compose(attempt, &launch);
+    return write_launch(attempt, &launch, err) && take_shim(attempt, &launch, err) &&
            (shim_process_tell(&attempt->shim, "assign %s", attempt->run) ||
             err_set(err, ERR_IO, "the shim does not listen"));
 }

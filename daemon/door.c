@@ -55,6 +55,7 @@ struct door {
     struct step_list batch;       /* applied in the open transaction */
     bool in_transaction;
     int64_t now_ms; /* time of the last step: never goes back */
+    int64_t now_us; /* of the turn, for records; 0: as now_ms says */
     struct err failure;
 };
 
@@ -194,6 +195,8 @@ static bool do_record(struct door *door, struct door_request *request)
 static bool do_input(struct door *door, struct door_request *request)
 {
     struct step step;
+    request->input.at_us = door->now_us;
+    request->input.arrived_us = request->arrived_us;
     core_step(door->core, &request->input, door->now_ms, &step);
     if (!step.ok) {
         request->error = step.err;
@@ -223,7 +226,7 @@ static bool do_alone(struct door *door, enum input_kind kind, struct moment now)
     if (now.boot_ms > door->now_ms) {
         door->now_ms = now.boot_ms;
     }
-    const struct input input = {.kind = kind, .wall_ms = now.wall_ms};
+    const struct input input = {.kind = kind, .wall_ms = now.wall_ms, .at_us = now.boot_us};
     struct step step;
     core_step(door->core, &input, door->now_ms, &step);
     return step_keep(door, &step);
@@ -399,6 +402,29 @@ static bool lazy_due(const struct door *door, bool closing, int64_t now_ms)
     return door->lazy.count > 0 && (closing || now_ms >= door->lazy_since_ms + LAZY_COMMIT_MS);
 }
 
+static void news_add_end(void *closure, uint64_t epoch, int64_t visible_us)
+{
+    struct door_news *news = &((struct door *)closure)->news;
+    if (news->end_count < LIMIT_ENDS_KEPT) {
+        news->ends = xrealloc(news->ends, (news->end_count + 1) * sizeof *news->ends);
+        news->ends[news->end_count++] = (struct door_end){epoch, visible_us};
+    }
+}
+
+/* A door without a thread has no time but that of the turn. */
+static bool commit(struct door *door, struct moment now)
+{
+    if (!store_commit(door->store, &door->failure)) {
+        return false;
+    }
+    door->in_transaction = false;
+    int64_t turn_us = now.boot_us != 0 ? now.boot_us : now.boot_ms * 1000;
+    pthread_mutex_lock(&door->telling);
+    core_committed(door->core, door->threaded ? clock_boot_us() : turn_us, news_add_end, door);
+    pthread_mutex_unlock(&door->telling);
+    return true;
+}
+
 /* One batch, one transaction. */
 static bool do_batch(struct door *door, struct door_request *list, bool closing, struct moment now)
 {
@@ -413,11 +439,7 @@ static bool do_batch(struct door *door, struct door_request *list, bool closing,
     if (lazy_due(door, closing, now.boot_ms) && !transaction_open(door)) {
         return false;
     }
-    if (door->in_transaction && !store_commit(door->store, &door->failure)) {
-        return false;
-    }
-    door->in_transaction = false;
-    return true;
+    return !door->in_transaction || commit(door, now);
 }
 
 /* As door_turn; *ret_closed: the door is closing, and this was the last turn. */
@@ -426,6 +448,7 @@ static bool turn(struct door *door, struct moment now, bool *ret_closed)
     bool refusing = atomic_load(&door->refusing); /* first: what was asked before it is still taken */
     struct door_request *list = take_batch(door);
     *ret_closed = refusing && nothing_asked(door);
+    door->now_us = now.boot_us;
     if (!do_batch(door, list, *ret_closed, now)) {
         publish_failure(door, list);
         return false;
@@ -483,7 +506,8 @@ static void wait_for_work(struct door *door)
 
 static struct moment this_moment(void)
 {
-    return (struct moment){.boot_ms = clock_boot_ms(), .wall_ms = clock_wall_ms()};
+    int64_t boot_us = clock_boot_us();
+    return (struct moment){.boot_ms = boot_us / 1000, .wall_ms = clock_wall_ms(), .boot_us = boot_us};
 }
 
 static void *door_main(void *closure)
@@ -512,13 +536,11 @@ static bool boot(struct door *door, struct moment now, struct err *err)
     if (!load_live(door->store, door->core, err)) {
         return false;
     }
-    bool ok = do_alone(door, INPUT_BOOT, now) &&
-              (!door->in_transaction || store_commit(door->store, &door->failure));
+    bool ok = do_alone(door, INPUT_BOOT, now) && (!door->in_transaction || commit(door, now));
     if (!ok) {
         *err = door->failure;
         return false;
     }
-    door->in_transaction = false;
     steps_clear(&door->batch);
     core_each_node(door->core, publish_node, door);
     atomic_store(&door->live, core_live_jobs(door->core));
@@ -642,6 +664,7 @@ void door_news_finish(struct door_news *news)
 {
     free(news->orders);
     free(news->touched);
+    free(news->ends);
     *news = (struct door_news){0};
 }
 

@@ -25,6 +25,7 @@ struct door_request {
     const struct change *records;
     size_t record_count;
     int64_t arrived_ms; /* CLOCK_BOOTTIME: the time of the step */
+    int64_t arrived_us; /* the same when it was whole, for records; 0: as arrived_ms says */
 
     bool keyed;        /* an Idempotency-Key came with it: */
     uint8_t scope[32]; /* SHA-256 of owner, route and key */
@@ -48,6 +49,7 @@ struct door_request {
 /* When something is done: by the clock that decides, CLOCK_BOOTTIME, and by the one that people read. */
 struct moment {
     int64_t boot_ms, wall_ms;
+    int64_t boot_us; /* as boot_ms, for records; 0: as boot_ms says */
 };
 
 struct door_config {
@@ -78,6 +80,12 @@ bool door_ask(struct door *door, struct door_request *request);
 /* Readable when door_collect has something. */
 int door_fd(const struct door *door);
 
+/* The end of an attempt was on disk so long after its submission was received. */
+struct door_end {
+    uint64_t epoch;
+    int64_t visible_us;
+};
+
 /* What has happened since the last call; all of it is committed. */
 struct door_news {
     struct door_request *answered; /* a list by next */
@@ -85,6 +93,8 @@ struct door_news {
     size_t order_count;
     struct job_touch *touched; /* jobs whose state or history changed */
     size_t touched_count;
+    struct door_end *ends; /* LIMIT_ENDS_KEPT at most */
+    size_t end_count;
     bool failed; /* a commit failed: the outcome on disk is unknown, error says why; the process must end once
                   * the answers (503) are out */
     struct err error;

@@ -213,6 +213,22 @@
 /* one datagram between agent and shim */
 #define LIMIT_SHIM_MESSAGE 4096
 #define LIMIT_IDLE_SHIMS   2
+/* kinds of ranks that have a forkserver, shims with workers that wait for each, and how many of these may end
+ * by themselves before no more are tried */
+#define LIMIT_WARM_KINDS    4
+#define LIMIT_WARM_SPARES   2
+#define LIMIT_WARM_FAILURES 3
+/* what a worker that waits has for itself: its page tables, and pages that it wrote to */
+#define WARM_WORKER_BYTES (16 * MIB)
+/* a forkserver is started this long after a job for it, or at that job's end; kept this long after the last
+ */
+#define WARM_DELAY_MS (10 * 1000)
+#define WARM_IDLE_MS  (15 * 60 * 1000)
+/* a shim is made ready in place of one that was taken this long after that: its ranks have the cores first */
+#define WARM_REFILL_MS     200
+#define DEFAULT_WARM_MIB   2048
+#define LIMIT_WARM_MIB     (1024 * 1024)
+#define DEFAULT_WARM_NAMES "torch,torch.distributed"
 /* processes and threads of an attempt, for each of its devices: a rank with 32 loader workers of 64 threads
  * has 2,200 */
 #define DEFAULT_PROCESSES 4096
@@ -230,6 +246,12 @@
 #define LIMIT_AGENT_REPLY_BYTES (256 * MIB)
 /* a launch file: 1,024 ranks of 2 KiB, env and argv of 64 KiB each */
 #define LIMIT_LAUNCH_BYTES (4 * MIB)
+/* how a node started its ranks, as a person reads it: a word, and a sentence of why with a path in it */
+#define LIMIT_START_TEXT 300
+/* moments that the ranks of a node name: what leads up to a first step; the first of each name counts */
+#define LIMIT_MARKS 8
+/* of such a name: a few words, which a table shows in a column */
+#define LIMIT_MARK_NAME 40
 /* why something failed on a node: a path of 1,024 bytes in a sentence */
 #define LIMIT_SHIM_TEXT 1280
 /* folders that a job made in its own cgroup, one in the other */
@@ -366,6 +388,11 @@
 /* whose outcome is remembered, 16 bytes each, for submissions that were read before they ended: what four
  * batches of the door end; a submission that names an older one is asked for again */
 #define LIMIT_ENDED_JOBS 4096
+/* moments that wait for the commit which they are of: of each event of a batch that a job is stored, that it
+ * has its GPUs, and that another has ended, and as much again; of more, the rest is not known */
+#define LIMIT_COMMIT_MOMENTS (6 * LIMIT_DOOR_BATCH)
+/* of which it is remembered when their commit was done: minutes of the busiest cluster, 16 bytes each */
+#define LIMIT_ENDS_KEPT 4096
 /* remembered for exit reports that are repeated after a lost answer: seconds of the busiest cluster */
 #define LIMIT_ENDED_ATTEMPTS 1024
 /* one event of a log stream: small enough to be fair between readers */

@@ -12,6 +12,7 @@
 #include "proto/base/err.h"
 #include "proto/staging.h"
 #include "proto/states.h"
+#include "proto/timing.h"
 
 /* --- POST /v1/agent/register
  * ------------------------------------------------------------------------------------------- */
@@ -188,6 +189,12 @@ struct report_message {
     const char *said; /* FAILED, EXITED: what the first failed rank's error file says, one line; or NULL */
     struct rank_result *results; /* EXITED; in order of rank */
     size_t result_count;
+    const char *start; /* RUNNING, EXITED: how the ranks were started, for people: "warm", "cold" and why;
+                          at most LIMIT_START_TEXT bytes; NULL: not said */
+    struct node_timing timing; /* PREPARED, RUNNING, EXITED: as far as it is known by then */
+    /* Of the receiver, before it goes to the core, CLOCK_BOOTTIME; not on the wire. When the node was last
+     * sent PREPARE of this epoch, and RUN or START; 0: not since the controller was started. */
+    int64_t prepare_sent_us, start_sent_us;
 };
 
 /* --- POST /v1/agent/staging

@@ -5,6 +5,7 @@
 #include "proto/messages.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "proto/base/json.h"
 #include "proto/base/text.h"
@@ -383,7 +384,17 @@ json_t *report_message_encode(const struct report_message *message)
         json_array_append_new(results, encode_result(&message->results[i]));
     }
     member_put(json, "results", results);
+    member_put_text(json, "start", message->start);
+    timing_put(json, &message->timing);
     return json;
+}
+
+static bool decode_start(const json_t *json, struct report_message *message, struct err *err)
+{
+    return json_read_text(json, "start", &message->start, err) &&
+           (message->start == NULL || strlen(message->start) <= LIMIT_START_TEXT ||
+            err_field(err, ERR_FIELD, "start", NULL, "start must have at most %d bytes", LIMIT_START_TEXT)) &&
+           timing_read(json, &message->timing, err);
 }
 
 bool report_message_decode(json_t *json, struct report_message *ret_message, struct err *err)
@@ -401,7 +412,8 @@ bool report_message_decode(json_t *json, struct report_message *ret_message, str
                 decode_tails(json, &message, err) &&
                 json_read_int(json, "checkpoint_ms", 0, INT64_MAX, &message.checkpoint_ms, err) &&
                 json_read_bool(json, "flushed", &message.flushed, err) &&
-                json_read_text(json, "said", &message.said, err) && decode_results(json, &message, err);
+                json_read_text(json, "said", &message.said, err) && decode_results(json, &message, err) &&
+                decode_start(json, &message, err);
     if (!good) {
         report_message_finish(&message);
         return false;
@@ -415,6 +427,7 @@ void report_message_finish(struct report_message *message)
     free(message->ranks);
     free(message->tails);
     free(message->results);
+    timing_finish(&message->timing);
     json_decref(message->json);
     *message = (struct report_message){0};
 }

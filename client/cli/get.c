@@ -8,6 +8,7 @@
 #include "client/cli/events.h"
 #include "client/cli/print.h"
 #include "client/cli/resolve.h"
+#include "client/cli/timing.h"
 #include "client/cli/watch.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
@@ -17,7 +18,7 @@
 #define SHOWN_RUNS  3
 
 struct get_options {
-    bool watch;
+    bool watch, timing;
     const char *format;
 };
 
@@ -31,6 +32,7 @@ static void describe(void *options, struct option_table *table)
 {
     struct get_options *o = options;
     watch_option(table, &o->watch);
+    option_flag(table, 0, "timing", "show where the time of its starts went instead", &o->timing);
     option_add_format(table, &o->format);
 }
 
@@ -271,6 +273,26 @@ static bool show(struct api *api, const void *closure, struct text *out, bool *r
     return true;
 }
 
+static bool show_timing(struct api *api, const void *closure, struct text *out, bool *ret_last,
+                        struct err *err)
+{
+    enum job_state state = JOB_QUEUED;
+    const struct look *look = closure;
+    autofree char *path = xprintf("/v1/jobs/%s/timing", look->id);
+    autojson json_t *answer = api_get(api, path, err);
+    if (answer == NULL) {
+        return false;
+    }
+    const char *word = json_string_value(json_object_get(answer, "state"));
+    *ret_last = word != NULL && job_state_from_text(word, &state) && job_state_terminal(state);
+    if (look->format == FORMAT_TABLE || look->format == FORMAT_WIDE) {
+        timing_print(answer, look->format == FORMAT_WIDE, out);
+    } else {
+        print_json(answer, out);
+    }
+    return true;
+}
+
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct get_options *options = call->options;
@@ -280,7 +302,8 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
         return false;
     }
     struct look look = {.id = id, .format = print_format(options->format)};
-    struct watch watch = {.show = show, .options = &look, .format = look.format};
+    struct watch watch = {
+        .show = options->timing ? show_timing : show, .options = &look, .format = look.format};
     return watch_run(api, &watch, options->watch, err);
 }
 
@@ -288,6 +311,15 @@ const struct verb verb_get = {
     .name = "get",
     .arguments = "ID",
     .summary = "Show all that is known of a job: state, why it waits, where it runs, its history.",
+    .details =
+        "With --timing: the moments of each attempt, from the submission to the first output and the end, "
+        "and\n"
+        "what ranks have named with serverless_gpu.runtime.mark. -o wide says what each of them means.\n"
+        "\n"
+        "Examples:\n"
+        "  gpuctl get x7k2           the first characters of an id are enough\n"
+        "  gpuctl get x7k2 --timing  where the time of its start went\n"
+        "  gpuctl get x7k2.17 --timing -o json | jq '.attempts[0].moments'",
     .argument = ARGUMENT_JOB,
     .least = 1,
     .most = 1,

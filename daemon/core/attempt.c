@@ -18,6 +18,7 @@
 #include "daemon/core/record.h"
 #include "daemon/core/staging.h"
 #include "daemon/core/state.h"
+#include "daemon/core/timing.h"
 #include "daemon/core/trace.h"
 #include "proto/limits.h"
 
@@ -239,6 +240,7 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
         job_fire(core, job, JOB_EVENT_PLACE, placed_detail(core, attempt, group), placed_note(core, attempt));
     assert(fired);
     attempt->created_ms = job->event_ms;
+    timing_place(core, attempt);
     attempt->held_since_ms = core->steady_ms;
     account_take(core, attempt);
     horizon_add(core, attempt);
@@ -267,6 +269,7 @@ static void tell_start(struct core *core, struct attempt *attempt)
     record_event(core, attempt->job, EVENT_STARTED, NULL);
     attempt->started_ms = attempt->job->event_ms;
     attempt->ran_since_ms = core->steady_ms;
+    timing_start(core, attempt);
     for (size_t i = 0; i < attempt->member_count; i++) {
         orders_changed(core, attempt->members[i]);
     }
@@ -425,6 +428,7 @@ static void end(struct core *core, struct attempt *attempt)
 {
     struct job *job = attempt->job;
     attempt->ended_ms = record_time(core, job);
+    timing_end(core, attempt);
     if (attempt_has_started(attempt) && core->steady_ms > attempt->ran_since_ms) {
         job->ran_ms += core->steady_ms - attempt->ran_since_ms;
     }

@@ -77,6 +77,29 @@ struct dependency_row {
     enum dependency kind;
 };
 
+/* When things were done with an attempt, by the controller's steady clock: the wall clock as it was when the
+ * controller was started, and the time since. In microseconds, all but the first since that; 0: not known. */
+struct attempt_timing {
+    int64_t received_us; /* the submission was there */
+    int64_t queued_us;   /* it was on disk */
+    int64_t placed_us;   /* the job got its GPUs */
+    int64_t started_us;  /* the start was on disk */
+    int64_t settled_us;  /* nothing of it was left to come: that is the end, once it is on disk */
+};
+
+/* The same of one node. By the controller's clock, since the submission was received; then by the node's,
+ * since the order came that it is of: START, where that left. 0: not known. */
+struct member_timing {
+    int64_t queued_us, started_us; /* of its attempt, as far as the row is newer than that one's */
+    int64_t ordered_us;            /* PREPARE left, or RUN */
+    int64_t told_us;               /* START left */
+    int64_t ready_us;              /* it had said that it is prepared */
+    int64_t heard_us;              /* it had said that its ranks were started */
+    int64_t prepared_us, begun_us, running_us, output_us, ended_us; /* as in proto/timing.h */
+    const char *start; /* how it started its ranks, for people; or NULL */
+    const char *marks; /* JSON array of {name, rank, after_us}; or NULL */
+};
+
 struct attempt_row {
     uint64_t epoch;
     int64_t job_key;
@@ -94,6 +117,7 @@ struct attempt_row {
     int64_t failed_code;
     int64_t warned_ms;     /* when its early signal was ordered; 0: it was not */
     int64_t checkpoint_ms; /* when a rank last acknowledged a checkpoint, known once its node has exited; 0 */
+    struct attempt_timing timing;
 };
 
 struct member_row {
@@ -103,6 +127,7 @@ struct member_row {
     int64_t first_rank, local_ranks;
     const char *devices; /* "0,1,5" */
     enum member_state state;
+    struct member_timing timing;
 };
 
 struct rank_row {
@@ -223,9 +248,10 @@ enum change_kind {
     CHANGE_EVENT_INSERT,
     CHANGE_DEPENDENCY_INSERT,
     CHANGE_ATTEMPT_INSERT,
-    CHANGE_ATTEMPT_UPDATE, /* state, claim, cause, master_*, *_ms but created_ms, failed_* of attempt */
+    CHANGE_ATTEMPT_UPDATE, /* state, claim, cause, master_*, *_ms but created_ms, failed_*, timing of attempt
+                            */
     CHANGE_MEMBER_INSERT,
-    CHANGE_MEMBER_UPDATE, /* state of member */
+    CHANGE_MEMBER_UPDATE, /* state, timing of member */
     CHANGE_RANK_PUT,
     CHANGE_RESULT_PUT,
     CHANGE_NODE_PUT,

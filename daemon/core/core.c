@@ -26,6 +26,7 @@
 #include "daemon/core/state.h"
 #include "daemon/core/submit.h"
 #include "daemon/core/tick.h"
+#include "daemon/core/timing.h"
 #include "daemon/core/window.h"
 #include "proto/limits.h"
 
@@ -91,6 +92,7 @@ void core_destroy(struct core *core)
     window_clear(core);
     history_clear(core);
     horizon_clear(core);
+    timing_clear(core);
     assert(core->groups == NULL && core->lanes_by_key == NULL && core->batches == NULL);
     free(core->outcomes);
     free(core);
@@ -152,6 +154,7 @@ void core_step(struct core *core, const struct input *input, int64_t now_ms, str
     }
     core->steady_ms = core->now_ms + core->steady_offset_ms;
     *ret_step = (struct step){0};
+    timing_open(core, input);
     record_open(core, input->wall_ms);
     account_clock(core, core->steady_ms);
     ret_step->ok = dispatch(core, input, &ret_step->err);

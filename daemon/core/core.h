@@ -100,6 +100,9 @@ struct input {
     /* For records; and, of BOOT and TICK, to tell when windows and expiries, which people write by the wall
      * clock, are due. Nothing else is decided by it. */
     int64_t wall_ms;
+    /* CLOCK_BOOTTIME, for records, too: when the step is done, and when what asks for it was there; 0: as
+     * now_ms says. */
+    int64_t at_us, arrived_us;
     union {
         struct {
             const char *id; /* of the job to be: ID_LENGTH characters from fresh random bytes */
@@ -208,6 +211,11 @@ struct step {
 /* Does one input. now_ms is CLOCK_BOOTTIME. *ret_step is always filled and is finished by step_finish. */
 void core_step(struct core *core, const struct input *input, int64_t now_ms, struct step *ret_step);
 void step_finish(struct step *step);
+
+/* All steps that were done so far are on disk, at at_us, CLOCK_BOOTTIME. Calls ended for each attempt whose
+ * end that is, in microseconds since its submission was received. */
+void core_committed(struct core *core, int64_t at_us,
+                    void (*ended)(void *closure, uint64_t epoch, int64_t visible_us), void *closure);
 
 /* The earliest time at which a TICK has something to do; INT64_MAX when there is none. */
 int64_t core_deadline(const struct core *core);

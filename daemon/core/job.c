@@ -15,6 +15,7 @@
 #include "daemon/core/queue.h"
 #include "daemon/core/record.h"
 #include "daemon/core/state.h"
+#include "daemon/core/timing.h"
 #include "daemon/core/trace.h"
 #include "proto/tasks.h"
 
@@ -103,6 +104,7 @@ void job_join_array(struct job *job, struct array *array, int64_t task)
     job->task = task;
     job->place = array->whole->key;
     job->submitted_ms = array->whole->submitted_ms;
+    timing_share(job, array->whole);
 }
 
 void job_free(struct job *job)

@@ -89,6 +89,7 @@ void core_load_job(struct core *core, const struct job_birth *birth, const struc
         job_join_array(job, whole->array, birth->task);
     } else {
         queue_stamp(core, job, birth->created_ms);
+        job->received_us = birth->created_ms * 1000; /* an attempt knows it better */
     }
     if (spec->tasks > 0 && birth->array_key == 0) {
         array_create(core, job, spec->tasks, spec->parallel);
@@ -105,6 +106,19 @@ void core_load_array(struct core *core, const struct array_row *row)
     whole->array->counts = *row;
     if (array_is_open(whole->array) && !job_is_kept_back(whole)) {
         queue_put(core, whole);
+    }
+}
+
+/* One that was made before this was kept has none. */
+static void load_timing(struct attempt *attempt, const struct attempt_timing *timing)
+{
+    struct job *job = attempt->job;
+    attempt->timing = *timing;
+    if (timing->received_us == 0) {
+        attempt->timing.received_us = job->received_us;
+    } else {
+        job->received_us = timing->received_us;
+        job->queued_us = timing->queued_us;
     }
 }
 
@@ -137,6 +151,7 @@ void core_load_attempt(struct core *core, const struct attempt_row *row)
     attempt->worst_code = row->failed_code;
     attempt->warned_ms = row->warned_ms;
     attempt->checkpoint_ms = row->checkpoint_ms;
+    load_timing(attempt, &row->timing);
     if (ended) {
         attempt_list_ended(core, attempt);
     } else {
@@ -182,6 +197,13 @@ void core_load_member(struct core *core, const struct member_row *row)
     member->local_ranks = row->local_ranks;
     member->devices = device_indices_decode(row->devices, &member->device_count);
     member->state = row->state;
+    if (attempt->timing.started_us == 0) { /* the attempt was written before them */
+        attempt->timing.queued_us = row->timing.queued_us;
+        attempt->timing.started_us = row->timing.started_us;
+    }
+    member->timing = row->timing;
+    member->timing.start = copy_or_null(row->timing.start);
+    member->timing.marks = copy_or_null(row->timing.marks);
     member->results_missing = results_missing(member);
     member->version = member->node->orders_version;
     insert_member(attempt, member);

@@ -13,6 +13,7 @@
 #include "daemon/core/record.h"
 #include "daemon/core/state.h"
 #include "daemon/core/tick.h"
+#include "daemon/core/timing.h"
 #include "daemon/core/topology.h"
 #include "daemon/core/trace.h"
 
@@ -90,6 +91,7 @@ struct member *member_create(struct core *core, struct attempt *attempt, const s
 
 void member_free(struct member *member)
 {
+    timing_forget(member);
     free(member->devices);
     free(member);
 }

@@ -348,6 +348,7 @@ static struct attempt_row row_of_attempt(struct arena *arena, const struct attem
         .failed_code = attempt->failed_code,
         .warned_ms = attempt->warned_ms,
         .checkpoint_ms = attempt->checkpoint_ms,
+        .timing = attempt->timing,
     };
 }
 
@@ -362,6 +363,16 @@ static const char *devices_text(struct arena *arena, const struct member *member
     return copy;
 }
 
+static struct member_timing timing_of_member(struct arena *arena, const struct member *member)
+{
+    struct member_timing timing = member->timing;
+    timing.queued_us = member->attempt->timing.queued_us;
+    timing.started_us = member->attempt->timing.started_us;
+    timing.start = arena_copy(arena, timing.start);
+    timing.marks = arena_copy(arena, timing.marks);
+    return timing;
+}
+
 static struct member_row row_of_member(struct arena *arena, const struct member *member)
 {
     return (struct member_row){
@@ -372,6 +383,7 @@ static struct member_row row_of_member(struct arena *arena, const struct member 
         .local_ranks = member->local_ranks,
         .devices = devices_text(arena, member),
         .state = member->state,
+        .timing = timing_of_member(arena, member),
     };
 }
 

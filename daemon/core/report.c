@@ -14,6 +14,7 @@
 #include "daemon/core/record.h"
 #include "daemon/core/result.h"
 #include "daemon/core/state.h"
+#include "daemon/core/timing.h"
 #include "proto/limits.h"
 
 /* --- whose report? ----------------------------------------------------------------------------------- */
@@ -255,6 +256,7 @@ static bool take_prepared(struct core *core, struct member *member, const struct
         return true;
     }
     core->sheet.lazy = true;
+    timing_take(core, member, report);
     if (needs_port(attempt, member)) {
         keep_master(core, attempt, report);
     }
@@ -273,6 +275,7 @@ static bool take_running(struct core *core, struct member *member, const struct 
         return true;
     }
     core->sheet.lazy = true;
+    timing_take(core, member, report);
     if (attempt->member_count == 1 && report->master_port != 0) {
         keep_master(core, attempt, report);
     }
@@ -337,6 +340,7 @@ static void take_first_exit(struct core *core, struct member *member, const stru
     }
     keep_ranks(core, attempt, report);
     keep_checkpoint(core, attempt, report);
+    timing_take(core, member, report);
     result_keep(core, member, report);
 }
 

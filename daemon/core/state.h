@@ -115,6 +115,15 @@ struct array {
     uint32_t slot;
 };
 
+/* Something that waits for the commit which makes it durable: its moment is that commit's. */
+enum durable { DURABLE_JOB, DURABLE_ATTEMPT, DURABLE_START, DURABLE_END };
+
+struct commit_moment {
+    enum durable what;
+    uint64_t id;         /* key of the job, epoch of the attempt */
+    int64_t received_us; /* of the submission */
+};
+
 struct job {
     int64_t key;
     int64_t place; /* what its place in the queue is by: its key, of a task that of its array */
@@ -127,6 +136,8 @@ struct job {
     struct batch *batch;     /* while it waits; else NULL */
     struct job *prev, *next; /* in the batch */
     int64_t submitted_ms;    /* steady clock, not earlier than that of an earlier job */
+    int64_t received_us;     /* steady clock: its submission was there; that of a task, of its array */
+    int64_t queued_us;       /* since then: the submission was on disk; 0: not known */
     struct array *array;     /* that it stands for, or is a task of; else NULL */
     int64_t task;            /* its number; -1: it is none */
     struct edge *follows;    /* what it still waits for, while BLOCKED or HELD */
@@ -153,6 +164,7 @@ struct job {
 
     uint32_t slot; /* 1 + index of its change in the open sheet; 0: none */
     bool function; /* it succeeds only with a result of every rank */
+    bool fresh;    /* its submission may not be on disk yet */
     bool trial;    /* it waits for the time of a question: trial.h */
     UT_hash_handle by_id, by_key;
 };
@@ -164,9 +176,10 @@ struct member {
     int64_t *devices; /* indices; owned */
     size_t device_count;
     enum member_state state;
-    int64_t results_missing;    /* ranks of a function whose value is not stored yet */
-    uint64_t version;           /* of its order */
-    struct member *prev, *next; /* of the node, while the attempt is live */
+    int64_t results_missing;     /* ranks of a function whose value is not stored yet */
+    uint64_t version;            /* of its order */
+    struct member_timing timing; /* texts owned */
+    struct member *prev, *next;  /* of the node, while the attempt is live */
     uint32_t slot;
 };
 
@@ -189,6 +202,7 @@ struct attempt {
     int64_t warned_ms;   /* wall clock: its ranks were ordered the early signal of the limit; 0: not yet */
     int64_t
         checkpoint_ms; /* wall clock of the last acknowledged checkpoint, as far as nodes have exited; 0 */
+    struct attempt_timing timing;
     int64_t failed_rank, failed_code;
     const char *failed_node; /* borrowed from the node, or NULL */
     int64_t worst_code; /* largest code of ranks that we did not kill; a restart while stopping starts it anew
@@ -404,6 +418,10 @@ struct core {
     struct attempt *attempts; /* live */
     struct attempt *ended;    /* the last LIMIT_ENDED_ATTEMPTS, oldest first */
     size_t ended_count;
+
+    int64_t at_us;                 /* steady clock of the step */
+    struct commit_moment *moments; /* owned; made when the first one waits */
+    size_t moment_count;
 
     struct horizon horizon;
     size_t borrowed_count; /* live attempts that may have to give way */

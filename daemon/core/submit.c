@@ -18,6 +18,7 @@
 #include "daemon/core/queue.h"
 #include "daemon/core/record.h"
 #include "daemon/core/state.h"
+#include "daemon/core/timing.h"
 #include "daemon/core/trace.h"
 #include "proto/limits.h"
 
@@ -232,6 +233,7 @@ bool submit_job(struct core *core, const struct input *input, struct err *err)
     struct job *job = job_create(core, core->next_job_key++, input->submit.id, input->submit.owner, spec,
                                  input->submit.need);
     queue_stamp(core, job, core->steady_ms);
+    timing_submit(core, job, input);
     account_join(core, job, job_spec_project(spec), input->submit.owner);
     core->sheet.answer = job;
     trace_line(core, "job %s is submitted: %lld of %s%s", job->id, (long long)spec->gpus,

@@ -196,6 +196,8 @@ void agents_report(struct request *request)
         request_fail(request, &err);
         return;
     }
+    mailbox_sent(server->mailbox, message.node, message.epoch, &message.prepare_sent_us,
+                 &message.start_sent_us);
     struct report *report = ask_create(request, sizeof *report, render_nothing);
     report->message = message;
     report->results = results;

@@ -24,6 +24,7 @@ void *ask_create(struct request *request, size_t size,
     ask->door.asker = ask;
     ask->door.input.wall_ms = request->server->wall_ms;
     ask->door.arrived_ms = request->server->now_ms;
+    ask->door.arrived_us = request->whole_us;
     return ask;
 }
 

@@ -39,6 +39,7 @@ static void take_facts(const struct job_record *job, void *closure)
                                          .attempt = job->life.attempt,
                                          .exit_code = job->life.exit_code,
                                          .gpus = job->birth.gpus,
+                                         .created_ms = job->birth.created_ms,
                                          .tasks = job->array.tasks,
                                          .placed = job->array.placed};
     memcpy(finding->facts->id, job->birth.id, ID_LENGTH + 1);

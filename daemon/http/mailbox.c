@@ -13,15 +13,22 @@
 #include "daemon/http/parts.h"
 #include "daemon/http/rank_token.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 #include "proto/base/json.h"
 #include "proto/base/log.h"
 #include "proto/base/table.h"
 #include "proto/limits.h"
 
+/* When an order last left, CLOCK_BOOTTIME; 0: not yet. */
+struct sent {
+    int64_t prepare_us, start_us;
+};
+
 struct box {
     char *node;
     char *boot_id;              /* with which it has registered; NULL: not yet */
     struct node_orders *orders; /* NULL: it never had any */
+    struct sent *sent;          /* as many as there are orders */
     struct request *parked;     /* NULL: none */
     uint64_t seen;              /* by the parked poll */
     int64_t beat_ms;            /* -1: none yet */
@@ -51,6 +58,7 @@ void mailbox_destroy(struct mailbox *mailbox)
     HASH_ITER (hh, mailbox->boxes, box, next) {
         HASH_DEL(mailbox->boxes, box);
         node_orders_destroy(box->orders);
+        free(box->sent);
         free(box->boot_id);
         free(box->node);
         free(box);
@@ -149,6 +157,29 @@ static bool fill_stagings(const struct box *box, struct poll_reply *reply, struc
     return true;
 }
 
+static void note_sent(struct box *box, uint64_t seen)
+{
+    int64_t now_us = clock_boot_us();
+    for (size_t i = 0; box->orders != NULL && i < box->orders->count; i++) {
+        const struct node_order *item = &box->orders->items[i];
+        if (item->version <= seen) {
+            continue;
+        }
+        switch (item->order.phase) {
+        case ORDER_PREPARE:
+            box->sent[i].prepare_us = now_us;
+            break;
+        case ORDER_START:
+        case ORDER_RUN:
+            box->sent[i].start_us = now_us;
+            break;
+        case ORDER_STOP:
+        case ORDER_PHASE_COUNT:
+            break;
+        }
+    }
+}
+
 static void answer(const struct mailbox *mailbox, struct box *box, struct request *request, uint64_t seen)
 {
     size_t room = box->orders != NULL ? box->orders->count + 1 : 1;
@@ -169,6 +200,7 @@ static void answer(const struct mailbox *mailbox, struct box *box, struct reques
     if (fill_orders(mailbox, box, seen, &reply, specs, names, &err) && fill_stagings(box, &reply, &err)) {
         autojson json_t *json = poll_reply_encode(&reply);
         char *text = json_text(json);
+        note_sent(box, seen);
         request_reply(request, 200, "application/json", text, strlen(text));
         box->told = mailbox->shutting_down;
     } else {
@@ -201,9 +233,29 @@ static void park_is_over(struct deadline *deadline)
 /* --- from outside
  * ----------------------------------------------------------------------------------------------------- */
 
+/* Both are in order of epoch. */
+static struct sent *carry_sent(const struct box *box, const struct node_orders *orders)
+{
+    struct sent *sent = xzalloc((orders->count + 1) * sizeof *sent);
+    size_t old = 0, old_count = box->orders != NULL ? box->orders->count : 0;
+    for (size_t i = 0; i < orders->count; i++) {
+        uint64_t epoch = orders->items[i].order.epoch;
+        while (old < old_count && box->orders->items[old].order.epoch < epoch) {
+            old++;
+        }
+        if (old < old_count && box->orders->items[old].order.epoch == epoch) {
+            sent[i] = box->sent[old];
+        }
+    }
+    return sent;
+}
+
 void mailbox_put(struct mailbox *mailbox, struct node_orders *orders)
 {
     struct box *box = find_or_make(mailbox, orders->node);
+    struct sent *sent = carry_sent(box, orders);
+    free(box->sent);
+    box->sent = sent;
     node_orders_destroy(box->orders);
     box->orders = orders;
     set_boot(box, orders->boot_id);
@@ -242,6 +294,19 @@ void mailbox_poll(struct mailbox *mailbox, struct request *request, const struct
     request->deadline.closure = box;
     deadline_set(mailbox->server->deadlines, &request->deadline, mailbox->server->now_ms + POLL_PARK_MS);
     request_wait(request);
+}
+
+void mailbox_sent(const struct mailbox *mailbox, const char *node, uint64_t epoch, int64_t *ret_prepare_us,
+                  int64_t *ret_start_us)
+{
+    const struct box *box = find(mailbox, node);
+    *ret_prepare_us = *ret_start_us = 0;
+    for (size_t i = 0; box != NULL && box->orders != NULL && i < box->orders->count; i++) {
+        if (box->orders->items[i].order.epoch == epoch) {
+            *ret_prepare_us = box->sent[i].prepare_us;
+            *ret_start_us = box->sent[i].start_us;
+        }
+    }
 }
 
 void mailbox_register(struct mailbox *mailbox, const char *node, const char *boot_id, int64_t now_ms)

@@ -24,6 +24,11 @@ void mailbox_put(struct mailbox *mailbox, struct node_orders *orders);
 /* Answers a poll, now or within POLL_PARK_MS. An older poll of the same node is answered first. */
 void mailbox_poll(struct mailbox *mailbox, struct request *request, const struct poll_message *message);
 
+/* When the node was last sent PREPARE of a live epoch, and RUN or START, CLOCK_BOOTTIME; 0: not since the
+ * server was opened. */
+void mailbox_sent(const struct mailbox *mailbox, const char *node, uint64_t epoch, int64_t *ret_prepare_us,
+                  int64_t *ret_start_us);
+
 /* A node's registration was accepted: its polls carry this boot id from now on. It counts as a beat. */
 void mailbox_register(struct mailbox *mailbox, const char *node, const char *boot_id, int64_t now_ms);
 /* A beat of a node was accepted. */

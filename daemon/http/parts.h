@@ -13,6 +13,7 @@
 #include "daemon/http/deadline.h"
 #include "daemon/http/gate.h"
 #include "daemon/http/logs.h"
+#include "daemon/http/ends.h"
 #include "daemon/http/mailbox.h"
 #include "daemon/http/peers.h"
 #include "daemon/http/request.h"
@@ -38,6 +39,7 @@ struct server {
     struct deadlines *deadlines;
     struct waiters *waiters;
     struct mailbox *mailbox;
+    struct ends ends;
     struct specs *specs;
     struct staging_board *stagings;
     struct space *space;

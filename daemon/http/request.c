@@ -291,6 +291,7 @@ static enum MHD_Result handle(struct request *request)
     if (request->response == NULL) {
         request->phase = REQUEST_HANDLING;
         connection_enter(request->link, CONNECTION_OURS);
+        request->whole_us = clock_boot_us();
         router_handle(request);
     }
     if (request->response != NULL) {

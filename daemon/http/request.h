@@ -47,6 +47,7 @@ struct request {
     struct headers headers;
     bool head;          /* HEAD: answered as GET, and the library leaves the body out */
     int64_t arrived_ms; /* CLOCK_BOOTTIME */
+    int64_t whole_us;   /* the same, when its body was there */
     char *body;         /* the whole body with a NUL behind it, of routes that gather it; NULL: none */
     size_t body_length;
     json_t *json; /* the body decoded, of BODY_JSON routes; a handler may take it with give() */

@@ -38,6 +38,9 @@ void events_show(struct request *request);
 /* attempts.c */
 void attempts_list(struct request *request);
 
+/* timing.c */
+void timing_show(struct request *request);
+
 /* results.c */
 void results_list(struct request *request);
 

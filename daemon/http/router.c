@@ -61,6 +61,8 @@ const struct route routes[] = {
      "Show or follow the history of a job"},
     {METHOD_GET, "/v1/jobs/{id}/attempts", ACCESS_USER, BODY_NONE, 0, false, NULL, attempts_list, NULL,
      "List the attempts of a job"},
+    {METHOD_GET, "/v1/jobs/{id}/timing", ACCESS_USER, BODY_NONE, 0, false, NULL, timing_show, NULL,
+     "Show where the time of a job's start went"},
     {METHOD_GET, "/v1/jobs/{id}/results", ACCESS_USER, BODY_NONE, 0, false, "attempt after limit bytes",
      results_list, NULL, "List the results of a job"},
     {METHOD_GET, "/v1/jobs/{id}/logs", ACCESS_USER, BODY_NONE, 0, false, "rank stream attempt tail follow",

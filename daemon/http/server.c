@@ -125,6 +125,9 @@ static void door_ready(struct watch *watch)
         waiters_wake(server->waiters, news.touched[i].key, &news.touched[i]);
         job_runs_touched(server->mlflow->runs, news.touched[i].key, news.touched[i].id);
     }
+    for (size_t i = 0; i < news.end_count; i++) {
+        ends_add(&server->ends, &news.ends[i]);
+    }
     if (news.failed) {
         server->door_failed = true;
         server_fail(server, &news.error);
@@ -429,6 +432,7 @@ void server_close(struct server *server)
     blocks_finish(&server->ask_blocks);
     specs_destroy(server->specs);
     mailbox_destroy(server->mailbox);
+    ends_finish(&server->ends);
     staging_board_destroy(server->stagings);
     waiters_destroy(server->waiters);
     peers_destroy(server->peers);

@@ -5,7 +5,9 @@
 #include "daemon/store/store.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/store/writer.h"
 
@@ -134,8 +136,29 @@ static bool insert_dependency(struct store *store, const struct dependency_row *
     return touch_one(store, SQL_INSERT_DEPENDENCY, err);
 }
 
+/* The numbers of a row that are read and written together: of one size from the first write on, so that no
+ * update moves a row. packed lives until the statement has run. */
+static void bind_numbers(struct binder *to, const int64_t *numbers, size_t count, uint8_t *packed)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t number = htole64((uint64_t)numbers[i]);
+        memcpy(packed + i * sizeof number, &number, sizeof number);
+    }
+    bind_blob(to, packed, count * sizeof *numbers);
+}
+
+static void bind_attempt_timing(struct binder *to, const struct attempt_timing *timing,
+                                uint8_t packed[STORE_ATTEMPT_TIMING_BYTES])
+{
+    const int64_t numbers[] = {timing->received_us, timing->queued_us, timing->placed_us, timing->started_us,
+                               timing->settled_us};
+    static_assert(sizeof numbers == STORE_ATTEMPT_TIMING_BYTES, "as columns.c reads it");
+    bind_numbers(to, numbers, sizeof numbers / sizeof numbers[0], packed);
+}
+
 /* The columns of an attempt that change, in the order of SQL_INSERT_ATTEMPT and SQL_UPDATE_ATTEMPT. */
-static void bind_progress(struct binder *to, const struct attempt_row *attempt)
+static void bind_progress(struct binder *to, const struct attempt_row *attempt,
+                          uint8_t timing[STORE_ATTEMPT_TIMING_BYTES])
 {
     bind_text(to, attempt_state_text(attempt->state));
     bind_text(to, cause_text(attempt->cause));
@@ -149,10 +172,12 @@ static void bind_progress(struct binder *to, const struct attempt_row *attempt)
     bind_text(to, claim_text(attempt->claim));
     bind_int(to, attempt->warned_ms);
     bind_int(to, attempt->checkpoint_ms);
+    bind_attempt_timing(to, &attempt->timing, timing);
 }
 
 static bool insert_attempt(struct store *store, const struct attempt_row *attempt, struct err *err)
 {
+    uint8_t timing[STORE_ATTEMPT_TIMING_BYTES];
     struct binder to = binder_begin(&store->connection, SQL_INSERT_ATTEMPT);
     bind_int(&to, (int64_t)attempt->epoch);
     bind_int(&to, attempt->job_key);
@@ -160,20 +185,34 @@ static bool insert_attempt(struct store *store, const struct attempt_row *attemp
     bind_text(&to, attempt->pool);
     bind_text(&to, attempt->gpu_type);
     bind_int(&to, attempt->created_ms);
-    bind_progress(&to, attempt);
+    bind_progress(&to, attempt, timing);
     return touch_one(store, SQL_INSERT_ATTEMPT, err);
 }
 
 static bool update_attempt(struct store *store, const struct attempt_row *attempt, struct err *err)
 {
+    uint8_t timing[STORE_ATTEMPT_TIMING_BYTES];
     struct binder to = binder_begin(&store->connection, SQL_UPDATE_ATTEMPT);
     bind_int(&to, (int64_t)attempt->epoch);
-    bind_progress(&to, attempt);
+    bind_progress(&to, attempt, timing);
     return touch_one(store, SQL_UPDATE_ATTEMPT, err);
+}
+
+static void bind_member_timing(struct binder *to, const struct member_timing *timing,
+                               uint8_t packed[STORE_MEMBER_TIMING_BYTES])
+{
+    const int64_t numbers[] = {timing->queued_us,  timing->started_us, timing->ordered_us,  timing->told_us,
+                               timing->ready_us,   timing->heard_us,   timing->prepared_us, timing->begun_us,
+                               timing->running_us, timing->output_us,  timing->ended_us};
+    static_assert(sizeof numbers == STORE_MEMBER_TIMING_BYTES, "as columns.c reads it");
+    bind_numbers(to, numbers, sizeof numbers / sizeof numbers[0], packed);
+    bind_text(to, timing->start);
+    bind_text(to, timing->marks);
 }
 
 static bool insert_member(struct store *store, const struct member_row *member, struct err *err)
 {
+    uint8_t timing[STORE_MEMBER_TIMING_BYTES];
     struct binder to = binder_begin(&store->connection, SQL_INSERT_MEMBER);
     bind_int(&to, (int64_t)member->epoch);
     bind_int(&to, member->node_rank);
@@ -182,15 +221,18 @@ static bool insert_member(struct store *store, const struct member_row *member, 
     bind_int(&to, member->local_ranks);
     bind_text(&to, member->devices);
     bind_text(&to, member_state_text(member->state));
+    bind_member_timing(&to, &member->timing, timing);
     return touch_one(store, SQL_INSERT_MEMBER, err);
 }
 
 static bool update_member(struct store *store, const struct member_row *member, struct err *err)
 {
+    uint8_t timing[STORE_MEMBER_TIMING_BYTES];
     struct binder to = binder_begin(&store->connection, SQL_UPDATE_MEMBER);
     bind_int(&to, (int64_t)member->epoch);
     bind_int(&to, member->node_rank);
     bind_text(&to, member_state_text(member->state));
+    bind_member_timing(&to, &member->timing, timing);
     return touch_one(store, SQL_UPDATE_MEMBER, err);
 }
 

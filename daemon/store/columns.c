@@ -5,6 +5,7 @@
 #include "daemon/store/columns.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <string.h>
 
 #include "daemon/store/connection.h"
@@ -72,6 +73,23 @@ static void read_digest(struct row *row, uint8_t ret_digest[32])
         row->unknown = "(no digest)";
     } else if (row->unknown == NULL) {
         memcpy(ret_digest, digest, 32);
+    }
+}
+
+/* So many numbers in one column; all are 0 for NULL. */
+static void read_numbers(struct row *row, int64_t *ret_numbers, size_t count)
+{
+    const uint8_t *packed = read_blob(row);
+    size_t size = (size_t)sqlite3_column_bytes(row->statement, row->next - 1);
+    memset(ret_numbers, 0, count * sizeof *ret_numbers);
+    if (packed != NULL && size != count * sizeof *ret_numbers) {
+        row->unknown = "(moments of another number)";
+        return;
+    }
+    for (size_t i = 0; packed != NULL && i < count; i++) {
+        uint64_t number;
+        memcpy(&number, packed + i * sizeof number, sizeof number);
+        ret_numbers[i] = (int64_t)le64toh(number);
     }
 }
 
@@ -220,6 +238,17 @@ bool columns_dependency_with_job(sqlite3_stmt *statement, struct dependency_reco
     return read_end(&row, err);
 }
 
+static void read_attempt_timing(struct row *row, struct attempt_timing *timing)
+{
+    int64_t numbers[STORE_ATTEMPT_TIMING_BYTES / sizeof(int64_t)];
+    read_numbers(row, numbers, sizeof numbers / sizeof numbers[0]);
+    *timing = (struct attempt_timing){.received_us = numbers[0],
+                                      .queued_us = numbers[1],
+                                      .placed_us = numbers[2],
+                                      .started_us = numbers[3],
+                                      .settled_us = numbers[4]};
+}
+
 bool columns_attempt(sqlite3_stmt *statement, struct attempt_row *ret_attempt, struct err *err)
 {
     struct row row = {statement, 0, NULL};
@@ -241,7 +270,27 @@ bool columns_attempt(sqlite3_stmt *statement, struct attempt_row *ret_attempt, s
     ret_attempt->warned_ms = read_int(&row);
     ret_attempt->checkpoint_ms = read_int(&row);
     ret_attempt->gpu_type = read_text(&row);
+    read_attempt_timing(&row, &ret_attempt->timing);
     return read_end(&row, err);
+}
+
+static void read_member_timing(struct row *row, struct member_timing *timing)
+{
+    int64_t numbers[STORE_MEMBER_TIMING_BYTES / sizeof(int64_t)];
+    read_numbers(row, numbers, sizeof numbers / sizeof numbers[0]);
+    *timing = (struct member_timing){.queued_us = numbers[0],
+                                     .started_us = numbers[1],
+                                     .ordered_us = numbers[2],
+                                     .told_us = numbers[3],
+                                     .ready_us = numbers[4],
+                                     .heard_us = numbers[5],
+                                     .prepared_us = numbers[6],
+                                     .begun_us = numbers[7],
+                                     .running_us = numbers[8],
+                                     .output_us = numbers[9],
+                                     .ended_us = numbers[10]};
+    timing->start = read_text(row);
+    timing->marks = read_text(row);
 }
 
 bool columns_member(sqlite3_stmt *statement, struct member_row *ret_member, struct err *err)
@@ -254,6 +303,7 @@ bool columns_member(sqlite3_stmt *statement, struct member_row *ret_member, stru
     ret_member->local_ranks = read_int(&row);
     ret_member->devices = read_text(&row);
     ret_member->state = read_member_state(&row);
+    read_member_timing(&row, &ret_member->timing);
     return read_end(&row, err);
 }
 

@@ -364,11 +364,30 @@ static const char *const version_4[] = {
     NULL,
 };
 
+/* Where the time of a start goes. What is read together and written often is in one column of one size. */
+static const char *const version_5[] = {
+    "ALTER TABLE attempts ADD COLUMN timing /* microseconds, 64 bits each, the lowest byte first, 0 for what "
+    "is "
+    "not known: the submission was received, by a steady clock which is the wall clock at the start of the "
+    "controller and the time since; and since then it was on disk, GPUs were taken, the start was on disk, "
+    "nothing was left to come; NULL: made before this was kept */ BLOB",
+    "ALTER TABLE members ADD COLUMN timing /* the same of a node: its attempt's submission and start were on "
+    "disk; PREPARE or RUN left, START left; it had said that it is prepared, that its ranks were started; "
+    "and by "
+    "its own clock, since the order came: it was prepared; its supervisor was told, the last rank was "
+    "started, "
+    "the first byte came, the last process was gone; NULL: likewise */ BLOB",
+    "ALTER TABLE members ADD COLUMN start /* how its ranks were started, for people; NULL: not said */ TEXT",
+    "ALTER TABLE members ADD COLUMN marks /* moments that ranks named: JSON array of {name, rank, after_us}; "
+    "NULL: none */ TEXT",
+    NULL,
+};
+
 /* From this version on pages have sums (pages.c). */
 enum { SUMS_VERSION = 4 };
 
 /* Append only: a version that was released never changes, but for the lists of words. */
-static const char *const *const versions[] = {version_1, version_2, version_3, version_4};
+static const char *const *const versions[] = {version_1, version_2, version_3, version_4, version_5};
 
 enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
 

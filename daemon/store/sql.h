@@ -24,10 +24,11 @@
     "attempts.epoch, attempts.job_key, attempts.number, attempts.pool, attempts.created_ms, "                \
     "attempts.state, attempts.cause, attempts.cause_text, attempts.master_address, "                         \
     "attempts.master_port, attempts.started_ms, attempts.ended_ms, attempts.failed_rank, "                   \
-    "attempts.failed_code, attempts.claim, attempts.warned_ms, attempts.checkpoint_ms, attempts.gpu_type"
+    "attempts.failed_code, attempts.claim, attempts.warned_ms, attempts.checkpoint_ms, attempts.gpu_type, "  \
+    "attempts.timing"
 #define SQL_COLUMNS_MEMBER                                                                                   \
     "members.epoch, members.node_rank, members.node, members.first_rank, members.local_ranks, "              \
-    "members.devices, members.state"
+    "members.devices, members.state, members.timing, members.start, members.marks"
 #define SQL_COLUMNS_RANK   "epoch, rank, code, signal, at_ms, out_bytes, err_bytes"
 #define SQL_COLUMNS_RESULT "results.epoch, rank, kind, results.size, results.hash, json"
 #define SQL_COLUMNS_NODE                                                                                     \
@@ -103,15 +104,18 @@
     X(INSERT_ATTEMPT, WRITER,                                                                                \
       "INSERT INTO attempts (epoch, job_key, number, pool, gpu_type, created_ms, state, cause, cause_text, " \
       "master_address, master_port, started_ms, ended_ms, failed_rank, failed_code, claim, "                 \
-      "warned_ms, checkpoint_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")             \
+      "warned_ms, checkpoint_ms, timing) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")  \
     X(UPDATE_ATTEMPT, WRITER,                                                                                \
       "UPDATE attempts SET state = ?2, cause = ?3, cause_text = ?4, master_address = ?5, "                   \
       "master_port = ?6, started_ms = ?7, ended_ms = ?8, failed_rank = ?9, failed_code = ?10, "              \
-      "claim = ?11, warned_ms = ?12, checkpoint_ms = ?13 WHERE epoch = ?1")                                  \
+      "claim = ?11, warned_ms = ?12, checkpoint_ms = ?13, timing = ?14 WHERE epoch = ?1")                    \
     X(INSERT_MEMBER, WRITER,                                                                                 \
-      "INSERT INTO members (epoch, node_rank, node, first_rank, local_ranks, devices, state) "               \
-      "VALUES (?, ?, ?, ?, ?, ?, ?)")                                                                        \
-    X(UPDATE_MEMBER, WRITER, "UPDATE members SET state = ?3 WHERE epoch = ?1 AND node_rank = ?2")            \
+      "INSERT INTO members (epoch, node_rank, node, first_rank, local_ranks, devices, state, timing, "       \
+      "start, "                                                                                              \
+      "marks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                                        \
+    X(UPDATE_MEMBER, WRITER,                                                                                 \
+      "UPDATE members SET state = ?3, timing = ?4, start = ?5, marks = ?6 "                                  \
+      "WHERE epoch = ?1 AND node_rank = ?2")                                                                 \
     X(PUT_RANK, WRITER,                                                                                      \
       "INSERT INTO ranks (" SQL_COLUMNS_RANK ") VALUES (?, ?, ?, ?, ?, ?, ?) "                               \
       "ON CONFLICT (epoch, rank) DO UPDATE SET code = excluded.code, signal = excluded.signal, "             \

@@ -206,7 +206,7 @@ class Cluster:
         self.endpoint = folder / "endpoint"
         self.port = 0
         self.controller_arguments = controller or []
-        self.agent_arguments = agent or []
+        self.agent_arguments = [*([] if programs else ["--warm-memory", "0"]), *(agent or [])]  # test_warm.py has them
         self.agent_environment = agent_environment
         self.controller = Program([], folder / "gpuctld.log")
         self.agents: list[Program] = []

@@ -273,6 +273,9 @@ def test_a_database_of_an_earlier_version_is_taken_up_with_its_live_jobs(schema:
             told = (view["name"], view["state"], view["gpus"], view["attempt"])
             assert told == (name, state, gpus, attempt), view
             assert view["exit_code"] == (code if state in TERMINAL else None)
+            if attempt > 0:  # of the time of its start is told what its rows say
+                moments = cluster.api.get(f"/v1/jobs/{id}/timing")["attempts"][0]["moments"]
+                assert moments["received_ms"] == 0 and moments["placed_ms"] > 0 and moments["ordered_ms"] is None, moments
         for node in rows_of(recorded, "nodes", "name"):  # this is another machine than theirs, and somebody says that they are dead
             cluster.api.post(f"/v1/nodes/{node[0]}/fence", {"assert_dead": True})
         cluster.controller.kill(15)

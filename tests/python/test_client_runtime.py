@@ -192,6 +192,25 @@ def test_a_checkpoint_is_acknowledged_by_one_line(supervisor: Supervisor, monkey
         runtime.checkpointed(step=1.5)  # type: ignore[arg-type]
 
 
+def test_a_mark_is_one_line_with_its_name(supervisor: Supervisor) -> None:
+    runtime.mark("first all-reduce")
+    runtime.mark("~" * 40)
+    (first,), (second,) = supervisor.datagram(), supervisor.datagram()
+    assert (first["mark"], first["rank"]) == ("first all-reduce", 3)
+    assert second["mark"] == "~" * 40
+
+
+@pytest.mark.parametrize("name", ["", "x" * 41, 'a "quote"', "back\\slash", "tab\t", "ü"])
+def test_a_mark_that_no_table_could_show_is_refused(supervisor: Supervisor, name: str) -> None:
+    with pytest.raises(ValueError, match="mark"):
+        runtime.mark(name)
+
+
+def test_a_mark_has_a_text_for_its_name(supervisor: Supervisor) -> None:
+    with pytest.raises(TypeError, match="mark"):
+        runtime.mark(7)  # type: ignore[arg-type]
+
+
 def test_a_path_longer_than_an_address_can_hold_works(clean: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / ("deep" * 30)
     folder.mkdir()

@@ -200,7 +200,7 @@ def test_what_is_said_about_variables_has_no_values(
 def test_a_large_folder_says_that_it_is_sent(
     fake: FakeController, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("serverless_gpu.call.SAID_BYTES", 2**20)
+    monkeypatch.setattr("serverless_gpu.call.SAID_BYTES", 3 * 2**19)
     (project / "model.bin").write_bytes(os.urandom(2 * 2**20))
     sent = call(fake, remote=True)
     assert len(fake.blobs[sent["bundle"]["blob"]]) > 2 * 2**20

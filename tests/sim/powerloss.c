@@ -29,7 +29,7 @@ int main(int argc, char **argv)
                                             {"errors-every", required_argument, NULL, 'e'},
                                             {"seed", required_argument, NULL, 's'},
                                             {0}};
-    int64_t images = 1000, stride = 5;
+    int64_t images = 500, stride = 10;
     struct tally tally = {.seed = 1};
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {

@@ -321,14 +321,35 @@ static void insert_attempt(struct rows *rows, const struct attempt_row *row)
     rows->attempts[rows->attempt_count++] = (struct attempt_rows){.row = attempt_copy(row)};
 }
 
+/* What was known stays so, and stays what it was: of a later moment than those before it. */
+static void check_timing(const struct attempt_timing *before, const struct attempt_timing *after)
+{
+    assert(after->received_us == before->received_us && after->placed_us == before->placed_us);
+    assert(before->queued_us == 0 || after->queued_us == before->queued_us);
+    assert(before->started_us == 0 || after->started_us == before->started_us);
+    assert(after->started_us == 0 || after->started_us >= after->placed_us);
+    assert(after->settled_us == 0 || after->settled_us >= after->started_us);
+}
+
 static void update_attempt(struct rows *rows, const struct attempt_row *row)
 {
     struct attempt_rows *attempt = attempt_at(rows, row->epoch);
     assert(attempt != NULL && attempt->row.state != ATTEMPT_ENDED);
     assert(attempt->row.cause == CAUSE_NONE || attempt->row.cause == row->cause ||
            (attempt->row.cause == CAUSE_RANK_FAILED && !cause_user_fault(row->cause)));
+    check_timing(&attempt->row.timing, &row->timing);
+    assert((row->timing.settled_us != 0) == (row->state == ATTEMPT_ENDED));
     attempt_finish(&attempt->row);
     attempt->row = attempt_copy(row);
+}
+
+/* What its node and ours did follows one from the other. */
+static void check_member_timing(const struct member_timing *before, const struct member_timing *after)
+{
+    assert(before->ready_us == 0 || after->ready_us == before->ready_us);
+    assert(before->heard_us == 0 || after->heard_us == before->heard_us);
+    assert(after->heard_us == 0 || after->heard_us >= after->ready_us);
+    assert(after->heard_us == 0 || after->heard_us >= after->started_us);
 }
 
 static void insert_member(struct rows *rows, const struct member_row *row)
@@ -340,6 +361,8 @@ static void insert_member(struct rows *rows, const struct member_row *row)
     *mine = *row;
     mine->node = copy(row->node);
     mine->devices = copy(row->devices);
+    mine->timing.start = copy(row->timing.start);
+    mine->timing.marks = copy(row->timing.marks);
 }
 
 static void update_member(struct rows *rows, const struct member_row *row)
@@ -349,6 +372,12 @@ static void update_member(struct rows *rows, const struct member_row *row)
     struct member_row *mine = &attempt->members[row->node_rank];
     assert(mine->state < row->state && strcmp(mine->node, row->node) == 0);
     mine->state = row->state;
+    check_member_timing(&mine->timing, &row->timing);
+    drop(mine->timing.start);
+    drop(mine->timing.marks);
+    mine->timing = row->timing;
+    mine->timing.start = copy(row->timing.start);
+    mine->timing.marks = copy(row->timing.marks);
 }
 
 static void put_rank(struct rows *rows, const struct rank_row *row)
@@ -645,6 +674,8 @@ void rows_destroy(struct rows *rows)
         for (size_t j = 0; j < rows->attempts[i].member_count; j++) {
             drop(rows->attempts[i].members[j].node);
             drop(rows->attempts[i].members[j].devices);
+            drop(rows->attempts[i].members[j].timing.start);
+            drop(rows->attempts[i].members[j].timing.marks);
         }
         free(rows->attempts[i].members);
     }

@@ -18,7 +18,7 @@
 #define WALKS   1 /* they take four times as long */
 #define CURIOUS 1
 #else
-#define WALKS   30 /* more than 60,000 inputs; tests/run --long takes twenty times as many */
+#define WALKS   16 /* some 35,000 inputs; tests/run --long takes forty times as many */
 #define CURIOUS POLICY_COUNT
 #endif
 #define LEASE_MS 20000

@@ -20,6 +20,7 @@ int main(void)
     srunner_add_suite(runner, environments_suite());
     srunner_add_suite(runner, stagings_suite());
     srunner_add_suite(runner, remains_suite());
+    srunner_add_suite(runner, warm_key_suite());
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);

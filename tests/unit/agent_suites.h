@@ -19,5 +19,6 @@ Suite *link_suite(void);
 Suite *output_suite(void);
 Suite *results_suite(void);
 Suite *stagings_suite(void);
+Suite *warm_key_suite(void);
 
 #endif

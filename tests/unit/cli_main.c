@@ -39,6 +39,7 @@ int main(void)
 {
     SRunner *runner = srunner_create(cli_options_suite());
     srunner_add_suite(runner, cli_output_suite());
+    srunner_add_suite(runner, cli_timing_suite());
     srunner_add_suite(runner, cli_instance_suite());
     srunner_add_suite(runner, cli_metrics_suite());
     srunner_add_suite(runner, cli_curve_suite());

@@ -7,6 +7,7 @@
 
 Suite *cli_options_suite(void);
 Suite *cli_output_suite(void);
+Suite *cli_timing_suite(void);
 Suite *cli_instance_suite(void);
 Suite *cli_metrics_suite(void);
 Suite *cli_curve_suite(void);

@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "daemon/store/pages.h"
 #include "daemon/store/schema.h"
 #include "proto/base/text.h"
 
-enum { JOBS = 40 };
+enum { JOBS = 40, FIRST_WITH_SUMS = 4 };
 
 /* Each fourth job has ended, the others wait; those that ended had an attempt with a member, a rank and a
  * result. */
@@ -27,7 +28,8 @@ static const char rows[] =
     "ended_ms, failed_rank, failed_code) SELECT (1 << 32) + key, key, 1, 'ENDED', 'NONE', 'default', 0, 0, "
     "0, 0, "
     "-1, 0 FROM jobs WHERE seq = 2;"
-    "INSERT INTO members SELECT epoch, 0, 'node', 0, 1, '0', 'FLUSHED' FROM attempts;"
+    "INSERT INTO members (epoch, node_rank, node, first_rank, local_ranks, devices, state) SELECT epoch, 0, "
+    "'node', 0, 1, '0', 'FLUSHED' FROM attempts;"
     "INSERT INTO ranks SELECT epoch, 0, 0, 0, 7, 8, 9 FROM attempts;"
     "INSERT INTO results SELECT epoch, 0, 'value', 3, NULL, '1' FROM attempts;"
     "INSERT INTO replies SELECT key, randomblob(32), zeroblob(32), key, 201, 0, '{\"id\":1}' FROM jobs;"
@@ -48,11 +50,17 @@ void old_database_make(const char *path, int64_t version)
     sqlite3 *db;
     struct err err;
     char *fill = xprintf(rows, JOBS);
-    int code = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
-    must(db, code == SQLITE_OK && schema_migrate_to(db, version, &err));
+    struct pages *pages = pages_create(NULL);
+    pages_set_summed(pages, version >= FIRST_WITH_SUMS);
+    int code = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, pages_name(pages));
+    int bytes = version >= FIRST_WITH_SUMS ? PAGE_SUM_BYTES : 0;
+    must(db, code == SQLITE_OK &&
+                 sqlite3_file_control(db, "main", SQLITE_FCNTL_RESERVE_BYTES, &bytes) == SQLITE_OK);
+    must(db, schema_migrate_to(db, version, &err));
     must(db, sqlite3_exec(db, fill, NULL, NULL, NULL) == SQLITE_OK);
     must(db, sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL) == SQLITE_OK);
     must(db, sqlite3_close(db) == SQLITE_OK);
+    pages_destroy(pages);
     free(fill);
 }
 
@@ -72,7 +80,7 @@ char *old_database_rows(sqlite3 *db)
         "SELECT job_key, spec FROM specs",
         "SELECT * FROM events",
         "SELECT epoch, job_key, number, state, cause, pool FROM attempts",
-        "SELECT * FROM members",
+        "SELECT epoch, node_rank, node, first_rank, local_ranks, devices, state FROM members",
         "SELECT * FROM ranks",
         "SELECT epoch, rank, kind, size, hex(hash), json FROM results",
         "SELECT key, hex(scope), hex(body), job_key, status, at_ms, answer FROM replies",

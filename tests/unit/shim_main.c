@@ -11,6 +11,7 @@ int main(void)
     rig_suite_ready(suite);
     rig_suite_kill(suite);
     rig_suite_checkpoint(suite);
+    rig_suite_timing(suite);
     rig_suite_output(suite);
     rig_suite_metrics(suite);
     rig_suite_store(suite);

@@ -300,9 +300,9 @@ void rig_cause_is(const char *record, const char *cause)
 {
     char end[512];
     snprintf(end, sizeof end, "cause %s\nend\n", cause);
-    size_t length = strlen(record), end_length = strlen(end);
-    ck_assert_msg(length >= end_length && strcmp(record + length - end_length, end) == 0,
-                  "cause %s is not that of:\n%s", cause, record);
+    const char *line = strstr(record, end);
+    ck_assert_msg(line != NULL && (line == record || line[-1] == '\n'), "cause %s is not that of:\n%s", cause,
+                  record);
 }
 
 void rig_gate(struct rig *rig, const char *name)

@@ -85,6 +85,7 @@ void rig_suite_life(Suite *suite);
 void rig_suite_ready(Suite *suite);
 void rig_suite_kill(Suite *suite);
 void rig_suite_checkpoint(Suite *suite);
+void rig_suite_timing(Suite *suite);
 void rig_suite_output(Suite *suite);
 void rig_suite_metrics(Suite *suite);
 void rig_suite_store(Suite *suite);

@@ -143,7 +143,8 @@ struct change attempt_insert(uint64_t epoch, int64_t job_key, int64_t number)
                                           .failed_rank = 14,
                                           .failed_code = 15,
                                           .warned_ms = 16,
-                                          .checkpoint_ms = 17};
+                                          .checkpoint_ms = 17,
+                                          .timing = {51, 52, 53, 54, 55}};
     return change;
 }
 
@@ -156,7 +157,8 @@ struct change member_insert(uint64_t epoch, int64_t node_rank, const char *node,
                                         .first_rank = 16,
                                         .local_ranks = 17,
                                         .devices = devices,
-                                        .state = MEMBER_PREPARED};
+                                        .state = MEMBER_PREPARED,
+                                        .timing = {61, 62, 63, 64, 65, 66, 67, 68, 69, 70, 71, "warm", NULL}};
     return change;
 }
 
@@ -246,19 +248,28 @@ bool visit_attempt(const struct attempt_row *row, void *closure)
     text_printf(closure,
                 "%" PRIu64 " job %" PRId64 " number %" PRId64 " %s cause %s %s pool %s master %s %" PRId64
                 " created %" PRId64 " started %" PRId64 " ended %" PRId64 " failed %" PRId64 " %" PRId64
-                " warned %" PRId64 " saved %" PRId64 "\n",
+                " warned %" PRId64 " saved %" PRId64 " moments %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
+                " %" PRId64 "\n",
                 row->epoch, row->job_key, row->number, attempt_state_text(row->state), cause_text(row->cause),
                 or_null(row->cause_text), row->pool, or_null(row->master_address), row->master_port,
                 row->created_ms, row->started_ms, row->ended_ms, row->failed_rank, row->failed_code,
-                row->warned_ms, row->checkpoint_ms);
+                row->warned_ms, row->checkpoint_ms, row->timing.received_us, row->timing.queued_us,
+                row->timing.placed_us, row->timing.started_us, row->timing.settled_us);
     return true;
 }
 
 bool visit_member(const struct member_row *row, void *closure)
 {
-    text_printf(closure, "%" PRIu64 " %" PRId64 " on %s ranks %" PRId64 " %" PRId64 " devices %s %s\n",
+    const struct member_timing *timing = &row->timing;
+    text_printf(closure, "%" PRIu64 " %" PRId64 " on %s ranks %" PRId64 " %" PRId64 " devices %s %s",
                 row->epoch, row->node_rank, row->node, row->first_rank, row->local_ranks, row->devices,
                 member_state_text(row->state));
+    text_printf(closure,
+                " moments %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
+                " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " start %s marks %s\n",
+                timing->queued_us, timing->started_us, timing->ordered_us, timing->told_us, timing->ready_us,
+                timing->heard_us, timing->prepared_us, timing->begun_us, timing->running_us,
+                timing->output_us, timing->ended_us, or_null(timing->start), or_null(timing->marks));
     return true;
 }
 

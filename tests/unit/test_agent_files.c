@@ -53,7 +53,59 @@ START_TEST(a_record_is_read_whole)
     ck_assert_int_eq(record.checkpoint_ms, 1700000000002);
     ck_assert_int_eq(record.cause, CAUSE_RANK_FAILED);
     ck_assert_str_eq(record.text, "rank 2 exited with code 1");
+    ck_assert_int_eq(record.moments.gone_us, 0);
     record_finish(&record);
+}
+END_TEST
+
+#define RECORD "rank 0 0 0 1700000000000 0 0 0\ncause NONE\nend\n"
+
+START_TEST(moments_behind_the_end_of_a_record_are_read)
+{
+    struct record record;
+    struct err err = {0};
+    ck_assert_msg(record_parse(RECORD "moments 0 11 12 13 14\nmark 3 12 first all-reduce\nmark 0 13 x\n",
+                               &record, &err),
+                  "%s", err.text);
+    ck_assert_int_eq(record.moments.prepared_us, 0);
+    ck_assert_int_eq(record.moments.begun_us, 11);
+    ck_assert_int_eq(record.moments.running_us, 12);
+    ck_assert_int_eq(record.moments.output_us, 13);
+    ck_assert_int_eq(record.moments.gone_us, 14);
+    ck_assert_uint_eq(record.moments.mark_count, 2);
+    ck_assert_int_eq(record.moments.marks[0].rank, 3);
+    ck_assert_int_eq(record.moments.marks[0].at_us, 12);
+    ck_assert_str_eq(record.moments.marks[0].name, "first all-reduce");
+    ck_assert_str_eq(record.moments.marks[1].name, "x");
+    record_finish(&record);
+}
+END_TEST
+
+/* Those of a later shim, perhaps. */
+START_TEST(what_is_not_understood_behind_the_end_of_a_record_does_no_harm)
+{
+    static const char *const tails[] = {
+        "moments",
+        "moments 1 2\n",
+        "moments x\n",
+        "mark\n",
+        "mark 0 1\n",
+        "mark 0 1 a\"b\n",
+        "mark 0 1 12345678901234567890123456789012345678901\n",
+        "mark -1 1 x\n",
+        "mark 0 0 x\n",
+        "\n\n",
+        "other 1\n",
+    };
+    for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
+        struct record record;
+        autofree char *text = xprintf("%s%s", RECORD, tails[i]);
+        ck_assert_msg(record_parse(text, &record, NULL), "%s", tails[i]);
+        ck_assert_uint_eq(record.rank_count, 1);
+        ck_assert_uint_eq(record.moments.mark_count, 0);
+        ck_assert_int_eq(record.moments.gone_us, 0);
+        record_finish(&record);
+    }
 }
 END_TEST
 
@@ -93,6 +145,7 @@ START_TEST(what_is_put_into_a_launch_file_is_found_again)
     launch_put(&launch, "cgroup", "/sys/fs/cgroup/x");
     launch_put_int(&launch, "cgroup_version", 1);
     launch_put_int(&launch, "port_first", 20000);
+    launch_put_int(&launch, "received", 123456789);
     launch_put_env(&launch, "CUDA_VISIBLE_DEVICES", "1,3");
     launch_put_int(&launch, "rank", 2);
     launch_put_env(&launch, "RANK", "2");
@@ -108,6 +161,7 @@ START_TEST(what_is_put_into_a_launch_file_is_found_again)
     ck_assert_str_eq(facts.cgroup, "/sys/fs/cgroup/x");
     ck_assert_int_eq(facts.cgroup_version, 1);
     ck_assert(facts.holds_port);
+    ck_assert_int_eq(facts.received_us, 123456789);
     launch_facts_finish(&facts);
     write_file(path, launch.bytes, launch.length - 1);
     ck_assert(!launch_read(folder, &facts, NULL));
@@ -443,6 +497,8 @@ Suite *agent_files_suite(void)
     TCase *tcase = tcase_create("agent-files");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_record_is_read_whole);
+    tcase_add_test(tcase, moments_behind_the_end_of_a_record_are_read);
+    tcase_add_test(tcase, what_is_not_understood_behind_the_end_of_a_record_does_no_harm);
     tcase_add_test(tcase, a_record_without_its_end_is_none);
     tcase_add_test(tcase, what_is_put_into_a_launch_file_is_found_again);
     tcase_add_test(tcase, a_launch_file_whose_writer_was_killed_is_none);

@@ -305,6 +305,50 @@ START_TEST(report_arrives_as_it_was_sent)
 }
 END_TEST
 
+START_TEST(what_a_node_says_of_the_time_of_a_start_arrives_as_it_was_sent)
+{
+    struct timing_mark marks[] = {{"first all-reduce", 3, 77}, {"loaded ~", 0, 0}};
+    struct report_message message = {.node = "n1",
+                                     .boot_id = "b",
+                                     .epoch = EPOCH,
+                                     .kind = REPORT_EXITED,
+                                     .start = "cold: python3 is not kept warm",
+                                     .timing = {1, 2, 3, 4, 5, marks, 2},
+                                     .start_sent_us = 9};
+    SEND(report_message, &message, copy);
+    ck_assert_str_eq(copy.start, "cold: python3 is not kept warm");
+    ck_assert_int_eq(copy.timing.prepared_us, 1);
+    ck_assert_int_eq(copy.timing.begun_us, 2);
+    ck_assert_int_eq(copy.timing.running_us, 3);
+    ck_assert_int_eq(copy.timing.output_us, 4);
+    ck_assert_int_eq(copy.timing.ended_us, 5);
+    ck_assert_uint_eq(copy.timing.mark_count, 2);
+    ck_assert_str_eq(copy.timing.marks[0].name, "first all-reduce");
+    ck_assert_int_eq(copy.timing.marks[0].rank, 3);
+    ck_assert_int_eq(copy.timing.marks[0].after_us, 77);
+    ck_assert_str_eq(copy.timing.marks[1].name, "loaded ~");
+    ck_assert_int_eq(copy.start_sent_us, 0); /* the receiver's */
+    report_message_finish(&copy);
+}
+END_TEST
+
+START_TEST(a_report_that_says_nothing_of_time_is_as_good_as_any)
+{
+    struct report_message message = {.node = "n1", .boot_id = "b", .epoch = EPOCH, .kind = REPORT_RUNNING};
+    autojson json_t *json = report_message_encode(&message);
+    ck_assert_ptr_null(json_object_get(json, "timing"));
+    ck_assert_ptr_null(json_object_get(json, "start"));
+    json_object_set_new(json, "timing", json_null());
+    struct report_message copy;
+    struct err err;
+    ck_assert(report_message_decode(json_incref(json), &copy, &err));
+    ck_assert_ptr_null(copy.start);
+    ck_assert_int_eq(copy.timing.running_us, 0);
+    ck_assert_uint_eq(copy.timing.mark_count, 0);
+    report_message_finish(&copy);
+}
+END_TEST
+
 static void assert_same_result(const struct rank_result *copy, const struct rank_result *sent)
 {
     ck_assert_int_eq(copy->rank, sent->rank);
@@ -499,6 +543,8 @@ Suite *messages_suite(void)
     tcase_add_test(trips, poll_reply_arrives_as_it_was_sent);
     tcase_add_test(trips, an_encoded_order_only_borrows_its_spec);
     tcase_add_test(trips, report_arrives_as_it_was_sent);
+    tcase_add_test(trips, what_a_node_says_of_the_time_of_a_start_arrives_as_it_was_sent);
+    tcase_add_test(trips, a_report_that_says_nothing_of_time_is_as_good_as_any);
     tcase_add_test(trips, results_arrive_as_they_were_sent);
     tcase_add_test(trips, staging_arrives_as_it_was_sent);
     tcase_add_test(trips, a_journal_arrives_as_it_was_sent);

@@ -35,7 +35,8 @@ static const char whole[] =
     "(4294967298, 1, 2, 'ENDED', 'NONE', 'p', 0, 0, 0, 0, -1, 0),"
     "(4294967299, 2, 1, 'STARTED', 'NONE', 'p', 0, 0, 0, 0, -1, 0),"
     "(4294967300, 5, 1, 'ENDED', 'NONE', 'p', 0, 0, 0, 0, -1, 0);"
-    "INSERT INTO members VALUES (4294967298, 0, 'n', 0, 2, '0,1', 'FLUSHED'),"
+    "INSERT INTO members (epoch, node_rank, node, first_rank, local_ranks, devices, state) VALUES "
+    "(4294967298, 0, 'n', 0, 2, '0,1', 'FLUSHED'),"
     "(4294967299, 0, 'n', 0, 1, '0', 'RUNNING');"
     "INSERT INTO ranks VALUES (4294967298, 0, 0, 0, 0, 0, 0);"
     "INSERT INTO blobs VALUES (x'" A_HASH "', 3, 0, x'616263');"
@@ -125,7 +126,8 @@ static const struct {
     {"UPDATE attempts SET state = 'STOPPING' WHERE epoch = 4294967298", "jobs have one live attempt at most",
      "job one: 1 attempts are not over, and it is SUCCEEDED"},
     {"DROP INDEX attempts_live; UPDATE jobs SET attempt = 2 WHERE key = 2; INSERT INTO attempts SELECT "
-     "4294967301, 2, 2, state, cause, NULL, 'p', NULL, 0, 0, 0, 0, -1, 0, NULL, 'entitled', NULL, 0, 0 FROM "
+     "4294967301, 2, 2, state, cause, NULL, 'p', NULL, 0, 0, 0, 0, -1, 0, NULL, 'entitled', NULL, 0, 0, "
+     "NULL FROM "
      "attempts WHERE job_key = 2",
      "jobs have one live attempt at most", "job two: 2 attempts are not over"},
     {"UPDATE attempts SET number = 3 WHERE epoch = 4294967298", "attempts are counted without gaps",
@@ -136,8 +138,9 @@ static const struct {
     {"UPDATE attempts SET number = 9 WHERE epoch = 4294967297; UPDATE attempts SET number = 1 WHERE epoch = "
      "4294967298; UPDATE attempts SET number = 2 WHERE epoch = 4294967297",
      "epochs grow", "job one: attempt 2 has the epoch 4294967297"},
-    {"INSERT INTO members VALUES (4294967299, 1, 'n', 1, 1, '1,0', 'RUNNING')", "devices are held once",
-     "device 0 of node n is held by 2 attempts"},
+    {"INSERT INTO members (epoch, node_rank, node, first_rank, local_ranks, devices, state) VALUES "
+     "(4294967299, 1, 'n', 1, 1, '1,0', 'RUNNING')",
+     "devices are held once", "device 0 of node n is held by 2 attempts"},
     {"DELETE FROM attempts WHERE epoch = 4294967300; INSERT INTO ranks VALUES (4294967300, 0, 0, 0, 0, 0, 0)",
      "members, ranks and results belong to attempts", "a rank of an attempt that is not there"},
     {"DELETE FROM specs WHERE job_key = 4", "jobs have specs", "job five: it has no spec"},

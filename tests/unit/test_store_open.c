@@ -97,8 +97,18 @@ static int take_text(void *closure, int columns, char **values, char **names)
     return 0;
 }
 
-/* What versions 3 and 4 brought. */
+#define DROP_COLUMN(table, column) "ALTER TABLE " table " DROP COLUMN " column ";"
+
+/* What version 5 brought. */
+#define WITHOUT_TIMING                                                                                       \
+    DROP_COLUMN("attempts", "timing")                                                                        \
+    DROP_COLUMN("members", "timing")                                                                         \
+    DROP_COLUMN("members", "start")                                                                          \
+    DROP_COLUMN("members", "marks")
+
+/* What versions 3 and later brought. */
 #define WITHOUT_THE_SCHEDULER                                                                                \
+    WITHOUT_TIMING                                                                                           \
     "DROP TABLE lost; ALTER TABLE jobs DROP COLUMN priority; ALTER TABLE jobs DROP COLUMN time_limit_ms;"    \
     "ALTER TABLE jobs DROP COLUMN ran_ms; ALTER TABLE attempts DROP COLUMN claim;"                           \
     "ALTER TABLE attempts DROP COLUMN gpu_type; DROP TABLE limits;"                                          \
@@ -146,7 +156,8 @@ START_TEST(a_database_of_the_third_version_takes_the_causes_of_today)
     rig_close();
     meddle_without_sums("PRAGMA writable_schema = ON;"
                         "UPDATE sqlite_schema SET sql = replace(sql, ' WHEN ''OUT_OF_MEMORY'' THEN 1', '');"
-                        "PRAGMA writable_schema = RESET; DROP TABLE lost; PRAGMA user_version = 3");
+                        "PRAGMA writable_schema = RESET; DROP TABLE lost;" WITHOUT_TIMING
+                        "PRAGMA user_version = 3");
     rig_reopen();
     struct change later = attempt_insert(6, 2, 1);
     later.attempt.cause = CAUSE_OUT_OF_MEMORY;
@@ -158,6 +169,32 @@ START_TEST(a_database_of_the_third_version_takes_the_causes_of_today)
     expect_number("SELECT checkpoint_ms FROM attempts WHERE epoch = 5", "17");
     expect_number("SELECT count(*) FROM jobs INDEXED BY jobs_top WHERE array_key IS NULL", "2");
     expect_number("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'old\\_%' ESCAPE '\\'", "0");
+}
+END_TEST
+
+/* Before moments of starts were kept. */
+START_TEST(an_attempt_of_the_fourth_version_has_no_moments_and_gets_those_that_come)
+{
+    struct change attempt = attempt_insert(5, 1, 1), member = member_insert(5, 0, "gpu-1", "0");
+    rig_write((struct change[]){job_insert(1), attempt, member}, 3);
+    rig_close();
+    rig_meddle(WITHOUT_TIMING "PRAGMA user_version = 4");
+    rig_reopen();
+    autotext struct text read = {0};
+    attempt.attempt.timing = (struct attempt_timing){0};
+    autotext struct text written = {0};
+    visit_attempt(&attempt.attempt, &written);
+    ck_assert(reader_attempts(rig.reader, 1, visit_attempt, &read, &rig.err));
+    ck_assert_str_eq(read.bytes, written.bytes);
+    attempt.kind = CHANGE_ATTEMPT_UPDATE;
+    attempt.attempt.timing.settled_us = 10;
+    struct change said = {.kind = CHANGE_MEMBER_UPDATE,
+                          .member = {.epoch = 5, .state = MEMBER_EXITED, .timing = {.output_us = 11}}};
+    rig_write((struct change[]){attempt, said}, 2);
+    rig_close();
+    expect_number("SELECT hex(substr(timing, 33)) FROM attempts", "0A00000000000000");
+    expect_number("SELECT hex(substr(timing, 73, 8)) FROM members WHERE start IS NULL", "0B00000000000000");
+    expect_number("SELECT checkpoint_ms FROM attempts", "17");
 }
 END_TEST
 
@@ -190,7 +227,7 @@ START_TEST(a_database_of_the_newest_version_without_sums_is_refused)
 {
     rig_write_one(job_insert(1));
     rig_close();
-    meddle_without_sums("PRAGMA user_version = 4");
+    meddle_without_sums("PRAGMA user_version = 5");
     expect_refused(ERR_DAMAGED, "no sums");
 }
 END_TEST
@@ -417,6 +454,7 @@ Suite *store_open_suite(void)
     tcase_add_test(cases, each_opening_has_a_larger_incarnation);
     tcase_add_test(cases, keys_of_jobs_go_on_after_the_largest);
     tcase_add_test(cases, a_database_of_the_first_version_goes_on_with_all_its_rows);
+    tcase_add_test(cases, an_attempt_of_the_fourth_version_has_no_moments_and_gets_those_that_come);
     tcase_add_test(cases, a_database_of_the_third_version_takes_the_causes_of_today);
     tcase_add_test(cases,
                    a_database_of_the_second_version_learns_priority_and_limit_of_live_jobs_from_their_specs);

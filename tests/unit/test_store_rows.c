@@ -2,6 +2,7 @@
 /* Every kind of change, from store_apply to the reader that shows it. */
 #include <string.h>
 
+#include "proto/base/cleanup.h"
 #include "tests/unit/store_rig.h"
 #include "tests/unit/store_suites.h"
 
@@ -173,7 +174,8 @@ START_TEST(an_update_of_an_attempt_keeps_what_it_was_made_with)
                                           .failed_rank = 34,
                                           .failed_code = 35,
                                           .warned_ms = 36,
-                                          .checkpoint_ms = 37};
+                                          .checkpoint_ms = 37,
+                                          .timing = {51, 72, 53, 74, 75}};
     rig_write(&update, 1);
     update.attempt.job_key = 7;
     update.attempt.number = 1;
@@ -184,6 +186,22 @@ START_TEST(an_update_of_an_attempt_keeps_what_it_was_made_with)
     visit_attempt(&update.attempt, &written);
     ck_assert(reader_attempts(rig.reader, 7, visit_attempt, &read, &rig.err));
     ck_assert_str_eq(read.bytes, written.bytes);
+}
+END_TEST
+
+START_TEST(moments_of_another_number_are_refused)
+{
+    static const char *const wrong[] = {"x''", "zeroblob(39)", "zeroblob(41)", "zeroblob(88)"};
+    rig_write_one(attempt_insert(5, 7, 1));
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        autotext struct text read = {0};
+        autofree char *sql = xprintf("UPDATE attempts SET timing = %s", wrong[i]);
+        rig_close();
+        rig_meddle(sql);
+        rig_reopen();
+        ck_assert_msg(!reader_attempts(rig.reader, 7, visit_attempt, &read, &rig.err), "%s", wrong[i]);
+        ck_assert_int_eq(rig.err.code, ERR_INTERNAL);
+    }
 }
 END_TEST
 
@@ -205,12 +223,17 @@ END_TEST
 
 START_TEST(members_read_back_by_node_rank)
 {
-    struct change update = {.kind = CHANGE_MEMBER_UPDATE,
-                            .member = {.epoch = 5, .node_rank = 1, .state = MEMBER_EXITED}};
+    struct change update = {
+        .kind = CHANGE_MEMBER_UPDATE,
+        .member = {.epoch = 5,
+                   .node_rank = 1,
+                   .state = MEMBER_EXITED,
+                   .timing = {71, 72, 73, 74, 75, 76, 77, 78, 79, 80, 81, "cold: not in memory", "[]"}}};
     struct change zero = member_insert(5, 0, "gpu-1", "0,1");
     struct change one = member_insert(5, 1, "gpu-2", "");
     rig_write((struct change[]){one, zero, member_insert(6, 0, "gpu-3", "2"), update}, 4);
     one.member.state = MEMBER_EXITED;
+    one.member.timing = update.member.timing;
     autotext struct text written = {0};
     autotext struct text read = {0};
     visit_member(&zero.member, &written);
@@ -435,6 +458,7 @@ Suite *store_rows_suite(void)
     tcase_add_test(cases, events_read_back_in_order_after_a_seq_up_to_a_limit);
     tcase_add_test(cases, attempts_read_back_newest_first);
     tcase_add_test(cases, an_update_of_an_attempt_keeps_what_it_was_made_with);
+    tcase_add_test(cases, moments_of_another_number_are_refused);
     tcase_add_test(cases, an_epoch_names_its_job);
     tcase_add_test(cases, members_read_back_by_node_rank);
     tcase_add_test(cases, the_last_word_on_a_rank_stays);

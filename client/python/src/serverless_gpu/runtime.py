@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 NAME_CHARACTERS = 250
+MARK_CHARACTERS = 40
 MESSAGE_BYTES = 60 * 1024  # of one datagram; the other end takes a little more
 PATH_BYTES = 107  # of a socket's address
 SEND_S = 5.0  # a node that does not take a datagram in this time loses it and the next ones, until it takes one at once
@@ -243,3 +244,20 @@ def checkpointed(step: int | None = None) -> None:
         line.update(local_rank=get_local_rank(), local_world_size=_number("LOCAL_WORLD_SIZE", 1))
     line.update(rank=_number("RANK", 0), time=round(time.time(), 3))
     _channel.send([json.dumps(line).encode() + b"\n"])
+
+
+def mark(name: str) -> None:
+    """Name this moment of the job's start, as in mark("first all-reduce"); `gpuctl get ID --timing` shows when it was.
+
+    The first time of each name counts, and the first 8 names of a node. A name has 1 to 40 characters of ASCII, without quotes and
+    backslashes. Raises TypeError and ValueError for others. Sends one line of JSON to $GPUCTL_SOCKET, as a command in any language may:
+    {"mark": "first all-reduce", "rank": 3}. Returns at once, does nothing outside of a job, and raises nothing when the node does not
+    take it.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a mark must be a text, not {name!r}")
+    if not 1 <= len(name) <= MARK_CHARACTERS:
+        raise ValueError(f"the name of a mark must have 1 to {MARK_CHARACTERS} characters, {name[:MARK_CHARACTERS]!r} has {len(name)}")
+    if any(not " " <= character <= "~" or character in '"\\' for character in name):
+        raise ValueError(f"the name of a mark must be of ASCII, without quotes and backslashes, not {name!r}")
+    _channel.send([json.dumps({"mark": name, "rank": _number("RANK", 0), "time": round(time.time(), 3)}).encode() + b"\n"])
