@@ -253,27 +253,6 @@ def test_a_name_and_the_token_as_password_are_enough(script: Script, cluster: Cl
     assert ran.returncode != 0 and "not valid" in ran.stderr
 
 
-def test_autologging_of_scikit_learn_needs_no_change(script: Script, cluster: Cluster) -> None:
-    pytest.importorskip("sklearn", reason="scikit-learn is not installed: deploy/python-environment --tests")
-    script("""
-        import mlflow
-        mlflow.set_experiment("autolog")
-        mlflow.sklearn.autolog()
-        import numpy
-        from sklearn.linear_model import LogisticRegression
-        data = numpy.array([[0.0], [1.0], [2.0], [3.0]])
-        with mlflow.start_run() as run:
-            LogisticRegression(C=0.5).fit(data, numpy.array([0, 0, 1, 1]))
-        (model,) = mlflow.search_logged_models(output_format="list")
-        assert str(model.status) == "READY" and model.params["C"] == "0.5" and model.source_run_id == run.info.run_id, model
-        for uri in (model.model_uri, f"runs:/{run.info.run_id}/model"):
-            assert list(mlflow.sklearn.load_model(uri).predict(data)) == [0, 0, 1, 1]
-        """)
-    (run,) = runs_of(cluster.api, "autolog")
-    assert run["info"]["status"] == "FINISHED" and values(run, "params")["C"] == "0.5"
-    assert "training_accuracy_score" in values(run, "metrics")
-
-
 # --- artifacts -----------------------------------------------------------------------------------------------------------------
 
 

@@ -290,7 +290,8 @@ MODELS = PREAMBLE + """
         seen.append([filter.split("'")[0], sorted(search(filter), key=str)])
     seen.append(search(order_by=[{"field_name": "creation_timestamp", "ascending": True}]))
     seen.append(search(order_by=[{"field_name": "name", "ascending": False}, {"field_name": "creation_timestamp", "ascending": True}]))
-    seen.append(len(client.get_run(run.info.run_id).outputs.model_outputs))
+    logged = client.get_run(run.info.run_id)
+    seen.append([logged.info.status, logged.data.params["C"], sorted(logged.data.metrics), len(logged.outputs.model_outputs)])
     for model in models:
         seen.append(sorted(f.path for f in client.list_logged_model_artifacts(model.model_id)))
     seen.append([f.path for f in client.list_artifacts(run.info.run_id)])

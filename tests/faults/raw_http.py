@@ -7,7 +7,9 @@ import contextlib
 import re
 import socket
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 STATUS = re.compile(rb"HTTP/1\.1 (\d\d\d) ")
 
@@ -83,3 +85,23 @@ def resident(pid: int, what: str = "VmRSS") -> int:
             if line.startswith(f"{what}:"):
                 return int(line.split()[1]) * 1024
     raise AssertionError(f"process {pid} has no {what}")
+
+
+def queues(port: int) -> Iterator[tuple[bool, int, int]]:
+    """Of each end of the connections to a port here: whether it is that of the port, the bytes it sent in vain, those it did not read."""
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        words = line.split()
+        here, there = (int(words[at].partition(":")[2], 16) == port for at in (1, 2))
+        if here or there:
+            unsent, unread = (int(number, 16) for number in words[4].split(":"))
+            yield here, unsent, unread
+
+
+def unsent_bytes(port: int) -> int:
+    """What the kernel holds of replies of this port that nobody reads: the most of any connection."""
+    return max((unsent for served, unsent, _ in queues(port) if served), default=0)
+
+
+def unread_bytes(port: int) -> int:
+    """What the kernel holds of requests to this port, on all connections."""
+    return sum(unread if served else unsent for served, unsent, unread in queues(port))

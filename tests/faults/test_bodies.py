@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness import Cluster, eventually
-from raw_http import Exchange, exchange, resident, take_reply
+from raw_http import Exchange, exchange, resident, take_reply, unread_bytes
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 #: What a refused body may cost beyond its limit: it is read for a while, so that the refusal arrives, and the sockets hold some.
@@ -199,7 +199,7 @@ def test_many_large_bodies_at_once_stay_within_their_budget_and_small_ones_pass(
         connection = socket.create_connection(("127.0.0.1", controller.port), timeout=30)
         connection.sendall(head(controller, "a submission", f"Content-Length: {len(body) + 1}") + body)
         held.append(connection)
-    controller.api.get("/v1/jobs")
+    eventually(lambda: unread_bytes(controller.port) == 0, "all bodies to be read")
     assert controller.api.raw("POST", "/v1/tokens", b"{}", {"Content-Type": "application/json"})[0] == 422
     for connection in held:
         connection.sendall(b"}")

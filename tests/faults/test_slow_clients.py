@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from harness import Cluster, eventually
-from raw_http import resident
+from raw_http import resident, unsent_bytes
 from slow_clients import Crowd, Pace
 
 KIB = 1024
@@ -40,16 +40,6 @@ def files_of(cluster: Cluster) -> int:
 def memory_of(cluster: Cluster) -> int:
     assert cluster.controller.process is not None
     return resident(cluster.controller.process.pid)
-
-
-def unsent_bytes(port: int) -> int:
-    """What the kernel holds of replies of this port that nobody reads: the most of any connection."""
-    most = 0
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        words = line.split()
-        if int(words[1].partition(":")[2], 16) == port:
-            most = max(most, int(words[4].partition(":")[0], 16))
-    return most
 
 
 @contextlib.contextmanager

@@ -85,7 +85,7 @@ work.distributed({str(go)!r})
     assert kinds.count("display_data") == 1 and kinds.count("update_display_data") >= 1
     first = notebook.messages[kinds.index("display_data")]["content"]["data"]  # all that there is where updates are ignored
     assert "</span> <b>learn</b>" in first["text/html"]
-    assert re.search(r"(QUEUED|PLACED|RUNNING) .*gpuctl get", first["text/plain"], re.DOTALL)
+    assert re.search(r"(QUEUED|PLACED|STAGING|RUNNING) .*gpuctl get", first["text/plain"], re.DOTALL)
     assert kinds.index("display_data") < kinds.index("stream")
     (html,) = displays(outputs)
     view = cluster.api.job(job_of(html))
