@@ -44,6 +44,7 @@ class Goal:
     gate: float
     aim: float | None = None
     at_most: bool = True  #: else at least
+    why: str = ""  #: what keeps the figure from its gate or its aim, where it does
 
     def value(self, figures: Mapping[str, Any]) -> float | None:
         """The figure, or None where this run has none."""

@@ -17,6 +17,7 @@ from typing import Any
 
 TOKEN = "gct_fake"
 PATIENCE_S = 20.0
+COMMENTS_S = 1.0  #: between two of a stream that has nothing else to say
 UNDER_WAY = ("RUNNING", "QUEUED", "STAGING")
 
 
@@ -122,9 +123,12 @@ class FakeController:
             yield
             self.changed.notify_all()
 
-    def until(self, condition: Callable[[], Any]) -> None:
+    def comes(self, condition: Callable[[], Any], seconds: float) -> bool:
         with self.changed:
-            assert self.changed.wait_for(condition, PATIENCE_S), "the awaited change did not come"
+            return bool(self.changed.wait_for(condition, seconds))
+
+    def until(self, condition: Callable[[], Any]) -> None:
+        assert self.comes(condition, PATIENCE_S), "the awaited change did not come"
 
     # --- what ranks do ---
 
@@ -329,7 +333,8 @@ class Handler(BaseHTTPRequestHandler):
         sent = 0
         server = fake.server
         while True:
-            fake.until(lambda seen=at: len(events()) > seen or job.state not in UNDER_WAY or fake.server is not server)
+            while not fake.comes(lambda seen=at: len(events()) > seen or job.state not in UNDER_WAY or fake.server is not server, COMMENTS_S):
+                self.chunk(": a comment\n\n")  # also lets a reader notice a signal that came just before it began to read
             if fake.server is not server or (fake.break_after is not None and sent >= fake.break_after):
                 self.connection.shutdown(2)
                 return
