@@ -140,6 +140,18 @@ def folder() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
+def run_folders(state: Path, count: int) -> Iterator[None]:
+    """The agents' run folders in memory, as those below /run are where systemd is; without root they are on the disk."""
+    folders = [state / f"node{number}.run" for number in range(count if os.geteuid() == 0 else 0)]
+    with contextlib.ExitStack() as stack:
+        for made in folders:
+            made.mkdir()
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=700", "tmpfs", made], check=True)
+            stack.callback(said, ["umount", "--lazy", made])
+        yield
+
+
+@contextlib.contextmanager
 def cluster(
     slots: list[int],
     slow_disk: bool = False,
@@ -148,7 +160,7 @@ def cluster(
     kind: type[Cluster] = Cluster,
 ) -> Iterator[Cluster]:
     """A controller and one agent for each number of slots; on a slow disk every fsync and fdatasync takes 2 ms more."""
-    with folder() as state:
+    with folder() as state, run_folders(state, len(slots)):
         preload = os.environ.get("LD_PRELOAD")
         if slow_disk:
             os.environ["LD_PRELOAD"] = str(BUILD / "tests" / "bench" / "libslowdisk.so")

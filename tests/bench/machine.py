@@ -87,12 +87,11 @@ def package_version(package: str) -> str | None:
 
 
 def versions() -> dict[str, str]:
-    """Of ours, of the peers that are installed, and of Python and PyTorch in .venv, with how rarely that Python looks for garbage: imports are
-    shorter by a quarter where .venv was made for the tests."""
+    """Of ours, of the peers that are installed, and of .venv: how rarely its Python looks for garbage makes imports longer or shorter."""
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     found = {"gpuctl": commit or "unknown"}
     found.update({package: version for package in PEERS if (version := package_version(package))})
-    code = "import gc, platform; from importlib.metadata import version as v; print(platform.python_version(), v('torch'), gc.get_threshold()[0])"
+    code = "import gc, platform as p; from importlib.metadata import version as v; print(p.python_version(), v('torch'), gc.get_threshold()[0])"
     done = subprocess.run([ROOT / ".venv/bin/python", "-c", code], capture_output=True, text=True)
     if done.returncode == 0:
         python, found["PyTorch"], threshold = done.stdout.split()

@@ -333,7 +333,8 @@ class Handler(BaseHTTPRequestHandler):
         sent = 0
         server = fake.server
         while True:
-            while not fake.comes(lambda seen=at: len(events()) > seen or job.state not in UNDER_WAY or fake.server is not server, COMMENTS_S):
+            due = lambda seen=at: len(events()) > seen or job.state not in UNDER_WAY or fake.server is not server  # noqa: E731
+            while not fake.comes(due, COMMENTS_S):
                 self.chunk(": a comment\n\n")  # also lets a reader notice a signal that came just before it began to read
             if fake.server is not server or (fake.break_after is not None and sent >= fake.break_after):
                 self.connection.shutdown(2)
