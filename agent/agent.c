@@ -226,7 +226,7 @@ static bool open_parts(struct agent *agent, struct err *err)
         return false;
     }
     site->uploads = uploads_create(site->link);
-    site->outputs = outputs_create(site->config.name, site->link, site->loop, site->trash);
+    site->outputs = outputs_create(site->config.name, site->link, site->loop, site->spares);
     return (site->journal = journal_open(site->config.state, err)) != NULL;
 }
 

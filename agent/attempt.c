@@ -446,7 +446,7 @@ void attempt_forget(struct attempt *attempt)
     if (attempt->output != NULL) {
         output_retire(give(attempt->output));
     } else {
-        trash_take(attempt->site->trash, attempt->logs);
+        spares_return(attempt->site->spares, attempt->logs);
     }
     attempt_destroy(attempt);
 }

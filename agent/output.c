@@ -58,10 +58,10 @@ char *output_part(const struct output *output, const struct follow *follow, int6
 
 /* --- life ---------------------------------------------------------------------------------------- */
 
-struct outputs *outputs_create(const char *node, struct link *link, struct loop *loop, struct trash *trash)
+struct outputs *outputs_create(const char *node, struct link *link, struct loop *loop, struct spares *spares)
 {
     struct outputs *outputs = xzalloc(sizeof *outputs);
-    *outputs = (struct outputs){.node = xstrdup(node), .link = link, .loop = loop, .trash = trash};
+    *outputs = (struct outputs){.node = xstrdup(node), .link = link, .loop = loop, .spares = spares};
     return outputs;
 }
 
@@ -307,7 +307,7 @@ static void rest(struct output *output)
         output->idle(output->closure);
         return;
     }
-    trash_take(output->outputs->trash, output->folder);
+    spares_return(output->outputs->spares, output->folder);
     output_destroy(output);
 }
 

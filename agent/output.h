@@ -9,12 +9,12 @@
 
 #include "agent/link.h"
 #include "agent/loop.h"
-#include "agent/trash.h"
+#include "agent/spares.h"
 #include "proto/messages.h"
 
 /* What all attempts share. */
 struct outputs;
-struct outputs *outputs_create(const char *node, struct link *link, struct loop *loop, struct trash *trash);
+struct outputs *outputs_create(const char *node, struct link *link, struct loop *loop, struct spares *spares);
 void outputs_destroy(struct outputs *outputs);
 
 /* The streams of one attempt. */

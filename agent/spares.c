@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns STATE/spare. It promises that an attempt's folder is there whole or not at all. */
+/* Owns STATE/spare. It promises that an attempt's folder is there whole or not at all, and that nothing of
+ * one attempt is ever in another's, not even after the power was lost: what is used again was empty and is as
+ * it was made. That much is worth it where the number of a file that was removed stays taken for minutes
+ * (ext4 without a journal): each new file would look for its own behind those of all attempts before it. */
 #include "agent/spares.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "agent/shimwire.h"
@@ -17,9 +24,23 @@
 #define FIRST_OUT "0.stdout"
 #define FIRST_ERR "0.stderr"
 
+/* What is in each. The exit record comes last: it is never used again. */
+static const struct part {
+    const char *name;
+    mode_t mode;
+} parts[] = {
+    {SHIM_WORK_FOLDER, S_IFDIR | 0700},    {SHIM_ERRORS_FOLDER, S_IFDIR | 0700},
+    {SHIM_RESULTS_FOLDER, S_IFDIR | 0700}, {FIRST_OUT, S_IFREG | 0600},
+    {FIRST_ERR, S_IFREG | 0600},           {SHIM_EXIT_NEW_FILE, S_IFREG | 0600},
+};
+#define PART_COUNT   (sizeof parts / sizeof parts[0])
+#define USABLE_COUNT (PART_COUNT - 1)
+
 struct spares {
     char *folder;
-    uint64_t first, next; /* those with numbers from first to below next are ready */
+    struct trash *trash;
+    uint64_t first, next;    /* those with numbers from first to below next are ready */
+    bool kept[USABLE_COUNT]; /* parts of earlier attempts that wait in the next one */
 };
 
 struct spares *spares_create(const char *folder, struct trash *trash, struct err *err)
@@ -30,6 +51,7 @@ struct spares *spares_create(const char *folder, struct trash *trash, struct err
     }
     struct spares *spares = xzalloc(sizeof *spares);
     spares->folder = xstrdup(folder);
+    spares->trash = trash;
     return spares;
 }
 
@@ -52,16 +74,62 @@ static bool make_file(int folder, const char *name)
     return file >= 0;
 }
 
-static bool make(const char *path, struct err *err)
+static bool make_part(int folder, const struct part *part)
 {
-    autoclose int folder = mkdir(path, 0700) == 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (folder < 0 || mkdirat(folder, SHIM_WORK_FOLDER, 0700) != 0 ||
-        mkdirat(folder, SHIM_ERRORS_FOLDER, 0700) != 0 || mkdirat(folder, SHIM_RESULTS_FOLDER, 0700) != 0 ||
-        !make_file(folder, SHIM_EXIT_NEW_FILE) || !make_file(folder, FIRST_OUT) ||
-        !make_file(folder, FIRST_ERR)) {
+    return S_ISDIR(part->mode) ? mkdirat(folder, part->name, 0700) == 0 : make_file(folder, part->name);
+}
+
+/* Parts may be there: those of an earlier attempt, or those that were made before the disk was full. */
+static bool make(struct spares *spares, struct err *err)
+{
+    autofree char *path = path_of(spares, spares->next);
+    bool made = mkdir(path, 0700) == 0 || errno == EEXIST;
+    autoclose int folder = made ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    for (size_t i = 0; i < PART_COUNT && made; i++) {
+        made = folder >= 0 && (make_part(folder, &parts[i]) || errno == EEXIST);
+    }
+    if (!made) {
         return err_errno(err, "cannot make %s", path);
     }
+    memset(spares->kept, 0, sizeof spares->kept);
+    spares->next++;
     return true;
+}
+
+static bool is_empty(const char *path)
+{
+    DIR *listing = opendir(path);
+    size_t count = 0;
+    while (listing != NULL && count <= 2 && readdir(listing) != NULL) {
+        count++;
+    }
+    if (listing != NULL) {
+        closedir(listing);
+    }
+    return count == 2; /* "." and ".." */
+}
+
+/* A job may have put anything in its place, or have given it rights, owners and attributes. */
+static bool is_unused(const char *path, mode_t mode)
+{
+    struct stat status;
+    return lstat(path, &status) == 0 && status.st_mode == mode && status.st_uid == geteuid() &&
+           status.st_gid == getegid() && llistxattr(path, NULL, 0) <= 0 &&
+           (S_ISDIR(mode) ? is_empty(path) : status.st_size == 0 && status.st_nlink == 1);
+}
+
+void spares_return(struct spares *spares, const char *path)
+{
+    autofree char *next = path_of(spares, spares->next);
+    for (size_t i = 0; i < USABLE_COUNT; i++) {
+        autofree char *from = xprintf("%s/%s", path, parts[i].name);
+        autofree char *to = xprintf("%s/%s", next, parts[i].name);
+        if (!spares->kept[i] && is_unused(from, parts[i].mode) &&
+            (mkdir(next, 0700) == 0 || errno == EEXIST)) {
+            spares->kept[i] = rename(from, to) == 0;
+        }
+    }
+    trash_take(spares->trash, path);
 }
 
 static bool name_for(const char *path, int64_t rank, const char *from, const char *stream)
@@ -73,12 +141,8 @@ static bool name_for(const char *path, int64_t rank, const char *from, const cha
 
 bool spares_take(struct spares *spares, const char *path, int64_t first_rank, struct err *err)
 {
-    if (spares->first == spares->next) {
-        autofree char *made = path_of(spares, spares->next);
-        if (!make(made, err)) {
-            return false;
-        }
-        spares->next++;
+    if (spares->first == spares->next && !make(spares, err)) {
+        return false;
     }
     autofree char *ready = path_of(spares, spares->first++);
     bool named = first_rank == 0 || (name_for(ready, first_rank, FIRST_OUT, "stdout") &&
@@ -91,10 +155,5 @@ bool spares_refill(struct spares *spares)
     if (spares->next - spares->first == LIMIT_IDLE_SHIMS) {
         return false;
     }
-    autofree char *path = path_of(spares, spares->next);
-    if (!make(path, NULL)) {
-        return false;
-    }
-    spares->next++;
-    return spares->next - spares->first < LIMIT_IDLE_SHIMS;
+    return make(spares, NULL) && spares->next - spares->first < LIMIT_IDLE_SHIMS;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "agent/address.h"
@@ -472,6 +473,162 @@ START_TEST(the_folder_of_an_attempt_has_a_place_for_results)
 }
 END_TEST
 
+struct store {
+    struct trash *trash;
+    struct spares *spares;
+};
+
+static struct store store_open(void)
+{
+    autofree char *trash_path = xprintf("%s/trash", folder), *spare = xprintf("%s/spare", folder);
+    struct trash *trash = trash_create(trash_path, NULL);
+    return (struct store){trash, spares_create(spare, trash, NULL)};
+}
+
+static void store_close(struct store *store)
+{
+    spares_destroy(store->spares);
+    trash_destroy(store->trash);
+}
+
+static void fill(struct store *store)
+{
+    while (spares_refill(store->spares)) {
+    }
+}
+
+/* The folder of an attempt, and the numbers of what is in it. */
+struct taken {
+    char *path;
+    ino_t work, errors, results, out, err, exit;
+};
+
+static ino_t number_of(const char *path, const char *name)
+{
+    struct stat status;
+    autofree char *full = xprintf("%s/%s", path, name);
+    ck_assert_msg(lstat(full, &status) == 0, "%s", full);
+    bool is_folder = strchr(name, '.') == NULL;
+    ck_assert_uint_eq(status.st_mode, is_folder ? (S_IFDIR | 0700) : (S_IFREG | 0600));
+    ck_assert(is_folder || (status.st_size == 0 && status.st_nlink == 1));
+    return status.st_ino;
+}
+
+static struct taken take(struct store *store, int number)
+{
+    struct taken taken = {.path = xprintf("%s/attempt-%d", folder, number)};
+    struct err err = {0};
+    ck_assert_msg(spares_take(store->spares, taken.path, 0, &err), "%s", err.text);
+    taken.work = number_of(taken.path, "work");
+    taken.errors = number_of(taken.path, "errors");
+    taken.results = number_of(taken.path, "results");
+    taken.out = number_of(taken.path, "0.stdout");
+    taken.err = number_of(taken.path, "0.stderr");
+    taken.exit = number_of(taken.path, "exit.new");
+    return taken;
+}
+
+/* Its number stays taken. */
+static int hold(const struct taken *taken, const char *name)
+{
+    autofree char *path = xprintf("%s/%s", taken->path, name);
+    int held = open(path, O_PATH | O_CLOEXEC);
+    ck_assert_int_ge(held, 0);
+    return held;
+}
+
+/* That of the attempt after the next two, which are ready by then. */
+static struct taken take_after(struct store *store, struct taken *first)
+{
+    spares_return(store->spares, first->path);
+    free(take(store, 2).path);
+    free(take(store, 3).path);
+    return take(store, 4);
+}
+
+START_TEST(what_an_attempt_did_not_use_serves_another)
+{
+    struct store store = store_open();
+    fill(&store);
+    struct taken first = take(&store, 1);
+    fill(&store);
+    struct taken later = take_after(&store, &first);
+    ck_assert(later.work == first.work && later.errors == first.errors && later.results == first.results);
+    ck_assert(later.out == first.out && later.err == first.err && later.exit != first.exit);
+    ck_assert_int_ne(access(first.path, F_OK), 0);
+    free(first.path);
+    free(later.path);
+    store_close(&store);
+}
+END_TEST
+
+static const char *const uses[] = {
+    "echo x >work/x",
+    "mkdir work/.hidden",
+    "chmod 755 work",
+    "rmdir work && ln -s /tmp work",
+    "rmdir work && touch work",
+    "rmdir work",
+    "mkdir -m 2700 new && rmdir work && mv new work",
+};
+
+START_TEST(a_folder_that_was_used_is_not_used_again)
+{
+    struct store store = store_open();
+    fill(&store);
+    struct taken first = take(&store, 1);
+    fill(&store);
+    autoclose int held = hold(&first, "work");
+    autofree char *command = xprintf("cd %s && %s", first.path, uses[_i]);
+    ck_assert_int_eq(system(command), 0);
+    struct taken later = take_after(&store, &first);
+    ck_assert(later.work != first.work && later.errors == first.errors);
+    free(first.path);
+    free(later.path);
+    store_close(&store);
+}
+END_TEST
+
+static const char *const writes[] = {
+    "echo x >0.stdout",
+    "ln 0.stdout ../linked",
+    "chmod 644 0.stdout",
+    "rm 0.stdout && mkfifo 0.stdout",
+};
+
+START_TEST(a_file_that_was_used_is_not_used_again)
+{
+    struct store store = store_open();
+    fill(&store);
+    struct taken first = take(&store, 1);
+    fill(&store);
+    autoclose int held = hold(&first, "0.stdout");
+    autofree char *command = xprintf("cd %s && %s", first.path, writes[_i]);
+    ck_assert_int_eq(system(command), 0);
+    struct taken later = take_after(&store, &first);
+    ck_assert(later.out != first.out && later.err == first.err);
+    free(first.path);
+    free(later.path);
+    store_close(&store);
+}
+END_TEST
+
+START_TEST(a_folder_with_attributes_is_not_used_again)
+{
+    struct store store = store_open();
+    fill(&store);
+    struct taken first = take(&store, 1);
+    fill(&store);
+    autofree char *work = xprintf("%s/work", first.path);
+    bool set = setxattr(work, "user.gpuctl", "x", 1, 0) == 0; /* not on every file system */
+    struct taken later = take_after(&store, &first);
+    ck_assert(set ? later.work != first.work : later.work == first.work);
+    free(first.path);
+    free(later.path);
+    store_close(&store);
+}
+END_TEST
+
 /* --- routes -------------------------------------------------------------------------------------- */
 
 START_TEST(the_way_to_this_host_is_the_loopback)
@@ -507,6 +664,10 @@ Suite *agent_files_suite(void)
     tcase_add_test(tcase, characters_are_not_cut_in_two);
     tcase_add_test(tcase, files_are_laid_with_their_folders_and_modes);
     tcase_add_test(tcase, no_file_is_laid_outside_its_folder);
+    tcase_add_test(tcase, what_an_attempt_did_not_use_serves_another);
+    tcase_add_loop_test(tcase, a_folder_that_was_used_is_not_used_again, 0, sizeof uses / sizeof uses[0]);
+    tcase_add_loop_test(tcase, a_file_that_was_used_is_not_used_again, 0, sizeof writes / sizeof writes[0]);
+    tcase_add_test(tcase, a_folder_with_attributes_is_not_used_again);
     tcase_add_test(tcase, trash_goes_in_steps_and_follows_no_link);
     tcase_add_test(tcase, trash_is_taken_whatever_an_earlier_agent_has_left_under_its_name);
     tcase_add_test(tcase, a_run_folder_without_a_shim_is_closed_to_those_that_come_late);

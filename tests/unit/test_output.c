@@ -6,6 +6,7 @@
 
 #include "agent/attempt.h"
 #include "agent/output.h"
+#include "agent/spares.h"
 #include "agent/trash.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
@@ -17,6 +18,7 @@
 #define LINE "{\"metric\": \"loss\", \"value\": 1, \"rank\": 2, \"time\": 1}\n"
 
 static struct trash *trash;
+static struct spares *spares;
 static struct outputs *outputs;
 static struct output *output;
 static bool retires; /* the output does, once all is sent */
@@ -26,9 +28,10 @@ static int64_t stored; /* bytes of each stream that the controller has from befo
 static void setup(void)
 {
     rig_setup();
-    autofree char *folder = rig_path("trash");
+    autofree char *folder = rig_path("trash"), *ready = rig_path("spare");
     trash = trash_create(folder, NULL);
-    outputs = outputs_create("alpha", rig.link, rig.loop, trash);
+    spares = spares_create(ready, trash, NULL);
+    outputs = outputs_create("alpha", rig.link, rig.loop, spares);
     stored = 0;
     retires = false;
     rig_write_text("5/2.stdout", "");
@@ -39,6 +42,7 @@ static void teardown(void)
 {
     output_destroy(output);
     outputs_destroy(outputs);
+    spares_destroy(spares);
     trash_destroy(trash);
     rig_teardown();
 }
