@@ -91,7 +91,7 @@ def versions() -> dict[str, str]:
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     found = {"gpuctl": commit or "unknown"}
     found.update({package: version for package in PEERS if (version := package_version(package))})
-    code = "import gc, platform as p; from importlib.metadata import version as v; print(p.python_version(), v('torch'), gc.get_threshold()[0])"
+    code = "import gc, platform, torch; print(platform.python_version(), torch.__version__, gc.get_threshold()[0])"
     done = subprocess.run([ROOT / ".venv/bin/python", "-c", code], capture_output=True, text=True)
     if done.returncode == 0:
         python, found["PyTorch"], threshold = done.stdout.split()
