@@ -26,7 +26,17 @@ from common import BENCH, Chart, Goal, Skipped, cluster, folder, install, load, 
 from harness import Cluster, eventually
 
 GOALS = (
-    Goal("ratio", "jobs a second, of xargs -P2", "x", 0.35, 0.5, at_most=False),
+    Goal(
+        "ratio",
+        "jobs a second, of xargs -P2",
+        "x",
+        0.35,
+        0.5,
+        at_most=False,
+        why="a job takes some 3.8 ms of CPU, where fork and exec by xargs take 1 ms. By a profile (perf, all processes) 1.5 ms of that is "
+        "its supervisor, a process with a cgroup, namespaces, output files and a record of the end of its own, which is synced twice; "
+        "0.9 ms the agent, 0.6 ms the controller, 0.6 ms /bin/true itself.",
+    ),
     Goal("slurm_ratio", "jobs a second, of Slurm", "x", 5, at_most=False),
 )
 CHARTS = (
