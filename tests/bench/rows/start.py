@@ -29,8 +29,8 @@ GOALS = (
         "ms",
         2.5,
         1.3,
-        why="as `gpuctl get ID --timing` has it: 0.6 ms until the submission is on disk, 0.1 ms until the order leaves, 0.6 ms in the agent "
-        "until its supervisor begins, 0.5 ms until the rank is started.",
+        why="as `gpuctl get ID --timing` has it: 0.6 ms until the submission is on disk, 0.1 ms until the order leaves, 0.6 ms in the "
+        "agent until its supervisor begins, 0.5 ms until the rank is started.",
     ),
     Goal("slow_disk.p50_ms", "one rank, fdatasync 2 ms slower", "ms", 5, 3.5),
     Goal("gang.p50_ms", "2 ranks on 2 agents", "ms", 4, 2),
