@@ -578,11 +578,12 @@ START_TEST(a_folder_that_was_used_is_not_used_again)
     fill(&store);
     struct taken first = take(&store, 1);
     fill(&store);
-    autoclose int held = hold(&first, "work");
+    int held = hold(&first, "work");
     autofree char *command = xprintf("cd %s && %s", first.path, uses[_i]);
     ck_assert_int_eq(system(command), 0);
     struct taken later = take_after(&store, &first);
     ck_assert(later.work != first.work && later.errors == first.errors);
+    close(held);
     free(first.path);
     free(later.path);
     store_close(&store);
@@ -602,11 +603,12 @@ START_TEST(a_file_that_was_used_is_not_used_again)
     fill(&store);
     struct taken first = take(&store, 1);
     fill(&store);
-    autoclose int held = hold(&first, "0.stdout");
+    int held = hold(&first, "0.stdout");
     autofree char *command = xprintf("cd %s && %s", first.path, writes[_i]);
     ck_assert_int_eq(system(command), 0);
     struct taken later = take_after(&store, &first);
     ck_assert(later.out != first.out && later.err == first.err);
+    close(held);
     free(first.path);
     free(later.path);
     store_close(&store);
