@@ -179,15 +179,15 @@ def cluster(
 
 
 @contextlib.contextmanager
-def peer(arguments: list[str], ready: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A program of a peer, once the shell command `ready` succeeds, until the end of the block."""
+def peer(arguments: list[str], ready: str, end_s: float = 30) -> Iterator[subprocess.Popen[bytes]]:
+    """A program of a peer, once the shell command `ready` succeeds, until the end of the block; it has `end_s` seconds to end."""
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         eventually(lambda: subprocess.run(ready, shell=True, capture_output=True).returncode == 0, arguments[0])
         yield process
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(end_s)
 
 
 def environment_of(ours: Cluster) -> dict[str, str]:

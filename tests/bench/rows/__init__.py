@@ -23,6 +23,7 @@ MODULES = {
     "restart": "restart",
     "logs": "logs",
     "training": "training",
+    "ray": "ray",
     "function": "function",
     "stage": "stage",
 }
