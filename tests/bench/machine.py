@@ -88,8 +88,9 @@ def package_version(package: str) -> str | None:
 
 def versions() -> dict[str, str]:
     """Of ours, of the peers that are installed, and of .venv: how rarely its Python looks for garbage makes imports longer or shorter."""
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    found = {"gpuctl": commit or "unknown"}
+    commit = subprocess.run(["git", "describe", "--always"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", ".", ":!docs"], cwd=ROOT, capture_output=True).returncode != 0
+    found = {"gpuctl": f"{commit or 'unknown'}{', changed' if changed else ''}"}
     found.update({package: version for package in PEERS if (version := package_version(package))})
     code = "import gc, platform, torch; print(platform.python_version(), torch.__version__, gc.get_threshold()[0])"
     done = subprocess.run([ROOT / ".venv/bin/python", "-c", code], capture_output=True, text=True)
