@@ -172,9 +172,17 @@ void rig_teardown(void)
     ck_assert(file_remove_tree(rig.folder, NULL));
 }
 
+/* With what did come. */
 static void too_late(void *closure)
 {
-    ck_abort_msg("nothing came of it in %d ms", LATE_MS);
+    struct text heard = {0};
+    for (size_t i = 0; i < rig.request_count; i++) {
+        const struct rig_request *request = &rig.requests[i];
+        text_printf(&heard, "\n%s %s %.300s", request->method, request->target,
+                    request->body.length > 0 ? request->body.bytes : "");
+    }
+    ck_abort_msg("nothing came of it in %d ms, after%s", LATE_MS,
+                 heard.length > 0 ? heard.bytes : " no request");
 }
 
 /* What is done when nothing else is begins after the first event. */

@@ -92,12 +92,14 @@ static void make_wish(int number)
     ck_assert_msg(staging_decode(json, &wishes[number], &err), "%s", err.text);
 }
 
-/* What the builder is told: --folder F --requirements R --key K. */
+/* What the builder is told: --folder F --requirements R --key K. It holds no lock while it builds, so the
+ * lock comes when the environment is whole: one with a lock that nobody holds would be thrown away. */
 #define SCRIPT_BEGINS                                                                                        \
     "#!/bin/sh\nF=$4; K=$8; N=$(cat \"$6\"); echo $$ >>"                                                     \
     "\"$F/../started-$N\"\n"                                                                                 \
-    "ready() { mkdir -p \"$F/$K/bin\"; cp /bin/sh \"$F/$K/bin/python\"; : >\"$F/$K.lock\"\n"                 \
-    "echo '{\"size_bytes\": 1}' >\"$F/$K/gpuctl.json\"; ln -sfn \"../$K\" \"$F/names/$K\"\n"                 \
+    "ready() { mkdir -p \"$F/$K/bin\"; cp /bin/sh \"$F/$K/bin/python\"\n"                                    \
+    "echo '{\"size_bytes\": 1}' >\"$F/$K/gpuctl.json\"; : >\"$F/$K.lock\"; ln -sfn \"../$K\" "               \
+    "\"$F/names/$K\"\n"                                                                                      \
     "echo '{\"ready\": true}'; }\n"
 
 static void set_script(const char *text)
