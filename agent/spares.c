@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns STATE/spare. It promises that an attempt's folder is there whole or not at all, and that nothing of
- * one attempt is ever in another's, not even after the power was lost: what is used again was empty and is as
- * it was made. That much is worth it where the number of a file that was removed stays taken for minutes
- * (ext4 without a journal): each new file would look for its own behind those of all attempts before it. */
+ * one attempt is ever in another's, no process and not even after the power was lost: what is used again was
+ * empty and is as it was made. That much is worth it where the number of a file that was removed stays taken
+ * for minutes (ext4 without a journal): each new file would look for its own behind those of all attempts
+ * before it. */
 #include "agent/spares.h"
 
 #include <dirent.h>
@@ -118,10 +119,19 @@ static bool is_unused(const char *path, mode_t mode)
            (S_ISDIR(mode) ? is_empty(path) : status.st_size == 0 && status.st_nlink == 1);
 }
 
+/* The record is written when no process of the attempt is left: without one a stray may still be in its
+ * folder. */
+static bool is_left_by_all(const char *path)
+{
+    autofree char *record = xprintf("%s/" SHIM_EXIT_FILE, path);
+    return access(record, F_OK) == 0;
+}
+
 void spares_return(struct spares *spares, const char *path)
 {
     autofree char *next = path_of(spares, spares->next);
-    for (size_t i = 0; i < USABLE_COUNT; i++) {
+    bool usable = is_left_by_all(path);
+    for (size_t i = 0; i < USABLE_COUNT && usable; i++) {
         autofree char *from = xprintf("%s/%s", path, parts[i].name);
         autofree char *to = xprintf("%s/%s", next, parts[i].name);
         if (!spares->kept[i] && is_unused(from, parts[i].mode) &&

@@ -537,6 +537,13 @@ static int hold(const struct taken *taken, const char *name)
     return held;
 }
 
+/* As its shim does when no process is left. */
+static void record_end(const struct taken *taken)
+{
+    autofree char *from = xprintf("%s/exit.new", taken->path), *to = xprintf("%s/exit", taken->path);
+    ck_assert_int_eq(rename(from, to), 0);
+}
+
 /* That of the attempt after the next two, which are ready by then. */
 static struct taken take_after(struct store *store, struct taken *first)
 {
@@ -552,6 +559,7 @@ START_TEST(what_an_attempt_did_not_use_serves_another)
     fill(&store);
     struct taken first = take(&store, 1);
     fill(&store);
+    record_end(&first);
     struct taken later = take_after(&store, &first);
     ck_assert(later.work == first.work && later.errors == first.errors && later.results == first.results);
     ck_assert(later.out == first.out && later.err == first.err && later.exit != first.exit);
@@ -586,11 +594,27 @@ START_TEST(what_was_used_is_not_used_again)
     int held = hold(&first, file ? "0.stdout" : "work");
     autofree char *command = xprintf("cd %s && %s", first.path, uses[_i]);
     ck_assert_int_eq(system(command), 0);
+    record_end(&first);
     struct taken later = take_after(&store, &first);
     ck_assert_int_eq(later.work != first.work, !file);
     ck_assert_int_eq(later.out != first.out, file);
     ck_assert(later.errors == first.errors && later.err == first.err);
     close(held);
+    free(first.path);
+    free(later.path);
+    store_close(&store);
+}
+END_TEST
+
+START_TEST(nothing_of_an_attempt_whose_end_is_not_recorded_is_used_again)
+{
+    struct store store = store_open();
+    fill(&store);
+    struct taken first = take(&store, 1);
+    fill(&store);
+    struct taken later = take_after(&store, &first);
+    ck_assert(later.work != first.work && later.errors != first.errors && later.results != first.results);
+    ck_assert(later.out != first.out && later.err != first.err);
     free(first.path);
     free(later.path);
     store_close(&store);
@@ -604,6 +628,7 @@ START_TEST(a_folder_with_attributes_is_not_used_again)
     struct taken first = take(&store, 1);
     fill(&store);
     autofree char *work = xprintf("%s/work", first.path);
+    record_end(&first);
     bool set = setxattr(work, "user.gpuctl", "x", 1, 0) == 0; /* not on every file system */
     struct taken later = take_after(&store, &first);
     ck_assert(set ? later.work != first.work : later.work == first.work);
@@ -650,6 +675,7 @@ Suite *agent_files_suite(void)
     tcase_add_test(tcase, no_file_is_laid_outside_its_folder);
     tcase_add_test(tcase, what_an_attempt_did_not_use_serves_another);
     tcase_add_loop_test(tcase, what_was_used_is_not_used_again, 0, sizeof uses / sizeof uses[0]);
+    tcase_add_test(tcase, nothing_of_an_attempt_whose_end_is_not_recorded_is_used_again);
     tcase_add_test(tcase, a_folder_with_attributes_is_not_used_again);
     tcase_add_test(tcase, trash_goes_in_steps_and_follows_no_link);
     tcase_add_test(tcase, trash_is_taken_whatever_an_earlier_agent_has_left_under_its_name);
