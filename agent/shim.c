@@ -131,15 +131,14 @@ static bool signals_init(struct shim *shim)
     return shim->signals >= 0 && shim_watch(shim, shim->signals, WATCH_SIGNAL, 0);
 }
 
-/* Descriptors: 0 to 2 exist, 3 is the control socket, 4 that of warm workers where there are some, nothing
- * else is open; as many as the hard limit allows,
- * for the pipes and files of many ranks. */
 static bool socket_take(int fd)
 {
     struct stat info;
     return fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode) && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
 }
 
+/* Descriptors: 0 to 2 exist, 3 is the control socket, 4 that of warm workers where there are some, nothing
+ * else is open; as many as the hard limit allows, for the pipes and files of many ranks. */
 static bool descriptors_init(struct shim *shim, bool warm)
 {
     if (!socket_take(SHIM_CONTROL_FD) || (warm && !socket_take(SHIM_WARM_FD))) {

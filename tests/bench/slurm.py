@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Slurm of one node on loopback, tuned to start jobs as fast as it can, for as long as a row needs it.
 
-Debian's slurm-wlm under root, with a munge daemon and a key of its own, all files in one folder. sched_min_interval, batch_sched_delay and
-sched_interval are at their least, no accounting, no plugins that watch processes or memory. Everything is ended and removed afterwards.
+Debian's slurm-wlm under root, with a munge daemon and a key of its own, all files in one folder; CONFIG has all settings.
+sched_min_interval, batch_sched_delay and sched_interval are at their least, no accounting, no plugins that watch processes or memory.
+Everything is ended and removed afterwards.
 """
 
 from __future__ import annotations
@@ -20,10 +21,6 @@ from pathlib import Path
 from common import Skipped, folder, install, peer, said
 from harness import eventually
 
-SETTINGS = (
-    "SelectType=select/cons_tres SelectTypeParameters=CR_CPU, sched_min_interval=0, batch_sched_delay=0, sched_interval=1, "
-    "ProctrackType=proctrack/linuxproc, TaskPlugin=task/none, JobAcctGatherType=jobacct_gather/none, no accounting, SlurmdDebug=error"
-)
 CONFIG = """\
 ClusterName=bench
 SlurmctldHost={host}(127.0.0.1)
