@@ -25,6 +25,7 @@
 #include "proto/base/files.h"
 #include "proto/base/json.h"
 #include "proto/base/log.h"
+#include "proto/base/notify.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
@@ -319,6 +320,7 @@ static void work(struct agent *agent)
              site->config.name, site->devices.count, site->devices.items[0].type,
              isolation_text(site->cgroups.isolation), site->address, site->config.state);
     node_start(agent->node);
+    notify_ready();
     loop_run(site->loop);
 }
 

@@ -27,6 +27,7 @@
 #include "proto/base/files.h"
 #include "proto/base/json.h"
 #include "proto/base/log.h"
+#include "proto/base/notify.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
@@ -225,6 +226,7 @@ static bool serve(struct daemon *daemon, struct err *err)
     log_info("controller serve", "url=%s version=%s policy=%s incarnation=%u live_jobs=%zu", url,
              GPUCTL_VERSION, policy_text(daemon->config.policy), store_incarnation(daemon->store),
              door_live_jobs(daemon->door));
+    notify_ready();
     enum server_end end = server_run(daemon->server, err);
     if (daemon->config.endpoint_file != NULL) {
         unlink(daemon->config.endpoint_file);
