@@ -389,13 +389,16 @@ static void add_found_ranks(struct attempt *attempt)
 /* An agent that was killed before it wrote them may have made the cgroup. */
 static void take_facts(struct attempt *attempt, struct launch_facts *facts, bool read)
 {
-    const struct cgroup_root *cgroups = &attempt->site->cgroups;
+    struct cgroup_root *cgroups = &attempt->site->cgroups;
     attempt->cgroup = read ? give(facts->cgroup) : cgroup_path(cgroups, attempt->epoch);
     attempt->cgroup_version = facts->cgroup_version;
     attempt->devices = give(facts->devices);
     attempt->device_count = facts->device_count;
     attempt->holds_port = facts->holds_port;
     attempt->received_us = facts->received_us;
+    if (attempt->cgroup != NULL) { /* the last agent took the controllers with it */
+        cgroup_limit_set(cgroups, attempt->cgroup, (int64_t)attempt->device_count, NULL);
+    }
 }
 
 void attempt_adopt(struct attempt *attempt)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the agent's place among the cgroups of the host. It promises that a hierarchy is used only after a
- * folder could be made in it, and that of what is not its own it touches nothing. The shim puts the ranks
+ * process could be put into a cgroup in it, so that no job fails for one, and that of what is not its own it
+ * touches nothing. The shim puts the ranks
  * into their cgroup and kills them there; here is only what remains to be killed when the shim itself is
  * gone. How many processes there may be is cgroup_limit.c's. */
 #include "agent/cgroup.h"
@@ -13,10 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/log.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
@@ -25,27 +27,40 @@
 
 /* --- finding a place ----------------------------------------------------------------------------- */
 
-struct mounts {
-    char *unified; /* cgroup2 */
-    char *freezer; /* version 1, with that controller */
-    char *pids;
+/* A mounted hierarchy. */
+struct mount {
+    char *point;
+    char *root; /* what of the hierarchy is mounted there */
 };
 
-/* mountinfo: "id parent dev root POINT options ... - TYPE source SUPER". */
+struct mounts {
+    struct mount unified; /* cgroup2 */
+    struct mount freezer; /* version 1, with that controller */
+    struct mount pids;
+};
+
+static void keep_first(struct mount *mount, const char *root, const char *point)
+{
+    if (mount->point == NULL) {
+        *mount = (struct mount){.point = xstrdup(point), .root = xstrdup(root)};
+    }
+}
+
+/* mountinfo: "id parent dev ROOT POINT options ... - TYPE source SUPER". */
 static void read_mount(char *line, struct mounts *mounts)
 {
     char *tail = strstr(line, " - ");
-    char point[LINE_BYTES], type[64], super[LINE_BYTES] = "";
-    if (tail == NULL || sscanf(line, "%*s %*s %*s %*s %4095s", point) != 1 ||
+    char root[LINE_BYTES], point[LINE_BYTES], type[64], super[LINE_BYTES] = "";
+    if (tail == NULL || sscanf(line, "%*s %*s %*s %4095s %4095s", root, point) != 2 ||
         sscanf(tail, " - %63s %*s %4095s", type, super) < 1) {
         return;
     }
-    if (strcmp(type, "cgroup2") == 0 && mounts->unified == NULL) {
-        mounts->unified = xstrdup(point);
-    } else if (strcmp(type, "cgroup") == 0 && strstr(super, "freezer") != NULL && mounts->freezer == NULL) {
-        mounts->freezer = xstrdup(point);
-    } else if (strcmp(type, "cgroup") == 0 && strstr(super, "pids") != NULL && mounts->pids == NULL) {
-        mounts->pids = xstrdup(point);
+    if (strcmp(type, "cgroup2") == 0) {
+        keep_first(&mounts->unified, root, point);
+    } else if (strcmp(type, "cgroup") == 0 && strstr(super, "freezer") != NULL) {
+        keep_first(&mounts->freezer, root, point);
+    } else if (strcmp(type, "cgroup") == 0 && strstr(super, "pids") != NULL) {
+        keep_first(&mounts->pids, root, point);
     }
 }
 
@@ -58,42 +73,52 @@ static void read_mounts(struct mounts *mounts)
     }
 }
 
-/* The cgroup that this process is in, below a mount with these controllers, "" for version 2; NULL when that
- * is the mount itself, or there is none. */
-static char *own_place(const char *mount, const char *controllers)
+static void finish_mount(struct mount *mount)
+{
+    free(mount->point);
+    free(mount->root);
+}
+
+/* The folder of a cgroup. A container sees a part of the hierarchy, and may still be told the path from its
+ * top. */
+static char *folder_of(const struct mount *mount, const char *cgroup)
+{
+    size_t length = strcmp(mount->root, "/") == 0 ? 0 : strlen(mount->root);
+    const char *below = strncmp(cgroup, mount->root, length) == 0 ? cgroup + length : cgroup;
+    return strcmp(below, "/") == 0 ? xstrdup(mount->point) : xprintf("%s%s", mount->point, below);
+}
+
+/* The cgroup that this process is in, of a hierarchy with these controllers, "" for version 2; NULL when
+ * there is none. */
+static char *own_place(const struct mount *mount, const char *controllers)
 {
     autofclose FILE *file = fopen("/proc/self/cgroup", "re");
     autofree char *start = xprintf(":%s:/", controllers);
     char line[LINE_BYTES];
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+    while (mount->point != NULL && file != NULL && fgets(line, sizeof line, file) != NULL) {
         line[strcspn(line, "\n")] = '\0';
         const char *at = strchr(line, ':');
         if (at != NULL && strncmp(at, start, strlen(start)) == 0) {
-            const char *path = at + strlen(start);
-            return *path == '\0' ? NULL : xprintf("%s/%s", mount, path);
+            return folder_of(mount, at + strlen(start) - 1);
         }
     }
     return NULL;
 }
 
-/* What systemd writes on a cgroup that it gave away. */
-static bool is_delegated(const char *path)
+/* Whether a process of ours can enter it. Only a process that does it can tell. */
+static bool may_enter(const char *path)
 {
-    char value[2] = "";
-    return (getxattr(path, "user.delegate", value, 1) == 1 ||
-            getxattr(path, "trusted.delegate", value, 1) == 1) &&
-           value[0] == '1';
+    autofree char *procs = xprintf("%s/cgroup.procs", path);
+    int status = 1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        int file = open(procs, O_WRONLY | O_CLOEXEC);
+        _exit(file < 0 || write(file, "0", 1) != 1);
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-static bool is_domain(const char *folder)
-{
-    autofree char *path = xprintf("%s/cgroup.type", folder);
-    char type[32] = "";
-    autofclose FILE *file = fopen(path, "re");
-    return file == NULL || (fgets(type, sizeof type, file) != NULL && strcmp(type, "domain\n") == 0);
-}
-
-/* Makes the agent's folder in a place and tries one below it. */
+/* Makes a cgroup like that of an attempt and tries it. */
 static bool use_place(const char *place, const char *agent_name, enum isolation isolation,
                       struct cgroup_root *ret_root)
 {
@@ -101,54 +126,76 @@ static bool use_place(const char *place, const char *agent_name, enum isolation 
         return false;
     }
     autofree char *path = xprintf("%s/gpuctl-%s", place, agent_name);
-    autofree char *probe = xprintf("%s/%s", path, PROBE);
-    autofree char *procs = xprintf("%s/cgroup.procs", probe);
-    if ((mkdir(path, 0755) != 0 && errno != EEXIST) || (mkdir(probe, 0755) != 0 && errno != EEXIST)) {
+    autofree char *probe = xprintf("%s." PROBE, path);
+    autofree char *limit = xprintf("%s/pids.max", probe);
+    if (mkdir(probe, 0755) != 0 && errno != EEXIST) {
         return false;
     }
-    bool usable = access(procs, W_OK) == 0 && (isolation == ISOLATION_CGROUP1 || is_domain(probe));
+    bool usable = may_enter(probe);
+    bool counts = access(limit, W_OK) == 0;
     rmdir(probe);
-    if (!usable) {
-        rmdir(path);
-        return false;
+    if (usable) {
+        ret_root->isolation = isolation;
+        ret_root->path = give(path);
+        ret_root->counts = counts;
     }
-    *ret_root = (struct cgroup_root){.isolation = isolation, .path = give(path)};
-    return true;
+    return usable;
 }
 
-static bool use_unified(const char *mount, const char *agent_name, struct cgroup_root *ret_root)
+static bool use_unified(const struct cgroup_mounts *mounts, const char *agent_name,
+                        struct cgroup_root *ret_root)
 {
-    if (mount == NULL) {
+    struct cgroup_base *base = &ret_root->base;
+    if (mounts->unified == NULL) {
         return false;
     }
-    autofree char *own = own_place(mount, "");
-    return (own != NULL && is_delegated(own) && use_place(own, agent_name, ISOLATION_CGROUP2, ret_root)) ||
-           use_place(mount, agent_name, ISOLATION_CGROUP2, ret_root) ||
-           use_place(own, agent_name, ISOLATION_CGROUP2, ret_root);
+    cgroup_base_choose(mounts->unified, mounts->own, mounts->systemd, base);
+    if (cgroup_base_count(base) && use_place(base->path, agent_name, ISOLATION_CGROUP2, ret_root)) {
+        return true;
+    }
+    cgroup_base_uncount(base);
+    if (use_place(base->path, agent_name, ISOLATION_CGROUP2, ret_root)) {
+        return true;
+    }
+    cgroup_base_finish(base);
+    return false;
+}
+
+void cgroup_find_below(const struct cgroup_mounts *mounts, const char *agent_name,
+                       struct cgroup_root *ret_root)
+{
+    *ret_root = (struct cgroup_root){.isolation = ISOLATION_NONE};
+    if (!use_unified(mounts, agent_name, ret_root) &&
+        !use_place(mounts->freezer, agent_name, ISOLATION_CGROUP1, ret_root) &&
+        !use_place(mounts->pids, agent_name, ISOLATION_CGROUP1, ret_root)) {
+        log_warning("jobs not isolated", "hint=\"" HINT_DELEGATE "\"");
+    }
 }
 
 void cgroup_find(const char *agent_name, struct cgroup_root *ret_root)
 {
     struct mounts mounts = {0};
-    *ret_root = (struct cgroup_root){.isolation = ISOLATION_NONE};
     read_mounts(&mounts);
-    if (!use_unified(mounts.unified, agent_name, ret_root) &&
-        !use_place(mounts.freezer, agent_name, ISOLATION_CGROUP1, ret_root)) {
-        use_place(mounts.pids, agent_name, ISOLATION_CGROUP1, ret_root);
-    }
-    ret_root->pids = mounts.pids != NULL ? own_place(mounts.pids, "pids") : NULL;
-    ret_root->pids = ret_root->pids != NULL ? ret_root->pids : give(mounts.pids);
-    free(mounts.unified);
-    free(mounts.freezer);
-    free(mounts.pids);
+    autofree char *own = own_place(&mounts.unified, "");
+    const struct cgroup_mounts seen = {
+        .unified = mounts.unified.point,
+        .own = own,
+        .freezer = mounts.freezer.point,
+        .pids = mounts.pids.point,
+        .systemd = access("/run/systemd/system", F_OK) == 0,
+    };
+    cgroup_find_below(&seen, agent_name, ret_root);
+    ret_root->pids = own_place(&mounts.pids, "pids");
+    finish_mount(&mounts.unified);
+    finish_mount(&mounts.freezer);
+    finish_mount(&mounts.pids);
 }
 
 void cgroup_finish(struct cgroup_root *root)
 {
     cgroup_unguard(root);
-    if (root->path != NULL) {
-        rmdir(root->path); /* stays while attempts live in it */
-    }
+    cgroup_base_uncount(&root->base);
+    cgroup_base_finish(&root->base);
     free(root->path);
     free(root->pids);
     *root = (struct cgroup_root){.isolation = ISOLATION_NONE};
@@ -163,11 +210,10 @@ int cgroup_version(const struct cgroup_root *root)
 
 char *cgroup_path(const struct cgroup_root *root, uint64_t epoch)
 {
-    return root->path != NULL ? xprintf("%s/%llu", root->path, (unsigned long long)epoch) : NULL;
+    return root->path != NULL ? xprintf("%s.%llu", root->path, (unsigned long long)epoch) : NULL;
 }
 
-bool cgroup_make(const struct cgroup_root *root, uint64_t epoch, int64_t devices, char **ret_path,
-                 struct err *err)
+bool cgroup_make(struct cgroup_root *root, uint64_t epoch, int64_t devices, char **ret_path, struct err *err)
 {
     autofree char *path = cgroup_path(root, epoch);
     *ret_path = NULL;

@@ -53,26 +53,6 @@ static int64_t kernel_half(void)
     return smaller(read_number("/proc/sys/kernel/pid_max"), read_number("/proc/sys/kernel/threads-max")) / 2;
 }
 
-/* Children have a controller only if each folder above them hands it down. Memory is only counted, so that a
- * rank which it ends is told apart from one that a person killed. */
-static bool hand_down(const struct cgroup_root *root)
-{
-    autofree char *above = file_folder_of(root->path);
-    write_word(above, "cgroup.subtree_control", "+memory");
-    write_word(root->path, "cgroup.subtree_control", "+memory");
-    write_word(above, "cgroup.subtree_control", "+pids");
-    return write_word(root->path, "cgroup.subtree_control", "+pids");
-}
-
-static bool counts_attempts(const struct cgroup_root *root)
-{
-    if (root->isolation == ISOLATION_NONE) {
-        return false;
-    }
-    autofree char *limit = xprintf("%s/pids.max", root->path);
-    return root->isolation == ISOLATION_CGROUP2 ? hand_down(root) : access(limit, W_OK) == 0;
-}
-
 /* What the agent starts is born in it. */
 static bool enter_guard(struct cgroup_root *root, const char *agent_name, int64_t processes)
 {
@@ -92,18 +72,27 @@ static bool enter_guard(struct cgroup_root *root, const char *agent_name, int64_
 void cgroup_limit(struct cgroup_root *root, const char *agent_name, int64_t processes, int64_t devices)
 {
     root->most = kernel_half();
-    if (counts_attempts(root)) {
+    if (root->counts) {
         root->processes = processes;
     } else if (!enter_guard(root, agent_name, smaller(processes * devices, root->most))) {
-        log_warning("processes unlimited",
-                    "hint=\"give the agent a cgroup with the pids controller, systemd's Delegate=yes\"");
+        log_warning("processes unlimited", "hint=\"" HINT_DELEGATE "\"");
     }
 }
 
-bool cgroup_limit_set(const struct cgroup_root *root, const char *path, int64_t devices, struct err *err)
+static bool set(const struct cgroup_root *root, const char *path, int64_t devices)
 {
-    return root->processes == 0 ||
-           write_number(path, "pids.max", smaller(root->processes * devices, root->most)) ||
+    return write_number(path, "pids.max", smaller(root->processes * devices, root->most));
+}
+
+/* Another agent in the same unit turns the controllers off when it ends. */
+static bool set_again(struct cgroup_root *root, const char *path, int64_t devices)
+{
+    return errno == ENOENT && cgroup_base_count(&root->base) && set(root, path, devices);
+}
+
+bool cgroup_limit_set(struct cgroup_root *root, const char *path, int64_t devices, struct err *err)
+{
+    return root->processes == 0 || set(root, path, devices) || set_again(root, path, devices) ||
            err_errno(err, "cannot limit the processes of %s", path);
 }
 

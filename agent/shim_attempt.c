@@ -218,7 +218,8 @@ static void ranks_start(struct shim *shim, char *const *added)
         attempt_decline(shim, why.text);
     } else {
         shim->phase = PHASE_RUNNING;
-        attempt_fail(shim, failed, code != 0 ? code : 126, 0, "EXEC_FAILED", why.text);
+        attempt_fail(shim, failed, code != 0 ? code : 126, 0, code != 0 ? "EXEC_FAILED" : "DECLINED",
+                     why.text);
     }
 }
 

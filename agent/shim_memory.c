@@ -103,23 +103,38 @@ void memory_find(struct memory *memory)
     }
 }
 
+static int own_open(const struct shim *shim)
+{
+    return shim->cgroup >= 0 && shim->launch.cgroup_version == 2
+               ? openat(shim->cgroup, OWN_COUNTER, O_RDONLY | O_CLOEXEC)
+               : -1;
+}
+
 void memory_begin(struct shim *shim)
 {
     struct memory *memory = &shim->memory;
-    int own = shim->cgroup >= 0 && shim->launch.cgroup_version == 2
-                  ? openat(shim->cgroup, OWN_COUNTER, O_RDONLY | O_CLOEXEC)
-                  : -1;
+    int own = own_open(shim);
+    memory->own = own >= 0;
+    memory->before = counter_read(memory->own ? own : memory->counter);
     if (own >= 0) {
-        if (memory->counter >= 0) {
-            close(memory->counter);
-        }
-        *memory = (struct memory){.counter = own, .own = true};
+        close(own);
     }
-    memory->before = counter_read(memory->counter);
+}
+
+/* Opened anew each time: the counter goes with the agent, and the next one brings another, from zero on. */
+static bool own_grew(const struct shim *shim)
+{
+    int own = own_open(shim);
+    int64_t number = counter_read(own), before = shim->memory.before;
+    if (own >= 0) {
+        close(own);
+    }
+    return number > (number < before ? 0 : before);
 }
 
 bool memory_ran_out(const struct shim *shim, const struct rank *rank)
 {
     const struct memory *memory = &shim->memory;
-    return (memory->own || rank->signal == SIGKILL) && counter_read(memory->counter) > memory->before;
+    return memory->own ? own_grew(shim)
+                       : rank->signal == SIGKILL && counter_read(memory->counter) > memory->before;
 }

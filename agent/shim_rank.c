@@ -204,9 +204,15 @@ static const char *path_of(char *const *env)
     return DEFAULT_PATH;
 }
 
+/* 0: it is not the job's fault. */
+static int code_of(int32_t stage)
+{
+    return stage == STAGE_CGROUP ? 0 : stage == STAGE_NOT_FOUND ? CODE_NOT_FOUND : CODE_NOT_USABLE;
+}
+
 static bool report_take(const struct shim *shim, const struct report *report, int *ret_code, struct why *why)
 {
-    *ret_code = report->stage == STAGE_NOT_FOUND ? CODE_NOT_FOUND : CODE_NOT_USABLE;
+    *ret_code = code_of(report->stage);
     report_explain(shim, report, why);
     return false;
 }

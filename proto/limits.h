@@ -256,6 +256,8 @@
 #define LIMIT_SHIM_TEXT 1280
 /* folders that a job made in its own cgroup, one in the other */
 #define LIMIT_CGROUP_DEPTH 16
+/* looks at a cgroup until all processes have left it: one is enough, unless processes are born meanwhile */
+#define LIMIT_CGROUP_ROUNDS 16
 /* between two sweeps of what will not die, doubling ... */
 #define SHIM_SWEEP_MS 1
 /* ... up to this, for processes that sleep in a driver */

@@ -52,16 +52,16 @@ def cgroup_mounts() -> list[Path]:
     return [Path(line.split()[4]) for line in lines if " - cgroup" in line]
 
 
-def agent_cgroups(node: Path) -> list[Path]:
-    """The folders that this agent may have made, in whatever hierarchy: agents of one name differ in a hash of their state folder."""
+def agent_cgroups(node: Path, epoch: str = "*") -> list[Path]:
+    """Cgroups of this agent's attempts, in whatever hierarchy: agents of one name differ in a hash of their state folder."""
     unique = f"gpuctl-{node.name}-{hashlib.sha256(str(node).encode()).hexdigest()[:8]}"
     own = [line.split(":", 2)[2].lstrip("/") for line in Path("/proc/self/cgroup").read_text().splitlines()]
     places = {mount / place for mount in cgroup_mounts() for place in ("", *own)}
-    return [place / unique for place in places if (place / unique).is_dir()]
+    return [path for place in places for path in place.glob(f"{unique}.{epoch}")]
 
 
 def cgroups_of(node: Path, epoch: int) -> list[Path]:
-    return [folder / str(epoch) for folder in agent_cgroups(node) if (folder / str(epoch)).exists()]
+    return agent_cgroups(node, str(epoch))
 
 
 def files_of(node: Path, epoch: int) -> list[Path]:
@@ -151,8 +151,9 @@ def has_own_memory() -> bool:
     return done.returncode == 0
 
 
-def counts_memory_by_attempt(node: Path) -> bool:
-    return any((folder / "memory.events").exists() for folder in agent_cgroups(node))
+def counts_memory_by_attempt() -> bool:
+    """Whether attempts have cgroups at the top that count memory."""
+    return any("memory" in path.read_text().split() for mount in cgroup_mounts() for path in mount.glob("cgroup.subtree_control"))
 
 
 def alive_on(node: Path) -> list[str]:

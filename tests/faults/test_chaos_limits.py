@@ -105,7 +105,7 @@ def test_a_rank_that_eats_all_memory_is_named_with_that_cause_and_dies_alone(
     small_memory: Path, make_cluster: Callable[..., Cluster], tmp_path: Path
 ) -> None:
     cluster = make_cluster(3)
-    if leftovers.counts_memory_by_attempt(cluster.folder / "node0"):
+    if leftovers.counts_memory_by_attempt():
         pytest.skip("each attempt has a cgroup of its own at the top here, which no limit surrounds")
     restart_within(cluster.agents[0], "sh", "-c", f'echo $$ >{small_memory}/cgroup.procs; exec "$@"', "sh")
     bystander = sleeper(cluster, tmp_path / "gate")
@@ -175,8 +175,7 @@ def confine(cluster: Cluster, isolation: str, fence: Path) -> None:
 
 def counted(cluster: Cluster, fence: Path) -> int:
     """Processes of the node, as the kernel counts them: within the fence, or where each attempt has a cgroup that counts, in those."""
-    folders = leftovers.agent_cgroups(cluster.folder / "node0")
-    places = [fence, *(place for folder in folders for place in folder.iterdir() if place.is_dir())]
+    places = [fence, *leftovers.agent_cgroups(cluster.folder / "node0")]
     return sum(int(read(place / "pids.current") or 0) for place in places)
 
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
@@ -181,6 +182,22 @@ START_TEST(a_cgroup_that_is_not_there_is_declined)
 }
 END_TEST
 
+/* M1: the node's fault, not that of the job, which would fail with exit code 126. */
+START_TEST(a_cgroup_that_no_process_can_enter_is_declined)
+{
+    autofree char *cgroup = xprintf("%s/cgroup", rig.root);
+    autofree char *procs = xprintf("%s/cgroup.procs", cgroup);
+    autofree char *expected = xprintf("cannot enter cgroup %s: No space left on device", cgroup);
+    ck_assert_int_eq(mkdir(cgroup, 0700), 0);
+    ck_assert_int_eq(symlink("/dev/full", procs), 0);
+    rig_shell(&rig, "true");
+    rig_field(&rig, "cgroup", cgroup);
+    rig_field(&rig, "cgroup_version", "2");
+    rig_field(&rig, "rank", "0");
+    expect_declined(expected);
+}
+END_TEST
+
 /* Whether nobody holds the lock. */
 static bool lock_is_free(const char *path)
 {
@@ -281,6 +298,7 @@ void rig_suite_ready(Suite *suite)
     tcase_add_test(declined, a_launch_file_that_is_cut_off_is_declined);
     tcase_add_test(declined, a_log_folder_that_is_not_there_is_declined);
     tcase_add_test(declined, a_cgroup_that_is_not_there_is_declined);
+    tcase_add_test(declined, a_cgroup_that_no_process_can_enter_is_declined);
     tcase_add_test(declined, the_environment_of_the_ranks_is_held_until_the_shim_ends);
     tcase_add_test(declined, an_environment_that_is_gone_is_declined);
     tcase_add_test(declined, an_environment_that_is_being_thrown_away_is_declined);

@@ -89,7 +89,8 @@ static void fake_cgroup(void)
     rig_field(&rig, "cgroup_version", "2");
 }
 
-#define ONE_MORE "echo 'oom_kill 5' >group/memory.events; "
+#define ONE_MORE    "echo 'oom_kill 5' >group/memory.events; "
+#define ANEW(count) "rm group/memory.events; echo 'oom_kill " count "' >group/memory.events; "
 
 static const struct {
     const char *script, *cause;
@@ -98,6 +99,9 @@ static const struct {
     {ONE_MORE "exit 3", "OUT_OF_MEMORY rank 0 exited with code 3, out of memory"},
     {ONE_MORE "exit 0", "NONE"},
     {"kill -9 $$", "RANK_FAILED rank 0 was killed by signal 9 (Killed)"},
+    /* M1: the next agent turns the controllers on anew, and brings a counter that begins at zero */
+    {ANEW("1") "kill -9 $$", "OUT_OF_MEMORY rank 0 was killed by signal 9 (Killed), out of memory"},
+    {ANEW("0") "kill -9 $$", "RANK_FAILED rank 0 was killed by signal 9 (Killed)"},
 };
 
 START_TEST(an_end_for_want_of_memory_is_told_from_one_by_a_person)
