@@ -19,6 +19,7 @@
 
 #include "agent/journal.h"
 #include "agent/node.h"
+#include "agent/run_folder.h"
 #include "agent/runner.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -84,30 +85,6 @@ static bool lock_gpus(const struct devices *devices, struct err *err)
 
 /* --- folders ------------------------------------------------------------------------------------- */
 
-static bool remove_epochs(const char *run, struct err *err)
-{
-    autonames struct file_names names;
-    bool removed = file_list(run, &names, err);
-    for (size_t i = 0; removed && i < names.count; i++) {
-        int64_t epoch;
-        autofree char *path = xprintf("%s/%s", run, names.items[i]);
-        removed = !text_to_int(names.items[i], 1, INT64_MAX, &epoch) || file_remove_tree(path, err);
-    }
-    return removed;
-}
-
-/* A run folder that a reboot did not empty tells of processes that are not there. */
-static bool renew_run(const struct site *site, struct err *err)
-{
-    autofree char *path = xprintf("%s/boot", site->config.run);
-    autofree char *boot_id = NULL;
-    if (file_read(path, 64, &boot_id, NULL, NULL) && strcmp(boot_id, site->boot_id) == 0) {
-        return true;
-    }
-    return remove_epochs(site->config.run, err) &&
-           file_replace(path, site->boot_id, strlen(site->boot_id), 0600, err);
-}
-
 static bool open_runner(struct site *site, const char *attempts, struct err *err)
 {
     autofree char *folder = xprintf("%s/runner", site->config.state);
@@ -135,10 +112,11 @@ static bool open_folders(struct agent *agent, struct err *err)
     autofree char *complaints = xprintf("%s/shim.log", site->config.state);
     file_boot_id(site->boot_id);
     if (!file_make_directories(attempts, 0700, err) || !lock_state(agent, err) ||
-        !file_make_directories(site->config.run, 0700, err) || !renew_run(site, err)) {
+        !run_folder_open(site->config.state, site->boot_id, &site->config.run, err)) {
         return false;
     }
-    site->trash = trash_create(trash, err);
+    site->seen = seen_open(site->config.run, err);
+    site->trash = site->seen != NULL ? trash_create(trash, err) : NULL;
     site->spares = site->trash != NULL ? spares_create(spares, site->trash, err) : NULL;
     agent->complaints = open_complaints(complaints);
     return site->spares != NULL && open_runner(site, attempts, err) &&
@@ -249,6 +227,7 @@ static void close_parts(struct agent *agent)
     spares_destroy(site->spares);
     free(site->runner);
     trash_destroy(site->trash);
+    seen_close(site->seen);
     cgroup_finish(&site->cgroups);
     devices_close(&site->devices);
     cleanup_close(&agent->complaints);

@@ -118,9 +118,10 @@ void attempt_claim(struct attempt *attempt, const struct duty_action *action)
     attempt_order(attempt, action->order);
     attempt->term_ms = action->term_ms;
     attempt->kill_ms = action->kill_ms;
-    if (mkdir(attempt->run, 0700) == 0) {
+    bool seen = seen_has(attempt->site->seen, attempt->epoch);
+    if (!seen && mkdir(attempt->run, 0700) == 0) {
         stage_begin(attempt);
-    } else if (errno == EEXIST) {
+    } else if (seen || errno == EEXIST) {
         attempt_over(attempt, CAUSE_SHIM_LOST, "the node has seen this attempt before, and it is gone");
     } else {
         err_errno(&err, "cannot make %s", attempt->run);
@@ -431,13 +432,16 @@ void attempt_adopt(struct attempt *attempt)
 
 /* --- forgetting ---------------------------------------------------------------------------------- */
 
-/* The folder itself stays: it says that the epoch was seen. */
-static void empty_run_folder(const char *run)
+/* The folder itself stays where nothing else would say that the epoch was seen. */
+static void remove_run_folder(const struct attempt *attempt)
 {
     static const char *const names[] = {SHIM_LAUNCH_FILE, SHIM_PID_FILE, SHIM_SOCKET_FILE, SHIM_RANK_SOCKET};
-    autoclose int folder = open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int folder = open(attempt->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         unlinkat(folder, names[i], 0);
+    }
+    if (seen_add(attempt->site->seen, attempt->epoch)) {
+        rmdir(attempt->run);
     }
 }
 
@@ -445,7 +449,7 @@ void attempt_forget(struct attempt *attempt)
 {
     converse_dismiss(attempt);
     link_abandon(give(attempt->report));
-    empty_run_folder(attempt->run);
+    remove_run_folder(attempt);
     if (attempt->output != NULL) {
         output_retire(give(attempt->output));
     } else {

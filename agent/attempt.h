@@ -19,6 +19,7 @@
 #include "agent/payload.h"
 #include "agent/record.h"
 #include "agent/results.h"
+#include "agent/seen.h"
 #include "agent/shims.h"
 #include "agent/spares.h"
 #include "agent/stagings.h"
@@ -43,6 +44,7 @@ struct site {
     struct builder *builder;
     struct stagings *stagings;
     struct uploads *uploads;
+    struct seen *seen;
     struct trash *trash;
     struct spares *spares;
     struct outputs *outputs;

@@ -5,6 +5,7 @@
 #include "agent/node.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "agent/journal.h"
 #include "agent/node_parts.h"
@@ -177,11 +178,15 @@ static void adopt(struct node *node, uint64_t epoch)
     }
 }
 
-/* A run folder that is empty is only the memory of an epoch. */
-static bool is_empty(const char *path)
+/* A run folder that is empty is only the memory of an epoch, of an agent that was killed. */
+static bool is_memory(const struct node *node, uint64_t epoch, const char *path)
 {
     autonames struct file_names names;
-    return file_list(path, &names, NULL) && names.count == 0;
+    bool empty = file_list(path, &names, NULL) && names.count == 0;
+    if (empty && seen_add(node->site->seen, epoch)) {
+        rmdir(path);
+    }
+    return empty;
 }
 
 static bool adopt_folders(struct node *node, const char *path, bool even_empty, struct err *err)
@@ -193,7 +198,8 @@ static bool adopt_folders(struct node *node, const char *path, bool even_empty, 
     for (size_t i = 0; i < names.count; i++) {
         int64_t epoch;
         autofree char *folder = xprintf("%s/%s", path, names.items[i]);
-        if (text_to_int(names.items[i], 1, INT64_MAX, &epoch) && (even_empty || !is_empty(folder))) {
+        if (text_to_int(names.items[i], 1, INT64_MAX, &epoch) &&
+            (even_empty || !is_memory(node, (uint64_t)epoch, folder))) {
             adopt(node, (uint64_t)epoch);
         }
     }

@@ -256,6 +256,8 @@
 #define LIMIT_SHIM_TEXT 1280
 /* folders that a job made in its own cgroup, one in the other */
 #define LIMIT_CGROUP_DEPTH 16
+/* ids of attempts that are over, which a node remembers one by one: a day at one in three seconds, 640 KiB */
+#define LIMIT_SEEN 32768
 /* looks at a cgroup until all processes have left it: one is enough, unless processes are born meanwhile */
 #define LIMIT_CGROUP_ROUNDS 16
 /* between two sweeps of what will not die, doubling ... */

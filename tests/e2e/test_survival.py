@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness import Cluster, eventually
+from paper_controller import Node, Paper
 
 MEET = (Path(__file__).parent / "programs" / "meet.py").read_text()
 
@@ -50,6 +51,43 @@ def test_an_agent_killed_under_a_gang_adopts_it_again(make_cluster: Callable[...
         grows(cluster, job, 1)
     (tmp_path / "gate").touch()
     assert_undisturbed(cluster, job)
+
+
+def test_an_agent_with_another_environment_finds_what_runs(make_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+    """M2: the run folder of this boot is remembered, whatever the settings of the next start say."""
+    cluster = make_cluster(1, 1)
+    job = counting_gang(cluster, tmp_path / "gate")
+    agent = cluster.agents[1]
+    agent.kill()
+    agent.arguments[agent.arguments.index("--run") + 1] = str(tmp_path / "elsewhere")
+    agent.start()
+    grows(cluster, job, 1)
+    (tmp_path / "gate").touch()
+    assert_undisturbed(cluster, job)
+    assert "run folder kept" in agent.said() and not (tmp_path / "elsewhere").exists()
+
+
+def test_an_attempt_that_is_over_leaves_no_folder_and_is_never_run_again(tmp_path: Path) -> None:
+    """M5: also not by an agent that was killed meanwhile, and not where that was killed before it had removed the folder."""
+    paper = Paper()
+    node = Node(tmp_path, paper)
+    spec = {"command": ["sh", "-c", f"echo x >>{tmp_path}/runs"]}
+    epoch = 2**32 + 1
+    run = tmp_path / "run"
+    try:
+        assert paper.run(epoch, spec)["ranks"][0]["code"] == 0
+        paper.change(live=[], orders=[])
+        eventually(lambda: not (run / str(epoch)).exists(), "the folder of the attempt to go")
+        node.agent.kill()
+        (run / str(epoch)).mkdir()
+        node.agent.start()
+        paper.reports.clear()
+        assert paper.run(epoch, spec)["cause"] == "SHIM_LOST"
+        assert (tmp_path / "runs").read_text() == "x\n"
+        assert paper.run(epoch + 1, spec)["ranks"][0]["code"] == 0
+    finally:
+        node.stop()
+        paper.stop()
 
 
 def test_a_gang_that_ends_while_its_agent_is_away_keeps_its_exit(make_cluster: Callable[..., Cluster], tmp_path: Path) -> None:

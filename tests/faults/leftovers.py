@@ -65,13 +65,15 @@ def cgroups_of(node: Path, epoch: int) -> list[Path]:
 
 
 def files_of(node: Path, epoch: int) -> list[Path]:
-    """Its folder on disk, and what of its run folder is more than the memory of the epoch."""
-    return [path for path in (node / "attempts" / str(epoch), *Path(f"{node}.run/{epoch}").glob("*")) if path.exists()]
+    """Its folder on disk, and in its run folder."""
+    return [path for path in (node / "attempts" / str(epoch), Path(f"{node}.run/{epoch}")) if path.exists()]
 
 
 def epochs_of(node: Path) -> list[int]:
     """All that this agent has ever claimed in this boot."""
-    return sorted(int(entry.name) for entry in Path(f"{node}.run").iterdir() if entry.name.isdigit())
+    run = Path(f"{node}.run")
+    over = (run / "seen").read_text().split()
+    return sorted({int(name) for name in (*over, *(entry.name for entry in run.iterdir())) if name.isdigit()})
 
 
 def shared_memory_of(job: str) -> list[str]:
