@@ -23,7 +23,8 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-#define REMAINS_PACE_MS 20 /* between two kills of what a lost shim left */
+#define REMAINS_PACE_MS     20   /* between two kills of what a lost shim left, doubling ... */
+#define REMAINS_PACE_MAX_MS 1000 /* ... up to this */
 
 static void hear(struct attempt *attempt, enum duty_news news)
 {
@@ -158,6 +159,7 @@ void attempt_decline(struct attempt *attempt, const char *text)
 void attempt_over(struct attempt *attempt, enum cause cause, const char *text)
 {
     attempt->stage = STAGE_OVER;
+    loop_disarm(attempt->site->loop, &attempt->timer); /* of a stop that it was told to make */
     record_finish(&attempt->record);
     attempt->record.cause = cause;
     attempt->record.text = text != NULL ? xstrdup(text) : NULL;
@@ -197,11 +199,19 @@ void attempt_exited(struct attempt *attempt)
     }
 }
 
+/* Each look reads all of /proc where there is no cgroup, and a process that sleeps in a driver may stay long.
+ */
+static int64_t slower(int64_t pace_ms)
+{
+    return 2 * pace_ms < REMAINS_PACE_MAX_MS ? 2 * pace_ms : REMAINS_PACE_MAX_MS;
+}
+
 static void remains_due(void *closure)
 {
     struct attempt *attempt = closure;
     if (!remains_clear(attempt->cgroup, attempt->cgroup_version, attempt->epoch, attempt->run)) {
-        loop_arm(attempt->site->loop, &attempt->timer, clock_boot_ms() + REMAINS_PACE_MS);
+        loop_arm(attempt->site->loop, &attempt->timer, clock_boot_ms() + attempt->remains_pace_ms);
+        attempt->remains_pace_ms = slower(attempt->remains_pace_ms);
         return;
     }
     attempt_over(attempt, CAUSE_SHIM_LOST, "gpushim was killed");
@@ -215,8 +225,8 @@ void attempt_salvage(struct attempt *attempt)
     }
     log_warning("shim lost", "epoch=%llu", (unsigned long long)attempt->epoch);
     attempt->stage = STAGE_REMAINS;
-    loop_disarm(attempt->site->loop, &attempt->timer);
-    attempt->timer = (struct loop_timer){.due = remains_due, .closure = attempt};
+    attempt->remains_pace_ms = REMAINS_PACE_MS;
+    loop_set(attempt->site->loop, &attempt->timer, remains_due, attempt);
     remains_due(attempt);
 }
 
@@ -236,8 +246,7 @@ static void watch_deaf(struct attempt *attempt, int64_t grace_ms)
 {
     int64_t due_ms = clock_boot_ms() + grace_ms + SHIM_DEAF_MS;
     if (!attempt->timer.on || due_ms < attempt->timer.at_ms) {
-        loop_disarm(attempt->site->loop, &attempt->timer);
-        attempt->timer = (struct loop_timer){.due = deaf_due, .closure = attempt};
+        loop_set(attempt->site->loop, &attempt->timer, deaf_due, attempt);
         loop_arm(attempt->site->loop, &attempt->timer, due_ms);
     }
 }
@@ -319,7 +328,7 @@ static void clear_due(void *closure)
 void attempt_clear(struct attempt *attempt)
 {
     attempt->clear_until_ms = clock_boot_ms() + GPU_CLEAR_MS;
-    attempt->timer = (struct loop_timer){.due = clear_due, .closure = attempt};
+    loop_set(attempt->site->loop, &attempt->timer, clear_due, attempt);
     clear_due(attempt);
 }
 

@@ -126,7 +126,7 @@ struct attempt {
     bool tails_flushed;          /* the last exit report carried all that was left of the logs */
     bool draining;               /* the exit was told; the last log bytes go after it */
     struct loop_timer timer;     /* of a stop, of REMAINS, and of waiting for the GPUs */
-    int64_t clear_until_ms;
+    int64_t clear_until_ms, remains_pace_ms;
 };
 
 /* --- attempt.c */

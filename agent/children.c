@@ -58,6 +58,14 @@ pid_t child_pid(const struct child *child)
 
 /* --- ends ---------------------------------------------------------------------------------------- */
 
+/* Until it is waited for, no other session can have its number. */
+static void tell_session(const struct child *child, int signal)
+{
+    if (!child->reaped) {
+        kill(-child->pid, signal);
+    }
+}
+
 static void close_watch(struct child *child, struct loop_watch *watch)
 {
     loop_unwatch(child->children->loop, watch);
@@ -84,7 +92,7 @@ void children_destroy(struct children *children)
         return;
     }
     while (children->items != NULL) {
-        kill(-children->items->pid, SIGKILL);
+        tell_session(children->items, SIGKILL);
         if (!children->items->reaped) {
             waitpid(children->items->pid, NULL, 0);
         }
@@ -96,8 +104,7 @@ void children_destroy(struct children *children)
 
 static void kill_due(void *closure)
 {
-    const struct child *child = closure;
-    kill(-child->pid, SIGKILL);
+    tell_session(closure, SIGKILL);
 }
 
 void child_stop(struct child *child, int64_t grace_ms)
@@ -107,27 +114,34 @@ void child_stop(struct child *child, int64_t grace_ms)
     }
     child->call.line = NULL;
     child->call.done = NULL;
-    kill(-child->pid, SIGTERM);
-    child->kill = (struct loop_timer){.due = kill_due, .closure = child};
+    tell_session(child, SIGTERM);
+    loop_set(child->children->loop, &child->kill, kill_due, child);
     loop_arm(child->children->loop, &child->kill, clock_boot_ms() + grace_ms);
 }
 
-static void note_end(struct child *child, int status)
+/* What it left in its session goes with it. */
+static void take_end(struct child *child)
 {
-    child->status = status;
-    child->reaped = true;
+    tell_session(child, SIGKILL);
+    child->reaped = child->reaped || waitpid(child->pid, &child->status, WNOHANG) == child->pid;
+}
+
+/* A process that has ended and was not waited for; 0: there is none. */
+static pid_t next_ended(void)
+{
+    siginfo_t info = {0};
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 ? info.si_pid : 0;
 }
 
 void children_reap(struct children *children)
 {
-    int status;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    for (pid_t pid; (pid = next_ended()) > 0;) {
         struct child *child;
-        DL_FOREACH (children->items, child) {
-            if (child->pid == pid) {
-                note_end(child, status);
-                break;
-            }
+        DL_SEARCH_SCALAR(children->items, child, pid, pid);
+        if (child != NULL) {
+            take_end(child);
+        } else {
+            waitpid(pid, NULL, WNOHANG);
         }
     }
 }
@@ -190,15 +204,11 @@ static void complaints_ready(void *closure, uint32_t events)
     read_piece(child, &child->complaints);
 }
 
-/* What it left in its session goes with it: then its pipes hold no more than is in them. */
+/* Nothing of its session lives: its pipes hold no more than is in them. */
 static void end_ready(void *closure, uint32_t events)
 {
     struct child *child = closure;
-    int status;
-    kill(-child->pid, SIGKILL);
-    if (!child->reaped && waitpid(child->pid, &status, WNOHANG) == child->pid) {
-        note_end(child, status);
-    }
+    take_end(child);
     while (read_piece(child, &child->output)) {
     }
     while (read_piece(child, &child->complaints)) {

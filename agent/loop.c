@@ -89,6 +89,12 @@ void loop_disarm(struct loop *loop, struct loop_timer *timer)
     }
 }
 
+void loop_set(struct loop *loop, struct loop_timer *timer, void (*due)(void *closure), void *closure)
+{
+    loop_disarm(loop, timer);
+    *timer = (struct loop_timer){.due = due, .closure = closure};
+}
+
 void loop_set_idle(struct loop *loop, bool (*idle)(void *closure), void *closure)
 {
     loop->idle = idle;

@@ -35,6 +35,10 @@ void loop_rewatch(struct loop *loop, struct loop_watch *watch);
 /* Before the fd is closed. A watch with fd -1 is none. */
 void loop_unwatch(struct loop *loop, struct loop_watch *watch);
 
+/* Gives a timer its function. It is off then, and may have been on: one that is on must not be filled by
+ * hand. */
+void loop_set(struct loop *loop, struct loop_timer *timer, void (*due)(void *closure), void *closure);
+
 /* Sets the time of a timer, on or off. */
 void loop_arm(struct loop *loop, struct loop_timer *timer, int64_t at_ms);
 void loop_disarm(struct loop *loop, struct loop_timer *timer);

@@ -28,21 +28,32 @@ bool output_open(struct shim *shim, struct why *why)
     return true;
 }
 
+static bool pipes_make(int ret_pipes[2][2])
+{
+    if (pipe2(ret_pipes[0], O_CLOEXEC) != 0) {
+        return false;
+    }
+    if (pipe2(ret_pipes[1], O_CLOEXEC) != 0) {
+        int error = errno;
+        close(ret_pipes[0][0]);
+        close(ret_pipes[0][1]);
+        errno = error;
+        return false;
+    }
+    return true;
+}
+
 bool output_pipes(struct shim *shim, size_t rank, int ret_write[2], struct why *why)
 {
+    int pipes[2][2];
+    if (!pipes_make(pipes)) {
+        return why_set(why, "cannot make a pipe: %s", strerror(errno));
+    }
     for (size_t which = 0; which < 2; which++) {
-        int ends[2];
-        if (pipe2(ends, O_CLOEXEC) != 0) {
-            why_set(why, "cannot make a pipe: %s", strerror(errno));
-            if (which == 1) {
-                close(ret_write[0]);
-            }
-            return false;
-        }
-        fcntl(ends[0], F_SETFL, O_NONBLOCK);
-        shim->ranks[rank].streams[which].pipe = ends[0];
-        shim_watch(shim, ends[0], WATCH_STREAM, 2 * rank + which);
-        ret_write[which] = ends[1];
+        fcntl(pipes[which][0], F_SETFL, O_NONBLOCK);
+        shim->ranks[rank].streams[which].pipe = pipes[which][0];
+        shim_watch(shim, pipes[which][0], WATCH_STREAM, 2 * rank + which);
+        ret_write[which] = pipes[which][1];
     }
     return true;
 }

@@ -6,6 +6,7 @@
 #include <check.h>
 
 Suite *cgroup_suite(void);
+Suite *children_suite(void);
 Suite *contract_suite(void);
 Suite *contract_function_suite(void);
 Suite *devices_suite(void);

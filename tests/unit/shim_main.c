@@ -13,6 +13,7 @@ int main(void)
     rig_suite_checkpoint(suite);
     rig_suite_timing(suite);
     rig_suite_output(suite);
+    rig_suite_pipes(suite);
     rig_suite_metrics(suite);
     rig_suite_store(suite);
     rig_suite_sabotage(suite);

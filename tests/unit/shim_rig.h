@@ -87,6 +87,7 @@ void rig_suite_kill(Suite *suite);
 void rig_suite_checkpoint(Suite *suite);
 void rig_suite_timing(Suite *suite);
 void rig_suite_output(Suite *suite);
+void rig_suite_pipes(Suite *suite);
 void rig_suite_metrics(Suite *suite);
 void rig_suite_store(Suite *suite);
 void rig_suite_sabotage(Suite *suite);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of agent/remains: whose processes are killed when there is no cgroup to know them by. */
+/* Tests of agent/remains: whose processes are killed when there is no cgroup to know them by. And of the last
+ * steps of an attempt: killing what remains, waiting for its GPUs. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/attempt.h"
 #include "agent/remains.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
@@ -97,6 +99,79 @@ START_TEST(what_there_is_no_descriptor_to_look_at_is_not_taken_for_gone)
 }
 END_TEST
 
+/* --- the last steps ------------------------------------------------------------------------------------ */
+
+static struct site site;
+static int cleared;
+
+static void heard(void *closure, uint64_t epoch, enum duty_news news)
+{
+    cleared += news == NEWS_CLEARED;
+    if (cleared > 1) {
+        loop_end(site.loop);
+    }
+}
+
+static struct attempt *begin_attempt(void)
+{
+    site = (struct site){.loop = loop_create(), .heard = heard};
+    site.config.run = folder;
+    site.config.state = folder;
+    cleared = 0;
+    return attempt_create(&site, EPOCH);
+}
+
+static void end_attempt(struct attempt *attempt)
+{
+    attempt_destroy(attempt);
+    loop_destroy(site.loop);
+}
+
+static void enough(void *closure)
+{
+    loop_end(site.loop);
+}
+
+/* M12: it waits for a shim that does not end when that says that all is over; its record cannot be read. */
+START_TEST(an_attempt_that_ends_in_the_middle_of_a_stop_is_cleared_once)
+{
+    struct attempt *attempt = begin_attempt();
+    struct loop_timer end = {.due = enough};
+    attempt->stage = STAGE_SHIM;
+    attempt_stop(attempt, 60000, CAUSE_CANCELED, EARLY_NONE);
+    ck_assert(attempt->timer.on);
+    attempt_over(attempt, CAUSE_SHIM_LOST, "the exit record could not be read");
+    attempt_clear(attempt);
+    loop_arm(site.loop, &end, 0);
+    loop_run(site.loop);
+    ck_assert_int_eq(cleared, 1);
+    end_attempt(attempt);
+}
+END_TEST
+
+/* M13: a process that sleeps in a driver stays for hours. */
+START_TEST(what_does_not_go_is_looked_for_ever_less_often)
+{
+    struct attempt *attempt = begin_attempt();
+    autofree char *process = xprintf("%s/file", ours);
+    close(open(process, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    attempt->cgroup = xstrdup(ours); /* which cannot be removed with something in it */
+    attempt->cgroup_version = 2;
+    attempt_salvage(attempt);
+    int64_t before = 0;
+    for (int look = 0; look < 12; look++) {
+        ck_assert(attempt->timer.on);
+        ck_assert(attempt->remains_pace_ms > before || attempt->remains_pace_ms == 1000);
+        before = attempt->remains_pace_ms;
+        loop_disarm(site.loop, &attempt->timer);
+        attempt->timer.due(attempt);
+    }
+    ck_assert_int_eq(before, 1000);
+    unlink(process);
+    end_attempt(attempt);
+}
+END_TEST
+
 Suite *remains_suite(void)
 {
     Suite *suite = suite_create("remains");
@@ -104,6 +179,8 @@ Suite *remains_suite(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, what_names_epoch_and_run_folder_is_killed_and_nothing_else);
     tcase_add_test(tests, what_there_is_no_descriptor_to_look_at_is_not_taken_for_gone);
+    tcase_add_test(tests, an_attempt_that_ends_in_the_middle_of_a_stop_is_cleared_once);
+    tcase_add_test(tests, what_does_not_go_is_looked_for_ever_less_often);
     suite_add_tcase(suite, tests);
     return suite;
 }
