@@ -12,6 +12,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
+#include "proto/base/files.h"
 #include "proto/base/hash.h"
 #include "proto/base/log.h"
 #include "proto/base/options.h"
@@ -25,7 +26,8 @@
 
 /* Options as they are written. */
 struct given {
-    const char *state, *run, *environments, *address, *ports, *expires_at, *log_level, *shared_memory;
+    const char *state, *run, *environments, *python, *cacert, *address, *ports, *expires_at, *log_level;
+    const char *shared_memory;
     struct option_list labels;
     bool help, version;
 };
@@ -80,13 +82,13 @@ static bool parse_options(int argc, char **argv, struct config *config, struct g
         {0, "address", "ADDR", "where other nodes reach this one (default: found out)", OPTION_TEXT,
          &given->address, 0, 0, NULL},
         {0, "python", "PATH", "interpreter of jobs that name none (default: python3 on PATH)", OPTION_TEXT,
-         &config->python, 0, 0, NULL},
+         &given->python, 0, 0, NULL},
         {0, "ports", "A-B", "range of MASTER_PORT (default: 20000-29999)", OPTION_TEXT, &given->ports, 0, 0,
          NULL},
         {0, "expires-at", "TIME",
          "when this machine is taken back, 2026-11-21T09:30:00Z or +2h: work ends before [GPUCTL_EXPIRES_AT]",
          OPTION_TEXT, &given->expires_at, 0, 0, NULL},
-        {0, "cacert", "FILE", "certificates that sign the controller's", OPTION_TEXT, &config->cacert, 0, 0,
+        {0, "cacert", "FILE", "certificates that sign the controller's", OPTION_TEXT, &given->cacert, 0, 0,
          NULL},
         {0, "insecure-plain-http", NULL, "allow http:// to another host", OPTION_FLAG,
          &config->insecure_plain_http, 0, 0, NULL},
@@ -216,15 +218,6 @@ static bool check_url(struct config *config, struct err *err)
     return true;
 }
 
-static char *make_absolute(const char *path)
-{
-    if (path[0] == '/') {
-        return xstrdup(path);
-    }
-    autofree char *here = getcwd(NULL, 0);
-    return xprintf("%s/%s", here != NULL ? here : "", path);
-}
-
 static void choose_folders(struct config *config, const struct given *given)
 {
     bool root = geteuid() == 0;
@@ -233,7 +226,7 @@ static void choose_folders(struct config *config, const struct given *given)
     autofree char *state = given->state != NULL ? xstrdup(given->state)
                            : root               ? xprintf("/var/lib/gpuctl/agent-%s", config->name)
                                                 : xprintf("%s/agent-%s", user_state, config->name);
-    config->state = make_absolute(state);
+    config->state = file_absolute(state);
     char hash[HASH_HEX + 1];
     hash_hex(config->state, strlen(config->state), hash);
     config->unique = xprintf("%s-%.8s", config->name, hash); /* two clusters may both call a node "node0" */
@@ -242,10 +235,12 @@ static void choose_folders(struct config *config, const struct given *given)
                          : runtime != NULL && runtime[0] == '/'
                              ? xprintf("%s/gpuctl-%s", runtime, config->unique)
                              : xprintf("%s/run", config->state);
-    config->run = make_absolute(run);
+    config->run = file_absolute(run);
     autofree char *environments = given->environments != NULL ? xstrdup(given->environments)
                                                               : xprintf("%s/environments", config->state);
-    config->environments = make_absolute(environments);
+    config->environments = file_absolute(environments);
+    config->python = file_absolute_program(given->python); /* ranks have another working folder */
+    config->cacert = file_absolute(given->cacert);
 }
 
 static bool parse_ports(const char *ports, struct config *config, struct err *err)
@@ -328,4 +323,6 @@ void config_finish(struct config *config)
     free(config->state);
     free(config->run);
     free(config->environments);
+    free(config->python);
+    free(config->cacert);
 }

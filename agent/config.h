@@ -24,8 +24,8 @@ struct config {
     const char *gpu_type;  /* or NULL */
     const char *pool;      /* or NULL */
     json_t *labels;        /* owned; NULL: none */
-    const char *python;    /* or NULL */
-    const char *cacert;    /* or NULL */
+    char *python;          /* owned; absolute, or a name in PATH; or NULL */
+    char *cacert;          /* owned, absolute; or NULL */
     int64_t cpu_slots;     /* 0: GPUs */
     int64_t warm_mib;      /* memory for warm workers; 0: there are none */
     const char *preload;   /* what they import */

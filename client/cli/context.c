@@ -33,8 +33,7 @@ static char *find_state(const struct common *common, const struct settings *sett
     if (state == NULL) {
         return settings_state_directory();
     }
-    autofree char *here = state[0] == '/' ? NULL : getcwd(NULL, 0);
-    return here != NULL ? xprintf("%s/%s", here, state) : xstrdup(state);
+    return file_absolute(state);
 }
 
 /* --- url and token --- */

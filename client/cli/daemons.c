@@ -207,7 +207,7 @@ char **daemons_agent_words(const struct daemons *daemons, int64_t number, const 
         add_option(&words, "--gpu-type", xstrdup(options->gpu_type));
     }
     if (options->python != NULL) {
-        add_option(&words, "--python", xstrdup(options->python));
+        add_option(&words, "--python", file_absolute_program(options->python));
     }
     return words.items;
 }

@@ -82,6 +82,20 @@ static bool write_all(int fd, const char *bytes, size_t length)
     return true;
 }
 
+char *file_absolute(const char *path)
+{
+    if (path == NULL || path[0] == '/') {
+        return path != NULL ? xstrdup(path) : NULL;
+    }
+    autofree char *here = getcwd(NULL, 0);
+    return xprintf("%s/%s", here != NULL ? here : "", path);
+}
+
+char *file_absolute_program(const char *path)
+{
+    return path != NULL && strchr(path, '/') == NULL ? xstrdup(path) : file_absolute(path);
+}
+
 char *file_folder_of(const char *path)
 {
     const char *slash = strrchr(path, '/');

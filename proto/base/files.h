@@ -40,6 +40,11 @@ void file_names_finish(struct file_names *names);
 /* The folder that a path lies in, as it is written: "." where it names none. The caller frees it. */
 char *file_folder_of(const char *path);
 
+/* The path from the top, for another working folder; the caller frees it. file_absolute_program leaves a name
+ * without a slash, which is looked up in PATH. NULL stays NULL. */
+char *file_absolute(const char *path);
+char *file_absolute_program(const char *path);
+
 /* The folder of the caller's own executable, and the path of another of our programs: $GPUCTL_LIBEXEC, else
  * beside the caller's file, else by the build tree's relative places. NULL with ERR_IO that names the places
  * tried. The caller frees it. */

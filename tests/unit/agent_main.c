@@ -8,6 +8,7 @@ int main(void)
 {
     SRunner *runner = srunner_create(duty_suite());
     srunner_add_suite(runner, duty_lease_suite());
+    srunner_add_suite(runner, agent_config_suite());
     srunner_add_suite(runner, cgroup_suite());
     srunner_add_suite(runner, children_suite());
     srunner_add_suite(runner, contract_suite());

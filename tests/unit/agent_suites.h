@@ -5,6 +5,7 @@
 
 #include <check.h>
 
+Suite *agent_config_suite(void);
 Suite *cgroup_suite(void);
 Suite *children_suite(void);
 Suite *contract_suite(void);

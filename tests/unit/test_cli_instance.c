@@ -137,6 +137,12 @@ START_TEST(nodes_are_started_with_their_own_folders_and_devices)
     daemons.device_count = 0;
     options.cpu_slots = 4;
     autofree char *slots = join(daemons_agent_words(&daemons, 0, "http://x"));
+    /* M9: the nodes run in "/" */
+    options.python = "bin/python";
+    autofree char *here = getcwd(NULL, 0);
+    autofree char *python = xprintf("%s --python %s/bin/python", slots, here);
+    autofree char *with_python = join(daemons_agent_words(&daemons, 0, "http://x"));
+    ck_assert_str_eq(with_python, python);
     ck_assert_str_eq(
         agent,
         "--controller http://x --token-file /s/node.token --name node1 --state /s/node1 --run /r/node1 "
