@@ -10,6 +10,8 @@
 
 #include "agent/attempt.h"
 #include "agent/left.h"
+#include "agent/port_taken.h"
+#include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
@@ -36,20 +38,13 @@ static char *read_last_words(const struct attempt *attempt)
     return bytes;
 }
 
-/* torch says it in one of these ways, as its store does, or the system's own words. */
-static bool port_was_taken(const struct attempt *attempt, int64_t rank, enum cause cause)
+static bool port_was_taken(const struct attempt *attempt, int64_t rank, enum cause cause, const char *text)
 {
-    static const char *const words[] = {"EADDRINUSE", "errno: 98", "address already in use"};
     if (!attempt->holds_port || rank != 0 || cause != CAUSE_RANK_FAILED) {
         return false;
     }
     autofree char *last = read_last_words(attempt);
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (strcasestr(last, words[i]) != NULL) {
-            return true;
-        }
-    }
-    return false;
+    return port_taken(last, attempt->port, text != NULL && strstr(text, SHIM_PORT_HEARD) != NULL);
 }
 
 /* The rank that ended the attempt: the first that failed by itself. -1: none did. */
@@ -69,7 +64,7 @@ static int64_t first_failed(const struct record *record)
 
 static void fill_failed(const struct attempt *attempt, struct report_message *message)
 {
-    bool taken = port_was_taken(attempt, attempt->failed.rank, attempt->failed_cause);
+    bool taken = port_was_taken(attempt, attempt->failed.rank, attempt->failed_cause, attempt->failed_text);
     message->cause = taken ? CAUSE_PORT_TAKEN : attempt->failed_cause;
     message->text = attempt->failed_text;
     message->ranks = (struct rank_exit *)(uintptr_t)&attempt->failed;
@@ -166,7 +161,7 @@ static bool fill_tails(const struct attempt *attempt, struct report_message *mes
 static void fill_exited(struct attempt *attempt, struct report_message *message)
 {
     const struct record *record = &attempt->record;
-    bool taken = port_was_taken(attempt, first_failed(record), record->cause);
+    bool taken = port_was_taken(attempt, first_failed(record), record->cause, record->text);
     message->cause = taken ? CAUSE_PORT_TAKEN : record->cause;
     message->text = record->text;
     message->ranks = record->ranks;

@@ -369,6 +369,8 @@ void shared_release(struct shared *shared);
  * back. */
 bool port_hold(struct port *port, int first, int last, bool listens, struct why *why);
 void port_release(struct port *port);
+/* Whether another process listens on the port that is held. */
+bool port_is_heard(const struct port *port);
 
 /* shim_exit.c: makes room on disk for the exit record; gives that back; writes the record. */
 bool record_reserve(struct shim *shim, struct why *why);

@@ -337,7 +337,8 @@ static void rank_blame(struct shim *shim, size_t index)
     struct why how;
     int number = shim->launch.ranks[index].number;
     bool memory = memory_ran_out(shim, rank);
-    const char *end = memory ? ", out of memory" : "";
+    bool heard = number == 0 && !memory && port_is_heard(&shim->port);
+    const char *end = memory ? ", out of memory" : heard ? SHIM_PORT_HEARD : "";
     if (rank->signal != 0) {
         why_set(&how, "rank %d was killed by signal %d (%s)%s", number, rank->signal, strsignal(rank->signal),
                 end);

@@ -9,10 +9,12 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -93,6 +95,34 @@ bool port_hold(struct port *port, int first, int last, bool listens, struct why 
         }
     }
     return why_set(why, "no port free in %d-%d", first, last);
+}
+
+/* /proc/net/tcp: "N: ADDRESS:PORT ADDRESS:PORT STATE queues timer retransmits uid timeout INODE ...", those
+ * that listen first. Whether one is there that is not our own. */
+static bool is_listed(const char *table, const struct port *port)
+{
+    FILE *file = fopen(table, "re");
+    char line[512];
+    struct stat own;
+    bool found = false;
+    bool more = file != NULL && fstat(port->socket, &own) == 0 && fgets(line, sizeof line, file) != NULL;
+    while (more && !found && fgets(line, sizeof line, file) != NULL) {
+        unsigned number, state;
+        unsigned long long inode;
+        more =
+            sscanf(line, "%*s %*[0-9A-F]:%x %*s %x %*s %*s %*s %*s %*s %llu", &number, &state, &inode) == 3 &&
+            state == TCP_LISTEN;
+        found = more && number == (unsigned)port->number && inode != own.st_ino;
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return found;
+}
+
+bool port_is_heard(const struct port *port)
+{
+    return port->number != 0 && (is_listed("/proc/net/tcp", port) || is_listed("/proc/net/tcp6", port));
 }
 
 void port_release(struct port *port)

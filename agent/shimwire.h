@@ -3,8 +3,8 @@
  * nothing else.
  *
  * Two folders belong to an attempt on a node, both named by its epoch in decimal:
- *   RUN/<epoch>    tmpfs, emptied by a reboot; made by the agent with mkdir, which claims the epoch for ever
- *                  (of this boot)
+ *   RUN/<epoch>    tmpfs, emptied by a reboot; made by the agent with mkdir, which claims the epoch;
+ *                  removed when it is over, and the epoch is in RUN/seen from then on
  *     launch       what to start, written by the agent before the shim gets the folder
  *     shim.pid     "pid starttime-ticks\n", made by the shim when it takes the folder, which it does only if
  *                  the file is not there. An agent that finds none makes an empty one before it calls the
@@ -147,6 +147,7 @@
 #define SHIM_FUNCTION_FILE  "function"
 #define SHIM_MODULES_FILE   "modules.zip"
 #define SHIM_RANK_SOCKET    "rank.sock"
+#define SHIM_PORT_HEARD     "; another process listens on MASTER_PORT" /* behind why rank 0 failed */
 #define SHIM_STORE_FD       3 /* of the rank that hosts the rendezvous, in $GPUCTL_STORE_FD */
 
 #endif

@@ -203,6 +203,20 @@ def test_a_stolen_master_port_costs_no_retry_of_the_users(make_cluster: Callable
     assert "port_taken" in str(cluster.api.get(f"/v1/jobs/{job}/events")).lower()
 
 
+def test_a_taken_port_of_the_jobs_own_is_the_jobs_own_fault(make_cluster: Callable[..., Cluster]) -> None:
+    """M11: a web server in rank 0, whose port is taken, makes no silent reruns of the gang."""
+    cluster = make_cluster(2)
+    server = "import http.server as h; h.HTTPServer(('127.0.0.1', PORT), h.BaseHTTPRequestHandler)"
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        code = server.replace("PORT", str(taken.getsockname()[1]))
+        job = cluster.api.submit(["python", "-S", "-c", f"import os\nif os.environ['RANK'] == '0': {code}"], gpus=2)
+        view = cluster.api.wait(job)
+    assert "Address already in use" in cluster.api.log(job, 0, "stderr")
+    assert (view["state"], view["attempt"], view["cause"]) == ("FAILED", 1, "RANK_FAILED"), view
+
+
 def test_a_port_that_is_already_taken_is_never_handed_out(make_cluster: Callable[..., Cluster]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 23010))

@@ -19,6 +19,7 @@ int main(void)
     srunner_add_suite(runner, link_suite());
     srunner_add_suite(runner, output_suite());
     srunner_add_suite(runner, results_suite());
+    srunner_add_suite(runner, port_taken_suite());
     srunner_add_suite(runner, run_folder_suite());
     srunner_add_suite(runner, environments_suite());
     srunner_add_suite(runner, stagings_suite());

@@ -20,6 +20,7 @@ Suite *journal_suite(void);
 Suite *link_suite(void);
 Suite *output_suite(void);
 Suite *results_suite(void);
+Suite *port_taken_suite(void);
 Suite *run_folder_suite(void);
 Suite *stagings_suite(void);
 Suite *warm_key_suite(void);
