@@ -406,8 +406,8 @@ static void take_facts(struct attempt *attempt, struct launch_facts *facts, bool
     attempt->device_count = facts->device_count;
     attempt->holds_port = facts->holds_port;
     attempt->received_us = facts->received_us;
-    if (attempt->cgroup != NULL) { /* the last agent took the controllers with it */
-        cgroup_limit_set(cgroups, attempt->cgroup, (int64_t)attempt->device_count, NULL);
+    if (attempt->cgroup != NULL && facts->granted > 0) { /* the last agent took the controllers with it */
+        cgroup_limit_set(cgroups, attempt->cgroup, facts->granted, NULL);
     }
 }
 

@@ -62,6 +62,8 @@ static void read_pair(const char *key, const char *value, struct launch_facts *f
         facts->cgroup_version = strcmp(value, "1") == 0 ? 1 : 2;
     } else if (strcmp(key, "port_first") == 0) {
         facts->holds_port = true;
+    } else if (strcmp(key, "granted") == 0) {
+        text_to_int(value, 1, LIMIT_NODE_DEVICES, &facts->granted);
     } else if (strcmp(key, "received") == 0) {
         text_to_int(value, 1, INT64_MAX, &facts->received_us);
     }

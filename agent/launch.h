@@ -26,6 +26,7 @@ struct launch_facts {
     char *cgroup; /* owned, or NULL */
     int cgroup_version;
     bool holds_port;
+    int64_t granted;     /* devices or slots of the attempt on this node; 0: not told */
     int64_t received_us; /* CLOCK_BOOTTIME: the order was there; 0: not told */
 };
 

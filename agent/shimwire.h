@@ -109,14 +109,14 @@
  * launch: a sequence of NUL-terminated strings, KEY then VALUE, keys in any order but that `rank` opens the
  * section of a rank:
  *
- *   received (when the order came, in microseconds of "boot": for an agent that adopts the attempt),
- *   epoch, logs (folder on disk), cwd, cgroup (folder, or absent), cgroup_version (1 or 2),
- *   port_first, port_last (a gang's port is to be held; absent: none), store_rank (the held port listens, and
- *   this rank gets its socket as SHIM_STORE_FD; absent: nobody does), failed_grace_ms,
- *   hold (the file that users of the ranks' environment lock, shared, with flock: the shim does for as long
- * as it lives; absent: none), log_limit (bytes of one stream; absent: LIMIT_STREAM_BYTES), torchrun (1: the
- * master is given to a torchrun, too; absent: it is not), arg (again and again: argv), env (NAME=VALUE, for
- * all ranks), rank (global rank: opens a section, its env follow).
+ *   received (when the order came, in microseconds of "boot") and granted (how many devices or slots the
+ * attempt has here), both for an agent that adopts the attempt, epoch, logs (folder on disk), cwd, cgroup
+ * (folder, or absent), cgroup_version (1 or 2), port_first, port_last (a gang's port is to be held; absent:
+ * none), store_rank (the held port listens, and this rank gets its socket as SHIM_STORE_FD; absent: nobody
+ * does), failed_grace_ms, hold (the file that users of the ranks' environment lock, shared, with flock: the
+ * shim does for as long as it lives; absent: none), log_limit (bytes of one stream; absent:
+ * LIMIT_STREAM_BYTES), torchrun (1: the master is given to a torchrun, too; absent: it is not), arg (again
+ * and again: argv), env (NAME=VALUE, for all ranks), rank (global rank: opens a section, its env follow).
  *
  * Variables that start and run add, unless env has them already: MASTER_ADDR, MASTER_PORT,
  * GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME (as =IFACE), and with torchrun PET_MASTER_ADDR, PET_MASTER_PORT.

@@ -295,6 +295,7 @@ static void compose(struct attempt *attempt, struct text *launch)
     launch_put(launch, "logs", attempt->logs);
     launch_put(launch, "cwd", attempt->spec.workdir != NULL ? attempt->spec.workdir : work);
     launch_put_int(launch, "received", attempt->received_us);
+    launch_put_int(launch, "granted", (int64_t)attempt->order.device_count);
     launch_put_int(launch, "failed_grace_ms", FAILED_GRACE_MS);
     launch_put_int(launch, "log_limit", log_limit(site));
     if (attempt->cgroup != NULL) {

@@ -147,6 +147,7 @@ START_TEST(what_is_put_into_a_launch_file_is_found_again)
     launch_put_int(&launch, "cgroup_version", 1);
     launch_put_int(&launch, "port_first", 20000);
     launch_put_int(&launch, "received", 123456789);
+    launch_put_int(&launch, "granted", 2);
     launch_put_env(&launch, "CUDA_VISIBLE_DEVICES", "1,3");
     launch_put_int(&launch, "rank", 2);
     launch_put_env(&launch, "RANK", "2");
@@ -163,6 +164,7 @@ START_TEST(what_is_put_into_a_launch_file_is_found_again)
     ck_assert_int_eq(facts.cgroup_version, 1);
     ck_assert(facts.holds_port);
     ck_assert_int_eq(facts.received_us, 123456789);
+    ck_assert_int_eq(facts.granted, 2);
     launch_facts_finish(&facts);
     write_file(path, launch.bytes, launch.length - 1);
     ck_assert(!launch_read(folder, &facts, NULL));
