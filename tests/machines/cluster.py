@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines on one network of their own, which have our packages, installed by apt from a local folder, and nothing else of ours.
+
+The first machine is the controller's host and may be a node, too. Every command of ours is typed in a machine, as its administrator
+or a person would type it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from image import Image
+from image import make as make_image
+from machine import Machine, State, accelerator, eventually
+
+PORT = 7070
+TERMINAL = {"SUCCEEDED", "FAILED", "CANCELED", "TIMED_OUT"}
+
+#: Where apt finds our packages in a machine.
+PACKAGES = "/var/tmp/gpuctl-packages"
+
+
+def install(machine: Machine, packages: Path) -> str:
+    """Install our packages from a folder of the host, or upgrade to them, and return what apt says."""
+    machine.run(f"rm -rf {PACKAGES}")
+    machine.copy(packages, PACKAGES)
+    return machine.run(f"DEBIAN_FRONTEND=noninteractive apt-get install -y {PACKAGES}/*.deb")
+
+
+@dataclass(frozen=True)
+class States:
+    """Kept machines that tests continue from: one that has booted from the image, and one with our packages and no configuration."""
+
+    image: Image
+    packages: Path
+
+    @property
+    def booted(self) -> State:
+        return State(self.image.folder / f"booted-{accelerator(self.image)}")
+
+    @property
+    def installed(self) -> State:
+        content = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(self.packages.glob("*.deb"))))
+        content.update(Path(__file__).read_bytes())
+        return State(self.image.folder / f"installed-{accelerator(self.image)}-{content.hexdigest()[:16]}")
+
+    def are_there(self) -> bool:
+        return self.image.folder.is_dir() and self.booted.folder.is_dir() and self.installed.folder.is_dir()
+
+    def make(self, scratch: Path) -> None:
+        """Make what is missing: the image, the booted machine, and the one with our packages."""
+        make_image(self.image)
+        if not self.booted.folder.is_dir():
+            self._keep(Machine(scratch / "boot", self.image), Machine.boot, self.booted)
+        for other in self.image.folder.glob("installed-*"):
+            shutil.rmtree(other)
+        self._keep(Machine(scratch / "install", self.image), self._begin_installed, self.installed)
+
+    def _begin_installed(self, machine: Machine) -> None:
+        machine.resume(self.booted)
+        install(machine, self.packages)
+
+    @staticmethod
+    def _keep(machine: Machine, begin: Callable[[Machine], None], state: State) -> None:
+        try:
+            begin(machine)
+            machine.run("systemctl is-system-running --wait")
+            machine.keep(state)
+        finally:
+            machine.power_cut()
+
+
+class Cluster:
+    """Some machines and the switch between them."""
+
+    def __init__(self, folder: Path, image: Image, state: State):
+        self.folder = folder
+        self.image = image
+        self.state = state
+        self.machines: list[Machine] = []
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(folder / "switch.log", "wb") as log:
+            self.switch = subprocess.Popen(
+                ["vde_switch", "-s", str(folder / "switch"), "-x"], stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+            )
+        eventually((folder / "switch" / "ctl").exists, "the switch", 30)
+
+    def stop(self) -> None:
+        for machine in self.machines:
+            machine.power_cut()
+        self.switch.kill()
+        self.switch.wait()
+
+    def machine(self) -> Machine:
+        """Hand out one more machine."""
+        machine = Machine(self.folder / f"machine{len(self.machines) + 1}", self.image, len(self.machines) + 1, self.folder / "switch")
+        self.machines.append(machine)
+        machine.resume(self.state)
+        return machine
+
+    # --- the controller -----------------------------------------------------------------------------------
+
+    @property
+    def host(self) -> Machine:
+        """The controller's host."""
+        return self.machines[0]
+
+    def start_controller(self) -> Machine:
+        """Make the first machine the controller's host, which serves on the cluster's network."""
+        host = self.machine()
+        self.configure_controller(host)
+        return host
+
+    def configure_controller(self, host: Machine) -> None:
+        """Make a machine of this cluster the controller's host."""
+        host.write("/etc/default/gpuctld", f'GPUCTLD_OPTIONS="--listen {host.address}:{PORT} --insecure-plain-http"\n')
+        host.run("systemctl restart gpuctld")
+        url = f"http://{host.address}:{PORT}"
+        host.write("/etc/gpuctl/config", f"url={url}\ntoken_file=/var/lib/gpuctl/admin.token\ninsecure_plain_http=true\n")
+        host.run("gpuctl token create --role node --owner nodes 2>/dev/null >/root/node.token")
+
+    def join(self, machine: Machine, *options: str, unit: str = "", wait: bool = True) -> None:
+        """Make a machine a node and wait until the controller has it. unit: a drop-in of its agent's unit."""
+        token = self.host.run("cat /root/node.token")
+        machine.write("/etc/gpuctl/node.token", token, mode="600")
+        words = " ".join(["--cpu-slots 2 --insecure-plain-http", *options])
+        machine.write("/etc/default/gpuagent", f'GPUCTL_URL=http://{self.host.address}:{PORT}\nGPUAGENT_OPTIONS="{words}"\n')
+        if unit:
+            machine.write("/etc/systemd/system/gpuagent.service.d/test.conf", f"[Service]\n{unit}\n")
+            machine.run("systemctl daemon-reload")
+        machine.run("systemctl restart gpuagent")
+        if wait:
+            self.wait_for_node(machine.name)
+
+    def wait_for_node(self, name: str, state: str = "READY") -> None:
+        eventually(lambda: self.nodes().get(name, {}).get("state") == state, f"node {name} to be {state}", pace=0.5)
+
+    def nodes(self) -> dict[str, dict[str, Any]]:
+        """The nodes by name, as the API shows them."""
+        return {node["name"]: node for node in json.loads(self.gpuctl("nodes list -o json"))["nodes"]}
+
+    # --- jobs ---------------------------------------------------------------------------------------------
+
+    def gpuctl(self, words: str, **options: Any) -> str:
+        """Type a command of gpuctl on the controller's host."""
+        return self.host.run(f"gpuctl {words}", **options)
+
+    def submit(self, words: str) -> str:
+        """Submit a job and return its id."""
+        return str(json.loads(self.gpuctl(f"submit -o json {words}"))["id"])
+
+    def job(self, job: str) -> dict[str, Any]:
+        """A job as the API shows it."""
+        return dict(json.loads(self.gpuctl(f"get {job} -o json")))
+
+    def attempts(self, job: str) -> list[dict[str, Any]]:
+        """The attempts of a job, the newest last: each with its state and nodes."""
+        return list(json.loads(self.gpuctl(f"get {job} --timing -o json"))["attempts"])
+
+    def output(self, job: str) -> list[str]:
+        """The lines of rank 0's stdout so far."""
+        return self.gpuctl(f"logs {job} --rank 0 --stream stdout").splitlines()
+
+    def wait_for(self, job: str, *states: str) -> dict[str, Any]:
+        """Wait until a job is in one of the states, or in any that is final, and return it."""
+        wanted = set(states) or TERMINAL
+
+        def there() -> dict[str, Any] | None:
+            shown = self.job(job)
+            assert shown["state"] in wanted or shown["state"] not in TERMINAL, f"job {job} ended {shown['state']}: {shown.get('reason')}"
+            return shown if shown["state"] in wanted else None
+
+        return dict(eventually(there, f"job {job} to be {' or '.join(sorted(wanted))}", pace=0.5))

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs on machines with systemd and cgroup v2: where they run, what bounds them, and what they leave."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster import Cluster
+from machine import eventually
+
+
+def cgroups(cluster: Cluster) -> str:
+    return cluster.host.run("systemd-cgls --no-pager -l /system.slice/gpuagent.service")
+
+
+def test_a_job_has_a_cgroup_of_its_own_in_the_delegated_unit(cluster: Cluster) -> None:
+    """M1: with Delegate=yes, as the unit has it, every job failed."""
+    host = cluster.start_controller()
+    cluster.join(host)
+    shown = cluster.gpuctl("run -- cat /proc/self/cgroup")
+    assert "/system.slice/gpuagent.service/" in shown and "SUCCEEDED" in shown
+    assert cluster.nodes()[host.name]["isolation"] == "cgroup2"
+    assert "gpuctl" not in host.run("ls /sys/fs/cgroup")
+
+
+def test_a_gang_runs_over_two_machines(cluster: Cluster) -> None:
+    host = cluster.start_controller()
+    other = cluster.machine()
+    cluster.join(host)
+    cluster.join(other)
+    shown = cluster.gpuctl("run --gpus 4 --placement spread -- sh -c 'echo $RANK of $WORLD_SIZE on $(hostname), master $MASTER_ADDR'")
+    for rank, name in enumerate([host.name, host.name, other.name, other.name]):
+        assert f"{rank} of 4 on {name}, master {host.address}" in shown or f"{rank} of 4 on {name}, master {other.address}" in shown
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("unit", ["Delegate=no", "DynamicUser=no\nUser=ann\nStateDirectory=gpuagent\nRuntimeDirectory=gpuagent"])
+def test_a_job_runs_whatever_the_unit_delegates_and_whoever_the_agent_is(cluster: Cluster, unit: str) -> None:
+    host = cluster.start_controller()
+    if "ann" in unit:
+        host.run("install -o ann -m 600 /root/node.token /etc/gpuctl/ann.token && chmod 755 /etc/gpuctl")
+        unit += "\nEnvironment=GPUCTL_TOKEN_FILE=/etc/gpuctl/ann.token"
+    cluster.join(host, unit=unit)
+    assert "hello" in cluster.gpuctl("run -- echo hello")
+    assert "gpuctl" not in host.run("ls /sys/fs/cgroup")
+
+
+@pytest.mark.long
+def test_a_fork_bomb_ends_at_the_limit_of_its_job_and_the_node_works_on(cluster: Cluster) -> None:
+    host = cluster.start_controller()
+    cluster.join(host, "--max-processes 64")
+    bomb = cluster.submit("--time 60s -- sh -c 'b() { b | b & wait; }; b'")
+    cluster.wait_for(bomb, "RUNNING", "FAILED", "TIMED_OUT")
+    limits = host.run("cat /sys/fs/cgroup/system.slice/gpuagent.service/*/pids.max", check=False)
+    assert "64" in limits.split() or cluster.job(bomb)["state"] != "RUNNING"
+    assert "hello" in cluster.gpuctl("run -- echo hello")
+    cluster.wait_for(bomb, "FAILED", "TIMED_OUT")
+    eventually(lambda: "b |" not in host.run("ps -eo args"), "the bomb's processes to be gone")
+
+
+@pytest.mark.long
+def test_the_memory_limit_of_the_unit_bounds_a_job_and_the_verdict_names_it(cluster: Cluster) -> None:
+    host = cluster.start_controller()
+    cluster.join(host, unit="MemoryMax=300M\nMemorySwapMax=0")
+    greedy = cluster.submit("""-- python3 -c 'x = bytearray(600 << 20); print(len(x))'""")
+    job = cluster.wait_for(greedy)
+    assert job["state"] == "FAILED" and "memory" in job["reason"], job
+    assert "hello" in cluster.gpuctl("run -- echo hello")
+
+
+@pytest.mark.long
+def test_what_ranks_leave_behind_is_gone_when_the_job_has_ended(cluster: Cluster) -> None:
+    host = cluster.start_controller()
+    cluster.join(host)
+    job = cluster.submit("-- sh -c 'setsid nohup sleep 7777 >/dev/null 2>&1 & (sleep 7778 &) ; echo left'")
+    assert cluster.wait_for(job)["state"] == "SUCCEEDED"
+    assert "sleep 777" not in host.run("ps -eo args | grep -v grep")
+    eventually(lambda: "8589934" not in cgroups(cluster), "the job's cgroup to be gone")
