@@ -142,10 +142,33 @@ static bool clear(const struct cgroup_base *base)
 
 /* --- controllers --------------------------------------------------------------------------------- */
 
-static bool turn(const struct cgroup_base *base, const char *sign, const char *controller)
+static bool turn(const char *path, const char *sign, const char *controller)
 {
     autofree char *word = xprintf("%s%s", sign, controller);
-    return write_word(base->path, "cgroup.subtree_control", word);
+    return write_word(path, "cgroup.subtree_control", word);
+}
+
+/* False where cgroups below it have them on. One that was not there is off. */
+static bool turn_off(const char *path)
+{
+    bool memory = turn(path, "-", "memory") || errno != EBUSY;
+    bool pids = turn(path, "-", "pids") || errno != EBUSY;
+    return memory && pids;
+}
+
+/* A job may have made cgroups of its own, with controllers: they go first, the innermost before all. */
+static void turn_off_below(const char *path, int depth)
+{
+    autonames struct file_names names = {0};
+    file_list(path, &names, NULL); /* what cannot be listed is left */
+    for (size_t i = 0; i < names.count && depth < LIMIT_CGROUP_DEPTH; i++) {
+        autofree char *below = xprintf("%s/%s", path, names.items[i]);
+        autofree char *sign = xprintf("%s/cgroup.subtree_control", below);
+        if (access(sign, F_OK) == 0) {
+            turn_off_below(below, depth + 1);
+            turn_off(below);
+        }
+    }
 }
 
 /* Memory is only counted, so that a rank which the kernel killed for want of it is told apart from one that a
@@ -155,9 +178,9 @@ bool cgroup_base_count(struct cgroup_base *base)
     if (base->path == NULL || base->hold == HOLD_PLAIN || (base->hold != HOLD_TOP && !clear(base))) {
         return false;
     }
-    base->counts = turn(base, "+", "pids");
+    base->counts = turn(base->path, "+", "pids");
     if (base->counts) {
-        turn(base, "+", "memory");
+        turn(base->path, "+", "memory");
     }
     return base->counts;
 }
@@ -169,8 +192,10 @@ void cgroup_base_uncount(struct cgroup_base *base)
         return;
     }
     base->counts = false;
-    turn(base, "-", "memory");
-    turn(base, "-", "pids");
+    if (!turn_off(base->path)) {
+        turn_off_below(base->path, 0);
+        turn_off(base->path);
+    }
     autofree char *leaf = xprintf("%s/" LEAF, base->path);
     if (move(getpid(), base->path)) {
         rmdir(leaf); /* stays while shims live in it */

@@ -246,8 +246,10 @@ static void live_in(const char *mount, const char *unit)
         pause();
         _exit(0);
     }
-    autofree char *number = xprintf("%d", (int)rank);
-    ck_assert(write_line(made, "cgroup.procs", number));
+    autofree char *number = xprintf("%d", (int)rank), *inner = xprintf("%s/inner", made);
+    ck_assert_int_eq(mkdir(inner, 0755), 0); /* the job makes cgroups, too */
+    ck_assert(write_line(inner, "cgroup.procs", number));
+    ck_assert_int_eq(write_line(made, "cgroup.subtree_control", "+pids"), counted);
     cgroup_finish(&root);
     ck_assert(write_line(unit, "cgroup.procs", "0")); /* what systemd does for the next agent */
     cgroup_find_below(&mounts, "unit-test", &root);
