@@ -283,6 +283,7 @@ static void told_to_end(void *closure)
     loop_end(agent->site.loop);
 }
 
+/* For the agent alone: what it starts gets the limit that was there before; program.c. */
 static void raise_limits(void)
 {
     struct rlimit files;

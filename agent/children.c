@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "agent/program.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
@@ -40,6 +40,7 @@ struct child {
 struct children {
     struct loop *loop;
     int null;
+    struct rlimit files; /* as it was before the agent raised it */
     struct child *items;
 };
 
@@ -47,6 +48,7 @@ struct children *children_create(struct loop *loop)
 {
     struct children *children = xzalloc(sizeof *children);
     children->loop = loop;
+    children->files = program_limit();
     children->null = open("/dev/null", O_RDWR | O_CLOEXEC);
     return children;
 }
@@ -224,33 +226,6 @@ static void end_ready(void *closure, uint32_t events)
 
 /* --- starting ------------------------------------------------------------------------------------ */
 
-static int spawn(const struct child_call *call, const int fds[4], pid_t *ret_pid)
-{
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none, reset;
-    sigemptyset(&none);
-    sigfillset(&reset);
-    int result = 0;
-    posix_spawn_file_actions_init(&files);
-    for (int i = 0; i < 4 && result == 0; i++) {
-        result = fds[i] >= 0 ? posix_spawn_file_actions_adddup2(&files, fds[i], i) : 0;
-    }
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &reset);
-    posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    if (result == 0) {
-        result = posix_spawnp(ret_pid, call->arguments[0], &files, &attributes,
-                              (char *const *)(uintptr_t)call->arguments,
-                              (char *const *)(uintptr_t)call->variables);
-    }
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&files);
-    return result;
-}
-
 /* Ends of a pipe; false with errno. */
 static bool make_pipe(int *ret_read, int *ret_write)
 {
@@ -304,9 +279,12 @@ struct child *child_start(struct children *children, const struct child_call *ca
         err_errno(err, "cannot make a pipe");
         return NULL;
     }
-    const int theirs[4] = {call->input < 0 ? their_input : call->input,
-                           call->line != NULL ? their_output : children->null, their_complaints, call->extra};
-    errno = spawn(call, theirs, &pid);
+    const int theirs[4][2] = {{call->input < 0 ? their_input : call->input, STDIN_FILENO},
+                              {call->line != NULL ? their_output : children->null, STDOUT_FILENO},
+                              {their_complaints, STDERR_FILENO},
+                              {call->extra, EXTRA_FD}};
+    const struct program_call spawn = {call->arguments, call->variables, theirs, 4, &children->files};
+    errno = program_start(&spawn, &pid);
     if (errno != 0) {
         err_errno(err, "cannot start %s", call->arguments[0]);
         return NULL;

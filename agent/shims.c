@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +23,7 @@
 #include <utlist.h>
 
 #include "agent/left.h"
+#include "agent/program.h"
 #include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
@@ -45,6 +45,7 @@ struct shims {
     struct loop *loop;
     char *program;
     int complaints, null;
+    struct rlimit files; /* as it was before the agent raised it */
     bool own_memory;
     struct shim_process idle[LIMIT_IDLE_SHIMS];
     size_t idle_count;
@@ -72,6 +73,7 @@ struct shims *shims_create(int complaints, bool own_memory, struct loop *loop, s
     struct shims *shims = xzalloc(sizeof *shims);
     shims->program = program;
     shims->complaints = complaints;
+    shims->files = program_limit();
     shims->own_memory = own_memory && may_own_memory();
     shims->loop = loop;
     shims->null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -139,36 +141,16 @@ bool shim_process_tell(const struct shim_process *shim, const char *format, ...)
 
 /* --- starting ------------------------------------------------------------------------------------ */
 
-/* posix_spawn does not copy the agent's memory, as fork would. */
 static int spawn(const struct shims *shims, int control, pid_t *ret_pid)
 {
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none, reset;
-    sigemptyset(&none);
-    sigfillset(&reset);
     const int fds[][2] = {{shims->null, STDIN_FILENO},
                           {shims->null, STDOUT_FILENO},
                           {shims->complaints, STDERR_FILENO},
                           {control, SHIM_CONTROL_FD}};
-    int result = 0;
-    posix_spawn_file_actions_init(&files);
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0] && result == 0; i++) {
-        result = posix_spawn_file_actions_adddup2(&files, fds[i][0], fds[i][1]);
-    }
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &reset);
-    posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    char option[] = SHIM_OWN_MEMORY;
-    char *arguments[] = {shims->program, shims->own_memory ? option : NULL, NULL};
-    if (result == 0) {
-        result = posix_spawn(ret_pid, shims->program, &files, &attributes, arguments, environ);
-    }
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&files);
-    return result;
+    const char *arguments[] = {shims->program, shims->own_memory ? SHIM_OWN_MEMORY : NULL, NULL};
+    const struct program_call call = {arguments, (const char *const *)(uintptr_t)environ, fds,
+                                      sizeof fds / sizeof fds[0], &shims->files};
+    return program_start(&call, ret_pid);
 }
 
 static bool start(const struct shims *shims, struct shim_process *ret_shim, struct err *err)

@@ -3,12 +3,22 @@
 
 from __future__ import annotations
 
+import resource
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from harness import PATIENCE, Cluster
+
+
+@pytest.fixture
+def lowered_files() -> Iterator[int]:
+    """A soft limit of open files that nobody else has; what is started meanwhile is born with it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (777, hard))
+    yield 777
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.mark.parametrize("abstract", [False, True])
@@ -22,3 +32,13 @@ def test_controller_and_agent_say_when_they_are_ready(
         monkeypatch.setenv("NOTIFY_SOCKET", "@" + name if abstract else name)
         make_cluster(1)
         assert [listener.recv(100) for _ in range(2)] == [b"READY=1", b"READY=1"]
+
+
+def test_a_job_has_the_limit_of_open_files_that_its_agent_was_born_with(
+    make_cluster: Callable[..., Cluster], lowered_files: int
+) -> None:  # M4
+    api = make_cluster(1).api
+    job = api.submit(["sh", "-c", "ulimit -Sn; ulimit -Hn"])
+    assert api.wait(job)["state"] == "SUCCEEDED"
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    assert api.log(job).split() == [str(lowered_files), "unlimited" if hard == resource.RLIM_INFINITY else str(hard)]
