@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What deploy/package makes: the same bytes wherever the checkout lies, no complaint of lintian, units that keep jobs alive, and programs
-that find each other where they are installed."""
+that find each other where they are installed.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +102,7 @@ def test_each_file_is_where_it_belongs_and_root_owns_it(name: str, packages: dic
     listed = [line.split(None, 5) for line in output("dpkg-deb", "--contents", packages[name]).splitlines()]
     assert {owner for _, owner, *_ in listed} == {"root/root"}
     files = {path.lstrip(".") for mode, _, _, _, _, path in listed if mode[0] == "-"}
-    ours = {path for path in files if not path.startswith(("/usr/share/doc/", "/usr/share/lintian/"))}
+    ours = {path for path in files if not path.startswith(("/usr/share/doc/", "/usr/share/lintian/", "/usr/share/man/"))}
     assert ours == FILES[name]
     conffiles = output("dpkg-deb", "--info", packages[name], "conffiles").split()
     assert set(conffiles) == {path for path in ours if path.startswith("/etc/")}
