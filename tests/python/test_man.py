@@ -77,7 +77,7 @@ def test_each_verb_has_a_page_with_all_its_options_and_nothing_is_a_page_without
 def test_no_page_names_an_option_that_does_not_exist() -> None:
     ours = set().union(*(options(program) for program in PROGRAMS), *(options("gpuctl", verb) for verb in verbs()))
     ours |= {name.replace("--", "--no-", 1) for name in ours}  # of flags
-    others = {"--user", "--parsable2"}  # of systemctl and of sacct
+    others = {"--user", "--now", "--parsable2"}  # of systemctl and of sacct
     for path in PAGES.glob("*.[158]"):
         text = re.sub(r" -- .*", "", show(path.name))  # without the commands of jobs
         unknown = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", text)) - ours - others
