@@ -90,6 +90,20 @@ def test_two_builds_in_different_folders_give_the_same_bytes(packages: dict[str,
         assert again[name].read_bytes() == packages[name].read_bytes(), f"{name} differs"
 
 
+def test_all_parts_have_the_version_of_meson_build(packages: dict[str, Path]) -> None:
+    declared = re.search(r"^  version: '([0-9.]+)'", (ROOT / "meson.build").read_text(), re.MULTILINE)
+    assert declared is not None
+    version = declared[1]
+    for name in ("python", "air", "pyspark"):
+        assert f'\nversion = "{version}"\n' in (ROOT / "client" / name / "pyproject.toml").read_text(), name
+    assert f'\n__version__ = "{version}"\n' in (ROOT / "client/python/src/serverless_gpu/__init__.py").read_text()
+    assert re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[0] == version
+    assert output(BUILD / "client/cli/gpuctl", "version", "--client") == f"gpuctl {version}\n"
+    for program in ("daemon/gpuctld", "agent/gpuagent"):
+        assert output(BUILD / program, "--version") == f"{Path(program).name} {version}\n"
+    assert {field(package, "Version") for package in packages.values()} == {version}
+
+
 def test_lintian_has_nothing_to_say(packages: dict[str, Path]) -> None:
     ran = subprocess.run(
         ["lintian", "--allow-root", *packages.values()], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
