@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -261,7 +261,7 @@ static void adopt(struct children *children, const struct child_call *call, pid_
         watch(child, &child->output, fds[1], output_ready);
     }
     watch(child, &child->complaints, fds[2], complaints_ready);
-    watch(child, &child->end, pidfd_open(pid, 0), end_ready);
+    watch(child, &child->end, (int)syscall(SYS_pidfd_open, pid, 0), end_ready);
 }
 
 struct child *child_start(struct children *children, const struct child_call *call, struct err *err)

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -124,7 +124,7 @@ void shim_process_close(struct shim_process *shim)
 void shim_process_kill(const struct shim_process *shim)
 {
     if (shim->pidfd >= 0) {
-        pidfd_send_signal(shim->pidfd, SIGKILL, NULL, 0);
+        syscall(SYS_pidfd_send_signal, shim->pidfd, SIGKILL, NULL, 0);
     }
 }
 
@@ -166,7 +166,7 @@ static bool start(const struct shims *shims, struct shim_process *ret_shim, stru
     if (errno != 0) {
         return err_errno(err, "cannot start %s", shims->program);
     }
-    *ret_shim = (struct shim_process){.fd = give_fd(&own), .pidfd = pidfd_open(pid, 0)};
+    *ret_shim = (struct shim_process){.fd = give_fd(&own), .pidfd = (int)syscall(SYS_pidfd_open, pid, 0)};
     return true;
 }
 
@@ -271,7 +271,7 @@ static int find_process(const char *run_folder)
     if (text == NULL || sscanf(text, "%d %lld", &pid, &ticks) != 2 || pid <= 0) {
         return -1;
     }
-    autoclose int pidfd = pidfd_open(pid, 0);
+    autoclose int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (pidfd < 0 || !read_start_time(pid, &now_ticks) || now_ticks != ticks) {
         return -1;
     }

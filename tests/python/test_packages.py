@@ -163,6 +163,7 @@ def test_the_end_of_an_agent_leaves_its_jobs_alone_and_limits_them_to_nothing(pl
         wanted |= {"LimitMEMLOCK": "infinity", "LimitNOFILE": "65536:1048576", "RuntimeDirectoryPreserve": "yes"}
     assert {name: agent.get(name) for name in wanted} == wanted
     assert "ConditionPathExists" in agent
+    assert "cgroup.subtree_control" in agent["ExecStopPost"]  # an agent that was killed left the controllers on, and no other could start
     limiting = [name for name in agent if name.startswith(("Protect", "Private", "Restrict", "SystemCall", "Capability", "NoNew"))]
     assert limiting == ["RestartSec"] or limiting == []
 

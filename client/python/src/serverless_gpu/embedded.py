@@ -16,8 +16,8 @@ from serverless_gpu.errors import SettingsError
 
 START_S = 90  # `gpuctl up` itself gives up after 30 s on each of its two steps
 
-# From this package to where gpuctl lies in a checkout, and in a tree of programs that was unpacked.
-PLACES = ("../../../../build/client/cli/gpuctl", "../../bin/gpuctl")
+# From this package to where gpuctl lies in a checkout, in a tree of programs that was unpacked, and where pip puts a wheel's programs.
+PLACES = ("../../../../build/client/cli/gpuctl", "../../bin/gpuctl", "../../../../bin/gpuctl")
 
 
 def _start_time(pid: int) -> int | None:
