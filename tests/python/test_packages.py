@@ -32,6 +32,7 @@ FILES = {
         "/usr/bin/gpuagent",
         "/usr/lib/systemd/user/gpuagent.service",
         "/usr/libexec/gpuctl/gpushim",
+        "/usr/libexec/gpuctl/release-cgroup",
     },
     "gpuctl-controller": {"/etc/default/gpuctld", "/lib/systemd/system/gpuctld.service", "/usr/bin/gpuctld"},
 }
@@ -163,9 +164,19 @@ def test_the_end_of_an_agent_leaves_its_jobs_alone_and_limits_them_to_nothing(pl
         wanted |= {"LimitMEMLOCK": "infinity", "LimitNOFILE": "65536:1048576", "RuntimeDirectoryPreserve": "yes"}
     assert {name: agent.get(name) for name in wanted} == wanted
     assert "ConditionPathExists" in agent
-    assert "cgroup.subtree_control" in agent["ExecStopPost"]  # an agent that was killed left the controllers on, and no other could start
+    assert agent["ExecStopPost"] == "-/usr/libexec/gpuctl/release-cgroup"
     limiting = [name for name in agent if name.startswith(("Protect", "Private", "Restrict", "SystemCall", "Capability", "NoNew"))]
     assert limiting == ["RestartSec"] or limiting == []
+
+
+def test_a_killed_agent_leaves_no_controller_on_in_its_cgroup(tmp_path: Path) -> None:
+    """A folder in the place of a cgroup; the kernel's refusals are of tests/machines."""
+    folders = [tmp_path, tmp_path / "job", tmp_path / "job" / "inner"]
+    for folder, controllers in zip(folders, ["memory pids", "pids", ""]):
+        folder.mkdir(exist_ok=True)
+        (folder / "cgroup.subtree_control").write_text(controllers + "\n")
+    output(ROOT / "deploy" / "systemd" / "release-cgroup", tmp_path)
+    assert [(folder / "cgroup.subtree_control").read_text() for folder in folders] == ["-memory -pids\n", "-pids\n", "\n"]
 
 
 def test_systemd_takes_the_units_and_finds_the_controller_well_protected(installed: Path) -> None:
