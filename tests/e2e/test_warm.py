@@ -63,7 +63,7 @@ def normalized(text: str) -> Any:
         entry for entry in said["environ of /proc"] if not entry.startswith(("MLFLOW_TRACKING_TOKEN=", "MLFLOW_RUN_ID=", "GPUCTL_RUN_ID="))
     ]
     plain = json.dumps(said).replace(job, "JOB")
-    plain = re.sub(rf"/{epoch}\b", "/EPOCH", plain).replace(f"GPUCTL_EPOCH={epoch}", "GPUCTL_EPOCH=EPOCH")
+    plain = re.sub(rf"([/.]){epoch}\b", r"\1EPOCH", plain).replace(f"GPUCTL_EPOCH={epoch}", "GPUCTL_EPOCH=EPOCH")
     portrait = json.loads(plain)
     assert portrait["environ"].pop("GPUCTL_EPOCH") == epoch
     return portrait, chance
