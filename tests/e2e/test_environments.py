@@ -183,7 +183,7 @@ def test_an_environment_that_a_rank_uses_stays_when_the_agent_is_gone(tmp_path: 
     eventually(lambda: paper.registered == 2, "the agent")
     assert environment.exists()
     paper.change(live=[], orders=[])
-    eventually(lambda: not any(first.folder.joinpath("run", str(epoch)).iterdir()), "the end of the attempt")
+    eventually(lambda: not first.folder.joinpath("run", str(epoch)).exists(), "the end of the attempt")
     first.stop()
     first.agent.start()
     eventually(lambda: paper.registered == 3, "the agent")
