@@ -345,10 +345,7 @@ static bool list_devices(struct site *site, struct err *err)
 
 static int fail(const struct err *err)
 {
-    fprintf(stderr, "gpuagent: %s\n", err->text);
-    if (err->hint[0] != '\0') {
-        fprintf(stderr, "  %s\n", err->hint);
-    }
+    log_failure("gpuagent", err);
     return err_exit(err->code);
 }
 

@@ -240,10 +240,7 @@ static bool serve(struct daemon *daemon, struct err *err)
 
 static int report(const struct err *err)
 {
-    fprintf(stderr, "gpuctld: %s\n", err->text);
-    if (err->hint[0] != '\0') {
-        fprintf(stderr, "  remedy: %s\n", err->hint);
-    }
+    log_failure("gpuctld", err);
     return err_exit(err->code);
 }
 

@@ -79,6 +79,18 @@ static void write_line(const char *line, size_t length)
     }
 }
 
+void log_failure(const char *program, const struct err *err)
+{
+    char priority[8] = "";
+    if (stderr_is_journal()) {
+        snprintf(priority, sizeof priority, "<%d>", levels[LOG_LEVEL_ERROR].priority);
+    }
+    fprintf(stderr, "%s%s: %s\n", priority, program, err->text);
+    if (err->hint[0] != '\0') {
+        fprintf(stderr, "%s  remedy: %s\n", priority, err->hint);
+    }
+}
+
 static void log_line(enum log_level level, const char *event, const char *format, va_list args)
 {
     if ((int)level > atomic_load(&highest)) {

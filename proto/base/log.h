@@ -6,6 +6,8 @@
 
 #include <stdbool.h>
 
+#include "proto/base/err.h"
+
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
 /* Lines above the level are dropped; the start value is LOG_LEVEL_INFO. */
@@ -17,5 +19,9 @@ void log_error(const char *event, const char *format, ...) __attribute__((format
 void log_warning(const char *event, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void log_info(const char *event, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void log_debug(const char *event, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Why a program ends: "PROGRAM: TEXT", and in a second line the remedy where there is one. In the journal
+ * both have the priority of errors. */
+void log_failure(const char *program, const struct err *err);
 
 #endif

@@ -102,6 +102,27 @@ START_TEST(the_journal_gets_a_priority_prefix)
 }
 END_TEST
 
+/* M4: a service that does not start says why at a priority that people look for. */
+START_TEST(the_journal_gets_the_priority_with_each_line_of_a_failure)
+{
+    struct stat status;
+    struct err err = {0};
+    err_set(&err, ERR_USAGE, "no controller is named");
+    err_hint(&err, "give its address");
+    capture();
+    fstat(STDERR_FILENO, &status);
+    char stream[64];
+    snprintf(stream, sizeof stream, "%llu:%llu", (unsigned long long)status.st_dev,
+             (unsigned long long)status.st_ino);
+    log_failure("gpuagent", &err);
+    setenv("JOURNAL_STREAM", stream, 1);
+    log_failure("gpuagent", &err);
+    autofree char *lines = captured();
+    ck_assert_str_eq(lines, "gpuagent: no controller is named\n  remedy: give its address\n"
+                            "<3>gpuagent: no controller is named\n<3>  remedy: give its address\n");
+}
+END_TEST
+
 START_TEST(logging_leaves_errno_alone)
 {
     close(STDERR_FILENO);
@@ -138,6 +159,7 @@ Suite *log_suite(void)
     tcase_add_test(cases, a_value_cannot_forge_a_second_line);
     tcase_add_test(cases, a_line_that_is_too_long_is_cut_but_ends);
     tcase_add_test(cases, the_journal_gets_a_priority_prefix);
+    tcase_add_test(cases, the_journal_gets_the_priority_with_each_line_of_a_failure);
     tcase_add_test(cases, logging_leaves_errno_alone);
     tcase_add_test(cases, levels_are_known_by_name);
     suite_add_tcase(suite, cases);
