@@ -349,12 +349,25 @@ static bool moves(enum move move)
     return move == MOVE_PLACE || move == MOVE_STAGE || move == MOVE_PREEMPT;
 }
 
-/* Everybody in turn. apply: what is to be done is done. true: there was something. */
+/* Where running jobs give way, what is placed by an old turn would at once give way to the next of its kind,
+ * whose turn is a new one. *renewed becomes true when a turn is another one now: it may come too late. */
+static struct turn *next_turn(struct core *core, bool apply, bool *renewed)
+{
+    struct turn *turn = queue_next(core);
+    bool renews = apply && waiting_of(core) == WAITING_PREEMPTS;
+    while (renews && turn != NULL && queue_renew(core, turn)) {
+        *renewed = true;
+        turn = queue_next(core);
+    }
+    return turn;
+}
+
+/* Everybody in turn. apply: what is to be done is done. true: there was something, or a turn was renewed. */
 static bool walk(struct core *core, struct kept *kept, bool apply)
 {
     bool moved = false;
     queue_open(core);
-    for (struct turn *turn; (turn = queue_next(core)) != NULL;) {
+    for (struct turn *turn; (turn = next_turn(core, apply, &moved)) != NULL;) {
         struct plan plan = plan_for(core, turn, kept);
         moved = moved || moves(plan.move);
         if (apply) {

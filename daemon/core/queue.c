@@ -394,6 +394,13 @@ struct turn *queue_next(const struct core *core)
     return next;
 }
 
+bool queue_renew(struct core *core, struct turn *turn)
+{
+    const struct turn old = *turn;
+    renew_turn(core, turn->batch);
+    return turn->turn != old.turn || turn->estimate_ms != old.estimate_ms;
+}
+
 struct job *queue_first(const struct turn *turn)
 {
     return turn->batch->jobs;

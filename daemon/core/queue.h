@@ -60,6 +60,10 @@ void queue_open(const struct core *core);
  */
 struct turn *queue_next(const struct core *core);
 
+/* Works out anew a turn that may be older than what was learned since; true: it is another one now, and
+ * somebody else may be first. */
+bool queue_renew(struct core *core, struct turn *turn);
+
 /* The first job of a turn. */
 struct job *queue_first(const struct turn *turn);
 

@@ -145,12 +145,14 @@ static void note_member(struct simulation *simulation, const struct member_row *
     snprintf(part->node, sizeof part->node, "%s", row->node);
 }
 
-/* An attempt that the core stops gives way: nobody else asks for that here. */
+/* An attempt that the core stops gives way: nobody else asks for that here. One may be stopped in the step
+ * that placed it, and then a single row says both; a stop of several nodes may be written more than once. */
 static void note_stop(struct simulation *simulation, const struct attempt_row *row)
 {
-    if (row->state == ATTEMPT_STOPPING) {
+    struct progress *progress = &simulation->progress[simulation->jobs_by_key[row->job_key - 1]];
+    if (row->state == ATTEMPT_STOPPING && progress->stopping != row->epoch) {
         assert(row->cause == CAUSE_PREEMPTED);
-        simulation->progress[simulation->jobs_by_key[row->job_key - 1]].stopping = row->epoch;
+        progress->stopping = row->epoch;
         simulation->stopping_count++;
     }
 }
@@ -165,6 +167,7 @@ static bool step(struct simulation *simulation, struct input *input, char **ret_
     for (size_t i = 0; i < step.change_count; i++) {
         if (step.changes[i].kind == CHANGE_ATTEMPT_INSERT) {
             note_attempt(simulation, &step.changes[i].attempt);
+            note_stop(simulation, &step.changes[i].attempt);
         } else if (step.changes[i].kind == CHANGE_ATTEMPT_UPDATE) {
             note_stop(simulation, &step.changes[i].attempt);
         } else if (step.changes[i].kind == CHANGE_MEMBER_INSERT) {
@@ -269,16 +272,19 @@ static struct running leave(struct simulation *simulation, size_t at)
     return running;
 }
 
+/* The GPUs that it leaves may be its own again, and it may be told to stop once more. */
 static void give_way(struct simulation *simulation, size_t at)
 {
-    struct progress *progress = &simulation->progress[simulation->heap[at].job];
-    progress->stopping = 0;
+    uint64_t epoch = simulation->heap[at].epoch;
+    size_t job = simulation->heap[at].job;
+    struct progress *progress = &simulation->progress[job];
     progress->ran_ms += simulation->now_ms - simulation->heap[at].start_ms;
-    simulation->outcome->fates[simulation->heap[at].job].preemptions++;
+    simulation->outcome->fates[job].preemptions++;
     simulation->outcome->preemptions++;
     simulation->queued_jobs++;
-    simulation->stopping_count--;
     leave(simulation, at);
+    progress->stopping = progress->stopping == epoch ? 0 : progress->stopping;
+    simulation->stopping_count--;
 }
 
 /* Jobs that give way leave their GPUs at once, which may let others start, and so on. */

@@ -6,6 +6,7 @@
 #include "daemon/simulate/figures.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
+#include "tests/trace/chance.h"
 #include "tests/trace/suites.h"
 
 static struct trace trace;
@@ -144,6 +145,83 @@ START_TEST(the_same_trace_gives_the_same_outcome)
 }
 END_TEST
 
+/* --- chance --- */
+
+#define CHANCE_TRACES 400 /* each under all policies and all limits: together some 4 s with sanitizers */
+#define CHANCE_JOBS   9
+
+static void random_trace(struct chance *chance)
+{
+    static const char *const clusters[] = {"1x8", "1x2", "2x2", "3x1"};
+    const char *cluster = clusters[chance_below(chance, 4)];
+    struct text jobs = {0};
+    text_append(&jobs, "submit_s,duration_s,gpus,limit_s,name\n");
+    uint64_t submit_s = 0, count = 1 + chance_below(chance, CHANCE_JOBS);
+    for (uint64_t i = 0; i < count; i++) {
+        submit_s += chance_of(chance, 50) ? 0 : chance_below(chance, 1000);
+        text_printf(&jobs, "%llu,%llu,%llu,%llu,%c\n", (unsigned long long)submit_s,
+                    (unsigned long long)chance_below(chance, chance_of(chance, 50) ? 5 : 5000),
+                    (unsigned long long)(1 + chance_below(chance, 8)),
+                    (unsigned long long)(chance_of(chance, 50) ? 0 : 1 + chance_below(chance, 5000)),
+                    (char)('a' + chance_below(chance, 2)));
+    }
+    ck_assert_msg(read_text(jobs.bytes), "%s", err.text);
+    ck_assert_msg(fleet_parse(cluster, &fleet, &err), "%s", err.text);
+    text_finish(&jobs);
+}
+
+static void expect_sound(uint64_t seed, enum policy policy, enum limits limits)
+{
+    size_t refused = 0;
+    for (size_t i = 0; i < trace.count; i++) {
+        const struct trace_job *job = &trace.jobs[i];
+        const struct fate *fate = &outcome.fates[i];
+        refused += fate->start_ms < 0;
+        int64_t ran_ms = fate->end_ms - fate->start_ms;
+        ck_assert_msg(fate->start_ms < 0 || (fate->start_ms >= job->submit_ms && ran_ms >= job->duration_ms &&
+                                             (fate->preemptions > 0 || ran_ms == job->duration_ms)),
+                      "seed %llu, %s, limits %d: job %zu", (unsigned long long)seed, policy_text(policy),
+                      limits, i);
+    }
+    ck_assert_uint_eq(refused, outcome.refused);
+    for (size_t i = 0; i < outcome.moment_count; i++) {
+        ck_assert_int_le(outcome.moments[i].used_gpus, fleet_gpus(&fleet));
+    }
+}
+
+/* M8: an attempt that was preempted in the step that had placed it was never taken off its GPUs. */
+START_TEST(any_trace_runs_to_its_end_under_every_policy_with_any_limits)
+{
+    for (uint64_t seed = 1; seed <= CHANCE_TRACES; seed++) {
+        struct chance chance = {seed};
+        random_trace(&chance);
+        for (enum policy policy = 0; policy < POLICY_COUNT; policy++) {
+            for (enum limits limits = LIMITS_TRACE; limits <= LIMITS_NONE; limits++) {
+                replay(&trace, &fleet, &(struct replay_options){policy, limits}, &outcome);
+                expect_sound(seed, policy, limits);
+                outcome_finish(&outcome);
+            }
+        }
+        finish();
+    }
+}
+END_TEST
+
+/* M8: what the end of a job teaches counts for all of its kind at once, not for the next in line alone. */
+START_TEST(a_job_is_not_placed_to_give_way_at_once_to_one_of_its_kind)
+{
+    for (enum policy policy = POLICY_SRTF; policy <= POLICY_SRSF; policy++) {
+        ck_assert(read_text("submit_s,duration_s,gpus\n0,100,8\n10,50,8\n20,10,8\n"));
+        ck_assert(fleet_parse("1x8", &fleet, &err));
+        replay(&trace, &fleet, &(struct replay_options){.policy = policy}, &outcome);
+        expect_fate(1, 100, 150);
+        expect_fate(2, 150, 160);
+        ck_assert_int_eq(outcome.preemptions, 0);
+        finish();
+    }
+}
+END_TEST
+
 Suite *simulate_suite(void)
 {
     Suite *suite = suite_create("simulate");
@@ -157,6 +235,8 @@ Suite *simulate_suite(void)
     tcase_add_test(tests, types_matter_where_the_cluster_names_them);
     tcase_add_test(tests, figures_are_those_that_one_reckons_by_hand);
     tcase_add_test(tests, the_same_trace_gives_the_same_outcome);
+    tcase_add_test(tests, any_trace_runs_to_its_end_under_every_policy_with_any_limits);
+    tcase_add_test(tests, a_job_is_not_placed_to_give_way_at_once_to_one_of_its_kind);
     suite_add_tcase(suite, tests);
     return suite;
 }
