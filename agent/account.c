@@ -188,6 +188,7 @@ json_t *account_report(struct attempt *attempt, enum report_kind kind)
     autofree char *start = start_of(attempt, kind);
     struct report_message message = {.node = site->config.name,
                                      .boot_id = site->boot_id,
+                                     .agent_id = site->agent_id,
                                      .epoch = attempt->epoch,
                                      .kind = kind,
                                      .said = said,

@@ -17,6 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "agent/identity.h"
 #include "agent/journal.h"
 #include "agent/node.h"
 #include "agent/run_folder.h"
@@ -112,6 +113,7 @@ static bool open_folders(struct agent *agent, struct err *err)
     autofree char *complaints = xprintf("%s/shim.log", site->config.state);
     file_boot_id(site->boot_id);
     if (!file_make_directories(attempts, 0700, err) || !lock_state(agent, err) ||
+        !identity_open(site->config.state, site->agent_id, err) ||
         !run_folder_open(site->config.state, site->boot_id, &site->config.run, err)) {
         return false;
     }

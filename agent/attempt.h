@@ -31,7 +31,8 @@
 struct site {
     struct config config;
     char boot_id[37];
-    char address[ADDRESS_BYTES]; /* where ranks on other nodes reach this one */
+    char agent_id[ID_LENGTH + 1]; /* of the state folder */
+    char address[ADDRESS_BYTES];  /* where ranks on other nodes reach this one */
     struct loop *loop;
     struct link *link;
     struct shims *shims;

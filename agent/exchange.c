@@ -24,6 +24,7 @@ static json_t *register_body(void *closure)
         .protocol = PROTOCOL,
         .name = site->config.name,
         .boot_id = site->boot_id,
+        .agent_id = site->agent_id,
         .host_id = host_id,
         .version = GPUCTL_VERSION,
         .address = site->address,
@@ -51,6 +52,31 @@ static void learn_address(struct site *site, const char *local_address)
     }
 }
 
+/* A refusal lasts until a person or time ends it: said once, and tried again ever more seldom. */
+static void refused(struct node *node, const struct link_answer *answer, const struct err *err)
+{
+    if (node->refusal == NULL || strcmp(node->refusal, err->text) != 0) {
+        log_error("node refused", "name=%s status=%d problem=\"%s\" hint=\"%s\"", node->site->config.name,
+                  answer->status, err->text, err->hint);
+        free(node->refusal);
+        node->refusal = xstrdup(err->text);
+    }
+    int64_t wait_ms = REFUSED_FIRST_MS;
+    for (int64_t i = 0; i < node->refusals && wait_ms < REFUSED_MAX_MS; i++) {
+        wait_ms *= 2;
+    }
+    node->refusals++;
+    loop_arm(node->site->loop, &node->again,
+             clock_boot_ms() + (wait_ms < REFUSED_MAX_MS ? wait_ms : REFUSED_MAX_MS));
+}
+
+static void accepted(struct node *node)
+{
+    node->refusals = 0;
+    free(node->refusal);
+    node->refusal = NULL;
+}
+
 static void register_done(void *closure, const struct link_answer *answer)
 {
     struct node *node = closure;
@@ -58,9 +84,7 @@ static void register_done(void *closure, const struct link_answer *answer)
     struct err err = answer->problem;
     node->registering = NULL;
     if (answer->status / 100 != 2 || !register_reply_decode(json_incref(answer->json), &reply, &err)) {
-        log_error("node refused", "name=%s status=%d problem=\"%s\" hint=\"%s\"", node->site->config.name,
-                  answer->status, err.text, err.hint);
-        loop_arm(node->site->loop, &node->again, clock_boot_ms() + BACKOFF_MAX_MS);
+        refused(node, answer, &err);
         return;
     }
     if (reply.word != 0) {
@@ -69,6 +93,7 @@ static void register_done(void *closure, const struct link_answer *answer)
         exchange_register(node);
         return;
     }
+    accepted(node);
     log_info("node registered", "name=%s incarnation=%lld", node->site->config.name,
              (long long)reply.incarnation);
     learn_address(node->site, answer->local_address);
@@ -99,7 +124,11 @@ static json_t *beat_body(void *closure)
 {
     struct node *node = ((struct beat *)closure)->node;
     struct beat_message message = {
-        .node = node->site->config.name, .boot_id = node->site->boot_id, .seq = ++node->beat_seq};
+        .node = node->site->config.name,
+        .boot_id = node->site->boot_id,
+        .agent_id = node->site->agent_id,
+        .seq = ++node->beat_seq,
+    };
     message.attempts = duty_list(node->duty, &message.attempt_count);
     json_t *json = beat_message_encode(&message);
     free(message.attempts);
@@ -151,7 +180,11 @@ static json_t *poll_body(void *closure)
 {
     struct node *node = closure;
     struct poll_message message = {
-        .node = node->site->config.name, .boot_id = node->site->boot_id, .version = duty_version(node->duty)};
+        .node = node->site->config.name,
+        .boot_id = node->site->boot_id,
+        .agent_id = node->site->agent_id,
+        .version = duty_version(node->duty),
+    };
     return poll_message_encode(&message);
 }
 
@@ -276,4 +309,5 @@ void exchange_finish(struct node *node)
         link_cancel(node->beats[i].request);
     }
     loop_disarm(node->site->loop, &node->again);
+    free(node->refusal);
 }

@@ -36,6 +36,8 @@ struct node {
     int64_t beat_seq;
     struct loop_timer work;  /* duty has actions, or soon will */
     struct loop_timer again; /* a register that was refused */
+    int64_t refusals;        /* in a row */
+    char *refusal;           /* what the last one said, as it was logged; NULL: none */
     void (*ended)(void *closure);
     void *closure;
 };

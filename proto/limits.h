@@ -248,6 +248,8 @@
 #define LIMIT_LAUNCH_BYTES (4 * MIB)
 /* how a node started its ranks, as a person reads it: a word, and a sentence of why with a path in it */
 #define LIMIT_START_TEXT 300
+/* of the id of an agent's state folder: ours have 16 */
+#define LIMIT_AGENT_ID_BYTES 64
 /* moments that the ranks of a node name: what leads up to a first step; the first of each name counts */
 #define LIMIT_MARKS 8
 /* of such a name: a few words, which a table shows in a column */
@@ -282,7 +284,11 @@
 /* full jitter below this after the first failure, doubling ... */
 #define BACKOFF_FIRST_MS 200
 /* ... up to this: 10,000 agents make 2,900 tries a second at the worst */
-#define BACKOFF_MAX_MS     7000
+#define BACKOFF_MAX_MS 7000
+/* between registrations that are refused, doubling ... */
+#define REFUSED_FIRST_MS 1000
+/* ... up to this: an agent whose predecessor has fallen silent follows within three missed beats and this */
+#define REFUSED_MAX_MS     15000
 #define CONNECT_TIMEOUT_MS 5000
 /* of small requests; a poll gets its park time and this */
 #define REQUEST_TIMEOUT_MS 10000

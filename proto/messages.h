@@ -33,10 +33,11 @@ struct node_attempt {
 
 struct register_message {
     json_t *json;
-    int64_t protocol;    /* proto/protocol.h; PROTOCOL_FIRST where the agent does not say */
-    const char *name;    /* of the node; unique in the cluster */
-    const char *boot_id; /* of the kernel */
-    const char *host_id; /* SHA-256 of the machine id: agents on one host share it */
+    int64_t protocol;     /* proto/protocol.h; PROTOCOL_FIRST where the agent does not say */
+    const char *name;     /* of the node; unique in the cluster */
+    const char *boot_id;  /* of the kernel */
+    const char *agent_id; /* of the agent's state folder: two agents of one name differ; NULL: not said */
+    const char *host_id;  /* SHA-256 of the machine id: agents on one host share it */
     const char *version;
     const char *address; /* where ranks on this node can be reached by the other nodes */
     const char *pool;    /* NULL: "default", or "reserved" with reserved */
@@ -71,6 +72,7 @@ struct beat_message {
     json_t *json;
     const char *node;
     const char *boot_id;
+    const char *agent_id; /* as in register, here and in poll and report */
     int64_t seq;
     struct node_attempt *attempts;
     size_t attempt_count;
@@ -90,6 +92,7 @@ struct poll_message {
     json_t *json;
     const char *node;
     const char *boot_id;
+    const char *agent_id;
     uint64_t version; /* of the last reply that was worked in; 0 after a start */
 };
 
@@ -173,6 +176,7 @@ struct report_message {
     json_t *json;
     const char *node;
     const char *boot_id;
+    const char *agent_id;
     uint64_t epoch;
     enum report_kind kind;
     const char *address;     /* PREPARED by node rank 0 */

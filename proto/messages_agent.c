@@ -96,6 +96,14 @@ static bool decode_labels(const json_t *json, struct register_message *message, 
     return message->labels == NULL || node_labels_check(labels, err);
 }
 
+static bool read_agent_id(const json_t *json, const char **ret_agent_id, struct err *err)
+{
+    return json_read_text(json, "agent_id", ret_agent_id, err) &&
+           (*ret_agent_id == NULL || strlen(*ret_agent_id) <= LIMIT_AGENT_ID_BYTES ||
+            err_field(err, ERR_FIELD, "agent_id", NULL, "agent_id must have at most %d bytes",
+                      LIMIT_AGENT_ID_BYTES));
+}
+
 /* An agent of another protocol may say all the rest in another way. */
 static bool decode_protocol(const json_t *json, struct register_message *message, struct err *err)
 {
@@ -115,6 +123,7 @@ json_t *register_message_encode(const struct register_message *message)
     }
     member_put_text(json, "name", message->name);
     member_put_text(json, "boot_id", message->boot_id);
+    member_put_text(json, "agent_id", message->agent_id);
     member_put_text(json, "host_id", message->host_id);
     member_put_text(json, "version", message->version);
     member_put_text(json, "address", message->address);
@@ -144,6 +153,7 @@ bool register_message_decode(json_t *json, struct register_message *ret_message,
     bool good = member_holder(json, err) && decode_protocol(json, &message, err) &&
                 json_need_text(json, "name", &message.name, err) &&
                 json_need_text(json, "boot_id", &message.boot_id, err) &&
+                read_agent_id(json, &message.agent_id, err) &&
                 json_need_text(json, "host_id", &message.host_id, err) &&
                 json_need_text(json, "version", &message.version, err) &&
                 json_need_text(json, "address", &message.address, err) &&
@@ -180,6 +190,7 @@ json_t *beat_message_encode(const struct beat_message *message)
     json_t *json = json_object();
     member_put_text(json, "node", message->node);
     member_put_text(json, "boot_id", message->boot_id);
+    member_put_text(json, "agent_id", message->agent_id);
     member_put_int(json, "seq", message->seq);
     member_put(json, "attempts", encode_attempts(message->attempts, message->attempt_count));
     return json;
@@ -190,6 +201,7 @@ bool beat_message_decode(json_t *json, struct beat_message *ret_message, struct 
     struct beat_message message = {.json = json};
     bool good = member_holder(json, err) && json_need_text(json, "node", &message.node, err) &&
                 json_need_text(json, "boot_id", &message.boot_id, err) &&
+                read_agent_id(json, &message.agent_id, err) &&
                 json_need_int(json, "seq", 0, INT64_MAX, &message.seq, err) &&
                 decode_attempts(json, &message.attempts, &message.attempt_count, err);
     if (!good) {
@@ -214,6 +226,7 @@ json_t *poll_message_encode(const struct poll_message *message)
     json_t *json = json_object();
     member_put_text(json, "node", message->node);
     member_put_text(json, "boot_id", message->boot_id);
+    member_put_text(json, "agent_id", message->agent_id);
     member_put_int(json, "version", (int64_t)message->version);
     return json;
 }
@@ -224,6 +237,7 @@ bool poll_message_decode(json_t *json, struct poll_message *ret_message, struct 
     int64_t version = 0;
     bool good = member_holder(json, err) && json_need_text(json, "node", &message.node, err) &&
                 json_need_text(json, "boot_id", &message.boot_id, err) &&
+                read_agent_id(json, &message.agent_id, err) &&
                 json_need_int(json, "version", 0, INT64_MAX, &version, err);
     if (!good) {
         poll_message_finish(&message);
@@ -359,6 +373,7 @@ json_t *report_message_encode(const struct report_message *message)
     json_t *json = json_object();
     member_put_text(json, "node", message->node);
     member_put_text(json, "boot_id", message->boot_id);
+    member_put_text(json, "agent_id", message->agent_id);
     member_put_int(json, "epoch", (int64_t)message->epoch);
     member_put_text(json, "kind", report_kind_text(message->kind));
     member_put_text(json, "address", message->address);
@@ -402,6 +417,7 @@ bool report_message_decode(json_t *json, struct report_message *ret_message, str
     struct report_message message = {.json = json};
     bool good = member_holder(json, err) && json_need_text(json, "node", &message.node, err) &&
                 json_need_text(json, "boot_id", &message.boot_id, err) &&
+                read_agent_id(json, &message.agent_id, err) &&
                 member_need_epoch(json, "epoch", &message.epoch, err) &&
                 member_read_report_kind(json, "kind", true, &message.kind, err) &&
                 json_read_text(json, "address", &message.address, err) &&

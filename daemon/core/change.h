@@ -149,7 +149,7 @@ struct result_row {
 
 struct node_row {
     const char *name;
-    const char *boot_id, *host_id, *version, *address;
+    const char *boot_id, *agent_id, *host_id, *version, *address; /* agent_id: "" where it is not known */
     const char *pool;
     enum pool_kind pool_kind;
     enum node_state

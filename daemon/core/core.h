@@ -240,7 +240,7 @@ struct node_staging {
 
 struct node_orders {
     char *node;
-    char *boot_id;
+    char *boot_id, *agent_id;
     uint64_t version; /* incarnation << 32 | counter */
     struct node_order *items;
     size_t count;

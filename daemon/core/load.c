@@ -38,6 +38,7 @@ void core_load_node(struct core *core, const struct node_row *row)
     assert(!core->booted && node_find(core, row->name) == NULL && row->state != NODE_SUSPECT);
     struct node *node = node_create(core, row->name);
     node->boot_id = xstrdup(row->boot_id);
+    node->agent_id = xstrdup(row->agent_id != NULL ? row->agent_id : "");
     node->host_id = xstrdup(row->host_id);
     node->version = xstrdup(row->version);
     node->address = xstrdup(row->address);

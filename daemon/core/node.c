@@ -64,6 +64,8 @@ void node_free(struct node *node)
     labels_free(node->labels, node->label_count);
     free(node->name);
     free(node->boot_id);
+    free(node->agent_id);
+    free(node->rival);
     free(node->host_id);
     free(node->version);
     free(node->address);
@@ -154,6 +156,12 @@ bool node_fire(struct core *core, struct node *node, enum node_event event, cons
     return true;
 }
 
+bool node_speaks(const struct node *node, const char *boot_id, const char *agent_id)
+{
+    return node != NULL && node->state != NODE_LOST && strcmp(node->boot_id, boot_id) == 0 &&
+           (agent_id == NULL || node->agent_id[0] == '\0' || strcmp(node->agent_id, agent_id) == 0);
+}
+
 bool node_works(const struct node *node)
 {
     return node->state == NODE_READY && node->contact == CONTACT_FRESH && !node->away;
@@ -210,11 +218,12 @@ bool node_beat(struct core *core, const struct input *input, struct err *err)
 {
     const struct beat_message *beat = input->beat;
     struct node *node = node_find(core, beat->node);
-    if (node == NULL || node->state == NODE_LOST || strcmp(node->boot_id, beat->boot_id) != 0) {
+    if (!node_speaks(node, beat->boot_id, beat->agent_id)) {
         return err_field(err, ERR_NOT_FOUND, "node", "register again", "node %.64s is not registered",
                          beat->node);
     }
     node_heard(core, node);
+    node->contested = node->rival != NULL;
     for (size_t i = 0; i < beat->attempt_count; i++) {
         const struct member *member = member_on(node, beat->attempts[i].epoch);
         if (member == NULL || !member_is_listed(member)) {

@@ -31,6 +31,10 @@ void node_free(struct node *node);
 /* Moves it along its table; reason may be NULL. false: no such edge. */
 bool node_fire(struct core *core, struct node *node, enum node_event event, const char *reason);
 
+/* What says this is the agent with which the node is registered; node may be NULL, agent_id too: of an agent
+ * that does not say. */
+bool node_speaks(const struct node *node, const char *boot_id, const char *agent_id);
+
 /* It takes new work, unless it is on hold. */
 bool node_works(const struct node *node);
 

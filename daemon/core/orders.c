@@ -159,6 +159,7 @@ struct node_orders *core_orders(const struct core *core, const char *name)
     struct node_orders *orders = xzalloc(sizeof *orders);
     orders->node = xstrdup(node->name);
     orders->boot_id = xstrdup(node->boot_id);
+    orders->agent_id = xstrdup(node->agent_id);
     orders->version = node->orders_version;
     size_t room = 0;
     for (const struct member *member = node->members; member != NULL; member = member->next) {
@@ -191,5 +192,6 @@ void node_orders_destroy(struct node_orders *orders)
     free(orders->items);
     free(orders->node);
     free(orders->boot_id);
+    free(orders->agent_id);
     free(orders);
 }

@@ -395,6 +395,7 @@ static struct node_row row_of_node(struct arena *arena, const struct node *node)
     struct node_row row = {
         .name = arena_copy(arena, node->name),
         .boot_id = arena_copy(arena, node->boot_id),
+        .agent_id = arena_copy(arena, node->agent_id),
         .host_id = arena_copy(arena, node->host_id),
         .version = arena_copy(arena, node->version),
         .address = arena_copy(arena, node->address),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the coming of nodes. It promises that a refused registration changes nothing, and that an attempt is
- * given up only on evidence: a new boot of the same machine, or an agent that no longer knows what ran.
- * Another machine under the same name is no evidence, nor is a message that was under way for long: of a node
- * that is known, only the answer to our own last word is taken. */
+/* Owns the coming of nodes. It promises that a refused registration takes nothing from what runs, and that an
+ * attempt is given up only on evidence: a new boot of the same machine, or an agent that no longer knows what
+ * ran. Another machine or another agent under the same name is no evidence while the first may live, nor is a
+ * message that was under way for long: of a node that is known, only the answer to our own last word is
+ * taken. */
 #include "daemon/core/register.h"
 
 #include <string.h>
@@ -22,6 +23,13 @@
 #include "daemon/core/trace.h"
 #include "proto/limits.h"
 
+static void replace(char **text, const char *with)
+{
+    char *copy = xstrdup(with);
+    free(*text);
+    *text = copy;
+}
+
 /* --- may it come? ------------------------------------------------------------------------------------ */
 
 static const char *pool_of(const struct register_message *message)
@@ -37,20 +45,87 @@ static enum pool_kind kind_of(const struct register_message *message)
     return message->reserved ? POOL_RESERVED : POOL_ON_DEMAND;
 }
 
-/* Two machines under one name: as long as the first may hold work, the second must wait. */
-static bool check_name(const struct register_message *message, const struct node *node, struct err *err)
+static const struct node_attempt *listed(const struct register_message *message, uint64_t epoch)
 {
-    if (node == NULL || node->state == NODE_LOST || strcmp(node->host_id, message->host_id) == 0) {
+    for (size_t i = 0; i < message->attempt_count; i++) {
+        if (message->attempts[i].epoch == epoch) {
+            return &message->attempts[i];
+        }
+    }
+    return NULL;
+}
+
+static bool lists_all(const struct register_message *message, const struct node *node)
+{
+    for (const struct member *member = node->members; member != NULL; member = member->next) {
+        if (member_is_up(member) && listed(message, member->attempt->epoch) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static const char *agent_of(const struct register_message *message)
+{
+    return message->agent_id != NULL ? message->agent_id : "";
+}
+
+static bool elsewhere(const struct register_message *message, const struct node *node)
+{
+    return strcmp(node->host_id, message->host_id) != 0;
+}
+
+static bool same_boot(const struct register_message *message, const struct node *node)
+{
+    return strcmp(node->boot_id, message->boot_id) == 0;
+}
+
+/* Not the agent that is registered, as far as that can be told: the same state folder on the same boot is,
+ * for it has a lock. After a reboot, and on a copy of the disk, the agent has the same id. Agents that have
+ * none are believed. */
+static bool is_other(const struct register_message *message, const struct node *node)
+{
+    bool same_agent = strcmp(node->agent_id, agent_of(message)) == 0;
+    return elsewhere(message, node) ||
+           (node->agent_id[0] != '\0' && !(same_agent && same_boot(message, node)));
+}
+
+static const char *where(const struct register_message *message, const struct node *node)
+{
+    return elsewhere(message, node)   ? "on another host"
+           : same_boot(message, node) ? "with another state folder on its host"
+                                      : "on another boot of its host, or on a copy of it";
+}
+
+/* Whether what the first ran is known to the second, or gone with a boot. That the second does not know of it
+ * says nothing on the same boot, nor does another boot once both were heard at a time. */
+static bool may_follow(const struct register_message *message, const struct node *node)
+{
+    bool both_lived = node->contested && strcmp(node->rival, agent_of(message)) == 0;
+    return !elsewhere(message, node) &&
+           (lists_all(message, node) || (!same_boot(message, node) && !both_lived));
+}
+
+/* Two agents under one name: as long as the first is heard, or may hold work, the second must wait. */
+static bool check_name(const struct register_message *message, struct node *node, struct err *err)
+{
+    if (node == NULL || node->state == NODE_LOST || !is_other(message, node)) {
         return true;
     }
     if (node->contact == CONTACT_FRESH) {
-        return err_field(err, ERR_CONFLICT, "name", "give each agent its own --name",
-                         "an agent on another host is registered as %s", node->name);
+        replace(&node->rival, agent_of(message));
+        return err_field(err, ERR_CONFLICT, "name", "give each agent its own --name, or stop the other",
+                         "node %s is served by an agent at %.64s, which was heard just now; this one, at "
+                         "%.64s, is %s",
+                         node->name, node->address, message->address, where(message, node));
     }
-    if (node->members != NULL) {
-        return err_field(err, ERR_CONFLICT, "name",
-                         "give this agent another --name, or fence the node if it is dead",
-                         "node %s was on another host, and jobs may still run there", node->name);
+    if (node->members != NULL && !may_follow(message, node)) {
+        return err_field(
+            err, ERR_CONFLICT, "name",
+            "give this agent another --name, or if the other's jobs are dead: gpuctl nodes fence",
+            "node %s was served by an agent at %.64s, whose jobs may still run; this one, at "
+            "%.64s, is %s",
+            node->name, node->address, message->address, where(message, node));
     }
     return true;
 }
@@ -115,16 +190,13 @@ static struct seat *seats_of(const struct register_message *message, struct err 
 
 /* --- taking it in ------------------------------------------------------------------------------------ */
 
-static void replace(char **text, const char *with)
-{
-    char *copy = xstrdup(with);
-    free(*text);
-    *text = copy;
-}
-
 static void take_names(struct core *core, struct node *node, const struct register_message *message)
 {
     replace(&node->boot_id, message->boot_id);
+    replace(&node->agent_id, agent_of(message));
+    free(node->rival);
+    node->rival = NULL;
+    node->contested = false;
     replace(&node->host_id, message->host_id);
     replace(&node->version, message->version);
     replace(&node->address, message->address);
@@ -148,16 +220,6 @@ static void take_seats(struct node *node, struct seat *seats, size_t count)
             node_seat(node, member->devices[i])->holder = member;
         }
     }
-}
-
-static const struct node_attempt *listed(const struct register_message *message, uint64_t epoch)
-{
-    for (size_t i = 0; i < message->attempt_count; i++) {
-        if (message->attempts[i].epoch == epoch) {
-            return &message->attempts[i];
-        }
-    }
-    return NULL;
 }
 
 /* A member that was only ordered or prepared, and that an agent of the same boot does not know, keeps its

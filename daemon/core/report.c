@@ -45,7 +45,7 @@ static bool find_member(const struct core *core, const struct report_message *re
 {
     *ret_member = NULL;
     const struct node *node = node_find(core, report->node);
-    if (node == NULL || node->state == NODE_LOST || strcmp(node->boot_id, report->boot_id) != 0) {
+    if (!node_speaks(node, report->boot_id, report->agent_id)) {
         return err_field(err, ERR_NOT_FOUND, "node", "register again", "node %.64s is not registered",
                          report->node);
     }

@@ -306,7 +306,7 @@ bool staging_take(struct core *core, const struct input *input, struct err *err)
 {
     const struct staging_message *message = input->staging;
     struct node *node = node_find(core, message->node);
-    if (node == NULL || node->state == NODE_LOST || strcmp(node->boot_id, message->boot_id) != 0) {
+    if (!node_speaks(node, message->boot_id, NULL)) {
         return err_field(err, ERR_NOT_FOUND, "node", "register again", "node %.64s is not registered",
                          message->node);
     }

@@ -265,6 +265,9 @@ enum contact { CONTACT_FRESH, CONTACT_SILENT };
 struct node {
     char *name;
     char *boot_id, *host_id, *version, *address;
+    char *agent_id; /* of its agent's state folder; "": one that does not say */
+    char *rival;    /* the agent_id of another agent that was refused, for this one lives; or NULL */
+    bool contested; /* this one was heard after that: they are two */
     char *pool;
     enum pool_kind pool_kind;
     enum node_state state; /* READY, DRAINING, DRAINED or LOST */

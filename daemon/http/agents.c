@@ -55,7 +55,7 @@ static void registered(struct ask *ask)
     if (!registration->taken) {
         return;
     }
-    mailbox_register(server->mailbox, message->name, message->boot_id, server->now_ms);
+    mailbox_register(server->mailbox, message->name, message->boot_id, message->agent_id, server->now_ms);
 }
 
 static void registration_finish(struct ask *ask)
@@ -227,7 +227,7 @@ static void staging_ask_finish(struct ask *ask)
 static void note_progress(struct request *request, const struct staging_message *message)
 {
     struct server *server = request->server;
-    if (!mailbox_knows(server->mailbox, message->node, message->boot_id)) {
+    if (!mailbox_knows(server->mailbox, message->node, message->boot_id, NULL)) {
         request_fail_with(request, ERR_NOT_FOUND, "node %.64s is not registered with this boot id",
                           message->node);
         return;

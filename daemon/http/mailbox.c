@@ -26,7 +26,7 @@ struct sent {
 
 struct box {
     char *node;
-    char *boot_id;              /* with which it has registered; NULL: not yet */
+    char *boot_id, *agent_id;   /* with which it has registered; NULL: not yet */
     struct node_orders *orders; /* NULL: it never had any */
     struct sent *sent;          /* as many as there are orders */
     struct request *parked;     /* NULL: none */
@@ -60,6 +60,7 @@ void mailbox_destroy(struct mailbox *mailbox)
         node_orders_destroy(box->orders);
         free(box->sent);
         free(box->boot_id);
+        free(box->agent_id);
         free(box->node);
         free(box);
     }
@@ -86,12 +87,18 @@ static struct box *find_or_make(struct mailbox *mailbox, const char *node)
     return box;
 }
 
-static void set_boot(struct box *box, const char *boot_id)
+static void keep(char **kept, const char *text)
 {
-    if (box->boot_id == NULL || strcmp(box->boot_id, boot_id) != 0) {
-        free(box->boot_id);
-        box->boot_id = xstrdup(boot_id);
+    if (*kept == NULL || strcmp(*kept, text) != 0) {
+        free(*kept);
+        *kept = xstrdup(text);
     }
+}
+
+static void set_agent(struct box *box, const char *boot_id, const char *agent_id)
+{
+    keep(&box->boot_id, boot_id);
+    keep(&box->agent_id, agent_id != NULL ? agent_id : "");
 }
 
 /* A node without orders has the first version of this incarnation: above 0, so that an agent which has just
@@ -258,25 +265,25 @@ void mailbox_put(struct mailbox *mailbox, struct node_orders *orders)
     box->sent = sent;
     node_orders_destroy(box->orders);
     box->orders = orders;
-    set_boot(box, orders->boot_id);
+    set_agent(box, orders->boot_id, orders->agent_id);
     staging_board_told(mailbox->server->stagings, orders, mailbox->server->now_ms);
     if (box->parked != NULL && orders->version > box->seen) {
         answer_parked(mailbox, box);
     }
 }
 
-bool mailbox_knows(const struct mailbox *mailbox, const char *node, const char *boot_id)
+bool mailbox_knows(const struct mailbox *mailbox, const char *node, const char *boot_id, const char *agent_id)
 {
     const struct box *box = find(mailbox, node);
-    return box != NULL && box->boot_id != NULL && strcmp(box->boot_id, boot_id) == 0;
+    return box != NULL && box->boot_id != NULL && strcmp(box->boot_id, boot_id) == 0 &&
+           (agent_id == NULL || box->agent_id[0] == '\0' || strcmp(box->agent_id, agent_id) == 0);
 }
 
 void mailbox_poll(struct mailbox *mailbox, struct request *request, const struct poll_message *message)
 {
     struct box *box = find(mailbox, message->node);
-    if (!mailbox_knows(mailbox, message->node, message->boot_id)) {
-        request_fail_with(request, ERR_NOT_FOUND, "node %s is not registered with this boot id",
-                          message->node);
+    if (!mailbox_knows(mailbox, message->node, message->boot_id, message->agent_id)) {
+        request_fail_with(request, ERR_NOT_FOUND, "node %s is not registered with this agent", message->node);
         return;
     }
     answer_parked(mailbox, box);
@@ -309,10 +316,11 @@ void mailbox_sent(const struct mailbox *mailbox, const char *node, uint64_t epoc
     }
 }
 
-void mailbox_register(struct mailbox *mailbox, const char *node, const char *boot_id, int64_t now_ms)
+void mailbox_register(struct mailbox *mailbox, const char *node, const char *boot_id, const char *agent_id,
+                      int64_t now_ms)
 {
     struct box *box = find_or_make(mailbox, node);
-    set_boot(box, boot_id);
+    set_agent(box, boot_id, agent_id);
     box->beat_ms = now_ms;
 }
 

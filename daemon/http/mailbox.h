@@ -29,15 +29,18 @@ void mailbox_poll(struct mailbox *mailbox, struct request *request, const struct
 void mailbox_sent(const struct mailbox *mailbox, const char *node, uint64_t epoch, int64_t *ret_prepare_us,
                   int64_t *ret_start_us);
 
-/* A node's registration was accepted: its polls carry this boot id from now on. It counts as a beat. */
-void mailbox_register(struct mailbox *mailbox, const char *node, const char *boot_id, int64_t now_ms);
+/* A node's registration was accepted: its polls carry these ids from now on. It counts as a beat. agent_id
+ * may be NULL: the agent has none. */
+void mailbox_register(struct mailbox *mailbox, const char *node, const char *boot_id, const char *agent_id,
+                      int64_t now_ms);
 /* A beat of a node was accepted. */
 void mailbox_beat(struct mailbox *mailbox, const char *node, int64_t now_ms);
 /* When its last beat came; -1: none since the server was opened. */
 int64_t mailbox_last_beat(const struct mailbox *mailbox, const char *node);
 
-/* true when the node is registered with this boot id. */
-bool mailbox_knows(const struct mailbox *mailbox, const char *node, const char *boot_id);
+/* true when the node is registered with this boot id, and this agent_id, which may be NULL: not said. */
+bool mailbox_knows(const struct mailbox *mailbox, const char *node, const char *boot_id,
+                   const char *agent_id);
 
 /* From now on every poll is answered at once, and told to shut down. */
 void mailbox_shut_down(struct mailbox *mailbox);

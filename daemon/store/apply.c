@@ -280,6 +280,7 @@ static bool put_node(struct store *store, const struct node_row *node, struct er
     bind_text(&to, node->labels);
     bind_int(&to, node->expires_at_ms);
     bind_int(&to, node->agent_expires_at_ms);
+    bind_text(&to, node->agent_id != NULL ? node->agent_id : "");
     return touch_one(store, SQL_PUT_NODE, err);
 }
 

@@ -367,6 +367,7 @@ static void read_node(struct row *row, struct node_row *node)
     node->labels = read_text(row);
     node->expires_at_ms = read_int(row);
     node->agent_expires_at_ms = read_int(row);
+    node->agent_id = read_text(row);
 }
 
 bool columns_node(sqlite3_stmt *statement, struct node_row *ret_node, struct err *err)

@@ -383,11 +383,19 @@ static const char *const version_5[] = {
     NULL,
 };
 
+/* Two agents of one name are told apart. */
+static const char *const version_6[] = {
+    "ALTER TABLE nodes ADD COLUMN agent_id /* of its agent's state folder; empty: it does not say */ TEXT "
+    "NOT NULL DEFAULT ''",
+    NULL,
+};
+
 /* From this version on pages have sums (pages.c). */
 enum { SUMS_VERSION = 4 };
 
 /* Append only: a version that was released never changes, but for the lists of words. */
-static const char *const *const versions[] = {version_1, version_2, version_3, version_4, version_5};
+static const char *const *const versions[] = {version_1, version_2, version_3,
+                                              version_4, version_5, version_6};
 
 enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
 

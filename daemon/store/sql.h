@@ -33,7 +33,7 @@
 #define SQL_COLUMNS_RESULT "results.epoch, rank, kind, results.size, results.hash, json"
 #define SQL_COLUMNS_NODE                                                                                     \
     "name, boot_id, host_id, version, address, pool, pool_kind, state, reason, isolation, slots, "           \
-    "devices, registered_ms, labels, expires_at_ms, agent_expires_at_ms"
+    "devices, registered_ms, labels, expires_at_ms, agent_expires_at_ms, agent_id"
 #define SQL_COLUMNS_WINDOW  "id, nodes, pool, from_ms, until_ms, hard, reason, owner, created_ms"
 #define SQL_COLUMNS_HISTORY "project, owner, name, gpus, limited, count, ran_ms, limit_ms, error_percent"
 #define SQL_COLUMNS_USAGE   "project, owner, gpu_ms, spent_ms, at_ms"
@@ -125,13 +125,14 @@
       "ON CONFLICT (epoch, rank) DO UPDATE SET kind = excluded.kind, size = excluded.size, "                 \
       "hash = excluded.hash, json = excluded.json")                                                          \
     X(PUT_NODE, WRITER,                                                                                      \
-      "INSERT INTO nodes (" SQL_COLUMNS_NODE ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "    \
+      "INSERT INTO nodes (" SQL_COLUMNS_NODE ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) " \
       "ON CONFLICT (name) DO UPDATE SET boot_id = excluded.boot_id, host_id = excluded.host_id, "            \
       "version = excluded.version, address = excluded.address, pool = excluded.pool, "                       \
       "pool_kind = excluded.pool_kind, state = excluded.state, reason = excluded.reason, "                   \
       "isolation = excluded.isolation, slots = excluded.slots, devices = excluded.devices, "                 \
       "registered_ms = excluded.registered_ms, labels = excluded.labels, "                                   \
-      "expires_at_ms = excluded.expires_at_ms, agent_expires_at_ms = excluded.agent_expires_at_ms")          \
+      "expires_at_ms = excluded.expires_at_ms, agent_expires_at_ms = excluded.agent_expires_at_ms, "         \
+      "agent_id = excluded.agent_id")                                                                        \
     X(INSERT_WINDOW, WRITER,                                                                                 \
       "INSERT INTO windows (" SQL_COLUMNS_WINDOW ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")                     \
     X(DELETE_WINDOW, WRITER, "DELETE FROM windows WHERE id = ?")                                             \

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import Cluster, eventually
+from harness import Cluster, Program, eventually
 from paper_controller import Node, Paper
 
 MEET = (Path(__file__).parent / "programs" / "meet.py").read_text()
@@ -273,3 +274,37 @@ def test_keep_never_gives_work_away_while_a_node_is_silent_and_fence_does(
     (tmp_path / "gate").touch()
     view = cluster.api.wait(job)
     assert (view["state"], view["attempt"]) == ("SUCCEEDED", 2)
+
+
+@pytest.mark.parametrize("folder", ["other", "copied"])
+def test_a_second_agent_of_a_name_is_refused_until_the_first_is_gone(
+    folder: str, make_cluster: Callable[..., Cluster], tmp_path: Path
+) -> None:
+    """M3: cloned machines share a host name. Both would register in turns, and run the same tasks."""
+    cluster = make_cluster(2)
+    first, ran = cluster.agents[0], tmp_path / "ran"
+    running = cluster.api.submit(["sh", "-c", f"until [ -e {tmp_path}/gate ]; do sleep 0.05; done"])
+    cluster.wait_state(running, "RUNNING")
+    if folder == "copied":
+        shutil.copytree(cluster.folder / "node0", cluster.folder / "second", symlinks=True)
+    second = Program([*first.arguments], cluster.folder / "second.log")
+    for option, value in (("--state", "second"), ("--run", "second.run")):
+        second.arguments[second.arguments.index(option) + 1] = str(cluster.folder / value)
+    second.start()
+    cluster.agents.append(second)
+    eventually(lambda: "node refused" in second.said() or "node registered" in second.said(), "the second agent to be answered")
+    array = cluster.api.submit(["sh", "-c", f"echo $GPUCTL_ARRAY_TASK >>{ran}"], array={"tasks": 20})
+    assert cluster.api.wait(array)["state"] == "SUCCEEDED"
+    assert sorted(map(int, ran.read_text().split())) == list(range(20))
+    (tmp_path / "gate").touch()
+    view = cluster.api.wait(running)
+    assert (view["state"], view["attempt"]) == ("SUCCEEDED", 1), view
+    refused = [line for line in second.said().splitlines() if "node refused" in line]
+    assert len(refused) == 1, refused
+    assert "node0 is served by an agent at 127.0.0.1" in refused[0]
+    assert "with another state folder on its host" in refused[0]
+    assert "give each agent its own --name, or stop the other" in refused[0]
+    assert first.said().count("node registered") == 1
+    first.kill(signal.SIGTERM)
+    eventually(lambda: "node registered" in second.said(), "the second agent to follow the first")
+    assert cluster.api.wait(cluster.api.submit(["true"]))["state"] == "SUCCEEDED"

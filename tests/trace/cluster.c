@@ -150,6 +150,7 @@ enum err_code cluster_register(struct cluster *cluster, const struct node_ask *a
     struct register_message message = {
         .name = ask->name,
         .boot_id = text_or(ask->boot, "boot-1"),
+        .agent_id = ask->agent,
         .host_id = text_or(ask->host, ask->name),
         .version = "0.1.0",
         .address = text_or(ask->address, "10.0.0.1"),
@@ -440,7 +441,9 @@ enum err_code unable(struct cluster *cluster, const char *need, const char *name
 enum err_code beat(struct cluster *cluster, const char *name)
 {
     const struct node_row *row = rows_node(cluster->rows, name);
-    const struct beat_message message = {.node = name, .boot_id = row != NULL ? row->boot_id : "boot-1"};
+    const struct beat_message message = {.node = name,
+                                         .boot_id = row != NULL ? row->boot_id : "boot-1",
+                                         .agent_id = row != NULL ? row->agent_id : NULL};
     return cluster_step(cluster, &(struct input){.kind = INPUT_BEAT, .beat = &message});
 }
 

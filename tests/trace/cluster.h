@@ -51,6 +51,7 @@ struct node_ask {
     bool reserved;
     const char *host;    /* the node's own name */
     const char *boot;    /* "boot-1" */
+    const char *agent;   /* NULL: its agent has no id */
     const char *address; /* "10.0.0.1" */
     const char *labels;  /* "zone=a disk=ssd"; NULL: none */
     const char *groups;  /* of its devices, a digit each: "0011"; NULL: unknown */

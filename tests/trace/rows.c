@@ -66,6 +66,7 @@ static void node_finish(struct node_row *row)
 {
     drop(row->name);
     drop(row->boot_id);
+    drop(row->agent_id);
     drop(row->host_id);
     drop(row->version);
     drop(row->address);
@@ -80,6 +81,7 @@ static struct node_row node_copy(const struct node_row *row)
     struct node_row mine = *row;
     mine.name = copy(row->name);
     mine.boot_id = copy(row->boot_id);
+    mine.agent_id = copy(row->agent_id);
     mine.host_id = copy(row->host_id);
     mine.version = copy(row->version);
     mine.address = copy(row->address);

@@ -175,6 +175,106 @@ START_TEST(two_agents_cannot_have_one_name)
 }
 END_TEST
 
+/* M3: a cloned machine, or another state folder on the same host, has the host id of the first. */
+START_TEST(a_second_agent_of_a_name_is_refused_while_the_first_is_heard)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .host = "rack", .agent = "first");
+    submit(c, "aaaa");
+    running(c, "aaaa", "a");
+    for (int i = 0; i < 5; i++) {
+        advance(c, 5000);
+        ck_assert_int_eq(node(c, "a", .host = "rack", .agent = "other", .address = "10.0.0.2"), ERR_CONFLICT);
+        expect_field(c, "name");
+        ck_assert_ptr_nonnull(strstr(c->step.err.text, "by an agent at 10.0.0.1"));
+        ck_assert_ptr_nonnull(strstr(c->step.err.text, "10.0.0.2, is with another state folder"));
+        ck_assert_int_eq(node(c, "a", .host = "rack", .agent = "first", .boot = "boot-2"), ERR_CONFLICT);
+        ck_assert_ptr_nonnull(strstr(c->step.err.text, "on a copy of it"));
+        ck_assert_int_eq(node(c, "a", .host = "rack", .agent = "other", .boot = "boot-2"), ERR_CONFLICT);
+        ck_assert_int_eq(node(c, "a", .host = "rack"), ERR_CONFLICT); /* one that has no id */
+        ck_assert_int_eq(beat(c, "a"), ERR_NONE);
+    }
+    const struct beat_message other = {.node = "a", .boot_id = "boot-1", .agent_id = "other"};
+    ck_assert_int_eq(cluster_step(c, &(struct input){.kind = INPUT_BEAT, .beat = &other}), ERR_NOT_FOUND);
+    struct report_message report = {.kind = REPORT_RUNNING, .boot_id = "boot-1", .agent_id = "other"};
+    ck_assert_int_eq(cluster_report(c, "aaaa", "a", &report), ERR_NOT_FOUND);
+    expect_job(c, "aaaa", JOB_RUNNING);
+    expect_orders(c, "a", "run aaaa/1 rank 0-0 of 1 on 0\n");
+    ck_assert_int_eq(rows_job(c->rows, "aaaa")->infra_failures, 0);
+}
+END_TEST
+
+START_TEST(an_agent_that_starts_again_in_its_folder_is_taken_at_once)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .agent = "first");
+    ck_assert_int_eq(node(c, "a", .agent = "other"), ERR_CONFLICT);
+    ck_assert_int_eq(node(c, "a", .agent = "first"), ERR_NONE);
+    cluster_restart(c); /* the controller remembers whose the name is */
+    ck_assert_int_eq(node(c, "a", .agent = "other"), ERR_CONFLICT);
+    ck_assert_int_eq(node(c, "a", .agent = "first"), ERR_NONE);
+}
+END_TEST
+
+START_TEST(an_agent_that_got_an_id_with_an_upgrade_is_taken_at_once)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    ck_assert_int_eq(node(c, "a", .agent = "first"), ERR_NONE);
+    ck_assert_int_eq(node(c, "a"), ERR_CONFLICT);
+    advance(c, 15000);
+    ck_assert_int_eq(node(c, "a"), ERR_NONE); /* and one that lost it with the way back, after a silence */
+}
+END_TEST
+
+START_TEST(a_machine_that_booted_or_forgot_its_folder_follows_when_the_first_is_silent)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .agent = "first");
+    advance(c, 15000);
+    ck_assert_int_eq(node(c, "a", .agent = "wiped"), ERR_NONE);
+    submit(c, "aaaa");
+    running(c, "aaaa", "a");
+    ck_assert_int_eq(node(c, "a", .agent = "wiped", .boot = "boot-2"), ERR_CONFLICT);
+    advance(c, 15000);
+    ck_assert_int_eq(node(c, "a", .agent = "wiped", .boot = "boot-2"), ERR_NONE);
+    ck_assert_int_eq(rows_job(c->rows, "aaaa")->infra_failures, 1);
+}
+END_TEST
+
+START_TEST(a_second_agent_is_no_evidence_on_the_boot_of_the_first)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .agent = "first");
+    submit(c, "aaaa");
+    running(c, "aaaa", "a");
+    advance(c, 15000);
+    ck_assert_int_eq(node(c, "a", .agent = "other"), ERR_CONFLICT);
+    ck_assert_ptr_nonnull(strstr(c->step.err.text, "jobs may still run"));
+    ck_assert_ptr_nonnull(strstr(c->step.err.hint, "gpuctl nodes fence"));
+    struct node_attempt known = {.epoch = rows_epoch(c->rows, "aaaa"), .state = MEMBER_RUNNING};
+    ck_assert_int_eq(node(c, "a", .agent = "other", .attempts = &known, .attempt_count = 1), ERR_NONE);
+    expect_job(c, "aaaa", JOB_RUNNING);
+}
+END_TEST
+
+START_TEST(a_copy_of_a_machine_is_no_evidence_when_both_were_heard)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .agent = "first");
+    submit(c, "aaaa");
+    running(c, "aaaa", "a");
+    ck_assert_int_eq(node(c, "a", .agent = "first", .boot = "copy"), ERR_CONFLICT);
+    beat(c, "a");
+    advance(c, 15000);
+    ck_assert_int_eq(node(c, "a", .agent = "first", .boot = "copy"), ERR_CONFLICT);
+    expect_job(c, "aaaa", JOB_RUNNING);
+    fence(c, "a");
+    ck_assert_int_eq(node(c, "a", .agent = "first", .boot = "copy"), ERR_NONE);
+    expect_orders(c, "a", "run aaaa/2 rank 0-0 of 1 on 0\n");
+}
+END_TEST
+
 START_TEST(another_machine_under_the_same_name_is_no_evidence)
 {
     autocluster struct cluster *c = cluster_open();
@@ -340,6 +440,12 @@ Suite *node_suite(void)
     tcase_add_test(tests, a_job_that_waits_is_placed_when_a_node_comes);
     tcase_add_test(tests, a_reboot_is_evidence_that_all_attempts_are_gone);
     tcase_add_test(tests, a_reboot_of_one_node_stops_the_gang_on_the_others);
+    tcase_add_test(tests, a_second_agent_of_a_name_is_refused_while_the_first_is_heard);
+    tcase_add_test(tests, an_agent_that_starts_again_in_its_folder_is_taken_at_once);
+    tcase_add_test(tests, an_agent_that_got_an_id_with_an_upgrade_is_taken_at_once);
+    tcase_add_test(tests, a_machine_that_booted_or_forgot_its_folder_follows_when_the_first_is_silent);
+    tcase_add_test(tests, a_second_agent_is_no_evidence_on_the_boot_of_the_first);
+    tcase_add_test(tests, a_copy_of_a_machine_is_no_evidence_when_both_were_heard);
     tcase_add_test(tests, an_agent_that_restarts_and_knows_its_attempts_disturbs_nothing);
     tcase_add_test(tests, an_agent_that_forgot_what_ran_has_lost_it);
     tcase_add_test(tests, an_agent_that_restarts_before_it_began_gets_its_order_again);

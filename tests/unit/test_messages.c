@@ -119,10 +119,11 @@ START_TEST(beat_arrives_as_it_was_sent)
 {
     struct node_attempt attempts[] = {{EPOCH, MEMBER_PREPARED}};
     struct beat_message message = {
-        .node = "n1", .boot_id = "b", .seq = 17, .attempts = attempts, .attempt_count = 1};
+        .node = "n1", .boot_id = "b", .agent_id = "i", .seq = 17, .attempts = attempts, .attempt_count = 1};
     SEND(beat_message, &message, copy);
     ck_assert_str_eq(copy.node, "n1");
     ck_assert_str_eq(copy.boot_id, "b");
+    ck_assert_str_eq(copy.agent_id, "i");
     ck_assert_int_eq(copy.seq, 17);
     ck_assert_int_eq(copy.attempts[0].state, MEMBER_PREPARED);
     beat_message_finish(&copy);

@@ -106,8 +106,12 @@ static int take_text(void *closure, int columns, char **values, char **names)
     DROP_COLUMN("members", "start")                                                                          \
     DROP_COLUMN("members", "marks")
 
+/* What version 6 brought. */
+#define WITHOUT_AGENTS DROP_COLUMN("nodes", "agent_id")
+
 /* What versions 3 and later brought. */
 #define WITHOUT_THE_SCHEDULER                                                                                \
+    WITHOUT_AGENTS                                                                                           \
     WITHOUT_TIMING                                                                                           \
     "DROP TABLE lost; ALTER TABLE jobs DROP COLUMN priority; ALTER TABLE jobs DROP COLUMN time_limit_ms;"    \
     "ALTER TABLE jobs DROP COLUMN ran_ms; ALTER TABLE attempts DROP COLUMN claim;"                           \
@@ -156,7 +160,7 @@ START_TEST(a_database_of_the_third_version_takes_the_causes_of_today)
     rig_close();
     meddle_without_sums("PRAGMA writable_schema = ON;"
                         "UPDATE sqlite_schema SET sql = replace(sql, ' WHEN ''OUT_OF_MEMORY'' THEN 1', '');"
-                        "PRAGMA writable_schema = RESET; DROP TABLE lost;" WITHOUT_TIMING
+                        "PRAGMA writable_schema = RESET; DROP TABLE lost;" WITHOUT_AGENTS WITHOUT_TIMING
                         "PRAGMA user_version = 3");
     rig_reopen();
     struct change later = attempt_insert(6, 2, 1);
@@ -178,7 +182,7 @@ START_TEST(an_attempt_of_the_fourth_version_has_no_moments_and_gets_those_that_c
     struct change attempt = attempt_insert(5, 1, 1), member = member_insert(5, 0, "gpu-1", "0");
     rig_write((struct change[]){job_insert(1), attempt, member}, 3);
     rig_close();
-    rig_meddle(WITHOUT_TIMING "PRAGMA user_version = 4");
+    rig_meddle(WITHOUT_AGENTS WITHOUT_TIMING "PRAGMA user_version = 4");
     rig_reopen();
     autotext struct text read = {0};
     attempt.attempt.timing = (struct attempt_timing){0};
@@ -227,7 +231,7 @@ START_TEST(a_database_of_the_newest_version_without_sums_is_refused)
 {
     rig_write_one(job_insert(1));
     rig_close();
-    meddle_without_sums("PRAGMA user_version = 5");
+    meddle_without_sums("PRAGMA user_version = 6");
     expect_refused(ERR_DAMAGED, "no sums");
 }
 END_TEST

@@ -272,6 +272,7 @@ START_TEST(a_node_that_registers_again_is_overwritten)
                                    .isolation = ISOLATION_NONE,
                                    .slots = true,
                                    .devices = "[]",
+                                   .agent_id = "i",
                                    .registered_ms = 99};
     struct change other = node_put("gpu-2");
     rig_write((struct change[]){other, node_put("gpu-1"), again}, 3);

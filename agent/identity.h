@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The id of an agent's state folder: two agents of one name have different ones. */
+#ifndef AGENT_IDENTITY_H
+#define AGENT_IDENTITY_H
+
+#include <stdbool.h>
+
+#include "proto/base/err.h"
+#include "proto/base/text.h"
+
+/* Reads it, or makes one. The folder is locked. */
+bool identity_open(const char *state, char out[ID_LENGTH + 1], struct err *err);
+
+#endif
