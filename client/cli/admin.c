@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "client/cli/connect.h"
+#include "client/cli/context.h"
+#include "client/cli/instance.h"
 #include "client/cli/print.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
@@ -78,11 +80,34 @@ static bool ask_for_backup(const struct call *call, struct err *err)
     return print_out(&out, err);
 }
 
-static bool backup_run(const struct call *call, int *ret_exit, struct err *err)
+/* Of the controller in use, where that is one's own; of the one that this machine serves, where none is
+ * named. What lies behind a URL nobody knows here. */
+static bool backup_folder(const struct call *call, struct err *err)
 {
     const struct backup_options *options = call->options;
-    return call->rest_count > 0 ? become("--backup", call->rest[0], options->state, err)
-                                : ask_for_backup(call, err);
+    const char *folder = call->rest[0];
+    struct context context = {0};
+    if (options->state != NULL) {
+        return become("--backup", folder, options->state, err);
+    }
+    if (!context_load(call->common, &context, err)) {
+        return err->code == ERR_UNREACHABLE && become("--backup", folder, NULL, err);
+    }
+    if (context.embedded) {
+        autofree char *state = instance_file(context.state, "controller");
+        become("--backup", folder, state, err);
+    } else {
+        err_field(err, ERR_USAGE, "state",
+                  "on its machine add --state DIR; without a folder it makes the backup by itself",
+                  "where the controller at %s has its state is not known here", context.url);
+    }
+    context_finish(&context);
+    return false;
+}
+
+static bool backup_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    return call->rest_count > 0 ? backup_folder(call, err) : ask_for_backup(call, err);
 }
 
 static const struct verb verb_backup = {
@@ -94,7 +119,8 @@ static const struct verb verb_backup = {
         "keeps as many as\n"
         "gpuctld --backup-keep says. With DIR it becomes that folder, on this machine, out of the state "
         "folder, whether or not\n"
-        "a controller serves. A backup has the databases and the key of ranks' tokens. Payloads, logs "
+        "a controller serves: out of that of your own instance, where it is in use, of --state, or of "
+        "/var/lib/gpuctl. A backup has the databases and the key of ranks' tokens. Payloads, logs "
         "and artifacts are files\n"
         "that are only ever added to: copy blobs/, logs/ and artifacts/ of the state folder after it.",
     .argument = ARGUMENT_FILE,

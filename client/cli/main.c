@@ -12,11 +12,14 @@
 
 static void help(FILE *out)
 {
-    fputs("Usage: gpuctl VERB [OPTIONS] [ARGUMENTS]\n\nRun jobs on GPUs that you own.\n\nVerbs:\n", out);
+    fputs("Usage: gpuctl [OPTIONS] VERB [OPTIONS] [ARGUMENTS]\n\nRun jobs on GPUs that you own.\n\nVerbs:\n",
+          out);
     for (const struct verb *const *verb = verb_all(); *verb != NULL; verb++) {
         fprintf(out, "  %-12s %s\n", (*verb)->name, (*verb)->summary);
     }
-    fputs("\n`gpuctl VERB --help` tells more. Settings: flags, then GPUCTL_URL, GPUCTL_TOKEN_FILE and other "
+    fputs("\n`gpuctl VERB --help` tells more. --url, --token-file, --ca-file, --insecure-plain-http and "
+          "--state may\n"
+          "also stand before the verb. Settings: flags, then GPUCTL_URL, GPUCTL_TOKEN_FILE and other "
           "GPUCTL_* variables,\n"
           "then ~/.config/gpuctl/config, then /etc/gpuctl/config. Without any, `gpuctl run` starts a "
           "controller of your own,\nwith its state in GPUCTL_STATE, or in ~/.local/state/gpuctl.\n",
@@ -35,12 +38,15 @@ static bool check_rest(const struct verb *verb, const struct call *call, const c
     return err_hint(err, "see %s --help", path);
 }
 
-/* Parses and runs a verb that has no nested ones. */
-static bool run_verb(const struct verb *verb, const char *path, int argc, char **argv, int *ret_exit,
-                     struct err *err)
+/* Parses and runs a verb that has no nested ones; before is what was given before it. */
+static bool run_verb(const struct verb *verb, const struct common *before, const char *path, int argc,
+                     char **argv, int *ret_exit, struct err *err)
 {
+    if (!verb_takes(verb, before, path, err)) {
+        return false;
+    }
     autofree void *options = xzalloc(verb->options_size + 1);
-    struct common common = {0};
+    struct common common = *before;
     struct option_table table;
     verb_describe(verb, options, &common, &table);
     autofree char **rest = NULL;
@@ -71,11 +77,11 @@ static int exit_of(const struct verb *verb, const struct err *err)
     return verb->own_failure != 0 && err->code != ERR_WAIT_TIMEOUT ? verb->own_failure : err_exit(err->code);
 }
 
-static int run(const struct verb *verb, const char *path, int argc, char **argv)
+static int run(const struct verb *verb, const struct common *before, const char *path, int argc, char **argv)
 {
     struct err err = {0};
     int code = 0;
-    if (run_verb(verb, path, argc, argv, &code, &err)) {
+    if (run_verb(verb, before, path, argc, argv, &code, &err)) {
         return code;
     }
     print_error(&err);
@@ -83,7 +89,8 @@ static int run(const struct verb *verb, const char *path, int argc, char **argv)
 }
 
 /* `gpuctl nodes ...`: the first nested verb is the one that may be left out. */
-static int run_group(const struct verb *group, const char *path, int argc, char **argv)
+static int run_group(const struct verb *group, const struct common *before, const char *path, int argc,
+                     char **argv)
 {
     struct err err;
     if (argc > 1 && is_help(argv[1])) {
@@ -99,12 +106,12 @@ static int run_group(const struct verb *group, const char *path, int argc, char 
     }
     autofree char *nested_path = xprintf("%s %s", path, verb->name);
     if (verb->nested != NULL) {
-        return run_group(verb, nested_path, argc - 1, argv + 1);
+        return run_group(verb, before, nested_path, argc - 1, argv + 1);
     }
-    return run(verb, nested_path, left_out ? argc : argc - 1, left_out ? argv : argv + 1);
+    return run(verb, before, nested_path, left_out ? argc : argc - 1, left_out ? argv : argv + 1);
 }
 
-static int run_named(const char *name, int argc, char **argv)
+static int run_named(const char *name, const struct common *before, int argc, char **argv)
 {
     struct err err;
     const struct verb *verb = verb_find(verb_all(), name, &err);
@@ -114,30 +121,61 @@ static int run_named(const char *name, int argc, char **argv)
     }
     autofree char *path = xprintf("gpuctl %s", verb->name);
     if (verb->nested != NULL) {
-        return run_group(verb, path, argc, argv);
+        return run_group(verb, before, path, argc, argv);
     }
-    return run(verb, path, argc, argv);
+    return run(verb, before, path, argc, argv);
+}
+
+static int show_help(int count, char **words)
+{
+    static const struct common nothing;
+    char flag[] = "--help";
+    if (count < 1) {
+        help(stdout);
+        return 0;
+    }
+    char *asked[] = {words[0], count > 1 ? words[1] : flag, count > 1 ? flag : NULL, NULL};
+    return run_named(words[0], &nothing, count > 1 ? 3 : 2, asked);
+}
+
+/* Options that stand before the verb are common to many verbs, and count as if they stood behind it. */
+static int run_words(int argc, char **argv)
+{
+    struct common common = {0};
+    struct option_table table;
+    struct err err = {0};
+    autofree char **words = NULL;
+    size_t count = 0;
+    verb_describe_common(&common, &table);
+    bool good = options_parse(table.items, table.count, argc, argv, true, &words, &count, &err);
+    option_table_finish(&table);
+    if (!good) {
+        if (err.hint[0] == '\0') {
+            err_hint(&err, "options of a verb stand behind it: gpuctl VERB --help shows them");
+        }
+        print_error(&err);
+        return err_exit(err.code);
+    }
+    if (common.help) {
+        help(stdout);
+        return 0;
+    }
+    if (count == 0) {
+        help(stderr);
+        return err_exit(ERR_USAGE);
+    }
+    if (strcmp(words[0], "help") == 0) {
+        return show_help((int)count - 1, words + 1);
+    }
+    return run_named(words[0], &common, (int)count, words);
 }
 
 int main(int argc, char **argv)
 {
     json_begin();
-    if (argc < 2) {
-        help(stderr);
-        return err_exit(ERR_USAGE);
-    }
-    if (is_help(argv[1]) || (strcmp(argv[1], "help") == 0 && argc == 2)) {
-        help(stdout);
-        return 0;
-    }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
         printf("gpuctl %s\n", GPUCTL_VERSION);
         return 0;
     }
-    if (strcmp(argv[1], "help") == 0) {
-        char flag[] = "--help";
-        char *asked[] = {argv[2], argc > 3 ? argv[3] : flag, argc > 3 ? flag : NULL, NULL};
-        return run_named(argv[2], argc > 3 ? 3 : 2, asked);
-    }
-    return run_named(argv[1], argc - 1, argv + 1);
+    return run_words(argc, argv);
 }

@@ -131,6 +131,46 @@ void option_table_finish(struct option_table *table)
     *table = (struct option_table){0};
 }
 
+static void describe_controller(struct common *common, struct option_table *table)
+{
+    option_text(table, 0, "url", "URL", "of the controller", &common->url);
+    option_text(table, 0, "token-file", "FILE", "that holds the token for it", &common->token_file);
+    option_text(table, 0, "ca-file", "FILE", "certificates to trust for https", &common->ca_file);
+    option_flag(table, 0, "insecure-plain-http", "allow http to another host", &common->insecure_plain_http);
+}
+
+static void describe_state(struct common *common, struct option_table *table)
+{
+    option_text(table, 0, "state", "DIR", "state folder of your own instance", &common->state);
+}
+
+void verb_describe_common(struct common *common, struct option_table *ret_table)
+{
+    *ret_table = (struct option_table){0};
+    describe_controller(common, ret_table);
+    describe_state(common, ret_table);
+    option_flag(ret_table, 'h', "help", "show this", &common->help);
+}
+
+static bool refuse_common(const char *path, const char *name, struct err *err)
+{
+    err_set(err, ERR_USAGE, "%s does not take --%s", path, name);
+    return err_hint(err, "see %s --help", path);
+}
+
+bool verb_takes(const struct verb *verb, const struct common *common, const char *path, struct err *err)
+{
+    const char *given = common->url != NULL          ? "url"
+                        : common->token_file != NULL ? "token-file"
+                        : common->ca_file != NULL    ? "ca-file"
+                                                     : NULL;
+    given = given == NULL && common->insecure_plain_http ? "insecure-plain-http" : given;
+    if (given != NULL && verb->reach != REACH_CONTROLLER) {
+        return refuse_common(path, given, err);
+    }
+    return common->state == NULL || verb->reach == REACH_STATE || refuse_common(path, "state", err);
+}
+
 void verb_describe(const struct verb *verb, void *options, struct common *common,
                    struct option_table *ret_table)
 {
@@ -139,14 +179,10 @@ void verb_describe(const struct verb *verb, void *options, struct common *common
         verb->describe(options, ret_table);
     }
     if (verb->reach == REACH_CONTROLLER) {
-        option_text(ret_table, 0, "url", "URL", "of the controller", &common->url);
-        option_text(ret_table, 0, "token-file", "FILE", "that holds the token for it", &common->token_file);
-        option_text(ret_table, 0, "ca-file", "FILE", "certificates to trust for https", &common->ca_file);
-        option_flag(ret_table, 0, "insecure-plain-http", "allow http to another host",
-                    &common->insecure_plain_http);
+        describe_controller(common, ret_table);
     }
     if (verb->reach == REACH_STATE) {
-        option_text(ret_table, 0, "state", "DIR", "state folder of your own instance", &common->state);
+        describe_state(common, ret_table);
     }
     option_flag(ret_table, 'h', "help", "show this", &common->help);
 }

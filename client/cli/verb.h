@@ -78,6 +78,12 @@ const struct verb *const *verb_all(void);
 /* The verb of that name in a list that ends with NULL. NULL with ERR_USAGE, which suggests the nearest. */
 const struct verb *verb_find(const struct verb *const *verbs, const char *name, struct err *err);
 
+/* The rows that may stand before the verb: the common ones. */
+void verb_describe_common(struct common *common, struct option_table *ret_table);
+
+/* Whether it takes those of them that were given; the error names one that it does not. */
+bool verb_takes(const struct verb *verb, const struct common *common, const char *path, struct err *err);
+
 /* The whole option table of a verb: its own rows, then the common ones. Targets are in *options and *common.
  */
 void verb_describe(const struct verb *verb, void *options, struct common *common,

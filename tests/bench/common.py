@@ -34,6 +34,10 @@ class Skipped(Exception):
     """Something cannot be measured on this machine; the text says why."""
 
 
+class Unready(Exception):
+    """The programs of a row could not be built; the text says why, in a line, and what to do."""
+
+
 @dataclass(frozen=True)
 class Goal:
     """A figure to hold: its dotted path in the row's answer, what it is, its unit, the gate and the aim."""
@@ -86,15 +90,29 @@ def worst(goals: tuple[Goal, ...], figures: Mapping[str, Any]) -> float:
 
 
 def prepare(*packages: str, targets: tuple[str, ...] = ()) -> None:
-    """Install what the row needs and build in release."""
-    subprocess.run([ROOT / "deploy" / "dependencies"], check=True)
-    install(*packages)
-    if not (BUILD / "build.ninja").exists():
-        subprocess.run(["meson", "setup", BUILD, ROOT, "--buildtype=release"], check=True, stdout=subprocess.DEVNULL)
+    """Install what the row needs and build in release; Unready where that is not to be had."""
+    step([ROOT / "deploy" / "dependencies"])
+    try:
+        install("check", *packages)  # without Check meson knows none of the targets of the tests
+    except Skipped as problem:
+        raise Unready(f"{problem}; install {' '.join(('check', *packages))}") from None
+    # one that is there may have been made where the tests could not be built
+    verb = ["configure", BUILD] if (BUILD / "build.ninja").exists() else ["setup", BUILD, ROOT, "--buildtype=release"]
+    step(["meson", *verb, "-Dtests=enabled"])
     programs = ("daemon/gpuctld", "agent/gpuagent", "agent/gpushim", "client/cli/gpuctl")
-    subprocess.run(
-        ["ninja", "-C", BUILD, *programs, *(f"tests/bench/{target}" for target in targets)], check=True, stdout=subprocess.DEVNULL
-    )
+    step(["ninja", "-C", BUILD, *programs, *(f"tests/bench/{target}" for target in targets)])
+
+
+def step(command: list[str | Path]) -> None:
+    """Run a step of the build; Unready with what it said last."""
+    name = " ".join(map(str, command[:2]))
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError as problem:
+        raise Unready(f"{name}: {problem.strerror}; deploy/dependencies --tests installs what is missing") from None
+    if done.returncode != 0:
+        last = ((done.stdout + done.stderr).strip().splitlines() or ["it said nothing"])[-1]
+        raise Unready(f"{name} failed: {last}; deploy/dependencies --tests installs what is missing, then remove {BUILD.name}")
 
 
 def install(*packages: str) -> None:

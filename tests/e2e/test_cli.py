@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import GPUCTL, PATIENCE, eventually, run_gpuctl
+from harness import GPUCTL, PATIENCE, ROOT, eventually, run_gpuctl
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WAIT = "while ! test -e {gate}; do sleep 0.01; done"
@@ -166,3 +166,57 @@ def test_every_verb_has_help() -> None:
     for verb in ("run", "submit", "ps", "get", "logs", "events", "wait", "cancel", "up", "down", "nodes", "token", "version", "completion"):
         shown = run_gpuctl(verb, "--help")
         assert shown.returncode == 0 and f"gpuctl {verb}" in shown.stdout, verb
+
+
+def test_options_that_verbs_share_may_stand_before_the_verb(gpuctl: Run, state: Path, tmp_path: Path) -> None:
+    """M7: README writes `gpuctl --url ... token create`."""
+    url, token = json.loads((state / "endpoint").read_text())["url"], str(state / "controller" / "admin.token")
+    elsewhere = {"GPUCTL_STATE": str(tmp_path / "none")}
+    made = run_gpuctl("--url", url, "--token-file", token, "token", "create", "--owner", "anna", env=elsewhere)
+    assert made.returncode == 0, made.stderr
+    shown = run_gpuctl(f"--url={url}", "--token-file", token, "nodes", "--quiet", env=elsewhere)
+    assert shown.stdout.split() == ["node0", "node1"]
+    assert run_gpuctl("--url", "http://127.0.0.1:1", "nodes", "--url", url, "--token-file", token, env=elsewhere).returncode == 0
+    assert run_gpuctl("--help", "ps").stdout.startswith("Usage: gpuctl [OPTIONS] VERB")
+    for words, says in (
+        (["--url", url, "up"], "gpuctl up does not take --url"),
+        (["--state", str(state), "ps"], "gpuctl ps does not take --state"),
+        (["--gpus", "2", "run"], "unknown option --gpus"),
+        (["--url", url], "Usage: gpuctl"),
+    ):
+        refused = run_gpuctl(*words, env=elsewhere)
+        assert refused.returncode == 2 and says in refused.stderr, (words, refused.stderr)
+
+
+def test_a_backup_as_a_folder_is_one_of_the_controller_in_use(gpuctl: Run, state: Path, tmp_path: Path) -> None:
+    """M7: it was made of /var/lib/gpuctl, whatever controller was in use."""
+    made = gpuctl("admin", "backup", str(tmp_path / "backup"))
+    assert made.returncode == 0, made.stderr
+    assert (tmp_path / "backup" / "gpuctl.db").exists()
+    url, token = json.loads((state / "endpoint").read_text())["url"], str(state / "controller" / "admin.token")
+    named = gpuctl("--url", url, "--token-file", token, "admin", "backup", str(tmp_path / "other"))
+    assert named.returncode == 2 and url in named.stderr and "--state DIR" in named.stderr
+    told = gpuctl("admin", "backup", str(tmp_path / "other"), "--state", str(state / "controller"), "--url", url, "--token-file", token)
+    assert told.returncode == 0, told.stderr
+
+
+@pytest.mark.parametrize("missing", ["ninja", "dpkg"])
+def test_a_benchmark_that_cannot_be_built_says_so_in_a_line(missing: str, tmp_path: Path) -> None:
+    """M7: where Check is not installed, and after deploy/quickstart, it was a traceback."""
+    says = {
+        "ninja": "exit 0\n",
+        "dpkg": "exit 0\n",
+        "meson": "exit 0\n",
+        "dpkg-query": "printf installed\n",
+        "apt-get": "echo no such package >&2; exit 100\n",
+    }
+    says[missing] = "echo 'unknown target tests/bench/bench-load'; exit 1\n"
+    for name, script in says.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}")
+        (tmp_path / name).chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    ran = subprocess.run([ROOT / "tests" / "bench" / "run", "memory"], env=env, capture_output=True, text=True, timeout=PATIENCE)
+    assert ran.returncode == 1 and "Traceback" not in ran.stderr
+    [line] = ran.stderr.splitlines()
+    assert line.startswith("tests/bench/run: memory: "), line
+    assert ("deploy/dependencies --tests" if missing == "ninja" else "install check") in line
