@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from slowness import patient
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUCTL_BUILD", ROOT / "build"))
 GPUCTLD = BUILD / "daemon" / "gpuctld"
@@ -29,7 +31,7 @@ PYTHON = os.environ.get("GPUCTL_TEST_PYTHON", str(ROOT / ".venv" / "bin" / "pyth
 TERMINAL = {"SUCCEEDED", "FAILED", "CANCELED", "TIMED_OUT"}
 
 #: Seconds that any single wait may take: sanitizer builds on a loaded machine are slow.
-PATIENCE = 60.0
+PATIENCE = patient(60.0)
 
 
 def eventually(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:

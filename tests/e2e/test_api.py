@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness import Api, Cluster, Problem, eventually
+from harness import PATIENCE, Api, Cluster, Problem, eventually
 
 TRUE = {"command": ["true"], "gpus": 1}
 
@@ -266,7 +266,7 @@ def test_waiting_returns_at_once_when_the_job_ends(cluster: Cluster, tmp_path: P
         waiting = pool.submit(cluster.api.get, f"/v1/jobs/{job}?wait=50")
         cluster.wait_state(job, "RUNNING")
         (tmp_path / "gate").touch()
-        assert waiting.result(timeout=30)["state"] == "SUCCEEDED"
+        assert waiting.result(timeout=PATIENCE)["state"] == "SUCCEEDED"
 
 
 def test_a_drained_node_gets_no_work_until_it_is_resumed(cluster: Cluster) -> None:

@@ -18,9 +18,10 @@ from pathlib import Path
 import pytest
 
 from harness import GPUCTL, PATIENCE, PYTHON, ROOT, Cluster, eventually, run_gpuctl
+from slowness import patient
 
 #: Ranks import torch under sanitized daemons on few cores.
-TORCH_PATIENCE = 180.0
+TORCH_PATIENCE = patient(180.0)
 
 Notebook = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness import PYTHON, Cluster, run_gpuctl
+from slowness import patient
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 MEET = Path(__file__).parent / "programs" / "meet.py"
@@ -187,7 +188,7 @@ srun "{PYTHON}" -m torch.distributed.run --nnodes $SLURM_NNODES --nproc_per_node
     --rdzv_backend c10d --rdzv_endpoint $head_node_ip:$MASTER_PORT reduce.py
 """,
     )
-    ran = gpuctl("sbatch", "--wait", "--file", f"{tmp_path}/reduce.py", "-o", str(tmp_path / "out-%x-%j.txt"), script, timeout=240)
+    ran = gpuctl("sbatch", "--wait", "--file", f"{tmp_path}/reduce.py", "-o", str(tmp_path / "out-%x-%j.txt"), script, timeout=patient(240))
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("Submitted batch job ")
     job = ran.stdout.split()[-1]
@@ -246,7 +247,7 @@ def test_the_signal_comes_before_the_time_limit(gpuctl: Run, tmp_path: Path, to:
     waits = "trap 'echo saved; exit 0' USR1; while true; do sleep 0.05; done"
     body = waits if to else f'srun bash -c "{waits}"'
     script = batch(tmp_path / "job.sh", f"--time=1:02\n--signal={to}USR1@60", body)
-    ran = gpuctl("sbatch", "--wait", "-o", str(tmp_path / "out"), script, timeout=50)
+    ran = gpuctl("sbatch", "--wait", "-o", str(tmp_path / "out"), script, timeout=patient(50))
     assert (tmp_path / "out").read_text() == "saved\n", ran.stderr
     assert ran.returncode == 0, ran.stderr
 

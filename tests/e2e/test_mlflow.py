@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 
 from harness import PYTHON, Api, Cluster, eventually
+from slowness import patient
 from test_functions import Notebook, environment, notebook  # noqa: F401
 from test_training import MLP
 
 #: The client is imported once a process, by sanitized neighbours on few cores.
-CLIENT_PATIENCE = 180.0
+CLIENT_PATIENCE = patient(180.0)
 
 API = "/api/2.0/mlflow"
 FILES = "/api/2.0/mlflow-artifacts/artifacts"

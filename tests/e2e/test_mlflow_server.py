@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from harness import PYTHON, Cluster, Program, eventually
+from slowness import patient
 from test_mlflow import API, CLIENT_PATIENCE, error_of, submit, tracking
 
 
@@ -33,7 +34,7 @@ def _has_server() -> bool:
 pytestmark = pytest.mark.skipif(not _has_server(), reason="MLflow's server could not be installed")
 
 #: It makes its tables and imports most of what Python knows.
-SERVER_PATIENCE = 180.0
+SERVER_PATIENCE = patient(180.0)
 
 
 def free_port() -> int:

@@ -19,10 +19,11 @@ import pytest
 
 from harness import PYTHON, ROOT, Cluster, eventually
 from packages import make_slow, make_wheel, pip_environment
+from slowness import patient
 from test_functions import environment
 
 #: Environments are made under sanitized daemons on few cores.
-BUILD_PATIENCE = 180.0
+BUILD_PATIENCE = patient(180.0)
 
 
 @pytest.fixture

@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 from harness import PYTHON, Cluster, eventually
+from slowness import patient
 from test_functions import environment
 
 PROGRAMS = Path(__file__).parent / "programs"
-WARM_PATIENCE = 120.0  # an interpreter with its modules under sanitized daemons on few cores
+WARM_PATIENCE = patient(120.0)  # an interpreter with its modules under sanitized daemons on few cores
 
 
 def starts(cluster: Cluster, node: int = 0) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness import GPUAGENT, Cluster, Problem, eventually, run_gpuctl
+from harness import GPUAGENT, PATIENCE, Cluster, Problem, eventually, run_gpuctl
 
 #: Runs until it is told to end, and ends well then.
 OBEYS = ["bash", "-c", "trap 'exit 0' TERM; echo began; while :; do sleep 0.05; done"]
@@ -148,6 +148,6 @@ def test_an_agent_refuses_an_expiry_that_makes_no_sense(tmp_path: Path, given: s
     for option, environment in ((["--expires-at", given], {}), ([], {"GPUCTL_EXPIRES_AT": given})):
         ended = subprocess.run(
             [str(GPUAGENT), "--controller", "http://127.0.0.1:1", "--token-file", "none", "--state", str(tmp_path), *option],
-            env={**os.environ, **environment}, capture_output=True, text=True, timeout=60,
+            env={**os.environ, **environment}, capture_output=True, text=True, timeout=PATIENCE,
         )  # fmt: skip
         assert ended.returncode == 2 and says in ended.stderr and "--expires-at" in ended.stderr

@@ -15,13 +15,14 @@ from typing import Any
 
 import leftovers
 from harness import Cluster, eventually
+from slowness import patient
 
 PROGRAM = (Path(__file__).parent / "programs" / "chaos.py").read_text()
 NODES, LOCAL = 2, 4
 WORLD = NODES * LOCAL
 
 #: From the first bad exit to the end of the last process: a grace of 5 s, KILL, and time to be told of it (I8, table row 20).
-GONE_S = 10.0
+GONE_S = patient(10.0)
 
 SIGNALS = {"kill": (9, "SIGKILL"), "segfault": (11, "SIGSEGV"), "abort": (6, "SIGABRT")}
 LITTER = ["daemons", "children", "quiet", "flood", "shm", "sysv", "listener", "files"]

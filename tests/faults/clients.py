@@ -21,10 +21,11 @@ from typing import Any
 from harness import Api
 from history import Operation
 from proxy import Message, read_message
+from slowness import patient
 
 TRIES = 4
 IMPATIENT = 0.15  # of the operations are given up after one try: nobody knows what became of them
-REPLY_S = 5.0  # after that a client takes the connection for dead
+REPLY_S = patient(5.0)  # after that a client takes the connection for dead
 HOT_JOBS = 12  # that clients look at and change: few, so that they meet
 
 

@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 
 from harness import GPUCTLD, TERMINAL, Api, Cluster, Problem, eventually, run_gpuctl
+from slowness import patient
 
 Volume = Callable[[int, int], int]
 Make = Callable[..., Cluster]
@@ -31,7 +32,7 @@ Make = Callable[..., Cluster]
 
 def gpuctld(*arguments: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
     """gpuctld where it does not serve; a failure is an error here unless check is false."""
-    done = subprocess.run([str(GPUCTLD), *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([str(GPUCTLD), *map(str, arguments)], capture_output=True, text=True, timeout=patient(120))
     assert not check or done.returncode == 0, done.stdout + done.stderr
     return done
 
@@ -373,7 +374,7 @@ def test_a_restore_killed_at_any_step_leaves_the_old_or_the_new(make_cluster: Ma
             shutil.copytree(pristine, state_of(cluster))
             done = subprocess.run(
                 [str(STRACE), "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={step}",
-                 str(GPUCTLD), "--restore", str(backup), "--state", str(state_of(cluster))], capture_output=True, timeout=60,
+                 str(GPUCTLD), "--restore", str(backup), "--state", str(state_of(cluster))], capture_output=True, timeout=patient(60),
                 env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"},  # which cannot look for leaks in what is traced
             )  # fmt: skip
             cluster.start_controller()

@@ -22,6 +22,7 @@ import chaos_gang
 import leftovers
 from chaos_gang import LOCAL, Chaos
 from harness import Cluster, eventually
+from slowness import patient
 
 MEET = (Path(__file__).parents[1] / "e2e" / "programs" / "meet.py").read_text()
 
@@ -122,7 +123,7 @@ def test_a_gloo_gang_goes_with_the_rank_that_died_raised_or_stayed_away(
         plan = {"victim": victim, "how": how, "mark": str(mark)}
         limit = {"time_limit_s": 20, "grace_s": 1} if how == "absent" else {}
         job = site.api.submit(["python", "-c", GLOO, json.dumps(plan)], gpus=4, placement="spread", infra_retries=0, **limit)
-        view = site.api.wait(job, 120)
+        view = site.api.wait(job, patient(120))
         told = f"{plan} { {**view, 'spec': '...'} } {chaos_gang.attempts(site, job)}"
         if how == "absent":
             assert (view["state"], view["cause"]) == ("TIMED_OUT", "TIME_LIMIT"), told

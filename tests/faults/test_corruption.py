@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness import Cluster, Problem, eventually
+from slowness import patient
 
 PAGE = 4096
 
@@ -30,7 +31,7 @@ def run_jobs(cluster: Cluster, count: int) -> dict[str, str]:
 
 def refused(cluster: Cluster) -> str:
     """What the controller says, which does not start."""
-    done = subprocess.run(cluster.controller.arguments, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(cluster.controller.arguments, capture_output=True, text=True, timeout=patient(60), check=False)
     assert done.returncode == 1, done
     return done.stderr
 

@@ -15,12 +15,13 @@ from pathlib import Path
 import pytest
 
 from harness import PYTHON, Api, Cluster, Problem, eventually
+from slowness import patient
 from small_disk import MIB, SmallDisk, small_disk
 
 #: Of these a quarter is the controller's margin.
 DISK_MIB = 96
 MARGIN = DISK_MIB * MIB // 4
-RECOVERY_S = 5.0
+RECOVERY_S = patient(5.0)
 #: Numbered lines, some MiB a second, until it is told to end; then so many more.
 FLOOD = """
 import os, sys, time

@@ -19,6 +19,7 @@ import pytest
 from harness import Cluster, eventually
 from raw_http import resident
 from slow_clients import Pace
+from slowness import patient
 
 MIB = 1 << 20
 RANKS = 8
@@ -134,7 +135,7 @@ def head_bytes(limit: int) -> int:
 
 def check_stream(cluster: Cluster, job: str, rank: int, kind: str, total: int, limit: int) -> None:
     """The stored stream is what was written, up to the limit, then a marker with the right count, then the end of what was written."""
-    status, _, data = cluster.api.raw("GET", f"/v1/jobs/{job}/logs?rank={rank}", timeout=300)
+    status, _, data = cluster.api.raw("GET", f"/v1/jobs/{job}/logs?rank={rank}", timeout=patient(300))
     assert status == 200 and len(data) <= limit
     first = head_bytes(limit)
     notice = NOTICE.match(data, first)
@@ -171,7 +172,7 @@ def test_eight_ranks_flood_and_nobody_is_hurt(
         other = cluster.api.submit(["echo", "undisturbed"])
         assert cluster.api.wait(other)["state"] == "SUCCEEDED"
         assert cluster.api.log(other) == "undisturbed\n"
-        view = cluster.api.wait(job, patience=3600)
+        view = cluster.api.wait(job, patience=patient(3600))
         assert view["state"] == "SUCCEEDED", (view, cluster.api.log(job, stream="stderr"))
     took = time.monotonic() - begin
     used = cpu_seconds(cluster.controller.process.pid) - cpu

@@ -25,6 +25,7 @@ import pytest
 import chaos_gang
 import leftovers
 from harness import PYTHON, Api, Cluster, Problem, eventually
+from slowness import patient
 
 CANARY = f"canary-{uuid.uuid4().hex}"
 
@@ -201,7 +202,7 @@ def test_what_a_rank_does_to_its_folders_hurts_nobody_else(site: Cluster, secret
     ranks = 1 if state == "SUCCEEDED" else 2  # a gang has a port, so that last words are searched for a taken one
     alone = "if os.environ['RANK'] != '0': wait()\n"
     job = attack(site, alone + textwrap.dedent(script), secret, gpus=ranks)
-    view = site.api.wait(job, 20)
+    view = site.api.wait(job, patient(20))
     assert view["state"] == state, view
     assert state == "SUCCEEDED" or (view["cause"], view["exit_code"], view["failed_rank"]) == ("RANK_FAILED", 9, 0), view
     assert CANARY not in everything_told(site, job)

@@ -21,9 +21,10 @@ import pytest
 
 from harness import GPUCTL, PYTHON, ROOT, TERMINAL, Cluster, eventually
 from http_fault import PASSING, Fault, Proxy
+from slowness import patient
 
 #: A program that takes longer hangs: it may try again for 30 s.
-HANGS_S = 60.0
+HANGS_S = patient(60.0)
 SAMPLE = 5
 AGENT_REQUESTS = 20
 

@@ -25,6 +25,7 @@ import hosts
 from harness import PYTHON, TERMINAL, Program, eventually
 from hosts import Host, HostCluster, Network
 from sampler import Sampler
+from slowness import patient
 from truth import Gang, check_truth, check_untouched, warn_of_gaps
 
 WHY_NOT = hosts.missing()
@@ -419,7 +420,7 @@ def one_run(folder: Path, seed: int) -> None:
         try:
             chaos.run()
             gang.open_gate()
-            view = eventually(lambda: terminal(stage, gang), "the end of the job", patience=150)
+            view = eventually(lambda: terminal(stage, gang), "the end of the job", patience=patient(150))
             assert view["state"] == "SUCCEEDED", view
             check_truth(stage.sampler, gang)
             if policy == "keep":

@@ -16,13 +16,14 @@ import pytest
 
 from gangs import Gang
 from harness import Cluster, Program, eventually
+from slowness import patient
 
 SEED = int(os.environ.get("GPUCTL_SEED", "20261121"))
 
 #: Promised of an agent that is started again while the controller serves.
-AGENT_BACK_S = 3.0
+AGENT_BACK_S = patient(3.0)
 #: The most that an agent waits between two tries (BACKOFF_MAX_MS), and what a loaded machine needs on top.
-CONTROLLER_FOUND_S = 7.0 + 3.0
+CONTROLLER_FOUND_S = patient(7.0 + 3.0)
 #: Up to so long after its start a program is killed again: an agent registers after about 10 ms, a controller serves after about 100 ms.
 EARLY_S = {"agent": 0.04, "controller": 0.15}
 

@@ -14,6 +14,7 @@ import pytest
 
 from harness import Cluster, eventually
 from leftovers import assert_no_files, assert_nothing_lives, cgroup_mounts, port_is_free, processes_of
+from slowness import patient
 
 LITTER = (Path(__file__).parent / "programs" / "litter.py").read_text()
 
@@ -22,7 +23,7 @@ FIRST_PORT = 24000 + os.getpid() % 500 * 10
 PORTS = range(FIRST_PORT, FIRST_PORT + 10)
 
 #: Promised from the death of a shim to the end of its attempt.
-OVER_S = 5.0
+OVER_S = patient(5.0)
 
 
 def begin(cluster: Cluster) -> str:

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from harness import GPUAGENT, GPUCTL, Cluster, Problem, Program, eventually
+from slowness import patient
 from torture import FAILING, LIBRARY, Fault, Kind, Torture
 from tortured import seed, unclean
 
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="the thread sanitiz
 #: Neither gpuctl nor gpuagent has a database.
 CLIENT_KINDS = [kind for kind in FAILING if kind != Kind.DATABASE]
 
-HANGS_S = 20
+HANGS_S = patient(20)
 #: How gpuctl ends when it cannot do what it was asked for; 125: it was `run` or `wait`, whose other codes are those of jobs.
 GIVES_UP = {1, 2, 3, 4, 5, 6, 7, 8, 125}
 AGENT_SAMPLE = 60

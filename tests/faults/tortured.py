@@ -13,6 +13,7 @@ from typing import Any
 from controller import Controller
 from customer import Away, Customer, Request, check_all
 from harness import eventually
+from slowness import patient
 from torture import Fault, Torture
 
 
@@ -109,7 +110,7 @@ class World:
 
     def note_end(self, what: str, well: bool = False) -> None:
         """It has ended, or does so now: as it should? It may have ended well where it was told to end."""
-        eventually(lambda: not self.controller.alive(), f"the controller to end after {what}", 20)
+        eventually(lambda: not self.controller.alive(), f"the controller to end after {what}", patient(20))
         self.ends += 1
         code = self.controller.wait()
         problem = None if well and code == 0 else unclean("gpuctld", code, self.words())
@@ -153,7 +154,7 @@ class World:
                 return
             except Away as away:
                 assert away.status == 0 or away.code in ("unknown_outcome", "disk_full"), f"{what}: then {away}"
-                eventually(lambda: not self.controller.alive(), f"a controller that does not answer to end: {what}", 20)
+                eventually(lambda: not self.controller.alive(), f"a controller that does not answer to end: {what}", patient(20))
             except AssertionError as error:
                 self.wrong.append(f"{what}: asked again: {str(error)[:800]}")
                 self.visitor.asked = [request for request in self.visitor.asked if request.status]

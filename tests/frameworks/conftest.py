@@ -14,6 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from running import Cluster, Plain, Run, run_gpuctl, run_notebook, run_plain  # noqa: E402
+from slowness import patient  # noqa: E402
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -21,10 +22,19 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1")
 
 
+#: Ray's own limits, stretched as those of the tests are: ranks inherit their agent's environment.
+RAY_PATIENCE = {
+    "RAY_gcs_server_port_wait_time_s": str(int(patient(60))),
+    "RAY_gcs_server_request_timeout_seconds": str(int(patient(60))),
+    "RAY_worker_register_timeout_seconds": str(int(patient(60))),
+    "RAY_agent_register_timeout_ms": str(int(patient(30) * 1000)),
+}
+
+
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two nodes of two slots each; each test leaves it idle."""
-    shared = Cluster(tmp_path_factory.mktemp("cluster"), [2, 2]).start()
+    shared = Cluster(tmp_path_factory.mktemp("cluster"), [2, 2], agent_environment=RAY_PATIENCE).start()
     yield shared
     shared.stop()
 
@@ -32,7 +42,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(scope="session")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two nodes of one slot each, so that two ranks are on two nodes."""
-    shared = Cluster(tmp_path_factory.mktemp("pair"), [1, 1]).start()
+    shared = Cluster(tmp_path_factory.mktemp("pair"), [1, 1], agent_environment=RAY_PATIENCE).start()
     yield shared
     shared.stop()
 

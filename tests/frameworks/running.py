@@ -14,11 +14,12 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
 
 from harness import GPUCTL, PYTHON, ROOT, Cluster  # noqa: E402
+from slowness import patient  # noqa: E402
 
 PROGRAMS = HERE / "programs"
 
 #: Seconds that a job may take: several ranks import large packages on few cores, under sanitized daemons.
-PATIENCE_S = 240.0
+PATIENCE_S = patient(240.0)
 
 Ran = subprocess.CompletedProcess[str]
 Run = Callable[..., Ran]

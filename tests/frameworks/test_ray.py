@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import textwrap
@@ -14,9 +15,10 @@ from typing import Any
 import pytest
 
 from harness import PYTHON, ROOT, Cluster, eventually
+from slowness import patient
 
 #: Seconds that a script may take: Ray starts a dozen processes a node, here on few cores beside sanitized daemons.
-PATIENCE_S = 240.0
+PATIENCE_S = patient(240.0)
 
 #: What one notebook found out about its cluster, by the names below.
 Report = dict[str, Any]
@@ -57,6 +59,8 @@ def finish(process: subprocess.Popen[str], good: bool = True) -> tuple[str, str]
         process.kill()
         output, errors = process.communicate()
         raise AssertionError(f"it took more than {PATIENCE_S:.0f} s\n{output[-4000:]}{errors[-8000:]}") from None
+    peer = re.search(r"Ray (did not start|ended) on node", errors)
+    assert not (good and peer), f"Ray itself did not get up on this machine: that is not gpuctl's to hurry\n{errors[-8000:]}"
     assert (process.returncode == 0) == good, f"exit {process.returncode}\n{output[-4000:]}{errors[-8000:]}"
     return output, errors
 

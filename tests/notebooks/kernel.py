@@ -15,7 +15,9 @@ import nbformat
 from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 
-CELL_S = 180  # that a cell may take: ranks may import torch under sanitized daemons on few cores
+from slowness import patient
+
+CELL_S = int(patient(180))  # that a cell may take: ranks may import torch under sanitized daemons on few cores
 
 Message = dict[str, Any]
 

@@ -18,6 +18,7 @@ from typing import Any
 import nbformat
 
 from harness import PATIENCE, eventually
+from kernel import CELL_S
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 TOKEN = "notebooks"
@@ -145,7 +146,7 @@ class Page:
 
     def wait(self, index: int) -> None:
         """Until the cell has ended."""
-        eventually(lambda: not self.busy(index), f"the end of cell {index}", 180)
+        eventually(lambda: not self.busy(index), f"the end of cell {index}", CELL_S)
 
     def stop(self) -> None:
         """The button that interrupts the kernel; a narrow page has none, and there the keys."""

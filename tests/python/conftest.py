@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "client" / "python" / "src"
-sys.path[:0] = [str(SOURCES), str(Path(__file__).parent)]
+sys.path[:0] = [str(SOURCES), str(Path(__file__).parent), str(ROOT / "tests" / "e2e")]
 
 from fake_controller import TOKEN, FakeController  # noqa: E402
 

@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from slowness import patient
+
 TOKEN = "gct_fake"
-PATIENCE_S = 20.0
+PATIENCE_S = patient(20.0)
 COMMENTS_S = 1.0  #: between two of a stream that has nothing else to say
 UNDER_WAY = ("RUNNING", "QUEUED", "STAGING")
 

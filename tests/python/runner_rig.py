@@ -15,11 +15,13 @@ from typing import Any
 import cloudpickle
 import pytest
 
+from slowness import patient
+
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = ROOT / "agent" / "gpuctl_runner.py"
 LINE = "import sys; sys.path.insert(0, sys.argv[1]); import gpuctl_runner; gpuctl_runner.main()"
 VERSION = "{}.{}".format(*sys.version_info[:2])
-DEADLINE_S = 50.0
+DEADLINE_S = patient(50.0)
 HEADER = f"gpuctl-function 1 python={VERSION}\n".encode()
 
 

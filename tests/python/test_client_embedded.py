@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 
 from conftest import ROOT, SOURCES
+from slowness import patient
 
 BUILD = Path(os.environ.get("GPUCTL_BUILD", ROOT / "build"))
 GPUCTL = BUILD / "client" / "cli" / "gpuctl"
-PATIENCE_S = 60.0
+PATIENCE_S = patient(60.0)
 
 pytestmark = pytest.mark.skipif(not GPUCTL.exists(), reason="the programs are not built")
 
