@@ -19,6 +19,7 @@ struct feed {
     bool paused;
     bool resumed;  /* events may have come in without a turn of the loop */
     bool answered; /* bytes have come since the last look */
+    bool unread;   /* bytes have come since the reader found no whole event */
     int64_t backoff_ms;
     int64_t again_at_ms;
 };
@@ -31,6 +32,7 @@ static bool take_bytes(const char *bytes, size_t length, void *closure)
         return false;
     }
     feed->answered = true;
+    feed->unread = true;
     sse_feed(&feed->sse, bytes, length);
     return true;
 }
@@ -40,6 +42,7 @@ static void connect_feed(struct feed *feed)
     sse_restart(&feed->sse);
     feed->paused = false;
     feed->answered = false;
+    feed->unread = false;
     feed->transfer =
         transfer_start(feed->api,
                        &(struct request){.method = "GET",
@@ -72,7 +75,7 @@ void feed_destroy(struct feed *feed)
     free(feed);
 }
 
-/* The connection is over: decides what that means. */
+/* The connection is over, and all that came over it was handed out: decides what that means. */
 static bool judge_end(struct feed *feed, struct err *err)
 {
     struct err why = {0};
@@ -113,13 +116,14 @@ bool feed_tend(struct feed *feed, struct err *err)
         feed->paused = false;
         transfer_resume(feed->transfer);
     }
-    return transfer_done(feed->transfer) ? judge_end(feed, err) : true;
+    return transfer_done(feed->transfer) && !feed->unread ? judge_end(feed, err) : true;
 }
 
 int64_t feed_patience_ms(const struct feed *feed)
 {
     if (feed->ended || feed->transfer != NULL) {
-        return feed->resumed ? 0 : CLIENT_REPLY_MS;
+        bool due = !feed->ended && transfer_done(feed->transfer); /* it ended with what is to be read yet */
+        return feed->resumed || due ? 0 : CLIENT_REPLY_MS;
     }
     int64_t left = feed->again_at_ms - clock_boot_ms();
     return left > 0 ? left : 0;
@@ -128,6 +132,7 @@ int64_t feed_patience_ms(const struct feed *feed)
 bool feed_next(struct feed *feed, struct sse_event *ret_event)
 {
     if (feed->ended || !sse_next(&feed->sse, ret_event)) {
+        feed->unread = false;
         return false;
     }
     feed->ended = strcmp(ret_event->name, "end") == 0;

@@ -97,7 +97,7 @@ def prepare(*packages: str, targets: tuple[str, ...] = ()) -> None:
     except Skipped as problem:
         raise Unready(f"{problem}; install {' '.join(('check', *packages))}") from None
     # one that is there may have been made where the tests could not be built
-    verb = ["configure", BUILD] if (BUILD / "build.ninja").exists() else ["setup", BUILD, ROOT, "--buildtype=release"]
+    verb: list[str | Path] = ["configure", BUILD] if (BUILD / "build.ninja").exists() else ["setup", BUILD, ROOT, "--buildtype=release"]
     step(["meson", *verb, "-Dtests=enabled"])
     programs = ("daemon/gpuctld", "agent/gpuagent", "agent/gpushim", "client/cli/gpuctl")
     step(["ninja", "-C", BUILD, *programs, *(f"tests/bench/{target}" for target in targets)])

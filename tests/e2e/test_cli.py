@@ -7,7 +7,9 @@ import json
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -220,3 +222,61 @@ def test_a_benchmark_that_cannot_be_built_says_so_in_a_line(missing: str, tmp_pa
     [line] = ran.stderr.splitlines()
     assert line.startswith("tests/bench/run: memory: "), line
     assert ("deploy/dependencies --tests" if missing == "ninja" else "install check") in line
+
+
+class LateController(ThreadingHTTPServer):
+    """A controller whose job has ended: it tells so, over both streams, while gpuctl waits for the job itself."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), LateHandler)
+        self.asked, self.told = threading.Event(), threading.Event()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class LateHandler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: LateController
+    JOB = {"id": "a" * 16, "state": "SUCCEEDED", "seq": 2, "gpus": 2, "exit_code": 0, "spec": {"gpus": 2}}
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.reply("application/json", json.dumps({**self.JOB, "state": "RUNNING"}), 201)
+
+    def do_GET(self) -> None:
+        if self.path.endswith("/events"):
+            assert self.server.asked.wait(PATIENCE)
+            event = {"job_id": "a" * 16, "seq": 1, "time": "2026-01-01T00:00:00Z", "kind": "submitted", "detail": {}}
+            self.reply("text/event-stream", f"id: 1\ndata: {json.dumps(event)}\n\nevent: end\ndata: {{}}\n\n")
+            self.server.told.set()
+        elif self.path.endswith("/logs"):
+            line = json.dumps({"rank": 0, "stream": "stdout", "offset": 0, "text": "hello\n"})
+            self.reply("text/event-stream", f"id: 1\ndata: {line}\n\nevent: end\ndata: {{}}\n\n")
+        else:
+            self.server.asked.set()
+            assert self.server.told.wait(PATIENCE)
+            self.reply("application/json", json.dumps(self.JOB))
+
+    def reply(self, kind: str, text: str, status: int = 200) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+        self.wfile.flush()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_stream_that_ended_while_something_else_was_asked_is_not_taken_for_lost(tmp_path: Path) -> None:
+    """M10: its end was there, and had not been read yet."""
+    controller = LateController()
+    (tmp_path / "token").write_text("secret\n")
+    url = f"http://127.0.0.1:{controller.server_address[1]}"
+    ran = run_gpuctl("run", "--gpus", "2", "--url", url, "--token-file", str(tmp_path / "token"), "--", "hostname")
+    controller.shutdown()
+    controller.server_close()
+    assert ran.returncode == 0 and "hello" in ran.stdout, ran.stderr
+    assert "closed the stream" not in ran.stderr
