@@ -89,6 +89,7 @@ struct attempt {
     size_t fill_count, fills_waiting;
     struct payload_order *bundle; /* the bundle that is being fetched */
     struct child *unpacker;       /* what lays it out */
+    bool unpacked_special;        /* it has laid out a device or a pipe */
     char *environment;            /* folder of the job's environment; NULL: it has none */
     int environment_lock;         /* keeps it in its place; -1 */
     int64_t term_ms, kill_ms;     /* lease; 0: none */

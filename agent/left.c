@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the opening of what ranks left behind, and the reading of their last words. It promises that no link
- * is followed, that nothing which is not a plain file is touched, that a file which shrinks meanwhile is not
- * there, and that words are one line of printable UTF-8. Which files matter is results.c's. */
+ * is followed, that nothing which is not a plain file with one name is touched, that a file which shrinks
+ * meanwhile is not there, and that words are one line of printable UTF-8. Which files matter is results.c's.
+ */
 #include "agent/left.h"
 
 #include <fcntl.h>
@@ -20,7 +21,8 @@
 
 /* --- files --------------------------------------------------------------------------------------- */
 
-/* Without O_NONBLOCK a pipe of that name would hold the agent up. */
+/* Without O_NONBLOCK a pipe of that name would hold the agent up. A file that has another name, too, may be
+ * one of the host's that the rank itself could not read. */
 int left_open(const char *logs, const char *folder, const char *name, int64_t *ret_size)
 {
     autofree char *path = xprintf("%s/%s", logs, folder != NULL ? folder : ".");
@@ -28,7 +30,7 @@ int left_open(const char *logs, const char *folder, const char *name, int64_t *r
     autoclose int file =
         place >= 0 ? openat(place, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
     struct stat status;
-    if (file < 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
+    if (file < 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1) {
         return -1;
     }
     *ret_size = (int64_t)status.st_size;

@@ -172,11 +172,25 @@ static bool is_jobs_fault(int status, const char *said)
     return WIFEXITED(status) && WEXITSTATUS(status) == 2 && !full;
 }
 
+/* A line of tar's listing, which begins as those of ls do. No job runs in what such a bundle became. */
+static void one_unpacked(void *closure, const char *line)
+{
+    struct attempt *attempt = closure;
+    attempt->unpacked_special = attempt->unpacked_special || strchr("bcp", line[0]) != NULL;
+}
+
 /* What tar says is for people, and one line of it is enough. */
 static void unpacked(void *closure, int status, const char *said)
 {
     struct attempt *attempt = closure;
     attempt->unpacker = NULL;
+    if (attempt->unpacked_special) {
+        attempt_over(
+            attempt, CAUSE_EXEC_FAILED,
+            "the bundle cannot be unpacked: it holds a device or a pipe; files, folders and links may "
+            "be in it");
+        return;
+    }
     if (status == 0) {
         lay(attempt);
         return;
@@ -196,14 +210,15 @@ static bool unpack(struct attempt *attempt, int archive, struct err *err)
     const char *path = getenv("PATH");
     autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
     autofree char *variable = xprintf("PATH=%s", path != NULL ? path : "/usr/bin:/bin");
-    const char *const arguments[] = {"tar", "-x", "--no-same-owner", "--no-same-permissions", "-f", "-", "-C",
-                                     work,  NULL};
+    const char *const arguments[] = {
+        "tar", "-x", "-vv", "--no-same-owner", "--no-same-permissions", "-f", "-", "-C", work, NULL};
     const char *const variables[] = {variable, "LANG=C", NULL};
     attempt->unpacker = child_start(attempt->site->children,
                                     &(struct child_call){.arguments = arguments,
                                                          .variables = variables,
                                                          .input = archive,
                                                          .extra = -1,
+                                                         .line = one_unpacked,
                                                          .done = unpacked,
                                                          .closure = attempt},
                                     err);

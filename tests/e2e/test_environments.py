@@ -86,6 +86,20 @@ def test_a_job_finds_its_environment_and_its_bundle(node: Node, paper: Paper) ->
     assert python_path == f"{cwd}:{cwd}/src:/own"
 
 
+@pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE], ids=["character", "block", "pipe"])
+def test_a_bundle_with_a_device_or_a_pipe_ends_the_attempt(node: Node, paper: Paper, kind: bytes) -> None:
+    """A17: an agent that is root would make the device."""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        entry = tarfile.TarInfo("special")
+        entry.type, entry.devmajor, entry.devminor, entry.mode = kind, 1, 3, 0o666
+        archive.addfile(entry)
+    report = paper.run((1 << 32) + 1, {"command": ["sh", "-c", "echo ran"], "bundle": {"blob": paper.put(data.getvalue())}})
+    assert report["cause"] == "EXEC_FAILED" and "ran" not in output_of(report)
+    # who is not root cannot make a device, and tar says so
+    assert "the bundle cannot be unpacked" in report["text"]
+
+
 def test_a_bundle_that_is_no_archive_ends_the_attempt_with_the_words_of_tar(node: Node, paper: Paper) -> None:
     bundle = paper.put(b"this is no archive" * 1000)
     report = paper.run((1 << 32) + 1, {"command": ["true"], "bundle": {"blob": bundle}})

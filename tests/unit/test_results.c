@@ -377,6 +377,22 @@ END_TEST
 
 /* --- what is not to be trusted ------------------------------------------------------------------- */
 
+/* A17: the agent may read what the rank may not. */
+START_TEST(a_file_of_the_host_that_a_rank_gave_a_second_name_is_no_result)
+{
+    rig_write_text("secret", "{\"message\":\"secret\"}");
+    rig_write_text("errors/unused", "");
+    rig_write_text("results/unused", "");
+    autofree char *secret = rig_path("secret");
+    autofree char *value = rig_path("results/0.pickle"), *error = rig_path("errors/1.json");
+    ck_assert_int_eq(link(secret, value) + link(secret, error), 0);
+    exits[1].code = 1;
+    collect(2);
+    ck_assert_uint_eq(row_count, 0);
+    ck_assert_ptr_null(left_said(rig.folder, 1));
+}
+END_TEST
+
 START_TEST(no_link_and_no_pipe_is_followed)
 {
     rig_write_text("secret", "{\"message\":\"secret\"}");
@@ -486,6 +502,7 @@ Suite *results_suite(void)
     tcase_add_test(tcase, an_error_file_that_is_no_object_or_too_long_is_left_out);
     tcase_add_test(tcase, of_many_error_files_those_of_the_first_to_fail_are_kept);
     tcase_add_test(tcase, no_link_and_no_pipe_is_followed);
+    tcase_add_test(tcase, a_file_of_the_host_that_a_rank_gave_a_second_name_is_no_result);
     tcase_add_test(tcase, a_folder_that_became_a_link_is_empty);
     tcase_add_test(tcase, last_words_are_the_first_line_of_either_form);
     tcase_add_test(tcase, who_says_nothing_is_not_quoted);
