@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the merging of many streams into two. It promises that with a prefix every line is of one rank and
- * whole, that without one every byte passes as it is, and that the order of arrival is kept. */
+ * whole, that without one every byte passes as it is, but for a terminal, and that the order of arrival is
+ * kept. */
 #include "client/cli/output.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cli/terminal.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
@@ -28,6 +30,7 @@ struct kept {
 
 struct output {
     FILE *files[OUTPUT_FILES]; /* by stream */
+    struct terminal terminals[OUTPUT_FILES];
     bool prefix;
     struct partial *partials;
     size_t partial_count;
@@ -45,6 +48,12 @@ struct output *output_create(FILE *out, FILE *errors, int64_t tail)
     output->tail = tail > 0 ? (size_t)tail : 0;
     output->kept = xzalloc((output->tail + 1) * sizeof output->kept[0]);
     return output;
+}
+
+/* A failure stays with the file, and output_flush tells it. */
+static void put(struct output *output, enum stream stream, const char *bytes, size_t length)
+{
+    terminal_write(&output->terminals[stream], output->files[stream], bytes, length);
 }
 
 void output_prefix(struct output *output)
@@ -85,7 +94,7 @@ static void show_line(struct output *output, int64_t rank, enum stream stream, c
     if (output->keeping) {
         keep_line(output, stream, line.bytes, line.length);
     } else {
-        fwrite(line.bytes, 1, line.length, output->files[stream]);
+        put(output, stream, line.bytes, line.length);
     }
 }
 
@@ -137,7 +146,7 @@ void output_write(struct output *output, int64_t rank, enum stream stream, const
     if (output->prefix || output->keeping) {
         write_lines(output, rank, stream, text, length);
     } else {
-        fwrite(text, 1, length, output->files[stream]);
+        put(output, stream, text, length);
     }
 }
 
@@ -181,7 +190,7 @@ void output_release(struct output *output)
     output->keeping = false;
     for (size_t i = 0; i < output->kept_count; i++) {
         const struct kept *kept = &output->kept[(output->kept_first + i) % output->tail];
-        fwrite(kept->line.bytes, 1, kept->line.length, output->files[kept->stream]);
+        put(output, kept->stream, kept->line.bytes, kept->line.length);
     }
     output->kept_count = 0;
 }
@@ -203,6 +212,11 @@ void output_destroy(struct output *output)
     }
     output_release(output);
     show_partials(output);
+    for (int i = 0; i < OUTPUT_FILES; i++) {
+        autotext struct text rest = {0};
+        terminal_finish(&output->terminals[i], &rest);
+        fwrite(rest.length > 0 ? rest.bytes : "", 1, rest.length, output->files[i]);
+    }
     output_flush(output, NULL);
     for (size_t i = 0; i < output->partial_count; i++) {
         text_finish(&output->partials[i].line);

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/cli/terminal.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/json.h"
@@ -258,7 +259,8 @@ void print_json(const json_t *document, struct text *out)
 
 bool print_out(const struct text *text, struct err *err)
 {
-    if (text->length > 0 && fwrite(text->bytes, 1, text->length, stdout) != text->length) {
+    struct terminal terminal = {0};
+    if (text->length > 0 && !terminal_write(&terminal, stdout, text->bytes, text->length)) {
         return err_errno(err, "cannot write to stdout");
     }
     return fflush(stdout) == 0 || err_errno(err, "cannot write to stdout");

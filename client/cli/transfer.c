@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/cli/api_parts.h"
+#include "client/cli/terminal.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/curl_use.h"
 #include "proto/base/text.h"
@@ -21,6 +22,7 @@ struct transfer {
     bool (*on_bytes)(const char *bytes, size_t length, void *closure);
     void *closure;
     FILE *sink;
+    struct terminal terminal; /* where the sink is one */
     struct text body;
     bool too_large, sink_failed;
     bool done;
@@ -55,7 +57,7 @@ static size_t take_bytes(char *bytes, size_t size, size_t count, void *closure)
         return transfer->on_bytes(bytes, length, transfer->closure) ? length : CURL_WRITEFUNC_PAUSE;
     }
     if (good && transfer->sink != NULL) {
-        transfer->sink_failed = fwrite(bytes, 1, length, transfer->sink) != length;
+        transfer->sink_failed = !terminal_write(&transfer->terminal, transfer->sink, bytes, length);
         return transfer->sink_failed ? 0 : length;
     }
     return keep(transfer, bytes, length) ? length : 0;

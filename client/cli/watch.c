@@ -2,6 +2,7 @@
 /* Owns the repetition of --watch. What is shown is the verbs'. */
 #include "client/cli/watch.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -53,7 +54,7 @@ static bool show_change(const struct watch *watch, const struct text *now, const
     if (watch->format == FORMAT_JSONL) {
         append_new_lines(now, before, &out);
     } else {
-        text_append(&out, isatty(STDOUT_FILENO) ? CLEAR_SCREEN : before->length > 0 ? "\n" : "");
+        fputs(isatty(STDOUT_FILENO) ? CLEAR_SCREEN : before->length > 0 ? "\n" : "", stdout);
         text_append_bytes(&out, now->bytes, now->length);
     }
     return print_out(&out, err);

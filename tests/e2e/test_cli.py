@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
+import re
 import signal
 import subprocess
 import threading
@@ -222,6 +225,40 @@ def test_a_benchmark_that_cannot_be_built_says_so_in_a_line(missing: str, tmp_pa
     [line] = ran.stderr.splitlines()
     assert line.startswith("tests/bench/run: memory: "), line
     assert ("deploy/dependencies --tests" if missing == "ninja" else "install check") in line
+
+
+def on_a_terminal(arguments: list[str], env: dict[str, str]) -> str:
+    """What a terminal gets that is gpuctl's stdout and stderr."""
+    ours, theirs = pty.openpty()
+    command, env = [str(GPUCTL), *arguments], {**os.environ, **env}
+    with subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs) as run:
+        os.close(theirs)
+        said = b""
+        with contextlib.suppress(OSError):  # which is how the end of a terminal is read
+            while piece := os.read(ours, 65536):
+                said += piece
+        os.close(ours)
+        assert run.wait(PATIENCE) == 0, said
+    return said.decode()
+
+
+def test_what_a_job_or_another_person_wrote_does_not_steer_a_terminal(gpuctl: Run, state: Path, tmp_path: Path) -> None:
+    """A18: titles, the clipboard and the screen are not a job's; colours and progress bars are. What is piped stays as it was."""
+    wild = "\x1b[31mred\x1b[0m 1 %\r2 %\x1b[K\x1b]52;c;c2VjcmV0\x07\x1b[2J\x9b2J\n"
+    env = {"GPUCTL_STATE": str(state), "NO_COLOR": "1"}
+    (tmp_path / "wild").write_text(wild)
+    command = ["--", "cat", str(tmp_path / "wild")]
+    raw = subprocess.run([str(GPUCTL), "run", "--quiet", *command], env={**os.environ, **env}, capture_output=True, timeout=PATIENCE)
+    assert raw.stdout == wild.encode()
+    shown = on_a_terminal(["run", *command], env)
+    assert "^[]52;c;c2VjcmV0^G^[[2J" in shown and "\x1b[31mred\x1b[0m 1 %\r2 %\x1b[K" in shown
+    job = gpuctl("submit", "--name", "nice", "--env", "PS1=\x1b]0;x\x07", *command).stdout.strip()
+    assert gpuctl("wait", job).returncode == 0
+    one = ["--rank", "0", "--stream", "stdout"]
+    for words in (["logs", job], ["logs", job, *one], ["get", job], ["ps", "--all"], ["nodes"], ["events", job]):
+        shown = on_a_terminal(words, env)
+        assert not re.search("\x1b(?!\\[[0-9;:]*[mK])|\x07|\x9b", shown), (words, shown)
+        assert words[0] != "logs" or "^[[2J" in shown, words
 
 
 class LateController(ThreadingHTTPServer):

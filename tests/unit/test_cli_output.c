@@ -8,6 +8,7 @@
 #include "client/cli/output.h"
 #include "client/cli/print.h"
 #include "client/cli/sse.h"
+#include "client/cli/terminal.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
@@ -246,11 +247,62 @@ START_TEST(a_reason_whose_figures_alone_changed_is_no_news)
 }
 END_TEST
 
+/* --- terminals --- */
+
+static char *cleaned(const char *bytes, size_t length, size_t piece)
+{
+    struct terminal terminal = {0};
+    struct text out = {0};
+    for (size_t at = 0; at < length; at += piece) {
+        terminal_clean(&terminal, bytes + at, length - at < piece ? length - at : piece, &out);
+    }
+    terminal_finish(&terminal, &out);
+    return text_take(&out);
+}
+
+/* A18 */
+START_TEST(what_others_wrote_colours_a_terminal_and_does_not_steer_it)
+{
+    static const char *const cases[][2] = {
+        {"plain\ttext\n", "plain\ttext\n"},
+        {"\033[1;38:5:9mred\033[0m\033[m", "\033[1;38:5:9mred\033[0m\033[m"},
+        {"10 %\r20 %\033[K\b.", "10 %\r20 %\033[K\b."},
+        {"\303\251\342\202\254\360\237\230\200 \302\240", "\303\251\342\202\254\360\237\230\200 \302\240"},
+        {"\033]0;title\a", "^[]0;title^G"},
+        {"\033]52;c;c2VjcmV0\033\\", "^[]52;c;c2VjcmV0^[\\"},
+        {"\033[2J\033[1;1H\033[?1049h\033[6n", "^[[2J^[[1;1H^[[?1049h^[[6n"},
+        {"\033c\033P1\033\033[1mx", "^[c^[P1^[\033[1mx"},
+        {"\016\177\v", "^N^?^K"},
+        {"\302\233"
+         "2J",
+         "?2J"},
+        {"\233"
+         "2J\200",
+         "?2J?"},
+        {"\033[1", "^[[1"},
+        {"\033", "^["},
+        {"\302x\302", "?x?"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (size_t piece = 1; piece < 40; piece++) {
+            autofree char *clean = cleaned(cases[i][0], strlen(cases[i][0]), piece);
+            ck_assert_str_eq(clean, cases[i][1]);
+        }
+    }
+    char many[200] = "\033[";
+    memset(many + 2, '1', 150);
+    autofree char *shown = cleaned(many, strlen(many), 200);
+    ck_assert_uint_eq(strlen(shown), strlen(many) + 1);
+    ck_assert_int_eq(strncmp(shown, "^[[11", 5), 0);
+}
+END_TEST
+
 Suite *cli_output_suite(void)
 {
     Suite *suite = suite_create("cli output");
     TCase *tests = tcase_create("output");
     tcase_add_test(tests, events_come_whole_however_the_bytes_are_cut);
+    tcase_add_test(tests, what_others_wrote_colours_a_terminal_and_does_not_steer_it);
     tcase_add_test(tests, a_new_connection_forgets_the_half_event_and_keeps_the_id);
     tcase_add_test(tests, one_rank_passes_byte_by_byte);
     tcase_add_test(tests, lines_of_many_ranks_stay_whole_and_say_whose_they_are);
