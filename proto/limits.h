@@ -547,6 +547,9 @@
 #define LIMIT_NODES_STARTED 64
 /* an instance of one's own ends after ten minutes without jobs */
 #define DEFAULT_IDLE_EXIT_MS 600000
+/* how long `gpuctl down --force` waits for jobs that it has canceled: the grace that most of them have, and
+ * the 10 s in which they are gone after it; then their processes are killed */
+#define CLIENT_FORCE_MS 45000
 /* the same until its processes have ended by themselves */
 #define CLIENT_STOP_MS 15000
 /* TERM to KILL after that */

@@ -6,9 +6,11 @@
 #include "client/cli/cancel.h"
 #include "client/cli/connect.h"
 #include "client/cli/instance.h"
+#include "client/cli/orphans.h"
 #include "client/cli/print.h"
 #include "client/cli/wait.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
 #include "proto/states.h"
@@ -58,8 +60,7 @@ static bool refuse(const json_t *jobs, struct err *err)
     return err_hint(err, "wait for them with `gpuctl wait`, or cancel them with `gpuctl down --force`");
 }
 
-/* Cancels all, then waits for all, so that they end side by side. */
-static bool end_jobs(struct api *api, const json_t *jobs, struct err *err)
+static bool cancel_all(struct api *api, const json_t *jobs, struct err *err)
 {
     size_t i;
     json_t *job;
@@ -70,8 +71,16 @@ static bool end_jobs(struct api *api, const json_t *jobs, struct err *err)
         }
         json_decref(reply);
     }
+    return true;
+}
+
+static bool wait_all(struct api *api, const json_t *jobs, int64_t patience_ms, struct err *err)
+{
+    int64_t deadline_ms = clock_boot_ms() + patience_ms;
+    size_t i;
+    json_t *job;
     json_array_foreach (jobs, i, job) {
-        json_t *ended = wait_job(api, id_of(job), -1, err);
+        json_t *ended = wait_job(api, id_of(job), deadline_ms, err);
         if (ended == NULL) {
             return false;
         }
@@ -80,16 +89,65 @@ static bool end_jobs(struct api *api, const json_t *jobs, struct err *err)
     return true;
 }
 
+/* Nobody else would: kills what the node still runs, and says so to the controller. */
+static bool give_up_node(struct api *api, const char *state, const char *name, int64_t number,
+                         struct err *err)
+{
+    instance_end_agent(state, number);
+    int64_t killed = orphans_end(state, number);
+    print_note("%s has no agent that could end its jobs: %lld process%s killed", name, (long long)killed,
+               killed == 1 ? " was" : "es were");
+    autofree char *path = xprintf("/v1/nodes/%s/fence", name);
+    autojson json_t *body = json_pack("{s:b, s:s}", "assert_dead", 1, "reason", "gpuctl down --force");
+    autojson json_t *reply = api_post(api, path, body, NULL, err);
+    return reply != NULL;
+}
+
+/* Of all nodes, or of those whose agents do not run. */
+static bool give_up_nodes(struct api *api, const char *state, bool all, struct err *err)
+{
+    autojson json_t *nodes = api_list(api, "/v1/nodes", "nodes", "cursor", LIMIT_LIVE, err);
+    size_t i;
+    json_t *node;
+    json_array_foreach (nodes, i, node) {
+        const char *name = json_string_value(json_object_get(node, "name"));
+        const char *standing = json_string_value(json_object_get(node, "state"));
+        int64_t number;
+        bool ours = name != NULL && strncmp(name, "node", 4) == 0 &&
+                    text_to_int(name + 4, 0, LIMIT_NODES_STARTED, &number);
+        bool lost = standing != NULL && strcmp(standing, node_state_text(NODE_LOST)) == 0;
+        if (ours && !lost && (all || !instance_has_agent(state, number)) &&
+            !give_up_node(api, state, name, number, err)) {
+            return false;
+        }
+    }
+    return nodes != NULL;
+}
+
+/* Cancels all, then waits for all, so that they end side by side; what does not end is killed. */
+static bool end_jobs(struct api *api, const char *state, const json_t *jobs, struct err *err)
+{
+    if (!cancel_all(api, jobs, err) || !give_up_nodes(api, state, false, err)) {
+        return false;
+    }
+    if (wait_all(api, jobs, CLIENT_FORCE_MS, err)) {
+        return true;
+    }
+    return err->code == ERR_WAIT_TIMEOUT && give_up_nodes(api, state, true, err) &&
+           wait_all(api, jobs, CLIENT_STOP_MS, err);
+}
+
 /* --- the instance --- */
 
 /* Asks the controller to end; it tells its agents. */
-static bool shut_down(struct api *api, const struct down_options *options, struct err *err)
+static bool shut_down(struct api *api, const char *state, const struct down_options *options, struct err *err)
 {
     autojson json_t *jobs = live_jobs(api, err);
     if (jobs == NULL) {
         return false;
     }
-    if (json_array_size(jobs) > 0 && !(options->force ? end_jobs(api, jobs, err) : refuse(jobs, err))) {
+    if (json_array_size(jobs) > 0 &&
+        !(options->force ? end_jobs(api, state, jobs, err) : refuse(jobs, err))) {
         return false;
     }
     struct request request = {.method = "POST",
@@ -106,11 +164,17 @@ static bool end_orphans(const char *state, bool force, struct err *err)
     int64_t agents = instance_agents(state);
     if (agents == 0) {
         print_note("nothing of your own runs in %s", state);
-    } else if (!force) {
+    } else if (force) {
+        int64_t nodes = instance_nodes(state);
+        for (int64_t i = 0; i < nodes; i++) {
+            instance_end_agent(state, i);
+            orphans_end(state, i);
+        }
+    } else {
         err_set(err, ERR_CONFLICT, "%lld node%s in %s without a controller, so what they run is not known",
                 (long long)agents, agents == 1 ? " runs" : "s run", state);
-        return err_hint(
-            err, "`gpuctl up` brings the controller back; `gpuctl down --force` ends the nodes as they are");
+        return err_hint(err, "`gpuctl up` brings the controller back; `gpuctl down --force` kills the nodes "
+                             "and what they run");
     }
     return instance_stop(state, 0, err);
 }
@@ -119,7 +183,7 @@ static bool end_instance(struct context *own, const struct down_options *options
 {
     autofree char *state = xstrdup(own->state);
     autoapi struct api *api = api_create(own);
-    if (!shut_down(api, options, err) || !instance_stop(state, CLIENT_STOP_MS, err)) {
+    if (!shut_down(api, state, options, err) || !instance_stop(state, CLIENT_STOP_MS, err)) {
         return false;
     }
     print_note("the controller and nodes in %s have ended", state);
@@ -165,7 +229,9 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
 const struct verb verb_down = {
     .name = "down",
     .summary = "End the controller and nodes of your own.",
-    .details = "Refuses while jobs live, unless --force cancels them.",
+    .details =
+        "Refuses while jobs live, unless --force cancels them. What has not ended 45 s later, and what "
+        "nodes run whose agents are\ngone, --force kills.",
     .reach = REACH_STATE,
     .options_size = sizeof(struct down_options),
     .describe = describe,

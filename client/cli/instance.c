@@ -121,6 +121,38 @@ int64_t instance_agents(const char *state)
     return count;
 }
 
+bool instance_has_agent(const char *state, int64_t number)
+{
+    autofree char *record = instance_node_file(state, number, ".pid");
+    autoclose int pidfd = process_open(record, NULL);
+    return pidfd >= 0;
+}
+
+void instance_end_agent(const char *state, int64_t number)
+{
+    autofree char *record = instance_node_file(state, number, ".pid");
+    autoclose int pidfd = process_open(record, NULL);
+    if (pidfd >= 0) {
+        process_end(pidfd, CLIENT_TERM_MS);
+    }
+}
+
+static bool note_number(const char *record, void *closure)
+{
+    int64_t *nodes = closure;
+    const char *name = strrchr(record, '/') + 1;
+    int64_t number = strncmp(name, "node", 4) == 0 ? strtoll(name + 4, NULL, 10) : -1;
+    *nodes = number >= *nodes && number < LIMIT_NODES_STARTED ? number + 1 : *nodes;
+    return true;
+}
+
+int64_t instance_nodes(const char *state)
+{
+    int64_t nodes = 0;
+    each_record(state, note_number, &nodes, NULL);
+    return nodes;
+}
+
 struct stopping {
     int64_t deadline_ms; /* until then they may end by themselves */
     struct err *err;

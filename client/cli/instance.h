@@ -27,6 +27,14 @@ bool instance_lock(const char *state, int *ret_fd, struct err *err);
 /* How many of its agents run. */
 int64_t instance_agents(const char *state);
 
+/* Whether the agent of that number runs. */
+bool instance_has_agent(const char *state, int64_t number);
+/* Ends it, if it does. */
+void instance_end_agent(const char *state, int64_t number);
+/* One more than the largest number of a node whose agent was started and not ended by `gpuctl down`: it may
+ * have died with its controller. 0: none. */
+int64_t instance_nodes(const char *state);
+
 /* Waits patience_ms for its processes, which have been told to end, and ends those that stay. Forgets them.
  */
 bool instance_stop(const char *state, int64_t patience_ms, struct err *err);

@@ -25,11 +25,12 @@
 #define STAT_BYTES        4096
 #define START_TIME_FIELD  22 /* of /proc/PID/stat, counted from 1 */
 #define COMMAND_END_FIELD 2
+#define PARENT_FIELD      4
 
 /* --- identity --- */
 
-/* When the process was started, in ticks since boot; 0 when there is none. */
-static int64_t start_time(pid_t pid)
+/* A number of /proc/PID/stat; 0 when there is no such process. */
+static int64_t stat_field(pid_t pid, int wanted)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
@@ -38,10 +39,16 @@ static int64_t start_time(pid_t pid)
         return 0;
     }
     const char *at = strrchr(stat, ')'); /* the command may hold spaces and brackets */
-    for (int field = COMMAND_END_FIELD; at != NULL && field < START_TIME_FIELD; field++) {
+    for (int field = COMMAND_END_FIELD; at != NULL && field < wanted; field++) {
         at = strchr(at + 1, ' ');
     }
     return at != NULL ? strtoll(at + 1, NULL, 10) : 0;
+}
+
+/* In ticks since boot. */
+static int64_t start_time(pid_t pid)
+{
+    return stat_field(pid, START_TIME_FIELD);
 }
 
 static int open_pid(pid_t pid)
@@ -164,6 +171,19 @@ bool process_wait(int pidfd, int64_t timeout_ms)
 static void send_signal(int pidfd, int signal)
 {
     syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0); /* fails only when it has ended */
+}
+
+bool process_read(pid_t pid, struct process *ret_process)
+{
+    *ret_process = (struct process){pid, (pid_t)stat_field(pid, PARENT_FIELD), start_time(pid)};
+    return ret_process->started != 0;
+}
+
+bool process_signal(const struct process *process, int signal)
+{
+    autoclose int pidfd = open_pid(process->pid);
+    return pidfd >= 0 && start_time(process->pid) == process->started &&
+           syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) == 0;
 }
 
 bool process_end(int pidfd, int64_t grace_ms)

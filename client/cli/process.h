@@ -18,6 +18,15 @@ bool process_start(char *const *argv, const char *log, const char *record, int *
 /* A pidfd of the process that the file records; -1 when it is not there any more. *ret_pid may be NULL. */
 int process_open(const char *record, pid_t *ret_pid);
 
+/* A process as /proc has it: the time of its start tells it from a later one with its id. */
+struct process {
+    pid_t pid, parent;
+    long long started;
+};
+bool process_read(pid_t pid, struct process *ret_process);
+/* false: it is not there any more. */
+bool process_signal(const struct process *process, int signal);
+
 /* Waits until the process has ended; false when the time is over. */
 bool process_wait(int pidfd, int64_t timeout_ms);
 

@@ -28,6 +28,7 @@
 #define READY_POLL_MS 20
 #define SHOWN_BYTES   2048 /* of a log after a failure */
 #define SHOWN_LINES   8
+#define OPTIONS_BYTES 65536
 
 void start_defaults(struct start_options *options)
 {
@@ -303,6 +304,48 @@ static bool bring_up(struct start *start, bool *ret_started, struct err *err)
            start_agents(start, url, err) && wait_ready(start, err);
 }
 
+/* What was given when the nodes were started. A folder that cannot be written would be noticed elsewhere. */
+static void keep_options(const char *state, const struct start_options *options)
+{
+    autofree char *path = instance_file(state, "options");
+    autojson json_t *kept =
+        json_pack("{s:I, s:s*, s:s*, s:s*}", "cpu_slots", (json_int_t)options->cpu_slots, "devices",
+                  options->devices, "gpu_type", options->gpu_type, "python", options->python);
+    autofree char *text = json_text(kept);
+    file_replace(path, text, strlen(text), 0600, NULL);
+}
+
+/* The nodes of a controller that died have their records still. What they run nobody else can end, so they
+ * are started again, as they were where nothing else is asked for. Returns what the options borrow from. */
+static json_t *recall_nodes(const char *state, struct start_options *options)
+{
+    autofree char *url = instance_url(state);
+    autofree char *path = instance_file(state, "options");
+    autofree char *bytes = NULL;
+    size_t length;
+    int64_t before = instance_nodes(state);
+    if (before <= options->nodes) {
+        return NULL;
+    }
+    if (url == NULL) {
+        print_note("there were %lld nodes: all of them are started again", (long long)before);
+    }
+    options->nodes = before;
+    json_t *kept =
+        file_read(path, OPTIONS_BYTES, &bytes, &length, NULL) ? json_parse(bytes, length, NULL) : NULL;
+    if (options->cpu_slots == 0 && options->devices == NULL) {
+        json_read_int(kept, "cpu_slots", 0, LIMIT_NODE_DEVICES, &options->cpu_slots, NULL);
+        json_read_text(kept, "devices", &options->devices, NULL);
+    }
+    if (options->gpu_type == NULL) {
+        json_read_text(kept, "gpu_type", &options->gpu_type, NULL);
+    }
+    if (options->python == NULL) {
+        json_read_text(kept, "python", &options->python, NULL);
+    }
+    return kept;
+}
+
 bool start_instance(const char *state, const struct start_options *options, bool *ret_started,
                     struct err *err)
 {
@@ -311,6 +354,9 @@ bool start_instance(const char *state, const struct start_options *options, bool
     if (!instance_lock(state, &lock, err)) {
         return false;
     }
+    struct start_options all = *options;
+    autojson json_t *kept = recall_nodes(state, &all);
+    options = &all;
     struct start start = {.state = state, .options = options};
     start.pidfds = xzalloc((size_t)(options->nodes + 1) * sizeof start.pidfds[0]);
     for (int64_t i = 0; i <= options->nodes; i++) {
@@ -319,6 +365,8 @@ bool start_instance(const char *state, const struct start_options *options, bool
     bool good = bring_up(&start, ret_started, err);
     if (!good) {
         undo(&start);
+    } else if (*ret_started) {
+        keep_options(state, options);
     }
     start_finish(&start);
     return good;

@@ -69,7 +69,8 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
 const struct verb verb_up = {
     .name = "up",
     .summary = "Start a controller and nodes of your own on this machine.",
-    .details = "What runs already is left alone. `gpuctl run` and `gpuctl submit` do this by themselves "
+    .details = "What runs already is left alone; where a controller has died, all its nodes are started "
+               "again.  `gpuctl run` and `gpuctl submit` do this by themselves "
                "where no controller is named.",
     .reach = REACH_STATE,
     .options_size = sizeof(struct up_options),

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -317,3 +318,54 @@ def test_a_stream_that_ended_while_something_else_was_asked_is_not_taken_for_los
     controller.server_close()
     assert ran.returncode == 0 and "hello" in ran.stdout, ran.stderr
     assert "closed the stream" not in ran.stderr
+
+
+@pytest.fixture
+def two_nodes(tmp_path: Path) -> Iterator[tuple[Path, Run]]:
+    """An instance of two nodes with a job on node1, whose controller was killed."""
+    folder = tmp_path / "own"
+    settings = {"GPUCTL_STATE": str(folder), "NO_COLOR": "1"}
+
+    def gpuctl(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        return run_gpuctl(*arguments, env=settings, **options)
+
+    assert gpuctl("up", "--nodes", "2", "--cpu-slots", "1", "--devices", "none").returncode == 0
+    assert gpuctl("nodes", "drain", "node0").returncode == 0
+    gpuctl("submit", "--grace", "1s", "--", "sh", "-c", f"trap '' TERM; echo $$ >{tmp_path}/pid; while :; do sleep 0.1; done")
+    eventually(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(), "the job to run")
+    os.kill(int((folder / "controller.pid").read_text().split()[0]), signal.SIGKILL)
+    yield folder, gpuctl
+    gpuctl("down", "--force")
+
+
+def lives(pid: str) -> bool:
+    """The process is there, and is more than a zombie."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def test_up_after_a_killed_controller_starts_all_its_nodes_again(two_nodes: tuple[Path, Run], tmp_path: Path) -> None:
+    """M6: one node came back, and nothing could end what ran on the other."""
+    _, gpuctl = two_nodes
+    up = gpuctl("up")
+    assert up.returncode == 0 and "there were 2 nodes" in up.stderr
+    jobs = json.loads(gpuctl("ps", "-o", "json").stdout)["jobs"]
+    assert [job["state"] for job in jobs] == ["RUNNING"]
+    down = gpuctl("down", "--force", timeout=2 * PATIENCE)
+    assert down.returncode == 0, down.stderr
+    assert not lives((tmp_path / "pid").read_text().strip())
+
+
+@pytest.mark.parametrize("controller", ["back", "gone"])
+def test_down_by_force_ends_what_a_node_without_an_agent_runs(two_nodes: tuple[Path, Run], tmp_path: Path, controller: str) -> None:
+    """M6: it waited for ever for a job that nobody was there to end."""
+    folder, gpuctl = two_nodes
+    os.kill(int((folder / "node1.pid").read_text().split()[0]), signal.SIGKILL)
+    if controller == "back":
+        (folder / "node1.pid").unlink()
+        assert gpuctl("up").returncode == 0
+    down = gpuctl("down", "--force")
+    assert down.returncode == 0, down.stderr
+    assert not lives((tmp_path / "pid").read_text().strip())
+    assert controller == "gone" or "node1 has no agent that could end its jobs" in down.stderr
