@@ -92,8 +92,8 @@ static bool read_type(const char *field, const char *type, const json_t *value, 
             return err_field(err, ERR_FIELD, field, NULL, "%s names %.64s twice", field, type);
         }
     }
-    int64_t gpus = json_integer_value(value);
-    if (!json_is_integer(value) || gpus < min || gpus > LIMIT_ACCOUNT_GPUS) {
+    int64_t gpus;
+    if (!json_whole(value, &gpus) || gpus < min || gpus > LIMIT_ACCOUNT_GPUS) {
         return err_field(err, ERR_FIELD, field, "leave the type out where there is no limit",
                          "%s of %.64s must be a whole number from %lld to %d", field, type, (long long)min,
                          LIMIT_ACCOUNT_GPUS);
@@ -142,8 +142,8 @@ static bool read_hours(const json_t *json, struct account_limits *limits, struct
     }
     const json_t *hours = json_object_get(object, "hours"), *period = json_object_get(object, "period_s");
     double value = json_number_value(hours);
-    int64_t period_s = json_integer_value(period);
-    if (json_object_size(object) != 2 || !json_is_number(hours) || !json_is_integer(period) ||
+    int64_t period_s;
+    if (json_object_size(object) != 2 || !json_is_number(hours) || !json_whole(period, &period_s) ||
         !(value >= 0) || value > (double)LIMIT_GPU_HOURS || period_s < LIMIT_PERIOD_MIN_S ||
         period_s > LIMIT_PERIOD_MAX_S) {
         return refuse_hours(err);

@@ -85,10 +85,11 @@ static bool decode_bool(const struct field *field, json_t *value, struct job_spe
 
 static bool decode_gpus(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
 {
-    if (json_is_integer(value) && json_integer_value(value) < 1) {
+    int64_t gpus;
+    if (json_whole(value, &gpus) && gpus < 1) {
         return err_field(err, ERR_FIELD, "gpus",
                          "give the total over all nodes; one rank is started for each",
-                         "gpus must be at least 1, it is %lld", (long long)json_integer_value(value));
+                         "gpus must be at least 1, it is %lld", (long long)gpus);
     }
     return decode_int(field, value, spec, err);
 }

@@ -57,7 +57,7 @@ static bool read_change(const struct request *request, struct input *input, stru
         !json_read_seconds(json, "time_limit_s", 0, LIMIT_TIME_MS, &input->change.time_limit_ms, err)) {
         return false;
     }
-    input->change.sets_priority = json_is_integer(json_object_get(json, "priority"));
+    input->change.sets_priority = json_is_number(json_object_get(json, "priority"));
     input->change.sets_time_limit = json_object_get(json, "time_limit_s") != NULL;
     return input->change.sets_priority || input->change.sets_time_limit ||
            err_field(err, ERR_FIELD, NULL, "give priority, time_limit_s, or both; null takes a limit away",

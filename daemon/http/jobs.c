@@ -280,12 +280,17 @@ static bool read_filter(struct request *request, struct job_filter *filter, stru
 {
     const struct query *query = request->query;
     const char *scope = request_owner_scope(request);
-    filter->owner = scope != NULL ? scope : query_text(query, "owner");
     filter->id_prefix = query_text(query, "id_prefix");
-    filter->name = query_text(query, "name");
-    filter->project = query_text(query, "project");
     filter->limit = LIMIT_LIST_DEFAULT_ROWS;
-    return read_array(request, filter, err) && read_states(query, &filter->states, err) &&
+    bool named = query_name(query, "owner", &filter->owner, err) &&
+                 query_name(query, "name", &filter->name, err) &&
+                 query_name(query, "project", &filter->project, err);
+    filter->owner = scope != NULL ? scope : filter->owner;
+    if (named && filter->id_prefix != NULL && strlen(filter->id_prefix) > ID_LENGTH) {
+        return err_field(err, ERR_FIELD, "id_prefix", NULL, "id_prefix is longer than an id, %d characters",
+                         ID_LENGTH);
+    }
+    return named && read_array(request, filter, err) && read_states(query, &filter->states, err) &&
            query_moment(query, "since", &filter->since_ms, err) &&
            query_int(query, "limit", 1, LIMIT_LIST_ROWS, &filter->limit, err) &&
            read_cursor(query_text(query, "cursor"), &filter->before_key, err);

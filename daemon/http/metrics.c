@@ -3,6 +3,7 @@
  * promises that a cursor goes on in its own attempt, and that a stream goes on to the next one. What becomes
  * of the lines is metric_feed.c's part. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/http/job_lookup.h"
 #include "daemon/http/metric_feed.h"
@@ -17,6 +18,14 @@ struct metric_wish {
     struct metric_filter filter;
     int64_t limit;
 };
+
+static bool name_allowed(const char *name, struct err *err)
+{
+    size_t length = name != NULL ? strlen(name) : 1;
+    return (length > 0 && length <= LIMIT_METRIC_NAME) ||
+           err_field(err, ERR_FIELD, "name", NULL, "the name of a metric has 1 to %d bytes",
+                     LIMIT_METRIC_NAME);
+}
 
 static bool read_wish(struct request *request, struct metric_wish *wish, struct err *err)
 {
@@ -33,7 +42,8 @@ static bool read_wish(struct request *request, struct metric_wish *wish, struct 
     int64_t attempts = trail->job.attempt > 0 ? trail->job.attempt : 1;
     trail->after = query_text(query, "cursor");
     wish->filter.ranks = trail->job.gpus;
-    return query_int(query, "attempt", 1, attempts, &trail->attempt, err) &&
+    return name_allowed(wish->filter.name, err) &&
+           query_int(query, "attempt", 1, attempts, &trail->attempt, err) &&
            query_int(query, "rank", 0, trail->job.gpus - 1, &wish->filter.rank, err) &&
            query_int(query, "limit", 1, LIMIT_METRIC_ROWS, &wish->limit, err);
 }

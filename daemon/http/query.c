@@ -103,6 +103,20 @@ bool query_int(const struct query *query, const char *name, int64_t min, int64_t
     return true;
 }
 
+bool query_name(const struct query *query, const char *name, const char **ret_value, struct err *err)
+{
+    const char *text = query_text(query, name);
+    if (text == NULL) {
+        return true;
+    }
+    *ret_value = text;
+    return text_is_name(text, LIMIT_NAME_BYTES) ||
+           err_field(err, ERR_FIELD, name, NULL,
+                     "%s must be a name: up to %d letters, digits, '.', '_' and '-', beginning with a letter "
+                     "or digit",
+                     name, LIMIT_NAME_BYTES);
+}
+
 bool query_duration(const struct query *query, const char *name, int64_t max_ms, int64_t *ret_ms,
                     struct err *err)
 {

@@ -30,6 +30,8 @@ bool query_lists(const char *names, const char *name);
 const char *query_text(const struct query *query, const char *name);
 bool query_int(const struct query *query, const char *name, int64_t min, int64_t max, int64_t *ret_value,
                struct err *err);
+/* A name as jobs, projects and owners have one. */
+bool query_name(const struct query *query, const char *name, const char **ret_value, struct err *err);
 /* Seconds, or a duration as people write it, to milliseconds; what is over max_ms is cut to it. */
 bool query_duration(const struct query *query, const char *name, int64_t max_ms, int64_t *ret_ms,
                     struct err *err);

@@ -151,6 +151,21 @@ bool json_read_text(const json_t *object, const char *name, const char **ret_val
     return true;
 }
 
+bool json_whole(const json_t *value, int64_t *ret_value)
+{
+    const double exact = 9007199254740992.0; /* 2^53: beyond it a double stands for several numbers */
+    if (json_is_integer(value)) {
+        *ret_value = json_integer_value(value);
+        return true;
+    }
+    double number = json_real_value(value);
+    if (!json_is_real(value) || number != trunc(number) || fabs(number) > exact) {
+        return false;
+    }
+    *ret_value = (int64_t)number;
+    return true;
+}
+
 bool json_read_int(const json_t *object, const char *name, int64_t min, int64_t max, int64_t *ret_value,
                    struct err *err)
 {
@@ -158,8 +173,8 @@ bool json_read_int(const json_t *object, const char *name, int64_t min, int64_t 
     if (value == NULL) {
         return true;
     }
-    int64_t number = json_integer_value(value);
-    if (!json_is_integer(value) || number < min || number > max) {
+    int64_t number;
+    if (!json_whole(value, &number) || number < min || number > max) {
         return err_field(err, ERR_FIELD, name, NULL, "%s must be a whole number from %lld to %lld", name,
                          (long long)min, (long long)max);
     }

@@ -28,6 +28,9 @@ json_t *json_parse(const char *bytes, size_t length, struct err *err);
 /* The compact text of a value, which the caller frees. */
 char *json_text(const json_t *value);
 
+/* true for a whole number, however it is written: 1.0 is one, to JSON Schema and to some languages. */
+bool json_whole(const json_t *value, int64_t *ret_value);
+
 /* Readers of one member. Each returns false with ERR_FIELD, naming the member, when it is there with another
  * type or outside its range; an absent or null member leaves *ret_value as it is. Strings are borrowed from
  * the object. */

@@ -24,7 +24,7 @@ static const struct refused refuseds[] = {
     {"{'gpus':0}", ERR_FIELD, "gpus"},
     {"{'gpus':-1}", ERR_FIELD, "gpus"},
     {"{'gpus':65537}", ERR_FIELD, "gpus"},
-    {"{'gpus':1.0}", ERR_FIELD, "gpus"},
+    {"{'gpus':1.5}", ERR_FIELD, "gpus"},
     {"{'gpus':'1'}", ERR_FIELD, "gpus"},
     {"{'command':null}", ERR_FIELD, "command"},
     {"{'command':'python train.py'}", ERR_FIELD, "command"},

@@ -171,7 +171,7 @@ END_TEST
 
 static const char spec[] =
     "{\"name\":\"x\",\"gpus\":8,\"big\":9223372036854775807,\"remote\":true,\"grace\":1.5,\"wait\":60,"
-    "\"none\":null,\"half\":8.0,\"wrap\":18446744073709552,\"far\":1e300,\"tiny\":0.0004}";
+    "\"none\":null,\"half\":8.5,\"wrap\":18446744073709552,\"far\":1e300,\"tiny\":0.0004}";
 
 static void assert_field(const struct err *err, const char *field, const char *text)
 {
@@ -196,6 +196,24 @@ START_TEST(members_of_the_right_type_are_read)
     ck_assert(json_read_bool(object, "remote", &remote, &err));
     ck_assert(remote);
     ck_assert(json_need_text(object, "name", &name, &err));
+}
+END_TEST
+
+/* A16: to JSON Schema 1.0 is an integer. */
+START_TEST(a_whole_number_may_be_written_with_a_fraction_of_nothing)
+{
+    autojson json_t *object =
+        parse("{\"a\": 8.0, \"b\": -2e3, \"c\": 8.5, \"d\": 1e300, \"e\": 9007199254740994.0}");
+    struct err err;
+    int64_t number = 0;
+    ck_assert(json_read_int(object, "a", 1, 8, &number, &err));
+    ck_assert_int_eq(number, 8);
+    ck_assert(json_need_int(object, "b", -2000, 8, &number, &err));
+    ck_assert_int_eq(number, -2000);
+    ck_assert(!json_read_int(object, "c", 1, 8, &number, &err));
+    ck_assert(!json_read_int(object, "d", 1, INT64_MAX, &number, &err));
+    ck_assert(!json_read_int(object, "e", 1, INT64_MAX, &number, &err));
+    ck_assert(!json_read_int(object, "a", 9, 10, &number, &err));
 }
 END_TEST
 
@@ -313,6 +331,7 @@ static TCase *member_tests(void)
 {
     TCase *cases = tcase_create("members");
     tcase_add_test(cases, members_of_the_right_type_are_read);
+    tcase_add_test(cases, a_whole_number_may_be_written_with_a_fraction_of_nothing);
     tcase_add_test(cases, absent_and_null_members_leave_the_value_alone);
     tcase_add_test(cases, members_of_another_type_are_refused_by_name);
     tcase_add_test(cases, numbers_outside_their_range_are_refused_with_the_range);

@@ -132,7 +132,7 @@ struct broken {
 static const struct broken brokens[] = {
     {try_report_message, REPORT, "{'epoch':0}", "epoch"},
     {try_report_message, REPORT, "{'epoch':-1}", "epoch"},
-    {try_report_message, REPORT, "{'epoch':1.0}", "epoch"},
+    {try_report_message, REPORT, "{'epoch':1.5}", "epoch"},
     {try_report_message, REPORT, "{'kind':'EXITED'}", "kind"},
     {try_report_message, REPORT, "{'cause':'none'}", "cause"},
     {try_report_message, REPORT, "{'master_port':65536}", "master_port"},

@@ -163,7 +163,7 @@ START_TEST(rank_and_time_must_be_there_and_make_sense)
         "\"rank\": -1, \"time\": 1}",
         "\"rank\": 65536, \"time\": 1}",
         "\"rank\": \"0\", \"time\": 1}",
-        "\"rank\": 0.0, \"time\": 1}",
+        "\"rank\": 0.5, \"time\": 1}",
         "\"rank\": null, \"time\": 1}",
         "\"rank\": 0, \"time\": -1}",
         "\"rank\": 0, \"time\": 1e300}",

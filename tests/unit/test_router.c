@@ -8,6 +8,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
+#include "proto/states.h"
 #include "tests/unit/http_suites.h"
 
 static char argument[REQUEST_ARGUMENT_BYTES];
@@ -49,6 +50,51 @@ START_TEST(a_tail_takes_all_parts_that_follow_and_keeps_their_escapes)
     const struct request other = {.route = router_match("GET", "/v1/jobs/abc", argument, &allowed),
                                   .path = path};
     ck_assert_str_eq(router_tail(&other), "");
+}
+END_TEST
+
+/* A16: the names of a list as the contract has to write them. */
+static void expect_listed(const struct text *list)
+{
+    autofree char *contract = xstrndup((const char *)contract_yaml, contract_yaml_length);
+    ck_assert_msg(strstr(contract, list->bytes) != NULL, "the contract has no %s", list->bytes);
+}
+
+#define EXPECT_LISTED(LIST, NAME)                                                                            \
+    do {                                                                                                     \
+        autotext struct text list = {0};                                                                     \
+        text_append(&list, "enum: [");                                                                       \
+        LIST(NAME)                                                                                           \
+        list.bytes[list.length - 2] = ']';                                                                   \
+        list.bytes[--list.length] = '\0';                                                                    \
+        expect_listed(&list);                                                                                \
+    } while (0)
+#define NAME_ALONE(name, ...)        text_append(&list, #name ", ");
+#define SPELLED(name, spelling, ...) text_append(&list, spelling ", ");
+
+START_TEST(the_contract_lists_every_name_that_is_shown)
+{
+    EXPECT_LISTED(JOB_STATES, NAME_ALONE);
+    EXPECT_LISTED(ATTEMPT_STATES, NAME_ALONE);
+    EXPECT_LISTED(MEMBER_STATES, NAME_ALONE);
+    EXPECT_LISTED(NODE_STATES, NAME_ALONE);
+    EXPECT_LISTED(CAUSES, NAME_ALONE);
+    EXPECT_LISTED(WAIT_REASONS, NAME_ALONE);
+    EXPECT_LISTED(EVENT_KINDS, SPELLED);
+    EXPECT_LISTED(NODE_TESTS, SPELLED);
+    EXPECT_LISTED(CONFIDENCES, SPELLED);
+}
+END_TEST
+
+START_TEST(the_contract_lists_every_code_of_a_problem)
+{
+    autofree char *contract = xstrndup((const char *)contract_yaml, contract_yaml_length);
+    const char *codes = strstr(contract, "            - malformed_request\n");
+    for (enum err_code code = ERR_NONE + 1; code < ERR_COUNT; code++) {
+        autofree char *line = xprintf("            - %s\n", err_slug(code));
+        ck_assert_msg(err_http(code) == 0 || strstr(codes, line) != NULL, "the contract lacks the code %s",
+                      err_slug(code));
+    }
 }
 END_TEST
 
@@ -224,6 +270,8 @@ Suite *router_suite(void)
     TCase *cases = tcase_create("router");
     tcase_add_test(cases, a_path_finds_its_route_and_argument);
     tcase_add_test(cases, a_tail_takes_all_parts_that_follow_and_keeps_their_escapes);
+    tcase_add_test(cases, the_contract_lists_every_name_that_is_shown);
+    tcase_add_test(cases, the_contract_lists_every_code_of_a_problem);
     tcase_add_test(cases, head_is_answered_as_get);
     tcase_add_test(cases, a_known_path_names_the_methods_that_it_takes);
     tcase_add_test(cases, an_unknown_path_allows_nothing);
