@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/core/account.h"
+#include "daemon/core/array.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/fit.h"
 #include "daemon/core/horizon.h"
@@ -226,6 +227,10 @@ bool preempt_take(struct core *core, const struct input *input, struct err *err)
     if (job == NULL) {
         return err_field(err, ERR_NOT_FOUND, "id", "list the jobs", "no live job has the id %.64s",
                          input->preempt.id);
+    }
+    if (array_is_whole(job)) { /* it is RUNNING while one of its tasks is, and has no attempt */
+        return err_field(err, ERR_CONFLICT, "id", "name one of its tasks, as ID.0",
+                         "array %s has no GPUs of its own: its tasks have them", job->id);
     }
     if (job->state != JOB_PLACED && job->state != JOB_RUNNING) {
         return err_field(err, ERR_CONFLICT, "id", "only a job that has GPUs can give them back",

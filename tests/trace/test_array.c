@@ -393,6 +393,22 @@ START_TEST(canceling_an_array_ends_tasks_that_run_that_wait_and_that_are_held)
 }
 END_TEST
 
+/* A1: it is RUNNING, and has no attempt. */
+START_TEST(an_array_has_no_gpus_to_give_back_but_its_tasks_have)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    submit(c, "many", .tasks = 3);
+    ck_assert_int_eq(preempt(c, "many"), ERR_CONFLICT);
+    running(c, task("many", 0), "a");
+    expect_job(c, "many", JOB_RUNNING);
+    ck_assert_int_eq(preempt(c, "many"), ERR_CONFLICT);
+    ck_assert_int_eq(preempt(c, task("many", 0)), ERR_NONE);
+    stopped(c, task("many", 0), "a");
+    ck_assert_int_eq(preempt(c, "many"), ERR_CONFLICT);
+}
+END_TEST
+
 START_TEST(tasks_that_no_node_gets_ready_for_end_one_after_the_other)
 {
     autocluster struct cluster *c = cluster_open();
@@ -448,6 +464,7 @@ Suite *array_suite(void)
     tcase_add_test(tests, a_hundred_thousand_tasks_go_through);
     tcase_add_test(tests, one_task_that_fails_was_and_several_were);
     tcase_add_test(tests, canceling_an_array_ends_tasks_that_run_that_wait_and_that_are_held);
+    tcase_add_test(tests, an_array_has_no_gpus_to_give_back_but_its_tasks_have);
     tcase_add_test(tests, tasks_that_no_node_gets_ready_for_end_one_after_the_other);
     tcase_add_test(tests, several_tasks_that_were_canceled_are_counted);
     suite_add_tcase(suite, tests);
