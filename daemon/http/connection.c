@@ -6,6 +6,7 @@
  * kernel counts. What waits for the controller is never cut. */
 #include "daemon/http/connection.h"
 
+#include <assert.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -186,6 +187,7 @@ void connection_enter(struct connection *connection, enum connection_phase phase
 
 void connection_serve(struct connection *connection, struct request *request)
 {
+    assert(request == NULL || connection->request == NULL);
     connection->request = request;
     if (request == NULL) {
         connection_enter(connection, CONNECTION_IDLE);
@@ -224,6 +226,7 @@ void connection_notify(void *closure, struct MHD_Connection *library, void **slo
     if (connection == NULL) {
         return;
     }
+    request_drop(connection->request); /* one that the library never came to tells of no end */
     if (connection->phase != CONNECTION_OURS) {
         unwatch(connection);
     }

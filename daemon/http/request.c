@@ -251,12 +251,24 @@ static enum MHD_Result take_body(struct request *request, const char *data, size
 /* --- what the library calls
  * ------------------------------------------------------------------------------------------------- */
 
+/* The library would make a list of the arguments, which nobody asks it for, out of the memory of the
+ * connection: some 130 fill it, and it closes without an answer. Arguments that begin with their end are
+ * none. It gives us its own buffer, which it cuts in place itself; our copy was taken before. */
+static void hide_arguments(const char *uri)
+{
+    char *mark = strchr((char *)(uintptr_t)uri, '?');
+    if (mark != NULL) {
+        mark[1] = '\0'; /* behind a last '?' it is there */
+    }
+}
+
 void *request_open(void *closure, const char *uri, struct MHD_Connection *connection)
 {
     struct server *server = closure;
     size_t length = strnlen(uri, LIMIT_URI_BYTES + 1);
     struct request *request = blocks_take(&server->request_blocks, sizeof *request + length + 1);
     memcpy(request->uri, uri, length);
+    hide_arguments(uri);
     request->raw_uri = uri;
     request->uri_length = length;
     request->size = sizeof *request + length + 1;
@@ -322,14 +334,12 @@ enum MHD_Result request_call(void *server, struct MHD_Connection *connection, co
     return MHD_NO;
 }
 
-void request_close(void *closure, struct MHD_Connection *connection, void **slot,
-                   enum MHD_RequestTerminationCode code)
+void request_drop(struct request *request)
 {
-    struct server *server = closure;
-    struct request *request = give(*slot);
     if (request == NULL) {
         return;
     }
+    struct server *server = request->server;
     log_debug("request done", "path=%s status=%u owner=%s ms=%lld", request->path, request->status,
               request->who != NULL ? identity_owner(request->who) : "-",
               (long long)(server->now_ms - request->arrived_ms));
@@ -352,6 +362,12 @@ void request_close(void *closure, struct MHD_Connection *connection, void **slot
     request_drop_body(request);
     connection_serve(request->link, NULL);
     blocks_give(&server->request_blocks, request, request->size);
+}
+
+void request_close(void *closure, struct MHD_Connection *connection, void **slot,
+                   enum MHD_RequestTerminationCode code)
+{
+    request_drop(give(*slot));
 }
 
 /* --- helpers of handlers

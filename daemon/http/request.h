@@ -147,6 +147,9 @@ void *request_open(void *server, const char *uri, struct MHD_Connection *connect
 enum MHD_Result request_call(void *server, struct MHD_Connection *connection, const char *url,
                              const char *method, const char *version, const char *data, size_t *size,
                              void **slot);
+/* Ends a request that the library has opened and never handed over, so that request_close is not called: its
+ * head was too long to be read, or the client left in the middle of it. NULL is allowed. */
+void request_drop(struct request *request);
 void request_close(void *server, struct MHD_Connection *connection, void **slot,
                    enum MHD_RequestTerminationCode code);
 

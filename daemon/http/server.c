@@ -6,6 +6,7 @@
  * without an answer. What requests mean is left to the parts. */
 #include "daemon/http/server.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -422,6 +423,7 @@ void server_close(struct server *server)
         await_asks(server);
         resume_all(server);
         MHD_stop_daemon(server->daemon);
+        assert(server->request_count == 0 && server->people_count == 0 && server->body_bytes == 0);
     }
     backups_close(server);
     mlflow_close(server);

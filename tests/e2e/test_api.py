@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import hashlib
 import json
+import signal
 import socket
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +224,64 @@ def test_smuggled_and_twisted_requests_are_refused(cluster: Cluster, head: str, 
     text += f"Authorization: Bearer {cluster.api.token}\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
     reply = raw_exchange(cluster, text.encode() + (b"{}" if "POST" in head else b""))
     assert reply.split(b" ", 2)[1] == str(status).encode(), reply
+
+
+HEAD = "Host: localhost\r\nAuthorization: Bearer TOKEN\r\n"
+JSON = "Content-Type: application/json\r\n"
+#: How a request may end: what is sent, what comes back, and what the client does then.
+WAYS_OUT = {
+    "too many arguments": (f"GET /healthz?{'a&' * 200}a HTTP/1.1\r\n{HEAD}\r\n", b" 422 ", "close"),
+    "too many for a path that takes some": (f"GET /v1/jobs?{'limit=1&' * 400}a HTTP/1.1\r\n{HEAD}\r\n", b" 400 ", "close"),
+    "a path over its limit": (f"GET /healthz?{'x' * 5000} HTTP/1.1\r\n{HEAD}\r\n", b" 414 ", "close"),
+    "a path that nothing holds": (f"GET /healthz?{'x' * 20000} HTTP/1.1\r\n{HEAD}\r\n", b" 414 ", "close"),
+    "a path that leaves no room for headers": (f"GET /healthz?{'x' * 8000} HTTP/1.1\r\n{HEAD}\r\n", b"", "read to the end"),
+    "headers over their limit": (f"GET /healthz HTTP/1.1\r\n{HEAD}X: {'x' * 7000}\r\n\r\n", b" 431 ", "close"),
+    "a header that nothing holds": (f"GET /healthz HTTP/1.1\r\n{HEAD}X: {'x' * 20000}\r\n\r\n", b" 431 ", "close"),
+    "too many headers": ("GET /healthz HTTP/1.1\r\n" + HEAD + "X: y\r\n" * 300 + "\r\n", b" 431 ", "close"),
+    "a first line that is none": ("nothing\r\n\r\n", b"", "read to the end"),
+    "a method that nobody knows": (f"BREW /healthz HTTP/1.1\r\n{HEAD}\r\n", b" 405 ", "close"),
+    "left in its first line": ("GET /heal", b"", "close"),
+    "left in its headers": ("GET /healthz?a&b HTTP/1.1\r\nHost: loc", b"", "close"),
+    "left in its body": (f"POST /v1/jobs HTTP/1.1\r\n{HEAD}{JSON}Content-Length: 9\r\n\r\n{{", b"", "close"),
+    "left in its chunks": (f"POST /v1/jobs HTTP/1.1\r\n{HEAD}{JSON}Transfer-Encoding: chunked\r\n\r\nff\r\n{{", b"", "close"),
+    "left with a body that was refused": (f"POST /v1/jobs HTTP/1.1\r\n{HEAD}{JSON}Content-Length: 99999999\r\n\r\n{{", b" 413 ", "close"),
+    "chunks that are none": (f"POST /v1/jobs HTTP/1.1\r\n{HEAD}{JSON}Transfer-Encoding: chunked\r\n\r\nxyz\r\n", b"", "read to the end"),
+    "out of patience in its headers": ("GET /healthz HTTP/1.1\r\nHost: loc", b"", "read to the end"),
+    "out of patience in its body": (f"POST /v1/jobs HTTP/1.1\r\n{HEAD}{JSON}Content-Length: 9\r\n\r\n{{", b"", "read to the end"),
+    "left while it waits": (f"GET /v1/jobs/JOB?wait=60 HTTP/1.1\r\n{HEAD}\r\n", b"", "close"),
+    "left while it follows": (f"GET /v1/jobs/JOB/events HTTP/1.1\r\n{HEAD}Accept: text/event-stream\r\n\r\n", b" 200 ", "close"),
+    "still there at the end": (f"GET /v1/jobs/JOB?wait=60 HTTP/1.1\r\n{HEAD}\r\n", b"", "stay"),
+    "one behind the other, the last cut off": (
+        f"GET /healthz HTTP/1.1\r\n{HEAD}\r\n" * 3 + "GET /healthz?a HTTP/1.1\r\nHo", b" 200 ", "close",
+    ),
+    "one behind the other, the last too long": (
+        f"GET /healthz HTTP/1.1\r\n{HEAD}\r\n" * 3 + f"GET /healthz?{'a&' * 2000} HTTP/1.1\r\n{HEAD}\r\n", b" 200 ", "read to the end",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS_OUT)
+def test_a_request_is_gone_whichever_way_it_ends(make_cluster: Callable[..., Cluster], way: str) -> None:
+    """A6: some ways out were never told to us, and the memory stayed. A controller that ends with a request left aborts."""
+    text, answer, then = WAYS_OUT[way]
+    cluster = make_cluster(*[1] * ("JOB" in text), controller=["--client-patience", "200ms"])
+    job = cluster.api.submit(["true"], hold=True) if "JOB" in text else ""
+    request = text.replace("TOKEN", cluster.admin_token).replace("JOB", job).encode()
+    connections = [socket.create_connection(("127.0.0.1", cluster.port), timeout=30) for _ in range(20)]
+    for connection in connections:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            connection.sendall(request)
+    for connection in connections:
+        with contextlib.suppress(ConnectionResetError):
+            assert answer in connection.recv(4096) if answer else True
+            while then == "read to the end" and connection.recv(4096):
+                continue
+        if then != "stay":
+            connection.close()
+    assert cluster.api.get("/healthz") == {"status": "ok"}
+    assert cluster.controller.kill(signal.SIGTERM) == 0, cluster.controller.said()[-2000:]
+    for connection in connections:
+        connection.close()
 
 
 def test_blobs_are_kept_under_their_hash_and_a_wrong_hash_is_refused(cluster: Cluster) -> None:
