@@ -397,9 +397,21 @@ static bool nothing_asked(const struct door *door)
     return door->backlog == NULL && atomic_load(&door->inbox) == NULL;
 }
 
+/* Orders are made from the state, and that is ahead of the disk by what is lazy. */
+static bool orders_leave(const struct door *door)
+{
+    for (size_t i = 0; i < door->batch.count; i++) {
+        if (door->batch.items[i].dirty_count > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool lazy_due(const struct door *door, bool closing, int64_t now_ms)
 {
-    return door->lazy.count > 0 && (closing || now_ms >= door->lazy_since_ms + LAZY_COMMIT_MS);
+    return door->lazy.count > 0 &&
+           (closing || now_ms >= door->lazy_since_ms + LAZY_COMMIT_MS || orders_leave(door));
 }
 
 static void news_add_end(void *closure, uint64_t epoch, int64_t visible_us)

@@ -532,7 +532,7 @@ void record_close(struct core *core, struct step *ret_step)
     ret_step->fenced_count = sheet->fenced_count;
     ret_step->changes = sheet->changes;
     ret_step->change_count = sheet->count;
-    ret_step->lazy = sheet->lazy;
+    ret_step->lazy = sheet->lazy && sheet->dirty_count == 0; /* what a node waits for is not put off */
     ret_step->dirty_nodes = sheet->dirty;
     ret_step->dirty_count = sheet->dirty_count;
     ret_step->arena = sheet->arena;
