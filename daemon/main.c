@@ -90,10 +90,22 @@ static bool read_pem(const char *path, char **ret_text, struct err *err)
     return path == NULL || file_read(path, PEM_BYTES, ret_text, NULL, err);
 }
 
+/* A folder that an earlier start has made. One that is not there is made anew: a restore brings none. */
+static void note_missing(const struct daemon *daemon, const char *folder, const char *lost)
+{
+    bool first = store_incarnation(daemon->store) == 1;
+    if (!first && access(folder, F_OK) != 0) {
+        log_warning("folder missing",
+                    "path=%s lost=\"%s\" remedy=\"put it back while the controller is down\"", folder, lost);
+    }
+}
+
 static bool open_files(struct daemon *daemon, struct err *err)
 {
     autofree char *logs = xprintf("%s/logs", daemon->config.state);
     autofree char *blobs = xprintf("%s/blobs", daemon->config.state);
+    note_missing(daemon, logs, "output of jobs that have ended");
+    note_missing(daemon, blobs, "payloads and results above 64 KiB");
     return (daemon->worker = worker_open(err)) != NULL &&
            (daemon->logs = logs_open(logs, daemon->config.log_limit_mib * MIB, daemon->worker, err)) !=
                NULL &&

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/blob/artifacts.h"
 #include "daemon/blob/worker.h"
@@ -255,6 +257,22 @@ static bool start_worker(struct server *server, struct worker **ret_worker, stru
     return server_watch(server, watch, err);
 }
 
+/* Runs that are gone would be missed by nobody here. The key is made once, right after the database. */
+static bool was_removed(const char *database, const char *key, struct err *err)
+{
+    struct stat status;
+    autofree char *log = xprintf("%s-wal", database);
+    bool there = stat(database, &status) == 0;
+    if ((there && status.st_size > 0) || (access(key, F_OK) != 0 && access(log, F_OK) != 0)) {
+        return false;
+    }
+    err_set(err, ERR_DAMAGED, "the tracking database %s is %s, and what is beside it says that there was one",
+            database, there ? "empty" : "gone");
+    err_hint(err, "put the newest backup back: gpuctl admin restore; or, to begin without its runs, move it, "
+                  "mlflow.db-wal and rank.key away");
+    return true;
+}
+
 bool mlflow_open(struct server *server, struct err *err)
 {
     const char *state = server->config.state_directory;
@@ -263,7 +281,7 @@ bool mlflow_open(struct server *server, struct err *err)
     autofree char *files = xprintf("%s/artifacts", state);
     autofree char *key = xprintf("%s/rank.key", state);
     server->mlflow = mlflow;
-    return (mlflow->tracking = tracking_open(database, err)) != NULL &&
+    return !was_removed(database, key, err) && (mlflow->tracking = tracking_open(database, err)) != NULL &&
            (mlflow->artifacts = artifacts_open(files, err)) != NULL &&
            rank_key_open(key, server->rank_key, err) &&
            (mlflow->copies = metric_copies_create(server)) != NULL &&

@@ -118,6 +118,12 @@ static void note_older(struct mark *mark, int64_t last)
     mark->restored = (struct store_restored){.at_ms = clock_wall_ms(), .from_ms = 1};
 }
 
+bool incarnation_is_marked(const char *path)
+{
+    autofree char *name = mark_of(path);
+    return access(name, F_OK) == 0;
+}
+
 bool incarnation_begin(struct connection *writer, const char *path, uint32_t *ret_incarnation,
                        struct store_restored *ret_restored, struct err *err)
 {

@@ -14,6 +14,9 @@
 bool incarnation_begin(struct connection *writer, const char *path, uint32_t *ret_incarnation,
                        struct store_restored *ret_restored, struct err *err);
 
+/* There is a mark beside the database at path: starts on it were counted. */
+bool incarnation_is_marked(const char *path);
+
 /* Marks a closed database that is to be put back in the place of another: its next start is above whatever
  * the backup, the mark beside `place` and the starts of any other machine since the backup have used. chance
  * is a random number. */

@@ -38,16 +38,24 @@ static bool take_lock(struct store *store, const char *path, struct err *err)
     return err_hint(err, "stop it first, or give this one another state folder");
 }
 
-/* SQLite takes an empty file for a new database, and throws away its log. The lock file says whether there
- * was one before; somebody who wants a new one removes the file. For SQLite's VFS an empty file is none. */
-static bool check_size(const struct store *store, const char *path, struct err *err)
+/* SQLite makes a new database where there is none or an empty file, and throws away the log of the one that
+ * was there. The lock file says whether one was used, the mark whether starts were counted; a first start
+ * that is cut short leaves neither without the database. For SQLite's VFS an empty file is none. */
+static bool check_there(const struct store *store, const char *path, struct err *err)
 {
     sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
     struct stat lock;
     int has_content = 1;
+    bool gone = access(path, F_OK) != 0 && errno == ENOENT;
     bool used = fstat(store->lock, &lock) == 0 && lock.st_size > 0;
-    if (used && access(path, F_OK) == 0 &&
-        vfs->xAccess(vfs, path, SQLITE_ACCESS_EXISTS, &has_content) != SQLITE_OK) {
+    if (gone && (used || incarnation_is_marked(path))) {
+        err_set(err, ERR_DAMAGED, "the database %s is gone, and what is beside it says that there was one",
+                path);
+        return err_hint(err,
+                        "put the newest backup back: gpuctl admin restore; or, to begin anew without its "
+                        "jobs, move the whole state folder away");
+    }
+    if (used && vfs->xAccess(vfs, path, SQLITE_ACCESS_EXISTS, &has_content) != SQLITE_OK) {
         return err_set(err, ERR_IO, "cannot look at %s", path);
     }
     return has_content || connection_damaged(err, "the file is empty");
@@ -132,7 +140,7 @@ static bool load_scopes(struct store *store, struct err *err)
 
 static bool open_all(struct store *store, const char *path, struct ballast *ballast, struct err *err)
 {
-    if (!take_lock(store, path, err) || !check_size(store, path, err) || !make_file(path, err) ||
+    if (!take_lock(store, path, err) || !check_there(store, path, err) || !make_file(path, err) ||
         !connection_open(&store->connection, path, CONNECTION_WRITER, ballast, err)) {
         return false;
     }

@@ -9,10 +9,13 @@ from __future__ import annotations
 import hashlib
 import http.client
 import random
+import shutil
 import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from harness import Cluster, Problem, eventually
 from slowness import patient
@@ -154,3 +157,36 @@ def test_damaged_output_does_no_harm_beyond_itself(make_cluster: Callable[..., C
         assert cluster.controller.alive()
     for job, output in jobs.items():
         assert cluster.api.log(job) == output
+
+
+@pytest.mark.parametrize(
+    "lost", ["gpuctl.db", "gpuctl.db and its log", "gpuctl.db and its lock", "gpuctl.db emptied", "mlflow.db", "mlflow.db emptied"]
+)
+def test_a_database_that_is_gone_is_missed(make_cluster: Callable[..., Cluster], lost: str) -> None:
+    """A14: a controller that was killed, and whose database was deleted, began anew with an empty one and told nobody."""
+    cluster = make_cluster()
+    cluster.controller.kill()
+    state = cluster.folder / "controller"
+    database = state / lost.split()[0]
+    whole = database.read_bytes()
+    database.unlink()
+    if lost.endswith("emptied"):
+        database.touch(0o600)
+    elif "and" in lost:
+        (state / ("gpuctl.db-wal" if lost.endswith("log") else "gpuctl.db.lock")).unlink()
+    said = refused(cluster)
+    assert f"{database} is " in said or "the file is empty" in said, said
+    assert "gpuctl admin restore" in said, said
+    if "and" not in lost:
+        database.write_bytes(whole)
+        cluster.start_controller()
+        assert cluster.api.get("/v1/jobs")["jobs"] == []
+
+
+def test_folders_that_are_gone_are_told(make_cluster: Callable[..., Cluster]) -> None:
+    cluster = make_cluster()
+    cluster.controller.kill()
+    for name in ("blobs", "logs"):
+        shutil.rmtree(cluster.folder / "controller" / name)
+    cluster.start_controller()
+    assert cluster.controller.said().count("warning folder missing") == 2

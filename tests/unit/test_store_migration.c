@@ -20,8 +20,10 @@ static void begin(void)
     ck_assert_int_eq(unlink(rig.path), 0);
     autofree char *log = xprintf("%s-wal", rig.path);
     autofree char *mark = xprintf("%s.incarnation", rig.path);
+    autofree char *lock = xprintf("%s.lock", rig.path);
     unlink(log);
     unlink(mark);
+    unlink(lock);
 }
 
 static char *kept_path(void)

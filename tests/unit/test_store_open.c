@@ -347,13 +347,28 @@ START_TEST(every_statement_is_prepared_by_one_kind_of_connection)
 }
 END_TEST
 
-START_TEST(a_database_that_was_emptied_is_refused_and_one_that_was_removed_begins_anew)
+static void remove_beside(const char *suffix)
+{
+    autofree char *name = xprintf("%s%s", rig.path, suffix);
+    ck_assert_int_eq(unlink(name), 0);
+}
+
+/* A14: any of what lies beside it tells that there was one. */
+START_TEST(a_database_that_was_emptied_or_removed_is_refused_while_anything_tells_of_it)
 {
     rig_write_one(job_insert(1));
     rig_close();
     ck_assert_int_eq(truncate(rig.path, 0), 0);
     expect_refused(ERR_DAMAGED, "is empty");
-    ck_assert_int_eq(unlink(rig.path), 0);
+    remove_beside("");
+    expect_refused(ERR_DAMAGED, "is gone");
+    ck_assert_ptr_nonnull(strstr(rig.err.hint, "gpuctl admin restore"));
+    ck_assert_ptr_nonnull(strstr(rig.err.hint, "move the whole state folder away"));
+    remove_beside(".lock");
+    expect_refused(ERR_DAMAGED, "is gone");
+    remove_beside("-wal");
+    expect_refused(ERR_DAMAGED, "is gone");
+    remove_beside(".incarnation");
     rig_reopen();
     ck_assert_int_eq(store_next_job_key(rig.store), 1);
 }
@@ -470,7 +485,7 @@ Suite *store_open_suite(void)
     tcase_add_test(cases, a_file_that_is_no_database_is_refused);
     tcase_add_test(cases, a_statement_that_does_not_fit_the_tables_ends_the_start);
     tcase_add_test(cases, every_statement_is_prepared_by_one_kind_of_connection);
-    tcase_add_test(cases, a_database_that_was_emptied_is_refused_and_one_that_was_removed_begins_anew);
+    tcase_add_test(cases, a_database_that_was_emptied_or_removed_is_refused_while_anything_tells_of_it);
     tcase_add_test(cases, a_damaged_page_is_seen_at_the_start);
     tcase_add_test(cases, a_second_writer_is_refused_while_the_first_is_open);
     tcase_add_test(cases, only_the_owner_may_read_the_files);
