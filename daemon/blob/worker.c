@@ -26,6 +26,8 @@ struct worker {
     struct queue todo, finished;
     bool closing;
     int fd;
+    void (*settle)(void *closure); /* or NULL */
+    void *settle_closure;
 };
 
 static void queue_init(struct queue *queue)
@@ -48,18 +50,34 @@ static struct task *queue_take_all(struct queue *queue)
     return first;
 }
 
-static void work_list(struct worker *worker, struct task *list)
+/* What is done at once is told at once, unless it has to be settled with the rest of its batch. */
+static void tell(struct worker *worker, struct task *list)
 {
+    pthread_mutex_lock(&worker->mutex);
     while (list != NULL) {
         struct task *task = list;
         list = task->next;
-        task->work(task);
-        pthread_mutex_lock(&worker->mutex);
         queue_add(&worker->finished, task);
-        pthread_mutex_unlock(&worker->mutex);
-        const uint64_t one = 1;
-        ssize_t written = write(worker->fd, &one, sizeof one);
-        (void)written; /* a full counter is readable already */
+    }
+    pthread_mutex_unlock(&worker->mutex);
+    const uint64_t one = 1;
+    ssize_t written = write(worker->fd, &one, sizeof one);
+    (void)written; /* a full counter is readable already */
+}
+
+static void work_list(struct worker *worker, struct task *list)
+{
+    for (struct task *task = list, *next; task != NULL; task = next) {
+        next = task->next;
+        task->work(task);
+        if (worker->settle == NULL) {
+            task->next = NULL;
+            tell(worker, task);
+        }
+    }
+    if (worker->settle != NULL) {
+        worker->settle(worker->settle_closure);
+        tell(worker, list);
     }
 }
 
@@ -100,6 +118,14 @@ struct worker *worker_open(struct err *err)
         return NULL;
     }
     return worker;
+}
+
+void worker_settle_by(struct worker *worker, void (*settle)(void *closure), void *closure)
+{
+    pthread_mutex_lock(&worker->mutex);
+    worker->settle = settle;
+    worker->settle_closure = closure;
+    pthread_mutex_unlock(&worker->mutex);
 }
 
 void worker_close(struct worker *worker)

@@ -16,6 +16,9 @@ struct task {
 struct worker;
 
 struct worker *worker_open(struct err *err);
+/* Has settle called on the thread behind each batch of work, before done is called for any of it: what all of
+ * them wait for is waited for once. Before anything is given. */
+void worker_settle_by(struct worker *worker, void (*settle)(void *closure), void *closure);
 /* Does what was given, calls done for all of it, ends the thread. */
 void worker_close(struct worker *worker);
 

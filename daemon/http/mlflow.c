@@ -115,9 +115,17 @@ static void call_work(struct task *task)
             : artifacts_of_run(mlflow->tracking, mlflow->artifacts, call->body, &call->out, &call->error);
 }
 
+/* On the worker's thread. What a sync that failed has left out the next one may leave out in silence. */
+static void settle(void *closure)
+{
+    struct mlflow *mlflow = closure;
+    mlflow->unsettled = mlflow->unsettled || !tracking_sync(mlflow->tracking, &mlflow->unsettled_by);
+}
+
 static void call_done(struct task *task)
 {
     struct call *call = (struct call *)task;
+    const struct mlflow *mlflow = call->mlflow;
     call->working = false;
     call->mlflow->waiting--;
     if (call->request == NULL) {
@@ -125,6 +133,12 @@ static void call_done(struct task *task)
         return;
     }
     unsigned status = 200;
+    if (mlflow->unsettled) {
+        server_fail(call->request->server, &mlflow->unsettled_by);
+        text_clear(&call->out);
+        call->ok = tracking_fail(&call->error, TRACKING_TEMPORARILY_UNAVAILABLE,
+                                 "The change may or may not be stored: %s", mlflow->unsettled_by.text);
+    }
     if (!call->ok) {
         tracking_error_render(&call->error, &call->out);
         status = (unsigned)tracking_code_http(call->error.code);
@@ -257,6 +271,15 @@ static bool start_worker(struct server *server, struct worker **ret_worker, stru
     return server_watch(server, watch, err);
 }
 
+static bool start_store(struct server *server, struct mlflow *mlflow, struct err *err)
+{
+    if (!start_worker(server, &mlflow->worker, &mlflow->worker_watch, err)) {
+        return false;
+    }
+    worker_settle_by(mlflow->worker, settle, mlflow);
+    return true;
+}
+
 /* Runs that are gone would be missed by nobody here. The key is made once, right after the database. */
 static bool was_removed(const char *database, const char *key, struct err *err)
 {
@@ -285,8 +308,7 @@ bool mlflow_open(struct server *server, struct err *err)
            (mlflow->artifacts = artifacts_open(files, err)) != NULL &&
            rank_key_open(key, server->rank_key, err) &&
            (mlflow->copies = metric_copies_create(server)) != NULL &&
-           (mlflow->runs = job_runs_create(server, err)) != NULL &&
-           start_worker(server, &mlflow->worker, &mlflow->worker_watch, err) &&
+           (mlflow->runs = job_runs_create(server, err)) != NULL && start_store(server, mlflow, err) &&
            start_worker(server, &mlflow->disk, &mlflow->disk_watch, err) && mlflow_recover(server, err);
 }
 

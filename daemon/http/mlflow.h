@@ -103,6 +103,8 @@ struct mlflow {
     struct job_runs *runs;
     struct metric_copies *copies;
     size_t waiting; /* calls that the worker has */
+    bool unsettled; /* a sync has failed: nothing is answered with yes any more */
+    struct err unsettled_by;
 };
 
 #endif

@@ -3,7 +3,9 @@
  * time and that the text of a client is only ever a bound parameter. Transactions are left to tracking.c.
  *
  * With synchronous=NORMAL a commit is a write to the log and waits for no disk; a checkpoint, which SQLite
- * makes by itself each 1,000 pages, does. One handle is meant to be used; a second one waits for the first.
+ * makes by itself each 1,000 pages, does. Nothing is answered before database_sync has synced the log, once
+ * for all calls that came together: FULL would do it for each, at an eighth of the calls. One handle is meant
+ * to be used; a second one waits for the first.
  */
 #include "daemon/mlflow/database.h"
 
@@ -103,6 +105,25 @@ bool database_open(struct tracking *tracking, const char *path, struct err *err)
     sqlite3_progress_handler(tracking->db, 10000, over_time, tracking);
     return tables_check(tracking->db, err) && configure(tracking, err) && tables_migrate(tracking->db, err) &&
            prepare(tracking, err);
+}
+
+bool database_sync(struct tracking *tracking, struct err *err)
+{
+    sqlite3_file *log = NULL;
+    int changes = sqlite3_total_changes(tracking->db);
+    if (changes == tracking->synced_changes) {
+        return true;
+    }
+    int code = sqlite3_file_control(tracking->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (code == SQLITE_OK && log->pMethods != NULL) {
+        code = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
+    }
+    if (code != SQLITE_OK) {
+        return err_set(err, ERR_UNKNOWN_OUTCOME, "cannot sync the tracking database: %s",
+                       sqlite3_errstr(code));
+    }
+    tracking->synced_changes = changes;
+    return true;
 }
 
 void database_close(struct tracking *tracking)

@@ -13,11 +13,14 @@
 struct tracking {
     sqlite3 *db;
     sqlite3_stmt *statements[QUERY_COUNT];
-    int64_t stop_ms; /* on CLOCK_BOOTTIME: a search still running then is broken off; 0: none is running */
+    int synced_changes; /* rows that SQLite counts as changed when the log was synced last */
+    int64_t stop_ms;    /* on CLOCK_BOOTTIME: a search still running then is broken off; 0: none is running */
 };
 
 /* Opens the file, making it. Closed by database_close in any case. */
 bool database_open(struct tracking *tracking, const char *path, struct err *err);
+/* All that was committed is on disk when this returns. */
+bool database_sync(struct tracking *tracking, struct err *err);
 void database_close(struct tracking *tracking);
 
 /* A statement on its way, back at its start when the scope ends. */

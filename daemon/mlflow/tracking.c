@@ -61,6 +61,11 @@ struct tracking *tracking_open(const char *path, struct err *err)
     return tracking;
 }
 
+bool tracking_sync(struct tracking *tracking, struct err *err)
+{
+    return database_sync(tracking, err);
+}
+
 void tracking_close(struct tracking *tracking)
 {
     if (tracking != NULL) {

@@ -24,6 +24,8 @@ struct tracking;
  * NULL with ERR_IO for a file of another program or with a newer schema, which is left as it is. */
 struct tracking *tracking_open(const char *path, struct err *err);
 /* Takes NULL. */
+/* What requests have changed is on disk when this returns; false: some of it may never be. */
+bool tracking_sync(struct tracking *tracking, struct err *err);
 void tracking_close(struct tracking *tracking);
 
 /* --- endpoints --- */

@@ -6,8 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <sqlite3.h>
+
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
+#include "tests/sim/disk.h"
 #include "tests/unit/mlflow_rig.h"
 #include "tests/unit/mlflow_suites.h"
 
@@ -152,6 +155,56 @@ START_TEST(two_handles_write_at_once_and_nothing_is_lost)
 }
 END_TEST
 
+static struct disk *disk;
+
+static void setup_on_disk(void)
+{
+    disk = disk_create("tracking", true, 1);
+    mlflow_setup();
+}
+
+static void teardown_on_disk(void)
+{
+    mlflow_teardown();
+    disk_destroy(disk);
+}
+
+/* C8: what a call is answered with yes is kept through a loss of power. */
+START_TEST(what_was_synced_is_there_after_a_loss_of_power)
+{
+    struct err err;
+    disk_seed(disk, (uint64_t)_i);
+    const char *run = mlflow_run("0", "first");
+    mlflow_log(run, "loss", 0.25, 10, 1);
+    ck_assert(tracking_sync(mlflow.tracking, &err));
+    disk_restart(disk, true);
+    mlflow_reopen();
+    ck_assert_str_eq(mlflow_text(mlflow_get(run), "data.metrics.0.value"), "0.25");
+}
+END_TEST
+
+START_TEST(a_sync_that_fails_is_told)
+{
+    struct err err;
+    ck_assert(tracking_sync(mlflow.tracking, &err));
+    mlflow_run("0", "first");
+    disk_fail_after(disk, 0, SQLITE_IOERR, false);
+    ck_assert(!tracking_sync(mlflow.tracking, &err));
+    ck_assert_int_eq(err.code, ERR_UNKNOWN_OUTCOME);
+    disk_heal(disk);
+    ck_assert(tracking_sync(mlflow.tracking, &err));
+}
+END_TEST
+
+static TCase *power_tests(void)
+{
+    TCase *tests = tcase_create("power");
+    tcase_add_checked_fixture(tests, setup_on_disk, teardown_on_disk);
+    tcase_add_loop_test(tests, what_was_synced_is_there_after_a_loss_of_power, 0, 20);
+    tcase_add_test(tests, a_sync_that_fails_is_told);
+    return tests;
+}
+
 Suite *mlflow_open_suite(void)
 {
     Suite *suite = suite_create("mlflow-open");
@@ -168,5 +221,6 @@ Suite *mlflow_open_suite(void)
     tcase_add_test(tests, a_database_that_fails_half_way_is_an_internal_error_without_half_an_answer);
     tcase_add_test(tests, two_handles_write_at_once_and_nothing_is_lost);
     suite_add_tcase(suite, tests);
+    suite_add_tcase(suite, power_tests());
     return suite;
 }
