@@ -170,6 +170,14 @@ static bool check_name(struct config *config, struct err *err)
         return err_field(err, ERR_USAGE, "--name", "use letters, digits, '.', '_' and '-'",
                          "\"%s\" cannot be the name of a node", config->name);
     }
+    if (config->pool != NULL && !text_is_name(config->pool, LIMIT_NAME_BYTES)) {
+        return err_field(err, ERR_USAGE, "--pool", "use letters, digits, '.', '_' and '-'",
+                         "\"%s\" cannot be the name of a pool", config->pool);
+    }
+    if (config->gpu_type != NULL && !text_is_name(config->gpu_type, LIMIT_NAME_BYTES)) {
+        return err_field(err, ERR_USAGE, "--gpu-type", "use letters, digits, '.', '_' and '-'",
+                         "\"%s\" cannot be a type of devices", config->gpu_type);
+    }
     return true;
 }
 

@@ -144,6 +144,9 @@
 /* --- nodes --- */
 /* CPU slots; no machine has more GPUs */
 #define LIMIT_NODE_DEVICES 1024
+/* of a device's UUID: NVML's own buffer; of a node's address, boot, host and version: a name of the DNS */
+#define LIMIT_UUID_BYTES      96
+#define LIMIT_NODE_TEXT_BYTES 255
 /* one attempt a device */
 #define LIMIT_NODE_ATTEMPTS 1024
 #define LIMIT_ATTEMPT_NODES 4096

@@ -63,12 +63,37 @@ static json_t *encode_device(const struct device *device)
     return json;
 }
 
+/* What stands in paths, job specs and tables for people: a name. */
+static bool check_name(const char *name, const char *text, struct err *err)
+{
+    return text == NULL || text_is_name(text, LIMIT_NAME_BYTES) ||
+           err_field(err, ERR_FIELD, name,
+                     "begin with a letter or digit, go on with these and '.', '_' and '-'",
+                     "%s must be a name of at most %d characters", name, LIMIT_NAME_BYTES);
+}
+
+/* What is shown and compared: printable ASCII. */
+static bool need_plain(const json_t *json, const char *name, size_t max, const char **ret_text,
+                       struct err *err)
+{
+    if (!json_need_text(json, name, ret_text, err)) {
+        return false;
+    }
+    size_t length = strlen(*ret_text);
+    bool plain = length > 0 && length <= max;
+    for (size_t i = 0; plain && i < length; i++) {
+        plain = (*ret_text)[i] >= ' ' && (*ret_text)[i] <= '~';
+    }
+    return plain ||
+           err_field(err, ERR_FIELD, name, NULL, "%s must be 1 to %zu printable ASCII characters", name, max);
+}
+
 static bool decode_device(const json_t *json, struct device *device, struct err *err)
 {
     device->group = -1;
     return json_need_int(json, "index", 0, INT32_MAX, &device->index, err) &&
-           json_need_text(json, "uuid", &device->uuid, err) &&
-           json_need_text(json, "type", &device->type, err) &&
+           need_plain(json, "uuid", LIMIT_UUID_BYTES, &device->uuid, err) &&
+           json_need_text(json, "type", &device->type, err) && check_name("type", device->type, err) &&
            json_read_int(json, "memory_bytes", 0, INT64_MAX, &device->memory_bytes, err) &&
            json_read_int(json, "group", 0, LIMIT_NODE_DEVICES, &device->group, err);
 }
@@ -151,13 +176,13 @@ bool register_message_decode(json_t *json, struct register_message *ret_message,
     struct register_message message = {.json = json};
     int64_t word = -1;
     bool good = member_holder(json, err) && decode_protocol(json, &message, err) &&
-                json_need_text(json, "name", &message.name, err) &&
-                json_need_text(json, "boot_id", &message.boot_id, err) &&
+                json_need_text(json, "name", &message.name, err) && check_name("name", message.name, err) &&
+                need_plain(json, "boot_id", LIMIT_NODE_TEXT_BYTES, &message.boot_id, err) &&
                 read_agent_id(json, &message.agent_id, err) &&
-                json_need_text(json, "host_id", &message.host_id, err) &&
-                json_need_text(json, "version", &message.version, err) &&
-                json_need_text(json, "address", &message.address, err) &&
-                json_read_text(json, "pool", &message.pool, err) &&
+                need_plain(json, "host_id", LIMIT_NODE_TEXT_BYTES, &message.host_id, err) &&
+                need_plain(json, "version", LIMIT_NODE_TEXT_BYTES, &message.version, err) &&
+                need_plain(json, "address", LIMIT_NODE_TEXT_BYTES, &message.address, err) &&
+                json_read_text(json, "pool", &message.pool, err) && check_name("pool", message.pool, err) &&
                 json_read_bool(json, "reserved", &message.reserved, err) &&
                 json_read_bool(json, "slots", &message.slots, err) &&
                 member_read_isolation(json, "isolation", false, &message.isolation, err) &&
