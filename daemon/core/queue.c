@@ -325,9 +325,28 @@ void queue_take(struct core *core, struct job *job)
     core->place_wanted = core->place_wanted || first;
 }
 
+static int by_key_downwards(const void *a, const void *b)
+{
+    const struct turn *left = a, *right = b;
+    return (left->key < right->key) - (left->key > right->key);
+}
+
+/* The order of the turns depends on questions that were asked. What is done to their jobs must not. */
+static void sort_turns(struct lane *lane)
+{
+    qsort(lane->turns, lane->turn_count, sizeof *lane->turns, by_key_downwards);
+    for (size_t i = 0; i < lane->turn_count; i++) {
+        lane->turns[i].batch->index = i;
+    }
+    lane->best = WALK_UNKNOWN;
+}
+
 void queue_each(struct core *core, struct lane *lane,
                 void (*visit)(struct core *core, struct job *job, void *closure), void *closure)
 {
+    if (lane->turn_count > 1) {
+        sort_turns(lane);
+    }
     for (size_t i = lane->turn_count; i > 0; i--) { /* the last one takes the place of one that goes */
         struct job *job, *next;
         DL_FOREACH_SAFE (lane->turns[i - 1].batch->jobs, job, next) {
