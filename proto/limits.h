@@ -297,6 +297,8 @@
 #define REQUEST_TIMEOUT_MS 10000
 /* of a blob: 1 GiB at 300 KB/s */
 #define TRANSFER_TIMEOUT_MS 3600000
+/* why a GPU is given to nobody: 64 GPUs, which is as many as NVIDIA's library numbers, in a beat of 64 KiB */
+#define LIMIT_DEVICE_REASON 255
 /* how long GPUs may stay in use after the last process has gone */
 #define GPU_CLEAR_MS 30000
 /* between two looks at them */

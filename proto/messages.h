@@ -25,6 +25,19 @@ struct device {
     int64_t group; /* devices that reach each other fastest share it: NVLink domain, NUMA node; -1: unknown */
 };
 
+/* A device that the node has, and that no job can get now. */
+struct device_fault {
+    int64_t index;
+    const char *reason; /* for people, one line of at most LIMIT_DEVICE_REASON bytes */
+};
+
+/* All such devices of a node, as far as a message says. Borrowed in an encode, items owned after a decode. */
+struct device_faults {
+    bool told; /* false: the message says nothing of them, as those of earlier agents; all stays as it was */
+    struct device_fault *items;
+    size_t count;
+};
+
 /* An attempt that lives on the node, or whose exit was not yet acknowledged. */
 struct node_attempt {
     uint64_t epoch;
@@ -48,6 +61,7 @@ struct register_message {
     const json_t *labels;  /* object of strings (proto/node_label.h), or NULL */
     struct device *devices;
     size_t device_count;
+    struct device_faults faults; /* not told: there are none */
     struct node_attempt *attempts;
     size_t attempt_count;
     bool has_word; /* false: an agent that knows of no word, and is believed at once */
@@ -74,6 +88,7 @@ struct beat_message {
     const char *boot_id;
     const char *agent_id; /* as in register, here and in poll and report */
     int64_t seq;
+    struct device_faults faults;
     struct node_attempt *attempts;
     size_t attempt_count;
 };
@@ -195,7 +210,8 @@ struct report_message {
     size_t result_count;
     const char *start; /* RUNNING, EXITED: how the ranks were started, for people: "warm", "cold" and why;
                           at most LIMIT_START_TEXT bytes; NULL: not said */
-    struct node_timing timing; /* PREPARED, RUNNING, EXITED: as far as it is known by then */
+    struct node_timing timing;   /* PREPARED, RUNNING, EXITED: as far as it is known by then */
+    struct device_faults faults; /* DECLINED, EXITED: told where there are any */
     /* Of the receiver, before it goes to the core, CLOCK_BOOTTIME; not on the wire. When the node was last
      * sent PREPARE of this epoch, and RUN or START; 0: not since the controller was started. */
     int64_t prepare_sent_us, start_sent_us;

@@ -48,6 +48,49 @@ static bool decode_attempts(const json_t *json, struct node_attempt **ret_attemp
     return true;
 }
 
+/* --- devices that no job can get --- */
+
+static void put_faults(json_t *json, const struct device_faults *faults)
+{
+    if (!faults->told) {
+        return;
+    }
+    json_t *array = json_array();
+    for (size_t i = 0; i < faults->count; i++) {
+        json_t *item = json_object();
+        member_put_int(item, "index", faults->items[i].index);
+        member_put_text(item, "reason", faults->items[i].reason);
+        json_array_append_new(array, item);
+    }
+    member_put(json, "unavailable", array);
+}
+
+static bool decode_fault(const json_t *json, struct device_fault *fault, struct err *err)
+{
+    return json_need_int(json, "index", 0, INT32_MAX, &fault->index, err) &&
+           json_need_text(json, "reason", &fault->reason, err) &&
+           (strlen(fault->reason) <= LIMIT_DEVICE_REASON ||
+            err_field(err, ERR_FIELD, "reason", NULL, "the reason is longer than %d bytes",
+                      LIMIT_DEVICE_REASON));
+}
+
+static bool decode_faults(const json_t *json, struct device_faults *faults, struct err *err)
+{
+    json_t *array;
+    faults->told = json_object_get(json, "unavailable") != NULL;
+    if (!member_read_array(json, "unavailable", LIMIT_NODE_DEVICES, &array, err)) {
+        return false;
+    }
+    faults->count = json_array_size(array);
+    faults->items = xzalloc(faults->count * sizeof *faults->items);
+    for (size_t i = 0; i < faults->count; i++) {
+        if (!decode_fault(json_array_get(array, i), &faults->items[i], err)) {
+            return member_err_inside(err, "unavailable", i);
+        }
+    }
+    return true;
+}
+
 /* --- register --- */
 
 static json_t *encode_device(const struct device *device)
@@ -167,6 +210,7 @@ json_t *register_message_encode(const struct register_message *message)
         json_array_append_new(devices, encode_device(&message->devices[i]));
     }
     member_put(json, "devices", devices);
+    put_faults(json, &message->faults);
     member_put(json, "attempts", encode_attempts(message->attempts, message->attempt_count));
     return json;
 }
@@ -188,7 +232,7 @@ bool register_message_decode(json_t *json, struct register_message *ret_message,
                 member_read_isolation(json, "isolation", false, &message.isolation, err) &&
                 json_read_int(json, "expires_at_ms", 0, LIMIT_WALL_MS, &message.expires_at_ms, err) &&
                 json_read_int(json, "word", 0, INT64_MAX, &word, err) && decode_labels(json, &message, err) &&
-                decode_devices(json, &message, err) &&
+                decode_devices(json, &message, err) && decode_faults(json, &message.faults, err) &&
                 decode_attempts(json, &message.attempts, &message.attempt_count, err);
     if (!good) {
         register_message_finish(&message);
@@ -203,6 +247,7 @@ bool register_message_decode(json_t *json, struct register_message *ret_message,
 void register_message_finish(struct register_message *message)
 {
     free(message->devices);
+    free(message->faults.items);
     free(message->attempts);
     json_decref(message->json);
     *message = (struct register_message){0};
@@ -217,6 +262,7 @@ json_t *beat_message_encode(const struct beat_message *message)
     member_put_text(json, "boot_id", message->boot_id);
     member_put_text(json, "agent_id", message->agent_id);
     member_put_int(json, "seq", message->seq);
+    put_faults(json, &message->faults);
     member_put(json, "attempts", encode_attempts(message->attempts, message->attempt_count));
     return json;
 }
@@ -228,6 +274,7 @@ bool beat_message_decode(json_t *json, struct beat_message *ret_message, struct 
                 json_need_text(json, "boot_id", &message.boot_id, err) &&
                 read_agent_id(json, &message.agent_id, err) &&
                 json_need_int(json, "seq", 0, INT64_MAX, &message.seq, err) &&
+                decode_faults(json, &message.faults, err) &&
                 decode_attempts(json, &message.attempts, &message.attempt_count, err);
     if (!good) {
         beat_message_finish(&message);
@@ -239,6 +286,7 @@ bool beat_message_decode(json_t *json, struct beat_message *ret_message, struct 
 
 void beat_message_finish(struct beat_message *message)
 {
+    free(message->faults.items);
     free(message->attempts);
     json_decref(message->json);
     *message = (struct beat_message){0};
@@ -425,6 +473,7 @@ json_t *report_message_encode(const struct report_message *message)
     }
     member_put(json, "results", results);
     member_put_text(json, "start", message->start);
+    put_faults(json, &message->faults);
     timing_put(json, &message->timing);
     return json;
 }
@@ -454,7 +503,7 @@ bool report_message_decode(json_t *json, struct report_message *ret_message, str
                 json_read_int(json, "checkpoint_ms", 0, INT64_MAX, &message.checkpoint_ms, err) &&
                 json_read_bool(json, "flushed", &message.flushed, err) &&
                 json_read_text(json, "said", &message.said, err) && decode_results(json, &message, err) &&
-                decode_start(json, &message, err);
+                decode_faults(json, &message.faults, err) && decode_start(json, &message, err);
     if (!good) {
         report_message_finish(&message);
         return false;
@@ -468,6 +517,7 @@ void report_message_finish(struct report_message *message)
     free(message->ranks);
     free(message->tails);
     free(message->results);
+    free(message->faults.items);
     timing_finish(&message->timing);
     json_decref(message->json);
     *message = (struct report_message){0};

@@ -185,6 +185,7 @@
     X(BEHIND, "its turn comes after another job")                                                            \
     X(FRAGMENTED, "enough GPUs are free, but not together where it may run")                                 \
     X(DRAINED, "nodes that it needs take no new work")                                                       \
+    X(UNAVAILABLE, "GPUs that it needs are unavailable: held by other programs, or broken")                  \
     X(LEAVING, "nodes that it needs go away before it would end")                                            \
     X(HELD_OFF, "nodes that declined get no work for a moment")                                              \
     X(NO_NODES, "no registered nodes could hold it")                                                         \

@@ -359,6 +359,8 @@ void node_view_encode(const struct node_view *view, struct text *out)
     member_write_text(out, ",\"gpu_type\":", view->gpu_type);
     member_write_int(out, ",\"gpus\":", view->gpus);
     member_write_int(out, ",\"free_gpus\":", view->free_gpus);
+    member_write_int(out, ",\"unavailable_gpus\":", view->unavailable_gpus);
+    member_write_text(out, ",\"unavailable\":", view->unavailable);
     member_write_text(out, ",\"address\":", view->address);
     member_write_text(out, ",\"version\":", view->version);
     member_write_text(out, ",\"host_id\":", view->host_id);
@@ -391,6 +393,8 @@ static bool decode_node(const json_t *json, struct node_view *view, struct err *
            json_read_text(json, "gpu_type", &view->gpu_type, err) &&
            json_read_int(json, "gpus", 0, INT64_MAX, &view->gpus, err) &&
            json_read_int(json, "free_gpus", 0, INT64_MAX, &view->free_gpus, err) &&
+           json_read_int(json, "unavailable_gpus", 0, INT64_MAX, &view->unavailable_gpus, err) &&
+           json_read_text(json, "unavailable", &view->unavailable, err) &&
            json_read_text(json, "address", &view->address, err) &&
            json_read_text(json, "version", &view->version, err) &&
            json_read_text(json, "host_id", &view->host_id, err) &&

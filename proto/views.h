@@ -91,6 +91,8 @@ struct node_view {
     enum pool_kind pool_kind;
     const char *gpu_type; /* the only type, or "mixed" */
     int64_t gpus, free_gpus;
+    int64_t unavailable_gpus; /* of gpus, that no job can get */
+    const char *unavailable;  /* why not, of the first of them; or NULL */
     const char *address;
     const char *version;
     const char *host_id;
@@ -103,7 +105,8 @@ struct node_view {
     /* The maintenance window that it is in, else the next; 0: none. */
     int64_t window_from_ms, window_until_ms;
     bool window_hard;
-    const char *devices; /* JSON array of {index, uuid, type, memory_bytes, group}, or NULL in lists */
+    const char
+        *devices; /* JSON array of {index, uuid, type, memory_bytes, group, unavailable}, or NULL in lists */
 };
 
 struct window_view {

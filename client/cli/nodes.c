@@ -72,6 +72,18 @@ static void add_labels(struct grid *grid, const struct node_view *node)
     grid_add(grid, labels.bytes);
 }
 
+/* Why it takes no work, else why not all of it does. */
+static void add_reason(struct grid *grid, const struct node_view *node)
+{
+    if (node->reason != NULL || node->unavailable_gpus == 0) {
+        grid_add(grid, node->reason);
+        return;
+    }
+    grid_addf(grid, "%lld GPU%s unavailable: %s%s", (long long)node->unavailable_gpus,
+              node->unavailable_gpus == 1 ? "" : "s", node->unavailable != NULL ? node->unavailable : "",
+              node->unavailable_gpus == 1 ? "" : "; and others");
+}
+
 static void add_row(struct grid *grid, const struct node_view *node)
 {
     char age[32], expires[32];
@@ -95,7 +107,7 @@ static void add_row(struct grid *grid, const struct node_view *node)
     add_labels(grid, node);
     grid_add(grid, expires);
     add_window(grid, node);
-    grid_add(grid, node->reason);
+    add_reason(grid, node);
 }
 
 static bool show_table(const json_t *nodes, bool wide, struct text *out, struct err *err)
@@ -187,7 +199,7 @@ static void add_fact(struct grid *grid, const char *name, const char *value)
     grid_add(grid, value);
 }
 
-/* A line for each: "GPU 0    A10  GPU-a1b2  group 0". */
+/* A line for each: "GPU 0    A10  GPU-a1b2  group 0", and why no job can get it. */
 static void add_devices(struct grid *grid, const char *devices)
 {
     autojson json_t *array = devices != NULL ? json_parse(devices, strlen(devices), NULL) : NULL;
@@ -196,14 +208,16 @@ static void add_devices(struct grid *grid, const char *devices)
     json_array_foreach (array, i, device) {
         const char *uuid = json_string_value(json_object_get(device, "uuid"));
         const char *type = json_string_value(json_object_get(device, "type"));
+        const char *reason = json_string_value(json_object_get(device, "unavailable"));
         const json_t *group = json_object_get(device, "group");
-        grid_addf(grid, "GPU %lld", (long long)json_integer_value(json_object_get(device, "index")));
+        autotext struct text near = {0};
         if (group != NULL) {
-            grid_addf(grid, "%s  %s  group %lld", type != NULL ? type : "", uuid != NULL ? uuid : "",
-                      (long long)json_integer_value(group));
-        } else {
-            grid_addf(grid, "%s  %s", type != NULL ? type : "", uuid != NULL ? uuid : "");
+            text_printf(&near, "  group %lld", (long long)json_integer_value(group));
         }
+        grid_addf(grid, "GPU %lld", (long long)json_integer_value(json_object_get(device, "index")));
+        grid_addf(grid, "%s  %s%s%s%s", type != NULL ? type : "", uuid != NULL ? uuid : "",
+                  group != NULL ? near.bytes : "", reason != NULL ? "  unavailable: " : "",
+                  reason != NULL ? reason : "");
     }
 }
 

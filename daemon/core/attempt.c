@@ -379,7 +379,9 @@ void attempt_stop(struct core *core, struct attempt *attempt, const struct fault
     keep_fault(attempt, fault);
     trace_line(core, "attempt %s/%lld ends: %s", attempt->job->id, (long long)attempt->number, fault->text);
     if (fault->cause == CAUSE_DECLINED) {
-        node_hold(core, fault->member->node);
+        if (node_member_returns(fault->member) == (int64_t)fault->member->device_count) {
+            node_hold(core, fault->member->node); /* else the devices that it declined for are out already */
+        }
         staging_doubt(core, attempt->job->lane->stage, fault->member->node);
     }
     if (tell_stop(core, attempt, fault->stops_itself ? fault->member : NULL) > 0) {

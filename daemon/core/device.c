@@ -20,6 +20,10 @@ static void encode_seat(const struct seat *seat, struct text *out)
     if (seat->group >= 0) {
         text_printf(out, ",\"group\":%lld", (long long)seat->group);
     }
+    if (seat->unavailable != NULL) {
+        text_append(out, ",\"unavailable\":");
+        text_json_string(out, seat->unavailable, strlen(seat->unavailable));
+    }
     text_append(out, "}");
 }
 
@@ -61,6 +65,14 @@ static int64_t decode_group(const json_t *object)
     return group;
 }
 
+static char *decode_unavailable(const json_t *object)
+{
+    const char *reason = NULL;
+    bool read = json_read_text(object, "unavailable", &reason, NULL);
+    assert(read);
+    return reason != NULL ? xstrdup(reason) : NULL;
+}
+
 static struct seat decode_seat(const json_t *object)
 {
     return (struct seat){
@@ -69,6 +81,7 @@ static struct seat decode_seat(const json_t *object)
         .type = decode_text(object, "type"),
         .memory_bytes = decode_number(object, "memory_bytes"),
         .group = decode_group(object),
+        .unavailable = decode_unavailable(object),
     };
 }
 
@@ -109,6 +122,7 @@ void device_seats_free(struct seat *seats, size_t count)
     for (size_t i = 0; i < count; i++) {
         free(seats[i].uuid);
         free(seats[i].type);
+        free(seats[i].unavailable);
     }
     free(seats);
 }

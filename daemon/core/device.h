@@ -11,7 +11,8 @@ struct node;
 struct seat;
 struct text;
 
-/* Appends the JSON array of {index, uuid, type, memory_bytes, group} of the seats that the node has. */
+/* Appends the JSON array of {index, uuid, type, memory_bytes, group, unavailable} of the seats that the node
+ * has. */
 void device_list_encode(const struct node *node, struct text *out);
 /* Seats from such an array, which the caller owns; a text that device_list_encode did not write aborts. */
 struct seat *device_list_decode(const char *json, size_t *ret_count);

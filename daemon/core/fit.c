@@ -194,7 +194,7 @@ int64_t fit_offer(const struct search *search, const struct stock *stock)
     case VIEW_REGISTERED:
         return stock->total;
     case VIEW_WORKING:
-        return node_works(node) && fit_lasts(search, node) ? stock->total : 0;
+        return node_works(node) && fit_lasts(search, node) ? stock->total - stock->unavailable : 0;
     case VIEW_STAYING:
         return node->state == NODE_READY && !node->away && fit_lasts(search, node) ? stock->total : 0;
     case VIEW_FREE:

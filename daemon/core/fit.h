@@ -32,7 +32,7 @@ struct kept {
 /* Which devices of a node count. */
 enum view {
     VIEW_REGISTERED, /* all */
-    VIEW_WORKING,    /* those of nodes that take work */
+    VIEW_WORKING,    /* those of nodes that take work, without those that cannot be had */
     VIEW_FREE,       /* those that a job can have now */
     VIEW_COMING,     /* those that are free by the time that horizon.c looks at */
     VIEW_STAYING,    /* all of those that do not leave soon */

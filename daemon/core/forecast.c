@@ -243,7 +243,7 @@ static int64_t devices_of(const struct attempt *attempt)
     int64_t count = 0;
     for (size_t i = 0; i < attempt->member_count; i++) {
         const struct member *member = attempt->members[i];
-        count += node_works(member->node) ? (int64_t)member->device_count : 0;
+        count += node_works(member->node) ? node_member_returns(member) : 0;
     }
     return count;
 }

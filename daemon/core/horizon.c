@@ -173,7 +173,7 @@ static void refresh(struct core *core)
 
 static void release(struct seat *seat, int64_t count)
 {
-    if (seat->stock != NULL) {
+    if (seat->stock != NULL && seat->unavailable == NULL) {
         seat->stock->coming += count;
         seat->stock->group->coming += count;
     }

@@ -59,12 +59,15 @@ static void check_stocks(const struct node *node)
     assert((node->state == NODE_LOST || node->seat_count == 0) || node->stocks != NULL ||
            node->seats[0].retired);
     for (const struct stock *stock = node->stocks; stock != NULL; stock = stock->next) {
-        int64_t total = 0, free_now = 0;
+        int64_t total = 0, free_now = 0, unavailable = 0;
         for (size_t i = 0; i < node->seat_count; i++) {
-            total += node->seats[i].stock == stock;
-            free_now += node->seats[i].stock == stock && node->seats[i].holder == NULL;
+            const struct seat *seat = &node->seats[i];
+            total += seat->stock == stock;
+            free_now += seat->stock == stock && seat->holder == NULL && seat->unavailable == NULL;
+            unavailable += seat->stock == stock && seat->unavailable != NULL;
         }
         assert(stock->node == node && stock->total == total && stock->free == free_now);
+        assert(stock->unavailable == unavailable);
         assert(strcmp(stock->group->pool, node->pool) == 0 && stock->group->kind == node->pool_kind);
     }
 }

@@ -224,6 +224,7 @@ bool node_beat(struct core *core, const struct input *input, struct err *err)
     }
     node_heard(core, node);
     node->contested = node->rival != NULL;
+    node_take_faults(core, node, &beat->faults);
     for (size_t i = 0; i < beat->attempt_count; i++) {
         const struct member *member = member_on(node, beat->attempts[i].epoch);
         if (member == NULL || !member_is_listed(member)) {
@@ -262,9 +263,54 @@ static void drop_retired(struct node *node, int64_t index)
     if (seat->retired) {
         free(seat->uuid);
         free(seat->type);
+        free(seat->unavailable);
         size_t at = (size_t)(seat - node->seats);
         node->seat_count--;
         memmove(seat, seat + 1, (node->seat_count - at) * sizeof *seat);
+    }
+}
+
+const char *node_fault(const struct device_faults *faults, int64_t index)
+{
+    for (size_t i = 0; i < faults->count; i++) {
+        if (faults->items[i].index == index) {
+            return faults->items[i].reason;
+        }
+    }
+    return NULL;
+}
+
+int64_t node_member_returns(const struct member *member)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < member->device_count; i++) {
+        count += node_seat(member->node, member->devices[i])->unavailable == NULL;
+    }
+    return count;
+}
+
+static bool equal_texts(const char *left, const char *right)
+{
+    return left == right || (left != NULL && right != NULL && strcmp(left, right) == 0);
+}
+
+void node_take_faults(struct core *core, struct node *node, const struct device_faults *faults)
+{
+    bool changed = false;
+    for (size_t i = 0; i < node->seat_count && faults->told; i++) {
+        struct seat *seat = &node->seats[i];
+        const char *reason = node_fault(faults, seat->index);
+        if (equal_texts(seat->unavailable, reason)) {
+            continue;
+        }
+        trace_line(core, "device %lld of node %s is %s%s", (long long)seat->index, node->name,
+                   reason != NULL ? "unavailable: " : "available", reason != NULL ? reason : "");
+        pool_set_unavailable(core, seat, reason);
+        changed = true;
+    }
+    if (changed) {
+        record_node(core, node);
+        core->place_wanted = true;
     }
 }
 

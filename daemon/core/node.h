@@ -9,6 +9,7 @@
 #include "proto/base/err.h"
 
 struct core;
+struct device_faults;
 struct input;
 struct member;
 struct node;
@@ -53,6 +54,12 @@ void node_hold(struct core *core, struct node *node);
 
 /* The seat with this index; one that the node no longer has is added as retired. */
 struct seat *node_seat(struct node *node, int64_t index);
+/* Why a device cannot be had; NULL: it is not among the faults. */
+const char *node_fault(const struct device_faults *faults, int64_t index);
+/* How many of a member's devices can be had once it gives them back. */
+int64_t node_member_returns(const struct member *member);
+/* What the agent says of all its devices; nothing where it does not. */
+void node_take_faults(struct core *core, struct node *node, const struct device_faults *faults);
 /* The member gives back its devices and leaves the node. */
 void node_release(struct core *core, struct member *member);
 

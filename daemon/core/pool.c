@@ -148,7 +148,8 @@ void pool_join(struct core *core, struct node *node)
         if (!seat->retired) {
             seat->stock = stock_need(core, node, seat->type);
             seat->stock->total++;
-            seat->stock->free += seat->holder == NULL;
+            seat->stock->free += seat->holder == NULL && seat->unavailable == NULL;
+            seat->stock->unavailable += seat->unavailable != NULL;
         }
     }
     for (struct stock *stock = node->stocks; stock != NULL; stock = stock->next) {
@@ -186,14 +187,32 @@ void pool_take(struct core *core, struct seat *seat, struct member *holder)
 {
     assert(seat->holder == NULL && holder != NULL);
     seat->holder = holder;
-    count_free(core, seat, -1);
+    if (seat->unavailable == NULL) {
+        count_free(core, seat, -1);
+    }
 }
 
 void pool_give_back(struct core *core, struct seat *seat)
 {
     assert(seat->holder != NULL);
     seat->holder = NULL;
-    count_free(core, seat, 1);
+    if (seat->unavailable == NULL) {
+        count_free(core, seat, 1);
+    }
+}
+
+void pool_set_unavailable(struct core *core, struct seat *seat, const char *reason)
+{
+    int64_t change = (reason != NULL) - (seat->unavailable != NULL);
+    char *copy = reason != NULL ? xstrdup(reason) : NULL;
+    free(seat->unavailable);
+    seat->unavailable = copy;
+    if (seat->stock != NULL) {
+        seat->stock->unavailable += change;
+    }
+    if (seat->holder == NULL) {
+        count_free(core, seat, -change);
+    }
 }
 
 bool pool_is_loopback(const struct node *node)

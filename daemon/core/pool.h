@@ -24,6 +24,9 @@ void pool_leave(struct core *core, struct node *node);
 void pool_take(struct core *core, struct seat *seat, struct member *holder);
 void pool_give_back(struct core *core, struct seat *seat);
 
+/* A seat cannot be had, for a reason, which is copied; NULL: it can again. Whoever holds it keeps it. */
+void pool_set_unavailable(struct core *core, struct seat *seat, const char *reason);
+
 /* The kind of a pool as nodes other than this one made it; false when there is no such pool. except may be
  * NULL. */
 bool pool_kind_of(const struct core *core, const char *pool, const struct node *except,

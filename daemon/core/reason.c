@@ -117,7 +117,35 @@ static void say_no_nodes(const struct core *core, const struct job *job, struct 
                 (long long)most);
 }
 
-static void say_drained(const struct core *core, const struct job *job, struct text *out)
+/* "; 1 GPU is unavailable (node n1, GPU 3: memory held by process 1234 (python) of user ada)": of those that
+ * the job might use, on nodes that take work. */
+static void say_unavailable(const struct core *core, const struct job *job, struct text *out)
+{
+    const struct search search = bare_search(core, job, VIEW_REGISTERED);
+    const struct seat *first = NULL;
+    const struct node *where = NULL;
+    int64_t count = 0;
+    for (size_t i = 0; i < core->node_count; i++) {
+        const struct node *node = core->nodes[i];
+        for (size_t j = 0; j < node->seat_count; j++) {
+            const struct seat *seat = &node->seats[j];
+            if (seat->unavailable != NULL && seat->stock != NULL &&
+                fit_allowed(&search, seat->stock->group) && is_for(&search, node, seat->stock)) {
+                where = first == NULL ? node : where;
+                first = first == NULL ? seat : first;
+                count++;
+            }
+        }
+    }
+    if (first != NULL) {
+        text_printf(out, "; %lld GPU%s %s unavailable (node %s, GPU %lld: %s%s)", (long long)count,
+                    count == 1 ? "" : "s", are(count), where->name, (long long)first->index,
+                    first->unavailable, count == 1 ? "" : "; and others");
+    }
+}
+
+/* The nodes that take work have too few devices: others take none, or devices cannot be had. */
+static enum wait_reason reason_of_lack(const struct core *core, const struct job *job, struct text *out)
 {
     const struct search search = bare_search(core, job, VIEW_REGISTERED);
     int64_t away = 0, nodes = 0;
@@ -136,10 +164,13 @@ static void say_drained(const struct core *core, const struct job *job, struct t
     reason_say_gpus(job, out);
     text_printf(out, ", and the nodes that take work have %lld together",
                 (long long)most_in(core, job, VIEW_WORKING));
-    assert(first != NULL); /* with all of them at work it would fit */
-    text_printf(out, "; %lld %s on %s that take%s no new work (%s%s)", (long long)away, are(away),
-                nodes == 1 ? "a node" : "nodes", nodes == 1 ? "s" : "", first->name,
-                nodes == 1 ? "" : " and others");
+    if (first != NULL) {
+        text_printf(out, "; %lld %s on %s that take%s no new work (%s%s)", (long long)away, are(away),
+                    nodes == 1 ? "a node" : "nodes", nodes == 1 ? "s" : "", first->name,
+                    nodes == 1 ? "" : " and others");
+    }
+    say_unavailable(core, job, out);
+    return first != NULL ? WAIT_DRAINED : WAIT_UNAVAILABLE;
 }
 
 static void say_staging(struct core *core, const struct job *job, struct text *out)
@@ -205,7 +236,7 @@ static int64_t devices_for(const struct search *search, const struct attempt *at
         const struct member *member = attempt->members[i];
         const struct seat *seat = node_seat(member->node, member->devices[0]);
         bool counts = seat->stock != NULL && is_for(search, member->node, seat->stock);
-        count += counts ? (int64_t)member->device_count : 0;
+        count += counts ? node_member_returns(member) : 0;
     }
     return count;
 }
@@ -262,6 +293,7 @@ static void say_busy(const struct core *core, const struct job *job, struct text
     if (!horizon_find(&search, &prospect)) {
         int64_t most = most_in(core, job, VIEW_FREE);
         text_printf(out, ": %lld %s free together", (long long)most, are(most));
+        say_unavailable(core, job, out);
         return;
     }
     const struct group *group = fit.shares[0].stock->group;
@@ -271,6 +303,7 @@ static void say_busy(const struct core *core, const struct job *job, struct text
     if (ending.jobs > 0) {
         say_ending(core, &ending, out);
     }
+    say_unavailable(core, job, out);
     free(fit.shares);
 }
 
@@ -416,8 +449,7 @@ static enum wait_reason reason_of_waiting(struct core *core, const struct job *j
         return WAIT_LIMIT;
     }
     if (!fits(&working)) {
-        say_drained(core, job, out);
-        return WAIT_DRAINED;
+        return reason_of_lack(core, job, out);
     }
     if (!fits_in(core, job, VIEW_WORKING, READINESS_EVER)) {
         text_append(out, "needs ");

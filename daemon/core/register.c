@@ -178,6 +178,8 @@ static struct seat *seats_of(const struct register_message *message, struct err 
             .memory_bytes = device->memory_bytes,
             .group = device->group,
         };
+        const char *reason = node_fault(&message->faults, device->index);
+        seats[i].unavailable = reason != NULL ? xstrdup(reason) : NULL;
     }
     if (!device_seats_sort(seats, message->device_count)) {
         device_seats_free(seats, message->device_count);

@@ -368,6 +368,7 @@ bool report_take(struct core *core, const struct input *input, struct err *err)
     if (!check_ranks(member, report, err) || !result_check(member, report, err)) {
         return false;
     }
+    node_take_faults(core, member->node, &report->faults); /* before what it had is given to another */
     switch (report->kind) {
     case REPORT_PREPARED:
         return take_prepared(core, member, report, err);

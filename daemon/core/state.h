@@ -222,7 +222,8 @@ struct seat {
     char *uuid, *type;
     int64_t memory_bytes;
     int64_t group;         /* devices near each other share it; -1: unknown */
-    struct member *holder; /* NULL: free */
+    struct member *holder; /* NULL: nobody has it */
+    char *unavailable;     /* why no job can get it, as the agent says; NULL: it can be had */
     struct stock *stock;   /* NULL: not offered, because the node is LOST or the seat retired */
     bool retired;          /* the node no longer has it; it goes when its holder does */
 };
@@ -315,7 +316,8 @@ struct stock {
     struct node *node;
     struct group *group;
     int64_t total, free;
-    struct stock *next; /* of the node */
+    int64_t unavailable; /* of total, whether somebody has them or not */
+    struct stock *next;  /* of the node */
 
     /* of the look around that goes on */
     int64_t coming; /* free by the time that is looked at */

@@ -20,7 +20,7 @@ struct parts {
 
 static bool is_free(const struct seat *seat, const struct stock *stock)
 {
-    return seat->stock == stock && seat->holder == NULL;
+    return seat->stock == stock && seat->holder == NULL && seat->unavailable == NULL;
 }
 
 static struct part *part_of(const struct parts *parts, int64_t group)

@@ -30,6 +30,25 @@ static const char *type_of(const json_t *devices)
     return type;
 }
 
+/* How many devices no job can get, and why not the first of them; borrowed from the array. */
+static int64_t count_unavailable(const json_t *devices, const char **ret_reason)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const char *reason = json_string_value(json_object_get(json_array_get(devices, i), "unavailable"));
+        *ret_reason = count == 0 ? reason : *ret_reason;
+        count += reason != NULL;
+    }
+    return count;
+}
+
+/* One that somebody has may be unavailable, too: it counts once more than it is there. */
+static int64_t count_free(int64_t gpus, int64_t used, int64_t unavailable)
+{
+    int64_t rest = gpus - used - unavailable;
+    return rest > 0 ? rest : 0;
+}
+
 static enum node_state shown_state(const struct server *server, const struct node_row *row, int64_t beat_ms)
 {
     int64_t last_ms = beat_ms >= 0 ? beat_ms : server->opened_ms;
@@ -52,13 +71,17 @@ static void write_node(struct listing *listing, const struct node_row *row, int6
     autojson json_t *devices = json_parse(row->devices, strlen(row->devices), NULL);
     int64_t beat_ms = mailbox_last_beat(server->mailbox, row->name);
     int64_t gpus = (int64_t)json_array_size(devices);
+    const char *unavailable = NULL;
+    int64_t unavailable_gpus = count_unavailable(devices, &unavailable);
     const struct node_view view = {.name = row->name,
                                    .state = shown_state(server, row, beat_ms),
                                    .pool = row->pool,
                                    .pool_kind = row->pool_kind,
                                    .gpu_type = type_of(devices),
                                    .gpus = gpus,
-                                   .free_gpus = gpus - used_gpus,
+                                   .free_gpus = count_free(gpus, used_gpus, unavailable_gpus),
+                                   .unavailable_gpus = unavailable_gpus,
+                                   .unavailable = unavailable,
                                    .address = row->address,
                                    .version = row->version,
                                    .host_id = row->host_id,

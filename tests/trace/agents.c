@@ -49,6 +49,7 @@ struct agent {
     uint64_t *seen;
     size_t seen_count;
     bool ready[NEEDS];
+    int64_t broken; /* index of a device that nobody can have; -1: none */
 };
 
 struct agents {
@@ -482,12 +483,28 @@ void agents_act(struct agents *agents, size_t which, unsigned kind)
     }
 }
 
+/* The device that is broken for now, whoever has it; -1: none. */
+static int64_t break_or_mend(struct agents *agents, struct agent *agent)
+{
+    if (agents->healthy) {
+        agent->broken = -1;
+    } else if (chance_of(agents->chance, 20)) {
+        bool breaks = chance_of(agents->chance, 50);
+        agent->broken = breaks ? (int64_t)chance_below(agents->chance, (uint64_t)agent->gpus) : -1;
+    }
+    return agent->broken;
+}
+
 void agents_beat(struct agents *agents, unsigned percent)
 {
     for (size_t i = 0; i < AGENT_COUNT; i++) {
         struct agent *agent = &agents->all[i];
         if (chance_of(agents->chance, percent) || agents->healthy) {
-            const struct beat_message message = {.node = agent->name, .boot_id = agent->boot};
+            struct device_fault fault = {.index = break_or_mend(agents, agent), .reason = "GPU is lost"};
+            const struct beat_message message = {
+                .node = agent->name,
+                .boot_id = agent->boot,
+                .faults = {.told = true, .items = &fault, .count = fault.index >= 0 ? 1 : 0}};
             if (cluster_step(agents->cluster, &(struct input){.kind = INPUT_BEAT, .beat = &message}) ==
                 ERR_NONE) {
                 agent->beat_ms = agents->cluster->now_ms;
@@ -557,6 +574,7 @@ struct agents *agents_create(struct cluster *cluster, struct chance *chance)
         agent->type = fleet[i].type;
         agent->gpus = fleet[i].gpus;
         agent->reserved = fleet[i].reserved;
+        agent->broken = -1;
         reboot(agents, agent);
     }
     return agents;

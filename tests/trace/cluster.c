@@ -147,8 +147,10 @@ enum err_code cluster_register(struct cluster *cluster, const struct node_ask *a
                                      .group = ask->groups != NULL ? ask->groups[i] - '0' : -1};
     }
     autojson json_t *labels = labels_of(ask->labels);
+    struct device_fault fault = {.index = 0, .reason = ask->broken};
     struct register_message message = {
         .name = ask->name,
+        .faults = {.told = true, .items = &fault, .count = ask->broken != NULL ? 1 : 0},
         .boot_id = text_or(ask->boot, "boot-1"),
         .agent_id = ask->agent,
         .host_id = text_or(ask->host, ask->name),
@@ -444,6 +446,16 @@ enum err_code beat(struct cluster *cluster, const char *name)
     const struct beat_message message = {.node = name,
                                          .boot_id = row != NULL ? row->boot_id : "boot-1",
                                          .agent_id = row != NULL ? row->agent_id : NULL};
+    return cluster_step(cluster, &(struct input){.kind = INPUT_BEAT, .beat = &message});
+}
+
+enum err_code beat_broken(struct cluster *cluster, const char *name, int64_t index, const char *reason)
+{
+    struct device_fault fault = {.index = index, .reason = reason};
+    const struct beat_message message = {
+        .node = name,
+        .boot_id = rows_node(cluster->rows, name)->boot_id,
+        .faults = {.told = true, .items = &fault, .count = reason != NULL ? 1 : 0}};
     return cluster_step(cluster, &(struct input){.kind = INPUT_BEAT, .beat = &message});
 }
 

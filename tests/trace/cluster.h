@@ -55,6 +55,7 @@ struct node_ask {
     const char *address; /* "10.0.0.1" */
     const char *labels;  /* "zone=a disk=ssd"; NULL: none */
     const char *groups;  /* of its devices, a digit each: "0011"; NULL: unknown */
+    const char *broken;  /* reason why its device 0 cannot be had; NULL: it can */
     struct node_attempt *attempts;
     size_t attempt_count;
     int64_t expires_ms;     /* on the cluster's clock; 0: never */
@@ -105,6 +106,8 @@ enum err_code change_limit(struct cluster *cluster, const char *id, int64_t time
 /* The priority, if the job's newest event is still this one. */
 enum err_code change_if(struct cluster *cluster, const char *id, int64_t seq, int64_t priority);
 enum err_code beat(struct cluster *cluster, const char *name);
+/* The same, saying of all devices but this one that they can be had; reason NULL: of this one, too. */
+enum err_code beat_broken(struct cluster *cluster, const char *name, int64_t index, const char *reason);
 enum err_code drain(struct cluster *cluster, const char *name);
 enum err_code resume(struct cluster *cluster, const char *name);
 enum err_code fence(struct cluster *cluster, const char *name);

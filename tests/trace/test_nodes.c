@@ -424,6 +424,117 @@ START_TEST(devices_of_a_fenced_node_stay_taken_until_the_gang_has_ended)
 }
 END_TEST
 
+/* --- devices that cannot be had (G2) ------------------------------------------------------------------ */
+
+#define HELD_BY "memory held by process 1234 (python) of user ada"
+
+START_TEST(a_device_that_cannot_be_had_goes_to_no_job_and_the_others_do)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .gpus = 2);
+    ck_assert_int_eq(beat_broken(c, "a", 0, HELD_BY), ERR_NONE);
+    submit(c, "aaaa");
+    submit(c, "bbbb");
+    expect_orders(c, "a", "run aaaa/1 rank 0-0 of 1 on 1\n");
+    expect_job(c, "bbbb", JOB_QUEUED);
+    quiet(c);
+    ck_assert_int_eq(beat_broken(c, "a", 0, NULL), ERR_NONE);
+    expect(c, "[    0] device 0 of node a is available\n"
+              "[    0] job bbbb QUEUED -> PLACED on a:0\n"
+              "[    0] attempt bbbb/1 RESERVED -> STARTED\n");
+}
+END_TEST
+
+START_TEST(what_an_agent_registers_as_unavailable_goes_to_no_job)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .broken = "MIG is enabled");
+    submit(c, "aaaa");
+    expect_job(c, "aaaa", JOB_QUEUED);
+    node(c, "a");
+    expect_job(c, "aaaa", JOB_PLACED);
+}
+END_TEST
+
+START_TEST(an_agent_that_says_nothing_of_devices_changes_nothing)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    beat_broken(c, "a", 0, HELD_BY);
+    ck_assert_int_eq(beat(c, "a"), ERR_NONE);
+    submit(c, "aaaa");
+    expect_job(c, "aaaa", JOB_QUEUED);
+    ck_assert_ptr_nonnull(strstr(rows_node(c->rows, "a")->devices, HELD_BY));
+}
+END_TEST
+
+START_TEST(who_has_a_device_keeps_it_when_it_breaks_and_nobody_gets_it_after)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    submit(c, "aaaa");
+    running(c, "aaaa", "a");
+    submit(c, "bbbb");
+    beat_broken(c, "a", 0, "GPU is lost");
+    expect_job(c, "aaaa", JOB_RUNNING);
+    exited(c, "aaaa", "a", 0);
+    expect_ended(c, "aaaa", JOB_SUCCEEDED, 0, "");
+    expect_job(c, "bbbb", JOB_QUEUED);
+    beat_broken(c, "a", 0, NULL);
+    expect_job(c, "bbbb", JOB_PLACED);
+}
+END_TEST
+
+START_TEST(an_exit_that_leaves_a_device_occupied_gives_it_to_nobody)
+{
+    autocluster struct cluster *c = cluster_open();
+    struct device_fault fault = {.index = 0, .reason = HELD_BY};
+    struct rank_exit exit = {.rank = 0};
+    const struct report_message report = {.kind = REPORT_EXITED,
+                                          .ranks = &exit,
+                                          .rank_count = 1,
+                                          .flushed = true,
+                                          .faults = {.told = true, .items = &fault, .count = 1}};
+    node(c, "a");
+    submit(c, "aaaa");
+    submit(c, "bbbb");
+    running(c, "aaaa", "a");
+    ck_assert_int_eq(cluster_report(c, "aaaa", "a", &report), ERR_NONE);
+    expect_ended(c, "aaaa", JOB_SUCCEEDED, 0, "");
+    expect_job(c, "bbbb", JOB_QUEUED);
+}
+END_TEST
+
+/* Before, each decline kept all work off the whole node. */
+START_TEST(a_node_that_declines_for_one_device_goes_on_with_the_others)
+{
+    autocluster struct cluster *c = cluster_open();
+    struct device_fault fault = {.index = 0, .reason = HELD_BY};
+    const struct report_message report = {.kind = REPORT_DECLINED,
+                                          .cause = CAUSE_DECLINED,
+                                          .text = HELD_BY,
+                                          .faults = {.told = true, .items = &fault, .count = 1}};
+    node(c, "a", .gpus = 2);
+    submit(c, "aaaa");
+    ck_assert_int_eq(cluster_report(c, "aaaa", "a", &report), ERR_NONE);
+    expect_orders(c, "a", "run aaaa/2 rank 0-0 of 1 on 1\n");
+}
+END_TEST
+
+START_TEST(a_restart_of_the_controller_forgets_no_device_that_cannot_be_had)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    submit(c, "aaaa");
+    running(c, "aaaa", "a");
+    submit(c, "bbbb");
+    beat_broken(c, "a", 0, "GPU is lost");
+    cluster_restart(c);
+    exited(c, "aaaa", "a", 0);
+    expect_job(c, "bbbb", JOB_QUEUED);
+}
+END_TEST
+
 START_TEST(verbs_want_a_node_that_is_known)
 {
     autocluster struct cluster *c = cluster_open();
@@ -460,6 +571,13 @@ Suite *node_suite(void)
     tcase_add_test(tests, a_registration_that_comes_again_later_changes_nothing);
     tcase_add_test(tests, a_fenced_node_is_lost_until_it_registers_anew);
     tcase_add_test(tests, devices_of_a_fenced_node_stay_taken_until_the_gang_has_ended);
+    tcase_add_test(tests, a_device_that_cannot_be_had_goes_to_no_job_and_the_others_do);
+    tcase_add_test(tests, what_an_agent_registers_as_unavailable_goes_to_no_job);
+    tcase_add_test(tests, an_agent_that_says_nothing_of_devices_changes_nothing);
+    tcase_add_test(tests, who_has_a_device_keeps_it_when_it_breaks_and_nobody_gets_it_after);
+    tcase_add_test(tests, an_exit_that_leaves_a_device_occupied_gives_it_to_nobody);
+    tcase_add_test(tests, a_node_that_declines_for_one_device_goes_on_with_the_others);
+    tcase_add_test(tests, a_restart_of_the_controller_forgets_no_device_that_cannot_be_had);
     tcase_add_test(tests, verbs_want_a_node_that_is_known);
     suite_add_tcase(suite, tests);
     return suite;

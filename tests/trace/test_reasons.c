@@ -55,6 +55,24 @@ START_TEST(of_a_node_that_declined_only_what_is_free_is_told)
 }
 END_TEST
 
+START_TEST(gpus_that_cannot_be_had_are_told_with_their_reason)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .gpus = 2);
+    beat_broken(c, "a", 1, "memory held by process 1234 (python) of user ada");
+    submit(c, "wide", .gpus = 2);
+    expect_reason(c, "wide", "UNAVAILABLE",
+                  "needs 2 GPUs, and the nodes that take work have 1 together; 1 GPU is unavailable (node a, "
+                  "GPU 1: memory held by process 1234 (python) of user ada)");
+    cancel(c, "wide");
+    submit(c, "runs", .time_limit_ms = HOUR_MS);
+    submit(c, "wait");
+    expect_reason(c, "wait", "NODES_BUSY",
+                  "waits for 1 GPU: 0 are free, 1 more when job runs ends, which is expected to end in 1 h; "
+                  "1 GPU is unavailable (node a, GPU 1: memory held by process 1234 (python) of user ada)");
+}
+END_TEST
+
 START_TEST(a_node_counts_by_the_type_of_which_most_is_free_and_by_its_labels)
 {
     autocluster struct cluster *c = cluster_open();
@@ -412,6 +430,7 @@ Suite *reason_suite(void)
     tcase_set_timeout(tests, 240);
     tcase_add_test(tests, several_nodes_that_declined_are_told_by_the_last);
     tcase_add_test(tests, of_a_node_that_declined_only_what_is_free_is_told);
+    tcase_add_test(tests, gpus_that_cannot_be_had_are_told_with_their_reason);
     tcase_add_test(tests, a_node_counts_by_the_type_of_which_most_is_free_and_by_its_labels);
     tcase_add_test(tests, a_gang_that_stops_with_a_lost_node_frees_what_is_left_of_it);
     tcase_add_test(tests, without_any_node_nothing_is_foretold);

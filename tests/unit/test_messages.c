@@ -125,8 +125,35 @@ START_TEST(beat_arrives_as_it_was_sent)
     ck_assert_str_eq(copy.boot_id, "b");
     ck_assert_str_eq(copy.agent_id, "i");
     ck_assert_int_eq(copy.seq, 17);
+    ck_assert(!copy.faults.told);
     ck_assert_int_eq(copy.attempts[0].state, MEMBER_PREPARED);
     beat_message_finish(&copy);
+}
+END_TEST
+
+START_TEST(devices_that_cannot_be_had_arrive_with_their_reasons)
+{
+    struct device_fault fault = {.index = 3, .reason = "GPU is lost"};
+    struct beat_message beat = {
+        .node = "n1", .boot_id = "b", .faults = {.told = true, .items = &fault, .count = 1}};
+    SEND(beat_message, &beat, copy);
+    ck_assert(copy.faults.told);
+    ck_assert_uint_eq(copy.faults.count, 1);
+    ck_assert_int_eq(copy.faults.items[0].index, 3);
+    ck_assert_str_eq(copy.faults.items[0].reason, "GPU is lost");
+    beat_message_finish(&copy);
+    beat.faults.count = 0;
+    SEND(beat_message, &beat, none);
+    ck_assert(none.faults.told && none.faults.count == 0);
+    beat_message_finish(&none);
+    struct report_message report = {.node = "n1",
+                                    .boot_id = "b",
+                                    .epoch = 1,
+                                    .kind = REPORT_DECLINED,
+                                    .faults = {.told = true, .items = &fault, .count = 1}};
+    SEND(report_message, &report, said);
+    ck_assert_str_eq(said.faults.items[0].reason, "GPU is lost");
+    report_message_finish(&said);
 }
 END_TEST
 
@@ -540,6 +567,7 @@ Suite *messages_suite(void)
     tcase_add_test(trips, an_older_agent_knows_of_no_word);
     tcase_add_test(trips, beat_arrives_as_it_was_sent);
     tcase_add_test(trips, beat_reply_arrives_as_it_was_sent);
+    tcase_add_test(trips, devices_that_cannot_be_had_arrive_with_their_reasons);
     tcase_add_test(trips, poll_arrives_as_it_was_sent);
     tcase_add_test(trips, poll_reply_arrives_as_it_was_sent);
     tcase_add_test(trips, an_encoded_order_only_borrows_its_spec);

@@ -258,6 +258,8 @@ START_TEST(a_node_shows_its_devices_and_the_age_of_its_beat)
                              .gpu_type = "A10",
                              .gpus = 4,
                              .free_gpus = 1,
+                             .unavailable_gpus = 1,
+                             .unavailable = "GPU is lost",
                              .address = "10.0.0.1",
                              .version = "0.1.0",
                              .host_id = "h",
@@ -273,7 +275,8 @@ START_TEST(a_node_shows_its_devices_and_the_age_of_its_beat)
                              .devices = "[{\"index\":0}]"};
     SHOW(node_view, &view,
          "{'name':'n1','state':'DRAINING','pool':'reserved','pool_kind':'reserved','gpu_type':'A10','gpus':4,"
-         "'free_gpus':1,'address':'10.0.0.1','version':'0.1.0','host_id':'h','isolation':'cgroup1','slots':"
+         "'free_gpus':1,'unavailable_gpus':1,'unavailable':'GPU is "
+         "lost','address':'10.0.0.1','version':'0.1.0','host_id':'h','isolation':'cgroup1','slots':"
          "true,"
          "'beat_age_s':12.034,'reason':'new "
          "fan','labels':{'zone':'a'},'expires_at':'2026-11-21T09:30:00.125Z',"
@@ -296,7 +299,7 @@ START_TEST(a_node_that_never_beat_shows_null)
     struct node_view view = {.name = "n1", .beat_age_ms = -1};
     SHOW(node_view, &view,
          "{'name':'n1','state':'READY','pool':null,'pool_kind':'on-demand','gpu_type':null,'gpus':0,'free_"
-         "gpus':0,"
+         "gpus':0,'unavailable_gpus':0,'unavailable':null,"
          "'address':null,'version':null,'host_id':null,'isolation':'none','slots':false,'beat_age_s':null,"
          "'reason':null,'labels':null,'expires_at':null,'window':null,'devices':null}",
          copy);
