@@ -218,7 +218,12 @@ json_t *account_report(struct attempt *attempt, enum report_kind kind)
     case REPORT_KIND_COUNT:
         break;
     }
+    if (kind == REPORT_DECLINED || kind == REPORT_EXITED) {
+        message.faults = site->faults(site->closure);
+        message.faults.told = message.faults.count > 0;
+    }
     json_t *json = report_message_encode(&message);
+    free(message.faults.items);
     output_free_tails(message.tails, message.tail_count);
     free(message.results);
     timing_finish(&message.timing);

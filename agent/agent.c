@@ -18,6 +18,9 @@
 #include <unistd.h>
 
 #include "agent/identity.h"
+#ifdef WITH_NVML
+#include "agent/devices_helper.h"
+#endif
 #include "agent/journal.h"
 #include "agent/node.h"
 #include "agent/run_folder.h"
@@ -338,6 +341,11 @@ static bool list_devices(struct site *site, struct err *err)
         if (device->group >= 0) {
             text_printf(&list, ", \"group\": %lld", (long long)device->group);
         }
+        if (!site->devices.slots && site->devices.sights[i].state != DEVICE_EMPTY) {
+            const char *reason = site->devices.sights[i].reason;
+            text_append(&list, ", \"unavailable\": ");
+            text_json_string(&list, reason, strlen(reason));
+        }
         text_append(&list, "}");
     }
     printf("%s]\n", list.bytes);
@@ -353,6 +361,11 @@ static int fail(const struct err *err)
 
 int main(int argc, char **argv)
 {
+#ifdef WITH_NVML
+    if (devices_helper_is_meant(argc, argv)) {
+        return devices_helper_run(argv);
+    }
+#endif
     struct agent agent = {.lock = -1, .complaints = -1};
     struct err err = {0};
     bool done;

@@ -150,6 +150,7 @@ void attempt_decline(struct attempt *attempt, const char *text)
 {
     log_warning("attempt declined", "epoch=%llu reason=\"%s\"", (unsigned long long)attempt->epoch, text);
     attempt->stage = STAGE_OVER;
+    attempt->cleared = true; /* nothing was started on its GPUs */
     drop_cgroup(attempt);
     free(attempt->declined);
     attempt->declined = xstrdup(text);
@@ -310,26 +311,51 @@ void attempt_kill(struct attempt *attempt)
 
 /* --- empty GPUs ---------------------------------------------------------------------------------- */
 
+static void clear(struct attempt *attempt, const char *why)
+{
+    if (why != NULL) {
+        log_error("gpus not empty", "epoch=%llu reason=\"%s\"", (unsigned long long)attempt->epoch, why);
+    }
+    attempt->cleared = true;
+    loop_disarm(attempt->site->loop, &attempt->timer);
+    hear(attempt, NEWS_CLEARED);
+}
+
+/* What is still on them is a stranger's from now on, or what nobody could end: that GPU goes to no job. */
 static void clear_due(void *closure)
 {
     struct attempt *attempt = closure;
-    int64_t index, pid, now = clock_boot_ms();
-    if (!devices_in_use(&attempt->site->devices, attempt->devices, attempt->device_count, &index, &pid)) {
-        hear(attempt, NEWS_CLEARED);
-    } else if (now < attempt->clear_until_ms) {
-        loop_arm(attempt->site->loop, &attempt->timer, now + GPU_CLEAR_PACE_MS);
-    } else {
-        log_error("gpu occupied", "epoch=%llu index=%lld pid=%lld", (unsigned long long)attempt->epoch,
-                  (long long)index, (long long)pid);
-        hear(attempt, NEWS_CLEARED);
+    int64_t index = 0;
+    const struct device_sight *obstacle =
+        devices_obstacle(&attempt->site->devices, attempt->devices, attempt->device_count, &index);
+    clear(attempt, obstacle != NULL ? obstacle->reason : "they were not looked at in time");
+}
+
+void attempt_looked(struct attempt *attempt)
+{
+    struct devices *devices = &attempt->site->devices;
+    if (attempt->clear_since_us != 0 && !attempt->cleared &&
+        devices_settled(devices, attempt->devices, attempt->device_count, attempt->clear_since_us)) {
+        clear(attempt, NULL);
     }
 }
 
 void attempt_clear(struct attempt *attempt)
 {
-    attempt->clear_until_ms = clock_boot_ms() + GPU_CLEAR_MS;
+    attempt->clear_since_us = clock_boot_us();
     loop_set(attempt->site->loop, &attempt->timer, clear_due, attempt);
-    clear_due(attempt);
+    loop_arm(attempt->site->loop, &attempt->timer, clock_boot_ms() + GPU_CLEAR_MS);
+    attempt_looked(attempt);
+}
+
+bool attempt_holds(const struct attempt *attempt, int64_t device)
+{
+    for (size_t i = 0; i < attempt->device_count && !attempt->cleared; i++) {
+        if (attempt->devices[i] == device) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* --- logs ---------------------------------------------------------------------------------------- */
@@ -402,8 +428,9 @@ static void take_facts(struct attempt *attempt, struct launch_facts *facts, bool
     struct cgroup_root *cgroups = &attempt->site->cgroups;
     attempt->cgroup = read ? give(facts->cgroup) : cgroup_path(cgroups, attempt->epoch);
     attempt->cgroup_version = facts->cgroup_version;
-    attempt->devices = give(facts->devices);
-    attempt->device_count = facts->device_count;
+    if (facts->devices != NULL) {
+        attempt->devices = devices_from_list(&attempt->site->devices, facts->devices, &attempt->device_count);
+    }
     attempt->holds_port = facts->holds_port;
     attempt->received_us = facts->received_us;
     if (attempt->cgroup != NULL && facts->granted > 0) { /* the last agent took the controllers with it */

@@ -57,6 +57,9 @@ struct site {
     void (*heard)(void *closure, uint64_t epoch, enum duty_news news);
     /* The attempt, other than this one, whose processes may still be on one of the devices; NULL: none. */
     struct attempt *(*holder)(void *closure, uint64_t epoch, const int64_t *devices, size_t count);
+    /* The devices that no job can get; what they borrow lasts until the loop goes on, items are the caller's.
+     */
+    struct device_faults (*faults)(void *closure);
     void *closure;
 };
 
@@ -128,7 +131,9 @@ struct attempt {
     bool tails_flushed;          /* the last exit report carried all that was left of the logs */
     bool draining;               /* the exit was told; the last log bytes go after it */
     struct loop_timer timer;     /* of a stop, of REMAINS, and of waiting for the GPUs */
-    int64_t clear_until_ms, remains_pace_ms;
+    int64_t remains_pace_ms;
+    int64_t clear_since_us; /* it waits for its GPUs to be seen empty by a look after this; 0: not yet */
+    bool cleared;           /* what is on its GPUs is not of it any more */
 };
 
 /* --- attempt.c */
@@ -154,6 +159,10 @@ void attempt_lease(struct attempt *attempt, int64_t term_ms, int64_t kill_ms);
 void attempt_kill(struct attempt *attempt);
 /* Waits until its GPUs are empty. */
 void attempt_clear(struct attempt *attempt);
+/* A GPU of the node was looked at. */
+void attempt_looked(struct attempt *attempt);
+/* Whether what is on a GPU may be of this attempt. */
+bool attempt_holds(const struct attempt *attempt, int64_t device);
 /* Cleans up and destroys. */
 void attempt_forget(struct attempt *attempt);
 

@@ -243,12 +243,7 @@ static void write_devices(const struct contract *contract, struct text *launch)
         put_default(contract, launch, "ACCELERATE_USE_CPU", "true");
         return;
     }
-    autotext struct text list = {0};
-    text_append(&list, "");
-    for (size_t i = 0; i < contract->order->device_count; i++) {
-        text_printf(&list, "%s%lld", i > 0 ? "," : "", (long long)contract->order->devices[i]);
-    }
-    launch_put_env(launch, "CUDA_VISIBLE_DEVICES", list.bytes);
+    launch_put_env(launch, "CUDA_VISIBLE_DEVICES", contract->visible_devices);
     launch_put_env(launch, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
     if (contract->no_peer_access) {
         put_default(contract, launch, "NCCL_P2P_DISABLE", "1");

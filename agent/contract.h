@@ -24,8 +24,9 @@ struct contract {
     /* Of function jobs: folder of gpuctl_runner.py, file of the payload, zip of modules, folder of results.
      */
     const char *runner, *function, *modules, *results;
-    bool slots;          /* CPU slots, not GPUs */
-    bool no_peer_access; /* the GPUs cannot talk to each other directly, and NCCL must be told */
+    bool slots;                  /* CPU slots, not GPUs */
+    const char *visible_devices; /* of GPUs: their UUIDs, separated by commas */
+    bool no_peer_access;         /* the GPUs cannot talk to each other directly, and NCCL must be told */
     /* What ranks inherit from the agent where the spec does not give it; each may be NULL. */
     const char *const *inherited; /* NAME=VALUE, ended by NULL */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the list of a node's devices, whatever drives them. It promises that names are those that people write
- * in a job. How devices are found and watched is left to devices_nvml.c and devices_slots.c. */
+ * in a job. What was seen of them is
+ * answered from memory. How devices are found and watched is left to devices_nvml.c and devices_slots.c. */
 #include "agent/devices.h"
 
 #include <stdlib.h>
@@ -12,14 +13,14 @@
 
 void devices_close(struct devices *devices)
 {
-    if (devices->driver != NULL) {
-        devices->driver->close(devices->state);
-    }
+    watcher_destroy(devices->watcher);
     for (size_t i = 0; i < devices->count; i++) {
         free((void *)(uintptr_t)devices->items[i].uuid);
         free((void *)(uintptr_t)devices->items[i].type);
     }
     free(devices->items);
+    free(devices->sights);
+    free(devices->seen_us);
     *devices = (struct devices){0};
 }
 
@@ -57,14 +58,77 @@ char *devices_short_name(const char *product)
     return name.length > 0 ? text_take(&name) : xstrdup("GPU");
 }
 
-bool devices_in_use(const struct devices *devices, const int64_t *indices, size_t count, int64_t *ret_index,
-                    int64_t *ret_pid)
+size_t devices_position(const struct devices *devices, int64_t index)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (devices->driver->in_use(devices->state, indices[i], ret_pid)) {
+    size_t at = 0;
+    while (at < devices->count && devices->items[at].index != index) {
+        at++;
+    }
+    return at;
+}
+
+const struct device_sight *devices_obstacle(const struct devices *devices, const int64_t *indices,
+                                            size_t count, int64_t *ret_index)
+{
+    static const struct device_sight gone = {DEVICE_BROKEN, "this node has no such device"};
+    for (size_t i = 0; i < count && !devices->slots; i++) {
+        size_t at = devices_position(devices, indices[i]);
+        const struct device_sight *sight = at < devices->count ? &devices->sights[at] : &gone;
+        if (sight->state != DEVICE_EMPTY) {
             *ret_index = indices[i];
-            return true;
+            return sight;
         }
     }
-    return false;
+    return NULL;
 }
+
+bool devices_settled(struct devices *devices, const int64_t *indices, size_t count, int64_t since_us)
+{
+    bool settled = true;
+    for (size_t i = 0; i < count && !devices->slots; i++) {
+        size_t at = devices_position(devices, indices[i]);
+        if (at == devices->count || devices->sights[at].state == DEVICE_BROKEN) {
+            continue;
+        }
+        if (devices->sights[at].state != DEVICE_EMPTY || devices->seen_us[at] < since_us) {
+            watcher_want(devices->watcher, at, since_us);
+            settled = false;
+        }
+    }
+    return settled;
+}
+
+int64_t *devices_from_list(const struct devices *devices, const char *list, size_t *ret_count)
+{
+    autofree char *copy = xstrdup(list);
+    char *rest = copy;
+    size_t count = 0;
+    int64_t *indices = xalloc((devices->count + strlen(list) + 1) * sizeof *indices);
+    for (char *word = strsep(&rest, ","); word != NULL; word = strsep(&rest, ",")) {
+        int64_t index;
+        bool known = text_to_int(word, 0, INT64_MAX, &index);
+        for (size_t i = 0; i < devices->count && !known; i++) {
+            known = strcmp(devices->items[i].uuid, word) == 0;
+            index = devices->items[i].index;
+        }
+        if (known) {
+            indices[count++] = index;
+        }
+    }
+    *ret_count = count;
+    return indices;
+}
+
+#ifndef WITH_NVML
+void devices_watch(struct devices *devices, struct loop *loop, void (*changed)(void *closure), void *closure)
+{
+}
+
+void watcher_want(struct watcher *watcher, size_t at, int64_t since_us)
+{
+}
+
+void watcher_destroy(struct watcher *watcher)
+{
+}
+#endif

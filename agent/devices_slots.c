@@ -4,20 +4,9 @@
 #include "agent/devices.h"
 #include "proto/base/text.h"
 
-static bool in_use(void *state, int64_t index, int64_t *ret_pid)
-{
-    return false;
-}
-
-static void close_slots(void *state)
-{
-}
-
-static const struct device_driver driver = {.name = "slots", .in_use = in_use, .close = close_slots};
-
 void devices_open_slots(int64_t count, const char *type, struct devices *ret_devices)
 {
-    struct devices devices = {.driver = &driver, .count = (size_t)count, .slots = true};
+    struct devices devices = {.count = (size_t)count, .slots = true};
     devices.items = xzalloc((size_t)count * sizeof *devices.items);
     for (int64_t i = 0; i < count; i++) {
         devices.items[i] = (struct device){

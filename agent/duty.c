@@ -339,6 +339,11 @@ void duty_tick(struct duty *duty, int64_t now_ms)
     }
 }
 
+void duty_hurry(struct duty *duty)
+{
+    duty->beaten_ms = 0;
+}
+
 uint64_t duty_version(const struct duty *duty)
 {
     return duty->version;

@@ -98,6 +98,8 @@ void duty_beaten(struct duty *duty, int64_t number, const struct beat_reply *rep
 void duty_heard(struct duty *duty, uint64_t epoch, enum duty_news news);
 void duty_answered(struct duty *duty, uint64_t epoch, enum duty_answer answer);
 void duty_tick(struct duty *duty, int64_t now_ms);
+/* The next beat is due at once: it has news. */
+void duty_hurry(struct duty *duty);
 
 /* Takes the next action; false when there is none. */
 bool duty_next(struct duty *duty, struct duty_action *ret_action);

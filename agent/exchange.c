@@ -40,7 +40,9 @@ static json_t *register_body(void *closure)
         .word = node->word,
     };
     message.attempts = duty_list(node->duty, &message.attempt_count);
+    message.faults = site->faults(site->closure);
     json_t *json = register_message_encode(&message);
+    free(message.faults.items);
     free(message.attempts);
     return json;
 }
@@ -130,7 +132,9 @@ static json_t *beat_body(void *closure)
         .seq = ++node->beat_seq,
     };
     message.attempts = duty_list(node->duty, &message.attempt_count);
+    message.faults = node->site->faults(node->site->closure);
     json_t *json = beat_message_encode(&message);
+    free(message.faults.items);
     free(message.attempts);
     return json;
 }

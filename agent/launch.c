@@ -40,21 +40,13 @@ static void add_number(int64_t **numbers, size_t *count, const char *text)
     }
 }
 
-static void read_devices(const char *list, struct launch_facts *facts)
-{
-    autofree char *copy = xstrdup(list);
-    char *rest = copy;
-    for (char *word = strsep(&rest, ","); word != NULL; word = strsep(&rest, ",")) {
-        add_number(&facts->devices, &facts->device_count, word);
-    }
-}
-
 static void read_pair(const char *key, const char *value, struct launch_facts *facts)
 {
     if (strcmp(key, "rank") == 0) {
         add_number(&facts->ranks, &facts->rank_count, value);
     } else if (strcmp(key, "env") == 0 && strncmp(value, VISIBLE_DEVICES, strlen(VISIBLE_DEVICES)) == 0) {
-        read_devices(value + strlen(VISIBLE_DEVICES), facts);
+        free(facts->devices);
+        facts->devices = xstrdup(value + strlen(VISIBLE_DEVICES));
     } else if (strcmp(key, "cgroup") == 0) {
         free(facts->cgroup);
         facts->cgroup = xstrdup(value);

@@ -21,9 +21,8 @@ void launch_put_env(struct text *launch, const char *name, const char *value);
 struct launch_facts {
     int64_t *ranks; /* owned */
     size_t rank_count;
-    int64_t *devices; /* owned: indices of the GPUs that the ranks see */
-    size_t device_count;
-    char *cgroup; /* owned, or NULL */
+    char *devices; /* owned: the GPUs that the ranks see, by UUID, or by index from earlier agents; or NULL */
+    char *cgroup;  /* owned, or NULL */
     int cgroup_version;
     bool holds_port;
     int64_t granted;     /* devices or slots of the attempt on this node; 0: not told */

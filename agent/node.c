@@ -5,6 +5,7 @@
 #include "agent/node.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "agent/journal.h"
@@ -239,6 +240,69 @@ static struct attempt *holder(void *closure, uint64_t epoch, const int64_t *devi
     return NULL;
 }
 
+/* --- devices that no job can get ------------------------------------------------------------------ */
+
+static bool is_held(const struct node *node, int64_t device)
+{
+    for (const struct entry *entry = node->entries; entry != NULL; entry = entry->hh.next) {
+        if (attempt_holds(entry->attempt, device)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of a device that a job of ours has, it is no news that it is occupied. */
+static struct device_faults faults(void *closure)
+{
+    const struct node *node = closure;
+    const struct devices *devices = &node->site->devices;
+    struct device_faults faults = {.told = !devices->slots};
+    if (devices->slots) {
+        return faults;
+    }
+    faults.items = xzalloc(devices->count * sizeof *faults.items);
+    for (size_t i = 0; i < devices->count; i++) {
+        int64_t index = devices->items[i].index;
+        const struct device_sight *sight = &devices->sights[i];
+        if (sight->state == DEVICE_BROKEN || (sight->state == DEVICE_OCCUPIED && !is_held(node, index))) {
+            faults.items[faults.count++] = (struct device_fault){.index = index, .reason = sight->reason};
+        }
+    }
+    return faults;
+}
+
+static char *faults_text(struct node *node)
+{
+    struct device_faults now = faults(node);
+    struct text text = {0};
+    text_append(&text, "");
+    for (size_t i = 0; i < now.count; i++) {
+        text_printf(&text, "%sGPU %lld: %s", i > 0 ? "; " : "", (long long)now.items[i].index,
+                    now.items[i].reason);
+    }
+    free(now.items);
+    return text_take(&text);
+}
+
+/* The controller hears at once what has changed. */
+static void looked(void *closure)
+{
+    struct node *node = closure;
+    struct entry *entry, *next;
+    HASH_ITER (hh, node->entries, entry, next) {
+        attempt_looked(entry->attempt);
+    }
+    autofree char *now = faults_text(node);
+    if (strcmp(now, node->faults) != 0) {
+        log_warning("gpus unavailable", "which=\"%s\"", now);
+        free(node->faults);
+        node->faults = give(now);
+        duty_hurry(node->duty);
+        node_wake(node, 0);
+    }
+}
+
 struct node *node_create(struct site *site, void (*ended)(void *closure), void *closure, struct err *err)
 {
     struct node *node = xzalloc(sizeof *node);
@@ -248,6 +312,7 @@ struct node *node_create(struct site *site, void (*ended)(void *closure), void *
     node->recall = recall_create(site);
     site->heard = heard;
     site->holder = holder;
+    site->faults = faults;
     site->closure = node;
     site->stagings = stagings_create(&(struct stagings_site){
         .node = site->config.name,
@@ -265,6 +330,11 @@ struct node *node_create(struct site *site, void (*ended)(void *closure), void *
         node_destroy(node);
         return NULL;
     }
+    node->faults = faults_text(node);
+    if (*node->faults != '\0') {
+        log_warning("gpus unavailable", "which=\"%s\"", node->faults);
+    }
+    devices_watch(&site->devices, site->loop, looked, node);
     return node;
 }
 
@@ -289,5 +359,6 @@ void node_destroy(struct node *node)
     exchange_finish(node);
     loop_disarm(node->site->loop, &node->work);
     duty_destroy(node->duty);
+    free(node->faults);
     free(node);
 }

@@ -34,6 +34,7 @@ struct node {
     int64_t park_ms;
     uint64_t word; /* with which the next register is believed; 0: none was given */
     int64_t beat_seq;
+    char *faults;            /* the devices that no job can get, with their reasons, as text */
     struct loop_timer work;  /* duty has actions, or soon will */
     struct loop_timer again; /* a register that was refused */
     int64_t refusals;        /* in a row */

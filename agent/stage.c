@@ -29,21 +29,21 @@ static const char *const inherited_names[] = {"PATH", "HOME", "USER", "LANG", "L
 
 /* --- checks ----------------------------------------------------------------------------------- */
 
+/* By what was seen last, within a second: nothing is asked here, for the driver may take its time. */
 static bool check_devices(const struct attempt *attempt, struct err *err)
 {
-    int64_t index, pid;
+    int64_t index;
     const struct order *order = &attempt->order;
-    if (devices_in_use(&attempt->site->devices, order->devices, order->device_count, &index, &pid)) {
-        return err_set(err, ERR_CONFLICT, "GPU %lld is in use by process %lld", (long long)index,
-                       (long long)pid);
-    }
     const struct attempt *holder =
         attempt->site->holder(attempt->site->closure, attempt->epoch, order->devices, order->device_count);
     if (holder != NULL) {
         return err_set(err, ERR_CONFLICT, "its devices are still held by epoch %llu, which is being stopped",
                        (unsigned long long)holder->epoch);
     }
-    return true;
+    const struct device_sight *obstacle =
+        devices_obstacle(&attempt->site->devices, order->devices, order->device_count, &index);
+    return obstacle == NULL ||
+           err_set(err, ERR_CONFLICT, "GPU %lld is unavailable: %s", (long long)index, obstacle->reason);
 }
 
 /* It was built before the attempt was placed here; if it had to go meanwhile, it is built again. */
@@ -272,6 +272,18 @@ static void put_inherited(char *variables[INHERITED_COUNT + 1])
     variables[count] = NULL;
 }
 
+/* By UUID: numbers change when a GPU drops off. */
+static char *visible_devices(const struct devices *devices, const struct order *order)
+{
+    struct text list = {0};
+    text_append(&list, "");
+    for (size_t i = 0; i < order->device_count && !devices->slots; i++) {
+        size_t at = devices_position(devices, order->devices[i]); /* it is there: check_devices has looked */
+        text_printf(&list, "%s%s", i > 0 ? "," : "", devices->items[at].uuid);
+    }
+    return text_take(&list);
+}
+
 static void compose(struct attempt *attempt, struct text *launch)
 {
     struct site *site = attempt->site;
@@ -286,6 +298,7 @@ static void compose(struct attempt *attempt, struct text *launch)
     autofree char *epoch = xprintf("%llu", (unsigned long long)attempt->epoch);
     autofree char *environment_python =
         attempt->environment != NULL ? xprintf("%s/bin/python", attempt->environment) : NULL;
+    autofree char *visible = visible_devices(&site->devices, &attempt->order);
     struct contract contract = {
         .order = &attempt->order,
         .spec = &attempt->spec,
@@ -304,6 +317,7 @@ static void compose(struct attempt *attempt, struct text *launch)
         .results = results,
         .slots = site->devices.slots,
         .no_peer_access = site->devices.no_peer_access,
+        .visible_devices = visible,
         .inherited = (const char *const *)inherited,
     };
     launch_put(launch, "epoch", epoch);

@@ -301,8 +301,25 @@
 #define LIMIT_DEVICE_REASON 255
 /* how long GPUs may stay in use after the last process has gone */
 #define GPU_CLEAR_MS 30000
-/* between two looks at them */
+/* between two looks at a GPU: a stranger is seen within a second, and a look takes the driver a millisecond */
+#define GPU_LOOK_PACE_MS 1000
+/* between two looks at one that is to be empty, for a job has just left it */
 #define GPU_CLEAR_PACE_MS 100
+/* that a look may take before its helper is given up: a busy driver takes a second at the worst */
+#define GPU_LOOK_MS 5000
+/* that the driver may take to start: some 3 s for each of 8 GPUs without persistence mode */
+#define GPU_OPEN_MS 60000
+/* nothing is known of a GPU that was not looked at for so long: a hung look, and the next helper's start */
+#define GPU_STALE_MS 20000
+/* before a helper is started anew, and before a GPU whose look hung is asked again, doubled each time */
+#define GPU_BACKOFF_MS     1000
+#define GPU_BACKOFF_MAX_MS 60000
+/* helpers that were killed and are not gone, because the driver holds them: no more are started */
+#define LIMIT_STUCK_HELPERS 4
+/* between two starts of the library in one helper, after errors: it remembers GPUs that were lost */
+#define GPU_RESTART_MS 60000
+/* of memory in use that no listed process holds: drivers keep up to 0.6 GiB, a program that computes has more */
+#define GPU_IDLE_BYTES (1ULL << 30)
 
 /* the end of pip's output that a failure quotes: its last errors and the lines above them */
 #define LIMIT_STAGING_TEXT (4 * KIB)

@@ -2,10 +2,18 @@
 /* Runs the suites of gpuagent. */
 #include <stdlib.h>
 
+#ifdef WITH_NVML
+#include "agent/devices_helper.h"
+#endif
 #include "tests/unit/agent_suites.h"
 
-int main(void)
+int main(int argc, char **argv)
 {
+#ifdef WITH_NVML
+    if (devices_helper_is_meant(argc, argv)) {
+        return devices_helper_run(argv);
+    }
+#endif
     SRunner *runner = srunner_create(duty_suite());
     srunner_add_suite(runner, duty_lease_suite());
     srunner_add_suite(runner, agent_config_suite());

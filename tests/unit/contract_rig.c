@@ -41,6 +41,7 @@ struct written *written_begin(const char *members)
     written->contract = (struct contract){.order = &written->order,
                                           .spec = &written->spec,
                                           .node = "alpha",
+                                          .visible_devices = "GPU-b,GPU-d",
                                           .errors = "/state/errors",
                                           .socket = "/run/5/rank.sock",
                                           .runner = "/state/runner/0123456789abcdef",

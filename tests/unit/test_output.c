@@ -204,6 +204,11 @@ START_TEST(a_controller_that_lacks_what_came_before_the_tails_gets_all_of_it)
 }
 END_TEST
 
+static struct device_faults no_faults(void *closure)
+{
+    return (struct device_faults){0};
+}
+
 static bool is_flushed(struct attempt *attempt)
 {
     autojson json_t *report = account_report(attempt, REPORT_EXITED);
@@ -214,7 +219,7 @@ static bool is_flushed(struct attempt *attempt)
 START_TEST(an_exit_report_whose_tails_do_not_join_is_sent_again_without_them)
 {
     struct err gap = {.code = ERR_CONFLICT, .field = "offset"}, other = {.code = ERR_CONFLICT};
-    struct site site = {.config = {.name = "alpha"}, .boot_id = "boot"};
+    struct site site = {.config = {.name = "alpha"}, .boot_id = "boot", .faults = no_faults};
     rig_write_text("5/2.metrics", LINE);
     begin(false);
     struct attempt attempt = {.site = &site, .epoch = 5, .output = output};
