@@ -57,6 +57,29 @@ def test_the_lock_names_what_installers_have_put_there_in_public_versions(site: 
     assert lines() == ["foo-bar==1.0rc1", "torch==2.13.0"]
 
 
+def test_a_build_for_one_version_of_cuda_is_named_with_the_index_that_has_it(site: Path) -> None:
+    """G6: the label was dropped, and the node got a build for another CUDA, which its driver may not take."""
+    install(site, "torch-2.1.0+cu118")
+    install(site, "torchvision-0.16.0+cu118")
+    install(site, "numpy-1.26.4")
+    index = "--extra-index-url https://download.pytorch.org/whl/cu118"
+    assert lines() == [index, "numpy==1.26.4", "torch==2.1.0+cu118", "torchvision==0.16.0+cu118"]
+    assert environment.lock().unlabelled == ()
+
+
+def test_a_nightly_build_is_named_with_the_nightly_index(site: Path) -> None:
+    install(site, "torch-2.6.0.dev20241112+cu124")
+    index = "--extra-index-url https://download.pytorch.org/whl/nightly/cu124"
+    assert lines() == [index, "torch==2.6.0.dev20241112+cu124"]
+
+
+def test_a_label_that_no_index_is_known_for_is_dropped_and_told(site: Path) -> None:
+    install(site, "flash_attn-2.5.0+cu118torch2.1")
+    install(site, "torch-2.13.0+cpu")
+    assert lines() == ["flash-attn==2.5.0", "torch==2.13.0"]
+    assert environment.lock().unlabelled == ("flash-attn==2.5.0+cu118torch2.1",)
+
+
 def test_a_folder_whose_name_does_not_tell_is_asked_for_its_metadata(site: Path) -> None:
     install(site, "odd", METADATA="Metadata-Version: 2.1\nName: Odd.Name\nVersion: 3.1+local\n\nName: not this\n")
     install(site, "broken", METADATA="nothing")

@@ -143,6 +143,17 @@ def test_a_package_of_this_machine_travels_with_the_folder_or_is_named_once(
     assert "the package mine was installed from" in capsys.readouterr().err
 
 
+def test_a_version_that_no_index_is_known_for_is_told_once(
+    fake: FakeController, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G6: the label was dropped without a word."""
+    monkeypatch.setattr(environment, "lock", lambda: Lock("flash-attn==2.5.0\n", [], ("flash-attn==2.5.0+cu118torch2.1",)))
+    for _ in range(2):
+        call(fake, remote=True)
+    said = [line for line in capsys.readouterr().err.splitlines() if "flash-attn" in line]
+    assert len(said) == 1 and "no index is known for flash-attn==2.5.0+cu118torch2.1" in said[0] and "--extra-index-url" in said[0]
+
+
 # --- refused before anything is sent ---
 
 

@@ -23,6 +23,9 @@ SUFFIX = ".dist-info"
 OURS = frozenset(("gpuctl", "gpuctl-air", "gpuctl-pyspark", "serverless-gpu"))  # their modules travel with every function
 TOOLS = frozenset(("pip", "setuptools", "wheel", "pkg-resources"))  # every environment has its own
 NOT_INSTALLERS = ("", "debian")  # the system's packages are found where the system is
+# What PyTorch's own indexes have, one for each version of CUDA: torch==2.1.0+cu118 is to be had there alone.
+PYTORCH = frozenset(("torch", "torchvision", "torchaudio", "torchtext", "torchao", "torchrec", "fbgemm-gpu", "torch-tensorrt", "xformers"))
+PYTORCH_INDEX = "https://download.pytorch.org/whl"
 ROOTS = ("", "src", "lib", "python")  # where the modules of a source tree lie
 
 
@@ -39,6 +42,7 @@ class Lock(NamedTuple):
 
     text: str
     local: list[Local]
+    unlabelled: tuple[str, ...] = ()  # packages whose version had a label that no index is known for, as "name==1.0+label"
 
 
 def _read(path: str) -> str:
@@ -57,10 +61,18 @@ def _from_metadata(folder: str) -> tuple[str, str]:
 
 
 def _name_and_version(folder: str) -> tuple[str, str]:
-    """Of a .dist-info folder: the name as indexes spell it, and the public version."""
+    """Of a .dist-info folder: the name as indexes spell it, and the version."""
     parts = os.path.basename(folder)[: -len(SUFFIX)].split("-")
     name, version = parts if len(parts) == 2 and parts[1][:1].isdigit() else _from_metadata(folder)
-    return re.sub(r"[-_.]+", "-", name).lower(), version.partition("+")[0].replace("_", "-")
+    return re.sub(r"[-_.]+", "-", name).lower(), version.replace("_", "-")
+
+
+def _index_of(name: str, version: str) -> str | None:
+    """The index that gives a version with a label such as +cu118; None: none is known, or its build is of no use on a GPU."""
+    label = version.partition("+")[2]
+    if name not in PYTORCH or re.fullmatch(r"cu\d+", label) is None:
+        return None
+    return f"{PYTORCH_INDEX}{'/nightly' if '.dev' in version else ''}/{label}"
 
 
 def _direct(folder: str) -> dict[str, Any]:
@@ -145,6 +157,8 @@ def _folders(place: str) -> Iterator[str]:
 def _build(places: list[str]) -> Lock:
     lines: dict[str, str | None] = {}
     local: list[Local] = []
+    indexes: set[str] = set()
+    unlabelled: list[str] = []
     for folder in (folder for entry in places for folder in _folders(entry)):
         installer = _read(os.path.join(folder, "INSTALLER")).strip()
         name, version = _name_and_version(folder)
@@ -152,11 +166,19 @@ def _build(places: list[str]) -> Lock:
             continue
         direct = {} if installer == "conda" else _direct(folder)  # conda's says where it was built
         address = _address(direct) if direct else None
+        if not direct and "+" in version:
+            index = _index_of(name, version)
+            if index is not None:
+                indexes.add(f"--extra-index-url {index}\n")
+            else:
+                unlabelled += [] if name in PYTORCH else [f"{name}=={version}"]
+                version = version.partition("+")[0]
         lines[name] = f"{name} @ {address}" if address else None if direct else f"{name}=={version}"
         if lines[name] is None:
             place = unquote(urlsplit(str(direct.get("url", ""))).path)
             local.append(Local(name, place, _roots(folder, direct, place)))
-    return Lock("".join(f"{lines[name]}\n" for name in sorted(lines) if lines[name] is not None), local)
+    text = "".join(f"{lines[name]}\n" for name in sorted(lines) if lines[name] is not None)
+    return Lock("".join(sorted(indexes)) + text, local, tuple(unlabelled))
 
 
 def _places() -> dict[str, int]:

@@ -84,6 +84,11 @@ def _locked(bundled: Bundle | None, own_host: bool, notes: Notes) -> tuple[str, 
         if roots is None and not own_host:
             remedy = "install it from an index or a git repository, or choose a working_dir that holds its source"
             _say_once(notes, f"the package {local.name} was installed from {local.place}, where no node can fetch it: {remedy}")
+    for package in found.unlabelled if not own_host else ():
+        remedy = "name it and its index in requirements=, such as --extra-index-url URL"
+        _say_once(
+            notes, f"no index is known for {package}: nodes get the version without the label behind the +. To get this one, {remedy}"
+        )
     return found.text, paths
 
 
