@@ -147,6 +147,20 @@ static bool open_devices(struct site *site, struct err *err)
     return err_hint(err, HINT_SLOTS);
 }
 
+/* An A100 may have 40 or 80 GB: the label gpu_memory tells them apart, unless the operator gives one. */
+static void label_memory(struct site *site)
+{
+    struct config *config = &site->config;
+    char size[DEVICES_SIZE_BYTES];
+    if (!devices_common_size(&site->devices, size) || json_object_get(config->labels, "gpu_memory") != NULL) {
+        return;
+    }
+    config->labels = config->labels != NULL ? config->labels : json_object();
+    if (json_object_size(config->labels) < LIMIT_LABELS) {
+        json_object_set_new(config->labels, "gpu_memory", json_string(size));
+    }
+}
+
 /* The address on the way to the controller; the link itself may know better later. */
 static void find_address(struct site *site)
 {
@@ -186,6 +200,7 @@ static bool open_parts(struct agent *agent, struct err *err)
     if (!open_folders(agent, err) || !open_devices(site, err) || !lock_gpus(&site->devices, err)) {
         return false;
     }
+    label_memory(site);
     cgroup_find(site->config.unique, &site->cgroups);
     cgroup_limit(&site->cgroups, site->config.unique, config->max_processes, (int64_t)site->devices.count);
     find_address(site);

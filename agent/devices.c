@@ -4,6 +4,7 @@
  * answered from memory. How devices are found and watched is left to devices_nvml.c and devices_slots.c. */
 #include "agent/devices.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -56,6 +57,39 @@ char *devices_short_name(const char *product)
         }
     }
     return name.length > 0 ? text_take(&name) : xstrdup("GPU");
+}
+
+/* Drivers keep up to 7 % for themselves and for ECC: the next size that is sold. */
+void devices_size(int64_t memory_bytes, char ret_size[DEVICES_SIZE_BYTES])
+{
+    static const int64_t sizes[] = {4,  6,  8,  10, 11, 12, 16,  20,  24,  32, 40,
+                                    48, 64, 72, 80, 94, 96, 141, 180, 192, 288};
+    int64_t size = (memory_bytes + GIB - 1) / GIB;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        if (memory_bytes <= sizes[i] * GIB) {
+            size = sizes[i];
+            break;
+        }
+    }
+    snprintf(ret_size, DEVICES_SIZE_BYTES, "%lldGB", (long long)size);
+}
+
+bool devices_common_size(const struct devices *devices, char ret_size[DEVICES_SIZE_BYTES])
+{
+    bool any = false;
+    for (size_t i = 0; i < devices->count && !devices->slots; i++) {
+        char size[DEVICES_SIZE_BYTES];
+        if (devices->items[i].memory_bytes <= 0) {
+            continue;
+        }
+        devices_size(devices->items[i].memory_bytes, size);
+        if (any && strcmp(size, ret_size) != 0) {
+            return false;
+        }
+        memcpy(ret_size, size, sizeof size);
+        any = true;
+    }
+    return any;
 }
 
 size_t devices_position(const struct devices *devices, int64_t index)

@@ -57,6 +57,13 @@ void devices_close(struct devices *devices);
  * "RTX4090". The caller frees it. */
 char *devices_short_name(const char *product);
 
+/* The size that people know GPUs by: "80GB" is an A100 of 79.2 GiB. */
+#define DEVICES_SIZE_BYTES 16
+void devices_size(int64_t memory_bytes, char ret_size[DEVICES_SIZE_BYTES]);
+
+/* The size of all GPUs of the node; false where they differ, or none can be read. */
+bool devices_common_size(const struct devices *devices, char ret_size[DEVICES_SIZE_BYTES]);
+
 /* Why a job cannot get one of these devices, which it names; NULL: it can. */
 const struct device_sight *devices_obstacle(const struct devices *devices, const int64_t *indices,
                                             size_t count, int64_t *ret_index);

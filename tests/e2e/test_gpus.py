@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness import BUILD, PYTHON, Cluster, Program, eventually, run_gpuctl
+from harness import BUILD, PYTHON, Cluster, Problem, Program, eventually, run_gpuctl
 
 LIBRARY = BUILD / "tests" / "unit" / "libfake-nvml.so"
 
@@ -71,6 +71,15 @@ def test_a_job_sees_its_gpus_by_uuid(gpus: GpuNode) -> None:
     job = gpus.api.submit(["sh", "-c", "echo $CUDA_VISIBLE_DEVICES"], gpus=2, gpu_type="H100")
     gpus.api.wait(job)
     assert gpus.api.log(job) == "GPU-0,GPU-1\n"
+
+
+def test_a_job_can_ask_for_the_memory_of_its_gpus(gpus: GpuNode) -> None:
+    """G4: "A100" is 40 GB or 80 GB, and nothing told them apart."""
+    assert gpus.view()["labels"] == {"gpu_memory": "80GB"}
+    job = gpus.api.submit(["true"], gpu_type="H100", constraints={"gpu_memory": "80GB"})
+    assert gpus.api.wait(job)["state"] == "SUCCEEDED"
+    with pytest.raises(Problem):
+        gpus.api.submit(["true"], gpu_type="H100", constraints={"gpu_memory": "40GB"})
 
 
 def test_a_gpu_that_a_stranger_holds_is_left_out_alone_and_is_back_by_itself(gpus: GpuNode) -> None:

@@ -33,6 +33,27 @@ START_TEST(gpus_go_by_the_names_that_people_use)
 }
 END_TEST
 
+static void assert_size(int64_t mebibytes, const char *expected)
+{
+    char size[DEVICES_SIZE_BYTES];
+    devices_size(mebibytes * MIB, size);
+    ck_assert_str_eq(size, expected);
+}
+
+/* G4: an A100 of 40 GB was like one of 80 GB. */
+START_TEST(gpus_have_the_sizes_that_they_are_sold_by)
+{
+    assert_size(40536, "40GB");
+    assert_size(81920, "80GB");
+    assert_size(81559, "80GB");
+    assert_size(23028, "24GB");
+    assert_size(15360, "16GB");
+    assert_size(46068, "48GB");
+    assert_size(143771, "141GB");
+    assert_size(400 * 1024, "400GB");
+}
+END_TEST
+
 START_TEST(slots_are_devices_that_nobody_uses)
 {
     struct devices devices;
@@ -429,6 +450,7 @@ Suite *devices_suite(void)
     Suite *suite = suite_create("devices");
     TCase *tcase = tcase_create("devices");
     tcase_add_test(tcase, gpus_go_by_the_names_that_people_use);
+    tcase_add_test(tcase, gpus_have_the_sizes_that_they_are_sold_by);
     tcase_add_test(tcase, slots_are_devices_that_nobody_uses);
     add_nvml_tests(tcase);
     suite_add_tcase(suite, tcase);
