@@ -233,6 +233,7 @@ static void close_parts(struct agent *agent)
 {
     struct site *site = &agent->site;
     node_destroy(agent->node);
+    devices_close(&site->devices); /* it watches, with the loop */
     journal_close(site->journal);
     outputs_destroy(site->outputs);
     uploads_destroy(site->uploads);
@@ -249,7 +250,6 @@ static void close_parts(struct agent *agent)
     trash_destroy(site->trash);
     seen_close(site->seen);
     cgroup_finish(&site->cgroups);
-    devices_close(&site->devices);
     cleanup_close(&agent->complaints);
     cleanup_close(&agent->lock);
 }

@@ -301,7 +301,8 @@
 #define LIMIT_DEVICE_REASON 255
 /* how long GPUs may stay in use after the last process has gone */
 #define GPU_CLEAR_MS 30000
-/* between two looks at a GPU: a stranger is seen within a second, and a look takes the driver a millisecond */
+/* between two looks at a GPU: a stranger is seen within a second, and a look takes the driver a millisecond
+ */
 #define GPU_LOOK_PACE_MS 1000
 /* between two looks at one that is to be empty, for a job has just left it */
 #define GPU_CLEAR_PACE_MS 100
@@ -318,7 +319,8 @@
 #define LIMIT_STUCK_HELPERS 4
 /* between two starts of the library in one helper, after errors: it remembers GPUs that were lost */
 #define GPU_RESTART_MS 60000
-/* of memory in use that no listed process holds: drivers keep up to 0.6 GiB, a program that computes has more */
+/* of memory in use that no listed process holds: drivers keep up to 0.6 GiB, a program that computes has more
+ */
 #define GPU_IDLE_BYTES (1ULL << 30)
 
 /* the end of pip's output that a failure quotes: its last errors and the lines above them */
