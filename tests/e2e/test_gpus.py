@@ -130,7 +130,7 @@ def test_a_gpu_that_its_job_leaves_occupied_goes_to_nobody_until_it_is_empty(gpu
     job = gpus.api.submit(["sh", "-c", script], gpu_type="RTX4090")
     eventually((tmp_path / "pid").exists, "the job to run")
     pid = (tmp_path / "pid").read_text().strip()
-    gpus.show("process 2 4242")
+    gpus.show("process 2 99999999")
     next_one = gpus.api.submit(["true"], gpu_type="RTX4090")
     go.touch()
     eventually(lambda: not Path(f"/proc/{pid}").exists(), "the job's process to end")
@@ -145,7 +145,7 @@ def test_an_agent_that_restarts_knows_the_gpus_of_its_jobs(gpus: GpuNode, tmp_pa
     go = tmp_path / "go"
     job = gpus.api.submit(["sh", "-c", f"until [ -e {go} ]; do sleep 0.05; done"], gpu_type="RTX4090")
     gpus.cluster.wait_state(job, "RUNNING")
-    gpus.show("process 2 4242", "mig 0 1")
+    gpus.show("process 2 99999999", "mig 0 1")
     gpus.agent.kill()
     gpus.agent.start()
     gpus.await_unavailable("MIG is enabled")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stand-in for NVIDIA's library: three GPUs, the second in use by process 4242. FAKE_NVLINK=1 in the
- * environment joins the first and the last by NVLink; by PCIe the first two are of one NUMA node.
+/* A stand-in for NVIDIA's library: three GPUs, the second in use by process 99999999, which is more than a
+ * kernel can have. FAKE_NVLINK=1 in the environment joins the first and the last by NVLink; by PCIe the first
+ * two are of one NUMA node.
  *
  * FAKE_NVML_STATE names a file that is read at each call, so that a test can change the GPUs of a process
  * that runs. One line each; INDEX is that of a GPU, or -1 for all and for calls that have none:
@@ -38,8 +39,9 @@ static const struct gpu {
     const char *name;
     int index;
     unsigned int user;
-} gpus[] = {
-    {"NVIDIA H100 80GB HBM3", 0, 0}, {"NVIDIA H100 80GB HBM3", 1, 4242}, {"NVIDIA GeForce RTX 4090", 2, 0}};
+} gpus[] = {{"NVIDIA H100 80GB HBM3", 0, 0},
+            {"NVIDIA H100 80GB HBM3", 1, 99999999},
+            {"NVIDIA GeForce RTX 4090", 2, 0}};
 
 /* What the state says of a GPU: the words of the last line that begins with this one and names it. */
 struct words {

@@ -167,7 +167,7 @@ START_TEST(a_gpu_in_use_is_named_with_its_user)
     ck_assert_ptr_nonnull(sight);
     ck_assert_int_eq(index, 1);
     ck_assert_int_eq(sight->state, DEVICE_OCCUPIED);
-    ck_assert_str_eq(sight->reason, "in use by process 4242, which cannot be seen from here");
+    ck_assert_str_eq(sight->reason, "in use by process 99999999, which cannot be seen from here");
     devices_close(&devices);
 }
 END_TEST
@@ -344,7 +344,7 @@ static void scene_close(struct scene *scene)
 START_TEST(a_gpu_is_seen_occupied_and_empty_again)
 {
     static const struct act acts[] = {
-        {"process 0 4242\n", 0, DEVICE_OCCUPIED}, {"\n", 0, DEVICE_EMPTY}, {NULL, 0, DEVICE_EMPTY}};
+        {"process 0 99999999\n", 0, DEVICE_OCCUPIED}, {"\n", 0, DEVICE_EMPTY}, {NULL, 0, DEVICE_EMPTY}};
     struct scene scene;
     scene_play(&scene, acts, 0);
     scene_close(&scene);
@@ -356,7 +356,7 @@ START_TEST(a_look_that_hangs_holds_up_nothing_and_its_gpu_comes_back)
 {
     static const struct act acts[] = {
         {"hang nvmlDeviceGetMemoryInfo 0\n", 0, DEVICE_BROKEN},
-        {"hang nvmlDeviceGetMemoryInfo 0\nprocess 2 4242\n", 2, DEVICE_OCCUPIED},
+        {"hang nvmlDeviceGetMemoryInfo 0\nprocess 2 99999999\n", 2, DEVICE_OCCUPIED},
         {"\n", 0, DEVICE_EMPTY},
         {NULL, 0, DEVICE_EMPTY}};
     struct scene scene;
