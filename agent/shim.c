@@ -109,7 +109,7 @@ bool shim_watch(struct shim *shim, int fd, enum watch watch, size_t index)
 }
 
 /* Signals: what the agent ignored is back to its default, so that ranks get it so; what would end the shim is
- * ignored. */
+ * ignored, or has no effect unless it comes from init. */
 static bool signals_init(struct shim *shim)
 {
     for (int number = 1; number <= SIGRTMAX; number++) {
@@ -121,13 +121,15 @@ static bool signals_init(struct shim *shim)
     for (size_t i = 0; i < SHIM_IGNORED_COUNT; i++) {
         signal(shim_ignored[i], SIG_IGN);
     }
-    sigset_t child;
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD);
-    if (sigprocmask(SIG_SETMASK, &child, NULL) != 0) {
+    signal(SIGTERM, SIG_DFL); /* blocked, and read with the ends of children */
+    sigset_t heard;
+    sigemptyset(&heard);
+    sigaddset(&heard, SIGCHLD);
+    sigaddset(&heard, SIGTERM);
+    if (sigprocmask(SIG_SETMASK, &heard, NULL) != 0) {
         return false;
     }
-    shim->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    shim->signals = signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK);
     return shim->signals >= 0 && shim_watch(shim, shim->signals, WATCH_SIGNAL, 0);
 }
 
@@ -190,10 +192,17 @@ static bool process_init(struct shim *shim, bool warm)
     return true;
 }
 
-static void children_changed(struct shim *shim)
+/* Init ends all processes when the node is shut down. A TERM of anybody else is for the agent's to say. */
+static void signals_read(struct shim *shim)
 {
     struct signalfd_siginfo info[8];
-    while (read(shim->signals, info, sizeof info) > 0) {
+    ssize_t length;
+    while ((length = read(shim->signals, info, sizeof info)) > 0) {
+        for (size_t i = 0; i < (size_t)length / sizeof info[0]; i++) {
+            if (info[i].ssi_signo == SIGTERM && info[i].ssi_pid == 1) {
+                attempt_node_ends(shim);
+            }
+        }
     }
     attempt_children(shim);
 }
@@ -211,7 +220,7 @@ static void event_work(struct shim *shim, uint64_t data)
 {
     switch ((enum watch)(data >> 32)) {
     case WATCH_SIGNAL:
-        children_changed(shim);
+        signals_read(shim);
         break;
     case WATCH_TIMER:
         timer_fired(shim);

@@ -223,6 +223,7 @@ void attempt_warn(struct shim *shim, int signal);
 void attempt_stop(struct shim *shim, int64_t grace_ms, const char *cause);
 void attempt_heard(struct shim *shim);
 void attempt_children(struct shim *shim);
+void attempt_node_ends(struct shim *shim);
 int64_t attempt_due_ms(const struct shim *shim);
 void attempt_clock(struct shim *shim, int64_t now_ms);
 

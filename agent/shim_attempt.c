@@ -317,6 +317,15 @@ void attempt_stop(struct shim *shim, int64_t grace_ms, const char *cause)
     }
 }
 
+/* Ranks get a TERM of their own at the same time: how they end says nothing about the program. */
+void attempt_node_ends(struct shim *shim)
+{
+    if (shim->phase == PHASE_RUNNING && shim->ladder == LADDER_NONE) {
+        cause_set(shim, "NODE_LOST", "the node was shut down");
+        kill_begin(shim, shim->launch.failed_grace_ms);
+    }
+}
+
 /* Who has saved its work needs no more time. */
 static void unsaved_wait(struct shim *shim)
 {
