@@ -3,6 +3,7 @@
  * that can be part of a path, folders that are absolute, a URL that may carry a token. It makes no folder. */
 #include "agent/config.h"
 
+#include <assert.h>
 #include <curl/curl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -21,125 +22,196 @@
 #include "proto/limits.h"
 #include "proto/node_label.h"
 
-#define USAGE   "gpuagent --controller URL --token-file FILE [options]"
-#define SUMMARY "Offers this machine's GPUs, or CPU slots, to a gpuctl controller and runs its jobs."
+#define USAGE "gpuagent --controller URL --token-file FILE [options]"
+#define SUMMARY                                                                                              \
+    "Offers this machine's GPUs, or CPU slots, to a gpuctl controller and runs its jobs.\n"                  \
+    "Each option is also a setting: a line `name = value` of " SETTINGS_AGENT                                \
+    ", and GPUCTL_<NAME> in the environment."
 
-/* Options as they are written. */
-struct given {
-    const char *state, *run, *environments, *python, *cacert, *address, *ports, *expires_at, *log_level;
-    const char *shared_memory;
-    struct option_list labels;
-    bool help, version;
-};
-
-static bool parse_options(int argc, char **argv, struct config *config, struct given *given, struct err *err)
+void config_table(struct config *config, struct config_given *given, struct option_spec table[CONFIG_OPTIONS])
 {
-    const struct option_spec specs[] = {
-        {0, "controller", "URL", "the controller [GPUCTL_URL]", OPTION_TEXT, &config->url, 0, 0, NULL},
-        {0, "token-file", "FILE", "file with the node's token [GPUCTL_TOKEN_FILE]", OPTION_TEXT,
-         &config->token_file, 0, 0, NULL},
-        {0, "name", "NAME", "name of this node (default: the host name)", OPTION_TEXT, &config->name, 0, 0,
-         NULL},
-        {0, "state", "DIR", "folder that survives a reboot", OPTION_TEXT, &given->state, 0, 0, NULL},
-        {0, "run", "DIR", "folder that a reboot empties; that of the first start stays in use until then",
-         OPTION_TEXT, &given->run, 0, 0, NULL},
-        {0, "environments", "DIR",
-         "folder of jobs' Python environments, which agents of one host may share (default: in --state)",
-         OPTION_TEXT, &given->environments, 0, 0, NULL},
-        {0, "environments-limit", "GIB", "what they may take; those used longest ago go first (default: 100)",
-         OPTION_INT, &config->environments_gib, 1, LIMIT_ENVIRONMENTS_GIB, NULL},
-        {0, "log-limit", "MIB",
-         "what a rank's stdout or stderr may take here; then its first part and its end are kept (default: "
-         "1024, "
-         "or what the controller says if that is less)",
-         OPTION_INT, &config->log_limit_mib, LIMIT_STREAM_MIN_BYTES / MIB, LIMIT_STREAM_MAX_BYTES / MIB,
-         NULL},
-        {0, "max-processes", "N",
-         "processes and threads that a job may have on this node for each of its devices (default: 4096)",
-         OPTION_INT, &config->max_processes, 16, LIMIT_PROCESSES, NULL},
-        {0, "warm-memory", "MIB",
-         "what processes may take that have imported torch before there is a job for them (default: 2048; 0: "
-         "there are none)",
-         OPTION_INT, &config->warm_mib, 0, LIMIT_WARM_MIB, NULL},
-        {0, "preload", "NAMES",
-         "modules that they import where they are installed (default: torch,torch.distributed)", OPTION_TEXT,
-         &config->preload, 0, 0, NULL},
-        {0, "shared-memory", "WHOSE",
-         "own: a /dev/shm and System V objects for each job, which go with it, where the agent may make "
-         "them; "
-         "host: those of the host (default: own)",
-         OPTION_TEXT, &given->shared_memory, 0, 0, "own|host"},
-        {0, "devices", "LIST", "GPUs by index or UUID, or none (default: all)", OPTION_TEXT, &config->devices,
-         0, 0, NULL},
-        {0, "cpu-slots", "N", "offer N CPU slots instead of GPUs", OPTION_INT, &config->cpu_slots, 1,
-         LIMIT_NODE_DEVICES, NULL},
-        {0, "gpu-type", "NAME", "name of the devices' type in job specs", OPTION_TEXT, &config->gpu_type, 0,
-         0, NULL},
-        {0, "pool", "NAME", "pool of this node", OPTION_TEXT, &config->pool, 0, 0, NULL},
-        {0, "reserved", NULL, "the pool is a reserved one", OPTION_FLAG, &config->reserved, 0, 0, NULL},
-        {0, "label", "KEY=VALUE", "what jobs may ask for, such as zone=a; may be repeated [GPUCTL_LABELS]",
-         OPTION_LIST, &given->labels, 0, 0, NULL},
-        {0, "address", "ADDR", "where other nodes reach this one (default: found out)", OPTION_TEXT,
-         &given->address, 0, 0, NULL},
-        {0, "python", "PATH", "interpreter of jobs that name none (default: python3 on PATH)", OPTION_TEXT,
-         &given->python, 0, 0, NULL},
-        {0, "ports", "A-B", "range of MASTER_PORT (default: 20000-29999)", OPTION_TEXT, &given->ports, 0, 0,
-         NULL},
-        {0, "expires-at", "TIME",
-         "when this machine is taken back, 2026-11-21T09:30:00Z or +2h: work ends before [GPUCTL_EXPIRES_AT]",
-         OPTION_TEXT, &given->expires_at, 0, 0, NULL},
-        {0, "cacert", "FILE", "certificates that sign the controller's", OPTION_TEXT, &given->cacert, 0, 0,
-         NULL},
-        {0, "insecure-plain-http", NULL, "allow http:// to another host", OPTION_FLAG,
-         &config->insecure_plain_http, 0, 0, NULL},
-        {0, "log-level", "LEVEL", "error, warning, info or debug", OPTION_TEXT, &given->log_level, 0, 0,
-         "error|warning|info|debug"},
-        {0, "list-devices", NULL, "print what this machine has as JSON, one device a line, and end",
-         OPTION_FLAG, &config->list_devices, 0, 0, NULL},
-        {'h', "help", NULL, "show this", OPTION_FLAG, &given->help, 0, 0, NULL},
-        {0, "version", NULL, "show the version", OPTION_FLAG, &given->version, 0, 0, NULL},
+    const struct option_spec filled[] = {
+        {.name = "controller",
+         .value_name = "URL",
+         .help = "the controller [GPUCTL_URL]",
+         .kind = OPTION_TEXT,
+         .target = &config->url,
+         .alias = "url"},
+        {.name = "token-file",
+         .value_name = "FILE",
+         .help = "file with the node's token [GPUCTL_TOKEN_FILE]",
+         .kind = OPTION_TEXT,
+         .target = &config->token_file},
+        {.name = "name",
+         .value_name = "NAME",
+         .help = "name of this node (default: the host name)",
+         .kind = OPTION_TEXT,
+         .target = &config->name},
+        {.name = "state",
+         .value_name = "DIR",
+         .help = "folder that survives a reboot",
+         .kind = OPTION_TEXT,
+         .target = &given->state},
+        {.name = "run",
+         .value_name = "DIR",
+         .help = "folder that a reboot empties; that of the first start stays in use until then",
+         .kind = OPTION_TEXT,
+         .target = &given->run},
+        {.name = "environments",
+         .value_name = "DIR",
+         .help =
+             "folder of jobs' Python environments, which agents of one host may share (default: in --state)",
+         .kind = OPTION_TEXT,
+         .target = &given->environments},
+        {.name = "environments-limit",
+         .value_name = "GIB",
+         .help = "what they may take; those used longest ago go first (default: 100)",
+         .kind = OPTION_INT,
+         .target = &config->environments_gib,
+         .min = 1,
+         .max = LIMIT_ENVIRONMENTS_GIB},
+        {.name = "log-limit",
+         .value_name = "MIB",
+         .help = "what a rank's stdout or stderr may take here; then its first part and its end are kept "
+                 "(default: 1024, or what the controller says if that is less)",
+         .kind = OPTION_INT,
+         .target = &config->log_limit_mib,
+         .min = LIMIT_STREAM_MIN_BYTES / MIB,
+         .max = LIMIT_STREAM_MAX_BYTES / MIB},
+        {.name = "max-processes",
+         .value_name = "N",
+         .help =
+             "processes and threads that a job may have on this node for each of its devices (default: 4096)",
+         .kind = OPTION_INT,
+         .target = &config->max_processes,
+         .min = 16,
+         .max = LIMIT_PROCESSES},
+        {.name = "warm-memory",
+         .value_name = "MIB",
+         .help = "what processes may take that have imported torch before there is a job for them (default: "
+                 "2048; 0: there are none)",
+         .kind = OPTION_INT,
+         .target = &config->warm_mib,
+         .min = 0,
+         .max = LIMIT_WARM_MIB},
+        {.name = "preload",
+         .value_name = "NAMES",
+         .help = "modules that they import where they are installed (default: torch,torch.distributed)",
+         .kind = OPTION_TEXT,
+         .target = &config->preload},
+        {.name = "shared-memory",
+         .value_name = "WHOSE",
+         .help = "own: a /dev/shm and System V objects for each job, which go with it, where the agent may "
+                 "make them; host: those of the host (default: own)",
+         .kind = OPTION_TEXT,
+         .target = &given->shared_memory,
+         .choices = "own|host"},
+        {.name = "devices",
+         .value_name = "LIST",
+         .help = "GPUs by index or UUID, or none (default: all)",
+         .kind = OPTION_TEXT,
+         .target = &config->devices},
+        {.name = "cpu-slots",
+         .value_name = "N",
+         .help = "offer N CPU slots instead of GPUs",
+         .kind = OPTION_INT,
+         .target = &config->cpu_slots,
+         .min = 1,
+         .max = LIMIT_NODE_DEVICES},
+        {.name = "gpu-type",
+         .value_name = "NAME",
+         .help = "name of the devices' type in job specs",
+         .kind = OPTION_TEXT,
+         .target = &config->gpu_type},
+        {.name = "pool",
+         .value_name = "NAME",
+         .help = "pool of this node",
+         .kind = OPTION_TEXT,
+         .target = &config->pool},
+        {.name = "reserved",
+         .help = "the pool is a reserved one",
+         .kind = OPTION_FLAG,
+         .target = &config->reserved},
+        {.name = "label",
+         .value_name = "KEY=VALUE",
+         .help = "what jobs may ask for, such as zone=a; may be repeated [GPUCTL_LABELS]",
+         .kind = OPTION_LIST,
+         .target = &given->labels,
+         .alias = "labels"},
+        {.name = "address",
+         .value_name = "ADDR",
+         .help = "where other nodes reach this one (default: found out)",
+         .kind = OPTION_TEXT,
+         .target = &given->address},
+        {.name = "python",
+         .value_name = "PATH",
+         .help = "interpreter of jobs that name none (default: python3 on PATH)",
+         .kind = OPTION_TEXT,
+         .target = &given->python},
+        {.name = "ports",
+         .value_name = "A-B",
+         .help = "range of MASTER_PORT (default: 20000-29999)",
+         .kind = OPTION_TEXT,
+         .target = &given->ports},
+        {.name = "expires-at",
+         .value_name = "TIME",
+         .help = "when this machine is taken back, 2026-11-21T09:30:00Z or +2h: work ends before "
+                 "[GPUCTL_EXPIRES_AT]",
+         .kind = OPTION_TEXT,
+         .target = &given->expires_at},
+        {.name = "cacert",
+         .value_name = "FILE",
+         .help = "certificates that sign the controller's",
+         .kind = OPTION_TEXT,
+         .target = &given->cacert,
+         .alias = "ca-file"},
+        {.name = "insecure-plain-http",
+         .help = "allow http:// to another host",
+         .kind = OPTION_FLAG,
+         .target = &config->insecure_plain_http},
+        {.name = "log-level",
+         .value_name = "LEVEL",
+         .help = "error, warning, info or debug",
+         .kind = OPTION_TEXT,
+         .target = &given->log_level,
+         .choices = "error|warning|info|debug"},
+        {.name = "list-devices",
+         .help = "print what this machine has as JSON, one device a line, and end",
+         .kind = OPTION_FLAG,
+         .target = &config->list_devices,
+         .command_line_only = true},
+        {.name = "config",
+         .value_name = "FILE",
+         .help = "read this file of settings alone; none: no file (default: " SETTINGS_AGENT
+                 " in ~/.config/gpuctl, then in /etc/gpuctl)",
+         .kind = OPTION_TEXT,
+         .target = &given->file,
+         .command_line_only = true},
+        {.name = "check-config",
+         .help = "say whether the settings are sound, and end",
+         .kind = OPTION_FLAG,
+         .target = &given->check_config,
+         .command_line_only = true},
+        {.letter = 'h',
+         .name = "help",
+         .help = "show this",
+         .kind = OPTION_FLAG,
+         .target = &given->help,
+         .command_line_only = true},
+        {.name = "version",
+         .help = "show the version",
+         .kind = OPTION_FLAG,
+         .target = &given->version,
+         .command_line_only = true},
     };
-    size_t count = sizeof specs / sizeof specs[0], rest_count;
-    autofree char **rest = NULL;
-    if (!options_parse(specs, count, argc, argv, false, &rest, &rest_count, err)) {
-        return false;
-    }
-    if (given->help) {
-        options_help(stdout, USAGE, SUMMARY, specs, count);
-    } else if (given->version) {
-        puts("gpuagent " GPUCTL_VERSION);
-    } else if (rest_count > 0) {
-        return err_set(err, ERR_USAGE, "gpuagent takes no argument %s", rest[0]);
-    }
-    return true;
+    static_assert(sizeof filled == CONFIG_OPTIONS * sizeof table[0], "count them");
+    memcpy(table, filled, sizeof filled);
 }
 
-static bool read_settings(struct config *config, struct err *err)
+/* Labels as KEY=VALUE. */
+static bool read_labels(struct config *config, const struct config_given *given, struct err *err)
 {
-    config->settings = settings_load(err);
-    if (config->settings == NULL) {
-        return false;
-    }
-    config->url = config->url != NULL ? config->url : settings_get(config->settings, "url");
-    config->token_file =
-        config->token_file != NULL ? config->token_file : settings_get(config->settings, "token_file");
-    if (config->url == NULL) {
-        err_set(err, ERR_USAGE, "no controller is named");
-        return err_hint(err, "give its address with --controller, or in GPUCTL_URL");
-    }
-    if (config->token_file == NULL) {
-        err_set(err, ERR_USAGE, "no token is named");
-        return err_hint(err,
-                        "give a file that holds the node's token with --token-file, or in GPUCTL_TOKEN_FILE");
-    }
-    return true;
-}
-
-/* Labels of the command line, else those of a setting: "zone=a,disk=ssd". */
-static bool read_labels(struct config *config, const struct given *given, struct err *err)
-{
-    const char *setting = settings_get(config->settings, "labels");
-    if (given->labels.count == 0 && (setting == NULL || *setting == '\0')) {
+    if (given->labels.count == 0) {
         return true;
     }
     config->labels = json_object();
@@ -148,12 +220,19 @@ static bool read_labels(struct config *config, const struct given *given, struct
             return false;
         }
     }
-    autofree char *copy = xstrdup(given->labels.count == 0 ? setting : "");
-    char *rest = given->labels.count == 0 ? copy : NULL;
-    for (char *word; (word = strsep(&rest, ",")) != NULL;) {
-        if (!node_label_take(word, config->labels, err)) {
-            return false;
-        }
+    return true;
+}
+
+static bool check_controller(const struct config *config, struct err *err)
+{
+    if (config->url == NULL) {
+        err_set(err, ERR_USAGE, "no controller is named");
+        return err_hint(err, "join one with gpuagent join, or name it with --controller or GPUCTL_URL");
+    }
+    if (config->token_file == NULL) {
+        err_set(err, ERR_USAGE, "no token is named");
+        return err_hint(err,
+                        "give a file that holds the node's token with --token-file, or in GPUCTL_TOKEN_FILE");
     }
     return true;
 }
@@ -226,7 +305,7 @@ static bool check_url(struct config *config, struct err *err)
     return true;
 }
 
-static void choose_folders(struct config *config, const struct given *given)
+static void choose_folders(struct config *config, const struct config_given *given)
 {
     bool root = geteuid() == 0;
     const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -268,9 +347,8 @@ static bool parse_ports(const char *ports, struct config *config, struct err *er
     return true;
 }
 
-static bool parse_expiry(const char *given, struct config *config, struct err *err)
+static bool parse_expiry(const char *text, struct config *config, struct err *err)
 {
-    const char *text = given != NULL ? given : settings_get(config->settings, "expires_at");
     int64_t now_ms = clock_wall_ms();
     if (text == NULL) {
         return true;
@@ -284,13 +362,13 @@ static bool parse_expiry(const char *given, struct config *config, struct err *e
                      "--expires-at %s is in the past", text);
 }
 
-static bool complete(struct config *config, const struct given *given, struct err *err)
+static bool complete(struct config *config, const struct config_given *given, struct err *err)
 {
     enum log_level level;
     if (given->log_level != NULL && log_level_from_text(given->log_level, &level)) {
         log_set_level(level);
     }
-    if (!read_settings(config, err) || !read_labels(config, given, err) || !check_name(config, err) ||
+    if (!check_controller(config, err) || !read_labels(config, given, err) || !check_name(config, err) ||
         !check_url(config, err) || !parse_ports(given->ports, config, err) ||
         !parse_expiry(given->expires_at, config, err)) {
         return false;
@@ -300,19 +378,68 @@ static bool complete(struct config *config, const struct given *given, struct er
     return given->address == NULL || address_resolve(given->address, config->address, err);
 }
 
-bool config_read(int argc, char **argv, struct config *ret_config, bool *ret_done, struct err *err)
+/* The command line, then the settings that it leaves open. */
+static bool read_options(int argc, char **argv, struct config *config, struct config_given *given,
+                         struct err *err)
+{
+    struct option_spec table[CONFIG_OPTIONS];
+    bool named[CONFIG_OPTIONS] = {false};
+    size_t rest_count;
+    autofree char **rest = NULL;
+    config_table(config, given, table);
+    if (!options_parse(table, CONFIG_OPTIONS, argc, argv, false, named, &rest, &rest_count, err)) {
+        return false;
+    }
+    if (given->help) {
+        options_help(stdout, USAGE, SUMMARY, table, CONFIG_OPTIONS);
+    } else if (given->version) {
+        puts("gpuagent " GPUCTL_VERSION);
+    } else if (rest_count > 0) {
+        return err_set(err, ERR_USAGE, "gpuagent takes no argument %s", rest[0]);
+    }
+    if (given->help || given->version || config->list_devices) {
+        return true;
+    }
+    config->settings = settings_load(SETTINGS_AGENT, given->file, err);
+    return config->settings != NULL && settings_apply(config->settings, table, CONFIG_OPTIONS, named, err);
+}
+
+/* --check-config: beyond what was checked already, the files that the settings name. */
+static bool check_files(const struct config *config, struct err *err)
+{
+    autotext struct text files = {0};
+    if (access(config->token_file, R_OK) != 0) {
+        err_errno(err, "cannot read the token file %s", config->token_file);
+        return err_hint(err, "join the controller with gpuagent join, or name another file with token-file");
+    }
+    if (config->cacert != NULL && access(config->cacert, R_OK) != 0) {
+        return err_errno(err, "cannot read the certificates %s", config->cacert);
+    }
+    settings_name_files(config->settings, &files);
+    printf("ok: the settings are sound (%s)\n", files.bytes);
+    return true;
+}
+
+void config_defaults(struct config *ret_config)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-    struct config config = {.devices = visible != NULL && *visible != '\0' ? visible : "all",
-                            .environments_gib = DEFAULT_ENVIRONMENTS_GIB,
-                            .log_limit_mib = LIMIT_STREAM_BYTES / MIB,
-                            .max_processes = DEFAULT_PROCESSES,
-                            .warm_mib = DEFAULT_WARM_MIB,
-                            .preload = DEFAULT_WARM_NAMES};
-    struct given given = {0};
-    bool usable = parse_options(argc, argv, &config, &given, err);
-    *ret_done = given.help || given.version;
-    usable = usable && (*ret_done || config.list_devices || complete(&config, &given, err));
+    *ret_config = (struct config){.devices = visible != NULL && *visible != '\0' ? visible : "all",
+                                  .environments_gib = DEFAULT_ENVIRONMENTS_GIB,
+                                  .log_limit_mib = LIMIT_STREAM_BYTES / MIB,
+                                  .max_processes = DEFAULT_PROCESSES,
+                                  .warm_mib = DEFAULT_WARM_MIB,
+                                  .preload = DEFAULT_WARM_NAMES};
+}
+
+bool config_read(int argc, char **argv, struct config *ret_config, bool *ret_done, struct err *err)
+{
+    struct config config;
+    struct config_given given = {0};
+    config_defaults(&config);
+    bool usable = read_options(argc, argv, &config, &given, err);
+    *ret_done = given.help || given.version || given.check_config;
+    usable = usable && (given.help || given.version || config.list_devices || complete(&config, &given, err));
+    usable = usable && (!given.check_config || given.help || given.version || check_files(&config, err));
     options_finish_list(&given.labels);
     if (!usable || *ret_done) {
         config_finish(&config);

@@ -9,6 +9,8 @@
 
 #include "agent/address.h"
 #include "proto/base/err.h"
+#include "proto/base/options.h"
+#include "proto/base/settings.h"
 
 struct config {
     const char *url;
@@ -42,7 +44,23 @@ struct config {
     char *host_name; /* owned */
 };
 
-/* Reads the command line. *ret_done: --help or --version was asked for and answered. */
+/* Options as they are written. */
+struct config_given {
+    const char *state, *run, *environments, *address, *ports, *expires_at, *log_level, *shared_memory, *file,
+        *python, *cacert;
+    struct option_list labels;
+    bool help, version, check_config;
+};
+
+/* The table of all options, with their targets in *config and *given. */
+#define CONFIG_OPTIONS 30
+void config_table(struct config *config, struct config_given *given,
+                  struct option_spec table[CONFIG_OPTIONS]);
+/* What counts where neither the command line nor a setting says otherwise. */
+void config_defaults(struct config *ret_config);
+
+/* Reads the command line and the settings. *ret_done: --help, --version or --check-config was asked for and
+ * answered. */
 bool config_read(int argc, char **argv, struct config *ret_config, bool *ret_done, struct err *err);
 void config_finish(struct config *config);
 

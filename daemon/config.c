@@ -13,7 +13,7 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-#define OPTION_COUNT 26
+#define OPTION_COUNT 28
 
 static void table_fill(struct config *config, struct option_spec table[OPTION_COUNT])
 {
@@ -58,6 +58,7 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .kind = OPTION_DURATION,
          .target = &config->idle_exit_ms},
         {.name = "embedded",
+         .command_line_only = true,
          .help = "the agents are this instance's own and end with it",
          .kind = OPTION_FLAG,
          .target = &config->embedded},
@@ -93,7 +94,7 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .max = LIMIT_STREAM_MAX_BYTES / MIB},
         {.name = "policy",
          .value_name = "NAME",
-         .help = "whose turn it is: fifo, easy, sjf or default (default: default) [GPUCTL_POLICY]",
+         .help = "whose turn it is: fifo, easy, sjf or default (default: default)",
          .kind = OPTION_TEXT,
          .target = &config->policy_name},
         {.name = "share-half-life",
@@ -124,16 +125,19 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .max = LIMIT_BACKUP_KEEP,
          .target = &config->backup_keep},
         {.name = "backup",
+         .command_line_only = true,
          .value_name = "DIR",
          .help = "make a backup as the folder DIR, also while a controller serves, and end",
          .kind = OPTION_TEXT,
          .target = &config->backup_to},
         {.name = "restore",
+         .command_line_only = true,
          .value_name = "DIR",
          .help = "put a backup in the place of what the state folder has, and end",
          .kind = OPTION_TEXT,
          .target = &config->restore_from},
         {.name = "check",
+         .command_line_only = true,
          .value_name = "DIR",
          .help = "look whether a state folder or a backup is whole, and end",
          .kind = OPTION_TEXT,
@@ -144,8 +148,29 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .kind = OPTION_TEXT,
          .target = &config->log_level,
          .choices = "error|warning|info|debug"},
-        {.name = "version", .help = "show the version", .kind = OPTION_FLAG, .target = &config->version},
-        {.letter = 'h', .name = "help", .help = "show this", .kind = OPTION_FLAG, .target = &config->help},
+        {.name = "config",
+         .command_line_only = true,
+         .value_name = "FILE",
+         .help = "read this file of settings alone; none: no file (default: " SETTINGS_CONTROLLER
+                 " in ~/.config/gpuctl, then in /etc/gpuctl)",
+         .kind = OPTION_TEXT,
+         .target = &config->file},
+        {.name = "check-config",
+         .command_line_only = true,
+         .help = "say whether the settings are sound, and end",
+         .kind = OPTION_FLAG,
+         .target = &config->check_config},
+        {.name = "version",
+         .command_line_only = true,
+         .help = "show the version",
+         .kind = OPTION_FLAG,
+         .target = &config->version},
+        {.letter = 'h',
+         .command_line_only = true,
+         .name = "help",
+         .help = "show this",
+         .kind = OPTION_FLAG,
+         .target = &config->help},
     };
     memcpy(table, filled, sizeof filled);
 }
@@ -213,8 +238,7 @@ static bool suspends(enum policy policy)
 
 static bool read_policy(struct config *config, struct err *err)
 {
-    const char *setting = settings_get(config->settings, "policy");
-    const char *name = config->policy_name != NULL ? config->policy_name : setting;
+    const char *name = config->policy_name;
     if (name == NULL) {
         return true;
     }
@@ -281,20 +305,25 @@ bool config_parse(int argc, char **argv, struct config *ret_config, struct err *
     table_fill(ret_config, table);
     char **rest = NULL;
     size_t rest_count = 0;
-    bool ok = options_parse(table, OPTION_COUNT, argc, argv, false, &rest, &rest_count, err);
+    bool given[OPTION_COUNT] = {false};
+    bool ok = options_parse(table, OPTION_COUNT, argc, argv, false, given, &rest, &rest_count, err);
     if (ok && rest_count > 0) {
         ok = err_field(err, ERR_USAGE, NULL, "see --help", "gpuctld takes no argument \"%s\"", rest[0]);
     }
     free(rest);
-    enum log_level level;
-    if (ok && ret_config->log_level != NULL && log_level_from_text(ret_config->log_level, &level)) {
-        log_set_level(level);
-    }
     if (!ok || ret_config->help || ret_config->version) {
         return ok;
     }
-    ret_config->settings = settings_load(err);
-    return ret_config->settings != NULL && read_policy(ret_config, err) && check(ret_config, err);
+    ret_config->settings = settings_load(SETTINGS_CONTROLLER, ret_config->file, err);
+    if (ret_config->settings == NULL ||
+        !settings_apply(ret_config->settings, table, OPTION_COUNT, given, err)) {
+        return false;
+    }
+    enum log_level level;
+    if (ret_config->log_level != NULL && log_level_from_text(ret_config->log_level, &level)) {
+        log_set_level(level);
+    }
+    return read_policy(ret_config, err) && check(ret_config, err);
 }
 
 void config_finish(struct config *config)
@@ -308,8 +337,10 @@ void config_help(void)
     struct config unused = {0};
     struct option_spec table[OPTION_COUNT];
     table_fill(&unused, table);
-    options_help(stdout, "gpuctld [OPTIONS]",
-                 "The controller of gpuctl: serves the REST API, keeps jobs in SQLite, and gives work to the "
-                 "nodes' agents.",
-                 table, OPTION_COUNT);
+    options_help(
+        stdout, "gpuctld [OPTIONS]",
+        "The controller of gpuctl: serves the REST API, keeps jobs in SQLite, and gives work to the "
+        "nodes' agents.\nEach option is also a setting: a line `name = value` of " SETTINGS_CONTROLLER
+        ", and GPUCTL_<NAME> in the environment.",
+        table, OPTION_COUNT);
 }

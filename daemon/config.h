@@ -25,7 +25,7 @@ struct config {
     int64_t log_limit_mib;
     int64_t per_address; /* 0: half of all connections */
     int64_t share_half_life_ms;
-    const char *policy_name; /* as it was written; borrowed from argv or the settings */
+    const char *policy_name; /* as it was written */
     enum policy policy;
     const char *min_free;       /* as it was written: "256MiB"; NULL: not */
     int64_t min_free_bytes;     /* -1: as fits the disk */
@@ -38,6 +38,8 @@ struct config {
     const char *check;        /* look at this state folder or backup */
     const char *log_level;    /* NULL: info */
     bool embedded;
+    const char *file; /* of settings, in the place of the usual ones; NULL: those */
+    bool check_config;
     bool help, version;
     struct settings *settings; /* owned; NULL with help or version */
 

@@ -250,6 +250,19 @@ static bool serve(struct daemon *daemon, struct err *err)
     return end != SERVER_END_FAILED;
 }
 
+/* --check-config: beyond what the command line's own reading has checked, the files that it names. */
+static bool check_files(const struct config *config, struct err *err)
+{
+    autofree char *certificate = NULL, *key = NULL;
+    autotext struct text files = {0};
+    if (!read_pem(config->tls_certificate, &certificate, err) || !read_pem(config->tls_key, &key, err)) {
+        return false;
+    }
+    settings_name_files(config->settings, &files);
+    printf("ok: the settings are sound (%s)\n", files.bytes);
+    return true;
+}
+
 static int report(const struct err *err)
 {
     log_failure("gpuctld", err);
@@ -268,6 +281,8 @@ int main(int argc, char **argv)
         config_help();
     } else if (ok && daemon.config.version) {
         printf("gpuctld %s\n", GPUCTL_VERSION);
+    } else if (ok && daemon.config.check_config) {
+        ok = check_files(&daemon.config, &err);
     } else if (ok && upkeep_wanted(&daemon.config)) {
         ok = upkeep_run(&daemon.config, &err);
     } else {

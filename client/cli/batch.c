@@ -92,7 +92,7 @@ static bool take_line(struct batch *batch, const struct option_table *table, con
     size_t rest_count;
     int argc = 0;
     if (!split_line(batch, line, argv, &argc, err) ||
-        !options_parse(table->items, table->count, argc, argv, false, &rest, &rest_count, err)) {
+        !options_parse(table->items, table->count, argc, argv, false, NULL, &rest, &rest_count, err)) {
         return false;
     }
     return rest_count == 0 || err_set(err, ERR_USAGE, "\"%s\" is no option", rest[0]);

@@ -16,24 +16,66 @@
 
 #define TOKEN_BYTES 4096
 
-static void cleanup_settings(struct settings **settings)
+/* The client's settings, as far as they are known. */
+struct known {
+    struct settings *settings;
+    const char *url, *token_file, *cacert, *state;
+    bool plain_allowed;
+};
+
+#define SETTING_COUNT 5
+
+static void fill_table(struct known *known, struct option_spec table[SETTING_COUNT])
 {
-    settings_destroy(*settings);
+    const struct option_spec filled[SETTING_COUNT] = {
+        {.name = "url", .kind = OPTION_TEXT, .target = &known->url},
+        {.name = "token-file", .kind = OPTION_TEXT, .target = &known->token_file},
+        {.name = "cacert", .kind = OPTION_TEXT, .target = &known->cacert, .alias = "ca-file"},
+        {.name = "state", .kind = OPTION_TEXT, .target = &known->state},
+        {.name = "insecure-plain-http", .kind = OPTION_FLAG, .target = &known->plain_allowed},
+    };
+    memcpy(table, filled, sizeof filled);
 }
 
-/* The flag, else the setting, else NULL. */
-static const char *choose(const char *flag, const struct settings *settings, const char *name)
+void context_name_settings(FILE *out)
 {
-    return flag != NULL ? flag : settings_get(settings, name);
+    struct known unused;
+    struct option_spec table[SETTING_COUNT];
+    fill_table(&unused, table);
+    for (size_t i = 0; i < SETTING_COUNT; i++) {
+        fprintf(out, "%s%s", i > 0 ? ", " : "", table[i].name);
+    }
 }
 
-static char *find_state(const struct common *common, const struct settings *settings)
+/* Flags first, then the settings. */
+static bool know(const struct common *common, struct known *known, struct err *err)
 {
-    const char *state = choose(common->state, settings, "state");
-    if (state == NULL) {
+    struct option_spec table[SETTING_COUNT];
+    *known = (struct known){.settings = settings_load(SETTINGS_CLIENT, NULL, err)};
+    fill_table(known, table);
+    if (known->settings == NULL || !settings_apply(known->settings, table, SETTING_COUNT, NULL, err)) {
+        return false;
+    }
+    known->url = common->url != NULL ? common->url : known->url;
+    known->token_file = common->token_file != NULL ? common->token_file : known->token_file;
+    known->cacert = common->cacert != NULL ? common->cacert : known->cacert;
+    known->state = common->state != NULL ? common->state : known->state;
+    known->plain_allowed = common->insecure_plain_http || known->plain_allowed;
+    return true;
+}
+
+static void finish_known(struct known *known)
+{
+    settings_destroy(known->settings);
+}
+#define autoknown __attribute__((cleanup(finish_known)))
+
+static char *find_state(const struct known *known)
+{
+    if (known->state == NULL) {
         return settings_state_directory();
     }
-    return file_absolute(state);
+    return file_absolute(known->state);
 }
 
 /* --- url and token --- */
@@ -98,25 +140,19 @@ static char *without_slashes(const char *url)
 
 /* --- which controller --- */
 
-static bool load_named(const char *url, const struct common *common, const struct settings *settings,
-                       struct context *context, struct err *err)
+static bool load_named(const char *url, const struct known *known, struct context *context, struct err *err)
 {
-    const char *plain = settings_get(settings, "insecure_plain_http");
-    bool plain_allowed = common->insecure_plain_http ||
-                         (plain != NULL && (strcmp(plain, "true") == 0 || strcmp(plain, "1") == 0));
-    if (!check_url(url, plain_allowed, err)) {
+    if (!check_url(url, known->plain_allowed, err)) {
         return false;
     }
-    const char *token_file = choose(common->token_file, settings, "token_file");
-    if (token_file == NULL) {
+    if (known->token_file == NULL) {
         return err_field(err, ERR_UNAUTHENTICATED, "token-file",
                          "name the file that holds your token with --token-file or GPUCTL_TOKEN_FILE",
                          "there is no token for %s", url);
     }
-    const char *ca_file = choose(common->ca_file, settings, "ca_file");
     context->url = without_slashes(url);
-    context->ca_file = ca_file != NULL ? xstrdup(ca_file) : NULL;
-    return read_token(token_file, &context->token, err);
+    context->cacert = known->cacert != NULL ? xstrdup(known->cacert) : NULL;
+    return read_token(known->token_file, &context->token, err);
 }
 
 static bool load_own(struct context *context, struct err *err)
@@ -133,28 +169,26 @@ static bool load_own(struct context *context, struct err *err)
 
 bool context_load_state(const struct common *common, struct context *ret_context, struct err *err)
 {
+    autoknown struct known known;
     *ret_context = (struct context){0};
-    __attribute__((cleanup(cleanup_settings))) struct settings *settings = settings_load(err);
-    if (settings == NULL) {
+    if (!know(common, &known, err)) {
         return false;
     }
-    ret_context->state = find_state(common, settings);
+    ret_context->state = find_state(&known);
     return true;
 }
 
 bool context_load(const struct common *common, struct context *ret_context, struct err *err)
 {
+    autoknown struct known known;
     *ret_context = (struct context){0};
-    __attribute__((cleanup(cleanup_settings))) struct settings *settings = settings_load(err);
-    if (settings == NULL) {
+    if (!know(common, &known, err)) {
         return false;
     }
-    ret_context->state = find_state(common, settings);
+    ret_context->state = find_state(&known);
     /* who names a state folder means the instance there, whatever the settings say */
-    const char *url =
-        common->url != NULL || common->state == NULL ? choose(common->url, settings, "url") : NULL;
-    bool loaded =
-        url != NULL ? load_named(url, common, settings, ret_context, err) : load_own(ret_context, err);
+    const char *url = common->url != NULL || common->state == NULL ? known.url : NULL;
+    bool loaded = url != NULL ? load_named(url, &known, ret_context, err) : load_own(ret_context, err);
     if (!loaded) {
         context_finish(ret_context);
     }
@@ -177,7 +211,7 @@ void context_finish(struct context *context)
     }
     free(context->url);
     free(context->token);
-    free(context->ca_file);
+    free(context->cacert);
     free(context->state);
     *context = (struct context){0};
 }

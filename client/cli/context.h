@@ -4,6 +4,7 @@
 #define CLI_CONTEXT_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "client/cli/verb.h"
 #include "proto/base/err.h"
@@ -11,10 +12,13 @@
 struct context {
     char *url; /* without a slash at the end */
     char *token;
-    char *ca_file; /* NULL: the system's */
+    char *cacert;  /* NULL: the system's */
     char *state;   /* folder of the user's own instance */
     bool embedded; /* url is that instance */
 };
+
+/* Writes the names of the settings of SETTINGS_CLIENT, separated by commas. */
+void context_name_settings(FILE *out);
 
 /* Fills state alone. */
 bool context_load_state(const struct common *common, struct context *ret_context, struct err *err);

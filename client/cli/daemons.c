@@ -16,6 +16,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/files.h"
 #include "proto/base/json.h"
+#include "proto/base/settings.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
@@ -165,6 +166,7 @@ char **daemons_controller_words(const struct daemons *daemons)
     add_option(&words, "--endpoint-file", instance_file(daemons->state, "endpoint"));
     add_option(&words, "--idle-exit", xprintf("%lldms", (long long)daemons->options->idle_exit_ms));
     add_word(&words, xstrdup("--embedded"));
+    add_option(&words, "--config", xstrdup(SETTINGS_NO_FILE)); /* those of the machine's own daemons */
     return words.items;
 }
 
@@ -198,6 +200,7 @@ char **daemons_agent_words(const struct daemons *daemons, int64_t number, const 
     add_option(&words, "--name", xprintf("node%lld", (long long)number));
     add_option(&words, "--state", instance_node_file(daemons->state, number, ""));
     add_option(&words, "--run", instance_node_file(daemons->run, number, ""));
+    add_option(&words, "--config", xstrdup(SETTINGS_NO_FILE));
     if (daemons->device_count > 0) {
         add_devices(daemons, number, &words);
     } else {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/cli/context.h"
 #include "client/cli/print.h"
 #include "client/cli/verb.h"
 #include "proto/base/cleanup.h"
@@ -17,13 +18,17 @@ static void help(FILE *out)
     for (const struct verb *const *verb = verb_all(); *verb != NULL; verb++) {
         fprintf(out, "  %-12s %s\n", (*verb)->name, (*verb)->summary);
     }
-    fputs("\n`gpuctl VERB --help` tells more. --url, --token-file, --ca-file, --insecure-plain-http and "
+    fputs("\n`gpuctl VERB --help` tells more. --url, --token-file, --cacert, --insecure-plain-http and "
           "--state may\n"
           "also stand before the verb. Settings: flags, then GPUCTL_URL, GPUCTL_TOKEN_FILE and other "
           "GPUCTL_* variables,\n"
-          "then ~/.config/gpuctl/config, then /etc/gpuctl/config. Without any, `gpuctl run` starts a "
-          "controller of your own,\nwith its state in GPUCTL_STATE, or in ~/.local/state/gpuctl.\n",
+          "then lines `name = value` of ~/.config/gpuctl/config, then of /etc/gpuctl/config. Their names: ",
           out);
+    context_name_settings(out);
+    fputs(
+        ".\nWithout any, `gpuctl run` starts a controller of your own, with its state in GPUCTL_STATE, or in "
+        "~/.local/state/gpuctl.\n",
+        out);
 }
 
 static bool check_rest(const struct verb *verb, const struct call *call, const char *path, struct err *err)
@@ -51,7 +56,7 @@ static bool run_verb(const struct verb *verb, const struct common *before, const
     verb_describe(verb, options, &common, &table);
     autofree char **rest = NULL;
     struct call call = {.options = options, .common = &common};
-    bool good = options_parse(table.items, table.count, argc, argv, verb->stop_at_positional, &rest,
+    bool good = options_parse(table.items, table.count, argc, argv, verb->stop_at_positional, NULL, &rest,
                               &call.rest_count, err);
     option_table_finish(&table);
     call.rest = rest;
@@ -147,7 +152,7 @@ static int run_words(int argc, char **argv)
     autofree char **words = NULL;
     size_t count = 0;
     verb_describe_common(&common, &table);
-    bool good = options_parse(table.items, table.count, argc, argv, true, &words, &count, &err);
+    bool good = options_parse(table.items, table.count, argc, argv, true, NULL, &words, &count, &err);
     option_table_finish(&table);
     if (!good) {
         if (err.hint[0] == '\0') {

@@ -128,8 +128,8 @@ static void set_connection(struct transfer *transfer)
     if (strncmp(context->url, "http://", 7) == 0) {
         curl_use_set(easy, CURLOPT_PROXY, ""); /* plain text goes to its host and nowhere else */
     }
-    if (context->ca_file != NULL) {
-        curl_use_set(easy, CURLOPT_CAINFO, context->ca_file);
+    if (context->cacert != NULL) {
+        curl_use_set(easy, CURLOPT_CAINFO, context->cacert);
     }
 }
 
@@ -163,7 +163,7 @@ static bool explain(const struct transfer *transfer, struct err *err)
     const char *why = transfer->fault[0] != '\0' ? transfer->fault : curl_easy_strerror(transfer->result);
     err_set(err, ERR_UNREACHABLE, "the controller at %s cannot be reached: %s", context->url, why);
     if (transfer->result == CURLE_PEER_FAILED_VERIFICATION || transfer->result == CURLE_SSL_CACERT_BADFILE) {
-        return err_hint(err, "name the certificate that signs it with --ca-file");
+        return err_hint(err, "name the certificate that signs it with --cacert, or pin it with gpuctl login");
     }
     return err_hint(err, "%s",
                     context->embedded ? "start it with `gpuctl up`"

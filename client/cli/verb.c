@@ -135,7 +135,8 @@ static void describe_controller(struct common *common, struct option_table *tabl
 {
     option_text(table, 0, "url", "URL", "of the controller", &common->url);
     option_text(table, 0, "token-file", "FILE", "that holds the token for it", &common->token_file);
-    option_text(table, 0, "ca-file", "FILE", "certificates to trust for https", &common->ca_file);
+    option_text(table, 0, "cacert", "FILE", "certificates to trust for https", &common->cacert);
+    table->items[table->count - 1].alias = "ca-file";
     option_flag(table, 0, "insecure-plain-http", "allow http to another host", &common->insecure_plain_http);
 }
 
@@ -162,7 +163,7 @@ bool verb_takes(const struct verb *verb, const struct common *common, const char
 {
     const char *given = common->url != NULL          ? "url"
                         : common->token_file != NULL ? "token-file"
-                        : common->ca_file != NULL    ? "ca-file"
+                        : common->cacert != NULL     ? "cacert"
                                                      : NULL;
     given = given == NULL && common->insecure_plain_http ? "insecure-plain-http" : given;
     if (given != NULL && verb->reach != REACH_CONTROLLER) {

@@ -31,7 +31,7 @@ struct common {
     bool help;
     const char *url;
     const char *token_file;
-    const char *ca_file;
+    const char *cacert;
     const char *state;
     bool insecure_plain_http;
 };

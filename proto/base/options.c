@@ -19,7 +19,8 @@ struct walk {
     size_t count;
     int argc;
     char **argv;
-    int next; /* the argument that is read next */
+    int next;    /* the argument that is read next */
+    bool *given; /* by index; or NULL */
     struct err *err;
 };
 
@@ -29,15 +30,30 @@ static bool hinted(struct err *err)
     return err_hint(err, "see --help");
 }
 
-static const struct option_spec *find_name(const struct walk *walk, const char *name, size_t length)
+static bool is_called(const char *known, const char *name, size_t length)
 {
-    for (size_t i = 0; i < walk->count; i++) {
-        const char *known = walk->specs[i].name;
-        if (strncmp(known, name, length) == 0 && known[length] == '\0') {
-            return &walk->specs[i];
+    return known != NULL && strncmp(known, name, length) == 0 && known[length] == '\0';
+}
+
+static const struct option_spec *find_among(const struct option_spec *specs, size_t count, const char *name,
+                                            size_t length)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (is_called(specs[i].name, name, length) || is_called(specs[i].alias, name, length)) {
+            return &specs[i];
         }
     }
     return NULL;
+}
+
+static const struct option_spec *find_name(const struct walk *walk, const char *name, size_t length)
+{
+    return find_among(walk->specs, walk->count, name, length);
+}
+
+const struct option_spec *options_find(const struct option_spec *specs, size_t count, const char *name)
+{
+    return find_among(specs, count, name, strlen(name));
 }
 
 static const struct option_spec *find_letter(const struct walk *walk, char letter)
@@ -51,28 +67,41 @@ static const struct option_spec *find_letter(const struct walk *walk, char lette
 }
 
 /* The option whose name is nearest to the word; NULL when none is near enough to have been meant. */
-static const struct option_spec *find_nearest(const struct walk *walk, const char *word, bool flags_only)
+static const struct option_spec *find_nearest(const struct option_spec *specs, size_t count, const char *word,
+                                              bool flags_only)
 {
     const struct option_spec *nearest = NULL;
     unsigned best = (unsigned)(strlen(word) / 3) + 2;
-    for (size_t i = 0; i < walk->count; i++) {
-        unsigned distance = text_distance(word, walk->specs[i].name);
-        if (distance < best && (!flags_only || walk->specs[i].kind == OPTION_FLAG)) {
-            nearest = &walk->specs[i];
+    for (size_t i = 0; i < count; i++) {
+        unsigned distance = text_distance(word, specs[i].name);
+        if (distance < best && (!flags_only || specs[i].kind == OPTION_FLAG)) {
+            nearest = &specs[i];
             best = distance;
         }
     }
     return nearest;
 }
 
+const struct option_spec *options_nearest(const struct option_spec *specs, size_t count, const char *word)
+{
+    return find_nearest(specs, count, word, false);
+}
+
+static void note_given(const struct walk *walk, const struct option_spec *spec)
+{
+    if (walk->given != NULL) {
+        walk->given[spec - walk->specs] = true;
+    }
+}
+
 static bool refuse_unknown(const struct walk *walk, const char *name, size_t length)
 {
     autofree char *word = xstrndup(name, length);
     const char *no = "";
-    const struct option_spec *meant = find_nearest(walk, word, false);
+    const struct option_spec *meant = find_nearest(walk->specs, walk->count, word, false);
     if (meant == NULL && strncmp(word, "no-", 3) == 0) {
         no = "no-";
-        meant = find_nearest(walk, word + 3, true);
+        meant = find_nearest(walk->specs, walk->count, word + 3, true);
     }
     if (meant == NULL) {
         err_set(walk->err, ERR_USAGE, "unknown option --%s", word);
@@ -135,8 +164,18 @@ static void list_append(struct option_list *list, const char *item)
     list->items[list->count++] = item;
 }
 
-/* shown is the option as it was typed, for messages. */
-static bool take_value(const struct option_spec *spec, const char *shown, const char *value, struct err *err)
+static bool take_flag(const struct option_spec *spec, const char *shown, const char *value, struct err *err)
+{
+    bool on = is_choice("true|yes|on|1", value);
+    if (!on && !is_choice("false|no|off|0", value)) {
+        err_set(err, ERR_USAGE, "%s must be true or false, not \"%s\"", shown, value);
+        return hinted(err);
+    }
+    *(bool *)spec->target = on;
+    return true;
+}
+
+bool options_take(const struct option_spec *spec, const char *shown, const char *value, struct err *err)
 {
     switch (spec->kind) {
     case OPTION_TEXT:
@@ -149,9 +188,9 @@ static bool take_value(const struct option_spec *spec, const char *shown, const 
         list_append(spec->target, value);
         return true;
     case OPTION_FLAG:
-        break;
+        return take_flag(spec, shown, value, err);
     }
-    abort(); /* flags take no value, and the callers know */
+    abort();
 }
 
 /* Takes the value that rides in the same argument, else the next argument. */
@@ -165,7 +204,8 @@ static bool take_value_or_next(struct walk *walk, const struct option_spec *spec
     if (value == NULL) {
         value = walk->argv[walk->next++];
     }
-    return take_value(spec, shown, value, walk->err);
+    note_given(walk, spec);
+    return options_take(spec, shown, value, walk->err);
 }
 
 /* --- arguments
@@ -195,6 +235,7 @@ static bool read_long(struct walk *walk, const char *name)
     }
     if (flag != NULL) {
         *(bool *)flag->target = on;
+        note_given(walk, flag);
         return true;
     }
     const struct option_spec *spec = find_name(walk, name, length);
@@ -220,6 +261,7 @@ static bool read_letters(struct walk *walk, const char *letters)
             return take_value_or_next(walk, spec, shown, letters[1] != '\0' ? letters + 1 : NULL);
         }
         *(bool *)spec->target = true;
+        note_given(walk, spec);
     }
     return true;
 }
@@ -248,9 +290,11 @@ static bool read_options(struct walk *walk, bool stop_at_positional, char **rest
 }
 
 bool options_parse(const struct option_spec *specs, size_t count, int argc, char **argv,
-                   bool stop_at_positional, char ***ret_rest, size_t *ret_rest_count, struct err *err)
+                   bool stop_at_positional, bool *given, char ***ret_rest, size_t *ret_rest_count,
+                   struct err *err)
 {
-    struct walk walk = {.specs = specs, .count = count, .argc = argc, .argv = argv, .next = 1, .err = err};
+    struct walk walk = {
+        .specs = specs, .count = count, .argc = argc, .argv = argv, .next = 1, .given = given, .err = err};
     autofree char **rest = xzalloc(((size_t)argc + 1) * sizeof rest[0]);
     size_t rest_count = 0;
     if (!read_options(&walk, stop_at_positional, rest, &rest_count)) {
@@ -296,16 +340,25 @@ static void print_option(FILE *out, const struct option_spec *spec)
     fputc('\n', out);
 }
 
+static void print_options(FILE *out, const char *title, const struct option_spec *specs, size_t count,
+                          bool command_line_only)
+{
+    bool begun = false;
+    for (size_t i = 0; i < count; i++) {
+        if (specs[i].command_line_only == command_line_only) {
+            fprintf(out, "%s", begun ? "" : title);
+            print_option(out, &specs[i]);
+            begun = true;
+        }
+    }
+}
+
 void options_help(FILE *out, const char *usage, const char *summary, const struct option_spec *specs,
                   size_t count)
 {
     fprintf(out, "Usage: %s\n\n%s\n", usage, summary);
-    if (count > 0) {
-        fputs("\nOptions:\n", out);
-    }
-    for (size_t i = 0; i < count; i++) {
-        print_option(out, &specs[i]);
-    }
+    print_options(out, "\nOptions:\n", specs, count, false);
+    print_options(out, "\nOn the command line only:\n", specs, count, true);
 }
 
 void options_finish_list(struct option_list *list)

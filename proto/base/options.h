@@ -33,16 +33,30 @@ struct option_spec {
     int64_t min, max; /* of OPTION_INT */
     const char
         *choices; /* "table|wide|json": the only values of an OPTION_TEXT, checked and completed; else NULL */
+    const char *alias;      /* an older name, which is taken and not shown; or NULL */
+    bool command_line_only; /* it is no setting: see proto/base/settings.h */
 };
 
 /* Parses argv[1..]. Options and positional arguments may mix; "--" ends the options. With stop_at_positional
  * the first positional argument ends them too (for `run -- argv` and for verbs). The positional arguments are
  * left in *ret_rest (pointers into argv, array freed by the caller). ERR_USAGE names the option and suggests
- * the one that was meant. --help is an ordinary flag of the table. */
+ * the one that was meant. --help is an ordinary flag of the table. given, where it is not NULL, has count
+ * elements, and those of the options that argv names become true. */
 bool options_parse(const struct option_spec *specs, size_t count, int argc, char **argv,
-                   bool stop_at_positional, char ***ret_rest, size_t *ret_rest_count, struct err *err);
+                   bool stop_at_positional, bool *given, char ***ret_rest, size_t *ret_rest_count,
+                   struct err *err);
 
-/* Writes usage, summary and the table in the usual form. */
+/* Sets one target from a value as people write it; a flag from true or false, yes or no, on or off, 1 or 0.
+ * shown is what messages call the option. An OPTION_LIST gets one item more. */
+bool options_take(const struct option_spec *spec, const char *shown, const char *value, struct err *err);
+
+/* The option of that name or alias, and the one whose name is nearest to the word; NULL when there is none.
+ */
+const struct option_spec *options_find(const struct option_spec *specs, size_t count, const char *name);
+const struct option_spec *options_nearest(const struct option_spec *specs, size_t count, const char *word);
+
+/* Writes usage, summary and the table in the usual form: first what is a setting as well, if anything is not.
+ */
 void options_help(FILE *out, const char *usage, const char *summary, const struct option_spec *specs,
                   size_t count);
 

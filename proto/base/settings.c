@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the settings that come from the environment and from the two configuration files. It promises the
- * order of precedence, that a file is understood whole or refused with its line, and that an empty value
- * counts as none. Which names mean something, and that flags come first, is left to the programs. */
+/* Owns the settings that come from the environment and from a program's two configuration files. It promises
+ * the order of precedence, that a file is understood whole or refused with its line, and that an empty value
+ * counts as none. Which settings there are is the program's table of options. */
 #include "proto/base/settings.h"
 
 #include <errno.h>
@@ -16,23 +16,29 @@
 #include "proto/base/files.h"
 #include "proto/base/text.h"
 
-#define FILE_BYTES  (64 * 1024) /* a hundred times what anyone writes by hand */
-#define SYSTEM_FILE "/etc/gpuctl/config"
+#define FILE_BYTES   (64 * 1024) /* a hundred times what anyone writes by hand */
+#define SYSTEM_PLACE "/etc/gpuctl"
 
 struct setting {
-    char *name; /* lower case, with underscores */
+    char *name; /* lower case, with dashes */
     char *value;
+    const char *path; /* of the file; borrowed from the settings */
+    int line;
 };
 
 struct settings {
     struct setting *items; /* those of the user's file first */
     size_t count;
+    char *paths[2]; /* of the files that were read; or NULL */
+    char **texts;   /* what lists were taken apart into */
+    size_t text_count;
 };
 
 /* One file while it is read. */
 struct reading {
     struct settings *settings;
-    size_t first;      /* index of this file's first setting */
+    const char *path;  /* of this file */
+    size_t first;      /* index of its first setting */
     const char *at;    /* what inih has not asked for yet */
     int line;          /* the line that inih has */
     int wrong_line;    /* the first line that is refused here, 0 for none */
@@ -43,13 +49,13 @@ struct reading {
  * -----------------------------------------------------------------------------------------------------------
  */
 
-/* "Token-File" to "token_file", or with upper to "TOKEN_FILE". The result is the caller's. */
+/* "Token_File" to "token-file", or with upper to "TOKEN_FILE". The result is the caller's. */
 static char *spell(const char *name, bool upper)
 {
     char *spelt = xstrdup(name);
     for (char *at = spelt; *at != '\0'; at++) {
-        if (*at == '-') {
-            *at = '_';
+        if (*at == '-' || *at == '_') {
+            *at = upper ? '_' : '-';
         } else if (upper && *at >= 'a' && *at <= 'z') {
             *at = (char)(*at - 'a' + 'A');
         } else if (!upper && *at >= 'A' && *at <= 'Z') {
@@ -59,14 +65,14 @@ static char *spell(const char *name, bool upper)
     return spelt;
 }
 
-static const char *find_from(const struct settings *settings, size_t first, const char *spelt)
+static bool is_there(const struct settings *settings, size_t first, const char *spelt)
 {
     for (size_t i = first; i < settings->count; i++) {
         if (strcmp(settings->items[i].name, spelt) == 0) {
-            return settings->items[i].value;
+            return true;
         }
     }
-    return NULL;
+    return false;
 }
 
 /* --- files
@@ -114,24 +120,24 @@ static int take_setting(void *user, const char *section, const char *name, const
         return refuse_line(reading, "unknown section ", section);
     }
     autofree char *spelt = spell(name, false);
-    if (find_from(settings, reading->first, spelt) != NULL) {
+    if (is_there(settings, reading->first, spelt)) {
         return refuse_line(reading, "given twice: ", spelt);
     }
     settings->items = xrealloc(settings->items, (settings->count + 1) * sizeof settings->items[0]);
-    settings->items[settings->count++] = (struct setting){.name = give(spelt), .value = xstrdup(value)};
+    settings->items[settings->count++] = (struct setting){
+        .name = give(spelt), .value = xstrdup(value), .path = reading->path, .line = reading->line};
     return 1;
 }
 
-static bool read_settings(struct settings *settings, const char *path, struct err *err)
+/* Takes the path over. */
+static bool read_file(struct settings *settings, char *path, struct err *err)
 {
-    if (access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
-        return true;
-    }
     autofree char *bytes = NULL;
+    settings->paths[settings->paths[0] != NULL] = path;
     if (!file_read(path, FILE_BYTES, &bytes, NULL, err)) {
         return false;
     }
-    struct reading reading = {.settings = settings, .first = settings->count, .at = bytes};
+    struct reading reading = {.settings = settings, .path = path, .first = settings->count, .at = bytes};
     int bad_line = ini_parse_stream(next_line, &reading, take_setting, &reading);
     if (bad_line < 0) {
         out_of_memory();
@@ -143,6 +149,16 @@ static bool read_settings(struct settings *settings, const char *path, struct er
         return err_set(err, ERR_MALFORMED, "%s:%d: expected \"name = value\"", path, bad_line);
     }
     return true;
+}
+
+/* One that is not there is left out. Takes the path over. */
+static bool read_if_there(struct settings *settings, char *path, struct err *err)
+{
+    if (access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+        free(path);
+        return true;
+    }
+    return read_file(settings, path, err);
 }
 
 /* --- places
@@ -177,15 +193,37 @@ char *settings_state_directory(void)
     return xdg_folder("XDG_STATE_HOME", ".local/state");
 }
 
+char *settings_user_directory(void)
+{
+    return xdg_folder("XDG_CONFIG_HOME", ".config");
+}
+
+char *settings_place(const char *name)
+{
+    if (geteuid() == 0) {
+        return xprintf(SYSTEM_PLACE "/%s", name);
+    }
+    autofree char *folder = settings_user_directory();
+    return xprintf("%s/%s", folder, name);
+}
+
 /* --- settings
  * -------------------------------------------------------------------------------------------------------- */
 
-struct settings *settings_load(struct err *err)
+static bool read_both(struct settings *settings, const char *name, struct err *err)
+{
+    autofree char *folder = settings_user_directory();
+    return read_if_there(settings, xprintf("%s/%s", folder, name), err) &&
+           read_if_there(settings, xprintf(SYSTEM_PLACE "/%s", name), err);
+}
+
+struct settings *settings_load(const char *name, const char *only, struct err *err)
 {
     struct settings *settings = xzalloc(sizeof *settings);
-    autofree char *folder = xdg_folder("XDG_CONFIG_HOME", ".config");
-    autofree char *user_file = xprintf("%s/config", folder);
-    if (!read_settings(settings, user_file, err) || !read_settings(settings, SYSTEM_FILE, err)) {
+    bool none = only != NULL && strcmp(only, SETTINGS_NO_FILE) == 0;
+    bool read =
+        none || (only != NULL ? read_file(settings, xstrdup(only), err) : read_both(settings, name, err));
+    if (!read) {
         settings_destroy(settings);
         return NULL;
     }
@@ -201,29 +239,156 @@ void settings_destroy(struct settings *settings)
         free(settings->items[i].name);
         free(settings->items[i].value);
     }
+    for (size_t i = 0; i < settings->text_count; i++) {
+        free(settings->texts[i]);
+    }
     free(settings->items);
+    free(settings->texts);
+    free(settings->paths[0]);
+    free(settings->paths[1]);
     free(settings);
 }
 
-static const char *from_environment(const char *name)
+void settings_name_files(const struct settings *settings, struct text *out)
+{
+    text_append(out, settings->paths[0] != NULL ? settings->paths[0] : "no file");
+    if (settings->paths[1] != NULL) {
+        text_printf(out, " and %s", settings->paths[1]);
+    }
+}
+
+static const char *from_environment(const char *name, char **ret_variable)
 {
     autofree char *upper = spell(name, true);
-    autofree char *variable = xprintf("GPUCTL_%s", upper);
-    const char *value = getenv(variable);
+    *ret_variable = xprintf("GPUCTL_%s", upper);
+    const char *value = getenv(*ret_variable);
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-const char *settings_get(const struct settings *settings, const char *name)
+/* The first of the files' that has a value. */
+static const struct setting *from_files(const struct settings *settings, const struct option_spec *spec)
 {
-    const char *value = from_environment(name);
-    if (value != NULL) {
-        return value;
-    }
-    autofree char *spelt = spell(name, false);
     for (size_t i = 0; i < settings->count; i++) {
-        if (strcmp(settings->items[i].name, spelt) == 0 && settings->items[i].value[0] != '\0') {
-            return settings->items[i].value;
+        const struct setting *setting = &settings->items[i];
+        bool meant = strcmp(setting->name, spec->name) == 0 ||
+                     (spec->alias != NULL && strcmp(setting->name, spec->alias) == 0);
+        if (meant && setting->value[0] != '\0') {
+            return setting;
         }
     }
     return NULL;
+}
+
+/* Items between commas; blanks around them do not count. */
+static bool take_list(struct settings *settings, const struct option_spec *spec, const char *shown,
+                      const char *value, struct err *err)
+{
+    while (*value != '\0') {
+        value += strspn(value, " \t,");
+        size_t length = strcspn(value, ","), kept = length;
+        while (kept > 0 && (value[kept - 1] == ' ' || value[kept - 1] == '\t')) {
+            kept--;
+        }
+        if (kept > 0) {
+            char *item = xstrndup(value, kept);
+            settings->texts =
+                xrealloc(settings->texts, (settings->text_count + 1) * sizeof settings->texts[0]);
+            settings->texts[settings->text_count++] = item;
+            if (!options_take(spec, shown, item, err)) {
+                return false;
+            }
+        }
+        value += length;
+    }
+    return true;
+}
+
+static bool take(struct settings *settings, const struct option_spec *spec, const char *shown,
+                 const char *value, struct err *err)
+{
+    return spec->kind == OPTION_LIST ? take_list(settings, spec, shown, value, err)
+                                     : options_take(spec, shown, value, err);
+}
+
+static bool apply(struct settings *settings, const struct option_spec *spec, struct err *err)
+{
+    autofree char *variable = NULL, *older = NULL;
+    const char *value = from_environment(spec->name, &variable);
+    if (value != NULL) {
+        return take(settings, spec, variable, value, err);
+    }
+    value = spec->alias != NULL ? from_environment(spec->alias, &older) : NULL;
+    if (value != NULL) {
+        return take(settings, spec, older, value, err);
+    }
+    const struct setting *setting = from_files(settings, spec);
+    if (setting == NULL) {
+        return true;
+    }
+    autofree char *shown = xprintf("%s:%d: %s", setting->path, setting->line, setting->name);
+    return take(settings, spec, shown, setting->value, err);
+}
+
+static bool check_name(const struct setting *setting, const struct option_spec *specs, size_t count,
+                       struct err *err)
+{
+    const struct option_spec *known = options_find(specs, count, setting->name);
+    if (known != NULL && !known->command_line_only) {
+        return true;
+    }
+    const struct option_spec *meant = known == NULL ? options_nearest(specs, count, setting->name) : NULL;
+    if (known != NULL) {
+        err_set(err, ERR_USAGE, "%s:%d: %s is for the command line only", setting->path, setting->line,
+                setting->name);
+    } else if (meant != NULL && !meant->command_line_only) {
+        err_set(err, ERR_USAGE, "%s:%d: unknown setting %s; did you mean %s?", setting->path, setting->line,
+                setting->name, meant->name);
+    } else {
+        err_set(err, ERR_USAGE, "%s:%d: unknown setting %s", setting->path, setting->line, setting->name);
+    }
+    return err_hint(err, "correct or remove that line; the settings are the options of --help");
+}
+
+bool settings_apply(struct settings *settings, const struct option_spec *specs, size_t count,
+                    const bool *given, struct err *err)
+{
+    for (size_t i = 0; i < settings->count; i++) {
+        if (!check_name(&settings->items[i], specs, count, err)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        bool wanted = !specs[i].command_line_only && (given == NULL || !given[i]);
+        if (wanted && !apply(settings, &specs[i], err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void settings_write(const struct option_spec *spec, struct text *out)
+{
+    text_printf(out, "%s = ", spec->name);
+    switch (spec->kind) {
+    case OPTION_FLAG:
+        text_append(out, *(const bool *)spec->target ? "true" : "false");
+        break;
+    case OPTION_TEXT:
+        text_append(out, *(const char *const *)spec->target);
+        break;
+    case OPTION_INT:
+        text_append_int(out, *(const int64_t *)spec->target);
+        break;
+    case OPTION_DURATION:
+        text_printf(out, "%lldms", (long long)*(const int64_t *)spec->target);
+        break;
+    case OPTION_LIST: {
+        const struct option_list *list = spec->target;
+        for (size_t i = 0; i < list->count; i++) {
+            text_printf(out, "%s%s", i > 0 ? "," : "", list->items[i]);
+        }
+        break;
+    }
+    }
+    text_append(out, "\n");
 }

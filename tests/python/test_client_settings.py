@@ -36,7 +36,7 @@ def test_the_environment_goes_before_the_users_file_and_that_before_the_systems(
     assert settings.Settings().get("url") == "http://system"
     user.write_text("# mine\n\n  url=http://user#1\n token-file =\n")
     found = settings.Settings()
-    assert (found.get("url"), found.get("token_file"), found.get("ca_file")) == ("http://user#1", "/token", "/system.pem")
+    assert (found.get("url"), found.get("token_file"), found.get("cacert")) == ("http://user#1", "/token", "/system.pem")
     monkeypatch.setenv("GPUCTL_URL", "http://environment")
     assert settings.Settings().get("url") == "http://environment"
     monkeypatch.setenv("GPUCTL_URL", "")
@@ -45,7 +45,8 @@ def test_the_environment_goes_before_the_users_file_and_that_before_the_systems(
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("url\n", "config:1: expected"), ("\n[other]\n", "config:2: unknown section"), ("a=1\nA=2\n", "config:2: given twice: a")],
+    [("url\n", "config:1: expected"), ("\n[other]\n", "config:2: unknown section"), ("url=1\nURL=2\n", "config:2: given twice: url"),
+     ("\nulr=1\n", "config:2: unknown setting ulr; did you mean url"), ("zebra=1\n", "config:1: unknown setting zebra")],
 )
 def test_a_file_that_is_not_understood_is_refused_with_its_line(files: tuple[Path, Path], text: str, words: str) -> None:
     files[0].write_text(text)
@@ -99,7 +100,7 @@ def test_a_named_controller_is_taken_with_its_token(
     if url == "http://gpu:1":
         monkeypatch.setenv("GPUCTL_INSECURE_PLAIN_HTTP", "true")
     loaded = context.load(QUIET)
-    assert (loaded.url, loaded.token, loaded.ca_file, loaded.embedded) == (url.rstrip("/"), "gct_abc", "/ca.pem", False)
+    assert (loaded.url, loaded.token, loaded.cacert, loaded.embedded) == (url.rstrip("/"), "gct_abc", "/ca.pem", False)
     token.write_text("")
     with pytest.raises(SettingsError, match="does not hold a token"):
         context.load(QUIET)

@@ -74,7 +74,7 @@ static bool parse_words(bool stop, const char *const *words)
         argv[argc] = (char *)(uintptr_t)words[argc - 1];
     }
     argv[argc] = NULL;
-    return options_parse(specs, SPECS, argc, argv, stop, &got.rest, &got.rest_count, &got.err);
+    return options_parse(specs, SPECS, argc, argv, stop, NULL, &got.rest, &got.rest_count, &got.err);
 }
 
 #define parse(...)         parse_words(false, (const char *const[]){__VA_ARGS__, NULL})

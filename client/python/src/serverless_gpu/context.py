@@ -25,7 +25,7 @@ class Context(NamedTuple):
     url: str  # scheme, host and port; no slash at the end
     token: str
     token_file: str
-    ca_file: str | None  # None: the certificates that Python trusts
+    cacert: str | None  # None: the certificates that Python trusts
     state: Path
     embedded: bool  # an instance of one's own, on this host
 
@@ -75,11 +75,11 @@ def _read_token(path: str) -> str:
 
 
 def _load_named(url: str, settings: Settings) -> Context:
-    checked = _check_url(url, settings.get("insecure_plain_http") in ("true", "1"))
+    checked = _check_url(url, settings.is_on("insecure_plain_http"))
     token_file = settings.get("token_file")
     if token_file is None:
         raise SettingsError(f"there is no token for {checked}: name the file that holds yours with GPUCTL_TOKEN_FILE")
-    return Context(checked, _read_token(token_file), token_file, settings.get("ca_file"), settings.state_folder(), embedded=False)
+    return Context(checked, _read_token(token_file), token_file, settings.get("cacert"), settings.state_folder(), embedded=False)
 
 
 def _load_own(settings: Settings, notes: Notes) -> Context:

@@ -78,7 +78,7 @@ class Controller:
             session.trust_env = False
             session.headers["User-Agent"] = "serverless_gpu"
             session.headers["Accept-Encoding"] = "identity"
-            session.verify = self.context.ca_file or os.environ.get("REQUESTS_CA_BUNDLE") or True
+            session.verify = self.context.cacert or os.environ.get("REQUESTS_CA_BUNDLE") or True
             if self.context.url.startswith("https:"):
                 session.proxies.update(requests.utils.get_environ_proxies(self.context.url))
             self._session = session
@@ -94,7 +94,8 @@ class Controller:
         except requests.exceptions.SSLError as error:
             if "certificate" not in str(error).lower():
                 raise self.unreachable(_why(error)) from error
-            message = f"the controller at {url} cannot be trusted ({_why(error)}): name the certificate that signs it with GPUCTL_CA_FILE"
+            remedy = "pin it with `gpuctl login`, or name the certificate that signs it with GPUCTL_CACERT"
+            message = f"the controller at {url} cannot be trusted ({_why(error)}): {remedy}"
             raise ControllerError(message) from error
         except (requests.exceptions.InvalidURL, requests.exceptions.InvalidHeader) as error:
             raise ControllerError(f"the controller at {url} cannot be asked: {error}") from error

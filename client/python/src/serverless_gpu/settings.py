@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings as gpuctl reads them: GPUCTL_<NAME> in the environment, then $XDG_CONFIG_HOME/gpuctl/config (or ~/.config), then
-/etc/gpuctl/config.
+/etc/gpuctl/config. docs/configuration.md lists them.
 
 Both files hold lines `name = value`, in a section [gpuctl] or in none; dashes and underscores are alike, as are capitals. A file is
 understood whole or refused with its line. An empty value counts as none.
@@ -8,12 +8,15 @@ understood whole or refused with its line. An empty value counts as none.
 
 from __future__ import annotations
 
+import difflib
 import os
 from pathlib import Path
 
 from serverless_gpu.errors import SettingsError
 
 SYSTEM_FILE = Path("/etc/gpuctl/config")
+NAMES = ("url", "token_file", "cacert", "state", "insecure_plain_http")
+OLDER_NAMES = {"ca_file": "cacert"}
 
 
 def xdg_folder(variable: str, fallback: str) -> Path:
@@ -23,7 +26,19 @@ def xdg_folder(variable: str, fallback: str) -> Path:
 
 
 def _spell(name: str) -> str:
-    return name.replace("-", "_").lower()
+    spelt = name.replace("-", "_").lower()
+    return OLDER_NAMES.get(spelt, spelt)
+
+
+def _shown(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _refuse_unknown(name: str, where: str) -> None:
+    if name not in NAMES:
+        near = difflib.get_close_matches(name, NAMES, 1)
+        meant = f"; did you mean {_shown(near[0])}?" if near else ""
+        raise SettingsError(f"{where}: unknown setting {_shown(name)}{meant}")
 
 
 def _split(line: str) -> tuple[str, str] | None:
@@ -57,7 +72,8 @@ def _read_file(path: Path) -> dict[str, str]:
         if pair is None:
             raise SettingsError(f'{path}:{number}: expected "name = value"')
         if pair[0] in found:
-            raise SettingsError(f"{path}:{number}: given twice: {pair[0]}")
+            raise SettingsError(f"{path}:{number}: given twice: {_shown(pair[0])}")
+        _refuse_unknown(pair[0], f"{path}:{number}")
         found[pair[0]] = pair[1]
     return found
 
@@ -71,9 +87,16 @@ class Settings:
     def get(self, name: str) -> str | None:
         """The value of "url", "token_file", ... or None."""
         value = os.environ.get(f"GPUCTL_{name.upper()}")
+        for older, newer in OLDER_NAMES.items():
+            if newer == name:
+                value = value or os.environ.get(f"GPUCTL_{older.upper()}")
         for file in self._files:
             value = value or file.get(name)
         return value or None
+
+    def is_on(self, name: str) -> bool:
+        """Whether a setting says yes."""
+        return (self.get(name) or "").lower() in ("true", "yes", "on", "1")
 
     def state_folder(self) -> Path:
         """Where the instance of one's own lives; absolute."""
