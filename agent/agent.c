@@ -21,6 +21,7 @@
 #ifdef WITH_NVML
 #include "agent/devices_helper.h"
 #endif
+#include "agent/join.h"
 #include "agent/journal.h"
 #include "agent/node.h"
 #include "agent/run_folder.h"
@@ -374,6 +375,17 @@ static int fail(const struct err *err)
     return err_exit(err->code);
 }
 
+/* For those who join: is there anything to offer? */
+static bool look(struct config *config, struct err *err)
+{
+    struct site site = {.config = *config};
+    bool found = open_devices(&site, err);
+    if (found) {
+        devices_close(&site.devices);
+    }
+    return found;
+}
+
 int main(int argc, char **argv)
 {
 #ifdef WITH_NVML
@@ -385,6 +397,9 @@ int main(int argc, char **argv)
     struct err err = {0};
     bool done;
     json_begin();
+    if (argc > 1 && strcmp(argv[1], "join") == 0) {
+        return join_run(argc - 1, argv + 1, look, &err) ? 0 : fail(&err);
+    }
     if (!config_read(argc, argv, &agent.site.config, &done, &err)) {
         return fail(&err);
     }

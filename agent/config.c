@@ -22,7 +22,7 @@
 #include "proto/limits.h"
 #include "proto/node_label.h"
 
-#define USAGE "gpuagent --controller URL --token-file FILE [options]"
+#define USAGE "gpuagent [OPTIONS]\n       gpuagent join URL --token TOKEN [--ca-pin PIN] [OPTIONS]"
 #define SUMMARY                                                                                              \
     "Offers this machine's GPUs, or CPU slots, to a gpuctl controller and runs its jobs.\n"                  \
     "Each option is also a setting: a line `name = value` of " SETTINGS_AGENT                                \
@@ -303,6 +303,11 @@ static bool check_url(struct config *config, struct err *err)
         log_warning("transport insecure", "url=%s", config->url);
     }
     return true;
+}
+
+bool config_check(struct config *config, struct err *err)
+{
+    return check_name(config, err) && check_url(config, err);
 }
 
 static void choose_folders(struct config *config, const struct config_given *given)

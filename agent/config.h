@@ -56,6 +56,8 @@ struct config_given {
 #define CONFIG_OPTIONS 30
 void config_table(struct config *config, struct config_given *given,
                   struct option_spec table[CONFIG_OPTIONS]);
+/* Completes and checks what joining needs: name and url. */
+bool config_check(struct config *config, struct err *err);
 /* What counts where neither the command line nor a setting says otherwise. */
 void config_defaults(struct config *ret_config);
 

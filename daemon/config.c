@@ -30,7 +30,9 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .target = &config->listen},
         {.name = "tls-cert",
          .value_name = "FILE",
-         .help = "certificate chain in PEM; serves HTTPS",
+         .help =
+             "certificate chain in PEM (default off the loopback, and after gpuctld init: one of its own, in "
+             "STATE/tls)",
          .kind = OPTION_TEXT,
          .target = &config->tls_certificate},
         {.name = "tls-key",
@@ -39,12 +41,13 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .kind = OPTION_TEXT,
          .target = &config->tls_key},
         {.name = "insecure-plain-http",
-         .help = "allow plain HTTP on an address that others can reach",
+         .help = "serve plain HTTP, even on an address that others can reach",
          .kind = OPTION_FLAG,
          .target = &config->insecure_plain_http},
         {.name = "host-name",
          .value_name = "NAME",
-         .help = "a name that clients may use for this host; may be repeated",
+         .help = "a name or address that clients may use for this host; may be repeated (default with a "
+                 "certificate of its own: those that it finds)",
          .kind = OPTION_LIST,
          .target = &config->host_names},
         {.name = "endpoint-file",
@@ -264,12 +267,6 @@ static bool check(struct config *config, struct err *err)
     if ((config->tls_certificate == NULL) != (config->tls_key == NULL)) {
         return err_field(err, ERR_USAGE, "--tls-cert", "give both",
                          "--tls-cert and --tls-key belong together");
-    }
-    if (config->tls_certificate == NULL && !config->insecure_plain_http &&
-        !config_is_loopback(config->address)) {
-        return err_field(
-            err, ERR_USAGE, "--listen", "give --tls-cert and --tls-key, or --insecure-plain-http",
-            "%s can be reached by others, and plain HTTP would show them the tokens", config->address);
     }
     if (config->share_half_life_ms < 60000 || config->share_half_life_ms > LIMIT_SHARE_HALF_LIFE_MS) {
         return err_field(err, ERR_USAGE, "--share-half-life", "give 7d, for instance",

@@ -18,9 +18,12 @@
 #include "daemon/config.h"
 #include "daemon/door.h"
 #include "daemon/home.h"
+#include "daemon/host_names.h"
 #include "daemon/http/server.h"
+#include "daemon/init.h"
 #include "daemon/store/ballast.h"
 #include "daemon/store/store.h"
+#include "daemon/tls.h"
 #include "daemon/upkeep.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -39,8 +42,9 @@ struct daemon {
     int lock;
     int signals;
     char *database;
-    char *shelf;                     /* folder of its backups */
-    char *tls_certificate, *tls_key; /* texts */
+    char *shelf;            /* folder of its backups */
+    struct tls tls;         /* texts; NULL in it: plain HTTP */
+    struct host_list names; /* for the Host header */
     struct ballast *ballast;
     struct store *store;
     struct door *door;
@@ -100,6 +104,29 @@ static void note_missing(const struct daemon *daemon, const char *folder, const 
     }
 }
 
+/* The certificate that was named; else one of our own, off the loopback and where gpuctld init was run. */
+static bool open_tls(struct daemon *daemon, struct err *err)
+{
+    const struct config *config = &daemon->config;
+    struct host_list *names = &daemon->names;
+    bool loopback = config_is_loopback(config->address);
+    for (size_t i = 0; i < config->host_names.count; i++) {
+        host_list_add(names, config->host_names.items[i]);
+    }
+    if (config->tls_certificate != NULL) {
+        return read_pem(config->tls_certificate, &daemon->tls.certificate, err) &&
+               read_pem(config->tls_key, &daemon->tls.key, err);
+    }
+    if (config->insecure_plain_http || (loopback && !tls_exists(config->state))) {
+        return true;
+    }
+    if (names->count == 0 && !loopback) {
+        host_list_find(names);
+    }
+    return tls_open(config->state, (const char *const *)names->items, names->count, clock_wall_ms(),
+                    &daemon->tls, err);
+}
+
 static bool open_files(struct daemon *daemon, struct err *err)
 {
     autofree char *logs = xprintf("%s/logs", daemon->config.state);
@@ -125,10 +152,11 @@ static bool open_server(struct daemon *daemon, struct err *err)
                                          .state_directory = config->state,
                                          .min_free_bytes = config->min_free_bytes,
                                          .ballast = daemon->ballast,
-                                         .tls_certificate = daemon->tls_certificate,
-                                         .tls_key = daemon->tls_key,
-                                         .host_names = config->host_names.items,
-                                         .host_name_count = config->host_names.count,
+                                         .tls_certificate = daemon->tls.certificate,
+                                         .tls_key = daemon->tls.key,
+                                         .tls_authority = daemon->tls.authority,
+                                         .host_names = (const char *const *)daemon->names.items,
+                                         .host_name_count = daemon->names.count,
                                          .incarnation = store_incarnation(daemon->store),
                                          .beat_ms = config->beat_ms,
                                          .lease_min_ms = config->lease_min_ms,
@@ -159,9 +187,7 @@ static bool open_door(struct daemon *daemon, struct err *err)
 
 static bool daemon_open(struct daemon *daemon, struct err *err)
 {
-    return take_state(daemon, err) && (daemon->signals = open_signals(err)) >= 0 &&
-           read_pem(daemon->config.tls_certificate, &daemon->tls_certificate, err) &&
-           read_pem(daemon->config.tls_key, &daemon->tls_key, err) &&
+    return take_state(daemon, err) && (daemon->signals = open_signals(err)) >= 0 && open_tls(daemon, err) &&
            (daemon->ballast = ballast_open(daemon->database)) != NULL &&
            (daemon->store = store_open_with(daemon->database, daemon->ballast, err)) != NULL &&
            admin_token_first(daemon->store, daemon->config.state, err) && open_door(daemon, err) &&
@@ -177,8 +203,8 @@ static void daemon_close(struct daemon *daemon)
     door_close(daemon->door);
     store_close(daemon->store);
     ballast_close(daemon->ballast);
-    free(daemon->tls_certificate);
-    free(daemon->tls_key);
+    tls_finish(&daemon->tls);
+    host_list_finish(&daemon->names);
     free(daemon->database);
     free(daemon->shelf);
     config_finish(&daemon->config);
@@ -196,7 +222,7 @@ static void daemon_close(struct daemon *daemon)
 
 static char *url_of(const struct daemon *daemon)
 {
-    const char *scheme = daemon->tls_certificate != NULL ? "https" : "http";
+    const char *scheme = daemon->tls.certificate != NULL ? "https" : "http";
     const char *address = daemon->config.address;
     const char *form = strchr(address, ':') != NULL ? "%s://[%s]:%u" : "%s://%s:%u";
     return xprintf(form, scheme, address, server_port(daemon->server));
@@ -232,7 +258,7 @@ static bool serve(struct daemon *daemon, struct err *err)
     if (!write_endpoint(daemon, url, err)) {
         return false;
     }
-    if (daemon->tls_certificate == NULL && !config_is_loopback(daemon->config.address)) {
+    if (daemon->tls.certificate == NULL && !config_is_loopback(daemon->config.address)) {
         log_warning("controller exposed", "reason=insecure-plain-http url=%s", url);
     }
     log_info("controller serve", "url=%s version=%s policy=%s incarnation=%u live_jobs=%zu", url,
@@ -276,6 +302,9 @@ int main(int argc, char **argv)
     json_begin();
     umask(0077);
     prctl(PR_SET_DUMPABLE, 0);
+    if (argc > 1 && strcmp(argv[1], "init") == 0) {
+        return init_run(argc - 1, argv + 1, &err) ? 0 : report(&err);
+    }
     bool ok = config_parse(argc, argv, &daemon.config, &err);
     if (ok && daemon.config.help) {
         config_help();

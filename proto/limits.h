@@ -476,6 +476,18 @@
 #define LIMIT_TOKEN_LIFE_S (365LL * 24 * 3600)
 /* of people; tokens of nodes last until they are revoked */
 #define DEFAULT_TOKEN_LIFE_S (30LL * 24 * 3600)
+/* of tokens that a node trades for its own: an hour is enough to paste a line, a week to set up a room */
+#define DEFAULT_JOIN_LIFE_S 3600LL
+#define LIMIT_JOIN_LIFE_S   (7LL * 24 * 3600)
+/* after their end, to say "expired" and not "unknown" */
+#define JOIN_KEPT_MS (7LL * 24 * 3600 * 1000)
+/* the cluster's authority: nodes that joined know it and nothing else, so it outlives the machines */
+#define TLS_AUTHORITY_LIFE_S (10LL * 365 * 24 * 3600)
+/* the controller's own certificate; two years, and a start in its second one makes it anew */
+#define TLS_SERVER_LIFE_S (2LL * 365 * 24 * 3600)
+#define TLS_RENEW_S       (365LL * 24 * 3600)
+/* certificates count from a little earlier: clocks of a cluster may differ by minutes */
+#define TLS_BACKDATE_S 3600
 /* between two looks at the free space: 100 MB at most go by */
 #define SPACE_LOOK_MS 1000
 /* for answers that are under way when the server ends */
@@ -565,6 +577,8 @@
 #define LIMIT_YAML_VALUES 8192
 /* one key of it */
 #define LIMIT_YAML_KEY_BYTES 255
+/* `nodes add` runs an ssh for each at once */
+#define LIMIT_NODES_ADDED 64
 /* an instance of one's own, until its nodes are READY */
 #define CLIENT_START_MS 30000
 /* of an instance of one's own: more only serve to try things out */

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "proto/base/err.h"
+#include "proto/base/hash.h"
 #include "proto/staging.h"
 #include "proto/states.h"
 #include "proto/timing.h"
@@ -77,6 +78,25 @@ struct register_reply {
     int64_t beat_ms;
     int64_t park_ms;   /* how long the controller holds a poll */
     int64_t log_limit; /* bytes of one stream that it takes */
+};
+
+/* --- POST /v1/agent/join
+ * ----------------------------------------------------------------------------------------------- */
+
+/* A node trades a join token for a token of its own, of whose secret it tells the hash alone. The same again
+ * has the same answer, as long as the join token lasts. */
+struct join_message {
+    json_t *json;
+    const char *token;          /* the join token */
+    const char *name;           /* of the node to be */
+    uint8_t secret[HASH_BYTES]; /* SHA-256 of the secret's characters (proto/token.h) */
+};
+
+struct join_reply {
+    json_t *json;
+    const char *token_id; /* the token is gct_<token_id>_<secret> */
+    const char *pool;     /* that the node is to be in; NULL: as its agent says */
+    bool reserved;
 };
 
 /* --- POST /v1/agent/beat
@@ -267,6 +287,8 @@ struct log_reply {
     void name##_finish(struct name *message);
 MESSAGE_DECLARE(register_message) /* that of a protocol which is not ours is refused before all else */
 MESSAGE_DECLARE(register_reply)
+MESSAGE_DECLARE(join_message)
+MESSAGE_DECLARE(join_reply)
 MESSAGE_DECLARE(beat_message)
 MESSAGE_DECLARE(beat_reply)
 MESSAGE_DECLARE(poll_message)

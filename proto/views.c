@@ -482,6 +482,9 @@ void token_view_encode(const struct token_view *view, struct text *out)
     write_time(out, ",\"created_at\":", view->created_ms);
     write_time(out, ",\"expires_at\":", view->expires_ms);
     member_write_bool(out, ",\"revoked\":", view->revoked);
+    if (view->node != NULL) {
+        member_write_text(out, ",\"node\":", view->node);
+    }
     if (view->secret != NULL) {
         member_write_text(out, ",\"secret\":", view->secret);
     }
@@ -497,6 +500,7 @@ bool token_view_decode(json_t *json, struct token_view *ret_view, struct err *er
                 read_time(json, "created_at", &view.created_ms, err) &&
                 read_time(json, "expires_at", &view.expires_ms, err) &&
                 json_read_bool(json, "revoked", &view.revoked, err) &&
+                json_read_text(json, "node", &view.node, err) &&
                 json_read_text(json, "secret", &view.secret, err);
     if (!good) {
         token_view_finish(&view);
@@ -510,4 +514,38 @@ void token_view_finish(struct token_view *view)
 {
     json_decref(view->json);
     *view = (struct token_view){0};
+}
+
+void join_token_view_encode(const struct join_token_view *view, struct text *out)
+{
+    member_write_text(out, "{\"token\":", view->token);
+    write_time(out, ",\"expires_at\":", view->expires_ms);
+    member_write_text(out, ",\"pool\":", view->pool);
+    member_write_bool(out, ",\"reserved\":", view->reserved);
+    member_write_text(out, ",\"ca_pin\":", view->ca_pin);
+    member_write_text(out, ",\"url\":", view->url);
+    text_append(out, "}");
+}
+
+bool join_token_view_decode(json_t *json, struct join_token_view *ret_view, struct err *err)
+{
+    struct join_token_view view = {.json = json};
+    bool good = member_holder(json, err) && json_need_text(json, "token", &view.token, err) &&
+                read_time(json, "expires_at", &view.expires_ms, err) &&
+                json_read_text(json, "pool", &view.pool, err) &&
+                json_read_bool(json, "reserved", &view.reserved, err) &&
+                json_read_text(json, "ca_pin", &view.ca_pin, err) &&
+                json_read_text(json, "url", &view.url, err);
+    if (!good) {
+        join_token_view_finish(&view);
+        return false;
+    }
+    *ret_view = view;
+    return true;
+}
+
+void join_token_view_finish(struct join_token_view *view)
+{
+    json_decref(view->json);
+    *view = (struct join_token_view){0};
 }

@@ -128,7 +128,18 @@ struct token_view {
     const char *owner;
     int64_t created_ms, expires_ms; /* 0: never */
     bool revoked;
+    const char *node;   /* that it is bound to; NULL: none */
     const char *secret; /* the whole token, once, when it is made; else NULL */
+};
+
+struct join_token_view {
+    json_t *json;
+    const char *token; /* shown once */
+    int64_t expires_ms;
+    const char *pool; /* or NULL */
+    bool reserved;
+    const char *ca_pin; /* of the authority that signs for the controller; NULL: it is none of its own */
+    const char *url;    /* where the controller thinks that nodes reach it; or NULL */
 };
 
 /* The answer to a submission: the members of a job that say which it is and how far it got. It is stored with
@@ -145,6 +156,7 @@ VIEW_DECLARE(event_view)
 VIEW_DECLARE(node_view)
 VIEW_DECLARE(window_view)
 VIEW_DECLARE(token_view)
+VIEW_DECLARE(join_token_view)
 
 /* application/problem+json of RFC 9457: {type, title, status, detail, code, field, hint, retryable}. */
 void problem_encode(const struct err *err, struct text *out);

@@ -222,6 +222,19 @@ struct token_row {
     const char *owner;
     int64_t created_ms, expires_ms; /* 0: never */
     bool revoked;
+    const char *node; /* that the token is bound to; NULL: none */
+};
+
+/* What a node trades for a token of its own, once. */
+struct join_row {
+    const char *id;
+    uint8_t secret[32]; /* SHA-256 */
+    const char *pool;   /* of the node to be; NULL: as its agent says */
+    bool reserved;
+    const char *owner; /* who made it */
+    int64_t created_ms, expires_ms;
+    const char *node;  /* that used it; NULL: not used yet */
+    const char *token; /* what it was traded for: id of that token; NULL: likewise */
 };
 
 struct blob_row {
@@ -255,9 +268,12 @@ enum change_kind {
     CHANGE_RANK_PUT,
     CHANGE_RESULT_PUT,
     CHANGE_NODE_PUT,
+    CHANGE_NODE_DELETE, /* node.name; tokens that are bound to it are revoked */
     CHANGE_REPLY_INSERT,
     CHANGE_TOKEN_INSERT,
     CHANGE_TOKEN_REVOKE, /* token.id */
+    CHANGE_JOIN_INSERT,  /* those that expired long ago go */
+    CHANGE_JOIN_USE,     /* id, node and token of join */
     CHANGE_BLOB_PUT,     /* a hash that is there already is left as it is */
     CHANGE_HISTORY_PUT,
     CHANGE_USAGE_PUT,
@@ -286,6 +302,7 @@ struct change {
         struct node_row node;
         struct reply_row reply;
         struct token_row token;
+        struct join_row join;
         struct blob_row blob;
         struct history_row history;
         struct usage_row usage;

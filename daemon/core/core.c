@@ -78,6 +78,11 @@ static void destroy_nodes(struct core *core)
         node_free(core->nodes[i]);
     }
     free(core->nodes);
+    while (core->removed != NULL) {
+        struct node *node = core->removed;
+        core->removed = node->next_removed;
+        node_free(node);
+    }
 }
 
 void core_destroy(struct core *core)

@@ -69,7 +69,7 @@ enum input_kind {
     INPUT_BEAT,
     INPUT_REPORT,
     INPUT_STAGING,  /* a node is ready for a need, or cannot be; progress is no input */
-    INPUT_NODE,     /* drain, resume, fence, expire */
+    INPUT_NODE,     /* drain, resume, fence, expire, remove */
     INPUT_WINDOW,   /* a maintenance window is made or removed */
     INPUT_LIMITS,   /* an account's limits change */
     INPUT_ACCOUNTS, /* a question: changes nothing */
@@ -85,7 +85,13 @@ enum ask_kind {
     ASK_REHEARSE, /* who would have to go for a job that waits */
 };
 
-enum node_verb { NODE_VERB_DRAIN, NODE_VERB_RESUME, NODE_VERB_FENCE, NODE_VERB_EXPIRE };
+enum node_verb {
+    NODE_VERB_DRAIN,
+    NODE_VERB_RESUME,
+    NODE_VERB_FENCE,
+    NODE_VERB_EXPIRE,
+    NODE_VERB_REMOVE, /* the node is forgotten, once no attempt holds it any more */
+};
 
 /* A job that a submission is to follow, as it was when the submission was read. */
 struct core_dependency {
@@ -144,6 +150,7 @@ struct input {
             const char *reason; /* or NULL */
             const char *by;
             int64_t expires_at_ms; /* of EXPIRE; 0: never */
+            bool force;            /* of REMOVE: a node that is not drained is fenced */
         } node;
         struct {
             const char *id;

@@ -192,7 +192,10 @@ void core_load_member(struct core *core, const struct member_row *row)
     struct member *member = xzalloc(sizeof *member);
     member->attempt = attempt;
     member->node = node_find(core, row->node);
-    assert(!core->booted && member->node != NULL);
+    assert(!core->booted && (member->node != NULL || !attempt_is_live(attempt)));
+    if (member->node == NULL) {
+        member->node = node_removed(core, row->node);
+    }
     member->node_rank = row->node_rank;
     member->first_rank = row->first_rank;
     member->local_ranks = row->local_ranks;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what a node is good for: its standing (a table), its contact (beats), its holds and its seats. It
- * promises that LOST nodes offer nothing, and that a drained node becomes DRAINED by itself. How nodes come
- * is left to register.c, when they go to departure.c, what silence means for attempts to tick.c. */
+ * promises that LOST nodes offer nothing, and that a drained node becomes DRAINED by itself. It
+ * forgets a node only when no live attempt names it. How nodes come is left to register.c, when they go to
+ * departure.c, what silence means for attempts to tick.c. */
 #include "daemon/core/node.h"
 
 #include <string.h>
@@ -54,6 +55,37 @@ struct node *node_create(struct core *core, const char *name)
     node->orders_version = (uint64_t)core->config.incarnation << 32;
     list_by_name(core, node);
     HASH_ADD_KEYPTR(hh, core->nodes_by_name, node->name, strlen(node->name), node);
+    return node;
+}
+
+/* Takes it out of the list. Attempts that have ended still name it, so it lives on beside. */
+static void unlist(struct core *core, struct node *node)
+{
+    core->leaving_count -= node->leaves_ms != NEVER;
+    HASH_DEL(core->nodes_by_name, node);
+    core->node_count--;
+    for (size_t i = node->index; i < core->node_count; i++) {
+        core->nodes[i] = core->nodes[i + 1];
+        core->nodes[i]->index = i;
+    }
+    core->registry++;
+    node->next_removed = core->removed;
+    core->removed = node;
+}
+
+struct node *node_removed(struct core *core, const char *name)
+{
+    struct node *node = core->removed;
+    while (node != NULL && strcmp(node->name, name) != 0) {
+        node = node->next_removed;
+    }
+    if (node == NULL) {
+        node = xzalloc(sizeof *node);
+        node->name = xstrdup(name);
+        node->state = NODE_LOST;
+        node->next_removed = core->removed;
+        core->removed = node;
+    }
     return node;
 }
 
@@ -383,6 +415,41 @@ static void verb_fence(struct core *core, struct node *node, const char *reason,
     }
 }
 
+/* A live attempt over several nodes names all of them, also those that it has lost. */
+static bool is_named(const struct core *core, const struct node *node)
+{
+    const struct attempt *attempt;
+    DL_FOREACH (core->attempts, attempt) {
+        for (size_t i = 0; i < attempt->member_count; i++) {
+            if (attempt->members[i]->node == node) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The row goes once no live attempt names the node: one over several nodes is told to stop first. */
+static bool verb_remove(struct core *core, struct node *node, bool force, const char *by, struct err *err)
+{
+    bool idle = node->state == NODE_LOST || node->state == NODE_DRAINED;
+    if (!force && (!idle || is_named(core, node))) {
+        err_field(err, ERR_CONFLICT, "name", NULL,
+                  idle || node->members != NULL ? "jobs still run on node %s" : "node %s still takes work",
+                  node->name);
+        return err_hint(err,
+                        "drain it first: gpuctl nodes drain %s; or, if it is dead, repeat this with --force",
+                        node->name);
+    }
+    verb_fence(core, node, NULL, by);
+    if (!is_named(core, node)) {
+        trace_line(core, "node %s is removed", node->name);
+        record_node_gone(core, node);
+        unlist(core, node);
+    }
+    return true;
+}
+
 bool node_verb(struct core *core, const struct input *input, struct err *err)
 {
     struct node *node = node_find(core, input->node.name);
@@ -400,6 +467,8 @@ bool node_verb(struct core *core, const struct input *input, struct err *err)
         return true;
     case NODE_VERB_EXPIRE:
         return verb_expire(core, node, input->node.expires_at_ms, err);
+    case NODE_VERB_REMOVE:
+        return verb_remove(core, node, input->node.force, input->node.by, err);
     }
     abort();
 }

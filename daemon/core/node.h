@@ -28,6 +28,8 @@ struct node *node_find(const struct core *core, const char *name);
 /* A node that is LOST, in the list by name. */
 struct node *node_create(struct core *core, const char *name);
 void node_free(struct node *node);
+/* One that was removed, for an attempt that has ended and names it. */
+struct node *node_removed(struct core *core, const char *name);
 
 /* Moves it along its table; reason may be NULL. false: no such edge. */
 bool node_fire(struct core *core, struct node *node, enum node_event event, const char *reason);

@@ -136,6 +136,20 @@ void record_node(struct core *core, struct node *node)
     append_once(core, CHANGE_NODE_PUT, node, &node->slot);
 }
 
+void record_node_gone(struct core *core, struct node *node)
+{
+    struct sheet *sheet = &core->sheet;
+    size_t kept = 0;
+    for (size_t i = 0; i < sheet->dirty_count; i++) {
+        if (sheet->dirty[i] != node->name) {
+            sheet->dirty[kept++] = sheet->dirty[i];
+        }
+    }
+    sheet->dirty_count = kept;
+    node->dirty = false;
+    append(core, CHANGE_NODE_DELETE, NULL)->node.name = arena_copy(sheet->arena, node->name);
+}
+
 void record_window(struct core *core, const struct window_row *row)
 {
     append(core, CHANGE_WINDOW_INSERT, NULL)->window = *row;
@@ -464,6 +478,9 @@ static void fill(struct core *core, struct change *change, void *subject, struct
     case CHANGE_REPLY_INSERT:
     case CHANGE_TOKEN_INSERT:
     case CHANGE_TOKEN_REVOKE:
+    case CHANGE_JOIN_INSERT:
+    case CHANGE_JOIN_USE:
+    case CHANGE_NODE_DELETE:
     case CHANGE_BLOB_PUT:
     case CHANGE_HISTORY_PUT:
     case CHANGE_USAGE_PUT:

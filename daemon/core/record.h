@@ -38,6 +38,8 @@ void record_node(struct core *core, struct node *node);
 
 /* A window was made: borrows the row's strings until the step is applied. One is gone: its id is copied. */
 struct window_row;
+/* The node's row goes, and no orders are sent to it any more. */
+void record_node_gone(struct core *core, struct node *node);
 void record_window(struct core *core, const struct window_row *row);
 void record_window_gone(struct core *core, const char *id);
 

@@ -299,6 +299,7 @@ struct node {
     uint64_t orders_version; /* incarnation << 32 | how often they changed since */
     bool dirty;              /* its orders changed in this step */
     size_t index;            /* in core->nodes */
+    struct node *next_removed;
     uint32_t slot;
     UT_hash_handle hh;
 };
@@ -377,6 +378,7 @@ struct core {
     struct node **nodes; /* by name */
     size_t node_count, node_room;
     struct node *nodes_by_name;
+    struct node *removed;  /* not among them any more: attempts that have ended still name them */
     size_t known_count;    /* not LOST */
     size_t silent_count;   /* of these */
     bool braked;           /* too many are silent: the fault is likely ours */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of agents: register, beat, poll, report, staging. It promises that an agent hears the same
- * things again when it asks again, that the last log bytes of an exit report are stored before the exit
- * counts, and that its results are checked before that. What a message changes is the core's part. */
+/* The resource of agents: register, beat, poll, report, staging. It promises that a token which is bound to a
+ * node speaks for no other, that an agent hears the same things again when it asks again, that the last log
+ * bytes of an exit report are stored before the exit counts, and that its results are checked before that.
+ * What a message changes is the core's part. */
 #include <stdlib.h>
 
 #include "daemon/http/ask.h"
@@ -72,6 +73,11 @@ void agents_register(struct request *request)
         request_fail(request, &err);
         return;
     }
+    if (!identity_acts_for(request->who, message.name, &err)) {
+        register_message_finish(&message);
+        request_fail(request, &err);
+        return;
+    }
     struct registration *registration = ask_create(request, sizeof *registration, render_registered);
     registration->message = message;
     registration->reply = (struct register_reply){.incarnation = server->config.incarnation,
@@ -123,6 +129,11 @@ void agents_beat(struct request *request)
         request_fail(request, &err);
         return;
     }
+    if (!identity_acts_for(request->who, message.node, &err)) {
+        beat_message_finish(&message);
+        request_fail(request, &err);
+        return;
+    }
     struct beat *beat = ask_create(request, sizeof *beat, render_beaten);
     beat->message = message;
     beat->ask.committed = beaten;
@@ -141,6 +152,11 @@ void agents_poll(struct request *request)
     struct err err;
     struct poll_message message;
     if (!poll_message_decode(give(request->json), &message, &err)) {
+        request_fail(request, &err);
+        return;
+    }
+    if (!identity_acts_for(request->who, message.node, &err)) {
+        poll_message_finish(&message);
         request_fail(request, &err);
         return;
     }
@@ -189,7 +205,8 @@ void agents_report(struct request *request)
         request_fail(request, &err);
         return;
     }
-    if (!exit_results_take(&results, &message, server->reader, &err) ||
+    if (!identity_acts_for(request->who, message.node, &err) ||
+        !exit_results_take(&results, &message, server->reader, &err) ||
         !store_tails(server, &message, &err)) {
         exit_results_finish(&results);
         report_message_finish(&message);
@@ -243,6 +260,11 @@ void agents_staging(struct request *request)
     struct err err;
     struct staging_message message;
     if (!staging_message_decode(give(request->json), &message, &err)) {
+        request_fail(request, &err);
+        return;
+    }
+    if (!identity_acts_for(request->who, message.node, &err)) {
+        staging_message_finish(&message);
         request_fail(request, &err);
         return;
     }

@@ -17,6 +17,7 @@
 struct identity {
     char id[TOKEN_ID_LENGTH + 1];
     char *owner;
+    char *node; /* that it is bound to; or NULL */
     enum role role;
     uint8_t secret[HASH_BYTES];
     int64_t expires_ms; /* 0: never */
@@ -31,15 +32,6 @@ struct auth {
 /* --- tokens
  * --------------------------------------------------------------------------------------------------- */
 
-static void base64url(const uint8_t *bytes, size_t length, char *out, size_t characters)
-{
-    autofree char *plain = text_to_base64(bytes, length);
-    for (size_t i = 0; i < characters; i++) {
-        out[i] = (char)(plain[i] == '+' ? '-' : plain[i] == '/' ? '_' : plain[i]);
-    }
-    out[characters] = '\0';
-}
-
 void token_make(const uint8_t random[TOKEN_RANDOM_BYTES], struct token *ret_token)
 {
     uint8_t id_bytes[10] = {0};
@@ -49,9 +41,9 @@ void token_make(const uint8_t random[TOKEN_RANDOM_BYTES], struct token *ret_toke
     memcpy(ret_token->id, id, TOKEN_ID_LENGTH);
     ret_token->id[TOKEN_ID_LENGTH] = '\0';
     char secret[TOKEN_SECRET_LENGTH + 1];
-    base64url(random + 5, 32, secret, TOKEN_SECRET_LENGTH);
+    token_secret_make(random + 5, secret);
     hash_bytes(secret, TOKEN_SECRET_LENGTH, ret_token->secret);
-    snprintf(ret_token->text, sizeof ret_token->text, "gct_%s_%s", ret_token->id, secret);
+    snprintf(ret_token->text, sizeof ret_token->text, TOKEN_PREFIX "%s_%s", ret_token->id, secret);
 }
 
 /* --- those that are known
@@ -70,6 +62,21 @@ enum role identity_role(const struct identity *who)
 bool identity_is_admin(const struct identity *who)
 {
     return who->role == ROLE_ADMIN;
+}
+
+const char *identity_node(const struct identity *who)
+{
+    return who->node;
+}
+
+bool identity_acts_for(const struct identity *who, const char *node, struct err *err)
+{
+    if (who->node == NULL || strcmp(who->node, node) == 0) {
+        return true;
+    }
+    return err_field(err, ERR_FORBIDDEN, "node",
+                     "have that node join with gpuagent join, for a token of its own",
+                     "the token is bound to node %s, and does not speak for %.64s", who->node, node);
 }
 
 bool identity_stands(const struct identity *who, int64_t wall_ms)
@@ -91,6 +98,7 @@ void auth_destroy(struct auth *auth)
     HASH_ITER (hh, auth->identities, identity, next) {
         HASH_DEL(auth->identities, identity);
         free(identity->owner);
+        free(identity->node);
         free(identity);
     }
     free(auth);
@@ -107,12 +115,23 @@ void auth_put(struct auth *auth, const struct token_row *row)
         identity = xzalloc(sizeof *identity);
         memcpy(identity->id, row->id, TOKEN_ID_LENGTH);
         identity->owner = xstrdup(row->owner);
+        identity->node = row->node != NULL ? xstrdup(row->node) : NULL;
         identity->role = row->role;
         memcpy(identity->secret, row->secret, sizeof identity->secret);
         HASH_ADD(hh, auth->identities, id, TOKEN_ID_LENGTH, identity);
     }
     identity->expires_ms = row->expires_ms;
     identity->revoked = row->revoked;
+}
+
+bool auth_has_node(const struct auth *auth, const char *node, int64_t wall_ms)
+{
+    for (const struct identity *one = auth->identities; one != NULL; one = one->hh.next) {
+        if (one->node != NULL && strcmp(one->node, node) == 0 && identity_stands(one, wall_ms)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool put_row(const struct token_row *row, void *closure)
@@ -171,22 +190,10 @@ const struct identity *auth_ranks(void)
     return &ranks;
 }
 
-/* Points at "<id>_<secret>" in "gct_<id>_<secret>"; NULL when it is not of that form. */
-static const char *token_of(const char *credential)
-{
-    static const char prefix[] = "gct_";
-    if (strncmp(credential, prefix, sizeof prefix - 1) != 0) {
-        return NULL;
-    }
-    const char *token = credential + sizeof prefix - 1;
-    bool sound = strlen(token) == TOKEN_ID_LENGTH + 1 + TOKEN_SECRET_LENGTH && token[TOKEN_ID_LENGTH] == '_';
-    return sound ? token : NULL;
-}
-
 const struct identity *auth_check(struct auth *auth, const char *credential, int64_t wall_ms, struct err *err)
 {
     static const uint8_t nobody[HASH_BYTES];
-    const char *token = token_of(credential);
+    const char *token = token_after_prefix(credential, TOKEN_PREFIX);
     if (token == NULL) {
         err_set(err, ERR_UNAUTHENTICATED, "the request carries no token");
         err_hint(err, "send the header Authorization: Bearer gct_...");

@@ -11,13 +11,10 @@
 #include "proto/base/err.h"
 #include "proto/base/hash.h"
 #include "proto/states.h"
+#include "proto/token.h"
 
 /* --- tokens: gct_<id>_<secret>
  * ------------------------------------------------------------------------------- */
-
-#define TOKEN_ID_LENGTH     8  /* a-z2-7 */
-#define TOKEN_SECRET_LENGTH 43 /* base64url of 32 bytes */
-#define TOKEN_LENGTH        (4 + TOKEN_ID_LENGTH + 1 + TOKEN_SECRET_LENGTH)
 
 struct token {
     char id[TOKEN_ID_LENGTH + 1];
@@ -37,6 +34,10 @@ struct identity;
 const char *identity_owner(const struct identity *who);
 enum role identity_role(const struct identity *who);
 bool identity_is_admin(const struct identity *who);
+/* The node that the token is bound to; NULL: none. */
+const char *identity_node(const struct identity *who);
+/* Whether the bearer may speak for the node: ERR_FORBIDDEN when its token is bound to another one. */
+bool identity_acts_for(const struct identity *who, const char *node, struct err *err);
 /* false once the token was revoked or has expired. */
 bool identity_stands(const struct identity *who, int64_t wall_ms);
 
@@ -49,6 +50,9 @@ void auth_destroy(struct auth *auth);
 void auth_put(struct auth *auth, const struct token_row *row);
 /* Takes in all tokens of the store: at start, and after a change to them was committed. */
 bool auth_load(struct auth *auth, struct reader *reader, struct err *err);
+
+/* Whether a token that stands is bound to the node. */
+bool auth_has_node(const struct auth *auth, const char *node, int64_t wall_ms);
 
 /* The token that an Authorization header carries: `Bearer TOKEN`, or `Basic` with the token as the password
  * of any name. "" for anything else. */

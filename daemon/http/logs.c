@@ -82,6 +82,13 @@ static bool read_stream(const struct query *query, const char *remedy, enum stre
     return err_field(err, ERR_FIELD, "stream", remedy, "\"%.32s\" is not a stream", text);
 }
 
+/* Agents name their node in each upload; a token that is bound to one needs it. */
+static bool may_upload(const struct request *request, struct err *err)
+{
+    const char *node = query_text(request->query, "node");
+    return identity_acts_for(request->who, node != NULL ? node : "", err);
+}
+
 void logs_upload(struct request *request)
 {
     struct server *server = request->server;
@@ -89,7 +96,7 @@ void logs_upload(struct request *request)
     struct err err = {0};
     int64_t number = -1, rank = -1, offset = -1, received = 0, durable = 0;
     enum stream stream = STREAM_STDOUT;
-    if (!query_int(request->query, "epoch", 0, INT64_MAX, &number, &err) ||
+    if (!may_upload(request, &err) || !query_int(request->query, "epoch", 0, INT64_MAX, &number, &err) ||
         !query_int(request->query, "rank", 0, LIMIT_GPUS - 1, &rank, &err) ||
         !query_int(request->query, "offset", 0, INT64_MAX / 2, &offset, &err) ||
         !read_stream(request->query, "name stdout, stderr or metrics", &stream, &err)) {

@@ -49,6 +49,16 @@ struct mailbox *mailbox_create(struct server *server)
     return mailbox;
 }
 
+static void free_box(struct box *box)
+{
+    node_orders_destroy(box->orders);
+    free(box->sent);
+    free(box->boot_id);
+    free(box->agent_id);
+    free(box->node);
+    free(box);
+}
+
 void mailbox_destroy(struct mailbox *mailbox)
 {
     if (mailbox == NULL) {
@@ -57,12 +67,7 @@ void mailbox_destroy(struct mailbox *mailbox)
     struct box *box, *next;
     HASH_ITER (hh, mailbox->boxes, box, next) {
         HASH_DEL(mailbox->boxes, box);
-        node_orders_destroy(box->orders);
-        free(box->sent);
-        free(box->boot_id);
-        free(box->agent_id);
-        free(box->node);
-        free(box);
+        free_box(box);
     }
     free(mailbox);
 }
@@ -322,6 +327,21 @@ void mailbox_register(struct mailbox *mailbox, const char *node, const char *boo
     struct box *box = find_or_make(mailbox, node);
     set_agent(box, boot_id, agent_id);
     box->beat_ms = now_ms;
+}
+
+void mailbox_forget(struct mailbox *mailbox, const char *node)
+{
+    struct box *box = find(mailbox, node);
+    if (box == NULL) {
+        return;
+    }
+    struct request *parked = box->parked;
+    box->parked = NULL;
+    if (parked != NULL) {
+        request_fail_with(parked, ERR_NOT_FOUND, "node %s was removed", node);
+    }
+    HASH_DEL(mailbox->boxes, box);
+    free_box(box);
 }
 
 void mailbox_beat(struct mailbox *mailbox, const char *node, int64_t now_ms)

@@ -33,6 +33,8 @@ void mailbox_sent(const struct mailbox *mailbox, const char *node, uint64_t epoc
  * may be NULL: the agent has none. */
 void mailbox_register(struct mailbox *mailbox, const char *node, const char *boot_id, const char *agent_id,
                       int64_t now_ms);
+/* The node was removed: its polls are refused until it registers. */
+void mailbox_forget(struct mailbox *mailbox, const char *node);
 /* A beat of a node was accepted. */
 void mailbox_beat(struct mailbox *mailbox, const char *node, int64_t now_ms);
 /* When its last beat came; -1: none since the server was opened. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of nodes: list, show, drain, resume, fence, expire. It promises that a node which has missed
- * its beats shows as SUSPECT, which no row says. What the verbs do is the core's part. */
+/* The resource of nodes: list, show, drain, resume, fence, expire, remove. It promises that a node which has
+ * missed its beats shows as SUSPECT, which no row says. What the verbs do is the core's part. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +9,7 @@
 #include "daemon/http/resources.h"
 #include "daemon/http/windows.h"
 #include "proto/base/json.h"
+#include "proto/base/log.h"
 #include "proto/limits.h"
 #include "proto/views.h"
 
@@ -249,5 +250,64 @@ void nodes_expire(struct request *request)
     ask->door.input.node.verb = NODE_VERB_EXPIRE;
     ask->door.input.node.by = identity_owner(request->who);
     ask->door.input.node.expires_at_ms = expires_at_ms;
+    ask_door(ask);
+}
+
+/* --- remove
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+static bool is_removed(const struct step *step)
+{
+    for (size_t i = 0; i < step->change_count; i++) {
+        if (step->changes[i].kind == CHANGE_NODE_DELETE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* 202: it is fenced, and goes when its attempts have ended on the other nodes; then somebody has to ask
+ * again. */
+static int render_removed(const struct door_request *door, const struct step *step, struct text *out)
+{
+    bool removed = is_removed(step);
+    text_append(out, "{\"name\":");
+    text_json_string(out, door->input.node.name, strlen(door->input.node.name));
+    text_printf(out, ",\"removed\":%s}", removed ? "true" : "false");
+    return removed ? 200 : 202;
+}
+
+/* The tokens that were bound to it went with its row. */
+static void removed(struct ask *ask)
+{
+    struct server *server = ask->request->server;
+    struct err err;
+    if (ask->door.status != 200) {
+        return;
+    }
+    mailbox_forget(server->mailbox, ask->request->argument);
+    log_info("node remove", "node=%s by=%s", ask->request->argument, identity_owner(ask->request->who));
+    if (!auth_load(server->auth, server->reader, &err)) {
+        server_fail(server, &err); /* a token that is revoked must not go on */
+    }
+}
+
+void nodes_remove(struct request *request)
+{
+    const char *force = query_text(request->query, "force");
+    if (force != NULL && strcmp(force, "true") != 0 && strcmp(force, "false") != 0) {
+        struct err err;
+        err_field(&err, ERR_FIELD, "force", NULL, "force must be true or false");
+        request_fail(request, &err);
+        return;
+    }
+    struct ask *ask = ask_create(request, sizeof *ask, render_removed);
+    ask->committed = removed;
+    ask->door.input.kind = INPUT_NODE;
+    ask->door.input.node.name = request->argument;
+    ask->door.input.node.verb = NODE_VERB_REMOVE;
+    ask->door.input.node.by = identity_owner(request->who);
+    ask->door.input.node.force = force != NULL && strcmp(force, "true") == 0;
     ask_door(ask);
 }

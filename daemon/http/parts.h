@@ -31,6 +31,8 @@ struct watch {
     void *closure;
 };
 
+struct join;
+
 struct server {
     struct server_config config;
     struct host_names names; /* config's and the listen address */
@@ -64,11 +66,12 @@ struct server {
     size_t asks;         /* with the door */
     int64_t body_bytes;  /* kept for bodies above LIMIT_JSON_BYTES */
     struct blocks request_blocks, ask_blocks;
-    size_t submits;  /* of these, submissions */
-    int64_t busy_ms; /* when a person or a live job was last seen */
-    bool ending;     /* asked to stop: nothing may park any more */
-    bool refusing;   /* asked to end for good: no submissions any more */
-    bool telling;    /* agents are told to end, too */
+    size_t submits;     /* of these, submissions */
+    struct join *joins; /* of nodes, that are with the door */
+    int64_t busy_ms;    /* when a person or a live job was last seen */
+    bool ending;        /* asked to stop: nothing may park any more */
+    bool refusing;      /* asked to end for good: no submissions any more */
+    bool telling;       /* agents are told to end, too */
     enum server_end end;
     int64_t end_ms; /* it ends now, whatever is under way */
 

@@ -54,6 +54,7 @@ void nodes_drain(struct request *request);
 void nodes_resume(struct request *request);
 void nodes_fence(struct request *request);
 void nodes_expire(struct request *request);
+void nodes_remove(struct request *request);
 
 /* windows.c */
 void windows_list(struct request *request);
@@ -70,6 +71,11 @@ void accounts_unset_project(struct request *request);
 void accounts_unset_user(struct request *request);
 void pools_list(struct request *request);
 void pools_put(struct request *request);
+
+/* joins.c */
+void joins_authority(struct request *request);
+void joins_make(struct request *request);
+void joins_join(struct request *request);
 
 /* tokens.c */
 void tokens_list(struct request *request);

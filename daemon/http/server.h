@@ -27,6 +27,7 @@ struct server_config {
     struct ballast *ballast; /* of the store, outlives the server; NULL: none */
     const char *tls_certificate; /* PEM texts; both NULL: plain HTTP */
     const char *tls_key;
+    const char *tls_authority; /* that signed the certificate, PEM, for those who join; NULL: none of ours */
     const char *const
         *host_names; /* allowed in the Host header besides loopback names and the listen address */
     size_t host_name_count;

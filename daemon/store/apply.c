@@ -325,7 +325,47 @@ static bool insert_token(struct store *store, const struct token_row *token, str
     bind_int(&to, token->created_ms);
     bind_int(&to, token->expires_ms);
     bind_int(&to, token->revoked);
+    bind_text(&to, token->node);
     return touch_one(store, SQL_INSERT_TOKEN, err);
+}
+
+static bool insert_join(struct store *store, const struct join_row *join, struct err *err)
+{
+    struct binder old = binder_begin(&store->connection, SQL_DELETE_OLD_JOINS);
+    bind_int(&old, join->created_ms - JOIN_KEPT_MS);
+    if (!connection_run(&store->connection, SQL_DELETE_OLD_JOINS, err)) {
+        return false;
+    }
+    struct binder to = binder_begin(&store->connection, SQL_INSERT_JOIN);
+    bind_text(&to, join->id);
+    bind_blob(&to, join->secret, sizeof join->secret);
+    bind_text(&to, join->pool);
+    bind_int(&to, join->reserved);
+    bind_text(&to, join->owner);
+    bind_int(&to, join->created_ms);
+    bind_int(&to, join->expires_ms);
+    return touch_one(store, SQL_INSERT_JOIN, err);
+}
+
+static bool use_join(struct store *store, const struct join_row *join, struct err *err)
+{
+    struct binder to = binder_begin(&store->connection, SQL_USE_JOIN);
+    bind_text(&to, join->id);
+    bind_text(&to, join->node);
+    bind_text(&to, join->token);
+    return touch_one(store, SQL_USE_JOIN, err);
+}
+
+static bool delete_node(struct store *store, const struct node_row *node, struct err *err)
+{
+    struct binder tokens = binder_begin(&store->connection, SQL_REVOKE_TOKENS_OF_NODE);
+    bind_text(&tokens, node->name);
+    if (!connection_run(&store->connection, SQL_REVOKE_TOKENS_OF_NODE, err)) {
+        return false;
+    }
+    struct binder to = binder_begin(&store->connection, SQL_DELETE_NODE);
+    bind_text(&to, node->name);
+    return touch_one(store, SQL_DELETE_NODE, err);
 }
 
 static bool revoke_token(struct store *store, const struct token_row *token, struct err *err)
@@ -469,6 +509,12 @@ static bool apply(struct store *store, const struct change *change, struct err *
         return insert_token(store, &change->token, err);
     case CHANGE_TOKEN_REVOKE:
         return revoke_token(store, &change->token, err);
+    case CHANGE_JOIN_INSERT:
+        return insert_join(store, &change->join, err);
+    case CHANGE_JOIN_USE:
+        return use_join(store, &change->join, err);
+    case CHANGE_NODE_DELETE:
+        return delete_node(store, &change->node, err);
     case CHANGE_BLOB_PUT:
         return put_blob(store, &change->blob, err);
     case CHANGE_HISTORY_PUT:

@@ -447,6 +447,22 @@ bool columns_token(sqlite3_stmt *statement, struct token_row *ret_token, struct 
     ret_token->created_ms = read_int(&row);
     ret_token->expires_ms = read_int(&row);
     ret_token->revoked = read_int(&row) != 0;
+    ret_token->node = read_text(&row);
+    return read_end(&row, err);
+}
+
+bool columns_join(sqlite3_stmt *statement, struct join_row *ret_join, struct err *err)
+{
+    struct row row = {statement, 0, NULL};
+    ret_join->id = read_text(&row);
+    read_digest(&row, ret_join->secret);
+    ret_join->pool = read_text(&row);
+    ret_join->reserved = read_int(&row) != 0;
+    ret_join->owner = read_text(&row);
+    ret_join->created_ms = read_int(&row);
+    ret_join->expires_ms = read_int(&row);
+    ret_join->node = read_text(&row);
+    ret_join->token = read_text(&row);
     return read_end(&row, err);
 }
 

@@ -33,6 +33,7 @@ bool columns_window(sqlite3_stmt *statement, struct window_row *ret_window, stru
 bool columns_usage(sqlite3_stmt *statement, struct usage_row *ret_usage, struct err *err);
 bool columns_limits(sqlite3_stmt *statement, struct limits_row *ret_limits, struct err *err);
 bool columns_token(sqlite3_stmt *statement, struct token_row *ret_token, struct err *err);
+bool columns_join(sqlite3_stmt *statement, struct join_row *ret_join, struct err *err);
 bool columns_blob(sqlite3_stmt *statement, struct blob_row *ret_blob, struct err *err);
 bool columns_lost(sqlite3_stmt *statement, int64_t *ret_key, struct lost_row *ret_lost, struct err *err);
 bool columns_facts(sqlite3_stmt *statement, struct queue_facts *ret_facts, struct err *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the life of a reader, and the small queries: tokens, blobs, lost attempts. It promises to see
+/* Owns the life of a reader, and the small queries: tokens, joins, blobs, lost attempts. It promises to see
  * committed state only; every query is one statement, and so one read transaction. */
 #include "daemon/store/reader.h"
 
@@ -46,6 +46,24 @@ bool reader_tokens(struct reader *reader, const char *id,
         }
     }
     return ok;
+}
+
+bool reader_join(struct reader *reader, const char *id,
+                 void (*visit)(const struct join_row *row, void *closure), void *closure, bool *ret_found,
+                 struct err *err)
+{
+    struct binder to = binder_begin(&reader->connection, SQL_JOIN);
+    bind_text(&to, id);
+    autoreset sqlite3_stmt *statement = to.statement;
+    struct join_row join;
+    if (!connection_step(&reader->connection, statement, ret_found, err) ||
+        (*ret_found && !columns_join(statement, &join, err))) {
+        return false;
+    }
+    if (*ret_found) {
+        visit(&join, closure);
+    }
+    return true;
 }
 
 bool reader_blob(struct reader *reader, const uint8_t hash[32],

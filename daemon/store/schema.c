@@ -390,12 +390,30 @@ static const char *const version_6[] = {
     NULL,
 };
 
+/* Tokens of one node, and what they are traded for. */
+static const char *const version_7[] = {
+    "ALTER TABLE tokens ADD COLUMN node /* that it is bound to: nodes.name, once that has registered; NULL: "
+    "none */ TEXT",
+    "CREATE TABLE joins ( -- tokens that a node trades, once, for one of its own\n"
+    "  id TEXT PRIMARY KEY, -- the part of the token that is no secret\n"
+    "  secret BLOB NOT NULL, -- SHA-256 of the rest\n"
+    "  pool TEXT, -- of the node to be; NULL: as its agent says\n"
+    "  reserved INTEGER NOT NULL CHECK (reserved IN (0, 1)), -- 1: that pool is a reserved one\n"
+    "  owner TEXT NOT NULL, -- who made it\n"
+    "  created_ms INTEGER NOT NULL,\n"
+    "  expires_ms INTEGER NOT NULL,\n"
+    "  node TEXT, -- that used it; NULL: not used yet\n"
+    "  token TEXT -- tokens.id of what it was traded for; NULL: likewise\n"
+    ") STRICT, WITHOUT ROWID",
+    NULL,
+};
+
 /* From this version on pages have sums (pages.c). */
 enum { SUMS_VERSION = 4 };
 
 /* Append only: a version that was released never changes, but for the lists of words. */
-static const char *const *const versions[] = {version_1, version_2, version_3,
-                                              version_4, version_5, version_6};
+static const char *const *const versions[] = {version_1, version_2, version_3, version_4,
+                                              version_5, version_6, version_7};
 
 enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
 

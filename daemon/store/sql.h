@@ -38,7 +38,8 @@
 #define SQL_COLUMNS_HISTORY "project, owner, name, gpus, limited, count, ran_ms, limit_ms, error_percent"
 #define SQL_COLUMNS_USAGE   "project, owner, gpu_ms, spent_ms, at_ms"
 #define SQL_COLUMNS_LIMITS  "kind, name, limits"
-#define SQL_COLUMNS_TOKEN   "id, secret, role, owner, created_ms, expires_ms, revoked"
+#define SQL_COLUMNS_TOKEN   "id, secret, role, owner, created_ms, expires_ms, revoked, node"
+#define SQL_COLUMNS_JOIN    "id, secret, pool, reserved, owner, created_ms, expires_ms, node, token"
 #define SQL_COLUMNS_BLOB    "hash, size, bytes, created_ms"
 #define SQL_COLUMNS_LOST    "epoch, node, job_id, known, began_ms, ended_ms, code"
 
@@ -142,8 +143,14 @@
       "VALUES (?, ?, ?, ?, ?, ?, ?)")                                                                        \
     X(FIND_REPLY, WRITER, "SELECT scope, body, status, answer FROM replies WHERE key = ?")                   \
     X(LOAD_SCOPES, WRITER, "SELECT key, scope FROM replies ORDER BY key")                                    \
-    X(INSERT_TOKEN, WRITER, "INSERT INTO tokens (" SQL_COLUMNS_TOKEN ") VALUES (?, ?, ?, ?, ?, ?, ?)")       \
+    X(INSERT_TOKEN, WRITER, "INSERT INTO tokens (" SQL_COLUMNS_TOKEN ") VALUES (?, ?, ?, ?, ?, ?, ?, ?)")    \
     X(REVOKE_TOKEN, WRITER, "UPDATE tokens SET revoked = 1 WHERE id = ?")                                    \
+    X(REVOKE_TOKENS_OF_NODE, WRITER, "UPDATE tokens SET revoked = 1 WHERE node = ?")                         \
+    X(DELETE_NODE, WRITER, "DELETE FROM nodes WHERE name = ?")                                               \
+    X(INSERT_JOIN, WRITER,                                                                                   \
+      "INSERT INTO joins (" SQL_COLUMNS_JOIN ") VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL)")                   \
+    X(DELETE_OLD_JOINS, WRITER, "DELETE FROM joins WHERE expires_ms < ?")                                    \
+    X(USE_JOIN, WRITER, "UPDATE joins SET node = ?2, token = ?3 WHERE id = ?1 AND node IS NULL")             \
     X(PUT_BLOB, WRITER,                                                                                      \
       "INSERT INTO blobs (" SQL_COLUMNS_BLOB ") VALUES (?, ?, ?, ?) ON CONFLICT (hash) DO NOTHING")          \
     X(PUT_HISTORY, WRITER,                                                                                   \
@@ -231,6 +238,7 @@
     X(WINDOWS, READER, "SELECT " SQL_COLUMNS_WINDOW " FROM windows ORDER BY from_ms, id")                    \
     X(LOST, READER, "SELECT key, " SQL_COLUMNS_LOST " FROM lost WHERE key > ? ORDER BY key LIMIT ?")         \
     X(TOKEN, READER, "SELECT " SQL_COLUMNS_TOKEN " FROM tokens WHERE id = ?")                                \
+    X(JOIN, READER, "SELECT " SQL_COLUMNS_JOIN " FROM joins WHERE id = ?")                                   \
     X(TOKENS, READER, "SELECT " SQL_COLUMNS_TOKEN " FROM tokens ORDER BY created_ms, id")                    \
     X(BLOB, READER, "SELECT " SQL_COLUMNS_BLOB " FROM blobs WHERE hash = ?")                                 \
     X(QUEUE_FACTS, READER,                                                                                   \

@@ -178,6 +178,11 @@ bool reader_windows(struct reader *reader, bool (*visit)(const struct window_row
 bool reader_tokens(struct reader *reader, const char *id,
                    bool (*visit)(const struct token_row *row, void *closure), void *closure, struct err *err);
 
+/* ret_found false: no such join token. */
+bool reader_join(struct reader *reader, const char *id,
+                 void (*visit)(const struct join_row *row, void *closure), void *closure, bool *ret_found,
+                 struct err *err);
+
 /* ret_found false: no such blob. visit sees bytes NULL for one that is a file. */
 bool reader_blob(struct reader *reader, const uint8_t hash[32],
                  void (*visit)(const struct blob_row *row, void *closure), void *closure, bool *ret_found,

@@ -249,6 +249,16 @@ void settings_destroy(struct settings *settings)
     free(settings);
 }
 
+bool settings_any(const struct settings *settings)
+{
+    return settings->count > 0;
+}
+
+bool settings_says(const struct settings *settings, const char *name, const char *alias)
+{
+    return is_there(settings, 0, name) || (alias != NULL && is_there(settings, 0, alias));
+}
+
 void settings_name_files(const struct settings *settings, struct text *out)
 {
     text_append(out, settings->paths[0] != NULL ? settings->paths[0] : "no file");

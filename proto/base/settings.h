@@ -38,6 +38,9 @@ static inline void cleanup_settings(struct settings **settings)
 bool settings_apply(struct settings *settings, const struct option_spec *specs, size_t count,
                     const bool *given, struct err *err);
 
+/* Whether any file had a line that sets something; and one with this name or alias (may be NULL). */
+bool settings_any(const struct settings *settings);
+bool settings_says(const struct settings *settings, const char *name, const char *alias);
 /* Appends the paths of the files that were read, "/etc/gpuctl/agent.conf"; "no file" where there was none. */
 void settings_name_files(const struct settings *settings, struct text *out);
 

@@ -109,6 +109,9 @@ static bool is_dropped(const struct change *change)
     case CHANGE_REPLY_INSERT:
     case CHANGE_TOKEN_INSERT:
     case CHANGE_TOKEN_REVOKE:
+    case CHANGE_JOIN_INSERT:
+    case CHANGE_JOIN_USE:
+    case CHANGE_NODE_DELETE:
     case CHANGE_BLOB_PUT:
     case CHANGE_HISTORY_PUT:
     case CHANGE_USAGE_PUT:

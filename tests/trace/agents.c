@@ -527,6 +527,12 @@ void agents_fence(struct agents *agents, size_t which)
     fence(agents->cluster, agents->all[which].name);
 }
 
+void agents_remove(struct agents *agents, size_t which)
+{
+    agents->all[which].held_count = 0;
+    remove_node(agents->cluster, agents->all[which].name, true);
+}
+
 void agents_forget_reports(struct agents *agents)
 {
     agents->sent_count = 0;

@@ -30,6 +30,8 @@ void agents_forget_reports(struct agents *agents);
 void agents_beat(struct agents *agents, unsigned percent);
 /* The operator asserts that this node is dead, and sees to it. */
 void agents_fence(struct agents *agents, size_t which);
+/* The same, and the node is removed, if nothing holds it. */
+void agents_remove(struct agents *agents, size_t which);
 const char *agents_name(const struct agents *agents, size_t which);
 const char *agents_host(const struct agents *agents, size_t which);
 

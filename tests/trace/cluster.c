@@ -330,6 +330,13 @@ enum err_code fence(struct cluster *cluster, const char *name)
     return node_verb(cluster, name, NODE_VERB_FENCE);
 }
 
+enum err_code remove_node(struct cluster *cluster, const char *name, bool force)
+{
+    const struct input input = {
+        .kind = INPUT_NODE, .node = {.name = name, .verb = NODE_VERB_REMOVE, .by = "root", .force = force}};
+    return cluster_step(cluster, &input);
+}
+
 /* --- accounts ---------------------------------------------------------------------------------------- */
 
 static enum err_code set_limits(struct cluster *cluster, enum account_kind kind, const char *name,

@@ -92,6 +92,19 @@ static struct node_row node_copy(const struct node_row *row)
     return mine;
 }
 
+static void delete_node(struct rows *rows, const char *name)
+{
+    for (size_t i = 0; i < rows->node_count; i++) {
+        if (strcmp(rows->nodes[i].name, name) == 0) {
+            node_finish(&rows->nodes[i]);
+            rows->node_count--;
+            memmove(&rows->nodes[i], &rows->nodes[i + 1], (rows->node_count - i) * sizeof rows->nodes[0]);
+            return;
+        }
+    }
+    abort(); /* it is not there */
+}
+
 static void put_node(struct rows *rows, const struct node_row *row)
 {
     for (size_t i = 0; i < rows->node_count; i++) {
@@ -468,10 +481,15 @@ static void apply(struct rows *rows, const struct change *change, const struct j
     case CHANGE_WINDOW_DELETE:
         delete_window(rows, change->window.id);
         return;
+    case CHANGE_NODE_DELETE:
+        delete_node(rows, change->node.name);
+        return;
     case CHANGE_LOST_PUT:
     case CHANGE_REPLY_INSERT:
     case CHANGE_TOKEN_INSERT:
     case CHANGE_TOKEN_REVOKE:
+    case CHANGE_JOIN_INSERT:
+    case CHANGE_JOIN_USE:
         break;
     }
     abort(); /* the core does not make these */

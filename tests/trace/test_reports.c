@@ -230,6 +230,50 @@ START_TEST(an_operators_reason_is_kept_and_without_one_it_is_who_did_it)
 }
 END_TEST
 
+START_TEST(a_node_is_removed_when_it_is_drained_and_may_come_again_as_a_new_one)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .gpus = 2);
+    node(c, "b");
+    submit(c, "aaaa", .gpus = 2);
+    ck_assert_int_eq(remove_node(c, "a", false), ERR_CONFLICT);
+    drain(c, "a");
+    ck_assert_int_eq(remove_node(c, "a", false), ERR_CONFLICT);
+    running(c, "aaaa", "a");
+    exited(c, "aaaa", "a", 0);
+    quiet(c);
+    ck_assert_int_eq(remove_node(c, "a", false), ERR_NONE);
+    expect(c, "[    0] node a DRAINED -> LOST\n"
+              "[    0] node a is removed\n");
+    ck_assert_ptr_null(rows_node(c->rows, "a"));
+    ck_assert_ptr_nonnull(rows_node(c->rows, "b"));
+    ck_assert_int_eq(remove_node(c, "a", true), ERR_NOT_FOUND);
+    expect_ended(c, "aaaa", JOB_SUCCEEDED, 0, "");
+    cluster_restart(c);
+    node(c, "a");
+    submit(c, "bbbb", .gpus = 1);
+    ck_assert_int_eq(rows_node(c->rows, "a")->state, NODE_READY);
+}
+END_TEST
+
+START_TEST(a_node_that_is_removed_by_force_is_fenced_and_goes_when_its_gang_has_ended_elsewhere)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a");
+    node(c, "b");
+    submit(c, "aaaa", .gpus = 2, .infra_retries = -1);
+    prepared(c, "aaaa", "a");
+    prepared(c, "aaaa", "b");
+    running(c, "aaaa", "a");
+    running(c, "aaaa", "b");
+    ck_assert_int_eq(remove_node(c, "a", true), ERR_NONE);
+    ck_assert_int_eq(rows_node(c->rows, "a")->state, NODE_LOST);
+    stopped(c, "aaaa", "b");
+    ck_assert_int_eq(remove_node(c, "a", true), ERR_NONE);
+    ck_assert_ptr_null(rows_node(c->rows, "a"));
+}
+END_TEST
+
 /* --- stagings ---------------------------------------------------------------------------------------- */
 
 START_TEST(progress_decides_nothing_and_a_failure_may_come_without_a_reason)
@@ -413,6 +457,9 @@ Suite *report_suite(void)
     tcase_add_test(tests, an_agent_that_says_it_runs_what_was_not_started_is_not_believed);
     tcase_add_test(tests, devices_are_counted_once_each_from_0);
     tcase_add_test(tests, an_operators_reason_is_kept_and_without_one_it_is_who_did_it);
+    tcase_add_test(tests, a_node_is_removed_when_it_is_drained_and_may_come_again_as_a_new_one);
+    tcase_add_test(tests,
+                   a_node_that_is_removed_by_force_is_fenced_and_goes_when_its_gang_has_ended_elsewhere);
     tcase_add_test(tests, progress_decides_nothing_and_a_failure_may_come_without_a_reason);
     tcase_add_test(tests, of_needs_that_nobody_has_any_more_a_bounded_number_is_remembered);
     tcase_add_test(tests, a_node_that_fails_again_and_again_is_left_alone_for_longer_but_not_for_ever);

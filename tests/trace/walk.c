@@ -206,12 +206,18 @@ static void operate(struct walk *walk)
 {
     size_t which = chance_below(&walk->chance, AGENT_COUNT);
     const char *name = agents_name(walk->agents, which);
-    switch (chance_below(&walk->chance, 4)) {
+    switch (chance_below(&walk->chance, 6)) {
     case 0:
         drain(walk->cluster, name);
         return;
     case 1:
         agents_fence(walk->agents, which);
+        return;
+    case 2:
+        agents_remove(walk->agents, which);
+        return;
+    case 3:
+        remove_node(walk->cluster, name, false);
         return;
     default:
         resume(walk->cluster, name);

@@ -33,7 +33,8 @@ static const char rows[] =
     "INSERT INTO ranks SELECT epoch, 0, 0, 0, 7, 8, 9 FROM attempts;"
     "INSERT INTO results SELECT epoch, 0, 'value', 3, NULL, '1' FROM attempts;"
     "INSERT INTO replies SELECT key, randomblob(32), zeroblob(32), key, 201, 0, '{\"id\":1}' FROM jobs;"
-    "INSERT INTO tokens VALUES ('abc', zeroblob(32), 'admin', 'alice', 1, 0, 0);"
+    "INSERT INTO tokens (id, secret, role, owner, created_ms, expires_ms, revoked) VALUES ('abc', "
+    "zeroblob(32), 'admin', 'alice', 1, 0, 0);"
     "INSERT INTO blobs VALUES (zeroblob(32), 3, 1, x'616263');"
     "UPDATE meta SET value = 5 WHERE name = 'incarnation';";
 

@@ -136,6 +136,28 @@ START_TEST(a_token_expires_at_its_time)
 }
 END_TEST
 
+/* S1 */
+START_TEST(a_bound_token_speaks_for_its_node_alone_and_an_unbound_one_for_any)
+{
+    ck_assert(identity_acts_for(check("Bearer ", token.text), "n2", &err));
+    ck_assert(!auth_has_node(auth, "n1", NOW));
+    auth_destroy(auth);
+    auth = auth_create();
+    row.role = ROLE_NODE;
+    row.node = "n1";
+    auth_put(auth, &row);
+    const struct identity *who = check("Bearer ", token.text);
+    ck_assert(identity_acts_for(who, "n1", &err));
+    ck_assert(!identity_acts_for(who, "n2", &err));
+    ck_assert_int_eq(err.code, ERR_FORBIDDEN);
+    ck_assert(!identity_acts_for(who, "", &err));
+    ck_assert(auth_has_node(auth, "n1", NOW) && !auth_has_node(auth, "n2", NOW));
+    row.revoked = true;
+    auth_put(auth, &row);
+    ck_assert(!auth_has_node(auth, "n1", NOW));
+}
+END_TEST
+
 START_TEST(each_access_lets_in_its_roles_and_no_other)
 {
     static const struct {
@@ -168,6 +190,7 @@ Suite *auth_suite(void)
     tcase_add_test(cases, a_token_may_be_the_password_of_any_name);
     tcase_add_test(cases, a_revoked_token_is_refused_and_no_longer_stands);
     tcase_add_test(cases, a_token_expires_at_its_time);
+    tcase_add_test(cases, a_bound_token_speaks_for_its_node_alone_and_an_unbound_one_for_any);
     tcase_add_test(cases, each_access_lets_in_its_roles_and_no_other);
     suite_add_tcase(suite, cases);
     return suite;

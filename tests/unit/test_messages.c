@@ -529,6 +529,30 @@ START_TEST(text_that_is_not_utf8_arrives_mended)
 }
 END_TEST
 
+START_TEST(a_join_arrives_as_it_was_sent)
+{
+    struct err err;
+    struct join_message message = {.token = "gcj_x", .name = "n1", .secret = {0xab, 0xcd}}, copy;
+    ck_assert(join_message_decode(join_message_encode(&message), &copy, &err));
+    ck_assert_str_eq(copy.token, "gcj_x");
+    ck_assert_str_eq(copy.name, "n1");
+    ck_assert_mem_eq(copy.secret, message.secret, sizeof copy.secret);
+    join_message_finish(&copy);
+    struct join_reply reply = {.token_id = "abc", .pool = "p", .reserved = true}, again;
+    ck_assert(join_reply_decode(join_reply_encode(&reply), &again, &err));
+    ck_assert_str_eq(again.token_id, "abc");
+    ck_assert_str_eq(again.pool, "p");
+    ck_assert(again.reserved);
+    join_reply_finish(&again);
+    ck_assert(
+        !join_message_decode(parse_quoted("{'token':'t','name':'a/b','secret_sha256':''}"), &copy, &err));
+    ck_assert_str_eq(err.field, "name");
+    ck_assert(
+        !join_message_decode(parse_quoted("{'token':'t','name':'a','secret_sha256':'12'}"), &copy, &err));
+    ck_assert_str_eq(err.field, "secret_sha256");
+}
+END_TEST
+
 /* --- neighbours of other versions --- */
 
 START_TEST(members_that_are_not_known_are_ignored)
@@ -579,6 +603,7 @@ Suite *messages_suite(void)
     tcase_add_test(trips, a_journal_arrives_as_it_was_sent);
     tcase_add_test(trips, a_journal_without_ids_or_too_long_is_refused);
     tcase_add_test(trips, log_reply_arrives_as_it_was_sent);
+    tcase_add_test(trips, a_join_arrives_as_it_was_sent);
     tcase_add_test(trips, a_full_node_fits_the_limits_of_its_bodies);
     tcase_add_test(trips, text_that_is_not_utf8_arrives_mended);
     tcase_add_test(trips, members_that_are_not_known_are_ignored);

@@ -99,8 +99,12 @@ static int take_text(void *closure, int columns, char **values, char **names)
 
 #define DROP_COLUMN(table, column) "ALTER TABLE " table " DROP COLUMN " column ";"
 
-/* What version 5 brought. */
+/* What version 7 brought. */
+#define WITHOUT_JOINS "DROP TABLE joins;" DROP_COLUMN("tokens", "node")
+
+/* What versions 5 and later brought. */
 #define WITHOUT_TIMING                                                                                       \
+    WITHOUT_JOINS                                                                                            \
     DROP_COLUMN("attempts", "timing")                                                                        \
     DROP_COLUMN("members", "timing")                                                                         \
     DROP_COLUMN("members", "start")                                                                          \
@@ -231,7 +235,7 @@ START_TEST(a_database_of_the_newest_version_without_sums_is_refused)
 {
     rig_write_one(job_insert(1));
     rig_close();
-    meddle_without_sums("PRAGMA user_version = 6");
+    meddle_without_sums("PRAGMA user_version = 7");
     expect_refused(ERR_DAMAGED, "no sums");
 }
 END_TEST

@@ -336,6 +336,83 @@ START_TEST(tokens_read_back_oldest_first_and_revoked_when_they_were)
 }
 END_TEST
 
+static void visit_join(const struct join_row *row, void *closure)
+{
+    char secret[65];
+    text_to_hex(row->secret, sizeof row->secret, secret);
+    text_printf(closure, "%s %.4s %s %d %s %lld %lld %s %s\n", row->id, secret,
+                row->pool != NULL ? row->pool : "-", row->reserved, row->owner, (long long)row->created_ms,
+                (long long)row->expires_ms, row->node != NULL ? row->node : "-",
+                row->token != NULL ? row->token : "-");
+}
+
+static void expect_join(const char *id, const char *expected)
+{
+    autotext struct text read = {0};
+    bool found;
+    ck_assert(reader_join(rig.reader, id, visit_join, &read, &found, &rig.err));
+    ck_assert_str_eq(found ? read.bytes : "", expected);
+}
+
+START_TEST(a_join_token_is_used_once_and_goes_when_it_expired_long_ago)
+{
+    const struct change first = {
+        .kind = CHANGE_JOIN_INSERT,
+        .join = {.id = "one", .secret = {0xab, 0xcd}, .owner = "root", .created_ms = 10, .expires_ms = 20}};
+    const struct change second = {.kind = CHANGE_JOIN_INSERT,
+                                  .join = {.id = "two",
+                                           .secret = {0x01},
+                                           .pool = "p",
+                                           .reserved = true,
+                                           .owner = "root",
+                                           .created_ms = 21 + JOIN_KEPT_MS,
+                                           .expires_ms = 22 + JOIN_KEPT_MS}};
+    const struct change use = {.kind = CHANGE_JOIN_USE, .join = {.id = "one", .node = "n1", .token = "abc"}};
+    rig_write_one(first);
+    expect_join("one", "one abcd - 0 root 10 20 - -\n");
+    rig_write_one(use);
+    expect_join("one", "one abcd - 0 root 10 20 n1 abc\n");
+    ck_assert(store_begin(rig.store, &rig.err));
+    ck_assert(!store_apply(rig.store, &use, 1, &rig.err));
+    ck_assert_int_eq(rig.err.code, ERR_INTERNAL);
+    rig_reopen();
+    rig_write_one(second);
+    expect_join("one", "");
+    autofree char *row =
+        xprintf("two 0100 p 1 root %lld %lld - -\n", 21LL + JOIN_KEPT_MS, 22LL + JOIN_KEPT_MS);
+    expect_join("two", row);
+}
+END_TEST
+
+START_TEST(a_node_goes_with_the_tokens_that_are_bound_to_it)
+{
+    const struct change tokens[] = {
+        {.kind = CHANGE_TOKEN_INSERT,
+         .token = {.id = "aaa", .role = ROLE_NODE, .owner = "gpu-1", .created_ms = 1, .node = "gpu-1"}},
+        {.kind = CHANGE_TOKEN_INSERT,
+         .token = {.id = "bbb", .role = ROLE_NODE, .owner = "gpu-2", .created_ms = 2, .node = "gpu-2"}},
+        {.kind = CHANGE_TOKEN_INSERT,
+         .token = {.id = "ccc", .role = ROLE_NODE, .owner = "x", .created_ms = 3}},
+    };
+    rig_write(tokens, 3);
+    rig_write_one(node_put("gpu-1"));
+    rig_write_one(node_put("gpu-2"));
+    rig_write_one((struct change){.kind = CHANGE_NODE_DELETE, .node = {.name = "gpu-1"}});
+    autotext struct text nodes = {0}, left = {0}, read = {0}, expected = {0};
+    struct change kept = node_put("gpu-2");
+    visit_node(&kept.node, 0, &left);
+    ck_assert(reader_nodes(rig.reader, NULL, visit_node, &nodes, &rig.err));
+    ck_assert_str_eq(nodes.bytes, left.bytes);
+    struct token_row first = tokens[0].token;
+    first.revoked = true;
+    visit_token(&first, &expected);
+    visit_token(&tokens[1].token, &expected);
+    visit_token(&tokens[2].token, &expected);
+    ck_assert(reader_tokens(rig.reader, NULL, visit_token, &read, &rig.err));
+    ck_assert_str_eq(read.bytes, expected.bytes);
+}
+END_TEST
+
 START_TEST(a_blob_is_bytes_or_a_file_and_stays_as_it_was_put_first)
 {
     struct change blobs[] = {
@@ -466,6 +543,8 @@ Suite *store_rows_suite(void)
     tcase_add_test(cases, a_node_that_registers_again_is_overwritten);
     tcase_add_test(cases, used_gpus_are_the_devices_of_live_attempts);
     tcase_add_test(cases, tokens_read_back_oldest_first_and_revoked_when_they_were);
+    tcase_add_test(cases, a_join_token_is_used_once_and_goes_when_it_expired_long_ago);
+    tcase_add_test(cases, a_node_goes_with_the_tokens_that_are_bound_to_it);
     tcase_add_test(cases, a_blob_is_bytes_or_a_file_and_stays_as_it_was_put_first);
     tcase_add_test(cases, the_tables_take_every_word_of_every_list);
     tcase_add_test(cases, an_update_of_a_row_that_is_not_there_is_a_defect);

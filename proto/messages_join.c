@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what a node and the controller say when the node joins. It promises that what was decoded has a name
+ * that can be a node's and a hash of full length. Whether the token is good is the controller's to say. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/json.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+#include "proto/members.h"
+#include "proto/messages.h"
+
+json_t *join_message_encode(const struct join_message *message)
+{
+    char hex[2 * HASH_BYTES + 1];
+    json_t *json = json_object();
+    text_to_hex(message->secret, HASH_BYTES, hex);
+    member_put_text(json, "token", message->token);
+    member_put_text(json, "name", message->name);
+    member_put_text(json, "secret_sha256", hex);
+    return json;
+}
+
+bool join_message_decode(json_t *json, struct join_message *ret_message, struct err *err)
+{
+    struct join_message message = {.json = json};
+    const char *hex = "";
+    bool good = member_holder(json, err) && json_need_text(json, "token", &message.token, err) &&
+                json_need_text(json, "name", &message.name, err) &&
+                json_need_text(json, "secret_sha256", &hex, err);
+    if (good && !text_is_name(message.name, LIMIT_NAME_BYTES)) {
+        good = err_field(err, ERR_FIELD, "name", "use letters, digits, '.', '_' and '-'",
+                         "\"%.64s\" cannot be the name of a node", message.name);
+    }
+    if (good && !text_from_hex(hex, message.secret, HASH_BYTES)) {
+        good =
+            err_field(err, ERR_FIELD, "secret_sha256", NULL, "secret_sha256 must be 64 hexadecimal digits");
+    }
+    if (!good) {
+        join_message_finish(&message);
+        return false;
+    }
+    *ret_message = message;
+    return true;
+}
+
+void join_message_finish(struct join_message *message)
+{
+    json_decref(message->json);
+    *message = (struct join_message){0};
+}
+
+json_t *join_reply_encode(const struct join_reply *reply)
+{
+    json_t *json = json_object();
+    member_put_text(json, "token_id", reply->token_id);
+    member_put_text(json, "pool", reply->pool);
+    member_put_bool(json, "reserved", reply->reserved);
+    return json;
+}
+
+bool join_reply_decode(json_t *json, struct join_reply *ret_reply, struct err *err)
+{
+    struct join_reply reply = {.json = json};
+    bool good = member_holder(json, err) && json_need_text(json, "token_id", &reply.token_id, err) &&
+                json_read_text(json, "pool", &reply.pool, err) &&
+                json_read_bool(json, "reserved", &reply.reserved, err);
+    if (!good) {
+        join_reply_finish(&reply);
+        return false;
+    }
+    *ret_reply = reply;
+    return true;
+}
+
+void join_reply_finish(struct join_reply *reply)
+{
+    json_decref(reply->json);
+    *reply = (struct join_reply){0};
+}
