@@ -93,7 +93,13 @@ static size_t host_length(const char *host)
     return host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/?#");
 }
 
-static bool check_url(const char *url, bool plain_allowed, struct err *err)
+bool context_is_loopback(const char *url)
+{
+    const char *host = strstr(url, "://");
+    return host != NULL && is_loopback(host + 3, host_length(host + 3));
+}
+
+bool context_check_url(const char *url, bool plain_allowed, struct err *err)
 {
     bool plain = strncmp(url, "http://", 7) == 0;
     if (!plain && strncmp(url, "https://", 8) != 0) {
@@ -142,7 +148,7 @@ static char *without_slashes(const char *url)
 
 static bool load_named(const char *url, const struct known *known, struct context *context, struct err *err)
 {
-    if (!check_url(url, known->plain_allowed, err)) {
+    if (!context_check_url(url, known->plain_allowed, err)) {
         return false;
     }
     if (known->token_file == NULL) {

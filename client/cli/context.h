@@ -20,6 +20,11 @@ struct context {
 /* Writes the names of the settings of SETTINGS_CLIENT, separated by commas. */
 void context_name_settings(FILE *out);
 
+/* Whether the URL is of this host alone. */
+bool context_is_loopback(const char *url);
+/* ERR_USAGE for what is no URL of a controller, or would show the token to the network. */
+bool context_check_url(const char *url, bool plain_allowed, struct err *err);
+
 /* Fills state alone. */
 bool context_load_state(const struct common *common, struct context *ret_context, struct err *err);
 

@@ -5,6 +5,7 @@
 
 #include "client/cli/connect.h"
 #include "client/cli/moment.h"
+#include "client/cli/nodes_join.h"
 #include "client/cli/print.h"
 #include "client/cli/watch.h"
 #include "client/cli/windows.h"
@@ -433,11 +434,14 @@ static const struct verb verb_expire = {
     .run = expire_run,
 };
 
-static const struct verb *const nested[] = {&verb_list,  &verb_show,   &verb_drain,   &verb_resume,
-                                            &verb_fence, &verb_expire, &verb_windows, NULL};
+static const struct verb *const nested[] = {
+    &verb_list,      &verb_show,         &verb_drain,   &verb_resume,
+    &verb_fence,     &verb_expire,       &verb_windows, &verb_nodes_join_command,
+    &verb_nodes_add, &verb_nodes_remove, NULL};
 
 const struct verb verb_nodes = {
     .name = "nodes",
-    .summary = "List and show nodes; drain, resume and fence them; say when they go away.",
+    .summary = "List and show nodes; have machines join; drain, resume, fence and remove nodes; say when "
+               "they go away.",
     .nested = nested,
 };

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SHARED = {"--url", "--token-file", "--ca-file", "--insecure-plain-http", "--help"}  # shown once where there are several verbs
+SHARED = {"--url", "--token-file", "--cacert", "--insecure-plain-http", "--help"}  # shown once where there are several verbs
 
 
 @dataclass
@@ -40,8 +40,8 @@ def ask(*command: str) -> Help:
     told = Help(usage=paragraphs[0].removeprefix("Usage: "), summary=paragraphs[1])
     for paragraph in paragraphs[2:]:
         title, *lines = paragraph.split("\n")
-        if title == "Options:":
-            told.options = list(rows(lines, r"  (-\S, |    )(--\S+(?: \S+)*?)(?:  +(\S.*))?$"))
+        if title in ("Options:", "On the command line only:"):
+            told.options += list(rows(lines, r"  (-\S, |    )(--\S+(?: \S+)*?)(?:  +(\S.*))?$"))
         elif title == "Verbs:":
             told.verbs = list(rows(lines, r"  ()(\S+) +(\S.*)$"))
         elif title == "Examples:":

@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import signal
+import ssl
 import subprocess
 import threading
 import time
@@ -60,11 +61,15 @@ class Problem(Exception):
 class Api:
     """The REST API as a person with a token and a plain HTTP library sees it."""
 
-    def __init__(self, url: str, token: str | None):
-        self.address = urllib.parse.urlsplit(url).netloc
+    def __init__(self, url: str, token: str | None, cacert: Path | None = None):
+        parts = urllib.parse.urlsplit(url)
+        self.address = parts.netloc
         self.token = token
+        self.trust = ssl.create_default_context(cafile=cacert) if parts.scheme == "https" else None
 
     def connection(self, timeout: float) -> http.client.HTTPConnection:
+        if self.trust is not None:
+            return http.client.HTTPSConnection(self.address, timeout=timeout, context=self.trust)
         return http.client.HTTPConnection(self.address, timeout=timeout)
 
     def raw(
@@ -226,6 +231,12 @@ class Cluster:
         self.wait_ready()
         return self
 
+    @property
+    def cacert(self) -> Path | None:
+        """The authority of a controller that was set up by gpuctld init; None: it has none."""
+        authority = self.folder / "controller" / "tls" / "ca.pem"
+        return authority if authority.exists() else None
+
     def controller_command(self) -> list[str]:
         """The controller with its arguments, on the port that it had before."""
         return [
@@ -243,14 +254,15 @@ class Cluster:
         self.url = json.loads(self.endpoint.read_text())["url"]
         self.port = urllib.parse.urlsplit(self.url).port or 0
         self.admin_token = (self.folder / "controller" / "admin.token").read_text().strip()
-        self.api = Api(self.url, self.admin_token)
+        self.api = Api(self.url, self.admin_token, self.cacert)
 
     def add_agent(self, name: str, slots: int, *arguments: str) -> Program:
         agent = Program(
             [
                 str(self.gpuagent), "--controller", self.url, "--token-file", str(self.folder / "node.token"), "--name", name,
                 "--state", str(self.folder / name), "--run", str(self.folder / f"{name}.run"), "--devices", "none",
-                "--cpu-slots", str(slots), "--python", PYTHON, *self.agent_arguments, *arguments,
+                "--cpu-slots", str(slots), "--python", PYTHON, *(["--cacert", str(self.cacert)] if self.cacert else []),
+                *self.agent_arguments, *arguments,
             ],
             self.folder / f"{name}.log",
             self.agent_environment,
@@ -272,7 +284,7 @@ class Cluster:
 
     def user(self, owner: str, role: str = "user") -> Api:
         """A client with a new token of that role."""
-        return Api(self.url, self.api.post("/v1/tokens", {"role": role, "owner": owner})["secret"])
+        return Api(self.url, self.api.post("/v1/tokens", {"role": role, "owner": owner})["secret"], self.cacert)
 
     def wait_state(self, job: str, *states: str) -> Any:
         def there() -> Any:

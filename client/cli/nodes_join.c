@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `gpuctl nodes join-command` and `gpuctl nodes remove`. Owns the line that a node joins with. What the line
+ * does is gpuagent's; how it gets to a machine by ssh is nodes_add.c's. */
+#include "client/cli/nodes_join.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/connect.h"
+#include "client/cli/context.h"
+#include "client/cli/print.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/json.h"
+#include "proto/limits.h"
+
+void join_describe(struct join_options *options, struct option_table *table)
+{
+    option_text(table, 0, "pool", "NAME", "that the node is to be in", &options->pool);
+    option_flag(table, 0, "reserved", "the pool is a reserved one", &options->reserved);
+    option_duration(table, 0, "ttl", "after which the token is no longer good (default 1h)",
+                    &options->ttl_ms);
+}
+
+bool join_make_token(struct api *api, const struct join_options *options, struct join_token_view *ret_view,
+                     struct err *err)
+{
+    autojson json_t *wanted = json_pack("{s:b}", "reserved", options->reserved);
+    if (options->pool != NULL && json_object_set_new(wanted, "pool", json_string(options->pool)) != 0) {
+        return err_field(err, ERR_USAGE, "pool", NULL, "--pool is not UTF-8");
+    }
+    if (options->ttl_ms > 0) {
+        json_object_set_new(wanted, "expires_in_s", json_integer((options->ttl_ms + 999) / 1000));
+    }
+    json_t *made = api_post(api, "/v1/nodes/join-tokens", wanted, NULL, err);
+    return made != NULL && join_token_view_decode(made, ret_view, err);
+}
+
+char *join_url(const struct api *api, const struct join_token_view *view)
+{
+    const char *mine = api_context(api)->url;
+    return xstrdup(
+        view->url != NULL && context_is_loopback(mine) && !context_is_loopback(view->url) ? view->url : mine);
+}
+
+void join_append_trust(const char *url, const struct join_token_view *view, struct text *line)
+{
+    bool plain = strncmp(url, "http://", 7) == 0;
+    if (plain && !context_is_loopback(url)) {
+        text_append(line, " --insecure-plain-http");
+    } else if (!plain && view->ca_pin != NULL) {
+        text_printf(line, " --ca-pin %s", view->ca_pin);
+    }
+}
+
+/* --- join-command --- */
+
+struct command_options {
+    struct join_options join;
+    const char *format;
+};
+
+static void command_describe(void *options, struct option_table *table)
+{
+    struct command_options *o = options;
+    join_describe(&o->join, table);
+    option_add_format(table, &o->format);
+}
+
+static bool show_command(const struct api *api, const struct command_options *options,
+                         const struct join_token_view *view, struct err *err)
+{
+    enum print_format format = print_format(options->format);
+    autofree char *url = join_url(api, view);
+    autotext struct text line = {0}, out = {0};
+    char until[32];
+    text_printf(&line, "gpuagent join %s --token %s", url, view->token);
+    join_append_trust(url, view, &line);
+    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
+        autojson json_t *json =
+            json_pack("{s:s, s:s, s:s}", "command", line.bytes, "url", url, "token", view->token);
+        print_json(json, &out);
+    } else {
+        print_time(view->expires_ms, until);
+        print_note("run this on the machine that is to be a node; it is good for one machine, until %s",
+                   until);
+        text_printf(&out, "%s\n", line.bytes);
+    }
+    return print_out(&out, err);
+}
+
+static bool command_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct command_options *options = call->options;
+    autoapi struct api *api = NULL;
+    struct join_token_view view;
+    if (!connect_controller(call, false, &api, err) || !join_make_token(api, &options->join, &view, err)) {
+        return false;
+    }
+    bool shown = show_command(api, options, &view, err);
+    join_token_view_finish(&view);
+    return shown;
+}
+
+const struct verb verb_nodes_join_command = {
+    .name = "join-command",
+    .summary = "Print the line that makes a machine a node; it is good once.",
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct command_options),
+    .describe = command_describe,
+    .run = command_run,
+};
+
+/* --- remove --- */
+
+#define REMOVE_WAIT_MS 60000 /* for the other nodes of its gangs: grace, kill and flush */
+
+struct remove_options {
+    bool force;
+};
+
+static void remove_describe(void *options, struct option_table *table)
+{
+    struct remove_options *o = options;
+    option_flag(table, 0, "force", "it is dead: its jobs go to others, or run twice if it is not", &o->force);
+}
+
+static bool remove_run(const struct call *call, int *ret_exit, struct err *err)
+{
+    const struct remove_options *options = call->options;
+    autoapi struct api *api = NULL;
+    autotext struct text path = {0};
+    if (!connect_controller(call, false, &api, err)) {
+        return false;
+    }
+    text_append(&path, "/v1/nodes/");
+    api_part(&path, call->rest[0]);
+    text_append(&path, options->force ? "?force=true" : "");
+    int64_t deadline = clock_boot_ms() + REMOVE_WAIT_MS;
+    bool removed = false;
+    while (!removed) {
+        autojson json_t *reply = api_change(api, "DELETE", path.bytes, NULL, err);
+        if (reply == NULL) {
+            return false;
+        }
+        removed = json_is_true(json_object_get(reply, "removed"));
+        if (!removed && clock_boot_ms() > deadline) {
+            err_set(err, ERR_CONFLICT, "node %s is fenced, but its jobs are still being ended on other nodes",
+                    call->rest[0]);
+            return err_hint(err, "repeat this in a while");
+        }
+        if (!removed) {
+            api_pause(api, CLIENT_WATCH_MS);
+        }
+    }
+    print_note("node %s is removed; what it joined with is good no longer", call->rest[0]);
+    return true;
+}
+
+const struct verb verb_nodes_remove = {
+    .name = "remove",
+    .arguments = "NAME",
+    .summary = "Forget a node that is drained, and what it joined with.",
+    .argument = ARGUMENT_NODE,
+    .least = 1,
+    .most = 1,
+    .reach = REACH_CONTROLLER,
+    .options_size = sizeof(struct remove_options),
+    .describe = remove_describe,
+    .run = remove_run,
+};

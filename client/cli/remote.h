@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs such as ssh and scp: started with a text on stdin, waited for, their output kept. */
+#ifndef CLI_REMOTE_H
+#define CLI_REMOTE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "proto/base/err.h"
+#include "proto/base/text.h"
+
+struct remote {
+    pid_t pid;
+    int output, errors; /* files in memory */
+};
+
+/* argv[0] is looked for on PATH. input may be NULL. */
+bool remote_start(const char *const *argv, const char *input, struct remote *ret_remote, struct err *err);
+/* Waits for its end. The exit code, 128 + signal where one ended it. Appends what it wrote. */
+int remote_wait(struct remote *remote, struct text *output, struct text *errors);
+
+#endif
