@@ -34,6 +34,40 @@ static bool epoch_known(struct server *server, uint64_t epoch, struct epoch_reco
                               (unsigned long long)epoch);
 }
 
+/* A node's part of an attempt. */
+struct part {
+    const char *node;
+    int64_t rank;
+    bool is_member, has_rank;
+};
+
+static bool see_member(const struct member_row *row, void *closure)
+{
+    struct part *part = closure;
+    if (strcmp(row->node, part->node) == 0) {
+        part->is_member = true;
+        part->has_rank = part->has_rank ||
+                         (part->rank >= row->first_rank && part->rank < row->first_rank + row->local_ranks);
+    }
+    return true;
+}
+
+/* A node sends what its own ranks of the attempt say, and nothing else. */
+static bool check_part(struct server *server, uint64_t epoch, const char *node, int64_t rank, struct err *err)
+{
+    struct part part = {.node = node, .rank = rank};
+    if (!reader_members(server->reader, epoch, see_member, &part, err)) {
+        return false;
+    }
+    if (!part.is_member) {
+        return err_field(err, ERR_FORBIDDEN, "node", NULL, "node %.64s has no part in attempt %llu", node,
+                         (unsigned long long)epoch);
+    }
+    return part.has_rank ||
+           err_field(err, ERR_FIELD, "rank", NULL, "rank %lld of attempt %llu is not one of node %.64s",
+                     (long long)rank, (unsigned long long)epoch, node);
+}
+
 bool logs_store_tails(struct server *server, const struct report_message *report,
                       const struct epoch_record *epoch, struct err *err)
 {
@@ -43,6 +77,9 @@ bool logs_store_tails(struct server *server, const struct report_message *report
         autofree uint8_t *bytes = NULL;
         size_t length = 0;
         int64_t received, durable;
+        if (!check_part(server, report->epoch, report->node, tail->rank, err)) {
+            return false;
+        }
         if (!text_from_base64(tail->base64, strlen(tail->base64), &bytes, &length)) {
             return err_field(err, ERR_FIELD, "tails", NULL, "a log tail is not base64");
         }
@@ -107,7 +144,9 @@ void logs_upload(struct request *request)
         request_fail_with(request, ERR_FIELD, "epoch, rank and offset are needed");
         return;
     }
-    if (!epoch_known(server, (uint64_t)number, &epoch, &err)) {
+    const char *node = query_text(request->query, "node"); /* agents before the first release left it out */
+    if (!epoch_known(server, (uint64_t)number, &epoch, &err) ||
+        (node != NULL && !check_part(server, (uint64_t)number, node, rank, &err))) {
         request_fail(request, &err);
         return;
     }

@@ -225,6 +225,32 @@ def test_a_joined_node_speaks_for_itself_alone(site: Site) -> None:
     assert site.nodes()["n1"]["state"] == "READY"
 
 
+def test_a_node_sends_the_logs_of_its_own_ranks_alone(site: Site) -> None:
+    """S4: an upload was taken for any attempt and any rank."""
+    for name in ("n1", "n2"):
+        assert site.join(site.join_token(), "--name", name, folder=name).returncode == 0
+    site.start_node("n1", "n1")
+    job = site.api.submit(["sleep", "60"])
+    site.wait_state(job, "RUNNING")
+    epoch = site.api.get(f"/v1/jobs/{job}/attempts")["attempts"][0]["epoch"]
+
+    def upload(node: str, rank: int) -> tuple[int, bytes]:
+        token = (site.folder / node / "node.token").read_text().strip()
+        path = f"/v1/agent/logs?node={node}&epoch={epoch}&rank={rank}&stream=stdout&offset=0"
+        status, _, body = Api(site.url, token, site.cacert).raw("POST", path, b"forged")
+        return status, body
+
+    status, body = upload("n2", 0)
+    assert status == 403 and b"has no part in attempt" in body, body
+    status, body = upload("n1", 1)
+    assert status == 422 and b"is not one of node n1" in body, body
+    tail = {"rank": 0, "stream": "stdout", "offset": 0, "base64": "Zm9yZ2Vk"}
+    thief = Api(site.url, (site.folder / "n2/node.token").read_text().strip(), site.cacert)
+    with pytest.raises(Problem, match="has no part in attempt"):
+        thief.post("/v1/agent/report", {"node": "n2", "boot_id": "b", "epoch": int(epoch), "kind": "exited", "tails": [tail]})
+    assert site.api.log(job) == ""
+
+
 def test_a_join_whose_answer_was_lost_is_repeated_with_the_same_line(site: Site) -> None:
     token = site.join_token()
     assert site.join(token, "--name", "n1").returncode == 0
