@@ -117,7 +117,7 @@ void authority_blame_clock(int64_t ahead_ms, struct err *err)
         return;
     }
     text_from_duration_ms(off_ms, by, sizeof by);
-    err_set(err, ERR_UNREACHABLE,
+    err_set(err, ERR_UNAUTHENTICATED, /* trying again does not help */
             "the clock of this machine is %s %s the controller's, so its certificate is not valid here", by,
             ahead_ms < 0 ? "behind" : "ahead of");
     err_hint(err, "set the clock, for instance with timedatectl set-ntp true, and repeat this");

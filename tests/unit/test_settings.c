@@ -57,6 +57,7 @@ static struct settings *apply(const bool *given)
 static void assert_zebra(const char *expected)
 {
     autosettings struct settings *settings = apply(NULL);
+    ck_assert_ptr_nonnull(settings);
     ck_assert_pstr_eq(got.zebra, expected);
 }
 
@@ -84,6 +85,7 @@ START_TEST(a_setting_of_the_users_file_is_found)
     scratch_write("config/gpuctl/test.conf",
                   "# comment\n; another\n\ntest_zebra = /a b/c ; inline\r\n  test_other: x\n");
     autosettings struct settings *settings = apply(NULL);
+    ck_assert_ptr_nonnull(settings);
     ck_assert_str_eq(got.zebra, "/a b/c");
     ck_assert_str_eq(got.other, "x");
     ck_assert_ptr_null(got.none);
@@ -184,6 +186,7 @@ START_TEST(each_kind_of_option_is_read_as_people_write_it)
         "config/gpuctl/test.conf",
         "test_count = 7\ntest-wait = 15m\ntest-flag = yes\ntest-letter = b\ntest-list = a, b=c ,,d\n");
     autosettings struct settings *settings = apply(NULL);
+    ck_assert_ptr_nonnull(settings);
     ck_assert_int_eq(got.count, 7);
     ck_assert_int_eq(got.wait_ms, 900000);
     ck_assert(got.flag);
@@ -201,6 +204,7 @@ START_TEST(an_option_that_was_given_is_left_as_it_is)
     scratch_write("config/gpuctl/test.conf", "test-zebra = x\ntest-other = y\n");
     const bool given[SPECS] = {true};
     autosettings struct settings *settings = apply(given);
+    ck_assert_ptr_nonnull(settings);
     ck_assert_ptr_null(got.zebra);
     ck_assert_str_eq(got.other, "y");
 }
@@ -252,6 +256,7 @@ START_TEST(what_is_written_is_read_again)
     scratch_write("config/gpuctl/test.conf",
                   "test-count = 7\ntest-wait = 2h\ntest-flag = on\ntest-list = a,b\n");
     autosettings struct settings *settings = apply(NULL);
+    ck_assert_ptr_nonnull(settings);
     autotext struct text text = {0};
     for (size_t i = 4; i < 8; i++) {
         settings_write(&specs[i], &text);
