@@ -245,7 +245,7 @@ static void tell_start(const struct init *init)
     bool usual = init->file == NULL;
     bool systemd = access("/run/systemd/system", F_OK) == 0 && geteuid() == 0;
     if (usual && systemd) {
-        puts("  systemctl enable --now gpuctld");
+        puts("  systemctl restart gpuctld");
     } else if (usual) {
         puts("  gpuctld");
     } else {
