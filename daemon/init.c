@@ -243,8 +243,9 @@ static bool make_state(struct init *init, struct err *err)
 static void tell_start(const struct init *init)
 {
     bool usual = init->file == NULL;
-    bool systemd = access("/run/systemd/system", F_OK) == 0 && geteuid() == 0;
-    if (usual && systemd) {
+    bool unit =
+        access("/run/systemd/system", F_OK) == 0 && access("/lib/systemd/system/gpuctld.service", F_OK) == 0;
+    if (usual && unit) {
         puts("  systemctl restart gpuctld");
     } else if (usual) {
         puts("  gpuctld");

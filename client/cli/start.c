@@ -355,7 +355,8 @@ bool start_instance(const char *state, const struct start_options *options, bool
         return false;
     }
     struct start_options all = *options;
-    autojson json_t *kept = recall_nodes(state, &all);
+    autojson json_t *kept = recall_nodes(state, &all); /* all points into it */
+    (void)kept;
     options = &all;
     struct start start = {.state = state, .options = options};
     start.pidfds = xzalloc((size_t)(options->nodes + 1) * sizeof start.pidfds[0]);

@@ -119,25 +119,23 @@ class Cluster:
         return host
 
     def configure_controller(self, host: Machine) -> None:
-        """Make a machine of this cluster the controller's host."""
-        host.write("/etc/default/gpuctld", f'GPUCTLD_OPTIONS="--listen {host.address}:{PORT} --insecure-plain-http"\n')
+        """Make a machine of this cluster the controller's host, and log its administrator in, by the line that init prints."""
+        told = host.run(f"gpuctld init --listen {host.address}:{PORT} --name {host.address}")
         host.run("systemctl restart gpuctld")
-        url = f"http://{host.address}:{PORT}"
-        host.write("/etc/gpuctl/config", f"url={url}\ntoken_file=/var/lib/gpuctl/admin.token\ninsecure_plain_http=true\n")
-        host.run("gpuctl token create --role node --owner nodes 2>/dev/null >/root/node.token")
+        host.run(next(line.strip() for line in told.splitlines() if line.strip().startswith("gpuctl login ")).split("    ")[0])
 
     def join(self, machine: Machine, *options: str, unit: str = "", wait: bool = True) -> None:
-        """Make a machine a node and wait until the controller has it. unit: a drop-in of its agent's unit."""
-        token = self.host.run("cat /root/node.token")
-        machine.write("/etc/gpuctl/node.token", token, mode="600")
-        words = " ".join(["--cpu-slots 2 --insecure-plain-http", *options])
-        machine.write("/etc/default/gpuagent", f'GPUCTL_URL=http://{self.host.address}:{PORT}\nGPUAGENT_OPTIONS="{words}"\n')
+        """Make a machine a node, by the line that the controller's host prints. unit: a drop-in of its agent's unit."""
         if unit:
             machine.write("/etc/systemd/system/gpuagent.service.d/test.conf", f"[Service]\n{unit}\n")
             machine.run("systemctl daemon-reload")
-        machine.run("systemctl restart gpuagent")
+        machine.run(f"{self.join_line()} --cpu-slots 2 {' '.join(options)}")
         if wait:
             self.wait_for_node(machine.name)
+
+    def join_line(self) -> str:
+        """The line that makes a machine a node."""
+        return next(line.strip() for line in self.gpuctl("nodes join-command").splitlines() if line.strip().startswith("gpuagent join "))
 
     def wait_for_node(self, name: str, state: str = "READY") -> None:
         eventually(lambda: self.nodes().get(name, {}).get("state") == state, f"node {name} to be {state}", pace=0.5)
