@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <curl/curl.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -310,10 +311,24 @@ bool config_check(struct config *config, struct err *err)
     return check_name(config, err) && check_url(config, err);
 }
 
+/* $XDG_RUNTIME_DIR, or NULL where logind would remove it at the last logout of the user, below jobs that go
+ * on. */
+static const char *lasting_runtime(void)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    const struct passwd *user = getpwuid(geteuid());
+    if (runtime == NULL || runtime[0] != '/') {
+        return NULL;
+    }
+    autofree char *linger = xprintf("/var/lib/systemd/linger/%s", user != NULL ? user->pw_name : "");
+    bool lasts = strncmp(runtime, "/run/user/", strlen("/run/user/")) != 0 || access(linger, F_OK) == 0;
+    return lasts ? runtime : NULL;
+}
+
 static void choose_folders(struct config *config, const struct config_given *given)
 {
     bool root = geteuid() == 0;
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    const char *runtime = lasting_runtime();
     autofree char *user_state = settings_state_directory();
     autofree char *state = given->state != NULL ? xstrdup(given->state)
                            : root               ? xprintf("/var/lib/gpuctl/agent-%s", config->name)
@@ -324,9 +339,8 @@ static void choose_folders(struct config *config, const struct config_given *giv
     config->unique = xprintf("%s-%.8s", config->name, hash); /* two clusters may both call a node "node0" */
     autofree char *run = given->run != NULL ? xstrdup(given->run)
                          : root             ? xprintf("/run/gpuctl-%s", config->unique)
-                         : runtime != NULL && runtime[0] == '/'
-                             ? xprintf("%s/gpuctl-%s", runtime, config->unique)
-                             : xprintf("%s/run", config->state);
+                         : runtime != NULL  ? xprintf("%s/gpuctl-%s", runtime, config->unique)
+                                            : xprintf("%s/run", config->state);
     config->run = file_absolute(run);
     autofree char *environments = given->environments != NULL ? xstrdup(given->environments)
                                                               : xprintf("%s/environments", config->state);

@@ -61,12 +61,35 @@ START_TEST(paths_that_others_use_hold_for_every_working_folder)
 }
 END_TEST
 
+/* M2: nobody lingers, so logind removes its folder below /run/user when nobody logs out. */
+static const struct {
+    const char *runtime, *run;
+} runtimes[] = {
+    {"/run/user/65534", "/state/run"},
+    {"/var/lib/runtime", "/var/lib/runtime/gpuctl-"},
+};
+
+START_TEST(the_run_folder_of_an_ordinary_user_outlives_the_last_logout)
+{
+    struct config config;
+    if (geteuid() == 0) {
+        ck_assert_int_eq(seteuid(65534), 0);
+    }
+    setenv("XDG_RUNTIME_DIR", runtimes[_i].runtime, 1);
+    read_with("--state", "/state", &config);
+    ck_assert_ptr_nonnull(strstr(config.run, runtimes[_i].run));
+    config_finish(&config);
+}
+END_TEST
+
 Suite *agent_config_suite(void)
 {
     Suite *suite = suite_create("agent-config");
     TCase *cases = tcase_create("config");
     tcase_add_loop_test(cases, paths_that_others_use_hold_for_every_working_folder, 0,
                         sizeof paths / sizeof paths[0]);
+    tcase_add_loop_test(cases, the_run_folder_of_an_ordinary_user_outlives_the_last_logout, 0,
+                        sizeof runtimes / sizeof runtimes[0]);
     suite_add_tcase(suite, cases);
     return suite;
 }
