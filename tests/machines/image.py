@@ -158,7 +158,8 @@ def _configure(root: Path, key: Path) -> None:
     script = """
         update-initramfs -u >/dev/null 2>&1
         systemctl --quiet enable systemd-networkd
-        systemctl --quiet mask systemd-networkd-wait-online apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer fstrim.timer podman-auto-update.service podman-restart.service podman.socket
+        systemctl --quiet mask systemd-networkd-wait-online apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer fstrim.timer
+        systemctl --quiet mask podman-auto-update.service podman-auto-update.timer podman-restart.service podman.socket
         useradd --create-home --shell /bin/bash ann
         cp -r /root/.ssh /home/ann/ && chown -R ann: /home/ann/.ssh
     """
