@@ -18,7 +18,7 @@ from typing import Any
 
 from image import Image
 from image import make as make_image
-from machine import Machine, State, accelerator, eventually
+from machine import Failed, Machine, State, accelerator, eventually
 
 PORT = 7070
 TERMINAL = {"SUCCEEDED", "FAILED", "CANCELED", "TIMED_OUT"}
@@ -31,7 +31,7 @@ def install(machine: Machine, packages: Path) -> str:
     """Install our packages from a folder of the host, or upgrade to them, and return what apt says."""
     machine.run(f"rm -rf {PACKAGES}")
     machine.copy(packages, PACKAGES)
-    return machine.run(f"DEBIAN_FRONTEND=noninteractive apt-get install -y {PACKAGES}/*.deb")
+    return machine.run(f"DEBIAN_FRONTEND=noninteractive apt-get install -y {PACKAGES}/*.deb", patience=600)
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Cluster:
 
     def nodes(self) -> dict[str, dict[str, Any]]:
         """The nodes by name, as the API shows them."""
-        return {node["name"]: node for node in json.loads(self.gpuctl("nodes list -o json"))["nodes"]}
+        return {node["name"]: node for node in json.loads(self.ask("nodes list -o json"))["nodes"]}
 
     # --- jobs ---------------------------------------------------------------------------------------------
 
@@ -150,21 +150,34 @@ class Cluster:
         """Type a command of gpuctl on the controller's host."""
         return self.host.run(f"gpuctl {words}", **options)
 
+    def ask(self, words: str) -> str:
+        """Type a question, again while the controller does not answer: it may be about to start, on a machine that is emulated."""
+
+        def answer() -> str | None:
+            try:
+                return self.gpuctl(words) or " "
+            except Failed as failed:
+                if "cannot be reached" not in str(failed):
+                    raise
+                return None
+
+        return str(eventually(answer, "the controller to answer", pace=0.5))
+
     def submit(self, words: str) -> str:
         """Submit a job and return its id."""
         return str(json.loads(self.gpuctl(f"submit -o json {words}"))["id"])
 
     def job(self, job: str) -> dict[str, Any]:
         """A job as the API shows it."""
-        return dict(json.loads(self.gpuctl(f"get {job} -o json")))
+        return dict(json.loads(self.ask(f"get {job} -o json")))
 
     def attempts(self, job: str) -> list[dict[str, Any]]:
         """The attempts of a job, the newest last: each with its state and nodes."""
-        return list(json.loads(self.gpuctl(f"get {job} --timing -o json"))["attempts"])
+        return list(json.loads(self.ask(f"get {job} --timing -o json"))["attempts"])
 
     def output(self, job: str) -> list[str]:
         """The lines of rank 0's stdout so far."""
-        return self.gpuctl(f"logs {job} --rank 0 --stream stdout").splitlines()
+        return self.ask(f"logs {job} --rank 0 --stream stdout").split()
 
     def wait_for(self, job: str, *states: str) -> dict[str, Any]:
         """Wait until a job is in one of the states, or in any that is final, and return it."""

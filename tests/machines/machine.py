@@ -28,7 +28,7 @@ from typing import Any
 from image import CLUSTER_CARD, HOST_CARD, Image, cache_folder
 
 #: Seconds that a wait may take. Emulated machines are slow, and two share a processor.
-PATIENCE = 120.0
+PATIENCE = 300.0
 MEMORY_MIB = 1024
 
 
