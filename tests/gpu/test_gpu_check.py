@@ -122,10 +122,10 @@ def make_driver(folder: Path, user: int) -> str:
     """A folder with a library that shows two GPUs of one type, the second in use by a process, and one of another; none computes."""
     folder.mkdir()
     source = (ROOT / "tests/unit/fake_nvml.c").read_text()
-    assert "4242" in source
+    assert "99999999" in source
     library = folder / "libnvidia-ml.so.1"
     subprocess.run(
-        ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library], input=source.replace("4242", str(user)), text=True, check=True
+        ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library], input=source.replace("99999999", str(user)), text=True, check=True
     )
     return str(folder)
 
@@ -157,12 +157,12 @@ def test_without_a_gpu_the_check_passes_what_it_can_and_exits_with_77(bundle: Pa
 
 @without_gpu
 def test_a_driver_that_shows_gpus_which_compute_nothing_fails_the_check(bundle: Path, tmp_path: Path) -> None:
-    said = run_check(tmp_path, str(bundle), LD_LIBRARY_PATH=make_driver(tmp_path / "driver", 4242))
+    said = run_check(tmp_path, str(bundle), LD_LIBRARY_PATH=make_driver(tmp_path / "driver", 99999999))
     assert said.returncode == FAILED, said.stdout + said.stderr
     assert "GPUs seen by device files: 0, nvidia-smi: 0, NVML: 3, torch: 0, gpuagent: 3" in said.stdout
     assert "ok    the agent lists the GPUs" in said.stdout
     assert "ok    a controller and a node start" in said.stdout
-    assert "FAIL  the GPUs are empty before\n      GPU 1 is in use by [4242]" in said.stdout
+    assert "FAIL  the GPUs are empty before\n      GPU 1 is in use by [99999999]" in said.stdout
     assert "FAIL  all-reduce of 1 rank as a command\n" in said.stdout
     assert "rank 0 ran on gloo, not on nccl" in said.stdout
     assert "the gang over all of them is left out" in said.stdout
