@@ -76,6 +76,7 @@ def test_each_verb_has_a_page_with_all_its_options_and_nothing_is_a_page_without
 
 def test_no_page_names_an_option_that_does_not_exist() -> None:
     ours = set().union(*(options(program) for program in PROGRAMS), *(options("gpuctl", verb) for verb in verbs()))
+    ours |= options("gpuctld", "init") | options("gpuagent", "join")
     ours |= {name.replace("--", "--no-", 1) for name in ours}  # of flags
     others = {"--user", "--now", "--parsable2"}  # of systemctl and of sacct
     for path in PAGES.glob("*.[158]"):
