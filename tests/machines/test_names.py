@@ -15,7 +15,8 @@ def test_a_copy_of_a_node_is_refused_and_no_task_runs_twice(cluster: Cluster) ->
     first, second = cluster.machine(), cluster.machine()
     cluster.join(first)
     second.run(f"hostnamectl set-hostname {first.name}")
-    assert "--name" in second.run(cluster.join_line(), check=False), "a name that is taken, with the remedy"
+    refusal = second.run(f"{cluster.join_line()} --cpu-slots 2", check=False)
+    assert f"there is a node named {first.name} already" in refusal and "--name" in refusal
     copied = first.run(f"tar -C / -c {IDENTITY} | base64")
     second.run("base64 -d | tar -C / -x && systemctl restart systemd-journald && systemctl start gpuagent", stdin=copied)
     second.wait_until("journalctl -u gpuagent --no-pager | grep 'node refused' | grep -q -- --name", "the refusal, with its remedy")
