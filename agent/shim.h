@@ -186,6 +186,7 @@ struct shim {
     int64_t tick_pause_ms;                          /* shim_kill.c */
     int64_t lease_term_ms, lease_kill_ms, again_ms; /* boot; shim_attempt.c, as what follows */
     size_t failed;  /* index of the rank that ended the attempt; launch.rank_count: none did */
+    bool node_ends; /* init ends all processes: no agent will come */
     char cause[32]; /* "": not known yet */
     struct why cause_text;
     bool warned;                     /* the ranks got the signal before their limit */

@@ -281,7 +281,7 @@ static void attempt_record(struct shim *shim)
         return;
     }
     shim->phase = PHASE_EXITED;
-    shim->again_ms = shim_boot_ms() + SHIM_RETIRE_MS;
+    shim->again_ms = shim_boot_ms() + (shim->node_ends ? 0 : SHIM_RETIRE_MS);
     link_tell_output(shim);
     link_say(shim, FACT_EXITED, "exited");
     shared_release(&shim->shared);
@@ -317,10 +317,14 @@ void attempt_stop(struct shim *shim, int64_t grace_ms, const char *cause)
     }
 }
 
-/* Ranks get a TERM of their own at the same time: how they end says nothing about the program. */
+/* Ranks get a TERM of their own at the same time: how they end says nothing about the program. With the
+ * record on disk the shim goes, too: a shutdown waits for every process. */
 void attempt_node_ends(struct shim *shim)
 {
-    if (shim->phase == PHASE_RUNNING && shim->ladder == LADDER_NONE) {
+    shim->node_ends = true;
+    if (shim->phase == PHASE_EXITED) {
+        shim->again_ms = shim_boot_ms();
+    } else if (shim->phase == PHASE_RUNNING && shim->ladder == LADDER_NONE) {
         cause_set(shim, "NODE_LOST", "the node was shut down");
         kill_begin(shim, shim->launch.failed_grace_ms);
     }
