@@ -161,6 +161,6 @@ def _configure(root: Path, key: Path) -> None:
         systemctl --quiet mask systemd-networkd-wait-online apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer fstrim.timer
         systemctl --quiet mask podman-auto-update.service podman-auto-update.timer podman-restart.service podman.socket
         useradd --create-home --shell /bin/bash ann
-        cp -r /root/.ssh /home/ann/ && chown -R ann: /home/ann/.ssh
+        cp -r ~root/.ssh /home/ann/ && chown -R ann: /home/ann/.ssh
     """
     subprocess.run(["chroot", str(root), "bash", "-ec", script], check=True)

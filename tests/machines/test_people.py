@@ -5,33 +5,18 @@ from __future__ import annotations
 
 import pytest
 
-from cluster import PORT, Cluster
+from cluster import Cluster
 from counter import Counter
-from machine import Machine
 
 pytestmark = pytest.mark.long
 
-OPTIONS = "--cpu-slots 2 --insecure-plain-http --name ann"
-
-
-def users_agent(cluster: Cluster) -> Machine:
-    """A machine whose user ann has the unit of her own agent configured."""
-    host = cluster.start_controller()
-    token = host.run("cat /root/node.token")
-    host.write("/home/ann/.config/gpuctl/node.token", token, mode="600", user="ann")
-    settings = f'GPUCTL_URL=http://{host.address}:{PORT}\\nGPUAGENT_OPTIONS="{OPTIONS}"\\n'.replace("\\n", "\n")
-    host.write("/home/ann/.config/gpuctl/gpuagent", settings, user="ann")
-    return host
-
-
-def start(host: Machine) -> None:
-    host.run("systemctl --user start gpuagent", user="ann", own=True)
+OPTIONS = "--cpu-slots 2 --name ann"
 
 
 def test_with_linger_a_logout_disturbs_no_job_of_the_users_agent(cluster: Cluster) -> None:
-    host = users_agent(cluster)
+    host = cluster.start_controller()
     host.run("loginctl enable-linger ann")
-    start(host)
+    host.run(f"{cluster.join_line()} {OPTIONS}", user="ann", own=True)
     cluster.wait_for_node("ann")
     counter = Counter(cluster)
     assert cluster.nodes()["ann"]["isolation"] == "cgroup2"
@@ -42,13 +27,13 @@ def test_with_linger_a_logout_disturbs_no_job_of_the_users_agent(cluster: Cluste
 
 def test_an_agent_that_is_started_from_elsewhere_finds_what_the_first_one_runs(cluster: Cluster) -> None:
     """M2: without XDG_RUNTIME_DIR, as from cron, it looked into another folder, and the job ran twice."""
-    host = users_agent(cluster)
-    command = f"gpuagent --controller http://{host.address}:{PORT} --token-file .config/gpuctl/node.token {OPTIONS}"
-    host.run(f"{command} >first.log 2>&1 & echo $! >pid", user="ann", own=True)
+    host = cluster.start_controller()
+    host.run(f"{cluster.join_line()} {OPTIONS} --no-start", user="ann", own=True)
+    host.run("setsid gpuagent >first.log 2>&1 </dev/null & echo $! >pid", user="ann", own=True)
     cluster.wait_for_node("ann")
     counter = Counter(cluster)
-    host.run("kill -9 $(cat pid)", user="ann")
-    host.run(f"su ann -c 'cd && env -u XDG_RUNTIME_DIR {command} >second.log 2>&1 &'")
+    host.run("pkill -9 -x gpuagent", user="ann")
+    host.run("su - ann -c 'env -u XDG_RUNTIME_DIR setsid gpuagent >second.log 2>&1 </dev/null &'")
     cluster.wait_for_node("ann")
     counter.more()
     counter.finish(host)
@@ -57,10 +42,7 @@ def test_an_agent_that_is_started_from_elsewhere_finds_what_the_first_one_runs(c
 def test_an_agent_runs_in_a_container(cluster: Cluster) -> None:
     host = cluster.start_controller()
     host.run("tar -C / -c usr bin sbin lib lib64 etc/passwd etc/group etc/ssl | podman import - local/node >/dev/null", patience=600)
-    token = host.run("cat /root/node.token")
-    host.write("/root/container/node.token", token, mode="600")
-    agent = f"gpuagent --controller http://{host.address}:{PORT} --token-file /token/node.token --state /state --run /run/agent {OPTIONS}"
-    volumes = "-v /root/container:/token:ro --tmpfs /state --tmpfs /run"
-    host.run(f"podman run -d --name node --net host {volumes} local/node {agent}")
+    begin = f"{cluster.join_line()} {OPTIONS} --no-start && exec gpuagent --state /state --run /run/agent"
+    host.run(f"podman run -d --name node --net host --tmpfs /state --tmpfs /run local/node sh -c '{begin}'")
     cluster.wait_for_node("ann")
     assert "hello" in cluster.gpuctl("run -- echo hello")

@@ -483,7 +483,7 @@ void agents_act(struct agents *agents, size_t which, unsigned kind)
     }
 }
 
-/* The device that is broken for now, whoever has it; -1: none. */
+/* The device that is broken at the moment, whoever has it; -1: none. */
 static int64_t break_or_mend(struct agents *agents, struct agent *agent)
 {
     if (agents->healthy) {
