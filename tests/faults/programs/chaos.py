@@ -181,6 +181,8 @@ def main() -> None:
     if manner == "deaf" and rank not in how:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     peers = meet() if world > 1 else {}
+    for peer in peers.values():
+        os.dup(peer.fileno())  # so that a peer sees the end of this process, not that of its interpreter some time before
     for what in plan.get("litter", []):
         LITTER[what]()
     note("ready")
