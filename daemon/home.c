@@ -22,6 +22,9 @@ int home_lock(const char *state, struct err *err)
         err_errno(err, "cannot open %s", path);
         return -1;
     }
+    if (!file_give_to_owner_of(state, path, err)) {
+        return -1;
+    }
     if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
         err_field(err, ERR_CONFLICT, "--state", "end it first, or name another folder",
                   "another gpuctld uses %s", state);

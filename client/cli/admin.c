@@ -280,7 +280,11 @@ static const struct verb verb_restore = {
 static bool check_run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct local_options *options = call->options;
-    const char *state = options->state != NULL ? options->state : "/var/lib/gpuctl";
+    struct context context = {0};
+    bool named = options->state == NULL && context_load(call->common, &context, NULL);
+    autofree char *own = named && context.embedded ? instance_file(context.state, "controller") : NULL;
+    const char *state = options->state != NULL ? options->state : own != NULL ? own : "/var/lib/gpuctl";
+    context_finish(&context);
     return become("--check", call->rest_count > 0 ? call->rest[0] : state, state, err);
 }
 
@@ -289,8 +293,9 @@ static const struct verb verb_check = {
     .arguments = "[DIR] [--state DIR]",
     .summary = "Look whether a state folder or a backup is whole.",
     .details =
-        "Without DIR it is the state folder, in which a controller may be serving. Every page of the "
-        "databases is read, the\n"
+        "Without DIR it is the state folder, in which a controller may be serving: that of your own "
+        "instance, where it is in\n"
+        "use, else /var/lib/gpuctl. Every page of the databases is read, the\n"
         "rows are held against each other, and every payload against its hash. Ends with 0 and \"ok\", "
         "or with 1 after\n"
         "having named what it found.",

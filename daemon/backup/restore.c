@@ -75,7 +75,7 @@ static bool carry_out(const char *state, const char *ready, char **ret_replaced,
         return false;
     }
     autofree char *aside = xprintf("%s/%s", state, name);
-    bool ok = file_make_directories(aside, 0700, err);
+    bool ok = file_make_directories(aside, 0700, err) && file_give_to_owner_of(state, aside, err);
     for (const struct backup_part *part = backup_parts; ok && part->name != NULL; part++) {
         ok = exchange(state, ready, aside, part->name, err);
     }
@@ -154,7 +154,8 @@ bool restore_run(const char *from, const char *state, char **ret_replaced, struc
         return false;
     }
     if (lay(from, arriving, &backup, err) && mark(state, arriving, backup.taken_ms, err) &&
-        note_replaced(state, arriving, err) && file_sync_folder(arriving, err) &&
+        note_replaced(state, arriving, err) && file_give_to_owner_of(state, arriving, err) &&
+        file_sync_folder(arriving, err) &&
         (rename(arriving, ready) == 0 || err_errno(err, "cannot make %s", ready)) &&
         file_sync_folder(state, err)) {
         return carry_out(state, ready, ret_replaced, err);

@@ -80,7 +80,8 @@ static bool mark_write(const char *path, const struct mark *mark, struct err *er
     autofree char *name = mark_of(path);
     autofree char *text = xprintf("%" PRId64 " %" PRId64 " %" PRId64 "\n", mark->incarnation,
                                   mark->restored.at_ms, mark->restored.from_ms);
-    return file_replace(name, text, strlen(text), 0600, err);
+    autofree char *folder = file_folder_of(path);
+    return file_replace(name, text, strlen(text), 0600, err) && file_give_to_owner_of(folder, name, err);
 }
 
 /* --- starts -------------------------------------------------------------------------------------------- */

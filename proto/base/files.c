@@ -96,6 +96,27 @@ char *file_absolute_program(const char *path)
     return path != NULL && strchr(path, '/') == NULL ? xstrdup(path) : file_absolute(path);
 }
 
+bool file_give_to_owner_of(const char *folder, const char *path, struct err *err)
+{
+    struct stat owner, status;
+    autonames struct file_names names = {0};
+    if (geteuid() != 0) {
+        return true;
+    }
+    if (stat(folder, &owner) != 0 || lstat(path, &status) != 0) {
+        return err_errno(err, "cannot look at %s in %s", path, folder);
+    }
+    if (S_ISDIR(status.st_mode) && !file_list(path, &names, err)) {
+        return false;
+    }
+    bool ok = lchown(path, owner.st_uid, owner.st_gid) == 0;
+    for (size_t i = 0; ok && i < names.count; i++) {
+        autofree char *inner = xprintf("%s/%s", path, names.items[i]);
+        ok = lchown(inner, owner.st_uid, owner.st_gid) == 0;
+    }
+    return ok || err_errno(err, "cannot give %s to the owner of %s", path, folder);
+}
+
 char *file_folder_of(const char *path)
 {
     const char *slash = strrchr(path, '/');

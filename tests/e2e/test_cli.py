@@ -194,11 +194,13 @@ def test_options_that_verbs_share_may_stand_before_the_verb(gpuctl: Run, state: 
         assert refused.returncode == 2 and says in refused.stderr, (words, refused.stderr)
 
 
-def test_a_backup_as_a_folder_is_one_of_the_controller_in_use(gpuctl: Run, state: Path, tmp_path: Path) -> None:
+def test_a_backup_as_a_folder_and_a_check_are_of_the_controller_in_use(gpuctl: Run, state: Path, tmp_path: Path) -> None:
     """M7: it was made of /var/lib/gpuctl, whatever controller was in use."""
     made = gpuctl("admin", "backup", str(tmp_path / "backup"))
     assert made.returncode == 0, made.stderr
     assert (tmp_path / "backup" / "gpuctl.db").exists()
+    checked = gpuctl("admin", "check")
+    assert checked.returncode == 0 and checked.stdout.startswith(f"{state}/controller/gpuctl.db: every page"), checked
     url, token = json.loads((state / "endpoint").read_text())["url"], str(state / "controller" / "admin.token")
     named = gpuctl("--url", url, "--token-file", token, "admin", "backup", str(tmp_path / "other"))
     assert named.returncode == 2 and url in named.stderr and "--state DIR" in named.stderr

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+import pwd
 import random
 import shutil
 import signal
@@ -351,6 +352,20 @@ def test_a_check_finds_payloads_that_are_missing_or_changed(make_cluster: Make) 
     assert hashes[1] in said.stdout and "No such file" in said.stdout
     assert "2 findings" in said.stdout
     assert not [p for p in state_of(cluster).iterdir() if p.name.startswith("checking")]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can restore for another user")
+def test_what_root_restores_belongs_to_the_user_of_the_controller(make_cluster: Make, tmp_path: Path) -> None:
+    cluster = make_cluster()
+    gpuctld("--backup", tmp_path / "backup", "--state", state_of(cluster))
+    cluster.controller.kill()
+    (state_of(cluster) / "lock").unlink()
+    user = pwd.getpwnam("nobody").pw_uid
+    for path in [state_of(cluster), *state_of(cluster).rglob("*")]:
+        os.chown(path, user, -1)
+    restore(cluster, tmp_path / "backup")
+    assert [path for path in state_of(cluster).rglob("*") if path.stat().st_uid != user] == []
+    assert (state_of(cluster) / "lock").exists() and any(state_of(cluster).glob("replaced-*/gpuctl.db"))
 
 
 STRACE = shutil.which("strace")

@@ -16,6 +16,7 @@ import pytest
 
 from harness import Cluster, eventually
 from raw_http import Exchange, exchange, resident, take_reply, unread_bytes
+from slowness import patient
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 #: What a refused body may cost beyond its limit: it is read for a while, so that the refusal arrives, and the sockets hold some.
@@ -37,7 +38,7 @@ STREAMED = {"a blob", "an artifact"}
 
 @pytest.fixture(scope="module")
 def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster(tmp_path_factory.mktemp("bodies"), [], controller=["--client-patience", "3s"])
+    cluster = Cluster(tmp_path_factory.mktemp("bodies"), [], controller=["--client-patience", f"{patient(60):.0f}s"])
     cluster.start_controller()
     cluster.node_token = cluster.api.post("/v1/tokens", {"role": "node", "owner": "nodes"})["secret"]  # type: ignore[attr-defined]
     yield cluster

@@ -23,7 +23,7 @@ def let_in(host: Machine, machines: list[Machine], key: Path) -> None:
 
 def execute(block: Block, host: Machine, machine: Machine) -> str:
     """Type a block in a machine. What placeholders stand for is found out on the controller's host."""
-    text = block.filled(lambda commands: host.run("bash -es", stdin=commands))
+    text = block.filled(lambda commands: host.run("bash -es 2>/var/tmp/said || (cat /var/tmp/said; false)", stdin=commands))
     before, after = block.directives.get("before", ""), block.directives.get("after", "")
     script = f"set -o pipefail\nexport DEBIAN_FRONTEND=noninteractive\n{before}\n{text}\n{after}\n"
     return machine.run("bash -es", stdin=script, patience=600)

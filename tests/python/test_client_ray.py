@@ -167,6 +167,34 @@ def test_workers_of_ray_inherit_no_rank_and_the_way_to_the_client(monkeypatch: p
     assert inherited["PYTHONPATH"] == "/modules.zip:/own" and inherited["RAY_AUTH_TOKEN"] == SECRET
 
 
+@pytest.mark.parametrize("slow", [0, 2])
+def test_a_ray_that_gave_up_on_a_slow_node_is_started_again(slow: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a stand-in for `ray start`, which says what Ray says; any other end is that of the job."""
+    (tmp_path / "ray" / "scripts").mkdir(parents=True)
+    (tmp_path / "ray" / "__init__.py").write_text('__version__ = "2.55.0"\n')
+    (tmp_path / "ray" / "scripts" / "__init__.py").write_text("")
+    (tmp_path / "ray" / "scripts" / "scripts.py").write_text(
+        "import pathlib, time\n"
+        f"starts = pathlib.Path({str(tmp_path / 'starts')!r})\n"
+        "with starts.open('a') as file:\n    file.write('x')\n"
+        f"if starts.stat().st_size <= {slow}:\n"
+        "    raise Exception('The current node timed out during startup. This could happen')\n"
+        "if starts.stat().st_size > 3:\n    raise SystemExit('no')\n"
+        "print(\"ray start --address='10.0.0.1:6379'\\nThis will now block\", flush=True)\ntime.sleep(600)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("NPROC_PER_NODE", "1")
+    monkeypatch.delitem(sys.modules, "ray", raising=False)
+    started = node.RayNode.start("127.0.0.1", None, SECRET)
+    assert started.address == "10.0.0.1:6379"
+    started.stop()
+    assert (tmp_path / "starts").read_text() == "x" * (slow + 1)
+    (tmp_path / "starts").write_text("xxx")
+    with pytest.raises(node.RayFailed, match="exit code 1"):
+        node.RayNode.start("127.0.0.1", None, SECRET)
+
+
 def test_the_driver_is_connected_and_has_ray_state_in_a_ray_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
     ray, private, state = types.ModuleType("ray"), types.ModuleType("ray._private"), types.ModuleType("ray._private.state")

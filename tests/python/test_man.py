@@ -17,13 +17,6 @@ BUILD = Path(os.environ.get("GPUCTL_BUILD", ROOT / "build"))
 PAGES = BUILD / "docs" / "man"
 PROGRAMS = {"gpuctl": "client/cli/gpuctl", "gpuctld": "daemon/gpuctld", "gpuagent": "agent/gpuagent"}
 
-pytestmark = pytest.mark.usefixtures("pages")
-
-
-@pytest.fixture(scope="module")
-def pages() -> None:
-    subprocess.run(["ninja", "-C", str(BUILD), "programs"], check=True, stdout=subprocess.DEVNULL)
-
 
 @cache
 def say(program: str, *words: str) -> str:

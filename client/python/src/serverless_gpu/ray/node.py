@@ -6,6 +6,7 @@ other Ray of the host has, and its files in the attempt's folder. Ending it ends
 from __future__ import annotations
 
 import contextlib
+import functools
 import glob
 import hashlib
 import importlib
@@ -28,6 +29,7 @@ PAUSE_S = 0.05  # between two looks at what it says
 STORE_SHARE = 0.3  # of memory for objects, which is Ray's own share, too
 STORE_LEAST_BYTES = 80 * 1024**2  # Ray takes no less than 75 MB
 STORE_MOST_BYTES = 200 * 1000**3
+STARTED_TOO_SLOWLY = "timed out during startup"  # said by a Ray that gave up on its own processes, after a time that cannot be set
 NODES_HAVE_FOLDERS = (2, 55)  # the first Ray whose nodes may each have a folder of their own
 
 # What tells a rank of the job who it is would mislead the workers of Ray, which are ranks of nothing or of Ray's own groups.
@@ -139,7 +141,8 @@ class RayNode:
         self._opened = os.open(self._folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self._shared_folder = None if version() >= NODES_HAVE_FOLDERS else shared_folder(secret)
         self._log = os.path.join(self._folder, "start.log")
-        self._process = self._launch(own_address, head_address, secret)
+        self._launch = functools.partial(self._launch_as, own_address, head_address, secret)
+        self._process = self._launch()
 
     @classmethod
     def start(cls, own_address: str, head_address: str | None, secret: str) -> RayNode:
@@ -153,7 +156,7 @@ class RayNode:
             raise
         return node
 
-    def _launch(self, own_address: str, head_address: str | None, secret: str) -> subprocess.Popen[bytes]:
+    def _launch_as(self, own_address: str, head_address: str | None, secret: str) -> subprocess.Popen[bytes]:
         role = (
             ["--head", "--port=0", f"--ray-client-server-port={_free_port()}", "--include-dashboard=false", "--dashboard-port=0"]
             if head_address is None
@@ -182,6 +185,9 @@ class RayNode:
         """The address of a head that is up, and some text on another node."""
         end = time.monotonic() + START_S
         while time.monotonic() < end:
+            if self._process.poll() is not None and STARTED_TOO_SLOWLY in self._said():
+                self._kill()
+                self._process = self._launch()
             self.check()
             said = self._said()
             if "will now block" in said:
@@ -196,6 +202,10 @@ class RayNode:
         if code is not None:
             raise RayFailed(f"Ray ended on node {os.environ.get('GPUCTL_NODE', '?')} with exit code {code}:\n{self._said()[-4000:]}")
 
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
     def stop(self) -> None:
         """End Ray on this node: it is asked to, and then made to."""
         with contextlib.suppress(ProcessLookupError):
@@ -203,8 +213,7 @@ class RayNode:
         try:
             self._process.wait(STOP_S)
         except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            self._kill()
             self._process.wait()
         if self._shared_folder is not None:
             shutil.rmtree(self._shared_folder, ignore_errors=True)
