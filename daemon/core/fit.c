@@ -321,12 +321,41 @@ static bool find(const struct search *search, struct fit *ret_fit)
     return false;
 }
 
-bool fit_find(const struct search *search, struct fit *ret_fit)
+static bool find_avoiding(const struct search *search, struct fit *ret_fit)
 {
     struct search strict = *search;
     const struct constraints *constraints = search->wish->constraints;
     strict.strict = constraints != NULL && constraints->avoids;
     return find(&strict, ret_fit) || (strict.strict && find(search, ret_fit));
+}
+
+/* A gang that spreads would have more nodes if those that can get ready were ready. */
+static bool would_widen(const struct search *search, const struct fit *fit)
+{
+    const struct wish *wish = search->wish;
+    if (search->stage == NULL || search->readiness >= READINESS_POSSIBLE ||
+        wish->placement != PLACEMENT_SPREAD || (int64_t)fit->count >= wish->gpus) {
+        return false;
+    }
+    struct search possible = *search;
+    struct fit wider;
+    possible.readiness = READINESS_POSSIBLE;
+    bool widens = find_avoiding(&possible, &wider) && wider.count > fit->count;
+    free(wider.shares);
+    return widens;
+}
+
+bool fit_find(const struct search *search, struct fit *ret_fit)
+{
+    struct fit fit;
+    bool found = find_avoiding(search, &fit);
+    if (found && would_widen(search, &fit)) {
+        free(fit.shares);
+        fit = (struct fit){0};
+        found = false;
+    }
+    *ret_fit = fit;
+    return found;
 }
 
 bool fit_could_hold(const struct search *search, const struct group *group)

@@ -104,7 +104,7 @@ struct fit {
 };
 
 /* The best way to place the wish on what the view shows, with what is kept left out. false: there is none,
- * and shares is NULL.
+ * and shares is NULL. A gang that spreads waits for more nodes to get ready: a fit on fewer is none.
  */
 bool fit_find(const struct search *search, struct fit *ret_fit);
 

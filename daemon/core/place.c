@@ -236,11 +236,19 @@ static void end_staging(struct core *core, struct lane *lane, enum job_event eve
     }
 }
 
+/* Nodes are ready for it, though perhaps busy: all of those over which it would spread. */
+static bool is_ready(const struct core *core, const struct job *job)
+{
+    const struct search search = keep_search(core, job, VIEW_WORKING, NULL, READINESS_READY);
+    return somewhere(core, job, VIEW_WORKING, READINESS_READY) &&
+           (job->lane->wish.placement != PLACEMENT_SPREAD || fits(&search));
+}
+
 /* The state of the first job of a lane says whether it waits for nodes to get ready, or for GPUs. One for
  * which no node can ever get ready ends. */
 static void settle(struct core *core, struct lane *lane, struct job *job)
 {
-    if (somewhere(core, job, VIEW_WORKING, READINESS_READY)) {
+    if (is_ready(core, job)) {
         end_staging(core, lane, JOB_EVENT_STAGED);
     } else if (!staging_is_coming(lane->stage)) {
         end_staging(core, lane, JOB_EVENT_REQUEUE);

@@ -76,6 +76,43 @@ START_TEST(all_nodes_of_a_gang_get_ready_before_it_is_placed)
 }
 END_TEST
 
+/* P3: the node that was ready first took all of it. */
+START_TEST(a_gang_that_spreads_waits_for_all_its_nodes_to_get_ready)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .gpus = 2);
+    node(c, "b", .gpus = 2);
+    submit(c, "wide", .gpus = 2, .spread = true, .need = "torch");
+    expect_orders(c, "a", "stage torch\n");
+    expect_orders(c, "b", "stage torch\n");
+    staged(c, "torch", "b");
+    expect_job(c, "wide", JOB_STAGING);
+    staged(c, "torch", "a");
+    expect_job(c, "wide", JOB_PLACED);
+    expect_orders(c, "a", "prepare wide/1 rank 0-0 of 2 on 0 node 0 of 2\n");
+}
+END_TEST
+
+START_TEST(a_gang_that_spreads_has_more_nodes_get_ready_where_some_are)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .gpus = 2);
+    node(c, "b", .gpus = 2);
+    submit(c, "once", .need = "torch");
+    staged(c, "torch", "a");
+    exited(c, "once", "a", 0);
+    submit(c, "pack", .gpus = 2, .need = "torch");
+    expect_job(c, "pack", JOB_PLACED);
+    exited(c, "pack", "a", 0);
+    submit(c, "wide", .gpus = 2, .spread = true, .need = "torch");
+    expect_job(c, "wide", JOB_STAGING);
+    expect_orders(c, "b", "stage torch\n");
+    unstaged(c, "torch", "b", "no space left");
+    expect_job(c, "wide", JOB_PLACED); /* on what there is */
+    expect_orders(c, "a", "run wide/1 rank 0-1 of 2 on 0,1\n");
+}
+END_TEST
+
 START_TEST(nodes_get_ready_while_the_job_waits_for_their_gpus)
 {
     autocluster struct cluster *c = cluster_open();
@@ -329,6 +366,8 @@ Suite *staging_suite(void)
     tcase_add_test(tests, a_node_that_is_ready_starts_the_next_job_at_once);
     tcase_add_test(tests, one_order_serves_all_jobs_with_the_same_need);
     tcase_add_test(tests, all_nodes_of_a_gang_get_ready_before_it_is_placed);
+    tcase_add_test(tests, a_gang_that_spreads_waits_for_all_its_nodes_to_get_ready);
+    tcase_add_test(tests, a_gang_that_spreads_has_more_nodes_get_ready_where_some_are);
     tcase_add_test(tests, nodes_get_ready_while_the_job_waits_for_their_gpus);
     tcase_add_test(tests, a_job_whose_nodes_are_ready_keeps_them_from_later_jobs);
     tcase_add_test(tests, another_node_that_becomes_free_gets_ready_for_a_job_that_waits);
