@@ -178,7 +178,18 @@ static char *said_of(const struct attempt *attempt, enum report_kind kind)
     int64_t rank = kind == REPORT_FAILED   ? attempt->failed.rank
                    : kind == REPORT_EXITED ? first_failed(&attempt->record)
                                            : -1;
-    return rank >= 0 ? left_said(attempt->logs, rank) : NULL;
+    if (rank < 0) {
+        return NULL;
+    }
+    const char *text = kind == REPORT_FAILED ? attempt->failed_text : attempt->record.text;
+    char *said = left_said(attempt->logs, rank);
+    if (text == NULL || strstr(text, SHIM_PROCESSES_OUT) == NULL) {
+        return said;
+    }
+    char *whole = xprintf("the job had as many processes as it may have (gpuagent --max-processes)%s%s",
+                          said != NULL ? "; " : "", said != NULL ? said : "");
+    free(said);
+    return whole;
 }
 
 json_t *account_report(struct attempt *attempt, enum report_kind kind)

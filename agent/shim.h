@@ -360,6 +360,7 @@ bool cgroup_vacate(struct shim *shim);
 void memory_find(struct memory *memory);
 void memory_begin(struct shim *shim);
 bool memory_ran_out(const struct shim *shim, const struct rank *rank);
+bool processes_ran_out(const struct shim *shim);
 
 /* shim_shared.c: gives the ranks shared memory of their own; anew where the host's mounts have changed since;
  * frees it when they are gone. */

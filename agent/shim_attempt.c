@@ -351,7 +351,10 @@ static void rank_blame(struct shim *shim, size_t index)
     int number = shim->launch.ranks[index].number;
     bool memory = memory_ran_out(shim, rank);
     bool heard = number == 0 && !memory && port_is_heard(&shim->port);
-    const char *end = memory ? ", out of memory" : heard ? SHIM_PORT_HEARD : "";
+    const char *end = memory                    ? ", out of memory"
+                      : processes_ran_out(shim) ? SHIM_PROCESSES_OUT
+                      : heard                   ? SHIM_PORT_HEARD
+                                                : "";
     if (rank->signal != 0) {
         why_set(&how, "rank %d was killed by signal %d (%s)%s", number, rank->signal, strsignal(rank->signal),
                 end);

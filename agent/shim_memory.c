@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether memory ran out. Processes that the kernel ends for want of memory die of SIGKILL like any other;
- * only a counter tells why: `oom_kill` of the cgroup that counts the ranks' memory, or where none does that
- * of the whole host. The attempt's own cgroup counts what is the job's alone. A counter that others share is
- * believed only of a rank that was killed itself. It is found before there is an attempt, for a person waits
- * for the start; what is made of it is shim_attempt.c's. */
+/* Whether memory ran out, or the number of processes that the attempt may have. Processes that the kernel
+ * ends for want of memory die of SIGKILL like any other; only a counter tells why: `oom_kill` of the cgroup
+ * that counts the ranks' memory, or where none does that of the whole host. The attempt's own cgroup counts
+ * what is the job's alone. A counter that others share is believed only of a rank that was killed itself. It
+ * is found before there is an attempt, for a person waits for the start; what is made of it is
+ * shim_attempt.c's. Processes are counted in a cgroup of the attempt alone, or not at all. */
 #include "agent/shim.h"
 
 #include <fcntl.h>
@@ -17,19 +18,21 @@
 #define OWN_COUNTER    "memory.events"      /* of a cgroup of version 2 that counts memory */
 #define SHARED_COUNTER "memory.oom_control" /* of version 1 */
 #define HOST_COUNTER   "/proc/vmstat"
-#define KEY            "oom_kill "
+#define OOM_KILL       "oom_kill "
+#define PIDS_COUNTER   "pids.events"
+#define PIDS_MAX       "max "
 #define LINE_BYTES     4096
 #define COUNTER_BYTES  16384 /* vmstat has 5 KiB */
 
 /* The number after the key, at the start of a line; 0 where there is none. */
-static int64_t counter_read(int fd)
+static int64_t counter_read(int fd, const char *key)
 {
     char text[COUNTER_BYTES];
     ssize_t length = fd >= 0 ? pread(fd, text, sizeof text - 1, 0) : 0;
     text[length > 0 ? length : 0] = '\0';
     for (const char *line = text; line != NULL && *line != '\0';) {
-        if (strncmp(line, KEY, strlen(KEY)) == 0) {
-            return strtoll(line + strlen(KEY), NULL, 10);
+        if (strncmp(line, key, strlen(key)) == 0) {
+            return strtoll(line + strlen(key), NULL, 10);
         }
         line = strchr(line, '\n');
         line = line != NULL ? line + 1 : NULL;
@@ -103,19 +106,19 @@ void memory_find(struct memory *memory)
     }
 }
 
-static int own_open(const struct shim *shim)
+static int own_open(const struct shim *shim, const char *name)
 {
     return shim->cgroup >= 0 && shim->launch.cgroup_version == 2
-               ? openat(shim->cgroup, OWN_COUNTER, O_RDONLY | O_CLOEXEC)
+               ? openat(shim->cgroup, name, O_RDONLY | O_CLOEXEC)
                : -1;
 }
 
 void memory_begin(struct shim *shim)
 {
     struct memory *memory = &shim->memory;
-    int own = own_open(shim);
+    int own = own_open(shim, OWN_COUNTER);
     memory->own = own >= 0;
-    memory->before = counter_read(memory->own ? own : memory->counter);
+    memory->before = counter_read(memory->own ? own : memory->counter, OOM_KILL);
     if (own >= 0) {
         close(own);
     }
@@ -124,8 +127,8 @@ void memory_begin(struct shim *shim)
 /* Opened anew each time: the counter goes with the agent, and the next one brings another, from zero on. */
 static bool own_grew(const struct shim *shim)
 {
-    int own = own_open(shim);
-    int64_t number = counter_read(own), before = shim->memory.before;
+    int own = own_open(shim, OWN_COUNTER);
+    int64_t number = counter_read(own, OOM_KILL), before = shim->memory.before;
     if (own >= 0) {
         close(own);
     }
@@ -136,5 +139,16 @@ bool memory_ran_out(const struct shim *shim, const struct rank *rank)
 {
     const struct memory *memory = &shim->memory;
     return memory->own ? own_grew(shim)
-                       : rank->signal == SIGKILL && counter_read(memory->counter) > memory->before;
+                       : rank->signal == SIGKILL && counter_read(memory->counter, OOM_KILL) > memory->before;
+}
+
+/* The cgroup is made for the attempt, so that its counter begins at zero. */
+bool processes_ran_out(const struct shim *shim)
+{
+    int own = own_open(shim, PIDS_COUNTER);
+    int64_t number = counter_read(own, PIDS_MAX);
+    if (own >= 0) {
+        close(own);
+    }
+    return number > 0;
 }

@@ -147,7 +147,8 @@
 #define SHIM_FUNCTION_FILE  "function"
 #define SHIM_MODULES_FILE   "modules.zip"
 #define SHIM_RANK_SOCKET    "rank.sock"
-#define SHIM_PORT_HEARD     "; another process listens on MASTER_PORT" /* behind why rank 0 failed */
+#define SHIM_PORT_HEARD     "; another process listens on MASTER_PORT"       /* behind why rank 0 failed */
+#define SHIM_PROCESSES_OUT  "; the job had as many processes as it may have" /* behind why a rank failed */
 #define SHIM_STORE_FD       3 /* of the rank that hosts the rendezvous, in $GPUCTL_STORE_FD */
 
 #endif

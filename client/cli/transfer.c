@@ -163,7 +163,8 @@ static bool explain(const struct transfer *transfer, struct err *err)
     const char *why = transfer->fault[0] != '\0' ? transfer->fault : curl_easy_strerror(transfer->result);
     err_set(err, ERR_UNREACHABLE, "the controller at %s cannot be reached: %s", context->url, why);
     if (transfer->result == CURLE_PEER_FAILED_VERIFICATION || transfer->result == CURLE_SSL_CACERT_BADFILE) {
-        return err_hint(err, "name the certificate that signs it with --cacert, or pin it with gpuctl login");
+        return err_hint(err, "name the certificate that signs it with --cacert, or pin it with gpuctl login; "
+                             "if that was done, see whether the clock of this machine is right");
     }
     return err_hint(err, "%s",
                     context->embedded ? "start it with `gpuctl up`"

@@ -10,6 +10,7 @@ import pytest
 
 from cluster import Cluster, install
 from counter import Counter
+from machine import eventually
 
 #: How many processes the only job of a node may have.
 LIMIT = "cat /sys/fs/cgroup/system.slice/gpuagent.service/gpuctl-*.*/pids.max"
@@ -96,5 +97,6 @@ def test_the_journal_tells_what_happened_with_priorities(cluster: Cluster) -> No
     assert job in host.run("journalctl -u gpuagent --no-pager")
     assert "node registered" in host.run("journalctl -u gpuctld -u gpuagent --no-pager")
     # A warning is one to journald, too, and is not told as information.
-    assert "transport insecure" in host.run("journalctl -u gpuagent -p warning --no-pager")
+    host.run("systemctl stop gpuctld")
+    eventually(lambda: "controller lost" in host.run("journalctl -u gpuagent -p warning --no-pager"), "the agent to miss its controller")
     assert "agent starts" not in host.run("journalctl -u gpuagent -p warning --no-pager")

@@ -75,7 +75,8 @@ static void fake_cgroup(void)
 {
     autofree char *folder = xprintf("%s/group", rig.root);
     autofree char *script = xprintf("mkdir %s && cd %s && : >cgroup.procs && "
-                                    "printf 'low 0\noom 2\noom_kill 4\n' >memory.events",
+                                    "printf 'low 0\noom 2\noom_kill 4\n' >memory.events && "
+                                    "echo 'max 0' >pids.events",
                                     folder, folder);
     pid_t pid = fork();
     if (pid == 0) {
@@ -102,9 +103,13 @@ static const struct {
     /* M1: the next agent turns the controllers on anew, and brings a counter that begins at zero */
     {ANEW("1") "kill -9 $$", "OUT_OF_MEMORY rank 0 was killed by signal 9 (Killed), out of memory"},
     {ANEW("0") "kill -9 $$", "RANK_FAILED rank 0 was killed by signal 9 (Killed)"},
+    {"echo 'max 7' >group/pids.events; exit 2",
+     "RANK_FAILED rank 0 exited with code 2; the job had as many processes as it may have"},
+    {ONE_MORE "echo 'max 7' >group/pids.events; exit 2",
+     "OUT_OF_MEMORY rank 0 exited with code 2, out of memory"},
 };
 
-START_TEST(an_end_for_want_of_memory_is_told_from_one_by_a_person)
+START_TEST(an_end_for_want_of_memory_or_processes_is_told_from_one_by_a_person)
 {
     fake_cgroup();
     rig_shell(&rig, ends[_i].script);
@@ -126,7 +131,7 @@ void rig_suite_sabotage(Suite *suite)
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_loop_test(cases, the_record_is_written_whatever_ranks_put_in_its_place, 0, ACT_COUNT);
     tcase_add_test(cases, metrics_are_not_written_through_a_link);
-    tcase_add_loop_test(cases, an_end_for_want_of_memory_is_told_from_one_by_a_person, 0,
+    tcase_add_loop_test(cases, an_end_for_want_of_memory_or_processes_is_told_from_one_by_a_person, 0,
                         (int)(sizeof ends / sizeof ends[0]));
     suite_add_tcase(suite, cases);
 }
