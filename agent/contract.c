@@ -297,8 +297,7 @@ static bool tracks_here(const struct contract *contract)
     return contract->order->tracking_token != NULL && !spec_has(contract, "MLFLOW_TRACKING_URI");
 }
 
-/* A job that names a tracking server of its own hears nothing of ours, and one that names a run or an
- * experiment by id gets no run. */
+/* A job that names a tracking server of its own hears nothing of ours, and one that names a run gets none. */
 static void write_tracking(const struct contract *contract, struct text *launch)
 {
     const struct order *order = contract->order;
@@ -313,8 +312,7 @@ static void write_tracking(const struct contract *contract, struct text *launch)
     if (contract->cacert != NULL) {
         put_default(contract, launch, "MLFLOW_TRACKING_SERVER_CERT_PATH", contract->cacert);
     }
-    if (order->tracking_run_id != NULL && !spec_has(contract, "MLFLOW_EXPERIMENT_ID") &&
-        !spec_has(contract, "MLFLOW_RUN_ID")) {
+    if (order->tracking_run_id != NULL && !spec_has(contract, "MLFLOW_RUN_ID")) {
         launch_put_env(launch, "MLFLOW_RUN_ID", order->tracking_run_id);
         launch_put_env(launch, "GPUCTL_RUN_ID", order->tracking_run_id); /* MLflow's client deletes its own */
     }

@@ -80,6 +80,7 @@ struct call {
     const struct mlflow_method *method;
     json_t *body;
     char *owner;
+    char own_run[TRACKING_RUN_ID_BYTES]; /* of a rank; "": of others */
     int64_t wall_ms;
     bool working; /* on the worker's thread */
     bool ok;
@@ -108,7 +109,10 @@ static void call_work(struct task *task)
 {
     struct call *call = (struct call *)task;
     struct mlflow *mlflow = call->mlflow;
-    const struct tracking_request asked = {.body = call->body, .owner = call->owner, .now_ms = call->wall_ms};
+    const struct tracking_request asked = {.body = call->body,
+                                           .owner = call->owner,
+                                           .own_run = call->own_run[0] != '\0' ? call->own_run : NULL,
+                                           .now_ms = call->wall_ms};
     call->ok =
         call->method->work != NULL
             ? call->method->work(mlflow->tracking, &asked, &call->out, &call->error)
@@ -177,11 +181,9 @@ static void reply_error(struct request *request, enum tracking_code code, const 
 
 /* Each rank's client ends the run when it exits, and what watches the run for the other ranks would end with
  * it. So a rank does not end the run of its attempt: the attempt does. */
-static void keep_running(const struct request *request, json_t *body)
+static void keep_running(const char *own, json_t *body)
 {
-    char own[TRACKING_RUN_ID_BYTES];
     const char *named = text_of(body, "run_id");
-    rank_run_id(request->server->rank_key, request->ranks_epoch, own);
     if (strcmp(*named != '\0' ? named : text_of(body, "run_uuid"), own) == 0) {
         json_object_del(body, "status");
         json_object_del(body, "end_time");
@@ -216,8 +218,11 @@ void mlflow_call(struct request *request)
     call->method = method;
     call->body = request->json != NULL ? give(request->json) : body_of_query(request->query);
     mlflow_method_arguments(method, router_tail(request), call->body);
+    if (request->ranks_epoch != 0) {
+        rank_run_id(request->server->rank_key, request->ranks_epoch, call->own_run);
+    }
     if (request->ranks_epoch != 0 && method->work == tracking_runs_update) {
-        keep_running(request, call->body);
+        keep_running(call->own_run, call->body);
     }
     call->owner = xstrdup(identity_owner(request->who));
     call->wall_ms = request->server->wall_ms;

@@ -41,7 +41,7 @@ struct errand {
     bool ok;
     struct tracking_error error;
     /* Of the beginning. */
-    char *experiment, *name, *owner; /* NULL: none */
+    char *experiment_id, *experiment, *name, *owner; /* NULL: none */
     char job_id[ID_LENGTH + 1];
     int64_t job_key, attempt, nodes, gpus;
     /* Of the end. */
@@ -76,6 +76,7 @@ struct job_runs *job_runs_create(struct server *server, struct err *err)
 
 static void errand_free(struct errand *errand)
 {
+    free(errand->experiment_id);
     free(errand->experiment);
     free(errand->name);
     free(errand->owner);
@@ -137,6 +138,7 @@ static void begin_work(struct task *task)
 {
     struct errand *errand = (struct errand *)task;
     const struct tracking_job job = {.run_id = errand->run_id,
+                                     .experiment_id = errand->experiment_id,
                                      .experiment = errand->experiment,
                                      .run_name = errand->name,
                                      .owner = errand->owner,
@@ -183,6 +185,7 @@ static void see_job(const struct job_record *job, void *closure)
     autojson json_t *spec = json_parse(job->birth.spec, job->birth.spec_length, NULL);
     const json_t *env = json_object_get(spec, "env");
     const char *named = json_string_value(json_object_get(env, "MLFLOW_EXPERIMENT_NAME"));
+    errand->experiment_id = copy_of(json_string_value(json_object_get(env, "MLFLOW_EXPERIMENT_ID")));
     errand->experiment = copy_of(named != NULL ? named : job->birth.name);
     errand->name = copy_of(job->birth.name);
     errand->owner = copy_of(job->birth.owner);
@@ -196,7 +199,7 @@ static bool count_node(const struct member_row *row, void *closure)
     return true;
 }
 
-static const char *const own_names[] = {"MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID"};
+static const char *const own_names[] = {"MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID"};
 
 /* Whether the ranks were told of our run: the agent's contract has the same rule. */
 static bool is_told(const json_t *spec)

@@ -10,7 +10,7 @@
 #define ENDPOINTS(X)                                                                                         \
     X(experiments_create, WRITE)                                                                             \
     X(experiments_get, READ)                                                                                 \
-    X(experiments_get_by_name, READ)                                                                         \
+    X(experiments_get_by_name, WRITE)                                                                        \
     X(experiments_search, READ)                                                                              \
     X(experiments_update, WRITE)                                                                             \
     X(experiments_delete, WRITE)                                                                             \

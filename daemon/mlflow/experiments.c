@@ -69,6 +69,18 @@ bool experiment_of_request(struct tracking *tracking, const json_t *body, const 
     return there || no_experiment(name, error);
 }
 
+bool experiment_by_id(struct tracking *tracking, const char *id, struct experiment *experiment,
+                      bool *ret_there, struct tracking_error *error)
+{
+    int64_t number;
+    *ret_there = false;
+    if (!text_to_int(id, 0, INT64_MAX, &number)) {
+        return true;
+    }
+    autoquery sqlite3_stmt *row = database_query(tracking, QUERY_EXPERIMENT, "i", number);
+    return take_row(tracking, row, experiment, ret_there, error);
+}
+
 bool experiment_by_name(struct tracking *tracking, const char *name, struct experiment *experiment,
                         bool *ret_there, struct tracking_error *error)
 {
@@ -147,6 +159,16 @@ static bool put_tags(struct tracking *tracking, int64_t experiment, const json_t
     return true;
 }
 
+/* A rank whose code calls set_experiment asks for the experiment by its name, or makes it, and then goes on
+ * with the run of its attempt, which MLflow's client refuses if it is in another one. So the run goes there,
+ * as long as nothing was logged into it. */
+static bool move_own_run(struct tracking *tracking, const struct tracking_request *request,
+                         int64_t experiment, struct tracking_error *error)
+{
+    return request->own_run == NULL ||
+           database_run(tracking, error, QUERY_RUN_MOVE, "ti", request->own_run, experiment);
+}
+
 bool work_experiments_create(struct tracking *tracking, const struct tracking_request *request,
                              struct text *out, struct tracking_error *error)
 {
@@ -161,7 +183,7 @@ bool work_experiments_create(struct tracking *tracking, const struct tracking_re
         !name_is_free(tracking, name, error) ||
         !experiment_insert(tracking, name, location[0] != '\0' ? location : NULL, request->now_ms, &id,
                            error) ||
-        !put_tags(tracking, id, tags, error)) {
+        !put_tags(tracking, id, tags, error) || !move_own_run(tracking, request, id, error)) {
         return false;
     }
     text_printf(out, "{\"experiment_id\": \"%lld\"}", (long long)id);
@@ -208,9 +230,12 @@ bool work_experiments_get_by_name(struct tracking *tracking, const struct tracki
         return false;
     }
     autoquery sqlite3_stmt *row = database_query(tracking, QUERY_EXPERIMENT_BY_NAME, "t", name);
-    return show_found(tracking, row, &there, out, error) &&
-           (there || tracking_fail(error, TRACKING_RESOURCE_DOES_NOT_EXIST,
-                                   "Could not find experiment with name '%.300s'", name));
+    if (!show_found(tracking, row, &there, out, error)) {
+        return false;
+    }
+    return there ? move_own_run(tracking, request, sqlite3_column_int64(row, 0), error)
+                 : tracking_fail(error, TRACKING_RESOURCE_DOES_NOT_EXIST,
+                                 "Could not find experiment with name '%.300s'", name);
 }
 
 /* --- changing --- */

@@ -27,6 +27,10 @@ static inline void cleanup_experiment(struct experiment *experiment)
 bool experiment_of_request(struct tracking *tracking, const json_t *body, const char *standard,
                            struct experiment *experiment, struct tracking_error *error);
 
+/* By the text of its id; *ret_there false: there is none. */
+bool experiment_by_id(struct tracking *tracking, const char *id, struct experiment *experiment,
+                      bool *ret_there, struct tracking_error *error);
+
 bool experiment_by_name(struct tracking *tracking, const char *name, struct experiment *experiment,
                         bool *ret_there, struct tracking_error *error);
 

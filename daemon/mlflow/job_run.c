@@ -28,8 +28,10 @@ static bool find_or_make(struct tracking *tracking, const struct tracking_job *j
                          struct experiment *experiment, struct tracking_error *error)
 {
     const char *name = job->experiment != NULL ? job->experiment : "Default";
-    bool there;
-    if (!experiment_by_name(tracking, name, experiment, &there, error)) {
+    bool there = false;
+    if ((job->experiment_id != NULL &&
+         !experiment_by_id(tracking, job->experiment_id, experiment, &there, error)) ||
+        (!there && !experiment_by_name(tracking, name, experiment, &there, error))) {
         return false;
     }
     if (there) {

@@ -38,6 +38,9 @@
     X(RUN_INSERT,                                                                                            \
       "INSERT INTO runs (id, experiment, name, user_id, status, start_ms, end_ms, deleted, artifact_uri) "   \
       "VALUES (?, ?, ?, ?, ?, ?, NULL, 0, ?)")                                                               \
+    X(RUN_MOVE, "UPDATE runs SET experiment = ?2 WHERE id = ?1 AND experiment != ?2 "                        \
+                "AND NOT EXISTS (SELECT * FROM params WHERE run = runs.key) AND NOT EXISTS "                 \
+                "(SELECT * FROM metrics WHERE run = runs.key AND name NOT LIKE 'system/%')")                 \
     X(RUN_STATUS, "UPDATE runs SET status = ?2 WHERE key = ?1")                                              \
     X(RUN_END, "UPDATE runs SET end_ms = ?2 WHERE key = ?1")                                                 \
     X(RUN_GO_ON, "UPDATE runs SET status = 'RUNNING', end_ms = NULL, deleted = 0 WHERE key = ?1")            \

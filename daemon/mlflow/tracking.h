@@ -36,8 +36,9 @@ struct tracking_request {
      * array of strings. NULL is {}. Only read, and only during the call. Members that are not known are
      * passed over; numbers may come as text. */
     const json_t *body;
-    const char *owner; /* of the token: the user_id of runs that name none */
-    int64_t now_ms;    /* wall clock */
+    const char *owner;   /* of the token: the user_id of runs that name none */
+    const char *own_run; /* asked by a rank: the run of its attempt, whether it is there or not; else NULL */
+    int64_t now_ms;      /* wall clock */
 };
 
 /* The codes of MLflow that may come back, and their HTTP status. */
@@ -136,14 +137,15 @@ enum tracking_status {
 
 /* The run of a job. */
 struct tracking_job {
-    const char *run_id;     /* drawn by the caller, so that the job's ranks can be told before it is stored */
-    const char *experiment; /* name; NULL: "Default" */
-    const char *run_name;   /* NULL: drawn */
-    const char *owner;      /* of the job: the run's user_id */
-    const char *job_id;     /* becomes the tag gpuctl.job_id */
-    int64_t attempt;        /* becomes the tag gpuctl.attempt */
-    int64_t nodes, gpus;    /* of the attempt, become the tags gpuctl.nodes and gpuctl.gpus */
-    int64_t start_ms;       /* wall clock */
+    const char *run_id; /* drawn by the caller, so that the job's ranks can be told before it is stored */
+    const char *experiment_id; /* NULL, or none that is there: by name */
+    const char *experiment;    /* name; NULL: "Default" */
+    const char *run_name;      /* NULL: drawn */
+    const char *owner;         /* of the job: the run's user_id */
+    const char *job_id;        /* becomes the tag gpuctl.job_id */
+    int64_t attempt;           /* becomes the tag gpuctl.attempt */
+    int64_t nodes, gpus;       /* of the attempt, become the tags gpuctl.nodes and gpuctl.gpus */
+    int64_t start_ms;          /* wall clock */
 };
 
 /* Makes the run, RUNNING, with the tags by which MLflow says who began it and as what, and its experiment

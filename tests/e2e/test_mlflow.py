@@ -487,6 +487,61 @@ def test_each_attempt_has_a_run_and_its_own_end(cluster: Cluster) -> None:
     eventually(ends, "a failed and a finished run")
 
 
+ORDERS = {
+    "experiment, run": "mlflow.set_experiment('by code'); run = mlflow.start_run(run_name='one')",
+    "autolog, experiment, run": "mlflow.autolog(); mlflow.set_experiment('by code'); run = mlflow.start_run()",
+    "experiment, no run": "mlflow.set_experiment('by code'); mlflow.log_param('first', 1); run = mlflow.active_run()",
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_an_experiment_that_the_code_of_ranks_names_has_the_attempts_one_run(make_cluster: Callable[..., Cluster], order: str) -> None:
+    """P1: MLflow's client refused the run of the attempt, as it was in another experiment."""
+    cluster = make_cluster(2)
+    text = f"""
+        import os, mlflow
+        {ORDERS[order]}
+        mlflow.log_metric("rank" + os.environ["RANK"], 1)
+        print(run.info.run_id, mlflow.get_experiment_by_name("Default").name)
+        """
+    job = submit(cluster, text, gpus=2, name="of-the-job")
+    assert cluster.api.wait(job, CLIENT_PATIENCE)["state"] == "SUCCEEDED", cluster.api.log(job, stream="stderr")
+    (run,) = job_runs(cluster, job, "by code")  # and what looks up another experiment later does not take it there
+    assert values(run, "metrics") == {"rank0": 1.0, "rank1": 1.0}
+    assert {cluster.api.log(job, rank=rank).split()[0] for rank in (0, 1)} == {run["info"]["run_id"]}
+    assert cluster.api.post(f"{API}/runs/search", {"experiment_ids": ["0"]}).get("runs", []) == []
+
+
+def test_an_experiment_that_the_job_names_by_its_id_has_the_run(cluster: Cluster) -> None:
+    made = cluster.api.post(f"{API}/experiments/create", {"name": "by its id"})["experiment_id"]
+    job = submit(cluster, LOG_ONE, gpus=2, name="named-otherwise", env={"MLFLOW_EXPERIMENT_ID": made})
+    assert cluster.api.wait(job)["state"] == "SUCCEEDED", cluster.api.log(job, stream="stderr")
+    (run,) = job_runs(cluster, job, "by its id")
+    assert values(run, "metrics") == {"rank0": 1.0, "rank1": 1.0}
+
+
+def test_a_notebook_with_a_store_of_its_own_has_its_experiment_by_name(notebook: Notebook, cluster: Cluster, tmp_path: Path) -> None:  # noqa: F811
+    """P1: the id of the notebook's own experiment went along, and meant another one to the controller, or none."""
+    notebook(f"""
+        import mlflow
+        from serverless_gpu import distributed
+        mlflow.set_tracking_uri("sqlite:///{tmp_path}/own.db")
+        mlflow.set_experiment("unrelated")
+        mlflow.set_experiment("/Users/ada/from the notebook")
+
+        @distributed(gpus=2, gpu_type="cpu", remote=True)
+        def train():
+            import mlflow, os
+            with mlflow.start_run():
+                mlflow.log_metric("rank" + os.environ["RANK"], 1)
+
+        train.distributed()
+    """)
+    job = cluster.api.get("/v1/jobs?name=train")["jobs"][0]
+    (run,) = job_runs(cluster, job["id"], "/Users/ada/from the notebook")
+    assert values(run, "metrics") == {"rank0": 1.0, "rank1": 1.0}
+
+
 def test_a_run_that_the_job_names_is_honoured_and_left_alone(cluster: Cluster) -> None:
     api = cluster.api
     mine = api.post(f"{API}/runs/create", {"experiment_id": "0", "start_time": 1})["run"]["info"]["run_id"]

@@ -87,7 +87,7 @@ raise SystemExit(attempt == 1)
     eventually(ends, "a failed and a finished run with their metrics")
 
 
-@pytest.mark.parametrize("name", ["MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID"])
+@pytest.mark.parametrize("name", ["MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID"])
 def test_a_job_that_names_where_it_tracks_has_its_metrics_in_no_run_of_ours(cluster: Cluster, name: str) -> None:
     job = measure(cluster, "runtime.log_metric('x', 1)", name=f"own-{name}", env={name: ""})
     assert cluster.api.wait(job)["state"] == "SUCCEEDED"

@@ -6,7 +6,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,6 +85,38 @@ def test_a_tracking_server_that_is_the_controller_is_left_to_the_nodes(
     taken = snapshot.take({}, URL)[0]
     assert taken.pop("MLFLOW_EXPERIMENT_NAME") == "e"
     assert taken == ({"MLFLOW_TRACKING_TOKEN": "t", "MLFLOW_TRACKING_URI": uri} if travels else {})
+
+
+class Store:
+    """A stand-in for the module mlflow, with one experiment."""
+
+    @staticmethod
+    def get_experiment(identifier: str) -> Any:
+        if identifier != "7":
+            raise ValueError(identifier)
+        return types.SimpleNamespace(name="by the notebook")
+
+
+@pytest.mark.parametrize(
+    ("uri", "identifier", "travels", "lost"),
+    [
+        (None, "7", {"MLFLOW_EXPERIMENT_NAME": "by the notebook"}, []),
+        (None, "8", {}, ["MLFLOW_EXPERIMENT_ID"]),
+        ("sqlite:////home/ada/mlflow.db", "7", {"MLFLOW_EXPERIMENT_NAME": "by the notebook"}, ["MLFLOW_TRACKING_URI"]),
+        ("./mlruns", "7", {"MLFLOW_EXPERIMENT_NAME": "by the notebook"}, ["MLFLOW_TRACKING_URI"]),
+        (URL, "7", {"MLFLOW_EXPERIMENT_ID": "7"}, []),
+        ("https://m.example", "7", {"MLFLOW_TRACKING_URI": "https://m.example", "MLFLOW_EXPERIMENT_ID": "7"}, []),
+    ],
+)
+def test_the_experiment_of_a_notebook_travels_by_its_name_where_its_id_means_nothing(
+    variables: Path, monkeypatch: pytest.MonkeyPatch, uri: str | None, identifier: str, travels: dict[str, str], lost: list[str]
+) -> None:  # P1
+    monkeypatch.setitem(sys.modules, "mlflow", Store)  # type: ignore[arg-type]
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", identifier)
+    if uri is not None:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    taken, missed = snapshot.take({}, URL)
+    assert taken == travels and [text.split(" ")[0] for text in missed] == lost
 
 
 def test_values_that_cannot_travel_are_named_and_never_shown(variables: Path, monkeypatch: pytest.MonkeyPatch) -> None:

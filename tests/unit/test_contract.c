@@ -43,7 +43,8 @@ START_TEST(what_a_job_names_for_tracking_is_left_to_it)
     written = written_begin(
         "{'gpus':4,'command':['x'],'env':{'MLFLOW_EXPERIMENT_ID':'3','MLFLOW_TRACKING_USERNAME':'u'}}");
     written_track(written);
-    assert_none(-1, "MLFLOW_RUN_ID");
+    assert_all("MLFLOW_EXPERIMENT_ID", "3");
+    assert_all("MLFLOW_RUN_ID", written->order.tracking_run_id);
     assert_none(-1, "MLFLOW_TRACKING_TOKEN");
     written_end(written);
 }

@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 INITIAL = "/proc/self/environ"
@@ -47,6 +48,7 @@ MACHINE_PREFIXES = (
     "DBUS", "LC_", "JPY_", "JUPYTER", "IPY", "VSCODE_", "GIT_", "CLICOLOR", "NVIDIA_", "SLURM", "SUDO_", "SYSTEMD_", "ROLE_",
     "TORCHELASTIC_",
 )  # fmt: skip
+EXPERIMENT_ID, EXPERIMENT_NAME = "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME"
 TRACKING = ("MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
 
 _AT_IMPORT = None if sys.platform == "linux" else dict(os.environ)
@@ -84,11 +86,39 @@ def _address(url: str) -> tuple[str, int | None]:
     return "localhost" if host in ("127.0.0.1", "::1") else host, port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
-def _without_own_tracking(found: dict[str, str], uri: str | None, controller_url: str) -> None:
-    """A tracking server that is the controller is the nodes' to name: each attempt has a run and a token of its own."""
-    if uri is None or _address(uri) == _address(controller_url):
-        for name in TRACKING:
-            found.pop(name, None)
+def _is_of_this_machine(uri: str) -> bool:
+    """Whether a tracking store is files of this machine."""
+    return uri == "" or "://" not in uri and not uri.startswith(("databricks", "uc")) or uri.startswith(("file:", "sqlite:"))
+
+
+def _name_of_experiment(identifier: str) -> str | None:
+    """The name of an experiment of the store that this process's MLflow uses; None where that is not known."""
+    mlflow: Any = sys.modules.get("mlflow")
+    try:
+        return str(mlflow.get_experiment(identifier).name)
+    except Exception:  # whatever a store raises
+        return None
+
+
+def _settle_tracking(found: dict[str, str], explicit: Mapping[str, str | None], controller_url: str) -> list[str]:
+    """Where the controller is the job's tracking server, leave out what the nodes say: each attempt has a run and a token of its own.
+    The id of an experiment means nothing to another store, so its name travels. Returns the names that are lost, with the reason.
+    """
+    own = found.get(TRACKING[0])
+    local = own is not None and TRACKING[0] not in explicit and _is_of_this_machine(own)
+    uri = explicit.get(TRACKING[0], own)
+    if uri is not None and not local and _address(uri) != _address(controller_url):
+        return []
+    for name in TRACKING:
+        found.pop(name, None)
+    lost = [f"{TRACKING[0]} (it names files of this machine, so the job tracks with its controller)"] if local and own else []
+    if EXPERIMENT_ID not in found or EXPERIMENT_ID in explicit or (own is not None and _address(own) == _address(controller_url)):
+        return lost
+    name = _name_of_experiment(found.pop(EXPERIMENT_ID))
+    if name is None:
+        return [*lost, f"{EXPERIMENT_ID} (it is of another tracking store; {EXPERIMENT_NAME} names an experiment in all of them)"]
+    found[EXPERIMENT_NAME] = name
+    return lost
 
 
 def _wanted() -> dict[str, str]:
@@ -120,9 +150,8 @@ def take(explicit: Mapping[str, str | None], controller_url: str) -> tuple[dict[
     those that should travel and cannot.
     """
     found = _wanted()
-    _without_own_tracking(found, explicit.get(TRACKING[0], found.get(TRACKING[0])), controller_url)
+    missed = _settle_tracking(found, explicit, controller_url)
     taken: dict[str, str] = {}
-    missed: list[str] = []
     total = sum(_size(name, value) for name, value in explicit.items() if value is not None)
     for name, value in found.items():
         if name in explicit:
