@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "agent/launch.h"
+#include "agent/runner.h"
 #include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
@@ -126,6 +127,33 @@ bool contract_is_python(const struct contract *contract)
            (json_array_size(command) > 1 && names_python(json_string_value(json_array_get(command, 0))));
 }
 
+#define FORM_WORDS 3
+
+/* How many words the form has that a command begins with; 0: it begins otherwise. */
+static size_t begins_with(const json_t *command, const char *const form[FORM_WORDS])
+{
+    size_t count = 0;
+    for (; count < FORM_WORDS && form[count] != NULL; count++) {
+        const char *word = json_string_value(json_array_get(command, count));
+        bool python = word != NULL && names_python(word) && names_python(form[count]);
+        if (word == NULL || (!python && strcmp(word, form[count]) != 0)) {
+            return 0;
+        }
+    }
+    return count;
+}
+
+static size_t words_of_accelerate(const json_t *command)
+{
+    static const char *const forms[][FORM_WORDS] = {
+        {"accelerate", "launch"}, {"accelerate-launch"}, {"python", "-m", "accelerate.commands.launch"}};
+    size_t count = 0;
+    for (size_t i = 0; count == 0 && i < sizeof forms / sizeof forms[0]; i++) {
+        count = begins_with(command, forms[i]);
+    }
+    return count;
+}
+
 static void write_command(const struct contract *contract, struct text *launch)
 {
     const struct job_spec *spec = contract->spec;
@@ -134,11 +162,18 @@ static void write_command(const struct contract *contract, struct text *launch)
         write_runner(contract, python, launch);
         return;
     }
-    size_t index;
+    size_t index, said = words_of_accelerate(spec->command);
     const json_t *word;
+    if (said > 0) {
+        autofree char *program = xprintf("%s/" RUNNER_ACCELERATE_FILE, contract->runner);
+        launch_put(launch, "arg", python);
+        launch_put(launch, "arg", program);
+    }
     json_array_foreach (spec->command, index, word) {
         const char *text = json_string_value(word);
-        launch_put(launch, "arg", index == 0 && names_python(text) ? python : text);
+        if (index >= said) {
+            launch_put(launch, "arg", index == 0 && names_python(text) ? python : text);
+        }
     }
 }
 

@@ -33,16 +33,28 @@ static bool lay(const char *path, const unsigned char *source, size_t length, st
     return is_there(path, source, length) || file_replace(path, source, length, 0600, err);
 }
 
-char *runner_lay(const char *folder, struct err *err)
+/* Of both programs that ranks run. */
+static char *version_of(const char *folder)
 {
     char hash[HASH_HEX + 1];
-    hash_hex(runner_source, runner_source_length, hash);
-    autofree char *version = xprintf("%s/%.*s", folder, VERSION_CHARS, hash);
-    autofree char *path = xprintf("%s/%s", version, RUNNER_FILE);
+    autotext struct text both = {0};
+    text_append_bytes(&both, (const char *)runner_source, runner_source_length);
+    text_append_bytes(&both, (const char *)accelerate_source, accelerate_source_length);
+    hash_hex(both.bytes, both.length, hash);
+    return xprintf("%s/%.*s", folder, VERSION_CHARS, hash);
+}
+
+char *runner_lay(const char *folder, struct err *err)
+{
+    autofree char *version = version_of(folder);
+    autofree char *runner = xprintf("%s/" RUNNER_FILE, version);
+    autofree char *accelerate = xprintf("%s/" RUNNER_ACCELERATE_FILE, version);
     if (!file_make_directories(version, 0700, err)) {
         return NULL;
     }
-    return lay(path, runner_source, runner_source_length, err) ? give(version) : NULL;
+    bool laid = lay(runner, runner_source, runner_source_length, err) &&
+                lay(accelerate, accelerate_source, accelerate_source_length, err);
+    return laid ? give(version) : NULL;
 }
 
 char *runner_lay_builder(const char *folder, struct err *err)

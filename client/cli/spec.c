@@ -147,16 +147,28 @@ static void set_seconds(json_t *spec, const char *name, int64_t ms)
     }
 }
 
-/* The words that Databricks takes for no; anything else leaves the choice to the controller. */
-static bool means_no(const char *word)
+/* The words that Databricks takes for no, and for yes, which leaves the choice to the controller. */
+static bool is_one_of(const char *word, const char *const *words)
 {
-    static const char *const words[] = {"false", "0", "no", "off"};
-    for (size_t i = 0; word != NULL && i < sizeof words / sizeof words[0]; i++) {
-        if (strcasecmp(word, words[i]) == 0) {
-            return true;
-        }
+    while (*words != NULL && strcasecmp(word, *words) != 0) {
+        words++;
     }
-    return false;
+    return *words != NULL;
+}
+
+static bool set_reserved_from(json_t *spec, const char *word, struct err *err)
+{
+    static const char *const no[] = {"false", "0", "no", "off", NULL};
+    static const char *const yes[] = {"true", "1", "yes", "on", "", NULL};
+    if (word == NULL || json_object_get(spec, "use_reserved_pool") != NULL || is_one_of(word, yes)) {
+        return true;
+    }
+    if (!is_one_of(word, no)) {
+        return err_field(err, ERR_USAGE, "DATABRICKS_USE_RESERVED_GPU_POOL", "set it to true or to false",
+                         "DATABRICKS_USE_RESERVED_GPU_POOL must be true or false, it is %.100s", word);
+    }
+    json_object_set_new(spec, "use_reserved_pool", json_false());
+    return true;
 }
 
 static bool set_reserved(json_t *spec, const struct spec_options *options, const char *from_environment,
@@ -168,10 +180,9 @@ static bool set_reserved(json_t *spec, const struct spec_options *options, const
     }
     if (options->reserved || options->no_reserved) {
         json_object_set_new(spec, "use_reserved_pool", json_boolean(options->reserved));
-    } else if (means_no(from_environment) && json_object_get(spec, "use_reserved_pool") == NULL) {
-        json_object_set_new(spec, "use_reserved_pool", json_false());
+        return true;
     }
-    return true;
+    return set_reserved_from(spec, from_environment, err);
 }
 
 /* Texts that are no UTF-8 cannot travel in JSON. */

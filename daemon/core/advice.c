@@ -106,8 +106,7 @@ static bool other_kind(struct advisor *advisor)
         return false;
     }
     autotext struct text sentence = {0};
-    text_printf(&sentence, "on %s GPUs (use_reserved_pool=%s) it would start now",
-                reserved ? "reserved" : "on-demand", reserved ? "true" : "false");
+    text_printf(&sentence, "on %s GPUs it would start now", reserved ? "reserved" : "on-demand");
     begin(advisor, "use_reserved_pool");
     text_append(advisor->out, reserved ? "true" : "false");
     end(advisor, &sentence);

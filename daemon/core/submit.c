@@ -66,7 +66,7 @@ static bool check_pool(const struct core *core, const struct wish *wish, struct 
     bool wants_other = (wish->use_reserved == USE_RESERVED_TRUE && kind != POOL_RESERVED) ||
                        (wish->use_reserved == USE_RESERVED_FALSE && kind != POOL_ON_DEMAND);
     if (wants_other) {
-        return err_field(err, ERR_FIELD, "use_reserved_pool", "leave one of pool and use_reserved_pool out",
+        return err_field(err, ERR_FIELD, "use_reserved_pool", "name a pool, or whether it is reserved; not both",
                          "pool %.64s is %s", wish->pool, pool_kind_text(kind));
     }
     return true;
@@ -83,7 +83,7 @@ static bool check_reserved(const struct core *core, const struct wish *wish, str
         }
     }
     return err_field(err, ERR_CAPACITY, "use_reserved_pool",
-                     "leave use_reserved_pool out, or start a gpuagent with --reserved",
+                     "ask for on-demand GPUs, or for any, or start a gpuagent with --reserved",
                      "no reserved pool is registered");
 }
 
@@ -174,8 +174,8 @@ static const char *capacity_hint(const struct wish *wish)
         return "ask for fewer GPUs, or loosen constraints and exclude; a gang is of one pool and type";
     }
     if (wish->use_reserved == USE_RESERVED_AUTO && wish->pool == NULL) {
-        return "ask for fewer GPUs, name another pool or type, or set use_reserved_pool; a gang is of one "
-               "pool and type";
+        return "ask for fewer GPUs, for another pool or type, or for on-demand GPUs; a gang is of one pool "
+               "and type";
     }
     return "ask for fewer GPUs, or name another pool or type; a gang is of one pool and type";
 }

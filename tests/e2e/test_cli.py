@@ -127,6 +127,8 @@ def test_the_reserved_toggle_of_the_environment_is_honoured(gpuctl: Run, state: 
         job = json.loads(gpuctl("get", made.stdout.strip(), "-o", "json").stdout)
         assert job["spec"].get("use_reserved_pool") is expected, value
         gpuctl("wait", job["id"])
+    refused = run_gpuctl("submit", "--", "true", env={"GPUCTL_STATE": str(state), "DATABRICKS_USE_RESERVED_GPU_POOL": "maybe"})
+    assert refused.returncode == 2 and "DATABRICKS_USE_RESERVED_GPU_POOL must be true or false, it is maybe" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,7 @@ def test_a_training_file_of_a_repository_runs_over_two_nodes_with_its_arguments_
         model(torch.ones(int(args.batch_size), 10)).sum().backward()
         gradient = model.module.bias.grad.item()
         print(f"rank {dist.get_rank()} of {dist.get_world_size()} lr {args.learning_rate} gradient {gradient}", flush=True)
+        dist.barrier()  # gloo aborts a process that leaves while another still talks to it
         dist.destroy_process_group()
         """)
     )

@@ -49,7 +49,8 @@ class Traced:
             ["strace", "-qq", "-o", str(self.output), "-e", f"trace={call}", *inject, "-p", str(agent.process.pid)], stderr=subprocess.PIPE
         )
         eventually(lambda: self.is_attached() or self.process.poll() is not None, "strace to attach")
-        assert self.process.poll() is None, self.process.stderr.read() if self.process.stderr else ""
+        # The agent may have made the call, and be dead, before that was seen.
+        assert self.process.poll() is None or not agent.alive(), self.process.stderr.read() if self.process.stderr else ""
 
     def is_attached(self) -> bool:
         assert self.agent.process is not None

@@ -3,11 +3,29 @@
 
 from __future__ import annotations
 
+import pytest
+
 from running import PROGRAMS, Plain, Run, results, said
 
 
 def test_an_accelerate_script_sees_both_ranks_on_cpu_slots(pair_gpuctl: Run, plain: Plain) -> None:
     ran = pair_gpuctl("--gpus", "2", "--", "python", str(PROGRAMS / "accelerated.py"))
+    assert results(ran.stdout) == plain("ddp.py")
+    assert said(ran.stdout, "accelerated") == ["MULTI_CPU 2 cpu:0"] * 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--", "accelerate", "launch"],
+        ["--", "accelerate", "launch", "--multi_gpu", "--num_processes", "2", "--mixed_precision", "no"],
+        ["--launch-mode", "node", "--", "accelerate", "launch"],
+    ],
+    ids=lambda words: " ".join(words),
+)
+def test_accelerate_launch_makes_one_world_of_two_nodes(pair_gpuctl: Run, plain: Plain, words: list[str]) -> None:
+    """P4: each rank had a world of its own, and the job succeeded."""
+    ran = pair_gpuctl("--gpus", "2", *words, str(PROGRAMS / "accelerated.py"))
     assert results(ran.stdout) == plain("ddp.py")
     assert said(ran.stdout, "accelerated") == ["MULTI_CPU 2 cpu:0"] * 2
 

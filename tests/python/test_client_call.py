@@ -193,6 +193,13 @@ def test_the_reserved_pool_is_declined_by_the_environment_of_the_call(
     assert only_job(fake).spec.get("use_reserved_pool") is sent and only_job(fake).spec["pool"] == "fast"
 
 
+def test_an_unknown_word_for_the_reserved_pool_is_refused_by_name(fake: FakeController, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABRICKS_USE_RESERVED_GPU_POOL", "maybe")
+    with pytest.raises(ValueError, match="DATABRICKS_USE_RESERVED_GPU_POOL must be true or false, it is 'maybe'"):
+        distributed(gpus=1, remote=True)(len).distributed("x")
+    assert not fake.jobs
+
+
 @pytest.mark.parametrize(
     ("name", "cleaned"),
     [("train", "train"), ("<lambda>", "lambda"), ("_private", "private"), ("größe", "gr-e"), ("ß", None), ("a" * 99, "a" * 63)],

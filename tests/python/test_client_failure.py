@@ -43,6 +43,55 @@ def test_the_ranks_own_exception_is_the_cause_and_its_traceback_the_cause_of_tha
     assert 'raise Unlucky("number", 2)' in shown and "in train" in shown and shown.rstrip().splitlines()[-1].endswith(str(error))
 
 
+class Coded(OSError):
+    """With arguments and an attribute of its own."""
+
+    def __init__(self, code: int, where: str):
+        super().__init__(code, where)
+        self.code = code
+
+
+class Final(Exception):
+    """That cannot be a base."""
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError("final")
+
+
+@pytest.mark.parametrize(
+    ("raised", "types"),
+    [
+        (ValueError("bad"), (ValueError,)),
+        (KeyError("missing"), (KeyError, LookupError)),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), (UnicodeDecodeError, ValueError)),
+        (FileNotFoundError(2, "no", "x"), (FileNotFoundError,)),
+        (Coded(7, "here"), (Coded, OSError)),
+        (Unlucky("two"), (Unlucky,)),
+        (RuntimeError("plain"), (RuntimeError,)),
+        (Final("end"), ()),
+        (StopIteration(1), ()),
+        (SystemExit(3), ()),
+    ],
+)
+def test_what_is_raised_is_of_the_ranks_type_too(fake: FakeController, raised: BaseException, types: tuple[type, ...]) -> None:
+    """P13: `except ValueError` around a call catches it, as with the original's client."""
+    left = {"type": "X", "message": "said", "traceback": "", "frames": [], "exception": raised}
+
+    def program(controller: FakeController, job: Job) -> None:
+        controller.leave(job, 0, cloudpickle.dumps(left), kind="exception", error={"message": {"message": "X: said"}})
+        controller.end(job, "FAILED", reason="rank 0 on node node0 exited with 1", cause="RANK_FAILED", failed_rank=0)
+
+    fake.program = program
+    error = fail(fake)
+    assert all(isinstance(error, each) for each in types)
+    assert str(error).endswith("exited with 1: X: said") and error.rank == 0 and type(error).__name__ == "JobFailed"
+    assert type(error.__cause__).__name__ == type(raised).__name__
+    if isinstance(error, OSError) and isinstance(raised, OSError):
+        assert error.errno == raised.errno and getattr(error, "code", 7) == 7
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is JobFailed and str(again) == str(error)
+
+
 def test_an_exception_that_cannot_be_rebuilt_here_is_told_by_its_text(fake: FakeController) -> None:
     told = {"message": {"message": "Odd: one", "extraInfo": {"py_callstack": "Traceback of the rank\nOdd: one\n"}}}
     left: dict[str, Any] = {"type": "Odd", "message": "one", "traceback": "Traceback of the rank, whole\n", "frames": [], "exception": None}

@@ -43,8 +43,8 @@ START_TEST(more_gpus_than_registered_are_refused_with_the_numbers)
     ck_assert_int_eq(submit(c, "wide", .gpus = 5), ERR_CAPACITY);
     expect_refusal(c, "gpus",
                    "the job needs 5 GPUs, and the most it can get is 4 of type A10 in pool default",
-                   "ask for fewer GPUs, name another pool or type, or set use_reserved_pool; a gang is of "
-                   "one pool and type");
+                   "ask for fewer GPUs, for another pool or type, or for on-demand GPUs; a gang is of one pool "
+                   "and type");
 }
 END_TEST
 
@@ -85,7 +85,7 @@ START_TEST(a_pool_and_a_contrary_use_reserved_pool_are_refused)
     node(c, "r", .reserved = true);
     ck_assert_int_eq(submit(c, "aaaa", .pool = "default", .reserved = USE_RESERVED_TRUE), ERR_FIELD);
     expect_refusal(c, "use_reserved_pool", "pool default is on-demand",
-                   "leave one of pool and use_reserved_pool out");
+                   "name a pool, or whether it is reserved; not both");
     ck_assert_int_eq(submit(c, "aaaa", .pool = "reserved", .reserved = USE_RESERVED_FALSE), ERR_FIELD);
     ck_assert_int_eq(submit(c, "aaaa", .pool = "reserved", .reserved = USE_RESERVED_TRUE), ERR_NONE);
     ck_assert_int_eq(submit(c, "bbbb", .pool = "default"), ERR_NONE);
@@ -100,7 +100,7 @@ START_TEST(use_reserved_pool_true_needs_a_reserved_pool)
     node(c, "a");
     ck_assert_int_eq(submit(c, "aaaa", .reserved = USE_RESERVED_TRUE), ERR_CAPACITY);
     expect_refusal(c, "use_reserved_pool", "no reserved pool is registered",
-                   "leave use_reserved_pool out, or start a gpuagent with --reserved");
+                   "ask for on-demand GPUs, or for any, or start a gpuagent with --reserved");
 }
 END_TEST
 

@@ -327,7 +327,7 @@ START_TEST(on_demand_gpus_that_are_free_are_named)
     submit(c, "runs");
     submit(c, "wait");
     expect_change(c, "wait", "use_reserved_pool",
-                  "on on-demand GPUs (use_reserved_pool=false) it would start now");
+                  "on on-demand GPUs it would start now");
 }
 END_TEST
 

@@ -50,6 +50,40 @@ START_TEST(what_a_job_names_for_tracking_is_left_to_it)
 }
 END_TEST
 
+static const struct {
+    const char *command, *first;
+} commands[] = {
+    {"['accelerate','launch','--num_processes','2','x.py']", "--num_processes"},
+    {"['accelerate-launch','x.py']", "x.py"},
+    {"['python3','-m','accelerate.commands.launch','x.py']", "x.py"},
+    {"['accelerate','config']", NULL},
+    {"['python','-m','torch.distributed.run','x.py']", NULL},
+    {"['accelerate']", NULL},
+};
+
+static const char *argument_after(const char *argument)
+{
+    const char *key = argument + strlen(argument) + 1;
+    return strcmp(key, "arg") == 0 ? key + strlen(key) + 1 : NULL;
+}
+
+/* P4: in each rank it would make a world of its own. */
+START_TEST(accelerate_launch_is_a_program_of_ours)
+{
+    autofree char *spec = xprintf("{'gpus':4,'command':%s}", commands[_i].command);
+    struct written *written = written_begin(spec);
+    contract_write(&written->contract, &written->launch);
+    const char *first = written_argument(written), *second = argument_after(first);
+    if (commands[_i].first != NULL) {
+        ck_assert_str_eq(second, "/state/runner/0123456789abcdef/gpuctl_accelerate.py");
+        ck_assert_str_eq(argument_after(second), commands[_i].first);
+    } else {
+        ck_assert(second == NULL || strstr(second, "gpuctl_accelerate") == NULL);
+    }
+    written_end(written);
+}
+END_TEST
+
 START_TEST(a_task_is_told_its_number_and_its_values)
 {
     struct written *written =
@@ -421,6 +455,8 @@ Suite *contract_suite(void)
     TCase *tcase = tcase_create("contract");
     tcase_add_test(tcase, ranks_are_told_where_to_track);
     tcase_add_test(tcase, what_a_job_names_for_tracking_is_left_to_it);
+    tcase_add_loop_test(tcase, accelerate_launch_is_a_program_of_ours, 0,
+                        sizeof commands / sizeof commands[0]);
     tcase_add_test(tcase, a_task_is_told_its_number_and_its_values);
     tcase_add_test(tcase, an_order_without_tracking_tells_nothing_of_it);
     tcase_add_test(tcase, ranks_find_torchruns_variables);

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    pass
+    from typing import Any
 
 
 class GpuctlError(RuntimeError):
@@ -52,7 +52,8 @@ class JobFailed(GpuctlError):
     """The job did not succeed.
 
     `state` is FAILED, CANCELED or TIMED_OUT; `rank` (global) and `node` name the first rank that failed, None where none did. The
-    exception that the rank raised is `__cause__`, and the traceback of the rank is the `__cause__` of that.
+    exception that the rank raised is `__cause__`, and the traceback of the rank is the `__cause__` of that. It is an exception of the
+    rank's type, too, and has its attributes: `except ValueError` around a call catches a ValueError of a rank.
     """
 
     def __init__(self, message: str, *, job_id: str = "", state: str = "FAILED", rank: int | None = None, node: str | None = None):
@@ -62,11 +63,37 @@ class JobFailed(GpuctlError):
         self.rank = rank
         self.node = node
 
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _failed, (str(self), self.job_id, self.state, self.rank, self.node)
+
+    def of_kind(self, raised: BaseException) -> JobFailed:
+        """The same as an exception of the type of what a rank raised; itself where no exception can be both."""
+        kind = type(raised)
+        if not isinstance(raised, Exception) or isinstance(raised, (GpuctlError, StopIteration, StopAsyncIteration)):
+            return self
+        try:
+            both: Any = type("JobFailed", (JobFailed, kind), {"__module__": JobFailed.__module__, "__doc__": JobFailed.__doc__})
+            made: JobFailed = kind.__new__(both, str(self))
+            if isinstance(raised, OSError) and isinstance(made, OSError):
+                made.errno, made.strerror, made.filename = raised.errno, raised.strerror, raised.filename
+            made.__dict__.update({**raised.__dict__, **self.__dict__})
+            made.args = self.args
+        except Exception:  # a type may refuse to be a base, or to be made so
+            return self
+        return made
+
     def _render_traceback_(self) -> list[str]:
         """What IPython shows of it."""
         from serverless_gpu import readable
 
         return readable.lines(self)
+
+
+def _failed(message: str, job_id: str, state: str, rank: int | None, node: str | None) -> JobFailed:
+    return JobFailed(message, job_id=job_id, state=state, rank=rank, node=node)
 
 
 class ResultUnreadable(GpuctlError):

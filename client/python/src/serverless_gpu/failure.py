@@ -98,5 +98,7 @@ def of(controller: Controller, job_id: str) -> JobFailed:
     row = _first_exception(results.rows(controller, job_id), rank) if state == "FAILED" else None
     failed = JobFailed(_sentence(view, row), job_id=job_id, state=state, rank=rank, node=view["failed_node"])
     if row is not None:
-        failed.__cause__ = _raised(controller, row)
+        raised = _raised(controller, row)
+        failed = failed.of_kind(raised)
+        failed.__cause__ = raised
     return failed

@@ -114,10 +114,10 @@ def _settle_tracking(found: dict[str, str], explicit: Mapping[str, str | None], 
     lost = [f"{TRACKING[0]} (it names files of this machine, so the job tracks with its controller)"] if local and own else []
     if EXPERIMENT_ID not in found or EXPERIMENT_ID in explicit or (own is not None and _address(own) == _address(controller_url)):
         return lost
-    name = _name_of_experiment(found.pop(EXPERIMENT_ID))
-    if name is None:
+    experiment = _name_of_experiment(found.pop(EXPERIMENT_ID))
+    if experiment is None:
         return [*lost, f"{EXPERIMENT_ID} (it is of another tracking store; {EXPERIMENT_NAME} names an experiment in all of them)"]
-    found[EXPERIMENT_NAME] = name
+    found[EXPERIMENT_NAME] = experiment
     return lost
 
 

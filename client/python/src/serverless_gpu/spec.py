@@ -32,9 +32,13 @@ def name_of(function: Callable[..., Any]) -> str | None:
 
 
 def _use_reserved_pool() -> bool | None:
-    """False when the environment says no; anything else leaves the choice to the controller."""
-    word = os.environ.get("DATABRICKS_USE_RESERVED_GPU_POOL", "").strip().lower()
-    return False if word in ("false", "0", "no", "off") else None
+    """False when the environment says no; yes leaves the choice to the controller. Raises ValueError for other words."""
+    word = os.environ.get("DATABRICKS_USE_RESERVED_GPU_POOL", "").strip()
+    if word.lower() in ("false", "0", "no", "off"):
+        return False
+    if word.lower() in ("", "true", "1", "yes", "on"):
+        return None
+    raise ValueError(f"DATABRICKS_USE_RESERVED_GPU_POOL must be true or false, it is {word!r}")
 
 
 def _named_by_pth(folder: str) -> list[str]:
