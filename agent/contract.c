@@ -265,7 +265,7 @@ static void write_spec(const struct contract *contract, struct text *launch)
     const char *name;
     json_t *value;
     json_object_foreach (json_object_get(contract->spec->json, "env"), name, value) {
-        if (!is_own(contract, name) && !is_shared(contract, name)) {
+        if (json_is_string(value) && !is_own(contract, name) && !is_shared(contract, name)) {
             launch_put_env(launch, name, json_string_value(value));
         }
     }

@@ -150,14 +150,14 @@ static bool check_variable(const char *name, const json_t *value, struct err *er
     if (is_ours(name)) {
         return refuse_member("env", name, "leave it out", "is set by gpuctl itself", err);
     }
-    return json_is_string(value) ||
-           refuse_member("env", name, "write it as text, in quotes", "must be a string", err);
+    return json_is_string(value) || json_is_null(value) ||
+           refuse_member("env", name, "write it as text, in quotes", "must be a string, or null", err);
 }
 
 bool jobspec_check_env(json_t *env, struct err *err)
 {
     if (!json_is_object(env)) {
-        return err_field(err, ERR_FIELD, "env", NULL, "env must be an object of strings");
+        return err_field(err, ERR_FIELD, "env", NULL, "env must be an object of strings and nulls");
     }
     if (json_object_size(env) > LIMIT_ENV_VARIABLES) {
         return err_field(err, ERR_FIELD, "env", NULL, "env has %zu variables, the limit is %d",

@@ -48,7 +48,7 @@ static json_t *shown_env(const struct job_spec *spec)
     const char *name;
     json_t *value;
     json_object_foreach ((json_t *)(uintptr_t)spec->env, name, value) {
-        if (jobspec_is_secret(name)) {
+        if (jobspec_is_secret(name) && json_is_string(value)) {
             env = env != NULL ? env : json_copy((json_t *)(uintptr_t)spec->env);
             member_put_text(env, name, HIDDEN);
         }

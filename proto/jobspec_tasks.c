@@ -130,7 +130,7 @@ bool jobspec_decode_sweep(const json_t *json, struct job_spec *spec, struct err 
 static size_t longest_fill(const struct task_values *values, const json_t *string)
 {
     autotext struct text text = {0};
-    task_values_fill(values, json_string_value(string), &text);
+    task_values_fill(values, json_is_string(string) ? json_string_value(string) : "", &text);
     return text.length;
 }
 

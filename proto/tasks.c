@@ -189,8 +189,12 @@ void task_values_fill(const struct task_values *values, const char *text, struct
     }
 }
 
+/* null stays null. */
 static json_t *filled(const struct task_values *values, const json_t *string)
 {
+    if (!json_is_string(string)) {
+        return json_null();
+    }
     autotext struct text text = {0};
     task_values_fill(values, json_string_value(string), &text);
     return json_string(text.bytes);

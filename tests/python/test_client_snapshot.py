@@ -54,7 +54,10 @@ def test_of_the_inherited_those_travel_that_frameworks_look_for(variables: Path,
 @pytest.mark.parametrize("name", [*BOUND.split(), "not a name", "a-b", "ä"])
 def test_what_belongs_to_this_machine_never_travels(variables: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "changed")
-    assert snapshot.take({}, URL) == ({}, [])
+    taken, missed = snapshot.take({}, URL)
+    assert taken == {}
+    assert missed == ([f"{name} (it is of this machine)"] if name in snapshot.ASKED_FOR else [])
+    assert snapshot.take({name: "given"}, URL) == snapshot.take({}, URL, here=True) == ({}, [])
 
 
 def test_explicit_variables_win_and_none_says_not_this_one(variables: Path, monkeypatch: pytest.MonkeyPatch) -> None:

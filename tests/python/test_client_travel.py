@@ -68,10 +68,11 @@ def test_what_the_controller_has_is_not_sent_again(fake: FakeController, project
     assert [line.split(" ")[0] for line in fake.requests if not line.startswith("GET")] == ["POST"]
 
 
-def test_on_this_machine_nothing_travels_unless_it_is_named(fake: FakeController, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_this_machine_variables_go_along_and_the_rest_where_it_is_named(fake: FakeController, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HOME", "/models")
     sent = call(fake)
-    assert "environment" not in sent and "bundle" not in sent and sent["workdir"] == str(project) and "HF_HOME" not in sent.get("env", {})
+    assert "environment" not in sent and "bundle" not in sent and sent["workdir"] == str(project)
+    assert sent["env"]["HF_HOME"] == "/models"
     sent = call(fake, requirements=["six"], working_dir="src")
     assert fake.blobs[sent["environment"]["blob"]] == b"six\n" and names(fake, sent) == ["inner.py"] and "workdir" not in sent
 
@@ -195,7 +196,7 @@ def test_variables_travel_beside_the_explicit_ones(fake: FakeController, project
     monkeypatch.setenv("MLFLOW_TRACKING_URI", fake.url)
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "mine")
     sent = call(fake, remote=True, env={"OTHER": "explicit", "GONE": None})
-    assert sent["env"] == {"MY_FLAG": "notebook", "OTHER": "explicit"}
+    assert sent["env"] == {"MY_FLAG": "notebook", "OTHER": "explicit", "GONE": None}
     assert "env" not in call(fake, remote=True, inherit_env=False)
 
 

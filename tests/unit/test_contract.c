@@ -50,6 +50,23 @@ START_TEST(what_a_job_names_for_tracking_is_left_to_it)
 }
 END_TEST
 
+/* P8: not even the node's own. */
+START_TEST(a_variable_that_is_null_is_not_there)
+{
+    struct written *written =
+        written_begin("{'gpus':4,'command':['x'],'env':{'ACCELERATE_USE_CPU':null,'HOME':null,'A':'b'}}");
+    static const char *const inherited[] = {"HOME=/root", "USER=ada", NULL};
+    written->contract.inherited = inherited;
+    written->contract.visible_devices = NULL;
+    contract_write(&written->contract, &written->launch);
+    assert_none(-1, "ACCELERATE_USE_CPU");
+    assert_none(-1, "HOME");
+    assert_all("USER", "ada");
+    assert_all("A", "b");
+    written_end(written);
+}
+END_TEST
+
 static const struct {
     const char *command, *first;
 } commands[] = {
@@ -455,6 +472,7 @@ Suite *contract_suite(void)
     TCase *tcase = tcase_create("contract");
     tcase_add_test(tcase, ranks_are_told_where_to_track);
     tcase_add_test(tcase, what_a_job_names_for_tracking_is_left_to_it);
+    tcase_add_test(tcase, a_variable_that_is_null_is_not_there);
     tcase_add_loop_test(tcase, accelerate_launch_is_a_program_of_ours, 0,
                         sizeof commands / sizeof commands[0]);
     tcase_add_test(tcase, a_task_is_told_its_number_and_its_values);

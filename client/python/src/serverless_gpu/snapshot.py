@@ -43,6 +43,11 @@ MACHINE = frozenset(
         "DATABRICKS_USE_RESERVED_GPU_POOL", "DATABRICKS_USE_POOL", "DATABRICKS_REMOTE_GPU_POOL_ID",
     )
 )  # fmt: skip
+# Of these, those that people set for their ranks: that they do not travel is told.
+ASKED_FOR = (
+    "CUDA_VISIBLE_DEVICES", "GLOO_SOCKET_IFNAME", "LD_LIBRARY_PATH", "LD_PRELOAD", "MASTER_ADDR", "MASTER_PORT", "NCCL_SOCKET_IFNAME", "PATH",
+    "PYTHONPATH", "TMPDIR", "WORLD_SIZE",
+)  # fmt: skip
 MACHINE_PREFIXES = (
     "_", "GPUCTL_", "LD_", "DYLD_", "PYTHON", "PYDEVD_", "PYCHARM_", "PYTEST_", "CONDA", "MAMBA_", "PIP_", "UV_", "XDG_", "SSH_", "GPG_",
     "DBUS", "LC_", "JPY_", "JUPYTER", "IPY", "VSCODE_", "GIT_", "CLICOLOR", "NVIDIA_", "SLURM", "SUDO_", "SYSTEMD_", "ROLE_",
@@ -100,12 +105,12 @@ def _name_of_experiment(identifier: str) -> str | None:
         return None
 
 
-def _settle_tracking(found: dict[str, str], explicit: Mapping[str, str | None], controller_url: str) -> list[str]:
+def _settle_tracking(found: dict[str, str], explicit: Mapping[str, str | None], controller_url: str, here: bool) -> list[str]:
     """Where the controller is the job's tracking server, leave out what the nodes say: each attempt has a run and a token of its own.
     The id of an experiment means nothing to another store, so its name travels. Returns the names that are lost, with the reason.
     """
     own = found.get(TRACKING[0])
-    local = own is not None and TRACKING[0] not in explicit and _is_of_this_machine(own)
+    local = own is not None and TRACKING[0] not in explicit and not here and _is_of_this_machine(own)
     uri = explicit.get(TRACKING[0], own)
     if uri is not None and not local and _address(uri) != _address(controller_url):
         return []
@@ -130,6 +135,12 @@ def _wanted() -> dict[str, str]:
     }
 
 
+def _is_set_here(name: str) -> bool:
+    """Whether this process has set the variable itself."""
+    start = _at_start()
+    return start is not None and name in os.environ and start.get(name) != os.environ[name]
+
+
 def _unfit(value: str) -> str | None:
     """Why a value cannot travel; None where it can."""
     try:
@@ -145,12 +156,13 @@ def _size(name: str, value: str) -> int:
     return len(f"{name}={value}".encode(errors="replace")) + 1
 
 
-def take(explicit: Mapping[str, str | None], controller_url: str) -> tuple[dict[str, str], list[str]]:
+def take(explicit: Mapping[str, str | None], controller_url: str, here: bool = False) -> tuple[dict[str, str], list[str]]:
     """The variables that travel beside the `explicit` ones, of which None says that it does not; and the names, each with the reason, of
-    those that should travel and cannot.
+    those that should travel and cannot. here: to ranks on this machine.
     """
     found = _wanted()
-    missed = _settle_tracking(found, explicit, controller_url)
+    missed = _settle_tracking(found, explicit, controller_url, here)
+    missed += [f"{name} (it is of this machine)" for name in ASKED_FOR if not here and name not in explicit and _is_set_here(name)]
     taken: dict[str, str] = {}
     total = sum(_size(name, value) for name, value in explicit.items() if value is not None)
     for name, value in found.items():

@@ -72,16 +72,10 @@ def _own_path() -> list[str]:
     return list(found)
 
 
-def _named(options: Options) -> dict[str, str]:
-    """The variables that were given a value."""
-    return {name: value for name, value in options.env.items() if value is not None}
-
-
 def _local(options: Options) -> dict[str, Any]:
     """What makes the ranks on this host see what this process sees."""
-    named = _named(options)
-    path = os.pathsep.join([*filter(None, [named.get("PYTHONPATH")]), *_own_path()])
-    fields: dict[str, Any] = {"host_id": host.host_id(), "env": {**named, **({"PYTHONPATH": path} if path else {})}}
+    path = os.pathsep.join([*filter(None, [options.env.get("PYTHONPATH")]), *_own_path()])
+    fields: dict[str, Any] = {"host_id": host.host_id(), "env": {**options.env, **({"PYTHONPATH": path} if path else {})}}
     with contextlib.suppress(FileNotFoundError):  # it was deleted under us
         fields["workdir"] = os.getcwd()
     return fields
@@ -102,7 +96,7 @@ def build(options: Options, function: Callable[..., Any], own_host: bool) -> dic
         "exclude": options.exclude,
         "placement": options.placement,
         "launch_mode": options.launch_mode,
-        "env": _named(options),
+        "env": dict(options.env),
         "labels": dict(options.labels),
         "python": python,
         "project": options.project,

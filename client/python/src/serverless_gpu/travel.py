@@ -130,8 +130,8 @@ def pack(job: dict[str, Any], options: Options, context: Context, notes: Notes) 
         inner = dict.fromkeys(path for path in [*bundled.python_path(), *paths] if path != ".")
         job["bundle"] = {"blob": bundled.sha256, **({"python_path": list(inner)} if inner else {})}
         job.pop("workdir", None)
-    if options.remote and options.inherit_env:
-        taken, missed = snapshot.take(options.env, context.url)
+    if options.inherit_env:
+        taken, missed = snapshot.take(options.env, context.url, here=not options.remote)
         if missed:
             _say_once(notes, f"environment variables that do not travel: {_some(missed)}; env= gives others, and None says not to")
         if taken:
