@@ -313,26 +313,35 @@ def test_a_sweep_runs_its_calls_side_by_side_and_each_can_be_asked(spark: Notebo
 def test_a_function_of_the_successor_takes_all_of_a_node(spark: Notebook, cluster: Cluster) -> None:
     spark("""
         import os
-        from databricks.air import data, distributed
-        from databricks.air.data import UCVolumeWriter
+        from databricks.air import distributed
 
-        writer = UCVolumeWriter(os.path.join(os.getcwd(), "volume"))
+        root = os.path.join(os.getcwd(), "volume")
+        os.makedirs(root)
         for number in range(8):
-            writer.write(f"part/{number}.txt", str(number).encode())
+            with open(os.path.join(root, f"{number}.txt"), "w") as file:
+                file.write(str(number))
 
         @distributed()
-        def train(root):
-            import torch, torch.distributed as dist
-            from databricks.air.data import UCVolumeReader
-            assert UCVolumeReader(root).read("part/3.txt") == b"3"
+        def train(root, step):
+            import torch, torch.distributed as dist, torch.distributed.checkpoint as checkpoint
+            from databricks.air import runtime
+            from databricks.air.data import DataLoader, UCVolumeDataset, UCVolumeReader, UCVolumeWriter
             dist.init_process_group("gloo")
-            files = data.UCVolumeDataset(root, transform=lambda content: int(content))
-            sampler = torch.utils.data.DistributedSampler(files, shuffle=False)
-            total = sum(batch.sum() for batch in data.DataLoader(files, sampler=sampler, batch_size=2, num_workers=0))
+            assert runtime.get_node_ip().startswith("127."), runtime.get_node_ip()
+            total = torch.zeros(1)
+            for batch in DataLoader(UCVolumeDataset(root), batch_size=2, num_workers=1):
+                total += sum(int(open(path).read()) for path in batch)
             dist.all_reduce(total)
+            state = {"total": total}
+            checkpoint.save(state, storage_writer=UCVolumeWriter(step))
+            state = {"total": torch.zeros(1)}
+            checkpoint.load(state, storage_reader=UCVolumeReader(step))
             dist.destroy_process_group()
-            return total.item(), int(os.environ["WORLD_SIZE"])
+            return state["total"].item(), int(os.environ["WORLD_SIZE"])
 
-        assert train.distributed(writer.root) == [(28, 2), (28, 2)]
+        assert train.distributed(root, os.path.join(os.getcwd(), "step1")) == [(28.0, 2), (28.0, 2)]
+        one = train.with_overrides(num_accelerators=1)
+        assert (one.num_accelerators, train.func) == (1, one.func)
+        assert one.distributed(root, os.path.join(os.getcwd(), "step2")) == [(28.0, 1)]
         assert distributed(num_accelerators=3, accelerator_type="GPU_2xCPU")(lambda: os.environ["RANK"]).distributed() == ["0", "1", "2"]
         """)

@@ -14,7 +14,7 @@ import cloudpickle
 import pytest
 
 from fake_controller import FakeController, Job, run_to_end
-from serverless_gpu import distributed
+from serverless_gpu import asynchronous, distributed
 from serverless_gpu.call import DistributedFunctionCall
 from serverless_gpu.context import Context
 from serverless_gpu.errors import JobFailed
@@ -44,6 +44,25 @@ def test_a_call_comes_back_when_its_job_is_submitted(fake: FakeController) -> No
     finish(fake, call)
     assert call.result() == call.get() == [4] and call.done() and call.exception() is None
     assert repr(call) == "<DistributedFunctionCall of job job0: SUCCEEDED>"
+
+
+def test_a_state_is_a_property_as_with_the_original_and_may_be_called(fake: FakeController) -> None:  # P13
+    call = start(fake)
+    assert call.status == "RUNNING" == call.status() and f"{call.status}" == "RUNNING"
+    finish(fake, call)
+    assert call.result(logs=True) == [4] and call.status == "SUCCEEDED"
+    with pytest.raises(ValueError, match="leave timeout out"):
+        start(fake).result(3, logs=True)
+
+
+def test_calls_are_printed_and_stopped_together(fake: FakeController, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = start(fake), start(fake)
+    finish(fake, first)
+    asynchronous.print_runs([first, second])
+    assert capsys.readouterr().out == "job0  SUCCEEDED\njob1  RUNNING\n"
+    asynchronous.stop(second)
+    asynchronous.stop([first, second])
+    assert [call.wait() for call in (first, second)] == ["SUCCEEDED", "CANCELED"]
 
 
 def test_a_result_is_fetched_once_for_all_threads(fake: FakeController) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of a volume: datasets, loaders, readers and writers that stay inside."""
+"""Files of a volume: datasets, loaders whose place is stored, and checkpoints of torch.distributed.checkpoint."""
 
 from __future__ import annotations
 
@@ -8,98 +8,120 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conftest import SOURCES
 from serverless_gpu import data
 
+torch = pytest.importorskip("torch")
+
 
 @pytest.fixture
 def volume(tmp_path: Path) -> Path:
     root = tmp_path / "volume"
-    for name in ("b.txt", "a.txt", "deep/er/c.txt", "d.bin"):
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(name[0])
-    (tmp_path / "secret.txt").write_text("secret")
-    (root / "link.txt").symlink_to(tmp_path / "secret.txt")
+    for number in range(10):
+        path = root / f"part{number % 2}" / f"{number}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(str(number))
+    (root / "gone").symlink_to("nowhere")
     return root
 
 
-def test_a_dataset_has_the_files_that_match_in_the_order_of_their_paths(volume: Path) -> None:
-    dataset = data.UCVolumeDataset(volume, pattern="**/*.txt", transform=lambda content: content.decode().upper())
-    assert list(dataset.paths) == ["a.txt", "b.txt", "deep/er/c.txt"] and list(dataset) == ["A", "B", "D"] and len(dataset) == 3
-    with pytest.raises(IndexError):
-        dataset[3]
-    assert list(data.UCVolumeDataset(str(volume), with_path=True))[-1] == ("deep/er/c.txt", b"d")
+def numbers(paths: Any) -> list[int]:
+    return [int(Path(path).read_text()) for path in paths]
 
 
-@pytest.mark.parametrize("path", ["../secret.txt", "/etc/hostname", "deep/../../secret.txt", "link.txt", "deep/er/../../../volume2/x"])
-def test_nothing_leaves_the_volume(volume: Path, path: str) -> None:
-    reader, writer = data.UCVolumeReader(volume), data.UCVolumeWriter(volume)
-    for attempt in (lambda: reader.read(path), lambda: reader.exists(path), lambda: writer.write(path, b"x"), lambda: writer.delete(path)):
-        with pytest.raises(ValueError, match="leads out of the volume"):
-            attempt()
-    assert (volume.parent / "secret.txt").read_text() == "secret"
+ALL = [0, 2, 4, 6, 8, 1, 3, 5, 7, 9]  # in the order of the paths
 
 
-def test_a_writer_makes_folders_and_replaces_whole_files(volume: Path) -> None:
-    writer = data.UCVolumeWriter(volume / "new")
-    assert writer.write("x/y.bin", b"one") == volume / "new/x/y.bin"
-    writer.write(volume / "new/x/y.bin", bytearray(b"two"))
-    reader = data.UCVolumeReader(volume / "new")
-    assert reader.read("x/y.bin") == b"two" and reader.list() == ["x/y.bin"] and reader.exists("x") and not reader.exists("y")
-    assert os.listdir(volume / "new/x") == ["y.bin"] and not (volume / "new/x/y.bin").stat().st_mode & 0o111
-    writer.delete("x/y.bin")
-    writer.delete("x/y.bin")
-    assert not reader.exists("x/y.bin")
-    with pytest.raises(ValueError, match="path of a file"):
-        writer.write("", b"")
+def test_a_dataset_gives_the_paths_of_all_files_in_order(volume: Path) -> None:
+    dataset = data.UCVolumeDataset(str(volume))
+    assert numbers(dataset) == numbers(dataset) == ALL and all(os.path.isabs(path) for path in dataset)
+    assert numbers(pickle.loads(pickle.dumps(dataset))) == ALL
 
 
-def test_a_new_file_has_the_permissions_of_any_new_file(volume: Path) -> None:
-    (volume / "usual").touch()
-    written = data.UCVolumeWriter(volume).write("ours", b"")
-    assert written.stat().st_mode == (volume / "usual").stat().st_mode
+def test_ranks_and_workers_share_the_files_without_doubles(volume: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from serverless_gpu import volumes
+
+    found = []
+    for rank in range(3):
+        monkeypatch.setattr(volumes, "_place", lambda rank=rank: (rank, 3))
+        found.append([path for batch in data.DataLoader(data.UCVolumeDataset(volume), batch_size=2, num_workers=2) for path in batch])
+    assert sorted(number for paths in found for number in numbers(paths)) == list(range(10))
+    assert [len(paths) for paths in found] == [4, 3, 3]
 
 
-def test_a_write_that_fails_leaves_what_was_there(volume: Path) -> None:
-    with pytest.raises(TypeError):
-        data.UCVolumeWriter(volume).write("a.txt", "text")  # type: ignore[arg-type]
-    assert (volume / "a.txt").read_text() == "a" and not [name for name in os.listdir(volume) if name.startswith(".")]
+def test_a_dataset_goes_on_where_its_state_says_and_then_from_the_start(volume: Path) -> None:
+    dataset = data.UCVolumeDataset(volume)
+    begun = iter(dataset)
+    assert numbers([next(begun) for _ in range(4)]) == ALL[:4]
+    state = dataset.state_dict()
+    assert state == {"version": 1, "delivered": 4, "rank": 0, "worker_id": 0}
+    other = data.UCVolumeDataset(volume)
+    other.load_state_dict(state)
+    assert other.state_dict() == state and numbers(other) == ALL[4:] and numbers(other) == ALL
+    for wrong in ({"version": 2}, {"rank": 1}, {"worker_id": 3}, {"delivered": -1}, {"delivered": "4"}):
+        with pytest.raises(ValueError, match="the state"):
+            other.load_state_dict({**state, **wrong})
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader_goes_on_behind_the_last_batch_that_was_taken(volume: Path, workers: int) -> None:
+    def loader() -> Any:
+        return data.DataLoader(data.UCVolumeDataset(volume), batch_size=2, num_workers=workers)
+
+    whole = [numbers(batch) for batch in loader()]
+    first = loader()
+    batches = iter(first)
+    taken = [numbers(next(batches)) for _ in range(3)]
+    state = pickle.loads(pickle.dumps(first.state_dict()))
+    assert state["num_workers"] == workers and state["world_size"] == 1
+    second = loader()
+    iter(second)  # its workers are there already
+    second.load_state_dict(state)
+    assert second.state_dict() == state
+    rest = [numbers(batch) for batch in second]
+    assert sorted(taken + rest) == sorted(whole)
+    assert sorted(numbers(batch) for batch in second) == sorted(whole)  # the next epoch is whole
+    with pytest.raises(ValueError, match="num_workers"):
+        data.DataLoader(data.UCVolumeDataset(volume), num_workers=1).load_state_dict({**state, "num_workers": 5})
+
+
+def test_a_loader_has_workers_that_stay_and_takes_any_dataset(volume: Path) -> None:
+    loader = data.DataLoader([1, 2, 3], batch_size=2)
+    assert (loader.num_workers, loader.prefetch_factor, loader.persistent_workers) == (6, 4, True)
+    assert isinstance(loader, torch.utils.data.DataLoader)
+    assert data.DataLoader([1], num_workers=1, prefetch_factor=7).prefetch_factor == 7
+    assert [batch.tolist() for batch in data.DataLoader([1, 2, 3], 2, num_workers=0, prefetch_factor=4)] == [[1, 2], [3]]
+    assert numbers(data.DataLoader(data.UCVolumeDataset(volume), batch_size=None, num_workers=0)) == ALL
+    with pytest.raises(TypeError, match="state_dict"):
+        loader.state_dict()
+
+
+def test_a_checkpoint_goes_into_a_volume_and_comes_back(tmp_path: Path) -> None:
+    from torch.distributed import checkpoint
+
+    model = torch.nn.Linear(3, 2)
+    checkpoint.save({"model": model.state_dict()}, storage_writer=data.UCVolumeWriter(tmp_path / "volume" / "step1"), no_dist=True)
+    other = {"model": torch.nn.Linear(3, 2).state_dict()}
+    checkpoint.load(other, storage_reader=data.UCVolumeReader(tmp_path / "volume" / "step1"), no_dist=True)
+    assert torch.equal(other["model"]["weight"], model.weight)
 
 
 def test_a_volume_that_is_not_mounted_says_so(tmp_path: Path) -> None:
-    with pytest.raises(NotADirectoryError, match="mount it on the nodes"):
-        data.UCVolumeDataset(tmp_path / "none")
+    for make in (data.UCVolumeDataset, data.UCVolumeReader):
+        with pytest.raises(NotADirectoryError, match="mount it on the nodes"):
+            make(tmp_path / "none")
 
 
-def test_a_loader_works_with_its_defaults_and_without_workers(volume: Path) -> None:
-    pytest.importorskip("torch")
-    dataset = data.UCVolumeDataset(volume, pattern="*.txt", transform=len)
-    loader = data.DataLoader(dataset, batch_size=2)
-    assert (loader.num_workers, loader.prefetch_factor) == (6, 4)
-    assert data.DataLoader(dataset, num_workers=1, prefetch_factor=7).prefetch_factor == 7
-    for plain in (data.DataLoader(dataset, batch_size=2, num_workers=0), data.DataLoader(dataset, 2, num_workers=0, prefetch_factor=4)):
-        assert [batch.tolist() for batch in plain] == [[1, 1]]
-    assert [batch.tolist() for batch in data.DataLoader(dataset, batch_size=2, num_workers=1)] == [[1, 1]]
-
-
-def test_a_dataset_travels(volume: Path) -> None:
-    assert list(pickle.loads(pickle.dumps(data.UCVolumeDataset(volume, pattern="a*")))) == [b"a"]
-
-
-def test_what_has_a_state_is_checkpointable() -> None:
-    class Sampler:
-        def state_dict(self) -> dict[str, int]:
-            return {}
-
-        def load_state_dict(self, state_dict: dict[str, int]) -> None:
-            pass
-
-    assert isinstance(Sampler(), data.Checkpointable) and not isinstance(object(), data.Checkpointable)
+def test_what_has_a_state_is_checkpointable(volume: Path) -> None:
+    assert isinstance(data.UCVolumeDataset(volume), data.Checkpointable) and not isinstance(object(), data.Checkpointable)
 
 
 def test_importing_data_loads_no_torch() -> None:
     code = f"import sys; sys.path.insert(0, {str(SOURCES)!r}); import serverless_gpu.data; print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+    with pytest.raises(AttributeError, match="no attribute 'x'"):
+        data.x  # noqa: B018

@@ -21,7 +21,7 @@ from conftest import ROOT, SOURCES
 from fake_controller import FakeController, Job, run_to_end
 from serverless_gpu import air, distributed, host, runtime
 from serverless_gpu.command import BESIDE, HIDING_GPUS
-from serverless_gpu.compute import GPUType
+from serverless_gpu.compute import AcceleratorType, GPUType
 from serverless_gpu.errors import JobFailed
 from serverless_gpu.torch_distributor import TorchDistributor
 
@@ -65,6 +65,7 @@ def test_the_rank_of_a_replica_is_that_of_the_node(monkeypatch: pytest.MonkeyPat
         ((None, "gpu_1xa10"), 1, "a10"),
         ((2, None), 2, None),
         ((None, None), 4, None),
+        ((None, AcceleratorType.GPU_1xH100), 1, "H100"),
     ],
 )
 def test_accelerators_become_gpus_and_none_means_a_whole_node(
@@ -73,6 +74,38 @@ def test_accelerators_become_gpus_and_none_means_a_whole_node(
     fake.nodes = [node(2), node(4, here=False), node(16, here=False, state="DRAINING")]
     assert len(air.distributed(*arguments)(len).distributed("x")) == gpus
     assert newest(fake)["gpus"] == gpus and newest(fake).get("gpu_type") == gpu_type and newest(fake)["remote"] is True
+
+
+def test_earlier_names_of_arguments_and_types_are_taken(fake: FakeController) -> None:  # P13
+    fake.nodes = [node(8)]
+    for gpu_type, sent in ((GPUType.H100, "H100"), ("h100_80gb", "H100"), ("a10g", "A10G|A10")):
+        air.distributed(gpus=3, gpu_type=gpu_type)(len).distributed("x")
+        assert (newest(fake)["gpus"], newest(fake)["gpu_type"]) == (3, sent)
+    with pytest.raises(TypeError, match="gpus is the earlier name"):
+        air.distributed(2, gpus=2)
+    with pytest.raises(TypeError, match="gpu_type is the earlier form"):
+        air.distributed(2, "GPU_1xA10", gpu_type="A10")
+
+
+def test_a_function_says_what_it_wants_and_may_want_something_else(fake: FakeController) -> None:  # P13
+    fake.nodes = [node(8)]
+    plain = air.distributed(8, "GPU_8xH100", True, 60)(len)
+    assert (plain.func, plain.gpus, plain.num_accelerators, plain.gpu_type, plain.remote) == (len, 8, 8, "H100", True)
+    assert plain.accelerator_type is AcceleratorType.GPU_8xH100 and distributed(gpus=1, gpu_type="L4")(len).accelerator_type is None
+    plain.with_overrides(num_accelerators=2, accelerator_type="GPU_1xA10", timeout=None).distributed("x")
+    assert (newest(fake)["gpus"], newest(fake)["gpu_type"], newest(fake).get("time_limit_s")) == (2, "A10", None)
+    plain.distributed("x")
+    assert (newest(fake)["gpus"], newest(fake)["gpu_type"], newest(fake)["time_limit_s"]) == (8, "H100", 60)
+
+
+def test_names_of_types_and_accelerators_are_listed() -> None:
+    assert GPUType("h100_80gb") is GPUType.H100 and "H100" in GPUType.values() and "h100" in GPUType.names()
+    assert AcceleratorType.GPU_8xB300.gpu_type is GPUType.B300 and AcceleratorType.GPU_8xB300.gpus_per_node == 8
+    assert AcceleratorType.values() == ["GPU_1xA10", "GPU_1xH100", "GPU_8xH100", "GPU_8xB300"]
+    assert AcceleratorType.from_gpu_type(GPUType.H100, 1) is AcceleratorType.GPU_1xH100
+    assert AcceleratorType.from_gpu_type(GPUType.H100, 16) is AcceleratorType.GPU_8xH100
+    with pytest.raises(ValueError, match="L4"):
+        AcceleratorType.from_gpu_type(GPUType.L4, 1)
 
 
 def test_a_whole_node_is_looked_for_where_the_function_will_run(fake: FakeController) -> None:

@@ -68,7 +68,9 @@ def test_what_the_controller_has_is_not_sent_again(fake: FakeController, project
     assert [line.split(" ")[0] for line in fake.requests if not line.startswith("GET")] == ["POST"]
 
 
-def test_on_this_machine_variables_go_along_and_the_rest_where_it_is_named(fake: FakeController, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_this_machine_variables_go_along_and_the_rest_where_it_is_named(
+    fake: FakeController, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HF_HOME", "/models")
     sent = call(fake)
     assert "environment" not in sent and "bundle" not in sent and sent["workdir"] == str(project)

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["distributed"]
 __version__ = "0.1.0"
 
-_SUBMODULES = ("accelerate", "air", "compute", "data", "errors", "launcher", "planner", "ray", "runtime", "torch_distributor")
+_SUBMODULES = (
+    "accelerate", "air", "asynchronous", "compute", "data", "errors", "launcher", "planner", "ray", "runtime", "torch_distributor",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> ModuleType:

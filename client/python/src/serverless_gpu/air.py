@@ -42,8 +42,25 @@ def _parse(num_accelerators: Any, accelerator_type: Any) -> _Accelerators:
     return _Accelerators(count or int(match["count"]), match["type"])
 
 
+def wanted(num_accelerators: Any, accelerator_type: Any, gpus: Any, gpu_type: Any) -> _Accelerators:
+    """The same, also by the earlier names of these arguments."""
+    if gpus is not None and num_accelerators is not None:
+        raise TypeError("gpus is the earlier name of num_accelerators: give one of them")
+    if gpu_type is not None and accelerator_type is not None:
+        raise TypeError("gpu_type is the earlier form of accelerator_type: give one of them")
+    found = _parse(gpus if num_accelerators is None else num_accelerators, accelerator_type)
+    return found if gpu_type is None else found._replace(gpu_type=launcher._types(gpu_type))
+
+
 def distributed(
-    num_accelerators: int | None = None, accelerator_type: str | None = None, *, remote: bool | None = None, **options: Any
+    num_accelerators: int | None = None,
+    accelerator_type: str | None = None,
+    remote: bool | None = None,
+    timeout: Any = None,
+    *,
+    gpus: int | None = None,
+    gpu_type: Any = None,
+    **options: Any,
 ) -> Callable[[Callable[P, R]], DistributedFunction[P, R]]:
     """Make a function that runs once per GPU by `.distributed(...)`: `@distributed(num_accelerators=8, accelerator_type="GPU_8xH100")`.
 
@@ -51,14 +68,17 @@ def distributed(
     accelerator_type  "GPU_1xA10", "GPU_8xH100": how many GPUs such a node has, and of which type; letter case does not matter
     remote            True: any nodes; False: this machine's; None: this machine's for an instance of one's own, else any
 
+    timeout           seconds or a timedelta; None, the default, sets no limit
+    gpus, gpu_type    the earlier names: the total, and the type alone
+
     All other options are those of `serverless_gpu.distributed`, such as requirements and working_dir.
     """
-    wanted = _parse(num_accelerators, accelerator_type)
-    decorate: Callable[[Callable[P, R]], Any] = launcher.distributed(wanted.gpus or 1, wanted.gpu_type, **options)
+    asked = wanted(num_accelerators, accelerator_type, gpus, gpu_type)
+    decorate: Callable[[Callable[P, R]], Any] = launcher.distributed(asked.gpus or 1, asked.gpu_type, timeout=timeout, **options)
 
     def decorate_and_leave_open(function: Callable[P, R]) -> DistributedFunction[P, R]:
         decorated: DistributedFunction[P, R] = decorate(function)
-        decorated._options.gpus = wanted.gpus
+        decorated._options.gpus = asked.gpus
         decorated._options.remote = None if remote is None else launcher._flag("remote", remote)
         return decorated
 
@@ -66,20 +86,27 @@ def distributed(
 
 
 def ray_launch(
-    num_accelerators: int | None = None, accelerator_type: str | None = None, *, remote: bool | None = None, **options: Any
+    num_accelerators: int | None = None,
+    accelerator_type: str | None = None,
+    remote: bool | None = None,
+    timeout: Any = None,
+    *,
+    gpus: int | None = None,
+    gpu_type: Any = None,
+    **options: Any,
 ) -> Any:
     """`serverless_gpu.ray.ray_launch` with the arguments of `distributed` above. What is left open is asked of the controller here."""
     from serverless_gpu import attached, ray
     from serverless_gpu.controller import connect
     from serverless_gpu.notes import Notes
 
-    wanted = _parse(num_accelerators, accelerator_type)
-    if wanted.gpus == 0 or remote is None:
-        asked = launcher.Options()
-        asked.gpus, asked.gpu_type, asked.remote = wanted.gpus, wanted.gpu_type, remote
-        closed = attached.resolve(connect(Notes()), asked)
-        wanted, remote = wanted._replace(gpus=closed.gpus), closed.remote
-    return ray.ray_launch(gpus=wanted.gpus, gpu_type=wanted.gpu_type, remote=bool(remote), **options)
+    asked = wanted(num_accelerators, accelerator_type, gpus, gpu_type)
+    if asked.gpus == 0 or remote is None:
+        open_options = launcher.Options()
+        open_options.gpus, open_options.gpu_type, open_options.remote = asked.gpus, asked.gpu_type, remote
+        closed = attached.resolve(connect(Notes()), open_options)
+        asked, remote = asked._replace(gpus=closed.gpus), closed.remote
+    return ray.ray_launch(gpus=asked.gpus, gpu_type=asked.gpu_type, remote=bool(remote), timeout=timeout, **options)
 
 
 def ray_init(*args: Any, **kwargs: Any) -> Any:

@@ -7,6 +7,7 @@ The same object is the handle of a call that nobody waits for: what can be asked
 from __future__ import annotations
 
 import base64
+import copy
 import inspect
 import threading
 import uuid
@@ -163,12 +164,14 @@ class DistributedFunctionCall(Job):
             threading.Thread(target=self._show_from_afar, name=f"gpuctl-output-{self.job_id}", daemon=True).start()
         return self
 
-    def result(self, timeout: float | None = None) -> list[Any]:
-        """Wait for the end and return the values of all ranks, by rank.
+    def result(self, timeout: float | None = None, *, logs: bool = False) -> list[Any]:
+        """Wait for the end and return the values of all ranks, by rank. logs: showing what the ranks write, as a call that waits does.
 
         Raises what the call would raise that waits: JobFailed, with what the rank raised as its cause, also for a job that was canceled.
         Raises TimeoutError when `timeout`, in seconds, is over; the job runs on. An interrupt leaves the job alone, too.
         """
+        if logs and self._options.quiet:
+            self._show_now(timeout)
         values, failed = self._end(timeout)
         if failed is not None:
             raise failed
@@ -190,6 +193,15 @@ class DistributedFunctionCall(Job):
                 except JobFailed as failed:
                     self._outcome = [], failed
             return self._outcome
+
+    def _show_now(self, timeout: float | None) -> None:
+        """Show the output of a quiet call until its end, in this thread."""
+        if timeout is not None:
+            raise ValueError("logs=True shows the output to its end: leave timeout out")
+        self._options = copy.copy(self._options)
+        self._options.quiet = False
+        self._controller = Controller(self._controller.context, self._notes)
+        self._wait_showing()
 
     def _show_from_afar(self) -> None:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of common GPU types, for those who prefer a constant to a string."""
+"""Names of common GPU types and of nodes with so many of them, for those who prefer a constant to a string."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from enum import Enum
 class GPUType(str, Enum):
     """What `gpu_type` of `distributed` takes; any other type that a node has can be given as a string.
 
-    Letter case does not matter: `GPUType("h100") is GPUType.H100`, and `GPUType.H100 == "h100"`. As the key of a dict, only the text in
-    the member's own spelling finds it.
+    Letter case does not matter: `GPUType("h100") is GPUType.H100`, and `GPUType.H100 == "h100"`. So does "h100_80gb", as Databricks writes
+    it. As the key of a dict, only the text in the member's own spelling finds it.
     """
 
     A10 = "A10"
     A100 = "A100"
     B200 = "B200"
+    B300 = "B300"
     H100 = "H100"
     H200 = "H200"
     L4 = "L4"
@@ -37,4 +38,47 @@ class GPUType(str, Enum):
 
     @classmethod
     def _missing_(cls, value: object) -> GPUType | None:
-        return next((member for member in cls if member == value), None)
+        word = "H100" if isinstance(value, str) and value.lower() == "h100_80gb" else value
+        return next((member for member in cls if member == word), None)
+
+    @classmethod
+    def values(cls) -> list[str]:
+        """The texts of all members."""
+        return [member.value for member in cls]
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """The names of all members, in small letters."""
+        return [member.name.lower() for member in cls]
+
+
+class AcceleratorType(str, Enum):
+    """What `accelerator_type` of `databricks.air.distributed` takes: so many GPUs of a type on each node. A string gives others."""
+
+    GPU_1xA10 = "GPU_1xA10"
+    GPU_1xH100 = "GPU_1xH100"
+    GPU_8xH100 = "GPU_8xH100"
+    GPU_8xB300 = "GPU_8xB300"
+
+    @property
+    def gpu_type(self) -> GPUType:
+        """The type of its GPUs."""
+        return GPUType(self.value.rpartition("x")[2])
+
+    @property
+    def gpus_per_node(self) -> int:
+        """How many each node has."""
+        return int(self.value.removeprefix("GPU_").partition("x")[0])
+
+    @classmethod
+    def values(cls) -> list[str]:
+        """The texts of all members."""
+        return [member.value for member in cls]
+
+    @classmethod
+    def from_gpu_type(cls, gpu_type: GPUType, num_accelerators: int) -> AcceleratorType:
+        """The nodes for so many GPUs of a type: of those with less than eight, where that is enough. Raises ValueError for other types."""
+        fitting = sorted((member for member in cls if member.gpu_type == gpu_type), key=lambda member: member.gpus_per_node)
+        if not fitting:
+            raise ValueError(f"no accelerator type has {gpu_type} GPUs")
+        return next((member for member in fitting if member.gpus_per_node >= num_accelerators), fitting[-1])

@@ -23,6 +23,13 @@ TAIL_BYTES = 64 * 1024  # the first guess of what holds the last lines
 STREAMS = ("stdout", "stderr")
 
 
+class State(str):
+    """A state of a job, as a text. It may be called, too: `call.status()` says the same as `call.status`."""
+
+    def __call__(self) -> str:
+        return str(self)
+
+
 def seconds_left(deadline: float | None) -> float:
     """Seconds until a deadline of time.monotonic(), which is never when None."""
     return math.inf if deadline is None else max(0.0, deadline - time.monotonic())
@@ -79,13 +86,14 @@ class Job:
             self.state = str(view["state"])
         return str(self.state)
 
-    def status(self) -> str:
+    @property
+    def status(self) -> State:
         """QUEUED, HELD, BLOCKED, STAGING, PLACED or RUNNING; at its end SUCCEEDED, FAILED, CANCELED or TIMED_OUT."""
-        return str(self.state) if self.state in TERMINAL else self._heard(self._asking().get(self._path()))
+        return State(self.state if self.state in TERMINAL else self._heard(self._asking().get(self._path())))
 
     def done(self) -> bool:
         """Whether it has ended, well or not."""
-        return self.status() in TERMINAL
+        return self.status in TERMINAL
 
     def wait(self, timeout: float | None = None) -> str:
         """Wait until the job has ended and return its state.

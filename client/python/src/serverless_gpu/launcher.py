@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import operator
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import ParamSpec
 
     from serverless_gpu.call import DistributedFunctionCall
+    from serverless_gpu.compute import AcceleratorType
     from serverless_gpu.job import Job
 
     P = ParamSpec("P")
@@ -46,6 +48,12 @@ else:
     class _Typed:
         def __class_getitem__(cls, parameters):
             return cls
+
+
+_UNSET: Any = object()
+
+#: As Databricks writes them, and as nodes name the same GPUs.
+_DATABRICKS_TYPES = {"h100_80gb": "H100", "a10g": "A10G|A10"}
 
 
 class Options:
@@ -111,6 +119,58 @@ class DistributedFunction(_Typed["P", "R"]):
         if self._options.run_async:  # then its type is AsyncDistributedFunction
             return call.start()  # type: ignore[return-value]
         return call.run()
+
+    @property
+    def func(self) -> Callable[P, R]:
+        """The function itself."""
+        return self.__wrapped__
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs it wants; 0: as many as a node has."""
+        return self._options.gpus
+
+    num_accelerators = gpus
+
+    @property
+    def gpu_type(self) -> str | None:
+        """Of which type; None: any."""
+        return self._options.gpu_type
+
+    @property
+    def accelerator_type(self) -> AcceleratorType | None:
+        """The nodes that Databricks would take for these GPUs; None where it has none."""
+        from serverless_gpu.compute import AcceleratorType, GPUType
+
+        try:
+            return AcceleratorType.from_gpu_type(GPUType(self._options.gpu_type), self._options.gpus)
+        except ValueError:
+            return None
+
+    @property
+    def remote(self) -> bool | None:
+        """Whether on any nodes; None: that depends on the controller."""
+        return self._options.remote
+
+    def with_overrides(
+        self,
+        num_accelerators: int | None = None,
+        accelerator_type: Any = None,
+        remote: bool | None = None,
+        timeout: Any = _UNSET,
+        *,
+        gpus: int | None = None,
+        gpu_type: Any = None,
+    ) -> DistributedFunction[P, R]:
+        """The same function with other options; what is not named stays. accelerator_type is as for `serverless_gpu.air.distributed`."""
+        from serverless_gpu import air
+
+        options = copy.copy(self._options)
+        wanted = air.wanted(num_accelerators, accelerator_type, gpus, gpu_type)
+        options.gpus, options.gpu_type = wanted.gpus or options.gpus, wanted.gpu_type or options.gpu_type
+        options.remote = options.remote if remote is None else _flag("remote", remote)
+        options.timeout_s = options.timeout_s if timeout is _UNSET else _seconds(timeout)
+        return DistributedFunction(self.__wrapped__, options)
 
     def plan(self) -> dict[str, Any]:
         """What `.distributed(...)` would meet now: when it would start, or why not now; see `serverless_gpu.planner.plan`."""
@@ -323,8 +383,9 @@ def _types(value: Any) -> str | None:
         types = [_text("gpu_type", getattr(item, "value", item)) for item in value]
         if not types or None in types:
             raise TypeError(f"gpu_type must be a text or a list of texts, not {value!r}")
-        return "|".join(str(item) for item in types)
-    return _text("gpu_type", getattr(value, "value", value))
+        return "|".join(_DATABRICKS_TYPES.get(str(item).lower(), str(item)) for item in types)
+    text = _text("gpu_type", getattr(value, "value", value))
+    return None if text is None else _DATABRICKS_TYPES.get(text.lower(), text)
 
 
 def _names(name: str, value: Any) -> list[str]:

@@ -76,6 +76,13 @@ def get_node_rank() -> int:
     return _number("NODE_RANK", 0)
 
 
+def get_node_ip() -> str:
+    """The address by which the other nodes of the gang reach this one; 127.0.0.1 outside of a gang."""
+    from serverless_gpu.ray import meeting
+
+    return meeting.own_address(*meeting.rendezvous()) if "MASTER_ADDR" in os.environ else "127.0.0.1"
+
+
 def get_replica_rank() -> int:
     """Which copy of the model this process works on, where every node holds one (as hybrid sharding does): the rank of its node."""
     return get_node_rank()

@@ -45,8 +45,8 @@ MACHINE = frozenset(
 )  # fmt: skip
 # Of these, those that people set for their ranks: that they do not travel is told.
 ASKED_FOR = (
-    "CUDA_VISIBLE_DEVICES", "GLOO_SOCKET_IFNAME", "LD_LIBRARY_PATH", "LD_PRELOAD", "MASTER_ADDR", "MASTER_PORT", "NCCL_SOCKET_IFNAME", "PATH",
-    "PYTHONPATH", "TMPDIR", "WORLD_SIZE",
+    "CUDA_VISIBLE_DEVICES", "GLOO_SOCKET_IFNAME", "LD_LIBRARY_PATH", "LD_PRELOAD", "MASTER_ADDR", "MASTER_PORT", "NCCL_SOCKET_IFNAME",
+    "PATH", "PYTHONPATH", "TMPDIR", "WORLD_SIZE",
 )  # fmt: skip
 MACHINE_PREFIXES = (
     "_", "GPUCTL_", "LD_", "DYLD_", "PYTHON", "PYDEVD_", "PYCHARM_", "PYTEST_", "CONDA", "MAMBA_", "PIP_", "UV_", "XDG_", "SSH_", "GPG_",

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from databricks.air import data
+from databricks.air import asynchronous, compute, data, runtime
 
 from serverless_gpu.air import distributed, ray_init, ray_launch
 
-__all__ = ["data", "distributed", "ray_init", "ray_launch"]
+__all__ = ["asynchronous", "compute", "data", "distributed", "ray_init", "ray_launch", "runtime"]

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`databricks.air.compute`: serverless_gpu.compute itself, so that a function that names it finds it on the ranks, too."""
+
+from __future__ import annotations
+
+import sys
+
+from serverless_gpu import compute
+
+sys.modules[__name__] = compute
