@@ -249,6 +249,7 @@ static const struct field fields[] = {
     FIELD("avoid", avoid, decode_nodes, 0, 0),
     FIELD("exclude", exclude, decode_nodes, 0, 0),
     FIELD("placement", placement, decode_placement, 0, 0),
+    FIELD("nodes", nodes, decode_int, 1, LIMIT_ATTEMPT_NODES),
     FIELD("launch_mode", launch_mode, decode_launch_mode, 0, 0),
     FIELD("env", env, decode_env, 0, 0),
     FIELD("labels", labels, decode_labels, 0, 0),
@@ -320,6 +321,15 @@ static bool check_whole(const struct job_spec *spec, int64_t lease_min_ms, struc
         return err_field(err, ERR_FIELD, "early_signal.before_s", "raise time_limit_s, or lower before_s",
                          "early_signal.before_s is %.15g, which is not less than time_limit_s, %.15g",
                          (double)spec->early_signal.before_ms / 1000, (double)spec->time_limit_ms / 1000);
+    }
+    if (spec->nodes > 0 && spec->gpus % spec->nodes != 0) {
+        return err_field(err, ERR_FIELD, "nodes", "give gpus, the total, as a multiple of nodes",
+                         "%lld nodes cannot have equal shares of %lld GPUs", (long long)spec->nodes,
+                         (long long)spec->gpus);
+    }
+    if (!spec->remote && spec->nodes > 1) {
+        return err_field(err, ERR_FIELD, "nodes", "use remote=true for several nodes",
+                         "nodes must be 1 with remote=false, not %lld", (long long)spec->nodes);
     }
     if (!spec->remote && spec->host_id == NULL) {
         return err_field(err, ERR_FIELD, "host_id",
@@ -414,6 +424,9 @@ json_t *job_spec_encode(const struct job_spec *spec)
     put_copy(json, "exclude", spec->exclude);
     if (spec->placement != PLACEMENT_PACK) {
         member_put_text(json, "placement", placement_text(spec->placement));
+    }
+    if (spec->nodes > 0) {
+        member_put_int(json, "nodes", spec->nodes);
     }
     if (spec->launch_mode != LAUNCH_PROCESS) {
         member_put_text(json, "launch_mode", launch_mode_text(spec->launch_mode));

@@ -65,6 +65,7 @@ struct job_spec {
     enum use_reserved use_reserved_pool;
     const char *pool; /* NULL: any that use_reserved_pool allows */
     enum placement placement;
+    int64_t nodes;                 /* exactly so many, each with as many GPUs; 0: any number */
     const json_t *constraints;     /* object by label: a value, an array, or {"in", "not"}; or NULL */
     const json_t *avoid, *exclude; /* arrays of names of nodes; or NULL */
     char *terms; /* owned: what these three come to (proto/jobspec_place.h); NULL: nothing */

@@ -23,6 +23,10 @@ static void describe_place(struct spec_options *o, struct option_table *t)
 {
     option_int(t, 'g', "gpus", "N", "GPUs over all nodes, as many as ranks (default 1)", 1, LIMIT_GPUS,
                &o->gpus);
+    option_int(t, 0, "nodes", "N", "exactly so many nodes, each with as many GPUs", 1, LIMIT_ATTEMPT_NODES,
+               &o->nodes);
+    option_int(t, 0, "gpus-per-node", "N", "of each node, in place of --gpus", 1, LIMIT_NODE_DEVICES,
+               &o->gpus_per_node);
     option_text(t, 0, "gpu-type", "NAME", "of all of them, such as H100; H100|A100 takes the first that fits",
                 &o->gpu_type);
     option_text(t, 0, "pool", "NAME", "of the nodes", &o->pool);
@@ -373,12 +377,35 @@ static bool set_bundle(json_t *spec, const struct spec_options *options, struct 
     return true;
 }
 
+/* How many GPUs in all, and over how many nodes, by any two of three. */
+static bool set_shape(json_t *spec, const struct spec_options *options, struct err *err)
+{
+    int64_t each = options->gpus_per_node, nodes = options->nodes, gpus = options->gpus;
+    if (each > 0) {
+        nodes = nodes > 0 ? nodes : gpus > 0 ? gpus / each : 1;
+        if (gpus > 0 && gpus != nodes * each) {
+            return err_field(err, ERR_USAGE, "gpus-per-node",
+                             "give two of --gpus, --nodes and --gpus-per-node",
+                             "%lld GPUs are not %lld on each of %lld nodes", (long long)gpus, (long long)each,
+                             (long long)nodes);
+        }
+        gpus = nodes * each;
+    }
+    if (gpus == 0 && nodes > 0 && json_object_get(spec, "gpus") == NULL) {
+        gpus = nodes;
+    }
+    if (gpus != 0 || json_object_get(spec, "gpus") == NULL) {
+        json_object_set_new(spec, "gpus", json_integer(gpus != 0 ? gpus : 1));
+    }
+    if (nodes > 0) {
+        json_object_set_new(spec, "nodes", json_integer(nodes));
+    }
+    return true;
+}
+
 static void set_place(json_t *spec, const struct spec_options *options,
                       const struct spec_surroundings *around)
 {
-    if (options->gpus != 0 || json_object_get(spec, "gpus") == NULL) {
-        json_object_set_new(spec, "gpus", json_integer(options->gpus != 0 ? options->gpus : 1));
-    }
     set_text(spec, "gpu_type", options->gpu_type);
     set_text(spec, "pool", options->pool);
     set_nodes(spec, "avoid", &options->avoid);
@@ -430,7 +457,7 @@ json_t *spec_build(const struct spec_options *options, const struct spec_surroun
                    size_t count, struct err *err)
 {
     autojson json_t *spec = around->base != NULL ? json_deep_copy(around->base) : json_object();
-    if (!set_bundle(spec, options, err)) {
+    if (!set_bundle(spec, options, err) || !set_shape(spec, options, err)) {
         return NULL;
     }
     set_place(spec, options, around);

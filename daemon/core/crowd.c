@@ -282,7 +282,9 @@ bool crowd_fit(const struct search *search, const struct group *group, const str
         return false;
     }
     struct tally tally = tally_of(&crowd);
-    int64_t share = equal_share(&tally, gpus, search->wish->placement);
+    enum placement placement = search->wish->nodes > 0 ? PLACEMENT_PACK : search->wish->placement;
+    int64_t share =
+        equal_share(&tally, gpus, placement); /* all that a node offers, if the nodes are counted */
     if (share > 0) {
         lay_equally(&crowd, &tally, fragments, gpus, share);
         for (size_t i = 0; i < crowd.count; i++) {
@@ -290,7 +292,7 @@ bool crowd_fit(const struct search *search, const struct group *group, const str
         }
     } else {
         sort_falling(&crowd, &tally);
-        (search->wish->placement == PLACEMENT_SPREAD ? lay_evenly : lay_falling)(&crowd, gpus);
+        (placement == PLACEMENT_SPREAD ? lay_evenly : lay_falling)(&crowd, gpus);
     }
     *ret_fit = (struct fit){.shares = crowd.shares,
                             .count = crowd.count,

@@ -30,13 +30,25 @@ bool fit_node_allowed(const struct core *core, const struct wish *wish, const st
            constraints_allow(wish->constraints, core, stock);
 }
 
+/* What a node that has so many devices can give to a gang: the share, where the wish says over how many
+ * nodes.
+ */
+static int64_t share_of(const struct wish *wish, int64_t count)
+{
+    if (wish->nodes == 0) {
+        return count;
+    }
+    int64_t share = wish->gpus % wish->nodes == 0 ? wish->gpus / wish->nodes : INT64_MAX;
+    return count >= share ? share : 0;
+}
+
 /* Whether the group has so many devices, free or not, for a gang that is not bound to one node. */
 static bool has_together(const struct core *core, const struct wish *wish, const struct group *group,
                          int64_t gpus)
 {
     int64_t total = 0;
     for (size_t i = 0; i < group->count && total < gpus; i++) {
-        total += fit_node_allowed(core, wish, group->stocks[i]) ? group->stocks[i]->total : 0;
+        total += fit_node_allowed(core, wish, group->stocks[i]) ? share_of(wish, group->stocks[i]->total) : 0;
     }
     return total >= gpus;
 }
@@ -45,7 +57,8 @@ static bool can_hold(const struct core *core, const struct wish *wish, const str
                      int64_t gpus)
 {
     if (wish->host_id == NULL) {
-        return group->total >= gpus && (wish->constraints == NULL || has_together(core, wish, group, gpus));
+        bool fungible = wish->constraints == NULL && wish->nodes == 0;
+        return group->total >= gpus && (fungible || has_together(core, wish, group, gpus));
     }
     for (size_t i = 0; i < group->count; i++) {
         if (fit_node_allowed(core, wish, group->stocks[i]) && group->stocks[i]->total >= gpus) {
@@ -179,7 +192,7 @@ void fit_expect(struct search *search, int64_t runs_ms, int64_t grace_ms)
     }
 }
 
-int64_t fit_offer(const struct search *search, const struct stock *stock)
+static int64_t offered(const struct search *search, const struct stock *stock)
 {
     const struct node *node = stock->node;
     if (search->view == VIEW_FREE && stock->free == 0) {
@@ -207,6 +220,11 @@ int64_t fit_offer(const struct search *search, const struct stock *stock)
         return node_works(node) && fit_lasts(search, node) ? stock->coming : 0;
     }
     abort();
+}
+
+int64_t fit_offer(const struct search *search, const struct stock *stock)
+{
+    return share_of(search->wish, offered(search, stock));
 }
 
 int64_t fit_largest(const struct search *search, const struct group *group)
@@ -241,7 +259,7 @@ static bool fit_on_one(const struct search *search, const struct group *group,
     struct fit best = {.count = 1, .growth = INT64_MAX};
     const struct stock *stock = NULL;
     for (size_t i = 0; i < group->count; i++) {
-        int64_t count = fit_offer(search, group->stocks[i]);
+        int64_t count = offered(search, group->stocks[i]);
         if (count < gpus) {
             continue;
         }
@@ -272,8 +290,9 @@ static bool fit_in_group(const struct search *search, const struct group *group,
     }
     struct fragments fragments;
     fragments_count(search->core, group, &fragments);
-    bool one = wish->host_id != NULL || wish->gpus == 1;
-    if ((one || wish->placement == PLACEMENT_PACK) && fit_on_one(search, group, &fragments, ret_fit)) {
+    bool one = wish->host_id != NULL || wish->gpus == 1 || wish->nodes == 1;
+    bool may_be_one = one || (wish->placement == PLACEMENT_PACK && wish->nodes == 0);
+    if (may_be_one && fit_on_one(search, group, &fragments, ret_fit)) {
         return true;
     }
     return !one && crowd_fit(search, group, &fragments, ret_fit);

@@ -37,6 +37,7 @@ struct wish job_wish(const struct job_spec *spec, const struct core_need *need)
         .use_reserved = spec->use_reserved_pool,
         .placement = spec->placement,
         .gpus = spec->gpus,
+        .nodes = spec->nodes,
     };
 }
 

@@ -45,6 +45,8 @@ static void wish_key(const struct wish *wish, struct text *out)
         text_append(out, "\t");
     }
     text_append_int(out, wish->gpus);
+    text_append(out, "\t");
+    text_append_int(out, wish->nodes);
 }
 
 struct lane *queue_find(const struct core *core, const struct wish *wish)
@@ -80,7 +82,8 @@ static struct lane *lane_create(struct core *core, const struct wish *wish, cons
                                .constraints = lane->constraints,
                                .use_reserved = wish->use_reserved,
                                .placement = wish->placement,
-                               .gpus = wish->gpus};
+                               .gpus = wish->gpus,
+                               .nodes = wish->nodes};
     HASH_ADD_KEYPTR(hh, core->lanes_by_key, lane->key, strlen(lane->key), lane);
     return lane;
 }

@@ -89,7 +89,8 @@ static enum node_test fails(const struct search *search, const struct kept *kept
     if (!fit_lasts(search, node)) {
         return NODE_TEST_LEAVING;
     }
-    int64_t wanted = search->wish->gpus < stock->total ? search->wish->gpus : stock->total;
+    int64_t nodes = search->wish->nodes > 0 ? search->wish->nodes : 1, each = search->wish->gpus / nodes;
+    int64_t wanted = each < stock->total ? each : stock->total;
     if (stock->free < wanted) {
         return NODE_TEST_BUSY;
     }

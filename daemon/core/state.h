@@ -30,6 +30,7 @@ struct wish {
     enum use_reserved use_reserved;
     enum placement placement;
     int64_t gpus;
+    int64_t nodes; /* exactly so many, with equal shares; 0: any number */
 };
 
 #define WALK_NONE    (-1)

@@ -66,8 +66,9 @@ static bool check_pool(const struct core *core, const struct wish *wish, struct 
     bool wants_other = (wish->use_reserved == USE_RESERVED_TRUE && kind != POOL_RESERVED) ||
                        (wish->use_reserved == USE_RESERVED_FALSE && kind != POOL_ON_DEMAND);
     if (wants_other) {
-        return err_field(err, ERR_FIELD, "use_reserved_pool", "name a pool, or whether it is reserved; not both",
-                         "pool %.64s is %s", wish->pool, pool_kind_text(kind));
+        return err_field(err, ERR_FIELD, "use_reserved_pool",
+                         "name a pool, or whether it is reserved; not both", "pool %.64s is %s", wish->pool,
+                         pool_kind_text(kind));
     }
     return true;
 }
@@ -170,6 +171,9 @@ static const char *capacity_hint(const struct wish *wish)
     if (wish->host_id != NULL) {
         return "ask for fewer GPUs, or set remote=true; remote=false runs on one node of this host";
     }
+    if (wish->nodes > 1) {
+        return "ask for fewer GPUs on each node, or for fewer nodes; a gang is of one pool and type";
+    }
     if (wish->constraints != NULL) {
         return "ask for fewer GPUs, or loosen constraints and exclude; a gang is of one pool and type";
     }
@@ -199,9 +203,13 @@ static bool check_capacity(const struct core *core, const struct wish *wish, str
                          "the job needs %lld GPUs, and no node that it may use has any",
                          (long long)wish->gpus);
     }
+    char nodes[40] = "";
+    if (wish->nodes > 1) {
+        snprintf(nodes, sizeof nodes, " on %lld nodes", (long long)wish->nodes);
+    }
     return err_field(err, ERR_CAPACITY, "gpus", capacity_hint(wish),
-                     "the job needs %lld GPUs, and the most it can get is %lld of type %.64s in pool %.64s",
-                     (long long)wish->gpus, (long long)largest, where->type, where->pool);
+                     "the job needs %lld GPUs%s, and the most it can get is %lld of type %.64s in pool %.64s",
+                     (long long)wish->gpus, nodes, (long long)largest, where->type, where->pool);
 }
 
 bool submit_admits(const struct core *core, const struct wish *wish, struct err *err)

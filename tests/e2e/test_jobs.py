@@ -87,6 +87,16 @@ def test_node_mode_starts_one_process_a_node_with_the_node_contract(cluster: Clu
     assert cluster.api.log(job, 1) == "1 of 2, 2 each, local none\n"
 
 
+def test_a_gang_has_as_many_nodes_as_it_asks_for(cluster: Cluster) -> None:
+    """P12: one master and one worker got one node, where it had room for both."""
+    job = cluster.api.submit(["sh", "-c", 'echo "$RANK of $WORLD_SIZE, $NPROC_PER_NODE each"'], gpus=2, nodes=2, launch_mode="node")
+    assert cluster.api.wait(job)["state"] == "SUCCEEDED"
+    assert [cluster.api.log(job, rank) for rank in (0, 1)] == ["0 of 2, 1 each\n", "1 of 2, 1 each\n"]
+    with pytest.raises(Problem) as problem:
+        cluster.api.submit(["true"], gpus=3, nodes=3)
+    assert problem.value.code == "not_enough_gpus" and "3 GPUs on 3 nodes" in problem.value.body["detail"]
+
+
 def test_process_mode_sets_torchruns_variables(cluster: Cluster) -> None:
     names = ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "NODE_RANK", "ROLE_RANK"]
     names += ["TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RESTART_COUNT", "ACCELERATE_USE_CPU"]

@@ -211,6 +211,7 @@ static struct job_spec spec_of(const struct job_ask *ask)
         .parallel = ask->parallel,
         .terms = (char *)(uintptr_t)ask->terms,
         .placement = ask->spread ? PLACEMENT_SPREAD : PLACEMENT_PACK,
+        .nodes = ask->nodes,
         .function = {.base64 = ask->function ? "Zg==" : NULL},
         .hold = ask->hold,
     };

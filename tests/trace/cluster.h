@@ -91,6 +91,7 @@ struct job_ask {
     const char *need;  /* key of what it needs on its nodes; NULL: nothing */
     const char *terms; /* as proto/jobspec_place.h makes them: "zone=a,b avoid:n1"; NULL: none */
     bool spread;       /* placement */
+    int64_t nodes;     /* exactly so many; 0: any number */
     int64_t tasks;     /* 0: it is no array */
     int64_t parallel;  /* 0: any number */
 };

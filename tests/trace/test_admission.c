@@ -41,10 +41,10 @@ START_TEST(more_gpus_than_registered_are_refused_with_the_numbers)
     node(c, "a", .gpus = 2);
     node(c, "b", .gpus = 2);
     ck_assert_int_eq(submit(c, "wide", .gpus = 5), ERR_CAPACITY);
-    expect_refusal(c, "gpus",
-                   "the job needs 5 GPUs, and the most it can get is 4 of type A10 in pool default",
-                   "ask for fewer GPUs, for another pool or type, or for on-demand GPUs; a gang is of one pool "
-                   "and type");
+    expect_refusal(
+        c, "gpus", "the job needs 5 GPUs, and the most it can get is 4 of type A10 in pool default",
+        "ask for fewer GPUs, for another pool or type, or for on-demand GPUs; a gang is of one pool "
+        "and type");
 }
 END_TEST
 

@@ -326,8 +326,7 @@ START_TEST(on_demand_gpus_that_are_free_are_named)
     node(c, "b");
     submit(c, "runs");
     submit(c, "wait");
-    expect_change(c, "wait", "use_reserved_pool",
-                  "on on-demand GPUs it would start now");
+    expect_change(c, "wait", "use_reserved_pool", "on on-demand GPUs it would start now");
 }
 END_TEST
 

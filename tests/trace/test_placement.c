@@ -197,6 +197,45 @@ START_TEST(spread_without_equal_shares_is_as_even_as_can_be)
 }
 END_TEST
 
+/* P12: one master and N workers, as many devices on each. */
+START_TEST(a_number_of_nodes_is_kept)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .gpus = 8);
+    node(c, "b", .gpus = 2);
+    node(c, "c", .gpus = 1);
+    submit(c, "two", .gpus = 2, .nodes = 2);
+    expect_orders(c, "a", "prepare two/1 rank 0-0 of 2 on 0 node 0 of 2\n");
+    expect_orders(c, "b", "prepare two/1 rank 1-1 of 2 on 0 node 1 of 2\n");
+    submit(c, "wide", .gpus = 4, .nodes = 2, .spread = true);
+    expect_job(c, "wide", JOB_QUEUED); /* there are enough, but not two on each of two nodes */
+    prepared(c, "two", "a");
+    prepared(c, "two", "b");
+    running(c, "two", "a");
+    running(c, "two", "b");
+    exited(c, "two", "a", 0);
+    exited(c, "two", "b", 0);
+    expect_job(c, "wide", JOB_PLACED);
+    expect_orders(c, "b", "prepare wide/1 rank 2-3 of 4 on 0,1 node 1 of 2\n");
+    submit(c, "one", .gpus = 2, .nodes = 1, .spread = true);
+    expect_orders(c, "c", "");
+    expect_job(c, "one", JOB_PLACED);
+}
+END_TEST
+
+START_TEST(a_number_of_nodes_that_there_are_not_is_refused)
+{
+    autocluster struct cluster *c = cluster_open();
+    node(c, "a", .gpus = 8);
+    node(c, "b", .gpus = 2, .pool = "rare", .reserved = true);
+    ck_assert_int_eq(submit(c, "two", .gpus = 4, .nodes = 2), ERR_CAPACITY);
+    expect_refusal(c, "gpus",
+                   "the job needs 4 GPUs on 2 nodes, and the most it can get is 2 of type A10 in pool rare");
+    ck_assert_int_eq(submit(c, "one", .gpus = 2, .nodes = 1), ERR_NONE);
+    expect_orders(c, "b", "run one/1 rank 0-1 of 2 on 0,1\n");
+}
+END_TEST
+
 START_TEST(pack_stays_on_one_node)
 {
     autocluster struct cluster *c = cluster_open();
@@ -393,6 +432,8 @@ Suite *placement_suite(void)
     tcase_add_test(tests, the_first_type_on_which_a_gang_fits_is_taken);
     tcase_add_test(tests, spread_takes_as_many_nodes_as_give_equal_shares);
     tcase_add_test(tests, spread_without_equal_shares_is_as_even_as_can_be);
+    tcase_add_test(tests, a_number_of_nodes_is_kept);
+    tcase_add_test(tests, a_number_of_nodes_that_there_are_not_is_refused);
     tcase_add_test(tests, pack_stays_on_one_node);
     tcase_add_test(tests, devices_come_from_the_group_with_the_least_to_spare);
     tcase_add_test(tests, a_larger_gang_takes_whole_groups_first);

@@ -114,6 +114,11 @@ static void submit_one(struct walk *walk)
         .hold = chance_of(chance, 5),
         .stale = chance_of(chance, 50),
     };
+    ask.spread = chance_of(chance, 10);
+    if (ask.local == NULL && chance_of(chance, 15)) {
+        ask.nodes = (int64_t)(1 + chance_below(chance, 3));
+        ask.gpus = ask.nodes * (int64_t)(1 + chance_below(chance, 3));
+    }
     if (chance_of(chance, 15)) { /* some of one task, some of more than the cluster has GPUs */
         ask.tasks = (int64_t)(1 + chance_below(chance, 20));
         ask.parallel = (int64_t)chance_below(chance, 4);

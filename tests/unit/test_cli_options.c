@@ -228,6 +228,55 @@ START_TEST(the_reserved_pool_is_chosen_by_flag_then_environment)
     assert_reserved(false, false, "", "absent");
     assert_reserved(true, false, "false", "true");
     assert_reserved(false, true, "true", "false");
+    assert_reserved(false, true, "maybe", "false");
+    struct spec_options options;
+    struct err err;
+    plain(&options);
+    ck_assert_ptr_null(
+        spec_build(&options, &(struct spec_surroundings){.reserved = "maybe"}, words, 2, &err));
+    ck_assert_str_eq(err.field, "DATABRICKS_USE_RESERVED_GPU_POOL");
+}
+END_TEST
+
+static const struct {
+    int64_t gpus, nodes, each;
+    const char *base, *expected; /* NULL: refused */
+} shapes[] = {
+    {0, 0, 0, NULL, "1 over 0"},
+    {6, 0, 0, NULL, "6 over 0"},
+    {0, 3, 0, NULL, "3 over 3"},
+    {6, 3, 0, NULL, "6 over 3"},
+    {0, 3, 2, NULL, "6 over 3"},
+    {6, 0, 2, NULL, "6 over 3"},
+    {6, 3, 2, NULL, "6 over 3"},
+    {0, 0, 4, NULL, "4 over 1"},
+    {5, 0, 2, NULL, NULL},
+    {6, 2, 2, NULL, NULL},
+    {1, 0, 2, NULL, NULL},
+    {0, 2, 0, "{\"gpus\":8}", "8 over 2"},
+    {0, 0, 0, "{\"gpus\":8}", "8 over 0"},
+};
+
+START_TEST(gpus_and_nodes_follow_from_any_two_of_three_options)
+{
+    struct spec_options options;
+    struct err err;
+    plain(&options);
+    options.gpus = shapes[_i].gpus;
+    options.nodes = shapes[_i].nodes;
+    options.gpus_per_node = shapes[_i].each;
+    const char *base = shapes[_i].base;
+    autojson json_t *given = base != NULL ? json_loads(base, 0, NULL) : NULL;
+    autojson json_t *spec = spec_build(&options, &(struct spec_surroundings){.base = given}, words, 2, &err);
+    if (shapes[_i].expected == NULL) {
+        ck_assert_ptr_null(spec);
+        ck_assert_str_eq(err.field, "gpus-per-node");
+        return;
+    }
+    ck_assert_ptr_nonnull(spec);
+    autofree char *found = xprintf("%lld over %lld", json_integer_value(json_object_get(spec, "gpus")),
+                                   json_integer_value(json_object_get(spec, "nodes")));
+    ck_assert_str_eq(found, shapes[_i].expected);
 }
 END_TEST
 
@@ -354,6 +403,8 @@ Suite *cli_options_suite(void)
     tcase_add_test(tests, every_option_reaches_the_spec);
     tcase_add_test(tests, options_win_over_the_spec_of_a_job_file);
     tcase_add_test(tests, the_reserved_pool_is_chosen_by_flag_then_environment);
+    tcase_add_loop_test(tests, gpus_and_nodes_follow_from_any_two_of_three_options, 0,
+                        sizeof shapes / sizeof shapes[0]);
     tcase_add_test(tests, a_job_runs_here_only_where_the_nodes_are_here_and_no_files_are_laid);
     tcase_add_test(tests, wrong_options_are_refused_by_name);
     tcase_add_test(tests, a_file_keeps_its_place_below_the_current_directory);

@@ -21,6 +21,9 @@ struct refused {
 
 static const struct refused refuseds[] = {
     {"{'gpus':null}", ERR_FIELD, "gpus"},
+    {"{'gpus':3,'nodes':2}", ERR_FIELD, "nodes"},
+    {"{'gpus':2,'nodes':0}", ERR_FIELD, "nodes"},
+    {"{'gpus':2,'nodes':2,'remote':false,'host_id':'" HASH "'}", ERR_FIELD, "nodes"},
     {"{'gpus':0}", ERR_FIELD, "gpus"},
     {"{'gpus':-1}", ERR_FIELD, "gpus"},
     {"{'gpus':65537}", ERR_FIELD, "gpus"},

@@ -70,6 +70,7 @@ class Options:
     avoid: list[str]
     exclude: list[str]
     placement: str | None
+    nodes: int | None
     env: Mapping[str, str | None]  # None: not even where this process has it
     inherit_env: bool
     requirements: Requirements
@@ -225,6 +226,7 @@ if TYPE_CHECKING:
         avoid: Names = None,
         exclude: Names = None,
         placement: str | None = None,
+        nodes: int | None = None,
     ) -> Callable[[Callable[P, R]], DistributedFunction[P, R]]: ...
 
 
@@ -256,6 +258,7 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     avoid: Names = None,
     exclude: Names = None,
     placement: str | None = None,
+    nodes: int | None = None,
 ) -> Callable[[Callable[P, R]], Any]:
     """Make a function that runs once per GPU: `@distributed(gpus=8, gpu_type="H100", remote=True)`.
 
@@ -290,6 +293,7 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
                    every node has node, pool, gpu_type and host
     avoid, exclude names of nodes that are taken only when nothing else fits, or never
     placement      "pack" (the default): on as few nodes as can be; "spread": on as many as can be, with equal shares
+    nodes          exactly so many, each with as many GPUs; None: as placement says
     quiet          show neither the ranks' output nor what the job waits for; None does so with run_async only
     """
     if callable(gpus):
@@ -314,6 +318,7 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
     options.constraints = _constraints(constraints)
     options.avoid, options.exclude = _names("avoid", avoid), _names("exclude", exclude)
     options.placement = _text("placement", placement)
+    options.nodes = None if nodes is None else _whole("nodes", nodes)
     options.run_async = _flag("run_async", run_async)
     options.quiet = options.run_async if quiet is None else _flag("quiet", quiet)
 

@@ -95,6 +95,7 @@ def build(options: Options, function: Callable[..., Any], own_host: bool) -> dic
         "avoid": options.avoid,
         "exclude": options.exclude,
         "placement": options.placement,
+        "nodes": options.nodes,
         "launch_mode": options.launch_mode,
         "env": dict(options.env),
         "labels": dict(options.labels),
