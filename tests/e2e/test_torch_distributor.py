@@ -81,10 +81,12 @@ def test_the_training_function_of_the_notebook_workflow_runs_over_two_nodes(spar
     assert newest["name"] == "train" and len(cluster.api.job(newest["id"])["nodes"]) == 2
 
 
-def test_a_training_file_of_a_repository_runs_over_two_nodes_with_its_arguments_and_its_modules(spark: Notebook, tmp_path: Path) -> None:
-    repository = tmp_path / "path" / "to"
+def test_a_training_file_of_a_repository_runs_over_two_nodes_with_its_arguments_and_its_folder(
+    spark: Notebook, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    repository = tmp_path_factory.mktemp("elsewhere") / "path" / "to"
     (repository / "project").mkdir(parents=True)
-    (repository / "project" / "__init__.py").touch()
+    (repository / "project" / "size.txt").write_text("10")
     (repository / "project" / "model.py").write_text("import torch\n\ndef create():\n    return torch.nn.Linear(10, 1)\n")
     (repository / "options.py").write_text(f"# {'long ' * 20_000}\nNAMES = ('learning_rate', 'batch_size')\n")
     (repository / "train.py").write_text(
@@ -95,6 +97,7 @@ def test_a_training_file_of_a_repository_runs_over_two_nodes_with_its_arguments_
         from options import NAMES
         from project.model import create
 
+        assert open("project/size.txt").read() == "10"  # P6: it stayed behind, and so did the package without an __init__.py
         parser = argparse.ArgumentParser()
         for name in NAMES:
             parser.add_argument(f"--{name}", type=float, required=True)

@@ -283,6 +283,29 @@ def test_a_file_in_the_working_folder_travels_with_that(fake: FakeController, pr
     assert [file["path"] for file in newest(fake)["files"]] == ["train.py", BESIDE]  # it does not travel with the folder
 
 
+def test_a_file_elsewhere_travels_with_the_folder_that_it_lies_in(
+    fake: FakeController, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P6: packages without __init__.py and files that are no modules stayed behind."""
+    (project / "plain").mkdir()
+    (project / "plain" / "module.py").touch()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    TorchDistributor(2, local_mode=False).run(project / "train.py", "x")
+    sent = newest(fake)
+    assert sent["command"] == ["python", "train.py", "x"] and "files" not in sent
+    with tarfile.open(fileobj=io.BytesIO(fake.blobs[sent["bundle"]["blob"]])) as bundled:
+        assert {"data.bin", "helper.py", "plain/module.py", "parts/deep.py", "train.py"} <= set(bundled.getnames())
+    monkeypatch.setenv("HOME", str(project))
+    TorchDistributor(2, local_mode=False).run(project / "train.py")
+    assert [file["path"] for file in newest(fake)["files"]] == ["train.py", BESIDE]
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("serverless_gpu.folder.LIMIT_FILES", 3)
+    with pytest.warns(UserWarning, match="train.py goes without the folder that it lies in"):
+        TorchDistributor(2, local_mode=False).run(project / "train.py")
+    assert [file["path"] for file in newest(fake)["files"]] == ["train.py", BESIDE]
+
+
 def test_what_is_large_goes_by_blob(fake: FakeController, project: Path) -> None:
     (project / "train.py").write_bytes(os.urandom(100_000))
     TorchDistributor(local_mode=False, working_dir=False).run(project / "train.py")

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """One call of a program in place of a function: a Python file runs once per rank, and there are no values.
 
-With remote=False it runs where it lies, in this process's working folder. Otherwise it travels: in the working folder where it lies below
-that, else as a file of its own and with it, as one zip that is on the path of the ranks, the modules and packages that lie beside it.
+With remote=False it runs where it lies, in this process's working folder. Otherwise it travels with the working folder where it lies below
+that, else with the folder that it lies in. Where no folder is to travel, or that one is no project's, it is a file of its own, and with
+it, as one zip that is on the path of the ranks, go the modules and packages that lie beside it.
 """
 
 from __future__ import annotations
 
 import base64
+import copy
 import io
 import os
 import warnings
@@ -62,6 +64,20 @@ def _zip_beside(file: Path) -> Payload | None:
     return Payload([buffer.getvalue()]) if count else None
 
 
+def _in_its_folder(options: Options, path: Path) -> Options:
+    """Options by which the folder of a file travels, where the working folder would and does not hold it."""
+    try:
+        here = Path(os.path.realpath(os.getcwd()))
+    except FileNotFoundError:  # it was deleted under us
+        here = Path("/nowhere")
+    folder = Path(os.path.realpath(path)).parent
+    if options.working_dir is not True or here in (folder, *folder.parents) or folder in (Path("/"), Path(os.path.realpath(Path.home()))):
+        return options
+    changed = copy.copy(options)
+    changed.working_dir = str(folder)
+    return changed
+
+
 class ProgramCall(DistributedFunctionCall):
     """A call of a program under way."""
 
@@ -80,7 +96,11 @@ class ProgramCall(DistributedFunctionCall):
             luggage = travel.pack(job, options, controller.context, notes)
             job["command"] = [*start, str(path), *arguments]
             return cls(controller, options, job, Payload(), notes, luggage)
-        luggage = travel.pack(job, options, controller.context, notes)
+        try:
+            luggage = travel.pack(job, _in_its_folder(options, path), controller.context, notes)
+        except ValueError as error:  # the folder holds more than a project, say
+            luggage = travel.pack(job, options, controller.context, notes)
+            warnings.warn(f"{path.name} goes without the folder that it lies in: {error}", stacklevel=5)
         inside = travel.path_within(luggage, path)
         call = cls(controller, options, job, Payload([path.read_bytes()]), notes, luggage)
         job["command"] = [*start, inside or path.name, *arguments]
