@@ -68,6 +68,14 @@ def test_an_option_that_cannot_be_is_refused_where_it_is_written(options: dict[s
         ray_launch(**options)
 
 
+@pytest.mark.parametrize(
+    ("options", "seconds"),
+    [({"remote": True}, 10.0), ({}, None), ({"remote": True, "metrics": False}, None), ({"metrics": True}, 10.0), ({"metrics": 2}, 2.0)],
+)
+def test_metrics_are_logged_on_any_nodes_unless_they_are_not_wanted(options: dict[str, Any], seconds: float | None) -> None:  # P10
+    assert ray_launch(gpus=1, **options)(print)._metrics_interval_s == seconds
+
+
 def test_a_function_is_decorated_once() -> None:
     @distributed(gpus=1)
     def train() -> None: ...

@@ -70,13 +70,14 @@ class RayFunction:
 
 
 def ray_launch(
-    gpus: int, gpu_type: str | None = None, remote: bool = False, *, metrics: bool | float = False, **options: Any
+    gpus: int, gpu_type: str | None = None, remote: bool = False, *, metrics: bool | float | None = None, **options: Any
 ) -> Callable[[Callable[..., Any]], RayFunction]:
     """Make a function that drives a Ray cluster: `@ray_launch(gpus=16, gpu_type="A10", remote=True)`.
 
     gpus       how many GPUs the cluster has, the total over all nodes; on nodes without GPUs it has as many CPUs
     gpu_type, remote    as for `distributed`
-    metrics    True: each node logs Ray's system metrics every 10 seconds, see RayMetricsMonitor; a number: so many seconds apart
+    metrics    True: each node logs Ray's system metrics every 10 seconds, see RayMetricsMonitor; a number: so many seconds apart; None:
+               with remote=True
     options    all others of `distributed`, but launch_mode, which is "node": one rank a node runs Ray
 
     The function needs no ray.init(): it is connected when it starts. A ray.init(...) of its own replaces that connection. The nodes' Python
@@ -86,7 +87,7 @@ def ray_launch(
         raise TypeError("ray_launch takes options: write @ray_launch(gpus=1) over the function")
     if "launch_mode" in options:
         raise TypeError("ray_launch sets launch_mode itself: one rank a node runs Ray")
-    interval_s = _interval_s(metrics)
+    interval_s = _interval_s(remote is True if metrics is None else metrics)
     decorate = distributed(gpus, gpu_type, remote, launch_mode="node", **options)
 
     def launch(function: Callable[..., Any]) -> RayFunction:
