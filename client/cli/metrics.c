@@ -154,7 +154,9 @@ static bool explain_nothing(const struct question *question, struct err *err)
     if (question->options->name != NULL) {
         return refuse_name(question, err);
     }
-    print_note("job %s has logged no metrics", question->id);
+    print_note(
+        "job %s has logged no metrics; what it logs by MLflow is in its run, which gpuctl get %s names",
+        question->id, question->id);
     return true;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gpuctl ps`: lists jobs. */
+#include <ctype.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -53,13 +54,24 @@ static void append_live_states(struct text *out)
     }
 }
 
+/* People write states in small letters, too. */
+static char *in_capitals(const char *states)
+{
+    char *capitals = xstrdup(states);
+    for (char *at = capitals; *at != '\0'; at++) {
+        *at = (char)toupper((unsigned char)*at);
+    }
+    return capitals;
+}
+
 static void make_path(const struct ps_options *options, struct text *path)
 {
     autotext struct text live = {0};
+    autofree char *wanted = options->state != NULL ? in_capitals(options->state) : NULL;
     append_live_states(&live);
     text_printf(path, "/v1/jobs?limit=%lld",
                 (long long)(options->limit < LIMIT_LIST_ROWS ? options->limit : LIMIT_LIST_ROWS));
-    api_query(path, "state", options->state != NULL ? options->state : options->all ? NULL : live.bytes);
+    api_query(path, "state", wanted != NULL ? wanted : options->all ? NULL : live.bytes);
     api_query(path, "name", options->name);
     api_query(path, "project", options->project);
     api_query(path, "owner", options->owner);

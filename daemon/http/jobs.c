@@ -202,6 +202,16 @@ static bool list_job(const struct job_record *job, void *closure)
     return true;
 }
 
+static bool refuse_state(const char *word, struct err *err)
+{
+    autotext struct text states = {0};
+    for (int state = 0; state < JOB_STATE_COUNT; state++) {
+        text_printf(&states, " %s", job_state_text((enum job_state)state));
+    }
+    err_field(err, ERR_FIELD, "state", NULL, "there is no job state \"%s\"", word);
+    return err_hint(err, "states:%s", states.bytes);
+}
+
 /* One "state" parameter: a state, or several separated by commas. */
 static bool add_states(const char *list, uint32_t *states, struct err *err)
 {
@@ -210,8 +220,7 @@ static bool add_states(const char *list, uint32_t *states, struct err *err)
     for (char *word; (word = strsep(&rest, ",")) != NULL;) {
         enum job_state state;
         if (!job_state_from_text(word, &state)) {
-            return err_field(err, ERR_FIELD, "state", "see the states in GET /v1/openapi.yaml",
-                             "there is no job state \"%s\"", word);
+            return refuse_state(word, err);
         }
         *states |= 1U << state;
     }

@@ -202,6 +202,12 @@ static bool read_wish(struct request *request, struct wish *wish, struct err *er
     if (!job_find(request, &trail->job, err)) {
         return false;
     }
+    if (trail->job.tasks > 0) {
+        err_field(err, ERR_FIELD, "id", NULL,
+                  "job %s is an array of %lld tasks, and each has output of its own", trail->job.id,
+                  (long long)trail->job.tasks);
+        return err_hint(err, "name a task: %s.0 for instance", trail->job.id);
+    }
     const struct query *query = request->query;
     int64_t attempts = trail->job.attempt > 0 ? trail->job.attempt : 1;
     bool ok = query_int(query, "attempt", 1, attempts, &trail->attempt, err) &&
