@@ -42,7 +42,8 @@ def on_a_node(args: Any) -> None:
     """One process a node: accelerate starts as many as the node has devices."""
     nodes, each = int(os.environ["NNODES"]), int(os.environ["NPROC_PER_NODE"])
     args.num_processes, args.num_machines, args.machine_rank = nodes * each, nodes, int(os.environ["NODE_RANK"])
-    args.main_process_ip, args.main_process_port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    if "MASTER_ADDR" in os.environ:  # a gang of one has none
+        args.main_process_ip, args.main_process_port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     chosen = args.tpu or args.use_deepspeed or args.use_fsdp or args.use_megatron_lm
     args.cpu, args.multi_gpu = False, not chosen and nodes * each > 1
 

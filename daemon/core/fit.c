@@ -30,9 +30,7 @@ bool fit_node_allowed(const struct core *core, const struct wish *wish, const st
            constraints_allow(wish->constraints, core, stock);
 }
 
-/* What a node that has so many devices can give to a gang: the share, where the wish says over how many
- * nodes.
- */
+/* What a node with so many devices can give to a gang: the share, where the wish says over how many nodes. */
 static int64_t share_of(const struct wish *wish, int64_t count)
 {
     if (wish->nodes == 0) {

@@ -328,6 +328,13 @@ def test_a_file_among_too_many_others_goes_alone_and_says_so(fake: FakeControlle
     assert len(newest(fake)["files"]) == 1
 
 
+def test_a_host_without_a_node_is_told_of_in_the_words_of_the_distributor(fake: FakeController, project: Path) -> None:  # P11
+    for run in (len, "train.py"):
+        fake.refusals.append((422, {"code": "no_local_node", "detail": "none is registered there", "field": "remote", "hint": "x"}))
+        with pytest.raises(ValueError, match="use local_mode=False for any nodes"):
+            TorchDistributor(use_gpu=False).run(run, *(["x"] if run is len else []))
+
+
 def test_in_local_mode_a_file_runs_where_it_lies(fake: FakeController, project: Path) -> None:
     TorchDistributor(use_gpu=False).run("train.py", "x")
     sent = newest(fake)

@@ -249,5 +249,5 @@ class DistributedFunctionCall(Job):
         """In the words of the decorator, where its default is the reason."""
         if self._options.remote or error.code not in ("no_local_node", "not_enough_gpus"):
             return error
-        text = f"{error.detail}; remote=False runs on one node of this host: use remote=True for any nodes"
+        text = f"{error.detail}; {self._options.elsewhere}"
         return InvalidJob(text, detail=error.detail, status=error.status, code=error.code, field=error.field, hint=error.hint)

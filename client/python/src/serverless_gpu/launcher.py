@@ -86,6 +86,8 @@ class Options:
     after: Sequence[Mapping[str, str]]
     hold: bool
     quiet: bool
+    #: What to say where this machine cannot run it, in the words of who was called.
+    elsewhere = "remote=False runs on one node of this host: use remote=True for any nodes"
 
 
 class DistributedFunction(_Typed["P", "R"]):

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TorchDistributor"]
 
+ELSEWHERE = "local_mode=True runs on one node of this host: use local_mode=False for any nodes"
+
 
 class _OfRank0:
     """A function whose value counts on rank 0 only; without GPUs, where none is wanted, however many the node has."""
@@ -87,6 +89,7 @@ class TorchDistributor:
         function = getattr(train_object, "__wrapped__", train_object) if isinstance(train_object, DistributedFunction) else train_object
         decorate: Callable[..., DistributedFunction[..., Any]] = distributed(**self._wanted())
         of_rank_0 = decorate(_OfRank0(function, self.use_gpu))
+        of_rank_0._options.elsewhere = ELSEWHERE
         return of_rank_0.distributed(*args, **kwargs)[0]
 
     def _run_file(self, file: str, arguments: list[str]) -> None:
@@ -96,7 +99,9 @@ class TorchDistributor:
         wanted = self._wanted()
         wanted.setdefault("name", stem or "program")
         decorate: Callable[..., DistributedFunction[..., Any]] = distributed(**wanted)
-        ProgramCall.of_file(file, arguments, decorate(ProgramCall)._options, hide_gpus=not self.use_gpu).run()
+        options = decorate(ProgramCall)._options
+        options.elsewhere = ELSEWHERE
+        ProgramCall.of_file(file, arguments, options, hide_gpus=not self.use_gpu).run()
 
     # --- where ---
 
