@@ -46,7 +46,9 @@ static bool show(const char *state, bool started, enum print_format format, stru
                                            "state_dir", state, "started", started);
         print_json(shown, &out);
     } else {
-        print_note("%s", started ? "started" : "running already");
+        print_note("%s", started
+                             ? "started"
+                             : "running already, as it was started; gpuctl down ends it, for other options");
         text_printf(&out, "url         %s\ntoken file  %s\nstate       %s\n", url, token_file, state);
     }
     return print_out(&out, err);

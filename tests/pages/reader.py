@@ -191,7 +191,7 @@ def variables_of_a_reader(home: Path, programs: Path, python: Path) -> dict[str,
         (home / ".config").mkdir()
         (home / ".config" / "pip").symlink_to(settings)
     ours = [programs / name for name in ("client/cli", "daemon", "agent")]
-    path = [python / "bin", *ours, Path(sys.prefix) / "bin", os.environ["PATH"]]
+    path = [python / "bin", *ours, os.environ["PATH"], Path(sys.prefix) / "bin"]
     return {**kept, "HOME": str(home), "PATH": ":".join(map(str, path)), "TERM": "dumb", "NO_COLOR": "1", "PIP_NO_BUILD_ISOLATION": "1"}
 
 
