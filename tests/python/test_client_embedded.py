@@ -102,6 +102,7 @@ def test_an_instance_that_dies_and_comes_back_on_another_port_is_found_again(env
     assert ran.stdout.readline() == "line 0\n", ran.stderr.read()
     before = json.loads(endpoint.read_text())
     os.kill(before["pid"], signal.SIGKILL)
+    subprocess.run(["tail", "--pid", str(before["pid"]), "-f", "/dev/null"], check=True, timeout=60)  # until it has ended
     (folder / "go0").touch()
     said = ""
     while "cannot be reached" not in said:
