@@ -198,7 +198,7 @@ def test_a_ray_that_gave_up_on_a_slow_node_is_started_again(slow: int, tmp_path:
     assert started.address == "10.0.0.1:6379"
     started.stop()
     assert (tmp_path / "starts").read_text() == "x" * (slow + 1)
-    (tmp_path / "starts").write_text("xxx")
+    (tmp_path / "starts").write_text("x" * 3)  # the stand-in refuses the fourth start
     with pytest.raises(node.RayFailed, match="exit code 1"):
         node.RayNode.start("127.0.0.1", None, SECRET)
 
