@@ -38,7 +38,8 @@ void file_names_finish(struct file_names *names);
 #define autonames __attribute__((cleanup(file_names_finish)))
 
 /* What root makes in the folder of another user is to be that user's: gives a file, or a folder and what lies
- * directly in it, to the owner of that folder. For all others than root it does nothing. */
+ * directly in it, to the owner of that folder. A file that has other names, too, is left alone. For all
+ * others than root it does nothing. */
 bool file_give_to_owner_of(const char *folder, const char *path, struct err *err);
 
 /* The folder that a path lies in, as it is written: "." where it names none. The caller frees it. */

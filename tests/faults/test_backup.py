@@ -366,6 +366,11 @@ def test_what_root_restores_belongs_to_the_user_of_the_controller(make_cluster: 
     restore(cluster, tmp_path / "backup")
     assert [path for path in state_of(cluster).rglob("*") if path.stat().st_uid != user] == []
     assert (state_of(cluster) / "lock").exists() and any(state_of(cluster).glob("replaced-*/gpuctl.db"))
+    (tmp_path / "of root").touch()
+    (state_of(cluster) / "lock").unlink()
+    os.link(tmp_path / "of root", state_of(cluster) / "lock")  # by the controller's user, who wants it
+    restore(cluster, tmp_path / "backup")
+    assert (tmp_path / "of root").stat().st_uid == 0
 
 
 STRACE = shutil.which("strace")
