@@ -172,17 +172,38 @@ static void fill_exited(struct attempt *attempt, struct report_message *message)
     message->flushed = attempt->tails_flushed;
 }
 
-/* Of the rank whose failure is reported; a rank writes its error file before it ends. */
+/* A note comes first: it names the cause of what the rank says. */
+static char *said_and_noted(const char *logs, int64_t rank)
+{
+    autofree char *said = left_said(logs, rank);
+    autofree char *note = left_note(logs, rank);
+    if (said == NULL || note == NULL) {
+        return note != NULL ? give(note) : give(said);
+    }
+    return xprintf("%s (%s)", note, said);
+}
+
+static char *note_of_any(const struct attempt *attempt)
+{
+    char *note = NULL;
+    for (size_t i = 0; i < attempt->record.rank_count && note == NULL; i++) {
+        note = left_note(attempt->logs, attempt->record.ranks[i].rank);
+    }
+    return note;
+}
+
+/* Of the rank whose failure is reported, which writes its error file before it ends; of one that did not
+ * fail a note. */
 static char *said_of(const struct attempt *attempt, enum report_kind kind)
 {
     int64_t rank = kind == REPORT_FAILED   ? attempt->failed.rank
                    : kind == REPORT_EXITED ? first_failed(&attempt->record)
                                            : -1;
     if (rank < 0) {
-        return NULL;
+        return kind == REPORT_EXITED ? note_of_any(attempt) : NULL;
     }
     const char *text = kind == REPORT_FAILED ? attempt->failed_text : attempt->record.text;
-    char *said = left_said(attempt->logs, rank);
+    char *said = said_and_noted(attempt->logs, rank);
     if (text == NULL || strstr(text, SHIM_PROCESSES_OUT) == NULL) {
         return said;
     }

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/identity.h"
@@ -35,8 +36,10 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-#define HINT_SLOTS      "on a machine without GPUs, offer CPU slots with --cpu-slots N"
-#define COMPLAINT_BYTES (1 * MIB) /* the log of the shims starts anew above this */
+#define HINT_SLOTS       "on a machine without GPUs, offer CPU slots with --cpu-slots N"
+#define COMPLAINT_BYTES  (1 * MIB) /* the log of the shims starts anew above this */
+#define LOCK_PATIENCE_MS 1000      /* from fork to exec on a machine that is busy */
+#define LOCK_PAUSE_MS    10
 
 struct agent {
     struct site site;
@@ -48,6 +51,18 @@ struct agent {
 
 /* --- what belongs to one agent only -------------------------------------------------------------- */
 
+/* A child of an agent that was killed holds the lock, too, until it has executed its program. */
+static bool lock_soon(int fd)
+{
+    const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000L};
+    bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    for (int waited_ms = 0; !locked && waited_ms < LOCK_PATIENCE_MS; waited_ms += LOCK_PAUSE_MS) {
+        nanosleep(&pause, NULL);
+        locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    }
+    return locked;
+}
+
 static bool lock_state(struct agent *agent, struct err *err)
 {
     autofree char *path = xprintf("%s/lock", agent->site.config.state);
@@ -55,7 +70,7 @@ static bool lock_state(struct agent *agent, struct err *err)
     if (agent->lock < 0) {
         return err_errno(err, "cannot open %s", path);
     }
-    if (flock(agent->lock, LOCK_EX | LOCK_NB) != 0) {
+    if (!lock_soon(agent->lock)) {
         err_set(err, ERR_CONFLICT, "another gpuagent uses the state folder %s", agent->site.config.state);
         return err_hint(err, "end it, or name another folder with --state and another node with --name");
     }

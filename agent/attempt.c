@@ -52,6 +52,7 @@ static void finish_order(struct attempt *attempt)
     struct order *order = &attempt->order;
     free((void *)(uintptr_t)order->job_id);
     free((void *)(uintptr_t)order->master_address);
+    free((void *)(uintptr_t)order->addresses);
     free((void *)(uintptr_t)order->tracking_token);
     free((void *)(uintptr_t)order->tracking_run_id);
     free((void *)(uintptr_t)order->devices);
@@ -102,6 +103,7 @@ void attempt_order(struct attempt *attempt, const struct order *order)
     attempt->order.spec = spec;
     attempt->order.job_id = xstrdup(order->job_id != NULL ? order->job_id : "");
     attempt->order.master_address = copy_of(order->master_address);
+    attempt->order.addresses = copy_of(order->addresses);
     attempt->order.tracking_token = copy_of(order->tracking_token);
     attempt->order.tracking_run_id = copy_of(order->tracking_run_id);
     size_t size = order->device_count * sizeof *order->devices;
@@ -471,7 +473,8 @@ void attempt_adopt(struct attempt *attempt)
 /* The folder itself stays where nothing else would say that the epoch was seen. */
 static void remove_run_folder(const struct attempt *attempt)
 {
-    static const char *const names[] = {SHIM_LAUNCH_FILE, SHIM_PID_FILE, SHIM_SOCKET_FILE, SHIM_RANK_SOCKET};
+    static const char *const names[] = {SHIM_LAUNCH_FILE, SHIM_ADDRESSES_FILE, SHIM_PID_FILE,
+                                        SHIM_SOCKET_FILE, SHIM_RANK_SOCKET};
     autoclose int folder = open(attempt->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         unlinkat(folder, names[i], 0);

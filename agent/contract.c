@@ -48,6 +48,12 @@ bool contract_has_port(const struct contract *contract)
     return contract->order->gang || contract->spec->launch_mode == LAUNCH_NODE;
 }
 
+bool contract_holds_port(const struct contract *contract)
+{
+    return contract_has_port(contract) &&
+           (contract->order->node_rank == 0 || contract->spec->launch_mode == LAUNCH_NODE);
+}
+
 bool contract_has_store(const struct contract *contract)
 {
     return job_spec_is_function(contract->spec) && contract->spec->launch_mode == LAUNCH_PROCESS &&
@@ -91,6 +97,13 @@ static void put_default(const struct contract *contract, struct text *launch, co
     if (!spec_has(contract, name)) {
         launch_put_env(launch, name, value);
     }
+}
+
+static void put_default_int(const struct contract *contract, struct text *launch, const char *name,
+                            int64_t value)
+{
+    autofree char *number = xprintf("%lld", (long long)value);
+    put_default(contract, launch, name, number);
 }
 
 /* --- the command --------------------------------------------------------------------------------- */
@@ -367,6 +380,15 @@ static void write_kind(const struct contract *contract, struct text *launch)
     }
 }
 
+/* Where gpuctl_watch.py writes what it finds in the rank. */
+static void write_note_file(const struct contract *contract, int64_t rank, struct text *launch)
+{
+    if (contract->order->gang) {
+        autofree char *path = xprintf("%s/%lld" SHIM_NOTE_ENDING, contract->errors, (long long)rank);
+        launch_put_env(launch, "GPUCTL_NOTE_FILE", path);
+    }
+}
+
 static void write_error_file(const struct contract *contract, int64_t rank, struct text *launch)
 {
     autofree char *path = xprintf("%s/%lld.json", contract->errors, (long long)rank);
@@ -401,6 +423,10 @@ static void write_torchrun(const struct contract *contract, struct text *launch)
     if (order->local_ranks > 1) {
         put_default(contract, launch, "OMP_NUM_THREADS", "1");
     }
+    if (order->gang) { /* for gpuctl_watch.py, whatever the program makes of the others */
+        launch_put_env(launch, "GPUCTL_WATCH", contract->runner);
+        put_int(launch, "GPUCTL_WORLD_SIZE", order->world);
+    }
     if (!contract_has_port(
             contract)) { /* for programs that make a group of one: their store takes any port */
         put_default(contract, launch, "MASTER_ADDR", "127.0.0.1");
@@ -416,7 +442,11 @@ static void write_rank(const struct contract *contract, int64_t local_rank, stru
     put_int(launch, "LOCAL_RANK", local_rank);
     put_int(launch, "ROLE_RANK", rank);
     put_int(launch, "GPUCTL_RANK", rank);
+    if (!contract->slots) { /* else each process of JAX would take all GPUs of the node */
+        put_default_int(contract, launch, "JAX_LOCAL_DEVICE_IDS", local_rank);
+    }
     write_error_file(contract, rank, launch);
+    write_note_file(contract, rank, launch);
     if (local_rank == 0) {
         write_measuring(contract, launch);
     }
@@ -427,30 +457,52 @@ static void write_rank(const struct contract *contract, int64_t local_rank, stru
 
 /* --- launch_mode=node ---------------------------------------------------------------------------- */
 
-/* Every replica with its role and index. Hosts are named by node rank: only the master's address is known on
- * all nodes, by MASTER_ADDR. */
-static char *cluster_spec(const struct order *order)
+/* A list of nodes for the shim, which puts an address with a port in the place of each. */
+static json_t *nodes_from(int64_t first, int64_t count)
 {
-    autojson json_t *workers = json_array();
-    for (int64_t i = 1; i < order->nodes; i++) {
-        json_array_append_new(workers, json_sprintf("node-%lld", (long long)i));
+    json_t *nodes = json_array();
+    for (int64_t i = first; i < count; i++) {
+        json_array_append_new(nodes, json_sprintf("@%lld", (long long)i));
     }
-    bool master = order->node_rank == 0;
-    autojson json_t *spec =
-        json_pack("{s:{s:[s]}, s:s, s:{s:s, s:I}, s:s}", "cluster", "master", "node-0", "environment",
-                  "cloud", "task", "type", master ? "master" : "worker", "index",
-                  (json_int_t)(master ? 0 : order->node_rank - 1), "job", order->job_id);
-    if (order->nodes > 1) {
-        json_object_set(json_object_get(spec, "cluster"), "worker", workers);
-    }
-    return json_text(spec);
+    return nodes;
 }
 
-static void put_default_int(const struct contract *contract, struct text *launch, const char *name,
-                            int64_t value)
+/* The nodes by their roles: the first one's, and "worker" of the others. */
+static json_t *cluster_of(const struct order *order, const char *first)
 {
-    autofree char *number = xprintf("%lld", (long long)value);
-    put_default(contract, launch, name, number);
+    json_t *cluster = json_pack("{s:o}", first, nodes_from(0, 1));
+    if (order->nodes > 1) {
+        json_object_set_new(cluster, "worker", nodes_from(1, order->nodes));
+    }
+    return cluster;
+}
+
+static json_t *task_of(const struct order *order, const char *first)
+{
+    return json_pack("{s:s, s:I}", "type", order->node_rank == 0 ? first : "worker", "index",
+                     (json_int_t)(order->node_rank == 0 ? 0 : order->node_rank - 1));
+}
+
+static void put_pattern(struct text *launch, const char *name, const json_t *value)
+{
+    autofree char *text = json_text(value);
+    autofree char *pattern = xprintf("%s=%s", name, text);
+    launch_put(launch, "pattern", pattern);
+}
+
+/* What Google's AI Platform tells each replica, and what TensorFlow reads. */
+static void write_cluster(const struct contract *contract, struct text *launch)
+{
+    const struct order *order = contract->order;
+    autojson json_t *spec =
+        json_pack("{s:o, s:s, s:o, s:s}", "cluster", cluster_of(order, "master"), "environment", "cloud",
+                  "task", task_of(order, "master"), "job", order->job_id);
+    autojson json_t *config =
+        json_pack("{s:o, s:o}", "cluster", cluster_of(order, "chief"), "task", task_of(order, "chief"));
+    put_pattern(launch, "CLUSTER_SPEC", spec);
+    if (!spec_has(contract, "TF_CONFIG")) {
+        put_pattern(launch, "TF_CONFIG", config);
+    }
 }
 
 /* What torchrun takes where its command line is silent, so that it needs no options; the shim adds the
@@ -475,8 +527,7 @@ static void write_node(const struct contract *contract, struct text *launch)
     put_int(launch, "NPROC_PER_NODE", (int64_t)order->device_count);
     put_int(launch, "LOCAL_WORLD_SIZE", (int64_t)order->device_count);
     put_int(launch, "GPUCTL_RANK", order->node_rank);
-    autofree char *spec = cluster_spec(order);
-    launch_put_env(launch, "CLUSTER_SPEC", spec);
+    write_cluster(contract, launch);
     write_options_of_torchrun(contract, launch);
     launch_put_int(launch, "rank", order->node_rank);
     if (job_spec_is_function(contract->spec)) { /* a command's own launcher gives its workers theirs */

@@ -38,6 +38,10 @@ bool contract_owns(const char *name);
  * node rank 0. */
 bool contract_has_port(const struct contract *contract);
 
+/* Whether a port is held on this node: that of the rendezvous, or with launch_mode=node the one that
+ * CLUSTER_SPEC names for this node. */
+bool contract_holds_port(const struct contract *contract);
+
 /* Whether rank 0 is here and hosts the rendezvous of a function on the very socket that was held for it. */
 bool contract_has_store(const struct contract *contract);
 

@@ -3,6 +3,7 @@
  * with a line in the log, and that the death of a shim is noticed whatever it was saying. The messages are
  * those of agent/shimwire.h. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 
 #include "agent/address.h"
 #include "agent/attempt.h"
+#include "agent/lay.h"
+#include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
@@ -42,6 +45,18 @@ void converse_run(struct attempt *attempt)
     shim_process_tell(&attempt->shim, attempt->holds_port ? "run 127.0.0.1 lo" : "run - -");
 }
 
+/* The shim makes do with the master's address where they cannot be written. */
+static void write_addresses(const struct attempt *attempt)
+{
+    struct err err;
+    const char *list = attempt->order.addresses;
+    autofree char *path = xprintf("%s/" SHIM_ADDRESSES_FILE, attempt->run);
+    autoclose int file = list != NULL ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+    if (list != NULL && (file < 0 || !lay_write(file, list, strlen(list), path, &err))) {
+        log_warning("addresses unwritten", "epoch=%llu path=%s", (unsigned long long)attempt->epoch, path);
+    }
+}
+
 void converse_start(struct attempt *attempt)
 {
     char interface[INTERFACE_BYTES] = "-";
@@ -51,6 +66,7 @@ void converse_start(struct attempt *attempt)
         shim_process_tell(&attempt->shim, "start - - -");
         return;
     }
+    write_addresses(attempt);
     if (!address_interface(order->master_address, interface)) {
         log_warning("interface unknown", "epoch=%llu master=%s", (unsigned long long)attempt->epoch,
                     order->master_address);

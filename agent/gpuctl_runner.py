@@ -4,7 +4,8 @@
 It loads the pickled call from $GPUCTL_FUNCTION, makes it, and leaves the value or the exception in $GPUCTL_RESULT_DIR, under the name
 $GPUCTL_RANK. It promises that a file with its final name is complete, that what cannot be loaded, run or kept is told in one sentence with
 a remedy, and that nothing in the interpreter's teardown changes the exit code of a rank whose value is stored. On rank 0 of a gang it hands
-the socket that has listened since before the start ($GPUCTL_STORE_FD) to torch's TCPStore. The environment of a rank, and what becomes of
+the socket that has listened since before the start ($GPUCTL_STORE_FD) to torch's TCPStore, or lets go of it for JAX's coordinator, and it
+tells JAX of the gang. The environment of a rank, and what becomes of
 its files, is the agent's.
 
 It is started by `import sys; sys.path.insert(0, sys.argv[1]); import gpuctl_runner; gpuctl_runner.main()` with its folder as the argument,
@@ -37,6 +38,7 @@ BRIEF_LIMIT = 500  # characters
 FRAMES_LIMIT = 256
 
 GUESTS_WAIT_S = 30.0
+JAX_CLUSTERS = "jax._src.clusters"
 LIBUV_TAKES_SOCKETS = (2, 8)  # the first torch whose libuv store listens on a socket that it is given
 
 
@@ -308,8 +310,20 @@ def frames(trace: "TracebackType | None") -> "list[tuple[str, int, str]]":
     return found if len(found) <= FRAMES_LIMIT else found[:half] + found[-half:]
 
 
-def portable(fault: BaseException) -> "BaseException | None":
-    """The exception, if it survives pickling and is of a sane size."""
+class Remade:
+    """Pickles as an exception that is made without a call of its __init__, whose arguments need not be those that the exception holds."""
+
+    def __init__(self, fault: BaseException) -> None:
+        self.fault = fault
+
+    def __reduce__(self) -> tuple:
+        kind = type(self.fault)
+        builtin = next(base for base in kind.__mro__ if base.__module__ == "builtins")
+        return builtin.__new__, (kind, *self.fault.args), self.fault.__dict__ or None
+
+
+def portable(fault: "BaseException | Remade") -> "BaseException | Remade | None":
+    """The exception, or what pickles as it, if it survives pickling and is of a sane size."""
     import io
 
     class Bounded(io.BytesIO):
@@ -322,6 +336,8 @@ def portable(fault: BaseException) -> "BaseException | None":
         file = Bounded()
         pickler().dump(fault, file, PICKLE_PROTOCOL)
         return fault if isinstance(pickle.loads(file.getvalue()), BaseException) else None
+    except TypeError:
+        return None if isinstance(fault, Remade) else portable(Remade(fault))
     except Exception:
         return None
 
@@ -447,34 +463,36 @@ class Listener:
 
 
 class Hook:
-    """A finder that finds nothing itself: it has the module torch.distributed seen by a listener once it is imported."""
+    """A finder that finds nothing itself: it calls `seen` with a module once that is imported, or `missed` where it cannot see that."""
 
-    def __init__(self, listener: Listener) -> None:
-        self.listener = listener
+    def __init__(self, name: str, seen: "Callable[[Any], None]", missed: "Callable[[], None]") -> None:
+        self.name = name
+        self.seen = seen
+        self.missed = missed
         self.busy = False
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
-        if name != "torch.distributed" or self.busy:
+        if name != self.name or self.busy:
             return None
         self.busy = True
         try:
             spec = find_spec(name, path, target)
             if spec is not None:
-                self.wrap(spec.loader, name)
-        except AttributeError:  # a loader that cannot be wrapped: its torch binds by itself
-            self.listener.release()
+                self.wrap(spec.loader)
+        except AttributeError:  # a loader that cannot be wrapped
+            self.missed()
         finally:
             self.busy = False
         return spec
 
-    def wrap(self, loader: "Any", name: str) -> None:
+    def wrap(self, loader: "Any") -> None:
         """Appends to what the loader executes."""
         execute = loader.exec_module
 
         def exec_module(module: "Any") -> None:
             execute(module)
-            if module.__name__ == name:
-                self.listener.adopt(module)
+            if module.__name__ == self.name:
+                self.seen(module)
                 sys.meta_path.remove(self)
 
         loader.exec_module = exec_module
@@ -522,8 +540,39 @@ def listener_of_rank() -> "Listener | None":
         return listener
     if not torch_takes_sockets():
         listener.release()
-    sys.meta_path.insert(0, Hook(listener))
+    sys.meta_path.insert(0, Hook("torch.distributed", listener.adopt, listener.release))
     return listener
+
+
+# --- the processes of jax.distributed ---------------------------------------------------------------
+
+
+def watch_jax(listener: "Listener | None") -> None:
+    """Waits for jax to be imported. A jax with other insides is left alone, and has to be told its arguments."""
+
+    def release() -> None:
+        if listener is not None and listener.listens:
+            listener.release()
+
+    def seen(clusters: "Any") -> None:
+        quietly(lambda: beside("gpuctl_jax").tell(clusters, release))
+
+    if JAX_CLUSTERS in sys.modules:
+        seen(sys.modules[JAX_CLUSTERS])
+    else:
+        sys.meta_path.insert(0, Hook(JAX_CLUSTERS, seen, lambda: None))
+
+
+def beside(name: str) -> "Any":
+    """A module that lies beside this file, where nothing else looks for modules."""
+    import importlib
+
+    folder = os.path.dirname(os.path.abspath(__file__))
+    sys.path.insert(0, folder)
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(folder)
 
 
 def wait_for_guests(ports: "set[int]") -> None:
@@ -636,6 +685,7 @@ def run() -> int:
     """Loads and makes the call and keeps what comes of it. Returns the exit code; KeyboardInterrupt passes."""
     try:
         listener = listener_of_rank()
+        watch_jax(listener)
         function, args, kwargs = load()
         keep(function(*args, **kwargs))
     except SystemExit as request:
@@ -693,15 +743,10 @@ def find_in_payload(name: str) -> "Any":
 
 def become_main(namespace: dict) -> None:
     """Leaves nothing in a spawned process's `__main__` but the way to the payload."""
-    folder = os.path.dirname(os.path.abspath(__file__))
-    sys.path.insert(0, folder)
-    try:
-        import gpuctl_runner
-    finally:
-        sys.path.remove(folder)
+    runner = beside("gpuctl_runner")
     for name in [name for name in namespace if not name.startswith("__")]:
         del namespace[name]
-    namespace["__getattr__"] = gpuctl_runner.find_in_payload
+    namespace["__getattr__"] = runner.find_in_payload
 
 
 if __name__ == "__mp_main__":

@@ -437,6 +437,26 @@ def seed_anew() -> None:
         numpy.random.seed()
 
 
+def with_watch(variables: "dict[bytes, bytes]") -> "dict[bytes, bytes]":
+    """As shim_rank.c has it: a Python below begins gpuctl_watch.py by the folder that comes first on its PYTHONPATH."""
+    if b"GPUCTL_WATCH" not in variables:
+        return variables
+    folders = [variables[b"GPUCTL_WATCH"] + b"/watch", *([variables[b"PYTHONPATH"]] if b"PYTHONPATH" in variables else [])]
+    return {**variables, b"PYTHONPATH": b":".join(folders)}
+
+
+def begin_watch() -> None:
+    folder = os.environ.get("GPUCTL_WATCH")
+    if folder is not None:
+        sys.path.insert(0, folder)
+        try:
+            import gpuctl_watch  # type: ignore[import-not-found, unused-ignore]
+
+            gpuctl_watch.begin()
+        finally:
+            sys.path.remove(folder)
+
+
 def become(identity: Identity) -> "list[str]":
     """Becomes the rank, up to its first instruction. Returns the command line, or executes it anew."""
     state = identity.state
@@ -448,12 +468,13 @@ def become(identity: Identity) -> "list[str]":
         check_arguments(arguments)
         python_path = added_path(state, variables)
         check(state, arguments, python_path)
-        show(state.area, words, variables)
+        show(state.area, words, with_watch(variables))
     except Doubt as doubt:
         identity.voice.send(f"{doubt.word} {doubt}".encode()[:MESSAGE_BYTES])
-        execute(report, words, variables)
+        execute(report, words, with_watch(variables))
     os.environ.clear()
-    os.environb.update(variables)
+    os.environb.update(with_watch(variables))
+    begin_watch()
     import time
 
     time.tzset()

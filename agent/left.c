@@ -98,6 +98,13 @@ static char *first_line(const char *message)
     return line;
 }
 
+char *left_note(const char *logs, int64_t rank)
+{
+    autofree char *name = xprintf("%lld" SHIM_NOTE_ENDING, (long long)rank);
+    autofree char *bytes = left_read(logs, SHIM_ERRORS_FOLDER, name, SAID_FILE_BYTES, NULL);
+    return bytes != NULL ? first_line(bytes) : NULL;
+}
+
 char *left_said(const char *logs, int64_t rank)
 {
     autofree char *name = xprintf("%lld.json", (long long)rank);

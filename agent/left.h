@@ -19,4 +19,7 @@ char *left_read(const char *logs, const char *folder, const char *name, int64_t 
  * caller frees it. */
 char *left_said(const char *logs, int64_t rank);
 
+/* Likewise what gpuctl_watch.py has found in the rank. */
+char *left_note(const char *logs, int64_t rank);
+
 #endif

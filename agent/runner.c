@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/hash.h"
@@ -17,6 +18,9 @@
 #define RUNNER_FILE   "gpuctl_runner.py"
 #define BUILDER_FILE  "gpuctl_environment.py"
 #define WARM_FILE     "gpuctl_warm.py"
+#define MLFLOW_FILE   "gpuctl_mlflow.py"
+#define JAX_FILE      "gpuctl_jax.py"
+#define WATCH_FILE    "gpuctl_watch.py"
 #define VERSION_CHARS 16
 
 /* Somebody may have edited it. */
@@ -33,27 +37,42 @@ static bool lay(const char *path, const unsigned char *source, size_t length, st
     return is_there(path, source, length) || file_replace(path, source, length, 0600, err);
 }
 
-/* Of both programs that ranks run. */
+/* The programs of ranks. */
+static const struct rank_file {
+    const char *name;
+    const unsigned char *source;
+    const size_t *length;
+} rank_files[] = {
+    {RUNNER_FILE, runner_source, &runner_source_length},
+    {RUNNER_ACCELERATE_FILE, accelerate_source, &accelerate_source_length},
+    {WATCH_FILE, watch_source, &watch_source_length},
+    {JAX_FILE, jax_source, &jax_source_length},
+    {MLFLOW_FILE, mlflow_source, &mlflow_source_length},
+    {SHIM_WATCH_FOLDER "/sitecustomize.py", site_source, &site_source_length},
+};
+
+#define RANK_FILES (sizeof rank_files / sizeof rank_files[0])
+
 static char *version_of(const char *folder)
 {
     char hash[HASH_HEX + 1];
-    autotext struct text both = {0};
-    text_append_bytes(&both, (const char *)runner_source, runner_source_length);
-    text_append_bytes(&both, (const char *)accelerate_source, accelerate_source_length);
-    hash_hex(both.bytes, both.length, hash);
+    autotext struct text all = {0};
+    for (size_t i = 0; i < RANK_FILES; i++) {
+        text_append_bytes(&all, (const char *)rank_files[i].source, *rank_files[i].length);
+    }
+    hash_hex(all.bytes, all.length, hash);
     return xprintf("%s/%.*s", folder, VERSION_CHARS, hash);
 }
 
 char *runner_lay(const char *folder, struct err *err)
 {
     autofree char *version = version_of(folder);
-    autofree char *runner = xprintf("%s/" RUNNER_FILE, version);
-    autofree char *accelerate = xprintf("%s/" RUNNER_ACCELERATE_FILE, version);
-    if (!file_make_directories(version, 0700, err)) {
-        return NULL;
+    autofree char *watch = xprintf("%s/" SHIM_WATCH_FOLDER, version);
+    bool laid = file_make_directories(watch, 0700, err);
+    for (size_t i = 0; i < RANK_FILES && laid; i++) {
+        autofree char *path = xprintf("%s/%s", version, rank_files[i].name);
+        laid = lay(path, rank_files[i].source, *rank_files[i].length, err);
     }
-    bool laid = lay(runner, runner_source, runner_source_length, err) &&
-                lay(accelerate, accelerate_source, accelerate_source_length, err);
     return laid ? give(version) : NULL;
 }
 

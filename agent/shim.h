@@ -58,6 +58,8 @@ struct mark {
     char name[LIMIT_MARK_NAME + 1];
 };
 
+#define SHIM_PATTERNS 2 /* CLUSTER_SPEC, TF_CONFIG */
+
 /* What an event on a descriptor means; with an index in epoll's data. */
 enum watch { WATCH_SIGNAL, WATCH_TIMER, WATCH_LINK, WATCH_LISTENER, WATCH_METRICS, WATCH_STREAM, WATCH_WARM };
 
@@ -77,9 +79,11 @@ struct launch {
     const char *epoch, *logs, *cwd, *cgroup, *hold; /* cgroup, hold: NULL where there is none */
     int64_t log_limit;                              /* bytes of one stream */
     int64_t cgroup_version, port_first, port_last, failed_grace_ms;
-    int64_t store_rank; /* -1: none */
-    int64_t torchrun;   /* 1: the ranks are torchruns, or may start one */
-    char **arguments;   /* ends with NULL */
+    int64_t store_rank;                  /* -1: none */
+    int64_t torchrun;                    /* 1: the ranks are torchruns, or may start one */
+    const char *patterns[SHIM_PATTERNS]; /* NAME=VALUE with "@N" for nodes; shim_addresses.c */
+    size_t pattern_count;
+    char **arguments; /* ends with NULL */
     size_t argument_count;
     char **env;
     size_t env_count;
@@ -229,7 +233,8 @@ int64_t attempt_due_ms(const struct shim *shim);
 void attempt_clock(struct shim *shim, int64_t now_ms);
 
 /* shim_launch.c: reads the launch file of the current folder; the environment of one rank, to be freed as one
- * piece. `added` are NAME=VALUE, ended by NULL, and yield to what the launch file says. */
+ * piece. `added` are NAME=VALUE, ended by NULL, and yield to what the launch file says. Behind the
+ * environment there is room for one more entry. */
 bool launch_read(struct launch *launch, struct why *why);
 void launch_finish(struct launch *launch);
 char **launch_environment(const struct launch *launch, size_t rank, char *const *added);
@@ -367,6 +372,14 @@ bool processes_ran_out(const struct shim *shim);
 void shared_enter(struct shared *shared);
 void shared_renew(struct shared *shared);
 void shared_release(struct shared *shared);
+
+/* shim_addresses.c: appends what ranks are told of the nodes, at most SHIM_PATTERNS + 1 entries that the
+ * caller frees. */
+struct addresses {
+    const char *list, *master, *port;
+};
+void addresses_put(const struct launch *launch, const char *master, const char *port, char **added,
+                   size_t *count);
 
 /* shim_port.c: finds and holds a port of the range, with `listens` as one that connections wait on; gives it
  * back. */

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define PID_FILE_NEW "shim.pid.new"
-#define ADDED_MAX    6
+#define ADDED_MAX    (8 + SHIM_PATTERNS + 1)
 
 /* "pid starttime" names this process for ever, as far as this boot goes. */
 static bool pid_write(struct why *why)
@@ -233,18 +233,41 @@ static void added_put(char **added, size_t *count, const char *start, const char
     }
 }
 
+/* JAX takes both in one variable, an address of IPv6 in brackets. Rank 0 binds the port as torch would. */
+static void added_put_coordinator(char **added, size_t *count, const char *address, const char *port)
+{
+    char *both = NULL;
+    bool brackets = strchr(address, ':') != NULL;
+    if (strcmp(address, "-") == 0 || strcmp(port, "-") == 0) {
+        return;
+    }
+    if (asprintf(&both, "%s%s%s:%s", brackets ? "[" : "", address, brackets ? "]" : "", port) < 0) {
+        abort();
+    }
+    added_put(added, count, "JAX_COORDINATOR_ADDRESS=", both);
+    free(both);
+}
+
 static void attempt_begin(struct shim *shim, const char *address, const char *port, const char *interface)
 {
     char *added[ADDED_MAX + 1] = {0};
     size_t count = 0;
+    char *master = NULL; /* for gpuctl_watch.py */
+    if (asprintf(&master, strcmp(address, "-") != 0 ? "%s:%s" : "-", address, port) < 0) {
+        abort();
+    }
+    added_put(added, &count, "GPUCTL_MASTER=", master);
+    free(master);
     added_put(added, &count, "MASTER_ADDR=", address);
     added_put(added, &count, "MASTER_PORT=", port);
+    added_put_coordinator(added, &count, address, port);
     if (shim->launch.torchrun != 0) {
         added_put(added, &count, "PET_MASTER_ADDR=", address);
         added_put(added, &count, "PET_MASTER_PORT=", port);
     }
     added_put(added, &count, "GLOO_SOCKET_IFNAME=", interface);
     added_put(added, &count, "NCCL_SOCKET_IFNAME==", interface); /* NCCL: exactly this one */
+    addresses_put(&shim->launch, address, port, added, &count);
     ranks_start(shim, added);
     for (size_t i = 0; i < count; i++) {
         free(added[i]);

@@ -105,6 +105,8 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
         list_add(&launch->arguments, &launch->argument_count, value);
     } else if (strcmp(key, "env") == 0) {
         env_add(launch, value);
+    } else if (strcmp(key, "pattern") == 0 && launch->pattern_count < SHIM_PATTERNS) {
+        launch->patterns[launch->pattern_count++] = value;
     } else if (strcmp(key, "rank") == 0) {
         return rank_add(launch, value, why);
     }
@@ -204,7 +206,7 @@ char **launch_environment(const struct launch *launch, size_t rank, char *const 
     while (added[added_count] != NULL) {
         added_count++;
     }
-    char **env = shim_resize(NULL, launch->env_count + own->env_count + added_count + 1, sizeof *env);
+    char **env = shim_resize(NULL, launch->env_count + own->env_count + added_count + 2, sizeof *env);
     for (size_t i = 0; i < launch->env_count; i++) {
         entry_put(env, &count, launch->env[i], false);
     }
@@ -215,5 +217,6 @@ char **launch_environment(const struct launch *launch, size_t rank, char *const 
         entry_put(env, &count, added[i], true);
     }
     env[count] = NULL;
+    env[count + 1] = NULL; /* room for one more */
     return env;
 }

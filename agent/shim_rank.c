@@ -322,15 +322,44 @@ static enum warm_end rank_become(struct shim *shim, size_t index, int *ret_code,
     return end;
 }
 
+/* A Python that starts anew begins gpuctl_watch.py by the folder that comes first on its PYTHONPATH; a warm
+ * worker does so itself. */
+static char *watch_begin(char **env)
+{
+    static const char watch[] = "GPUCTL_WATCH=", path[] = "PYTHONPATH=";
+    const char *folder = NULL, *rest = NULL;
+    char *entry = NULL;
+    size_t at = 0;
+    for (size_t i = 0; env[i] != NULL; i++) {
+        if (strncmp(env[i], watch, strlen(watch)) == 0) {
+            folder = env[i] + strlen(watch);
+        } else if (strncmp(env[i], path, strlen(path)) == 0) {
+            rest = env[i] + strlen(path);
+        }
+        at += rest == NULL;
+    }
+    if (folder == NULL) {
+        return NULL;
+    }
+    if (asprintf(&entry, "%s%s/" SHIM_WATCH_FOLDER "%s%s", path, folder, rest != NULL ? ":" : "",
+                 rest != NULL ? rest : "") < 0) {
+        abort();
+    }
+    env[at] = entry;
+    return entry;
+}
+
 static bool rank_fork(struct shim *shim, size_t index, char *const *added, int *ret_code, struct why *why)
 {
     struct rank *rank = &shim->ranks[index];
     struct spawn spawn = {.shim = shim, .parent = getpid(), .store = store_of(shim, index)};
     memcpy(spawn.output, rank->ends, sizeof spawn.output);
     spawn.env = launch_environment(&shim->launch, index, added);
+    char *path = watch_begin(spawn.env);
     spawn.path = path_of(spawn.env);
     bool started = rank_spawn(shim, rank, &spawn, ret_code, why);
     free(spawn.env);
+    free(path);
     return started;
 }
 

@@ -119,7 +119,8 @@
  * and again: argv), env (NAME=VALUE, for all ranks), rank (global rank: opens a section, its env follow).
  *
  * Variables that start and run add, unless env has them already: MASTER_ADDR, MASTER_PORT,
- * GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME (as =IFACE), and with torchrun PET_MASTER_ADDR, PET_MASTER_PORT.
+ * JAX_COORDINATOR_ADDRESS (both of these), GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME (as =IFACE), and with
+ * torchrun PET_MASTER_ADDR, PET_MASTER_PORT.
  *
  * exit record: lines. `rank RANK CODE SIGNAL WALL OUT-BYTES ERR-BYTES BY-US`, one for each that was started,
  * in the order in which they ended;
@@ -139,10 +140,13 @@
 #define SHIM_LAUNCH_FILE    "launch"
 #define SHIM_PID_FILE       "shim.pid"
 #define SHIM_SOCKET_FILE    "shim.sock"
+#define SHIM_ADDRESSES_FILE "addresses" /* of the nodes of a gang, written before the start */
 #define SHIM_EXIT_FILE      "exit"
 #define SHIM_EXIT_NEW_FILE  "exit.new" /* the record until it is renamed; an empty one may be there before */
 #define SHIM_WORK_FOLDER    "work"
 #define SHIM_ERRORS_FOLDER  "errors"
+#define SHIM_NOTE_ENDING    ".note" /* of the file of a rank there, which gpuctl_watch.py writes */
+#define SHIM_WATCH_FOLDER   "watch" /* in that of the runner: for the PYTHONPATH of ranks */
 #define SHIM_RESULTS_FOLDER "results"
 #define SHIM_FUNCTION_FILE  "function"
 #define SHIM_MODULES_FILE   "modules.zip"

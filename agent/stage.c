@@ -335,7 +335,7 @@ static void compose(struct attempt *attempt, struct text *launch)
         autofree char *lock = environment_lock_path(attempt->environment);
         launch_put(launch, "hold", lock);
     }
-    attempt->holds_port = contract_has_port(&contract) && attempt->order.node_rank == 0;
+    attempt->holds_port = contract_holds_port(&contract);
     if (attempt->holds_port) {
         launch_put_int(launch, "port_first", site->config.port_first);
         launch_put_int(launch, "port_last", site->config.port_last);

@@ -12,8 +12,12 @@
 
 /* Beside those that the contract owns. */
 static const char *const identities[] = {
-    "MASTER_ADDR",           "MASTER_PORT", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "MLFLOW_RUN_ID",
-    "MLFLOW_TRACKING_TOKEN", "PET_NNODES",  "PET_NODE_RANK",      "PET_NPROC_PER_NODE",
+    "MASTER_ADDR",          "MASTER_PORT",
+    "GLOO_SOCKET_IFNAME",   "NCCL_SOCKET_IFNAME",
+    "MLFLOW_RUN_ID",        "MLFLOW_TRACKING_TOKEN",
+    "PET_NNODES",           "PET_NODE_RANK",
+    "PET_NPROC_PER_NODE",   "JAX_COORDINATOR_ADDRESS",
+    "JAX_LOCAL_DEVICE_IDS",
 };
 
 static bool is_identity(const char *variable)

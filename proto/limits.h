@@ -150,8 +150,10 @@
 /* one attempt a device */
 #define LIMIT_NODE_ATTEMPTS 1024
 #define LIMIT_ATTEMPT_NODES 4096
-#define LIMIT_POOLS         1024
-#define LIMIT_GPU_TYPES     256
+/* nodes of a gang that are told of each other's addresses: 6 KiB in the order of each */
+#define LIMIT_ADDRESSED_NODES 256
+#define LIMIT_POOLS           1024
+#define LIMIT_GPU_TYPES       256
 /* maintenance windows that are not over: each is looked at for each node */
 #define LIMIT_WINDOWS 1000
 /* names of nodes in one: 16 KiB of them; pools and all nodes need no list */
@@ -520,6 +522,20 @@
 #define LIMIT_TRACKING_FILTER_TERMS 64
 /* each may be a join, of which SQLite allows 64 */
 #define LIMIT_TRACKING_ORDER_TERMS 16
+/* of the registry, as MLflow has them: names, aliases, and values of tags and descriptions in characters */
+#define LIMIT_REGISTRY_NAME  256
+#define LIMIT_REGISTRY_ALIAS 255
+#define LIMIT_REGISTRY_TEXT  100000
+/* tags of one model or version, which are shown together: 10 MB of the longest values */
+#define LIMIT_REGISTRY_TAGS 100
+/* aliases of one model: 256 KB of the longest names */
+#define LIMIT_REGISTRY_ALIASES 1000
+/* versions of one model: one an hour for 100 years */
+#define LIMIT_REGISTRY_VERSIONS 1000000
+/* rows a page, as MLflow has them */
+#define LIMIT_REGISTRY_MODEL_ROWS   1000
+#define DEFAULT_REGISTRY_MODEL_ROWS 100
+#define LIMIT_REGISTRY_VERSION_ROWS 200000
 /* a search holds up what comes after it: 100 times what 10,000 runs take */
 #define LIMIT_TRACKING_SEARCH_MS 5000
 /* of a stream of metrics that goes into a run at once: 1,000 points in 20 ms, and more than a rank's message
@@ -594,6 +610,8 @@
 #define CLIENT_TERM_MS 5000
 /* KILL to the end */
 #define CLIENT_KILL_MS 5000
+/* A browser that could not be started has said so by then; one that runs on is left alone. */
+#define CLIENT_BROWSER_MS 1500
 /* --watch asks again */
 #define CLIENT_WATCH_MS 1000
 /* `run` asks again why its job waits */

@@ -157,6 +157,7 @@ static json_t *encode_order(const struct order *order)
     member_put(json, "devices", encode_devices(order->devices, order->device_count));
     member_put_text(json, "master_address", order->master_address);
     member_put_int(json, "master_port", order->master_port);
+    member_put_text(json, "addresses", order->addresses);
     member_put_int(json, "grace_ms", order->grace_ms);
     member_put_int(json, "lease_ms", order->lease_ms);
     member_put_text(json, "cause", cause_text(order->cause));
@@ -201,6 +202,7 @@ static bool decode_order(const json_t *json, struct order *order, struct err *er
            decode_devices(json, order, err) &&
            json_read_text(json, "master_address", &order->master_address, err) &&
            json_read_int(json, "master_port", 0, 65535, &order->master_port, err) &&
+           json_read_text(json, "addresses", &order->addresses, err) &&
            json_read_int(json, "grace_ms", 0, LIMIT_GRACE_MS, &order->grace_ms, err) &&
            json_read_int(json, "lease_ms", 0, LIMIT_LEASE_MAX_MS, &order->lease_ms, err) &&
            member_read_cause(json, "cause", false, &order->cause, err) &&

@@ -142,9 +142,11 @@ struct order {
     size_t device_count;
     const char *master_address; /* NULL in PREPARE, and where there is no rendezvous */
     int64_t master_port;        /* 0 likewise */
-    int64_t grace_ms;           /* of STOP: between TERM and KILL */
-    int64_t lease_ms;           /* 0 with on_disconnect = keep */
-    enum cause cause;           /* of STOP: why */
+    const char *addresses; /* of START: "ADDRESS:PORT,ADDRESS:PORT" of all nodes by node rank, port 0 where a
+                              node holds none; NULL: not known, or too many */
+    int64_t grace_ms;      /* of STOP: between TERM and KILL */
+    int64_t lease_ms;      /* 0 with on_disconnect = keep */
+    enum cause cause;      /* of STOP: why */
     /* Of START and RUN: the ranks are to be warned with it, once. Of STOP: they get it instead of TERM, which
      * follows after the grace. EARLY_NONE: neither. */
     enum early_signal signal;
@@ -225,7 +227,8 @@ struct report_message {
     size_t tail_count;
     int64_t checkpoint_ms; /* EXITED: wall clock when a rank last acknowledged a checkpoint; 0: none did */
     bool flushed;          /* EXITED: with these tails every byte of the streams has been sent */
-    const char *said; /* FAILED, EXITED: what the first failed rank's error file says, one line; or NULL */
+    const char *said; /* FAILED, EXITED: what the first failed rank's error file says, where none failed what
+                         the node remarks, one line; or NULL */
     struct rank_result *results; /* EXITED; in order of rank */
     size_t result_count;
     const char *start; /* RUNNING, EXITED: how the ranks were started, for people: "warm", "cold" and why;

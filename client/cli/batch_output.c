@@ -11,6 +11,7 @@
 #include "client/cli/follow.h"
 #include "client/cli/output.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/files.h"
 #include "proto/base/text.h"
 
 char *batch_output_path(const char *pattern, const char *id, const char *name, struct err *err)
@@ -41,6 +42,11 @@ char *batch_output_path(const char *pattern, const char *id, const char *name, s
 static FILE *open_pattern(const char *pattern, const struct job_view *job, struct err *err)
 {
     autofree char *path = batch_output_path(pattern, job->id, job->name != NULL ? job->name : "job", err);
+    char *slash = path != NULL ? strrchr(path, '/') : NULL;
+    autofree char *folder = slash != NULL && slash != path ? xstrndup(path, (size_t)(slash - path)) : NULL;
+    if (folder != NULL && !file_make_directories(folder, 0777, err)) {
+        return NULL;
+    }
     FILE *file = path != NULL ? fopen(path, "we") : NULL;
     if (path != NULL && file == NULL) {
         err_errno(err, "cannot write %s", path);

@@ -34,9 +34,15 @@ struct chart {
     size_t margin; /* characters left of the axis */
 };
 
+/* Several points that are all at one step, as MLflow has those without any, lie over the time. */
+static bool is_over_steps(const struct series *series)
+{
+    return series->stepped && (series->points == 1 || series->steps.from != series->steps.to);
+}
+
 static double x_of(const struct series *series, const struct bucket *bucket)
 {
-    return series->stepped ? bucket->step : bucket->at_ms;
+    return is_over_steps(series) ? bucket->step : bucket->at_ms;
 }
 
 /* Finds what the y axis must hold; false when no value is finite. */
@@ -93,7 +99,10 @@ static void append_title(const struct series *series, size_t ranks, size_t width
     autotext struct text title = {0};
     char last[32];
     print_number(series->last, TITLE_DIGITS, last);
-    text_printf(&title, "%s, rank %lld", series->name, (long long)series->rank);
+    text_append(&title, series->name);
+    if (series->rank >= 0) {
+        text_printf(&title, ", rank %lld", (long long)series->rank);
+    }
     if (ranks > 1) {
         text_printf(&title, " (1 of %zu ranks)", ranks);
     }
@@ -152,7 +161,7 @@ static void append_rows(const struct chart *chart, struct text *out)
 
 static void x_label(const struct chart *chart, double x, const char *unit, char out[LABEL_BYTES + 8])
 {
-    if (chart->series->stepped) {
+    if (is_over_steps(chart->series)) {
         snprintf(out, LABEL_BYTES + 8, "%s%.0f", unit, x);
     } else {
         print_time((int64_t)x, out);
@@ -177,7 +186,7 @@ void curve_draw(const struct series *series, size_t ranks, const struct curve_lo
 {
     struct chart chart = {.series = series,
                           .strokes = look->utf8 ? &fine : &coarse,
-                          .x = series->stepped ? series->steps : series->times_ms};
+                          .x = is_over_steps(series) ? series->steps : series->times_ms};
     struct extent values;
     append_title(series, ranks, look->width, out);
     if (!find_values(series, &values)) {

@@ -35,7 +35,11 @@ static void add_row(struct grid *grid, const struct series *series, int digits, 
     autotext struct text spark = {0};
     spark_draw(series, cells, print_utf8(), &spark);
     grid_add(grid, series->name);
-    grid_addf(grid, "%lld", (long long)series->rank);
+    if (series->rank >= 0) {
+        grid_addf(grid, "%lld", (long long)series->rank);
+    } else {
+        grid_add(grid, NULL);
+    }
     grid_addf(grid, "%lld", (long long)series->points);
     if (series->last_stepped) {
         grid_addf(grid, "%lld", (long long)series->last_step);

@@ -11,6 +11,7 @@
 #include "client/cli/output.h"
 #include "client/cli/print.h"
 #include "client/cli/feed.h"
+#include "client/cli/runs.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/json.h"
@@ -142,6 +143,18 @@ static void note_end(const struct follow *follow, const struct job_view *job)
     }
 }
 
+/* Where the job tracked, if it did. An answer that does not come is no failure: the job has ended. */
+static void note_run(const struct follow *follow)
+{
+    struct err ignored;
+    autojson json_t *runs = follow->quiet ? NULL : runs_get(follow->api, follow->id, &ignored);
+    autotext struct text said = {0};
+    if (json_array_size(runs) > 0) {
+        runs_say(json_array_get(runs, 0), &said);
+        print_note("%s", said.bytes);
+    }
+}
+
 /* --- the two streams --- */
 
 /* Before the first output of a job of several GPUs: are there several ranks? */
@@ -267,6 +280,7 @@ static bool conclude(struct follow *follow, int *ret_exit, struct err *err)
         return false;
     }
     note_end(follow, &job);
+    note_run(follow);
     *ret_exit = (int)job.exit_code;
     job_view_finish(&job);
     return true;

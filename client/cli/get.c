@@ -8,6 +8,7 @@
 #include "client/cli/events.h"
 #include "client/cli/print.h"
 #include "client/cli/resolve.h"
+#include "client/cli/runs.h"
 #include "client/cli/timing.h"
 #include "client/cli/watch.h"
 #include "proto/base/cleanup.h"
@@ -136,18 +137,8 @@ static void add_runs(struct grid *grid, const json_t *runs)
         if (i == SHOWN_RUNS) {
             break;
         }
-        const char *id = json_string_value(json_object_get(run, "run_id"));
-        const char *experiment = json_string_value(json_object_get(run, "experiment"));
-        const char *uri = json_string_value(json_object_get(run, "tracking_uri"));
-        const char *url = json_string_value(json_object_get(run, "url"));
         autotext struct text shown = {0};
-        text_printf(&shown, "MLflow run %s", id != NULL ? id : "?");
-        if (experiment != NULL) {
-            text_printf(&shown, " in experiment %s", experiment);
-        }
-        if (uri != NULL) {
-            text_printf(&shown, " at %s", url != NULL ? url : uri);
-        }
+        runs_say(run, &shown);
         add_fact(grid, "run", shown.bytes);
     }
 }
@@ -242,14 +233,6 @@ static bool print_people(json_t *json, const json_t *runs, const json_t *events,
     job_view_finish(&job);
     text_append(out, "\n");
     return events_table(events, wide, 0, out, err);
-}
-
-/* The job's runs, a new reference. */
-static json_t *runs_get(struct api *api, const char *id, struct err *err)
-{
-    autofree char *path = xprintf("/v1/jobs/%s/runs", id);
-    autojson json_t *page = api_get(api, path, err);
-    return json_incref(json_object_get(page, "runs"));
 }
 
 static bool show(struct api *api, const void *closure, struct text *out, bool *ret_last, struct err *err)

@@ -154,9 +154,8 @@ static bool explain_nothing(const struct question *question, struct err *err)
     if (question->options->name != NULL) {
         return refuse_name(question, err);
     }
-    print_note(
-        "job %s has logged no metrics; what it logs by MLflow is in its run, which gpuctl get %s names",
-        question->id, question->id);
+    print_note("job %s has logged no metrics here; gpuctl get %s names its run, where it tracks elsewhere",
+               question->id, question->id);
     return true;
 }
 
@@ -325,6 +324,8 @@ const struct verb verb_metrics = {
     .arguments = "ID",
     .summary = "Show the values that a job has logged.",
     .details =
+        "What ranks log by MLflow is there, too, without a rank, unless they track at another server. -f\n"
+        "shows only what they log by serverless_gpu.runtime.\n"
         "The table has a row for each name and rank; MIN and MAX leave out NaN. --plot draws a chart for\n"
         "each name, of the lowest rank that logged it, or of --rank, or of each with --all-ranks. Charts\n"
         "and trends are of UTF-8 where LC_ALL, LC_CTYPE or LANG names it, else of ASCII; values that are\n"

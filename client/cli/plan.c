@@ -64,6 +64,7 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
         return false;
     }
     autojson json_t *answer = ask(api, &file, &options->spec, call, err);
+    *ret_exit = json_is_false(json_object_get(answer, "admitted")) ? EXIT_FAILURE : EXIT_SUCCESS;
     return answer != NULL && show(answer, print_format(options->format), err);
 }
 
@@ -73,7 +74,7 @@ const struct verb verb_plan = {
     .summary = "Say when a job would start if it were submitted now, and submit nothing.",
     .details = "Takes the options of submit. What travels with the job is not sent. Starts a controller and "
                "a node of\n"
-               "your own where no controller is named.\n"
+               "your own where no controller is named. Exits with 1 where the job would be refused.\n"
                "\n"
                "Examples:\n"
                "  gpuctl plan --gpus 8 --gpu-type H100 -- python train.py\n"

@@ -46,8 +46,10 @@ static bool read_time(const json_t *json, int64_t *ret_at_ms, struct err *err)
 bool point_read(const json_t *json, struct point *ret_point, struct err *err)
 {
     struct point point = {.stepped = json_is_integer(json_object_get(json, "step"))};
+    bool ranked = !json_is_null(json_object_get(json, "rank"));
+    point.rank = -1;
     if (!json_need_text(json, "name", &point.name, err) ||
-        !json_need_int(json, "rank", 0, INT64_MAX, &point.rank, err) ||
+        (ranked && !json_need_int(json, "rank", 0, INT64_MAX, &point.rank, err)) ||
         !json_read_int(json, "step", INT64_MIN, INT64_MAX, &point.step, err) ||
         !read_value(json, &point.value, err) || !read_time(json, &point.at_ms, err)) {
         return false;
@@ -77,7 +79,9 @@ void point_line(const struct point *point, struct text *out)
     print_number(point->value, DIGITS, value);
     append_time(point->at_ms, out);
     append_foreign(point->name, NAME_WIDTH, out);
-    text_printf(out, "  rank %lld", (long long)point->rank);
+    if (point->rank >= 0) {
+        text_printf(out, "  rank %lld", (long long)point->rank);
+    }
     if (point->stepped) {
         text_printf(out, "  step %lld", (long long)point->step);
     }

@@ -12,9 +12,9 @@
 
 struct point {
     const char *name; /* borrowed from the JSON */
-    int64_t rank;
-    double value; /* may be NaN or infinite */
-    bool stepped; /* a step was given */
+    int64_t rank;     /* -1: not known, of what MLflow's clients have logged */
+    double value;     /* may be NaN or infinite */
+    bool stepped;     /* a step was given */
     int64_t step;
     int64_t at_ms; /* wall clock; 0: not known */
 };

@@ -118,7 +118,7 @@ static bool spawn(char *const *argv, int out, int err_out, bool own_session, pid
     prepare_attributes(&attributes, own_session);
     errno = prepare_files(&actions, out, err_out, own_session);
     if (errno == 0) {
-        errno = posix_spawn(ret_pid, argv[0], &actions, &attributes, argv, environ);
+        errno = posix_spawnp(ret_pid, argv[0], &actions, &attributes, argv, environ);
     }
     bool started = errno == 0;
     if (!started) {
@@ -151,6 +151,24 @@ bool process_start(char *const *argv, const char *log, const char *record, int *
     }
     *ret_pidfd = give_fd(&pidfd);
     return true;
+}
+
+bool process_launch(char *const *argv, int64_t patience_ms, struct err *err)
+{
+    autoclose int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    pid_t pid;
+    if (nowhere < 0) {
+        return err_errno(err, "cannot open /dev/null");
+    }
+    if (!spawn(argv, nowhere, nowhere, true, &pid, err)) {
+        return false;
+    }
+    autoclose int pidfd = open_pid(pid);
+    int status = 0;
+    if (pidfd < 0 || !process_wait(pidfd, patience_ms) || waitpid(pid, &status, WNOHANG) != pid) {
+        return true;
+    }
+    return (WIFEXITED(status) && WEXITSTATUS(status) == 0) || err_set(err, ERR_IO, "%s has failed", argv[0]);
 }
 
 /* --- end --- */

@@ -15,6 +15,10 @@
  * *ret_pidfd is the caller's. */
 bool process_start(char *const *argv, const char *log, const char *record, int *ret_pidfd, struct err *err);
 
+/* Starts a program of the person's, which is looked up in PATH, in a session of its own and without output.
+ * false: it could not be started, or failed within patience_ms. */
+bool process_launch(char *const *argv, int64_t patience_ms, struct err *err);
+
 /* A pidfd of the process that the file records; -1 when it is not there any more. *ret_pid may be NULL. */
 int process_open(const char *record, pid_t *ret_pid);
 

@@ -13,6 +13,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
+#include "proto/tasks.h"
 #include "proto/views.h"
 
 #define LIMIT_SHOWN 100000
@@ -87,12 +88,28 @@ static const struct column columns[] = {
     {"TIME", false}, {"EXIT", false},   {"REASON", false},
 };
 
-/* The same with the number of the task behind the id. */
+/* The same with the number of the task behind the id, and what a sweep gives it. */
 static const struct column task_columns[] = {
-    {"ID", false},      {"TASK", false}, {"NAME", false},   {"STATE", false},  {"GPUS", false},
-    {"TYPE", false},    {"OWNER", true}, {"PROJECT", true}, {"POOL", true},    {"TRY", true},
-    {"CREATED", false}, {"TIME", false}, {"EXIT", false},   {"REASON", false},
+    {"ID", false},   {"TASK", false},    {"VALUES", false}, {"NAME", false},   {"STATE", false},
+    {"GPUS", false}, {"TYPE", false},    {"OWNER", true},   {"PROJECT", true}, {"POOL", true},
+    {"TRY", true},   {"CREATED", false}, {"TIME", false},   {"EXIT", false},   {"REASON", false},
 };
+
+/* "lr=0.1 seed=2" of one task; nothing of an array without a sweep. */
+static void add_values(struct grid *grid, const json_t *spec, int64_t task)
+{
+    const json_t *sweep = json_object_get(spec, "sweep");
+    autotext struct text text = {0};
+    struct task_values values;
+    if (json_is_object(sweep)) {
+        task_values_make(sweep, task_values_count(sweep), task, &values);
+        for (size_t i = 1; i < values.count; i++) {
+            text_printf(&text, "%s%s=%s", i > 1 ? " " : "", values.items[i].name, values.items[i].text);
+        }
+        task_values_finish(&values);
+    }
+    grid_add(grid, text.bytes);
+}
 
 /* How far it is, of an array; then why. */
 static void add_reason(struct grid *grid, const struct job_view *job)
@@ -107,14 +124,16 @@ static void add_reason(struct grid *grid, const struct job_view *job)
     grid_add(grid, text.bytes);
 }
 
-static void add_row(struct grid *grid, const struct job_view *job, bool tasks)
+/* spec: of the array, when the rows are its tasks; or NULL. */
+static void add_row(struct grid *grid, const struct job_view *job, const json_t *spec)
 {
     char created[32], span[32];
     print_time(job->created_ms, created);
     print_span(job->started_ms, job->ended_ms, span);
     grid_add(grid, job->id);
-    if (tasks) {
+    if (spec != NULL) {
         grid_addf(grid, "%lld", (long long)job->task);
+        add_values(grid, spec, job->task);
     }
     grid_add(grid, job->name);
     grid_add(grid, job_state_text(job->state));
@@ -134,8 +153,9 @@ static void add_row(struct grid *grid, const struct job_view *job, bool tasks)
     add_reason(grid, job);
 }
 
-static bool show_table(const json_t *jobs, bool tasks, bool wide, struct text *out, struct err *err)
+static bool show_table(const json_t *jobs, const json_t *spec, bool wide, struct text *out, struct err *err)
 {
+    bool tasks = spec != NULL;
     size_t count = (tasks ? sizeof task_columns : sizeof columns) / sizeof columns[0];
     autogrid struct grid *grid = grid_create(tasks ? task_columns : columns, count);
     size_t i;
@@ -145,7 +165,7 @@ static bool show_table(const json_t *jobs, bool tasks, bool wide, struct text *o
         if (!job_view_decode(json_incref(item), &job, err)) {
             return false;
         }
-        add_row(grid, &job, tasks);
+        add_row(grid, &job, spec);
         job_view_finish(&job);
     }
     grid_print(grid, wide, print_width(), print_colour(), out);
@@ -181,7 +201,14 @@ static bool show(struct api *api, const void *closure, struct text *out, bool *r
         print_list(format, "jobs", jobs, out);
         return true;
     }
-    return show_table(jobs, options->array != NULL, format == FORMAT_WIDE, out, err);
+    autojson json_t *whole = NULL;
+    if (options->array != NULL) {
+        autofree char *of = xprintf("/v1/jobs/%s", options->array_id);
+        whole = api_get(api, of, err);
+    }
+    const json_t *spec = json_object_get(whole, "spec");
+    return (options->array == NULL || whole != NULL) &&
+           show_table(jobs, spec, format == FORMAT_WIDE, out, err);
 }
 
 static bool run(const struct call *call, int *ret_exit, struct err *err)

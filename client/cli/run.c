@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gpuctl run`: makes a job, shows its output, and exits as it did. */
 #include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "client/cli/connect.h"
 #include "client/cli/follow.h"
@@ -27,6 +30,20 @@ static void finish(void *options)
     spec_finish(&o->spec);
 }
 
+/* A command reads nothing: its stdin is empty on the nodes. */
+static void note_stdin(void)
+{
+    struct stat status;
+    int waiting = 0;
+    bool known = fstat(STDIN_FILENO, &status) == 0;
+    bool file = known && S_ISREG(status.st_mode) && status.st_size > lseek(STDIN_FILENO, 0, SEEK_CUR);
+    bool pipe =
+        known && S_ISFIFO(status.st_mode) && ioctl(STDIN_FILENO, FIONREAD, &waiting) == 0 && waiting > 0;
+    if (file || pipe) {
+        print_note("what is on stdin does not reach the job; --file lays a file into its folder");
+    }
+}
+
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct run_options *options = call->options;
@@ -40,6 +57,7 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
         return false;
     }
     if (!options->quiet) {
+        note_stdin();
         print_note("job %s", job.id);
     }
     bool good = follow_job(api, &job, options->quiet, ret_exit, err);

@@ -97,9 +97,12 @@ static bool wait_end(struct api *api, const struct batch *batch, const char *id,
     print_note("job %s %s%s%s", job.id, job_state_text(job.state), job.reason != NULL ? ": " : "",
                job.reason != NULL ? job.reason : "");
     *ret_exit = (int)job.exit_code;
-    bool good = batch_write_output(api, &batch->options, &job, err);
+    struct err unwritten;
+    if (!batch_write_output(api, &batch->options, &job, &unwritten)) { /* the job's end stands */
+        print_note("%s; `gpuctl logs %s` has the output", unwritten.text, job.id);
+    }
     job_view_finish(&job);
-    return good;
+    return true;
 }
 
 static bool submit(const struct batch *batch, const struct call *call, int *ret_exit, struct err *err)

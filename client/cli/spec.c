@@ -10,10 +10,12 @@
 
 #include "client/cli/after.h"
 #include "client/cli/early.h"
+#include "client/cli/launcher.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
+#include "proto/states.h"
 
 #define NOT_GIVEN (-1)
 
@@ -52,8 +54,8 @@ static void describe_program(struct spec_options *o, struct option_table *t)
     option_text(t, 0, "chdir", "DIR", "run there on the nodes (default: here, on a node of your own)",
                 &o->workdir);
     option_text(t, 0, "python", "FILE", "the Python of the nodes", &o->python);
-    option_choice(t, 0, "launch-mode", "MODE", "one process a GPU, or one a node", "process|node",
-                  &o->launch_mode);
+    option_choice(t, 0, "launch-mode", "MODE", "one process a GPU, or one a node (the default for torchrun)",
+                  "process|node", &o->launch_mode);
 }
 
 static void describe_code(struct spec_options *o, struct option_table *t)
@@ -318,6 +320,15 @@ static void set_nodes(json_t *spec, const char *name, const struct option_list *
     }
 }
 
+/* torchrun starts the ranks of a node: one in each rank would make worlds of their own. */
+static void set_launch_mode(json_t *spec)
+{
+    if (json_object_get(spec, "launch_mode") == NULL &&
+        launcher_is_torchrun(json_object_get(spec, "command"))) {
+        json_object_set_new(spec, "launch_mode", json_string(launch_mode_text(LAUNCH_NODE)));
+    }
+}
+
 static bool set_command(json_t *spec, char **command, size_t count, struct err *err)
 {
     if (count == 0) { /* the base has one */
@@ -471,5 +482,6 @@ json_t *spec_build(const struct spec_options *options, const struct spec_surroun
                 set_constraints(spec, &options->constraints, err) &&
                 set_early_signal(spec, options->early_signal, err) && after_add(spec, &options->after, err) &&
                 array_put(&options->array, spec, err);
+    set_launch_mode(spec);
     return good && (!options->one_job || refuse_array(spec, err)) ? give(spec) : NULL;
 }

@@ -70,7 +70,8 @@ struct verb {
 extern const struct verb verb_up, verb_down, verb_submit, verb_run, verb_ps, verb_get, verb_logs,
     verb_results, verb_metrics, verb_cancel, verb_wait, verb_events, verb_nodes, verb_token, verb_version,
     verb_completion, verb_sbatch, verb_convert, verb_simulate, verb_hold, verb_release, verb_update,
-    verb_quotas, verb_shares, verb_pools, verb_explain, verb_plan, verb_preempt, verb_admin, verb_login;
+    verb_quotas, verb_shares, verb_pools, verb_explain, verb_plan, verb_preempt, verb_admin, verb_login,
+    verb_open;
 
 /* All verbs in the order of the help; ends with NULL. */
 const struct verb *const *verb_all(void);

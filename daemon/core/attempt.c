@@ -126,6 +126,7 @@ void attempt_free(struct attempt *attempt)
     free(attempt->gpu_type);
     free(attempt->cause_text);
     free(attempt->master_address);
+    free(attempt->note);
     free(attempt);
 }
 

@@ -238,6 +238,7 @@ struct node_order {
     char job_id[17];      /* order.job_id points here */
     char array_id[17];    /* order.array_id points here, where the job is a task */
     char *master_address; /* owned, or NULL */
+    char *addresses;      /* owned, or NULL */
 };
 
 /* What a node is to get ready. */

@@ -391,8 +391,11 @@ static bool first_fit(const struct core *core, const struct job *job, int64_t *r
     return found;
 }
 
-/* By how wide the window is for the time that is still to pass. */
-static enum confidence confidence_of(const struct core *core, const struct forecast *forecast)
+/* By how wide the window is for the time that is still to pass. Where it is not narrow, the job's own run
+ * time counts, too: as a guess, or an estimate that is off by a factor of two, it says little of the gaps it
+ * fits. */
+static enum confidence confidence_of(const struct core *core, const struct job *job,
+                                     const struct forecast *forecast)
 {
     int64_t wait_ms = forecast->at_ms - core->now_ms;
     int64_t width_ms = forecast->latest_ms - forecast->earliest_ms;
@@ -402,7 +405,9 @@ static enum confidence confidence_of(const struct core *core, const struct forec
     if (width_ms <= MINUTE_MS || width_ms <= wait_ms / 4) {
         return CONFIDENCE_HIGH;
     }
-    return width_ms <= 10 * MINUTE_MS || width_ms <= wait_ms ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
+    bool guessed = job->time_limit_ms == 0 && error_percent(job) >= LIMITED_ERROR;
+    bool narrow = width_ms <= 10 * MINUTE_MS || width_ms <= wait_ms;
+    return narrow && !guessed ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
 }
 
 struct forecast forecast_start(const struct core *core, const struct job *job, const struct ahead *ahead)
@@ -420,6 +425,6 @@ struct forecast forecast_start(const struct core *core, const struct job *job, c
     forecast.at_ms = at_ms > fits_ms ? at_ms : fits_ms;
     forecast.earliest_ms = short_ms < forecast.at_ms ? short_ms : forecast.at_ms;
     forecast.latest_ms = long_ms > forecast.at_ms ? long_ms : forecast.at_ms;
-    forecast.confidence = confidence_of(core, &forecast);
+    forecast.confidence = confidence_of(core, job, &forecast);
     return forecast;
 }

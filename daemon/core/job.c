@@ -335,7 +335,8 @@ void job_conclude(struct core *core, struct job *job, const struct attempt *atte
     switch (attempt->cause) {
     case CAUSE_NONE:
         history_learn(core, attempt);
-        job_finish(core, job, JOB_EVENT_SUCCEED, 0, CAUSE_NONE, NULL);
+        job_finish(core, job, JOB_EVENT_SUCCEED, 0, CAUSE_NONE,
+                   attempt->note != NULL ? record_text(core, "%s", attempt->note) : NULL);
         return;
     case CAUSE_RANK_FAILED:
     case CAUSE_OUT_OF_MEMORY:

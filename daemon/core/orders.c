@@ -131,6 +131,23 @@ static void copy_array(const struct job *job, struct node_order *item)
     }
 }
 
+/* NULL: the gang is too large for a list in each order. */
+static char *addresses_of(const struct attempt *attempt)
+{
+    struct text list = {0};
+    if (attempt->member_count > LIMIT_ADDRESSED_NODES) {
+        return NULL;
+    }
+    for (size_t i = 0; i < attempt->member_count; i++) {
+        const struct member *member = attempt->members[i];
+        const char *address = member->node->address;
+        bool colons = strchr(address, ':') != NULL;
+        text_printf(&list, colons ? "%s[%s]:%lld" : "%s%s:%lld", i > 0 ? "," : "", address,
+                    (long long)member->port);
+    }
+    return text_take(&list);
+}
+
 static void copy_order(const struct member *member, struct node_order *item)
 {
     const struct attempt *attempt = member->attempt;
@@ -145,7 +162,9 @@ static void copy_order(const struct member *member, struct node_order *item)
     if (item->order.phase == ORDER_START) {
         assert(attempt->master_address != NULL); /* node rank 0 has told it: take_prepared in report.c */
         item->master_address = xstrdup(attempt->master_address);
+        item->addresses = addresses_of(attempt);
     }
+    item->order.addresses = item->addresses;
     item->order.master_address = item->master_address;
 }
 
@@ -183,6 +202,7 @@ void node_orders_destroy(struct node_orders *orders)
     for (size_t i = 0; i < orders->count; i++) {
         free(orders->items[i].devices);
         free(orders->items[i].master_address);
+        free(orders->items[i].addresses);
     }
     for (size_t i = 0; i < orders->staging_count; i++) {
         free(orders->stagings[i].key);

@@ -257,6 +257,7 @@ static bool take_prepared(struct core *core, struct member *member, const struct
     }
     core->sheet.lazy = true;
     timing_take(core, member, report);
+    member->port = report->master_port;
     if (needs_port(attempt, member)) {
         keep_master(core, attempt, report);
     }
@@ -315,6 +316,14 @@ static void keep_ranks(struct core *core, struct attempt *attempt, const struct 
     }
 }
 
+/* What a node remarks of an attempt that did not fail. It is in memory alone: no state depends on it. */
+static void keep_note(struct attempt *attempt, const char *said)
+{
+    if (said != NULL && attempt->note == NULL) {
+        attempt->note = xstrndup(said, (size_t)said_length(said));
+    }
+}
+
 static void keep_checkpoint(struct core *core, struct attempt *attempt, const struct report_message *report)
 {
     if (report->checkpoint_ms > attempt->checkpoint_ms) {
@@ -337,6 +346,8 @@ static void take_first_exit(struct core *core, struct member *member, const stru
         const struct fault fault = cause != CAUSE_NONE ? fault_of(core, member, report, cause)
                                                        : fault_of_missing(core, member, report, missing);
         attempt_stop(core, attempt, &fault);
+    } else {
+        keep_note(attempt, report->said);
     }
     keep_ranks(core, attempt, report);
     keep_checkpoint(core, attempt, report);

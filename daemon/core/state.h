@@ -177,6 +177,7 @@ struct member {
     int64_t *devices; /* indices; owned */
     size_t device_count;
     enum member_state state;
+    int64_t port; /* that it held when it was prepared; 0: none, or not known, as it is in no row */
     int64_t results_missing;     /* ranks of a function whose value is not stored yet */
     uint64_t version;            /* of its order */
     struct member_timing timing; /* texts owned */
@@ -194,6 +195,7 @@ struct attempt {
     char *cause_text;      /* owned, or NULL */
     char *pool, *gpu_type; /* owned */
     char *master_address;  /* owned, or NULL */
+    char *note;            /* what a node remarks though nothing failed; owned, in no row; or NULL */
     int64_t master_port;
     int64_t created_ms, started_ms, ended_ms; /* wall clock; started_ms 0: START was never committed */
     int64_t held_since_ms, ran_since_ms;      /* the first two, by the steady clock */

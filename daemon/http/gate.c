@@ -207,6 +207,7 @@ static const char **place_of(struct headers *headers, const char *name)
         return strcasecmp(name, "Content-Type") == 0 ? &headers->content_type : NULL;
     case 13:
         return strcasecmp(name, "Authorization") == 0   ? &headers->authorization
+               : strcasecmp(name, "If-None-Match") == 0 ? &headers->if_none_match
                : strcasecmp(name, "Last-Event-ID") == 0 ? &headers->last_event_id
                                                         : NULL;
     case 15:

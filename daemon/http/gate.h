@@ -24,6 +24,7 @@ struct headers {
     const char *last_event_id;
     const char *idempotency_key;
     const char *if_match;
+    const char *if_none_match;
     int64_t content_length; /* -1: absent */
     size_t bytes;           /* of all headers, known or not */
 };

@@ -81,13 +81,12 @@ static bool page_add(struct page *page)
     return page->lines.budget > 0;
 }
 
-bool metric_page(struct log_reader *reader, const struct metric_filter *filter, int64_t limit,
-                 struct text *out, struct err *err)
+bool metric_page(struct log_reader *reader, const struct metric_filter *filter, int64_t *limit,
+                 struct text *out, char ret_next[LOG_ID_BYTES], struct err *err)
 {
     struct page page = {
-        .filter = filter, .limit = limit, .lines = {.budget = LIMIT_METRIC_PAGE_BYTES}, .out = out};
+        .filter = filter, .limit = *limit, .lines = {.budget = LIMIT_METRIC_PAGE_BYTES}, .out = out};
     bool found = true;
-    text_append(out, "\"metrics\":[");
     do {
         page.lines.at = 0;
         if (!log_reader_next(reader, &found, &page.lines.piece, err)) {
@@ -95,13 +94,11 @@ bool metric_page(struct log_reader *reader, const struct metric_filter *filter, 
         }
         charge_piece(&page.lines);
     } while (found && page_add(&page));
+    ret_next[0] = '\0';
     if (found) {
-        char next[LOG_ID_BYTES];
-        log_piece_id(&page.lines.piece, page.lines.at, next);
-        text_printf(out, "],\"next\":\"%s\"", next);
-    } else {
-        text_append(out, "],\"next\":null");
+        log_piece_id(&page.lines.piece, page.lines.at, ret_next);
     }
+    *limit -= page.rows;
     return true;
 }
 

@@ -18,10 +18,11 @@ struct metric_filter {
     const char *name; /* NULL: all, and as events also progress */
 };
 
-/* Appends `"metrics":[...],"next":...` with limit points at most. next is the id to go on from; null when
- * nothing more is stored. The page ends early when it has looked at LIMIT_METRIC_PAGE_BYTES. */
-bool metric_page(struct log_reader *reader, const struct metric_filter *filter, int64_t limit,
-                 struct text *out, struct err *err);
+/* Appends limit points at most, with commas between them, and takes their number off *limit. ret_next is the
+ * id to go on from; "" when nothing more is stored. The page ends early when it has looked at
+ * LIMIT_METRIC_PAGE_BYTES. */
+bool metric_page(struct log_reader *reader, const struct metric_filter *filter, int64_t *limit,
+                 struct text *out, char ret_next[LOG_ID_BYTES], struct err *err);
 
 /* One piece, and how far its lines were looked at. Starts as {0}; whoever sets the next piece sets at to 0.
  */

@@ -151,7 +151,11 @@ void metric_line_encode(const struct metric_line *line, struct text *out)
 {
     char at[32];
     text_append(out, "{\"rank\":");
-    text_append_int(out, line->rank);
+    if (line->rank >= 0) {
+        text_append_int(out, line->rank);
+    } else {
+        text_append(out, "null");
+    }
     if (line->kind == METRIC_POINT) {
         append_point(line, out);
     } else {

@@ -19,7 +19,7 @@ enum metric_kind {
 struct metric_line {
     json_t *json;
     enum metric_kind kind;
-    int64_t rank;
+    int64_t rank;  /* -1: not known, of what MLflow's clients have logged */
     int64_t at_ms; /* wall clock of the rank */
     const char *name;
     const json_t *value; /* a number, or "NaN", "Infinity", "-Infinity"; of a progress 0 to 1, or NULL */

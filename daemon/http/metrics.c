@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The resource of a job's metrics: pages of points, or a stream of points and progress that follows them. It
  * promises that a cursor goes on in its own attempt, and that a stream goes on to the next one. What becomes
- * of the lines is metric_feed.c's part. */
+ * of the lines is metric_feed.c's part, what MLflow's clients have logged metric_run.c's. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/http/job_lookup.h"
 #include "daemon/http/metric_feed.h"
+#include "daemon/http/metric_run.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/resources.h"
 #include "daemon/http/sse.h"
 #include "daemon/http/trail.h"
 #include "proto/limits.h"
+#include "proto/members.h"
 
 struct metric_wish {
     struct trail_wish trail; /* its rank stays -1: that is the node's first, not the one in a line */
@@ -69,25 +71,43 @@ static struct log_reader *open_reader(const struct request *request, const struc
     return reader;
 }
 
+/* Begins a page with what is in the streams. *limit becomes what it has room for, next the cursor behind it,
+ * "" when nothing more is there. */
+static bool begin_page(const struct request *request, const struct metric_wish *wish, int64_t *ret_attempt,
+                       int64_t *limit, struct text *json, char next[LOG_ID_BYTES], struct err *err)
+{
+    struct log_reader *reader = open_reader(request, &wish->trail, ret_attempt, err);
+    if (reader == NULL) {
+        return false;
+    }
+    text_printf(json, "{\"attempt\":%lld,\"metrics\":[", (long long)*ret_attempt);
+    bool good = metric_page(reader, &wish->filter, limit, json, next, err);
+    log_reader_close(reader);
+    return good;
+}
+
+/* A page goes from the streams on to the run of the attempt: points there have no rank. */
 static void show_page(struct request *request, const struct metric_wish *wish)
 {
     struct err err = {0};
-    int64_t attempt;
-    struct log_reader *reader = open_reader(request, &wish->trail, &attempt, &err);
-    if (reader == NULL) {
-        request_fail(request, &err);
-        return;
-    }
     struct text json = {0};
-    text_printf(&json, "{\"attempt\":%lld,", (long long)attempt);
-    if (metric_page(reader, &wish->filter, wish->limit, &json, &err)) {
-        text_append(&json, "}");
-        request_reply_json(request, 200, &json);
-    } else {
+    char next[LOG_ID_BYTES];
+    struct metric_rest rest = {.job = wish->trail.job, .name = wish->filter.name, .limit = wish->limit};
+    if (metric_run_cursor(wish->trail.after, wish->trail.attempt, &rest)) {
+        text_printf(&json, "{\"attempt\":%lld,\"metrics\":[", (long long)rest.attempt);
+        metric_run_page(request, &rest, &json);
+    } else if (!begin_page(request, wish, &rest.attempt, &rest.limit, &json, next, &err)) {
         text_finish(&json);
         request_fail(request, &err);
+    } else if (next[0] == '\0' && wish->filter.rank < 0) {
+        rest.comma = rest.limit < wish->limit;
+        metric_run_page(request, &rest, &json);
+    } else {
+        text_append(&json, "],");
+        member_write_text(&json, "\"next\":", next[0] != '\0' ? next : NULL);
+        text_append(&json, "}");
+        request_reply_json(request, 200, &json);
     }
-    log_reader_close(reader);
 }
 
 /* --- streams

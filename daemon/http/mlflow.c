@@ -168,12 +168,10 @@ static json_t *body_of_query(const struct query *query)
     return body;
 }
 
-static void reply_error(struct request *request, enum tracking_code code, const char *format,
-                        const char *value)
+static void reply_error(struct request *request, enum tracking_code code, const char *message)
 {
     struct tracking_error error;
     struct text out = {0};
-    autofree char *message = xprintf("%s%s", format, value);
     tracking_fail(&error, code, "%s", message);
     tracking_error_render(&error, &out);
     request_reply_json(request, (unsigned)tracking_code_http(code), &out);
@@ -196,7 +194,8 @@ void mlflow_call(struct request *request)
     const struct mlflow_method *method = mlflow_method_find(request->route->method, router_tail(request));
     struct err err;
     if (method == NULL) {
-        reply_error(request, TRACKING_ENDPOINT_NOT_FOUND, "This server has no endpoint ", request->path);
+        autofree char *unserved = xprintf(MLFLOW_UNSERVED, router_method(request), request->path);
+        reply_error(request, TRACKING_ENDPOINT_NOT_FOUND, unserved);
         return;
     }
     if (mlflow->waiting >= LIMIT_MLFLOW_WAITING) {
@@ -204,7 +203,7 @@ void mlflow_call(struct request *request)
         return;
     }
     if (method->adds && !space_allows_tracking(request->server->space, (int64_t)request->body_length, &err)) {
-        reply_error(request, TRACKING_TEMPORARILY_UNAVAILABLE, "", err.text); /* the client tries again */
+        reply_error(request, TRACKING_TEMPORARILY_UNAVAILABLE, err.text); /* the client tries again */
         return;
     }
     if (request->ranks_epoch != 0 && !job_runs_begin(mlflow->runs, request->ranks_epoch, &err)) {

@@ -47,6 +47,11 @@ void mlflow_artifacts_delete(struct request *request);
 
 /* --- mlflow_error.c */
 
+/* What a call that is not served is told; its method and path. */
+#define MLFLOW_UNSERVED                                                                                      \
+    "This server does not serve MLflow's call %s %s; docs/mlflow.md of gpuctl lists the calls that it "      \
+    "serves"
+
 /* true when errors of this path have MLflow's form. */
 bool mlflow_has_path(const char *path);
 /* Renders the error in it; returns the HTTP status. routed: the API has the path. */

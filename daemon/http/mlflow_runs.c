@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the resource of a job's runs: where it tracks, so that a person finds what it logged. It shows a run
- * only when it is there; of one at another server only what the job's own environment says. */
+ * only when it is there, with its page under the name by which the sender reached this server; of one at
+ * another server only what the job's own environment says. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ struct inquiry {
     struct task task;        /* first */
     struct request *request; /* NULL: gone */
     struct tracking *tracking;
+    char *page;              /* owned: the URL of this server's web page */
     struct candidate *items; /* owned */
     size_t count;
     bool working; /* on the worker's thread */
@@ -40,6 +42,7 @@ static void inquiry_free(struct inquiry *inquiry)
         free(inquiry->items[i].run_id);
     }
     free(inquiry->items);
+    free(inquiry->page);
     text_finish(&inquiry->out);
     free(inquiry);
 }
@@ -70,11 +73,16 @@ static bool append_run(struct inquiry *inquiry, const struct candidate *item, bo
     text_append(out, *begun ? ",{" : "{");
     member_write_int_or_null(out, "\"attempt\":", item->attempt, 0);
     text_append(out, ",");
-    if (!tracking_run_summary(inquiry->tracking, item->run_id, out, &there, &inquiry->error)) {
+    int64_t experiment;
+    if (!tracking_run_summary(inquiry->tracking, item->run_id, out, &there, &experiment, &inquiry->error)) {
         return false;
     }
     if (there) {
-        text_append(out, ",\"tracking_uri\":null,\"url\":null}");
+        autofree char *url =
+            xprintf("%s#/experiments/%lld/runs/%s", inquiry->page, (long long)experiment, item->run_id);
+        text_append(out, ",\"tracking_uri\":null");
+        member_write_text(out, ",\"url\":", url);
+        text_append(out, "}");
         *begun = true;
     } else {
         out->length = before;
@@ -121,6 +129,13 @@ static bool add_attempt(const struct attempt_row *row, void *closure)
     return listing->inquiry->count < LIMIT_LIST_ROWS;
 }
 
+/* By the name in the request: it has passed the gate, and it leads the sender here. The caller frees it. */
+static char *page_url(const struct request *request)
+{
+    bool tls = request->server->config.tls_certificate != NULL;
+    return xprintf("%s://%s/", tls ? "https" : "http", request->headers.host);
+}
+
 static void ask_store(struct request *request, int64_t job_key, const char *own_run)
 {
     struct server *server = request->server;
@@ -137,6 +152,7 @@ static void ask_store(struct request *request, int64_t job_key, const char *own_
     inquiry->task = (struct task){.work = inquiry_work, .done = inquiry_done};
     inquiry->request = request;
     inquiry->tracking = server->mlflow->tracking;
+    inquiry->page = page_url(request);
     inquiry->working = true;
     request->state = inquiry;
     request->state_finish = request_gone;

@@ -11,6 +11,10 @@ void meta_version(struct request *request);
 void meta_contract(struct request *request);
 void meta_shutdown(struct request *request);
 
+/* web.c */
+void web_page(struct request *request);
+void web_show(struct request *request);
+
 /* jobs.c */
 void jobs_submit(struct request *request);
 void jobs_list(struct request *request);

@@ -154,6 +154,9 @@ const struct route routes[] = {
     {METHOD_GET, "/version", ACCESS_ANY, BODY_NONE, 0, false, NULL, meta_version, NULL, "Show the version"},
     {METHOD_GET, "/v1/openapi.yaml", ACCESS_ANY, BODY_NONE, 0, false, NULL, meta_contract, NULL,
      "Show this contract"},
+    {METHOD_GET, "/", ACCESS_OPEN, BODY_NONE, 0, false, "*", web_page, NULL, "Show the web page"},
+    {METHOD_GET, "/web/{name}", ACCESS_OPEN, BODY_NONE, 0, false, NULL, web_show, NULL,
+     "Fetch a file of the web page"},
     {.path = NULL},
 };
 
@@ -162,6 +165,11 @@ const struct route routes[] = {
  */
 
 static const char *const method_names[METHOD_COUNT] = {"GET", "POST", "PUT", "DELETE", "PATCH"};
+
+const char *router_method(const struct request *request)
+{
+    return request->head ? "HEAD" : method_names[request->route->method];
+}
 
 static bool method_from_text(const char *text, enum method *ret_method)
 {
@@ -225,8 +233,12 @@ const struct route *router_match(const char *method_name, const char *path,
     return NULL;
 }
 
-static void refuse_path(struct request *request, unsigned allowed)
+static void refuse_path(struct request *request, const char *method, unsigned allowed)
 {
+    if (allowed == 0 && mlflow_has_path(request->path)) {
+        request_fail_with(request, ERR_NOT_FOUND, MLFLOW_UNSERVED, method, request->path);
+        return;
+    }
     if (allowed == 0) {
         request_fail_with(request, ERR_NOT_FOUND, "the API has no path %s", request->path);
         return;
@@ -381,7 +393,7 @@ void router_admit(struct request *request, const char *method, const char *versi
     unsigned allowed;
     request->route = router_match(method, request->path, request->argument, &allowed);
     if (request->route == NULL) {
-        refuse_path(request, allowed);
+        refuse_path(request, method, allowed);
         return;
     }
     if (!authenticate(request, &err) || !router_body_allowed(request->route, &request->headers, &err) ||

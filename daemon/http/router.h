@@ -48,6 +48,9 @@ struct route {
 /* All routes, ended by one whose path is NULL. */
 extern const struct route routes[];
 
+/* The method of a request that has a route, as it is written. */
+const char *router_method(const struct request *request);
+
 /* What stands for the {+...} at the end of the request's route, with its escapes; "" for another route. */
 const char *router_tail(const struct request *request);
 

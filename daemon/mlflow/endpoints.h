@@ -39,7 +39,28 @@
     X(models_log_params, WRITE)                                                                              \
     X(models_set_tags, WRITE)                                                                                \
     X(models_delete_tag, WRITE)                                                                              \
-    X(metrics_get_history, READ)
+    X(metrics_get_history, READ)                                                                             \
+    X(registry_create, WRITE)                                                                                \
+    X(registry_get, READ)                                                                                    \
+    X(registry_search, READ)                                                                                 \
+    X(registry_update, WRITE)                                                                                \
+    X(registry_rename, WRITE)                                                                                \
+    X(registry_delete, WRITE)                                                                                \
+    X(registry_set_tag, WRITE)                                                                               \
+    X(registry_delete_tag, WRITE)                                                                            \
+    X(registry_set_alias, WRITE)                                                                             \
+    X(registry_delete_alias, WRITE)                                                                          \
+    X(registry_get_by_alias, READ)                                                                           \
+    X(registry_get_latest, READ)                                                                             \
+    X(versions_create, WRITE)                                                                                \
+    X(versions_get, READ)                                                                                    \
+    X(versions_search, READ)                                                                                 \
+    X(versions_get_uri, READ)                                                                                \
+    X(versions_update, WRITE)                                                                                \
+    X(versions_transition, WRITE)                                                                            \
+    X(versions_delete, WRITE)                                                                                \
+    X(versions_set_tag, WRITE)                                                                               \
+    X(versions_delete_tag, WRITE)
 
 #define ENDPOINT_WORK(name, kind) tracking_endpoint work_##name;
 ENDPOINTS(ENDPOINT_WORK)
@@ -52,9 +73,11 @@ bool work_job_end(struct tracking *tracking, const char *run_id, enum tracking_s
 bool work_jobs_running(struct tracking *tracking, bool (*visit)(const char *job_id, void *closure),
                        void *closure, struct tracking_error *error);
 bool work_run_summary(struct tracking *tracking, const char *run_id, struct text *out, bool *ret_there,
-                      struct tracking_error *error);
+                      int64_t *ret_experiment, struct tracking_error *error);
 bool work_job_copied(struct tracking *tracking, const char *run_id, int64_t stream, int64_t *ret_bytes,
                      struct tracking_error *error);
+bool work_job_points(struct tracking *tracking, const struct tracking_listing *listing,
+                     struct tracking_place *place, bool *ret_more, struct tracking_error *error);
 bool work_job_copy(struct tracking *tracking, const struct tracking_copy *copy, struct tracking_error *error);
 
 #endif

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "daemon/mlflow/filter_lexer.h"
 #include "proto/base/cleanup.h"
@@ -211,8 +212,11 @@ const char *filter_params_table(enum filter_subject subject)
 
 const char *filter_tags_table(enum filter_subject subject)
 {
-    static const char *const tables[] = {
-        [FILTER_RUNS] = "tags", [FILTER_EXPERIMENTS] = "experiment_tags", [FILTER_MODELS] = "model_tags"};
+    static const char *const tables[] = {[FILTER_RUNS] = "tags",
+                                         [FILTER_EXPERIMENTS] = "experiment_tags",
+                                         [FILTER_MODELS] = "model_tags",
+                                         [FILTER_REGISTRY] = "registered_model_tags",
+                                         [FILTER_VERSIONS] = "model_version_tags"};
     return tables[subject];
 }
 
@@ -220,7 +224,9 @@ const char *filter_owner(enum filter_subject subject)
 {
     static const char *const conditions[] = {[FILTER_RUNS] = "run = runs.key",
                                              [FILTER_EXPERIMENTS] = "experiment = experiments.id",
-                                             [FILTER_MODELS] = "model = models.key"};
+                                             [FILTER_MODELS] = "model = models.key",
+                                             [FILTER_REGISTRY] = "model = registered_models.key",
+                                             [FILTER_VERSIONS] = "version = model_versions.key"};
     return conditions[subject];
 }
 
@@ -282,6 +288,34 @@ static void write_metric(struct filter *filter, const char *key, const struct co
     write_exists(filter, "metrics", key, "value", &numbers);
 }
 
+/* Clients keep prompts in the registry, too, as models with this tag. Who does not ask for them by it is
+ * shown none; to ask for what has the tag not is to ask for no prompts. */
+#define TAG_PROMPT "mlflow.prompt.is_prompt"
+
+static bool is_of_registry(const struct filter *filter)
+{
+    return filter->subject == FILTER_REGISTRY || filter->subject == FILTER_VERSIONS;
+}
+
+static bool write_prompts(struct filter *filter, const char *key, const struct comparison *comparison)
+{
+    if (!is_of_registry(filter) || strcmp(key, TAG_PROMPT) != 0 || comparison->kind != COMPARE_VALUE) {
+        return false;
+    }
+    bool wanted = strcasecmp(comparison->text, comparison->not_equal ? "false" : "true") == 0;
+    filter->prompts = filter->prompts || wanted;
+    return !wanted;
+}
+
+static void hide_prompts(struct filter *filter)
+{
+    if (is_of_registry(filter) && !filter->prompts) {
+        text_append(&filter->where,
+                    " AND NOT EXISTS (SELECT 1 FROM registered_model_tags WHERE "
+                    "model = registered_models.key AND name = '" TAG_PROMPT "' AND value = 'true')");
+    }
+}
+
 static void write_comparison(struct filter *filter, const struct filter_name *name,
                              const struct comparison *comparison)
 {
@@ -293,7 +327,9 @@ static void write_comparison(struct filter *filter, const struct filter_name *na
         write_exists(filter, filter_params_table(filter->subject), name->key, "value", comparison);
         return;
     case FILTER_TAG:
-        write_exists(filter, filter_tags_table(filter->subject), name->key, "value", comparison);
+        if (!write_prompts(filter, name->key, comparison)) {
+            write_exists(filter, filter_tags_table(filter->subject), name->key, "value", comparison);
+        }
         return;
     case FILTER_ATTRIBUTE:
         write_column(filter, name->column, comparison);
@@ -356,5 +392,6 @@ bool filter_parse(struct filter *filter, const char *text, struct tracking_error
     struct filter_lexer lexer;
     bool ok = filter_lexer_init(&lexer, "filter", text, error) && parse_terms(filter, &lexer, error);
     filter_lexer_finish(&lexer);
+    hide_prompts(filter);
     return ok;
 }

@@ -9,7 +9,7 @@
 
 #include "daemon/mlflow/tracking.h"
 
-enum filter_subject { FILTER_RUNS, FILTER_EXPERIMENTS, FILTER_MODELS };
+enum filter_subject { FILTER_RUNS, FILTER_EXPERIMENTS, FILTER_MODELS, FILTER_REGISTRY, FILTER_VERSIONS };
 
 struct filter_value {
     char *text; /* owned; NULL: a number */
@@ -21,7 +21,8 @@ struct filter_values {
     size_t count, room;
 };
 
-/* The parts of a SELECT over runs, experiments or models. Starts as {.subject = ...}. */
+/* The parts of a SELECT over runs, experiments, models, registered models or their versions. Starts as
+ * {.subject = ...}. */
 struct filter {
     enum filter_subject subject;
     struct text joins; /* " LEFT JOIN ..." */
@@ -29,6 +30,7 @@ struct filter {
     struct text order; /* "..., " for each term */
     struct filter_values join_values, where_values;
     size_t terms, order_terms;
+    bool prompts; /* the filter asks for the prompts of the registry */
 };
 
 void filter_finish(struct filter *filter);

@@ -59,6 +59,16 @@ static const struct {
     {FILTER_MODELS, FILTER_ATTRIBUTE, "creation_timestamp", "models.created_ms", true},
     {FILTER_MODELS, FILTER_ATTRIBUTE, "creation_time", "models.created_ms", true},
     {FILTER_MODELS, FILTER_ATTRIBUTE, "last_updated_timestamp", "models.updated_ms", true},
+    {FILTER_REGISTRY, FILTER_ATTRIBUTE, "name", "registered_models.name", false},
+    {FILTER_REGISTRY, FILTER_ATTRIBUTE, "timestamp", "registered_models.updated_ms", true},
+    {FILTER_REGISTRY, FILTER_ATTRIBUTE, "creation_timestamp", "registered_models.created_ms", true},
+    {FILTER_REGISTRY, FILTER_ATTRIBUTE, "last_updated_timestamp", "registered_models.updated_ms", true},
+    {FILTER_VERSIONS, FILTER_ATTRIBUTE, "name", "registered_models.name", false},
+    {FILTER_VERSIONS, FILTER_ATTRIBUTE, "version_number", "model_versions.number", true},
+    {FILTER_VERSIONS, FILTER_ATTRIBUTE, "run_id", "model_versions.run_id", false},
+    {FILTER_VERSIONS, FILTER_ATTRIBUTE, "source_path", "model_versions.source", false},
+    {FILTER_VERSIONS, FILTER_ATTRIBUTE, "creation_timestamp", "model_versions.created_ms", true},
+    {FILTER_VERSIONS, FILTER_ATTRIBUTE, "last_updated_timestamp", "model_versions.updated_ms", true},
 };
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
@@ -165,10 +175,12 @@ bool filter_name_read(struct filter_lexer *lexer, enum filter_subject subject, s
     case FILTER_DATASET:
         return find_column(subject, ret_name) || no_such_attribute(lexer, subject, ret_name, at, error);
     }
+    static const char *const lacks[] = {
+        [FILTER_EXPERIMENTS] = "experiments have no metrics and parameters",
+        [FILTER_MODELS] = "models have no metrics here",
+        [FILTER_REGISTRY] = "registered models have no metrics and parameters",
+        [FILTER_VERSIONS] = "versions of models have no metrics and parameters"};
     return subject == FILTER_RUNS ||
            tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE, "Invalid %s: %s (character %zu).",
-                         lexer->what,
-                         subject == FILTER_MODELS ? "models have no metrics here"
-                                                  : "experiments have no metrics and parameters",
-                         at);
+                         lexer->what, lacks[subject], at);
 }

@@ -138,9 +138,13 @@ static bool append_summary(struct tracking *tracking, sqlite3_stmt *run, struct 
 }
 
 bool work_run_summary(struct tracking *tracking, const char *run_id, struct text *out, bool *ret_there,
-                      struct tracking_error *error)
+                      int64_t *ret_experiment, struct tracking_error *error)
 {
     autoquery sqlite3_stmt *run = database_query(tracking, QUERY_RUN, "t", run_id);
-    return database_step(tracking, run, ret_there, error) &&
-           (!*ret_there || append_summary(tracking, run, out, error));
+    bool ok = database_step(tracking, run, ret_there, error);
+    if (!ok || !*ret_there) {
+        return ok;
+    }
+    *ret_experiment = sqlite3_column_int64(run, 2);
+    return append_summary(tracking, run, out, error);
 }

@@ -99,6 +99,21 @@ static bool find(struct tracking *tracking, const json_t *body, const char **ret
     return there || no_model(*ret_id, error);
 }
 
+bool model_place(struct tracking *tracking, const char *id, bool *ret_there, char **ret_uri, char **ret_run,
+                 struct tracking_error *error)
+{
+    autoquery sqlite3_stmt *row = database_query(tracking, QUERY_MODEL, "t", id);
+    if (!database_step(tracking, row, ret_there, error)) {
+        return false;
+    }
+    if (*ret_there) {
+        const char *run = column_text(row, 5);
+        *ret_run = xstrdup(run != NULL ? run : "");
+        *ret_uri = xstrdup(column_text(row, 7));
+    }
+    return true;
+}
+
 /* --- parameters and tags --- */
 
 /* Objects {key, value} into the table of the query. */

@@ -19,4 +19,9 @@ bool show_model(struct tracking *tracking, sqlite3_stmt *row, struct text *out, 
 bool show_model_outputs(struct tracking *tracking, int64_t run, struct text *out,
                         struct tracking_error *error);
 
+/* Where the files of a logged model are and the id of the run that made it ("": none), both of which the
+ * caller frees. *ret_there false: there is no such model. */
+bool model_place(struct tracking *tracking, const char *id, bool *ret_there, char **ret_uri, char **ret_run,
+                 struct tracking_error *error);
+
 #endif

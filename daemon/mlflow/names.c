@@ -89,6 +89,38 @@ bool name_check_experiment(const char *name, struct tracking_error *error)
     return name_check_length("experiment name", name, LIMIT_TRACKING_EXPERIMENT, error);
 }
 
+bool name_check_registered(const char *name, struct tracking_error *error)
+{
+    if (name[strspn(name, " \t\n")] == '\0') {
+        return tracking_fail(error, TRACKING_INVALID_PARAMETER_VALUE,
+                             "Missing value for required parameter 'name'.");
+    }
+    if (strpbrk(name, "/:") != NULL || !is_normal_path(name)) {
+        return tracking_fail(
+            error, TRACKING_INVALID_PARAMETER_VALUE,
+            "Invalid model name '%.300s'. Names cannot contain '/' or ':', and cannot be '.' or "
+            "'..'.",
+            name);
+    }
+    return name_check_length("model name", name, LIMIT_REGISTRY_NAME, error);
+}
+
+bool name_check_alias(const char *alias, struct tracking_error *error)
+{
+    bool ok = alias[0] != '\0';
+    for (const char *c = alias; ok && *c != '\0'; c++) {
+        ok = is_alnum(*c) || *c == '_' || *c == '-' || ((unsigned char)*c & 0x80) != 0;
+    }
+    if (!ok) {
+        return tracking_fail(
+            error, TRACKING_INVALID_PARAMETER_VALUE,
+            "Invalid alias name: '%.300s'. Names are not empty and may only contain alphanumerics, "
+            "underscores (_), and dashes (-).",
+            alias);
+    }
+    return name_check_length("registered model alias name", alias, LIMIT_REGISTRY_ALIAS, error);
+}
+
 bool name_check_run_id(const char *run_id, struct tracking_error *error)
 {
     size_t length = strlen(run_id);

@@ -14,6 +14,10 @@ bool name_check_experiment(const char *name, struct tracking_error *error);
 bool name_check_run_id(const char *run_id, struct tracking_error *error);
 /* At most limit characters. */
 bool name_check_length(const char *what, const char *value, size_t limit, struct tracking_error *error);
+/* Of a registered model: clients make paths and URIs of it. */
+bool name_check_registered(const char *name, struct tracking_error *error);
+/* Of an alias of a version; whether it is one that clients take for a version by themselves is not asked. */
+bool name_check_alias(const char *alias, struct tracking_error *error);
 /* Where an experiment shall put its artifacts. */
 bool name_check_location(const char *location, struct tracking_error *error);
 

@@ -15,6 +15,17 @@
     "models.key, models.id, models.experiment, models.name, models.type, models.source_run, models.status, " \
     "models.artifact_uri, models.created_ms, models.updated_ms"
 
+#define COLUMNS_REGISTERED                                                                                   \
+    "registered_models.key, registered_models.name, registered_models.description, "                         \
+    "registered_models.created_ms, registered_models.updated_ms"
+
+#define COLUMNS_VERSION                                                                                      \
+    "model_versions.key, model_versions.model, registered_models.name, model_versions.number, "              \
+    "model_versions.description, model_versions.user_id, model_versions.stage, model_versions.source, "      \
+    "model_versions.location, model_versions.run_id, model_versions.run_link, model_versions.model_id, "     \
+    "model_versions.created_ms, model_versions.updated_ms"
+#define TABLES_VERSION "model_versions JOIN registered_models ON registered_models.key = model_versions.model"
+
 /* X(name, text) */
 #define QUERIES(X)                                                                                           \
     X(BEGIN_READ, "BEGIN")                                                                                   \
@@ -51,6 +62,11 @@
       "INSERT INTO metrics (run, name, step, at_ms, value, is_nan) VALUES (?, ?, ?, ?, ?, ?)")               \
     X(METRIC_UPDATE, "UPDATE metrics SET step = ?2, at_ms = ?3, value = ?4, is_nan = ?5 WHERE key = ?1 AND " \
                      "(?2, ?3, ?4, ?5) > (step, at_ms, value, is_nan)")                                      \
+    X(METRIC_COPIED, "UPDATE metrics SET copied = 1 WHERE run = ? AND name = ? AND copied = 0")              \
+    X(METRIC_NAME, "SELECT name FROM metrics WHERE key = ? AND run = ?")                                     \
+    X(METRIC_LOGGED, "SELECT key, name FROM metrics WHERE run = ? AND name = ? AND copied = 0")              \
+    X(METRIC_NEXT, "SELECT key, name FROM metrics WHERE run = ? AND name > ? AND copied = 0 "                \
+                   "ORDER BY name LIMIT 1")                                                                  \
     X(METRICS, "SELECT name, value, is_nan, at_ms, step FROM metrics WHERE run = ? ORDER BY name")           \
     X(POINT_INSERT, "INSERT INTO points (metric, at_ms, step, value, is_nan) VALUES (?, ?, ?, ?, ?) "        \
                     "ON CONFLICT DO NOTHING")                                                                \
@@ -84,6 +100,58 @@
     X(OUTPUT_PUT, "INSERT INTO outputs (run, model_id, step) VALUES (?, ?, ?) "                              \
                   "ON CONFLICT (run, model_id) DO UPDATE SET step = excluded.step")                          \
     X(OUTPUTS, "SELECT model_id, step FROM outputs WHERE run = ? ORDER BY step, model_id")                   \
+    X(REGISTERED, "SELECT " COLUMNS_REGISTERED " FROM registered_models WHERE name = ?")                     \
+    X(REGISTERED_INSERT,                                                                                     \
+      "INSERT INTO registered_models (name, description, last_version, created_ms, updated_ms) "             \
+      "VALUES (?1, ?2, 0, ?3, ?3)")                                                                          \
+    X(REGISTERED_UPDATE, "UPDATE registered_models SET description = ?2, updated_ms = ?3 WHERE key = ?1")    \
+    X(REGISTERED_RENAME, "UPDATE registered_models SET name = ?2, updated_ms = ?3 WHERE key = ?1")           \
+    X(REGISTERED_TOUCH, "UPDATE registered_models SET updated_ms = ?2 WHERE key = ?1")                       \
+    X(REGISTERED_NEXT, "UPDATE registered_models SET last_version = last_version + 1, updated_ms = ?2 "      \
+                       "WHERE key = ?1 AND last_version < ?3 RETURNING last_version")                        \
+    X(REGISTERED_DELETE, "DELETE FROM registered_models WHERE key = ?")                                      \
+    X(REGISTERED_TAG_PUT, "INSERT INTO registered_model_tags (model, name, value) VALUES (?, ?, ?) "         \
+                          "ON CONFLICT (model, name) DO UPDATE SET value = excluded.value")                  \
+    X(REGISTERED_TAG_DELETE, "DELETE FROM registered_model_tags WHERE model = ? AND name = ?")               \
+    X(REGISTERED_TAGS, "SELECT name, value FROM registered_model_tags WHERE model = ? ORDER BY name")        \
+    X(REGISTERED_TAGS_COUNT, "SELECT count(*) FROM registered_model_tags WHERE model = ?")                   \
+    X(REGISTERED_TAGS_DELETE, "DELETE FROM registered_model_tags WHERE model = ?")                           \
+    X(ALIAS, "SELECT version FROM registered_model_aliases WHERE model = ? AND name = ?")                    \
+    X(ALIAS_PUT, "INSERT INTO registered_model_aliases (model, name, version) VALUES (?, ?, ?) "             \
+                 "ON CONFLICT (model, name) DO UPDATE SET version = excluded.version")                       \
+    X(ALIAS_DELETE, "DELETE FROM registered_model_aliases WHERE model = ? AND name = ?")                     \
+    X(ALIASES, "SELECT name, version FROM registered_model_aliases WHERE model = ? ORDER BY name")           \
+    X(ALIASES_COUNT, "SELECT count(*) FROM registered_model_aliases WHERE model = ?")                        \
+    X(ALIASES_DELETE, "DELETE FROM registered_model_aliases WHERE model = ?")                                \
+    X(ALIASES_VERSION, "SELECT name FROM registered_model_aliases WHERE model = ? AND version = ? "          \
+                       "ORDER BY name")                                                                      \
+    X(ALIASES_VERSION_DELETE, "DELETE FROM registered_model_aliases WHERE model = ? AND version = ?")        \
+    X(VERSION, "SELECT " COLUMNS_VERSION " FROM " TABLES_VERSION                                             \
+               " WHERE model_versions.model = ? AND model_versions.number = ?")                              \
+    X(VERSION_NEWEST, "SELECT " COLUMNS_VERSION " FROM " TABLES_VERSION " WHERE model_versions.model = ? "   \
+                      "ORDER BY model_versions.number DESC LIMIT 1")                                         \
+    X(VERSION_OF_STAGE, "SELECT " COLUMNS_VERSION " FROM " TABLES_VERSION                                    \
+                        " WHERE model_versions.model = ? AND model_versions.stage = ? "                      \
+                        "ORDER BY model_versions.number DESC LIMIT 1")                                       \
+    X(VERSION_INSERT,                                                                                        \
+      "INSERT INTO model_versions (model, number, description, user_id, stage, source, location, run_id, "   \
+      "run_link, model_id, created_ms, updated_ms) "                                                         \
+      "VALUES (?1, ?2, ?3, ?4, 'None', ?5, ?6, ?7, ?8, ?9, ?10, ?10)")                                       \
+    X(VERSION_UPDATE, "UPDATE model_versions SET description = ?2, updated_ms = ?3 WHERE key = ?1")          \
+    X(VERSION_STAGE, "UPDATE model_versions SET stage = ?2, updated_ms = ?3 WHERE key = ?1")                 \
+    X(VERSIONS_ARCHIVE, "UPDATE model_versions SET stage = 'Archived', updated_ms = ?3 "                     \
+                        "WHERE model = ?1 AND stage = ?2 AND key <> ?4")                                     \
+    X(VERSIONS_TOUCH, "UPDATE model_versions SET updated_ms = ?2 WHERE model = ?1")                          \
+    X(VERSION_DELETE, "DELETE FROM model_versions WHERE key = ?")                                            \
+    X(VERSIONS_DELETE, "DELETE FROM model_versions WHERE model = ?")                                         \
+    X(VERSION_TAG_PUT, "INSERT INTO model_version_tags (version, name, value) VALUES (?, ?, ?) "             \
+                       "ON CONFLICT (version, name) DO UPDATE SET value = excluded.value")                   \
+    X(VERSION_TAG_DELETE, "DELETE FROM model_version_tags WHERE version = ? AND name = ?")                   \
+    X(VERSION_TAGS, "SELECT name, value FROM model_version_tags WHERE version = ? ORDER BY name")            \
+    X(VERSION_TAGS_COUNT, "SELECT count(*) FROM model_version_tags WHERE version = ?")                       \
+    X(VERSION_TAGS_DELETE, "DELETE FROM model_version_tags WHERE version = ?")                               \
+    X(VERSIONS_TAGS_DELETE, "DELETE FROM model_version_tags WHERE version IN "                               \
+                            "(SELECT key FROM model_versions WHERE model = ?)")                              \
     X(JOBS_RUNNING, "SELECT DISTINCT tags.value FROM runs JOIN tags ON tags.run = runs.key "                 \
                     "AND tags.name = ? WHERE runs.status = 'RUNNING' LIMIT ?")                               \
     X(COPIED, "SELECT bytes FROM copied WHERE run = ? AND stream = ?")                                       \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns runs/search, experiments/search and logged-models/search. Pages are cut by position, but what was made
- * after the first page is not in the later ones; so nothing is shown twice, and without changes nothing is
- * left out. A page may have fewer rows than were asked for: the token says whether there are more. */
+/* Owns runs/search, experiments/search, logged-models/search and the searches of the registry. Pages are cut
+ * by position, but what was made after the first page is not in the later ones; so nothing is shown twice,
+ * and without changes nothing is left out. A page may have fewer rows than were asked for: the token says
+ * whether there are more. */
 #include <assert.h>
 
 #include "daemon/mlflow/database.h"
@@ -9,6 +10,7 @@
 #include "daemon/mlflow/field.h"
 #include "daemon/mlflow/filter.h"
 #include "daemon/mlflow/models.h"
+#include "daemon/mlflow/registry.h"
 #include "daemon/mlflow/show.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -20,8 +22,9 @@ enum { TOKEN_POSITION, TOKEN_LAST, TOKEN_COUNT };
 
 struct search {
     struct filter filter;
-    const char *deleted; /* condition by the view that is asked for */
-    json_t *experiments; /* owned; numbers */
+    int64_t standard_rows, most_rows; /* of a page; 0: as of runs */
+    const char *deleted;              /* condition by the view that is asked for */
+    json_t *experiments;              /* owned; numbers */
     int64_t limit;
     int64_t token[TOKEN_COUNT];
 };
@@ -42,9 +45,14 @@ static void cleanup_statement(sqlite3_stmt **statement)
 
 /* --- reading the request --- */
 
+/* member NULL: what is deleted is gone. */
 static bool read_view(const json_t *body, const char *member, struct search *search,
                       struct tracking_error *error)
 {
+    if (member == NULL) {
+        search->deleted = "1";
+        return true;
+    }
     static const char *const words[] = {"ACTIVE_ONLY", "DELETED_ONLY", "ALL"};
     static const char *const conditions[] = {"deleted = 0", "deleted <> 0", "1"};
     size_t index = 0;
@@ -123,7 +131,9 @@ static bool read_search(const json_t *body, const char *view, struct search *sea
         !(search->filter.subject == FILTER_MODELS ? read_model_order : read_order)(body, &search->filter,
                                                                                    error) ||
         !read_view(body, view, search, error) ||
-        !field_max_results(body, DEFAULT_TRACKING_ROWS, LIMIT_TRACKING_ROWS, &search->limit, error) ||
+        !field_max_results(body, search->standard_rows != 0 ? search->standard_rows : DEFAULT_TRACKING_ROWS,
+                           search->most_rows != 0 ? search->most_rows : LIMIT_TRACKING_ROWS, &search->limit,
+                           error) ||
         !field_text(body, "page_token", &page, error) ||
         (page[0] != '\0' && !page_token_read(page, search->token, TOKEN_COUNT, error))) {
         return false;
@@ -279,4 +289,42 @@ bool work_models_search(struct tracking *tracking, const struct tracking_request
                 "models.created_ms DESC, models.key DESC", experiments);
     text_append(out, "{\"models\": ");
     return run(tracking, &search, statement, show_model, out, error);
+}
+
+bool work_registry_search(struct tracking *tracking, const struct tracking_request *request, struct text *out,
+                          struct tracking_error *error)
+{
+    autosearch struct search search = {.filter = {.subject = FILTER_REGISTRY},
+                                       .standard_rows = DEFAULT_REGISTRY_MODEL_ROWS,
+                                       .most_rows = LIMIT_REGISTRY_MODEL_ROWS};
+    if (!read_search(request->body, NULL, &search, error) ||
+        !find_last(tracking, "SELECT max(key) FROM registered_models", &search.token[TOKEN_LAST], error)) {
+        return false;
+    }
+    autofinalize sqlite3_stmt *statement =
+        prepare(tracking, &search, "SELECT " COLUMNS_REGISTERED " FROM registered_models",
+                "registered_models.key", "registered_models.name", NULL);
+    text_append(out, "{\"registered_models\": ");
+    return run(tracking, &search, statement, show_registered, out, error);
+}
+
+/* What changed last comes first, where nothing else is asked. */
+bool work_versions_search(struct tracking *tracking, const struct tracking_request *request, struct text *out,
+                          struct tracking_error *error)
+{
+    autosearch struct search search = {.filter = {.subject = FILTER_VERSIONS},
+                                       .standard_rows = LIMIT_REGISTRY_VERSION_ROWS,
+                                       .most_rows = LIMIT_REGISTRY_VERSION_ROWS};
+    if (!read_search(request->body, NULL, &search, error) ||
+        !find_last(tracking, "SELECT max(key) FROM model_versions", &search.token[TOKEN_LAST], error)) {
+        return false;
+    }
+    autofinalize sqlite3_stmt *statement =
+        prepare(tracking, &search, "SELECT " COLUMNS_VERSION " FROM " TABLES_VERSION, "model_versions.key",
+                search.filter.order_terms == 0
+                    ? "model_versions.updated_ms DESC, registered_models.name, model_versions.number DESC"
+                    : "registered_models.name, model_versions.number DESC",
+                NULL);
+    text_append(out, "{\"model_versions\": ");
+    return run(tracking, &search, statement, show_version, out, error);
 }

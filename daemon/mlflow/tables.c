@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "daemon/mlflow/models.h"
+#include "daemon/mlflow/registry.h"
 #include "daemon/mlflow/tracking.h"
 
 /* Marks the file as ours: "gpum". */
@@ -151,8 +152,73 @@ static const char *const version_2[] = {
     NULL,
 };
 
+static const char *const version_3[] = {
+    "CREATE TABLE registered_models ( -- the registry's\n"
+    "  key INTEGER PRIMARY KEY, -- in order of creation; what the other tables refer to\n"
+    "  name TEXT NOT NULL UNIQUE,\n"
+    "  description TEXT NOT NULL,\n"
+    "  last_version INTEGER NOT NULL, -- the number given last; 0: none\n"
+    "  created_ms INTEGER NOT NULL,\n"
+    "  updated_ms INTEGER NOT NULL\n"
+    ") STRICT",
+
+    "CREATE TABLE registered_model_tags (\n"
+    "  model INTEGER NOT NULL, -- registered_models.key\n"
+    "  name TEXT NOT NULL,\n"
+    "  value TEXT NOT NULL,\n"
+    "  PRIMARY KEY (model, name)\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "CREATE TABLE registered_model_aliases (\n"
+    "  model INTEGER NOT NULL, -- registered_models.key\n"
+    "  name TEXT NOT NULL,\n"
+    "  version INTEGER NOT NULL, -- model_versions.number\n"
+    "  PRIMARY KEY (model, name)\n"
+    ") STRICT, WITHOUT ROWID",
+
+    "CREATE TABLE model_versions ( -- of registered models\n"
+    "  key INTEGER PRIMARY KEY, -- in order of creation; what model_version_tags refers to\n"
+    "  model INTEGER NOT NULL, -- registered_models.key\n"
+    "  number INTEGER NOT NULL, -- from 1; that of a deleted version is not given again\n"
+    "  description TEXT, -- NULL: none\n"
+    "  user_id TEXT NOT NULL, -- who made it\n"
+    "  stage TEXT NOT NULL CHECK (stage IN (''" VERSION_STAGES(
+        OR_STATUS) ")),\n"
+                   "  source TEXT NOT NULL, -- URI, as the client said\n"
+                   "  location TEXT NOT NULL, -- URI of its files\n"
+                   "  run_id TEXT NOT NULL, -- that made it; '': none\n"
+                   "  run_link TEXT NOT NULL, -- '': none\n"
+                   "  model_id TEXT NOT NULL, -- models.id of the logged model; '': none\n"
+                   "  created_ms INTEGER NOT NULL,\n"
+                   "  updated_ms INTEGER NOT NULL,\n"
+                   "  UNIQUE (model, number)\n"
+                   ") STRICT",
+
+    "CREATE INDEX model_versions_stage ON model_versions (model, stage, number)",
+
+    "CREATE INDEX model_versions_run ON model_versions (run_id)",
+
+    "CREATE TABLE model_version_tags (\n"
+    "  version INTEGER NOT NULL, -- model_versions.key\n"
+    "  name TEXT NOT NULL,\n"
+    "  value TEXT NOT NULL,\n"
+    "  PRIMARY KEY (version, name)\n"
+    ") STRICT, WITHOUT ROWID",
+
+    NULL,
+};
+
+static const char *const version_4[] = {
+    "ALTER TABLE metrics ADD COLUMN copied INTEGER NOT NULL DEFAULT 0 CHECK (copied IN (0, 1)) "
+    "/* 1: of the job's own metrics, which the job shows from their streams */",
+
+    "UPDATE metrics SET copied = 1 WHERE run IN (SELECT run FROM copied)", /* nobody noted which */
+
+    NULL,
+};
+
 /* Append only: a version that was released never changes. */
-static const char *const *const versions[] = {version_1, version_2};
+static const char *const *const versions[] = {version_1, version_2, version_3, version_4};
 
 enum { VERSION_COUNT = sizeof versions / sizeof versions[0] };
 

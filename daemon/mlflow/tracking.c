@@ -76,7 +76,14 @@ void tracking_close(struct tracking *tracking)
 
 /* --- transactions --- */
 
-#define BEGIN(tracking, kind, error) database_run(tracking, error, QUERY_BEGIN_##kind, "")
+#define BEGIN(tracking, kind, error) begin(tracking, QUERY_BEGIN_##kind, error)
+
+/* A rollback that failed has left its transaction open: it ends now. */
+static bool begin(struct tracking *tracking, enum query query, struct tracking_error *error)
+{
+    return (sqlite3_get_autocommit(tracking->db) || database_run(tracking, error, QUERY_ROLLBACK, "")) &&
+           database_run(tracking, error, query, "");
+}
 
 /* Commits, or rolls back what failed. The first error is the one that counts; SQLite may have rolled back
  * already. */
@@ -135,10 +142,10 @@ bool tracking_jobs_running(struct tracking *tracking, bool (*visit)(const char *
 }
 
 bool tracking_run_summary(struct tracking *tracking, const char *run_id, struct text *out, bool *ret_there,
-                          struct tracking_error *error)
+                          int64_t *ret_experiment, struct tracking_error *error)
 {
     return BEGIN(tracking, READ, error) &&
-           end(tracking, work_run_summary(tracking, run_id, out, ret_there, error), error);
+           end(tracking, work_run_summary(tracking, run_id, out, ret_there, ret_experiment, error), error);
 }
 
 bool tracking_job_copied(struct tracking *tracking, const char *run_id, int64_t stream, int64_t *ret_bytes,
@@ -146,6 +153,13 @@ bool tracking_job_copied(struct tracking *tracking, const char *run_id, int64_t 
 {
     return BEGIN(tracking, READ, error) &&
            end(tracking, work_job_copied(tracking, run_id, stream, ret_bytes, error), error);
+}
+
+bool tracking_job_points(struct tracking *tracking, const struct tracking_listing *listing,
+                         struct tracking_place *place, bool *ret_more, struct tracking_error *error)
+{
+    return BEGIN(tracking, READ, error) &&
+           end(tracking, work_job_points(tracking, listing, place, ret_more, error), error);
 }
 
 bool tracking_job_copy(struct tracking *tracking, const struct tracking_copy *copy,

@@ -114,6 +114,30 @@ tracking_endpoint tracking_models_log_params; /* POST   logged-models/{model_id}
 tracking_endpoint tracking_models_set_tags;   /* PATCH  logged-models/{model_id}/tags */
 tracking_endpoint tracking_models_delete_tag; /* DELETE logged-models/{model_id}/tags/{tag_key} */
 
+/* Of the registry: names for models, and versions below a name. What a version is made of stays where it is.
+ */
+tracking_endpoint tracking_registry_create;       /* POST   registered-models/create */
+tracking_endpoint tracking_registry_get;          /* GET    registered-models/get */
+tracking_endpoint tracking_registry_search;       /* GET    registered-models/search */
+tracking_endpoint tracking_registry_update;       /* PATCH  registered-models/update: description */
+tracking_endpoint tracking_registry_rename;       /* POST   registered-models/rename: new_name */
+tracking_endpoint tracking_registry_delete;       /* DELETE registered-models/delete, with its versions */
+tracking_endpoint tracking_registry_set_tag;      /* POST   registered-models/set-tag */
+tracking_endpoint tracking_registry_delete_tag;   /* DELETE registered-models/delete-tag */
+tracking_endpoint tracking_registry_set_alias;    /* POST   registered-models/alias */
+tracking_endpoint tracking_registry_delete_alias; /* DELETE registered-models/alias */
+tracking_endpoint tracking_registry_get_by_alias; /* GET    registered-models/alias */
+tracking_endpoint tracking_registry_get_latest;   /* POST and GET registered-models/get-latest-versions */
+tracking_endpoint tracking_versions_create;       /* POST   model-versions/create */
+tracking_endpoint tracking_versions_get;          /* GET    model-versions/get */
+tracking_endpoint tracking_versions_search;       /* GET    model-versions/search */
+tracking_endpoint tracking_versions_get_uri;      /* GET    model-versions/get-download-uri */
+tracking_endpoint tracking_versions_update;       /* PATCH  model-versions/update: description */
+tracking_endpoint tracking_versions_transition;   /* POST   model-versions/transition-stage */
+tracking_endpoint tracking_versions_delete;       /* DELETE model-versions/delete */
+tracking_endpoint tracking_versions_set_tag;      /* POST   model-versions/set-tag */
+tracking_endpoint tracking_versions_delete_tag;   /* DELETE model-versions/delete-tag */
+
 /* --- beside the endpoints --- */
 
 /* Where the artifacts of a run are, for artifacts/list: its artifact_uri, which the caller frees. False with
@@ -163,10 +187,11 @@ bool tracking_job_end(struct tracking *tracking, const char *run_id, enum tracki
 bool tracking_jobs_running(struct tracking *tracking, bool (*visit)(const char *job_id, void *closure),
                            void *closure, struct tracking_error *error);
 
-/* Appends the members of a JSON object that tell which run it is, run_id to status, without braces.
- * *ret_there false: there is no such run, and nothing was appended. */
+/* Appends the members of a JSON object that tell which run it is, run_id to status, without braces, and sets
+ * *ret_experiment to its experiment. *ret_there false: there is no such run, and nothing was appended or set.
+ */
 bool tracking_run_summary(struct tracking *tracking, const char *run_id, struct text *out, bool *ret_there,
-                          struct tracking_error *error);
+                          int64_t *ret_experiment, struct tracking_error *error);
 
 /* A point of a job's own metrics. */
 struct tracking_point {
@@ -194,5 +219,35 @@ bool tracking_job_copied(struct tracking *tracking, const char *run_id, int64_t 
  * name becomes "_". A point that cannot be logged is left out. */
 bool tracking_job_copy(struct tracking *tracking, const struct tracking_copy *copy,
                        struct tracking_error *error);
+
+/* A point that a client has logged into a run. */
+struct tracking_logged {
+    const char *name; /* until the visitor returns */
+    double value;     /* may be NaN or infinite */
+    int64_t step, at_ms;
+};
+
+/* Which of them are asked for. */
+struct tracking_listing {
+    const char *run_id;
+    const char *name; /* NULL: all */
+    int64_t limit;    /* points */
+    void (*visit)(const struct tracking_logged *point, void *closure);
+    void *closure;
+};
+
+/* Behind which point a listing goes on. */
+struct tracking_place {
+    int64_t metric, at_ms, step;
+    double value;
+    int64_t is_nan;
+};
+#define TRACKING_PLACE_FIRST ((struct tracking_place){0, INT64_MIN, INT64_MIN, 0, -1})
+
+/* Visits points by name, then by time, and moves the place behind the last of them; *ret_more: there are
+ * more. Metrics that tracking_job_copy has put there are left out. False with RESOURCE_DOES_NOT_EXIST where
+ * there is no such run. */
+bool tracking_job_points(struct tracking *tracking, const struct tracking_listing *listing,
+                         struct tracking_place *place, bool *ret_more, struct tracking_error *error);
 
 #endif

@@ -13,6 +13,7 @@ import os
 import signal
 import ssl
 import subprocess
+import tempfile
 import threading
 import time
 import urllib.parse
@@ -317,9 +318,12 @@ class Cluster:
                 assert code == 0, f"{name}: exit {code}\n{(self.folder / name).read_text(errors='replace')[-4000:]}"
 
 
-def run_gpuctl(*arguments: str, env: dict[str, str] | None = None, timeout: float = PATIENCE) -> subprocess.CompletedProcess[str]:
-    """gpuctl as a whole process; output as text."""
+def run_gpuctl(
+    *arguments: str, env: dict[str, str] | None = None, timeout: float = PATIENCE, given: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """gpuctl as a whole process; output as text, and what is given as its input."""
     environment = {**os.environ, **(env or {})}
-    return subprocess.run(
-        [str(GPUCTL), *arguments], env=environment, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL
-    )
+    with tempfile.TemporaryFile("w+") as stdin:
+        stdin.write(given)
+        stdin.seek(0)
+        return subprocess.run([str(GPUCTL), *arguments], env=environment, capture_output=True, text=True, timeout=timeout, stdin=stdin)

@@ -68,6 +68,8 @@ def test_twenty_tasks_of_a_sweep_go_over_four_slots_and_one_fails(cluster: Clust
     assert (shown["state"], shown["task"], shown["array_id"], shown["exit_code"]) == ("FAILED", 7, job, 1)
     assert shown["sweep"] == {"lr": "0.20", "batch": "256"} and shown["array"] is None
     assert cluster.api.events(job) == ["submitted", "running", "failed"]
+    listed = gpuctl("ps", "--all", "--array", job).stdout.splitlines()
+    assert "VALUES" in listed[0] and any("lr=0.20 batch=256" in line and " 7 " in line for line in listed[1:]), listed
 
 
 def test_lists_show_an_array_as_one_job_and_its_tasks_page_by_page(cluster: Cluster, gpuctl: Run, tmp_path: Path) -> None:

@@ -64,6 +64,12 @@ def test_run_with_one_rank_passes_its_output_through_untouched(gpuctl: Run) -> N
     assert ran.stdout == "a\nb"
 
 
+def test_run_says_that_stdin_does_not_reach_the_job(gpuctl: Run) -> None:
+    ran = gpuctl("run", "--", "cat", given="words\n")
+    assert ran.returncode == 0 and ran.stdout == "" and "what is on stdin does not reach the job; --file" in ran.stderr
+    assert "stdin" not in gpuctl("run", "--", "true").stderr
+
+
 def test_run_in_node_mode_starts_one_process_a_node(gpuctl: Run) -> None:
     ran = gpuctl("run", "--gpus", "2", "--launch-mode", "node", "--", "sh", "-c", "echo $RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT")
     lines = sorted(ran.stdout.splitlines())

@@ -186,6 +186,11 @@ def test_one_line_makes_a_node_that_runs_jobs(site: Site) -> None:
     job = site.api.submit(["sh", "-c", "echo from $GPUCTL_NODE"])
     assert site.api.wait(job)["state"] == "SUCCEEDED"
     assert site.api.log(job) == "from n1\n"
+    run = site.api.post("/api/2.0/mlflow/runs/create", {"experiment_id": "0"})["run"]["info"]["run_id"]
+    tracked = site.api.submit(["sh", "-c", "echo $MLFLOW_TRACKING_URI"], env={"MLFLOW_RUN_ID": run})
+    site.api.wait(tracked)
+    assert site.url.startswith("https://") and site.api.log(tracked) == f"{site.url}\n"
+    assert site.gpuctl("open", tracked).stdout == f"{site.url}/#/experiments/0/runs/{run}\n"
     assert [token["node"] for token in site.api.get("/v1/tokens")["tokens"] if token["role"] == "node" and "node" in token] == ["n1"]
 
 

@@ -103,7 +103,7 @@ def test_gpuctl_explains_plans_and_rehearses_in_words(cluster: Cluster, busy: tu
     planned = gpuctl("plan", "--gpus", "4", "--", "true")
     assert planned.returncode == 0 and "its turn comes after" in planned.stdout, planned.stderr
     refused = gpuctl("plan", "--gpus", "9", "--", "true")
-    assert refused.returncode == 0 and refused.stdout.startswith("refused the job needs 9 GPUs"), refused.stderr
+    assert refused.returncode == 1 and refused.stdout.startswith("refused the job needs 9 GPUs"), refused.stderr
     rehearsed = gpuctl("preempt", "--rehearse", waits)
     assert rehearsed.returncode == 0 and "is not enough" in rehearsed.stdout, rehearsed.stderr  # its priority is higher
     assert gpuctl("preempt", "--rehearse", runs).returncode != 0

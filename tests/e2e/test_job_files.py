@@ -8,6 +8,7 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ dist.destroy_process_group()
 def gpuctl_of(cluster: Cluster) -> Run:
     settings = {"GPUCTL_URL": cluster.url, "GPUCTL_TOKEN_FILE": str(cluster.folder / "controller" / "admin.token")}
 
-    def run(*arguments: str, env: dict[str, str] | None = None, **options: float) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str, env: dict[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
         return run_gpuctl(*arguments, env={**settings, **(env or {})}, **options)
 
     return run
@@ -236,9 +237,11 @@ def test_arguments_exports_and_wrap_reach_the_script(gpuctl: Run, tmp_path: Path
     ran = gpuctl("sbatch", "--wait", "--parsable", "--export", "FROM_HERE", script, "one", "two words", env={"FROM_HERE": "here"})
     assert ran.returncode == 0, ran.stderr
     assert gpuctl("logs", ran.stdout.strip()).stdout == "one two words here my job gone\n"
-    ran = gpuctl("sbatch", "--wait", "-o", str(tmp_path / "o"), "-e", str(tmp_path / "e"), "--wrap", "echo wrapped; echo aside >&2")
+    ran = gpuctl("sbatch", "--wait", "-o", str(tmp_path / "new" / "o"), "-e", str(tmp_path / "e"), "--wrap", "echo wrapped; echo aside >&2")
     assert ran.returncode == 0, ran.stderr
-    assert (tmp_path / "o").read_text() == "wrapped\n" and (tmp_path / "e").read_text() == "aside\n"
+    assert (tmp_path / "new" / "o").read_text() == "wrapped\n" and (tmp_path / "e").read_text() == "aside\n"
+    ran = gpuctl("sbatch", "--wait", "-o", "/proc/none", "--wrap", "exit 3")
+    assert ran.returncode == 3 and "cannot write /proc/none" in ran.stderr and "has the output" in ran.stderr  # the job's end stands
 
 
 @pytest.mark.parametrize("to", ["B:", ""], ids=["script", "tasks"])

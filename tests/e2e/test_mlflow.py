@@ -360,7 +360,7 @@ def test_errors_have_the_form_that_the_client_reads(cluster: Cluster) -> None:
         ("GET", f"{API}/runs/get?run_id={'0' * 32}", None, 404, "RESOURCE_DOES_NOT_EXIST"),
         ("GET", f"{API}/experiments/get-by-name?experiment_name=none", None, 404, "RESOURCE_DOES_NOT_EXIST"),
         ("GET", f"{FILES}/nothing/here", None, 404, "RESOURCE_DOES_NOT_EXIST"),
-        ("POST", f"{API}/registered-models/create", b"{}", 404, "ENDPOINT_NOT_FOUND"),
+        ("POST", f"{API}/webhooks", b"{}", 404, "ENDPOINT_NOT_FOUND"),
         ("GET", f"{API}/logged-models/m-{'0' * 32}", None, 404, "RESOURCE_DOES_NOT_EXIST"),
         ("POST", f"{API}/logged-models", b'{"name": "a/b"}', 400, "INVALID_PARAMETER_VALUE"),
         ("PATCH", f"{API}/logged-models/", b"{}", 404, "ENDPOINT_NOT_FOUND"),

@@ -110,9 +110,10 @@ def test_ranks_on_two_nodes_track_at_the_server_and_in_the_experiment_that_the_j
     job = submit(cluster, text, gpus=4, name="outside", env=env)
     view = cluster.api.wait(job, CLIENT_PATIENCE)
     assert view["state"] == "SUCCEEDED", cluster.api.log(job, stream="stderr") + cluster.api.log(job, 3, "stderr")
-    runs = runs_there(server, "outside")
-    assert len(runs) == 2 and {run["info"]["status"] for run in runs} == {"FINISHED"}
-    assert [metrics_of(run) for run in runs if metrics_of(run)] == [{"loss": 0.5}]
+    (run,) = runs_there(server, "outside")
+    assert run["info"]["status"] == "FINISHED" and metrics_of(run) == {"loss": 0.5}
+    assert {item["key"]: item["value"] for item in run["data"]["params"]} == {"rank": "3"}
+    assert there(server, f"artifacts/list?run_id={run['info']['run_id']}")["files"][0]["path"] == "hello.txt"
     assert error_of(cluster.api, "GET", f"{API}/experiments/get-by-name?experiment_name=outside")[0] == 404, "the job has a run here, too"
     assert cluster.api.get(f"/v1/jobs/{job}/runs")["runs"] == []
 
@@ -311,6 +312,190 @@ MODELS = PREAMBLE + """
     json.dump(seen, open(sys.argv[1], "w"))
     """
 
+REGISTRY = PREAMBLE + """
+    import time
+    import numpy
+    from sklearn.linear_model import LogisticRegression
+
+    data, truth = numpy.array([[0.0], [1.0], [2.0], [3.0]]), numpy.array([0, 0, 1, 1])
+    experiment = mlflow.set_experiment("registry")
+    with mlflow.start_run() as run:
+        logged = mlflow.sklearn.log_model(LogisticRegression().fit(data, truth), name="model", registered_model_name="main.ml.digits",
+                                          pip_requirements=["scikit-learn"])
+    run_id = run.info.run_id
+    by_run = mlflow.register_model(f"runs:/{run_id}/model", "main.ml.digits", tags={"how": "by run"})
+    by_id = mlflow.register_model(f"models:/{logged.model_id}", "other")
+    seen.append([logged.registered_model_version, by_run.version, by_id.version, by_run.status, by_run.run_id == run_id])
+
+    def version(found):
+        return [found.name, str(found.version), found.current_stage, found.status, found.description, found.tags, found.run_id == run_id,
+                found.run_link, found.source.replace(logged.model_id, "ID"), found.last_updated_timestamp >= found.creation_timestamp]
+    def model(found):
+        return [found.name, found.description or "", found.tags, {k: str(v) for k, v in found.aliases.items()},
+                sorted(map(version, found.latest_versions), key=str), found.last_updated_timestamp >= found.creation_timestamp]
+    def answer(uri):
+        return [int(value) for value in mlflow.pyfunc.load_model(uri).predict(data)]
+
+    client.set_registered_model_alias("main.ml.digits", "champion", 1)
+    client.set_registered_model_alias("main.ml.digits", "champion", "2")
+    client.set_registered_model_alias("main.ml.digits", "old-1", 1)
+    for uri in ("models:/main.ml.digits/1", "models:/main.ml.digits@champion", "models:/main.ml.digits/latest", "models:/other/1"):
+        seen.append([uri, answer(uri)])
+    seen.append([int(value) for value in mlflow.sklearn.load_model("models:/main.ml.digits@old-1").predict(data)])
+    seen.append(mlflow.models.get_model_info("models:/other/1").model_id == logged.model_id)
+
+    client.update_registered_model("main.ml.digits", "tells digits apart")
+    client.update_model_version("main.ml.digits", "1", "the first")
+    client.set_registered_model_tag("main.ml.digits", "team", "a")
+    client.set_registered_model_tag("main.ml.digits", "long", "z" * 5000)
+    client.set_registered_model_tag("main.ml.digits", "gone", "b")
+    client.delete_registered_model_tag("main.ml.digits", "gone")
+    client.delete_registered_model_tag("main.ml.digits", "never")
+    client.set_model_version_tag("main.ml.digits", "1", "passed", "yes")
+    client.set_model_version_tag("main.ml.digits", "1", "gone", "b")
+    client.delete_model_version_tag("main.ml.digits", "1", "gone")
+    client.delete_model_version_tag("main.ml.digits", "1", "never")
+    seen.append(model(client.get_registered_model("main.ml.digits")))
+    for alias in ("champion", "old-1", "latest"):
+        found = client.get_model_version_by_alias("main.ml.digits", alias)
+        seen.append(version(found))
+    seen.append([sorted(client.get_model_version("main.ml.digits", number).aliases) for number in ("1", 2)])
+
+    copied = client.copy_model_version("models:/main.ml.digits@old-1", "copies")
+    again = client.copy_model_version("models:/copies/1", "copies")
+    seen.append([version(copied), version(again), answer("models:/copies/2")])
+    uri = client.get_model_version_download_uri("main.ml.digits", "1")
+    seen.append(uri.replace(logged.model_id, "ID").replace(experiment.experiment_id, "E", 1))
+    seen.append([client.get_model_version_download_uri(*named) == uri for named in (("copies", "2"), ("other", "1"))])
+
+    for stage, archives in (("staging", False), ("Production", False), ("Production", True), ("None", False)):
+        for number in ("1", "2"):
+            seen.append(version(client.transition_model_version_stage("main.ml.digits", number, stage, archives)))
+        seen.append(sorted(map(version, client.get_latest_versions("main.ml.digits")), key=str))
+    client.transition_model_version_stage("main.ml.digits", "1", "Production")
+    seen.append([found.version for found in client.get_latest_versions("main.ml.digits", ["production"])])
+    seen.append([answer("models:/main.ml.digits/Production")])
+
+    client.create_registered_model("empty", {"team": "b"}, "nothing yet")
+    client.create_registered_model("plain", description="nothing either")
+    client.update_registered_model("plain", "")
+    bare = client.create_model_version("plain", f"models:/{logged.model_id}", tags={"a": "1", "b": "2"}, description="by hand",
+                                       model_id=logged.model_id, run_link="http://example.invalid/run")
+    seen.append(version(bare))
+    seen.append(model(client.create_registered_model("with space-and_more")))
+    for filter in ("", "name = 'copies'", "name LIKE '%p%'", "name ILIKE 'MAIN.%'", "name != 'copies'", "name IN ('copies', 'other')",
+                   "tags.team = 'a'", "tags.team != 'a'", "tags.team = 'a' AND name LIKE 'main.%'", "tag.`team` LIKE 'b%'",
+                   "tags.never = 'x'"):
+        found = mlflow.search_registered_models(filter_string=filter)
+        seen.append([filter, [each.name for each in found]])
+    for order in (["name DESC"], ["name ASC"], ["last_updated_timestamp ASC", "name"], ["timestamp DESC"]):
+        seen.append([order[:1], len(client.search_registered_models(order_by=order))])
+        if "name" in order[0]:
+            seen.append([each.name for each in client.search_registered_models(order_by=order)])
+    seen.append([model(each) for each in client.search_registered_models("name = 'main.ml.digits'")])
+    def numbers(filter="", **how):
+        return [[each.name, str(each.version)] for each in client.search_model_versions(filter, **how)]
+    for filter in ("", "name = 'main.ml.digits'", "name LIKE 'main.%'", f"run_id = '{run_id}'", f"run_id IN ('{run_id}', 'x')",
+                   "version_number > 1", "version_number = 1 AND name = 'copies'", "name != 'copies'", "tags.how = 'by run'",
+                   "tags.passed = 'yes' and name = 'main.ml.digits'", "source_path LIKE 'models:/m-%'", "name = 'never'",
+                   "tag.a = '1' and tag.b = '2'"):
+        seen.append([filter.replace(run_id, "RUN"), sorted(numbers(filter))])
+    for order in (["name DESC", "version_number ASC"], ["name ASC"], ["version_number DESC", "name ASC"], ["version_number ASC"]):
+        seen.append([order, numbers(order_by=order)])
+    newest = numbers(max_results=1)
+    seen.append(newest)
+    page = client.search_model_versions("name = 'copies'", max_results=1)
+    rest = client.search_model_versions("name = 'copies'", max_results=1, page_token=page.token)
+    seen.append([[each.version for each in page], bool(page.token), [each.version for each in rest], bool(rest.token)])
+    page = client.search_registered_models(max_results=2)
+    rest = client.search_registered_models(max_results=2, page_token=page.token)
+    seen.append([[each.name for each in page], [each.name for each in rest]])
+
+    long = "n" * 300
+    refused(lambda: client.create_registered_model("other"))
+    for name in ("", " ", "a/b", "a:b", ".", ".."):
+        refused(lambda: client.create_registered_model(name))
+    for action in (client.get_registered_model, client.delete_registered_model, client.get_latest_versions):
+        refused(lambda: action("never"))
+    refused(lambda: client.rename_registered_model("never", "x"))
+    refused(lambda: client.rename_registered_model("other", "copies"))
+    refused(lambda: client.rename_registered_model("other", "a/b"))
+    refused(lambda: client.update_registered_model("never", "x"))
+    refused(lambda: client.get_model_version("other", "9"))
+    refused(lambda: client.get_model_version("other", "x"))
+    refused(lambda: client.get_model_version("never", "1"))
+    refused(lambda: client.update_model_version("other", "9", "x"))
+    refused(lambda: client.delete_model_version("other", "9"))
+    refused(lambda: client.get_model_version_download_uri("other", "9"))
+    refused(lambda: client.get_model_version_by_alias("other", "never"))
+    refused(lambda: client.get_model_version_by_alias("empty", "latest"))
+    refused(lambda: client.set_registered_model_alias("other", "champion", "9"))
+    for alias in ("", "a b", "latest", "LATEST", "v1", "V12", long):
+        refused(lambda: client.set_registered_model_alias("other", alias, "1"))
+    client.set_registered_model_alias("other", "v1a", "1")
+    client.delete_registered_model_alias("other", "v1a")
+    client.delete_registered_model_alias("other", "never")
+    refused(lambda: client.delete_registered_model_alias("never", "x"))
+    refused(lambda: client.set_registered_model_tag("never", "a", "b"))
+    refused(lambda: client.set_registered_model_tag("other", "a#", "b"))
+    refused(lambda: client.set_registered_model_tag("other", "a", "b" * 100001))
+    refused(lambda: client.set_model_version_tag("other", "9", "a", "b"))
+    refused(lambda: client.set_model_version_tag("other", "1", "k" * 251, "b"))
+    refused(lambda: client.delete_model_version_tag("other", "9", "a"))
+    refused(lambda: client.transition_model_version_stage("other", "1", "nowhere"))
+    refused(lambda: client.get_latest_versions("other", ["nowhere"]))
+    refused(lambda: client.search_registered_models("nothing = 'x'"))
+    refused(lambda: client.search_registered_models("params.a = 'x'"))
+    refused(lambda: client.search_registered_models("name > 'x'"))
+    refused(lambda: client.search_registered_models(order_by=["nothing ASC"]))
+    refused(lambda: client.search_registered_models(max_results=1001))
+    refused(lambda: client.search_model_versions("nothing = 'x'"))
+    refused(lambda: client.search_model_versions("metrics.a > 1"))
+    refused(lambda: client.search_model_versions("version_number LIKE '1'"))
+    refused(lambda: client.search_model_versions(order_by=["nothing ASC"]))
+    refused(lambda: client.search_model_versions(max_results=200001))
+    for source in ("/etc", "file:///etc", "etc", "mlflow-artifacts:/0", f"mlflow-artifacts:/{experiment.experiment_id}/../0",
+                   "s3://bucket/../other", f"runs:/{run_id}/model", "models:/never/1", "models:/other/9", "models:/other@never",
+                   "models:/" + logged.model_id, "models:/m-0"):
+        refused(lambda: client.create_model_version("plain", source))
+    refused(lambda: client.create_model_version("never", "s3://bucket/model"))
+    refused(lambda: client.create_model_version("plain", "models:/other/1", run_id="0" * 32))
+    refused(lambda: client.create_model_version("plain", "file:///etc", run_id))
+    refused(lambda: client.create_model_version("plain", f"mlflow-artifacts:/{experiment.experiment_id}/other", run_id))
+    artifacts = run.info.artifact_uri
+    taken = [client.create_model_version("plain", source, run_id) for source in
+             ("s3://bucket/a model", f"runs:/{run_id}/model", artifacts, artifacts + "/deep/model", "models:/copies/1")]
+    seen.append([[each.version, each.run_id == run_id] for each in taken])
+
+    client.delete_model_version("main.ml.digits", "2")
+    refused(lambda: client.get_model_version("main.ml.digits", "2"))
+    refused(lambda: client.get_model_version_by_alias("main.ml.digits", "champion"))
+    seen.append(mlflow.register_model(f"models:/{logged.model_id}", "main.ml.digits").version)
+    client.rename_registered_model("main.ml.digits", "main.ml.numbers")
+    refused(lambda: client.get_registered_model("main.ml.digits"))
+    seen.append(model(client.get_registered_model("main.ml.numbers")))
+    seen.append([answer("models:/main.ml.numbers@old-1"), client.get_model_version("main.ml.numbers", "1").name])
+    client.delete_run(run_id)
+    client.delete_logged_model(logged.model_id)
+    seen.append([version(client.get_model_version("main.ml.numbers", "1")), answer("models:/main.ml.numbers/1")])
+    client.delete_registered_model("main.ml.numbers")
+    refused(lambda: client.get_model_version("main.ml.numbers", "1"))
+    seen.append(list(client.create_registered_model("main.ml.numbers").latest_versions))
+    seen.append([model(client.get_registered_model("main.ml.numbers")), numbers("name = 'main.ml.numbers'")])
+    seen.append(client.create_model_version("main.ml.numbers", "s3://bucket/new").version)
+
+    if hasattr(mlflow, "genai") and hasattr(mlflow.genai, "register_prompt"):
+        first = mlflow.genai.register_prompt(name="greeting", template="Hello {{name}}", commit_message="one", tags={"t": "x"})
+        mlflow.genai.register_prompt(name="greeting", template="Hi {{name}}")
+        mlflow.genai.set_prompt_alias("greeting", alias="live", version=1)
+        seen.append([first.version, mlflow.genai.load_prompt("prompts:/greeting@live").template])
+        seen.append(mlflow.genai.load_prompt("greeting", version=2).template)
+        seen.append([each.name for each in mlflow.genai.search_prompts()])
+        seen.append(["greeting" in [each.name for each in client.search_registered_models()], numbers("name = 'greeting'")])
+        refused(lambda: client.create_registered_model("greeting"))
+    json.dump(seen, open(sys.argv[1], "w"))
+    """
+
 
 def traces(script: str, env: dict[str, str], folder: Path) -> list[Any]:
     folder.mkdir()
@@ -320,9 +505,9 @@ def traces(script: str, env: dict[str, str], folder: Path) -> list[Any]:
     return list(json.loads((folder / "seen.json").read_text()))
 
 
-@pytest.mark.parametrize("script", [TRACES, MODELS], ids=["runs", "models"])
+@pytest.mark.parametrize("script", [TRACES, MODELS, REGISTRY], ids=["runs", "models", "registry"])
 def test_one_script_leaves_the_same_at_mlflows_server_and_here(script: str, server: str, cluster: Cluster, tmp_path: Path) -> None:
-    if script is MODELS:
+    if script is not TRACES:
         pytest.importorskip("sklearn", reason="scikit-learn is not installed: deploy/python-environment --tests")
     here = tracking(cluster, tmp_path)
     ours = traces(script, here, tmp_path / "a")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -219,6 +220,81 @@ def test_a_command_that_asks_for_system_metrics_gets_them_by_node(cluster: Clust
     assert cluster.api.wait(job, CLIENT_PATIENCE)["state"] == "SUCCEEDED", cluster.api.log(job, stream="stderr")
 
 
+# --- what MLflow logged, among the job's metrics -------------------------------------------------------------------------------
+
+BOTH = (
+    MEASURE
+    + """
+import mlflow
+runtime.log_metric("loss", 0.5, step=1)
+if os.environ["RANK"] == "0":
+    mlflow.log_metric("loss", 0.5, step=1)
+    for step in range(30):
+        mlflow.log_metric("accuracy", step / 30, step=step)
+    mlflow.log_metric("odd name/x", float("nan"))
+"""
+)
+
+
+@needs_client
+def test_what_ranks_log_by_mlflow_is_among_the_metrics_of_the_job_once(cluster: Cluster, tmp_path: Path) -> None:
+    job = submit(cluster, BOTH, gpus=2, name="both-ways", env=CLIENT)
+    assert cluster.api.wait(job, CLIENT_PATIENCE)["state"] == "SUCCEEDED", cluster.api.log(job, stream="stderr")
+    ended_run(cluster, job, "both-ways")
+    path = f"/v1/jobs/{job}/metrics"
+    whole = cluster.api.get(path)
+    shown = [(point["rank"], point["name"], point["value"], point["step"]) for point in whole["metrics"]]
+    own = sorted(point for point in shown if point[0] is not None)
+    assert own == [(0, "loss", 0.5, 1), (1, "loss", 0.5, 1)] and whole["next"] is None
+    tracked = [(None, "accuracy", step / 30, step) for step in range(30)] + [(None, "odd name/x", "NaN", 0)]
+    assert shown[2:] == tracked
+
+    pages, cursor = [], ""
+    while cursor is not None:
+        page = cluster.api.get(f"{path}?limit=7{cursor}")
+        pages += page["metrics"]
+        cursor = page["next"] and f"&cursor={page['next']}"
+    assert pages == whole["metrics"]
+    assert {point["name"] for point in cluster.api.get(f"{path}?name=accuracy")["metrics"]} == {"accuracy"}
+    assert {point["name"] for point in cluster.api.get(f"{path}?rank=0")["metrics"]} == {"loss"}
+    assert cluster.api.raw("GET", f"{path}?cursor=run-2-0:0:0:0:0")[0] == 200
+    assert cluster.api.raw("GET", f"{path}?cursor=run-x")[0] == 422
+
+    table = gpuctl(cluster, tmp_path, "metrics", job).stdout.splitlines()
+    rows = {tuple(line.split()[:2]): line.split()[2] for line in table[1:]}
+    assert rows[("accuracy", "-")] == "30" and rows[("loss", "0")] == rows[("loss", "1")] == "1" and len(table) == 5
+    assert "accuracy: 0.966667 at step 29, 30 points" in gpuctl(cluster, tmp_path, "metrics", job, "--plot", "--name", "accuracy").stdout
+    lines = gpuctl(cluster, tmp_path, "metrics", job, "-o", "jsonl").stdout.splitlines()
+    assert [json.loads(line) for line in lines] == whole["metrics"]
+
+
+@needs_client
+def test_the_handle_of_a_call_and_gpuctl_show_what_mlflow_alone_has_logged(notebook: Notebook, cluster: Cluster, tmp_path: Path) -> None:  # noqa: F811
+    notebook("""
+        from serverless_gpu import distributed
+
+        @distributed(gpus=1, remote=True, run_async=True)
+        def tracked_alone():
+            import mlflow
+            mlflow.log_metric("score", 0.25, step=3)
+
+        call = tracked_alone.distributed()
+        call.result()
+        (point,) = [point for point in call.metrics() if not point["name"].startswith("system/")]
+        assert (point["rank"], point["name"], point["value"], point["step"]) == (None, "score", 0.25, 3), point
+        """)
+    job = cluster.api.get("/v1/jobs?name=tracked_alone")["jobs"][0]["id"]
+    ran = gpuctl(cluster, tmp_path, "metrics", job, "--name", "score")
+    assert "score" in ran.stdout and ran.stderr == ""
+
+
+def test_of_a_job_that_tracks_elsewhere_metrics_says_where_its_run_is_named(cluster: Cluster, tmp_path: Path) -> None:
+    job = submit(cluster, "pass", env={"MLFLOW_TRACKING_URI": "https://m.example/"})
+    cluster.api.wait(job)
+    ran = gpuctl(cluster, tmp_path, "metrics", job)
+    assert (ran.returncode, ran.stdout) == (0, "") and f"gpuctl get {job} names its run, where it tracks elsewhere" in ran.stderr
+
+
 # --- where a person is told of a run -------------------------------------------------------------------------------------------
 
 
@@ -230,7 +306,8 @@ def test_the_runs_of_a_job_are_a_resource_of_it(cluster: Cluster) -> None:
     assert api.get(f"/v1/jobs/{job}/runs")["runs"] == [
         {
             "attempt": 1, "run_id": run["run_id"], "run_name": "shown", "experiment_id": run["experiment_id"], "experiment": "shown",
-            "status": "FINISHED", "tracking_uri": None, "url": None,
+            "status": "FINISHED", "tracking_uri": None,
+            "url": f"{cluster.url}/#/experiments/{run['experiment_id']}/runs/{run['run_id']}",
         }
     ]  # fmt: skip
     silent = submit(cluster, "print(1)", name="says-nothing")
@@ -275,7 +352,8 @@ def test_gpuctl_get_tells_of_the_run(cluster: Cluster, tmp_path: Path) -> None:
     job = measure(cluster, "runtime.log_metric('x', 1)", name="told")
     cluster.api.wait(job)
     run = ended_run(cluster, job, "told")["info"]["run_id"]
-    assert f"MLflow run {run} in experiment told" in gpuctl(cluster, tmp_path, "get", job).stdout
+    url = cluster.api.get(f"/v1/jobs/{job}/runs")["runs"][0]["url"]
+    assert f"MLflow run {run} in experiment told at {url}" in gpuctl(cluster, tmp_path, "get", job).stdout
     silent = submit(cluster, "pass")
     cluster.api.wait(silent)
     assert "MLflow" not in gpuctl(cluster, tmp_path, "get", silent).stdout
@@ -301,4 +379,5 @@ def test_a_caller_is_told_of_the_run_once(notebook: Notebook, cluster: Cluster) 
     said = notebook(LINE).stderr
     job = cluster.api.get("/v1/jobs?name=told")["jobs"][0]["id"]
     run = ended_run(cluster, job, "told")["info"]["run_id"]
-    assert said.count("MLflow run") == 1 and f"job {job} tracks with MLflow run {run} in experiment told" in said, said
+    url = cluster.api.get(f"/v1/jobs/{job}/runs")["runs"][0]["url"]
+    assert said.count("MLflow run") == 1 and f"job {job} tracks with MLflow run {run} in experiment told: {url}" in said, said

@@ -66,3 +66,24 @@ assert accelerator.num_processes == 1 and accelerator.mixed_precision == "no"
     accuracies = [float(value) for value in said(ran.stdout, "Accuracy:")]
     assert len(accuracies) == 2 and sum(accuracies) > 90.0
     assert said(ran.stdout, "saw") == ["2 bf16"] * 2
+
+
+def test_the_notebook_launcher_of_accelerate_itself_makes_one_world_of_the_ranks(pair_notebook: Run) -> None:
+    """Each rank is one of the processes that it would start; alone it started two of its own in each rank."""
+    ran = pair_notebook("""
+        from serverless_gpu import distributed
+
+        @distributed(gpus=2, remote=True, env={"OMP_NUM_THREADS": "1"})
+        def launch():
+            from accelerate import Accelerator, notebook_launcher
+
+            def train(word):
+                accelerator = Accelerator()
+                total = accelerator.reduce(__import__("torch").ones(1), "sum").item()
+                print(f"{word} {accelerator.num_processes} {accelerator.mixed_precision} {total}")
+
+            notebook_launcher(train, ("saw",), num_processes=2, mixed_precision="bf16")
+
+        launch.distributed()
+        """)
+    assert said(ran.stdout, "saw") == ["2 bf16 2.0"] * 2

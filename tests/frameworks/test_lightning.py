@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lightning's Trainer: it must see that the ranks are launched already, and take its world from the launcher."""
+"""Lightning's Trainer and Fabric: they must see that the ranks are launched already, and take their world from the launcher."""
 
 from __future__ import annotations
 
@@ -31,3 +31,9 @@ def test_a_lightning_function_trains_on_two_nodes_of_two_devices(notebook: Run, 
         print("result", f"{{values[0][2]:.10f}}")
         """)
     assert results(ran.stdout) == plain("ddp.py")
+
+
+def test_a_loop_of_fabric_trains_on_two_nodes(pair_gpuctl: Run, plain: Plain) -> None:
+    ran = pair_gpuctl("--gpus", "2", "--", "python", str(PROGRAMS / "fabricated.py"))
+    assert results(ran.stdout) == plain("ddp.py")
+    assert said(ran.stdout, "fabricated") == ["2 0 0", "2 1 0"]

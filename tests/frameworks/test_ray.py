@@ -82,13 +82,89 @@ def job_named(cluster: Cluster, name: str) -> str:
     return str(cluster.api.get(f"/v1/jobs?name={name}&limit=1")["jobs"][0]["id"])
 
 
+#: Cells of the survey: what Ray says of itself, and its dashboard to those with and without the job's secret.
+LOOK = """
+def look(dashboard_url, deadline_s):
+    import os, time, urllib.error, urllib.request
+    from ray.util import state
+
+    def named(): return {row.name for row in state.list_tasks(filters=[("state", "=", "FINISHED")])}
+    end = time.monotonic() + deadline_s
+    while "where" not in named() and time.monotonic() < end:  # Ray tells of tasks now and then
+        time.sleep(0.1)
+
+    def status(path, data=None, **headers):
+        try:
+            request = urllib.request.Request(dashboard_url + path, data, {"Content-Type": "application/json", **headers})
+            return urllib.request.urlopen(request, timeout=deadline_s).status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    order = b'{"entrypoint": "true"}'
+    return {
+        "nodes": [row.state for row in state.list_nodes()],
+        "actors": [row.class_name for row in state.list_actors()],
+        "tasks": state.summarize_tasks()["cluster"]["summary"]["where"]["state_counts"],
+        "page": status("/"),
+        "strangers": [status("/api/v0/nodes"), status("/api/jobs/", order)],
+        "guess": status("/api/jobs/", order, Authorization="Bearer " + "f" * 64),
+        "owner": status("/api/v0/nodes", Authorization="Bearer " + os.environ["RAY_AUTH_TOKEN"]),
+    }
+"""
+
+#: Cells of the survey: a line is fitted by two workers of Ray Train, each with its part of a dataset of Ray Data.
+FIT = """
+def fit(lines, folder):
+    import random
+    import ray.data
+    from ray.train import Checkpoint, RunConfig, ScalingConfig
+    from ray.train.torch import TorchTrainer
+
+    def loop(config):
+        import tempfile
+        import ray.train.torch, torch
+
+        torch.manual_seed(0)
+        model = ray.train.torch.prepare_model(torch.nn.Linear(1, 1))
+        optimizer = torch.optim.SGD(model.parameters(), lr=config["lr"])
+        for epoch in range(config["epochs"]):
+            rows = 0
+            for batch in ray.train.get_dataset_shard("train").iter_torch_batches(batch_size=8, dtypes=torch.float32):
+                loss = ((model(batch["x"][:, None]) - batch["y"][:, None]) ** 2).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                rows += len(batch["x"])
+        seen = [None, None]
+        torch.distributed.all_gather_object(seen, (rows, node_of_this()))
+        slope = next(model.parameters()).item()
+        found = {"loss": loss.item(), "slope": slope, "rows": [n for n, _ in seen], "on": sorted(node for _, node in seen)}
+        with tempfile.TemporaryDirectory() as own:
+            torch.save(model.state_dict(), own + "/model.pt")
+            ray.train.report(found, checkpoint=Checkpoint.from_directory(own))
+
+    dice = random.Random(0)
+    points = ray.data.from_items([{"x": x, "y": 2 * x + 1} for x in (dice.random() for _ in range(lines))])
+    return TorchTrainer(
+        loop,
+        train_loop_config={"lr": 0.5, "epochs": 4},
+        datasets={"train": points},
+        scaling_config=ScalingConfig(num_workers=2, resources_per_worker={"CPU": 1}, placement_strategy="STRICT_SPREAD"),
+        run_config=RunConfig(storage_path=folder, name="line"),
+    ).fit().metrics
+"""
+
+
 @pytest.fixture(scope="module")
-def survey(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """One Ray job over both nodes, with metrics: what its driver saw, and what came back."""
+def survey(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Report:
+    """One Ray job over both nodes, with metrics: what its driver saw, and what came back. It trains with --long alone."""
+    folder = tmp_path_factory.mktemp("survey")
     process = start(
         cluster,
-        tmp_path_factory.mktemp("survey"),
-        """
+        folder,
+        LOOK
+        + FIT
+        + textwrap.dedent("""
         import json
         from serverless_gpu.ray import ray_launch
 
@@ -99,7 +175,7 @@ def survey(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Report
             return os.environ["GPUCTL_NODE"]
 
         @ray_launch(gpus=4, remote=True, name="survey", metrics=0.5)
-        def drive(first, *, second):
+        def drive(first, *, second, folder, deadline_s, trains):
             import os
             import ray
             from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -126,16 +202,21 @@ def survey(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Report
             counters = [Counter.options(**options).remote(index) for index, options in enumerate(on)]
             ray.get([counter.add.remote(1) for counter in counters])
             seen["actors"] = ray.get([counter.add.remote(10) for counter in counters])
-            ray.init(namespace="own")  # replaces the connection; no second cluster
+            context = ray.init(namespace="own")  # replaces the connection; no second cluster
             seen["again"] = [len(ray.nodes()), ray.get_runtime_context().namespace]
+            seen["url"] = context.dashboard_url
+            seen["looked"] = look("http://" + context.dashboard_url, deadline_s)
+            seen["fitted"] = fit(256, folder) if trains else None
             return seen
-
-        print("REPORT", json.dumps(drive.distributed(1, second="two")))
-        """,
+        """)
+        + f"""
+wanted = dict(folder={str(folder / "storage")!r}, deadline_s={patient(60.0)}, trains={request.config.getoption("--long")!r})
+print("REPORT", json.dumps(drive.distributed(1, second="two", **wanted)))
+""",
     )
-    output, _ = finish(process)
+    output, errors = finish(process)
     values = json.loads(next(line for line in output.splitlines() if line.startswith("REPORT "))[len("REPORT ") :])
-    return {**values[0], "values": values, "job": job_named(cluster, "survey")}
+    return {**values[0], "values": values, "job": job_named(cluster, "survey"), "errors": errors}
 
 
 # --- the cluster --------------------------------------------------------------------------------------------------------------
@@ -164,6 +245,25 @@ def test_a_ray_init_of_the_function_stays_in_the_same_cluster(survey: Report) ->
     assert survey["again"] == [2, "own"]
 
 
+def test_the_state_of_the_cluster_is_told_to_the_driver(survey: Report) -> None:
+    looked = survey["looked"]
+    assert looked["nodes"] == ["ALIVE", "ALIVE"] and all(name.endswith("Counter") for name in looked["actors"])
+    assert looked["tasks"] == {"FINISHED": 2}
+
+
+def test_the_dashboard_is_told_of_and_takes_orders_of_those_alone_who_have_the_secret(survey: Report) -> None:
+    assert survey["url"].startswith("127.0.0.1:") and f"http://{survey['url']}" in survey["errors"]
+    looked = survey["looked"]
+    assert looked["page"] == looked["owner"] == 200 and looked["strangers"] == [401, 401] and looked["guess"] == 403
+
+
+@pytest.mark.long
+def test_workers_of_ray_train_on_both_nodes_share_a_dataset_and_learn_one_model(survey: Report) -> None:
+    fitted = survey["fitted"]
+    assert fitted["rows"] == [128, 128] and fitted["on"] == ["node0", "node1"]
+    assert abs(fitted["slope"] - 2) < 0.3 and fitted["loss"] < 0.01
+
+
 def test_each_node_logs_the_metrics_of_ray(cluster: Cluster, survey: Report) -> None:
     listed = cluster.api.get(f"/v1/jobs/{survey['job']}/metrics?limit=10000")["metrics"]
     by_rank = {rank: {row["name"] for row in listed if row["rank"] == rank} for rank in (0, 1)}
@@ -179,6 +279,7 @@ def test_each_node_logs_the_metrics_of_ray(cluster: Cluster, survey: Report) -> 
 # --- ends ---------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_two_ray_jobs_run_at_once_and_the_exception_of_one_does_not_touch_the_other(cluster: Cluster, tmp_path: Path) -> None:
     process = start(
         cluster,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example notebooks: how they are kept, and that each does what it says, with small sizes."""
+"""The example notebooks: how they are kept, as all notebooks are, and that each does what it says, with small sizes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness import ROOT, Cluster
 from kernel import Notebook, displays, errors, streams
 
 EXAMPLES = ROOT / "client" / "examples"
-NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
+NOTEBOOKS = sorted([*EXAMPLES.glob("*.ipynb"), *(ROOT / "tests" / "notebooks" / "foreign").glob("*.ipynb")])
 
 Open = Callable[..., Notebook]
 
@@ -38,7 +38,7 @@ def outputs_of(open_notebook: Open, cluster: Cluster, name: str, sizes: dict[str
 
 
 def test_there_are_notebooks() -> None:
-    assert {path.name for path in NOTEBOOKS} >= {"first_steps.ipynb", "digits.ipynb", "sweep.ipynb"}
+    assert {path.name for path in NOTEBOOKS} >= {"first_steps.ipynb", "digits.ipynb", "sweep.ipynb", "fine_tuning.ipynb"}
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)

@@ -79,6 +79,16 @@ def test_values_that_are_not_finite_are_told_and_not_drawn() -> None:
     assert "<b>NaN</b>" in card.card_html(board.facts(), "job0", "http://c")
 
 
+def test_what_is_measured_of_nodes_takes_no_place_from_what_the_job_logs() -> None:
+    board = Board()
+    board.take_view(view())
+    board.take_points([point(f"system/node/ray_{number}", number) for number in range(SERIES)])
+    assert "system/" not in card.card_html(board.facts(), "job0", "http://c")
+    board.take_points([point("loss", 7)])
+    assert [course.name for course in board.facts().courses] == ["loss"]
+    assert f"{SERIES} more" in card.card_html(board.facts(), "job0", "http://c")
+
+
 def test_only_a_few_names_are_kept_and_the_others_counted() -> None:
     board = Board()
     board.take_view(view())

@@ -170,12 +170,20 @@ def test_a_list_of_lines_is_a_requirements_file_and_an_empty_one_is_none(tmp_pat
     assert text_of(["-r r.txt"]) == text_of("r.txt") == "six\n"
 
 
+def test_wheels_for_this_python_and_for_several_go_as_they_are() -> None:
+    own = "cp{}{}".format(*sys.version_info[:2])
+    for tags in (f"{own}-{own}", "py3-none", "py2.py3-none", "cp36-abi3", f"cp36.{own}-none"):
+        line = f"a @ https://example.org/a-1-{tags}-any.whl"
+        assert text_of([line]) == f"{line}\n"
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
         ("-e .", "editable.*without -e"),
         ("--editable=git+https://example.org/a", "editable"),
-        (".", "this machine.*working folder"),
+        (".", "this machine.*install it here"),
+        ("a @ https://example.org/a-1-cp36-cp36m-linux_x86_64.whl#sha256=ff", "is a wheel for Python 3.6.*this one's version"),
         ("./pkg", "this machine"),
         ("../pkg[extra] ; python_version > '3'", "this machine"),
         ("sub/pkg", "this machine"),

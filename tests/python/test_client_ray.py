@@ -203,6 +203,15 @@ def test_a_ray_that_gave_up_on_a_slow_node_is_started_again(slow: int, tmp_path:
         node.RayNode.start("127.0.0.1", None, SECRET)
 
 
+@pytest.mark.parametrize(("version", "host"), [("2.60.0", "10.0.0.1"), ("2.52.0", "10.0.0.1"), ("2.51.1", "127.0.0.1")])
+def test_a_dashboard_without_a_token_is_for_its_machine_alone(version: str, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = types.ModuleType("ray")
+    vars(ray)["__version__"] = version
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    options = dict(word.split("=") for word in node.head_options("10.0.0.1") if "=" in word)
+    assert options["--dashboard-host"] == host and int(options["--dashboard-port"]) > 0
+
+
 def test_the_driver_is_connected_and_has_ray_state_in_a_ray_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
     ray, private, state = types.ModuleType("ray"), types.ModuleType("ray._private"), types.ModuleType("ray._private.state")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import types
@@ -122,6 +123,33 @@ def test_the_experiment_of_a_notebook_travels_by_its_name_where_its_id_means_not
     assert taken == travels and [text.split(" ")[0] for text in missed] == lost
 
 
+@pytest.mark.parametrize(
+    ("tracking", "registry", "explicit", "travels", "lost"),
+    [
+        (None, "databricks-uc", {}, None, ["MLFLOW_REGISTRY_URI"]),
+        (None, "databricks-uc", {"MLFLOW_REGISTRY_URI": "databricks-uc"}, None, []),
+        (URL, "sqlite:////home/ada/registry.db", {}, None, ["MLFLOW_REGISTRY_URI"]),
+        (URL, URL, {}, None, []),
+        (None, "https://registry.example", {}, "https://registry.example", []),
+        ("https://m.example", "databricks-uc", {}, "databricks-uc", []),
+    ],
+)
+def test_a_registry_that_ranks_cannot_reach_is_left_out_where_the_job_tracks_with_its_controller(
+    variables: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tracking: str | None,
+    registry: str,
+    explicit: dict[str, str | None],
+    travels: str | None,
+    lost: list[str],
+) -> None:
+    monkeypatch.setenv("MLFLOW_REGISTRY_URI", registry)
+    if tracking is not None:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", tracking)
+    taken, missed = snapshot.take(explicit, URL)
+    assert taken.get("MLFLOW_REGISTRY_URI") == travels and [text.split(" ")[0] for text in missed] == lost
+
+
 def test_values_that_cannot_travel_are_named_and_never_shown(variables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LARGE", "secret" * 10_000)
     monkeypatch.setenv("RAW", os.fsdecode(b"secret\xff"))
@@ -160,3 +188,13 @@ def test_a_real_process_knows_what_it_was_started_with() -> None:
     env = {"INHERITED": "1", "HF_HOME": "/m", "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PATH": os.environ["PATH"]}
     ran = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "{'HF_HOME': '/m', 'SET': '1'}"
+
+
+def test_the_page_lists_the_variables_that_travel_and_those_that_stay() -> None:
+    page = (Path(__file__).parents[2] / "client" / "python" / "README.md").read_text()
+    travel, stay = page.partition("## Variables that stay")[2].partition("\n## ")[0].split("`env=`")
+    prefixes, rest = stay.partition("- names that begin with")[2].split(";\n", 1)
+    names, told = rest.split("Told by name:")
+    lists = {travel: snapshot.FRAMEWORKS, prefixes: snapshot.MACHINE_PREFIXES, names: snapshot.MACHINE, told: snapshot.ASKED_FOR}
+    for text, known in lists.items():
+        assert set(re.findall("`([A-Z0-9_]+)`", text)) == set(known)

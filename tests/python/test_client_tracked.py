@@ -40,6 +40,7 @@ def nothing() -> None:
     ("told", "line"),
     [
         (run(), "MLflow run r1 in experiment night"),
+        (run(url="https://ours/#/x"), "MLflow run r1 in experiment night: https://ours/#/x"),
         (run(experiment=None, tracking_uri="https://m"), "MLflow run r1 at https://m"),
         (run(experiment=None, tracking_uri="https://m", url="https://m/#/x"), "MLflow run r1 at https://m: https://m/#/x"),
     ],

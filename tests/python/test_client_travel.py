@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fake_controller import FakeController
-from serverless_gpu import air, distributed, environment, travel
+from serverless_gpu import air, distributed, environment, folder, travel
 from serverless_gpu.accelerate import notebook_launcher
 from serverless_gpu.environment import Local, Lock
 from serverless_gpu.errors import InvalidJob
@@ -140,10 +140,56 @@ def test_a_package_of_this_machine_travels_with_the_folder_or_is_named_once(
     for _ in range(2):
         assert call(fake, remote=True)["bundle"]["python_path"] == ["src"]
     said = [line for line in capsys.readouterr().err.splitlines() if "package" in line]
-    assert len(said) == 1 and "the package far was installed from /opt/far" in said[0] and "git repository" in said[0]
-    assert "the package mine" not in "".join(said)
-    call(fake, remote=True, working_dir=False)
-    assert "the package mine was installed from" in capsys.readouterr().err
+    assert len(said) == 1 and "the package far, which was installed from /opt/far, has no files that could travel" in said[0]
+    assert "git repository" in said[0]
+
+
+def write(root: Path, *paths: str) -> None:
+    """Empty files."""
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).touch()
+
+
+def test_packages_that_only_this_machine_has_travel_beside_the_folder(
+    fake: FakeController, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An editable one whose built extension git ignores, one of a source tree that names no modules, and one of a wheel."""
+    site, far, bare = tmp_path / "site", tmp_path / "far", tmp_path / "bare"
+    write(far, "pkg/main.py", "pkg/built.so", "pkg/__pycache__/main.pyc", "other.py", ".gitignore")
+    (far / ".gitignore").write_text("*.so\n")
+    write(bare, "space/inner/mod.py", "single.py", ".venv/pyvenv.cfg", ".venv/lib/x.py")
+    write(site, "far.dist-info/METADATA", "far.dist-info/top_level.txt", "bare.dist-info/METADATA", "whl.dist-info/METADATA", "whl/code.py")
+    (site / "far.dist-info" / "top_level.txt").write_text("pkg\n")
+    (site / "whl.dist-info" / "RECORD").write_text('whl/code.py,,\n../../bin/run,,\n"whl.dist-info/METADATA",,\ngone.py,,\n')
+    local = [
+        Local("far", str(far), [str(far)], str(site / "far.dist-info"), True),
+        Local("bare", str(bare), [str(bare)], str(site / "bare.dist-info"), True),
+        Local("whl", "/tmp/whl-1-py3-none-any.whl", [], str(site / "whl.dist-info")),
+    ]
+    monkeypatch.setattr(environment, "lock", lambda: Lock("numpy==2.1.0\n", local))
+    sent = call(fake, remote=True)
+    assert sent["bundle"]["python_path"] == [".gpuctl-packages"]
+    travelled = {name.partition("/")[2] for name in names(fake, sent) if name.startswith(".gpuctl-packages/")}
+    assert {name for name in travelled if not name.endswith("-info") and "." in name} == {
+        "pkg/main.py", "pkg/built.so", "single.py", "space/inner/mod.py", "whl/code.py",
+        "far.dist-info/METADATA", "far.dist-info/top_level.txt", "bare.dist-info/METADATA", "whl.dist-info/METADATA",
+    }  # fmt: skip
+    assert names(fake, call(fake, remote=True, working_dir=False))[0] == ".gpuctl-packages"
+    assert "package" not in capsys.readouterr().err
+
+
+def test_a_package_of_this_machine_that_is_too_large_is_named(
+    fake: FakeController, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    info = tmp_path / "site" / "whl.dist-info"
+    write(tmp_path / "site", "whl/code.py", "whl.dist-info/RECORD")
+    (info / "RECORD").write_text("whl/code.py,,\n")
+    (tmp_path / "site" / "whl" / "code.py").write_text("#" * 100)
+    monkeypatch.setattr(environment, "lock", lambda: Lock("numpy==2.1.0\n", [Local("whl", "/tmp/whl.whl", [], str(info))]))
+    monkeypatch.setattr(folder, "LIMIT_BYTES", 99)
+    assert "python_path" not in call(fake, remote=True)["bundle"]
+    assert "the package whl, which was installed from /tmp/whl.whl, has more than" in capsys.readouterr().err
 
 
 def test_a_version_that_no_index_is_known_for_is_told_once(
@@ -214,8 +260,17 @@ def test_what_is_said_about_variables_has_no_values(
 def test_a_large_folder_says_that_it_is_sent(
     fake: FakeController, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("serverless_gpu.call.SAID_BYTES", 3 * 2**19)
+    monkeypatch.setattr("serverless_gpu.controller.SAID_BYTES", 3 * 2**19)
     (project / "model.bin").write_bytes(os.urandom(2 * 2**20))
     sent = call(fake, remote=True)
     assert len(fake.blobs[sent["bundle"]["blob"]]) > 2 * 2**20
     assert capsys.readouterr().err.splitlines() == ["gpuctl: sending 2 MiB (bundle.blob)"]
+
+
+def test_a_function_that_refers_to_much_says_that_it_is_sent(
+    fake: FakeController, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("serverless_gpu.controller.SAID_BYTES", 3 * 2**19)
+    table = os.urandom(2 * 2**20)
+    assert distributed(gpus=1)(lambda: len(table)).distributed() == [2 * 2**20]
+    assert "sending 2 MiB (the function, with its arguments and the variables that it refers to)" in capsys.readouterr().err

@@ -151,10 +151,16 @@ def test_a_traceback_tells_causes_and_contexts(tmp_path):
     assert text.index("ValueError: second") < text.index("During handling") < text.index("TypeError: third")
 
 
+def test_an_exception_whose_arguments_are_not_those_it_was_made_with_travels(tmp_path):
+    body = "class Odd(LookupError):\n  def __init__(self, code, text):\n    super().__init__(f'{code}: {text}'); self.code = code"
+    fault = ran(tmp_path, f"{body}\ndef call(): raise Odd(7, 'bad')").error()["exception"]
+    assert (type(fault).__name__, str(fault), fault.code) == ("Odd", "7: bad", 7)
+
+
 @pytest.mark.parametrize(
     "body",
     [
-        "class Odd(Exception):\n  def __init__(self, a, b): super().__init__(a)\ndef call(): raise Odd('one', 'two')",
+        "class Odd(Exception):\n  def __setstate__(self, _): raise OSError\ndef call():\n  fault = Odd('one'); fault.a = 1; raise fault",
         "class Odd(Exception):\n  def __reduce__(self): raise OSError('no')\ndef call(): raise Odd('one')",
         "import threading\nclass Odd(Exception): pass\ndef call():\n  fault = Odd('one'); fault.lock = threading.Lock(); raise fault",
         "class Odd(Exception): pass\ndef call():\n  fault = Odd('one'); fault.data = bytes(2000000); raise fault",

@@ -47,6 +47,25 @@ START_TEST(a_gang_over_nodes_starts_when_all_are_prepared)
 }
 END_TEST
 
+/* After a restart the ports of all but the master's are not known any more. */
+START_TEST(a_start_names_address_and_port_of_each_node)
+{
+    static const char *const expected[] = {"10.0.0.1:20000,10.0.0.1:20000", "10.0.0.1:0,10.0.0.1:0"};
+    autocluster struct cluster *c = open_with_gang();
+    struct node_orders *orders = core_orders(c->core, "b");
+    ck_assert_ptr_null(orders->items[0].order.addresses);
+    node_orders_destroy(orders);
+    prepared(c, "gang", "b");
+    prepared(c, "gang", "a");
+    for (size_t i = 0; i < 2; i++) {
+        orders = core_orders(c->core, "b");
+        ck_assert_str_eq(orders->items[0].order.addresses, expected[i]);
+        node_orders_destroy(orders);
+        cluster_restart(c);
+    }
+}
+END_TEST
+
 START_TEST(ranks_that_ended_well_before_the_start_did_not_run)
 {
     autocluster struct cluster *c = open_with_gang();
@@ -319,6 +338,7 @@ Suite *gang_suite(void)
     Suite *suite = suite_create("gang");
     TCase *tests = tcase_create("gang");
     tcase_add_test(tests, a_gang_over_nodes_starts_when_all_are_prepared);
+    tcase_add_test(tests, a_start_names_address_and_port_of_each_node);
     tcase_add_test(tests, ranks_that_ended_well_before_the_start_did_not_run);
     tcase_add_test(tests, order_versions_rise_with_every_change_and_only_then);
     tcase_add_test(tests, node_rank_0_must_bring_address_and_port);

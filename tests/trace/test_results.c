@@ -311,7 +311,7 @@ static void expect_said(enum report_kind kind, const char *said, int64_t code, c
     if (kind == REPORT_FAILED) {
         exited(c, "aaaa", "a", code);
     }
-    expect_ended(c, "aaaa", JOB_FAILED, code, reason);
+    expect_ended(c, "aaaa", code == 0 ? JOB_SUCCEEDED : JOB_FAILED, code, reason);
 }
 
 START_TEST(what_a_failed_rank_said_ends_its_sentence)
@@ -322,6 +322,13 @@ START_TEST(what_a_failed_rank_said_ends_its_sentence)
     expect_said(REPORT_EXITED, "first\nsecond", 1, "rank 0 on node a exited with 1: first");
     expect_said(REPORT_EXITED, "", 1, "rank 0 on node a exited with 1");
     expect_said(REPORT_EXITED, NULL, 1, "rank 0 on node a exited with 1");
+}
+END_TEST
+
+START_TEST(what_a_node_remarks_of_a_success_is_its_reason)
+{
+    expect_said(REPORT_EXITED, "rank 0 is alone\nmore", 0, "rank 0 is alone");
+    expect_said(REPORT_EXITED, NULL, 0, "");
 }
 END_TEST
 
@@ -352,6 +359,7 @@ Suite *result_suite(void)
     tcase_add_test(tests, a_function_is_still_one_after_a_restart);
     tcase_add_test(tests, results_that_do_not_belong_to_the_node_are_refused);
     tcase_add_test(tests, what_a_failed_rank_said_ends_its_sentence);
+    tcase_add_test(tests, what_a_node_remarks_of_a_success_is_its_reason);
     tcase_add_test(tests, last_words_are_cut_to_their_limit);
     suite_add_tcase(suite, tests);
     return suite;

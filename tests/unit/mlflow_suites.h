@@ -12,6 +12,7 @@ Suite *mlflow_job_suite(void);
 Suite *mlflow_copies_suite(void);
 Suite *mlflow_models_suite(void);
 Suite *mlflow_open_suite(void);
+Suite *mlflow_registry_suite(void);
 Suite *mlflow_runs_suite(void);
 Suite *mlflow_search_suite(void);
 Suite *mlflow_values_suite(void);

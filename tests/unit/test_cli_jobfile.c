@@ -6,6 +6,7 @@
 
 #include "client/cli/attach.h"
 #include "client/cli/jobfile.h"
+#include "client/cli/launcher.h"
 #include "client/cli/submit.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
@@ -74,6 +75,32 @@ START_TEST(a_command_may_be_a_text_and_times_may_be_durations)
                 "hi\\n\"],\"early_signal\":{\"before_s\":90,\"signal\":\"USR1\"},"
                 "\"gpus\":1,\"grace_s\":0.5,\"lease_s\":120,"
                 "\"time_limit_s\":7200}");
+}
+END_TEST
+
+START_TEST(torchrun_runs_once_a_node_where_nothing_else_is_said)
+{
+    static const char *const launchers[] = {"torchrun x.py", "/opt/env/bin/torchrun --nproc-per-node 2 x.py",
+                                            "python3 -m torch.distributed.run x.py",
+                                            "  torchrun x.py\n  true"};
+    static const char *const others[] = {
+        "python x.py",           "echo torchrun", "python -m torch.utils.collect_env",
+        "true\n  torchrun x.py", "python",        "torchrunner"};
+    for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++) {
+        autojson json_t *script = json_pack("[s,s,s]", "bash", "-c", launchers[i]);
+        ck_assert_msg(launcher_is_torchrun(script), "%s", launchers[i]);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        autojson json_t *script = json_pack("[s,s,s]", "bash", "-c", others[i]);
+        ck_assert_msg(!launcher_is_torchrun(script), "%s", others[i]);
+    }
+    ck_assert(!launcher_is_torchrun(NULL));
+    autojson json_t *numbers = json_pack("[i,s,i]", 1, "-m", 3);
+    ck_assert(!launcher_is_torchrun(numbers));
+    assert_spec("command: [torchrun, x.py]\n",
+                "{\"command\":[\"torchrun\",\"x.py\"],\"gpus\":1,\"launch_mode\":\"node\"}");
+    assert_spec("command: [torchrun, x.py]\nlaunch_mode: process\n",
+                "{\"command\":[\"torchrun\",\"x.py\"],\"gpus\":1,\"launch_mode\":\"process\"}");
 }
 END_TEST
 
@@ -269,6 +296,7 @@ Suite *cli_jobfile_suite(void)
     tcase_add_test(tests, fields_are_taken_as_they_are);
     tcase_add_test(tests, a_command_may_be_a_text_and_times_may_be_durations);
     tcase_add_test(tests, files_are_named_from_the_job_file);
+    tcase_add_test(tests, torchrun_runs_once_a_node_where_nothing_else_is_said);
     tcase_add_test(tests, wrong_fields_are_refused_with_their_line);
     tcase_add_test(tests, a_file_that_is_not_there_is_named_with_its_line);
     tcase_add_test(tests, air_files_become_jobs_of_one_process_a_node);

@@ -153,6 +153,7 @@ START_TEST(ranks_find_torchruns_variables)
     assert_rank(3, "RANK", "3");
     assert_rank(3, "LOCAL_RANK", "1");
     assert_rank(3, "ROLE_RANK", "3");
+    assert_rank(3, "JAX_LOCAL_DEVICE_IDS", "1");
     assert_rank(3, "TORCHELASTIC_ERROR_FILE", "/state/errors/3.json");
     assert_none(-1, "NNODES");
     written_end(written);
@@ -192,6 +193,7 @@ START_TEST(ranks_on_slots_see_no_gpu_and_accelerate_knows)
     contract_write(&written->contract, &written->launch);
     assert_all("CUDA_VISIBLE_DEVICES", "");
     assert_all("ACCELERATE_USE_CPU", "true");
+    assert_none(2, "JAX_LOCAL_DEVICE_IDS");
     written_end(written);
 }
 END_TEST
@@ -282,6 +284,30 @@ START_TEST(a_gang_gets_its_master_at_the_start)
 }
 END_TEST
 
+/* The value of the key of that number that is not a variable; NULL when it is not there. */
+static const char *field_at(const struct written *written, const char *name, size_t number)
+{
+    const char *last = written->launch.bytes + written->launch.length;
+    for (const char *key = written->launch.bytes; key < last;) {
+        const char *value = key + strlen(key) + 1;
+        if (strcmp(key, name) == 0 && number-- == 0) {
+            return value;
+        }
+        key = value + strlen(value) + 1;
+    }
+    return NULL;
+}
+
+static const char *field(const struct written *written, const char *name)
+{
+    return field_at(written, name, 0);
+}
+
+static const char *pattern(const struct written *written, size_t number)
+{
+    return field_at(written, "pattern", number);
+}
+
 START_TEST(node_mode_starts_one_process_that_is_not_launched_already)
 {
     struct written *written = written_begin("{'gpus':4,'command':['true'],'launch_mode':'node'}");
@@ -298,9 +324,12 @@ START_TEST(node_mode_starts_one_process_that_is_not_launched_already)
     assert_all("NUM_NODES", "2");
     assert_all("NPROC_PER_NODE", "2");
     assert_all("LOCAL_WORLD_SIZE", "2");
-    assert_all("CLUSTER_SPEC",
-               "{\"cluster\":{\"master\":[\"node-0\"],\"worker\":[\"node-1\"]},\"environment\":\"cloud\","
-               "\"task\":{\"type\":\"worker\",\"index\":0},\"job\":\"jjjjjjjjjjjjjjjj\"}");
+    ck_assert_str_eq(pattern(written, 0),
+                     "CLUSTER_SPEC={\"cluster\":{\"master\":[\"@0\"],\"worker\":[\"@1\"]},\"environment\":"
+                     "\"cloud\",\"task\":{\"type\":\"worker\",\"index\":0},\"job\":\"jjjjjjjjjjjjjjjj\"}");
+    ck_assert_str_eq(pattern(written, 1),
+                     "TF_CONFIG={\"cluster\":{\"chief\":[\"@0\"],\"worker\":[\"@1\"]},\"task\":"
+                     "{\"type\":\"worker\",\"index\":0}}");
     assert_none(-1, "LOCAL_RANK");
     assert_none(1, "LOCAL_RANK");
     assert_none(-1, "TORCHELASTIC_RUN_ID");
@@ -308,19 +337,20 @@ START_TEST(node_mode_starts_one_process_that_is_not_launched_already)
 }
 END_TEST
 
-/* The value of a key that is not a variable; NULL when it is not there. */
-static const char *field(const struct written *written, const char *name)
+START_TEST(a_tf_config_of_the_spec_is_left_alone)
 {
-    const char *last = written->launch.bytes + written->launch.length;
-    for (const char *key = written->launch.bytes; key < last;) {
-        const char *value = key + strlen(key) + 1;
-        if (strcmp(key, name) == 0) {
-            return value;
-        }
-        key = value + strlen(value) + 1;
-    }
-    return NULL;
+    struct written *written =
+        written_begin("{'gpus':4,'command':['x'],'launch_mode':'node','env':{'TF_CONFIG':'{}'}}");
+    contract_write(&written->contract, &written->launch);
+    assert_all("TF_CONFIG", "{}");
+    ck_assert(pattern(written, 0) != NULL && pattern(written, 1) == NULL);
+    ck_assert(contract_holds_port(&written->contract)); /* each node that CLUSTER_SPEC names */
+    written_end(written);
+    written = written_begin("{'gpus':4,'command':['x']}");
+    ck_assert(!contract_holds_port(&written->contract));
+    written_end(written);
 }
+END_TEST
 
 START_TEST(torchrun_in_node_mode_needs_no_options)
 {
@@ -489,6 +519,7 @@ Suite *contract_suite(void)
     tcase_add_test(tcase, a_gang_gets_its_master_at_the_start);
     tcase_add_test(tcase, node_mode_starts_one_process_that_is_not_launched_already);
     tcase_add_test(tcase, torchrun_in_node_mode_needs_no_options);
+    tcase_add_test(tcase, a_tf_config_of_the_spec_is_left_alone);
     tcase_add_test(tcase, a_torchrun_that_a_rank_starts_is_not_told_of_the_gang);
     tcase_add_test(tcase, programs_of_the_jobs_python_are_on_the_path);
     tcase_add_test(tcase, python_is_the_specs_then_the_agents_then_the_paths);

@@ -37,7 +37,7 @@ static char *launch_text(const struct written *written)
 {
     static const char *const known[] = {"env=WORLD", "env=LOCAL",  "env=GROUP", "env=ROLE",  "env=NODE",
                                         "env=TORCH", "env=NNODES", "env=NUM",   "env=NPROC", "env=CLUSTER",
-                                        "env=CUDA",  "env=OMP",    "env=RANK"};
+                                        "env=CUDA",  "env=OMP",    "env=RANK",  "pattern="};
     struct text text = {0};
     const char *last = written->launch.bytes + written->launch.length;
     for (const char *key = written->launch.bytes; key < last;) {
@@ -72,6 +72,11 @@ static char *launch_text(const struct written *written)
     "env=GPUCTL_FUNCTION=/state/function\n"                                                                  \
     "env=GPUCTL_RESULT_DIR=/state/results\n"
 
+#define WATCH                                                                                                \
+    "env=GPUCTL_WATCH=/state/runner/0123456789abcdef\n"                                                      \
+    "env=GPUCTL_WORLD_SIZE=4\n"
+#define NOTE(rank) "env=GPUCTL_NOTE_FILE=/state/errors/" #rank ".note\n"
+
 static void assert_launch(struct written *written, const char *expected)
 {
     contract_write(&written->contract, &written->launch);
@@ -82,13 +87,15 @@ static void assert_launch(struct written *written, const char *expected)
 
 START_TEST(a_function_is_run_by_the_runner)
 {
-    assert_launch(written_begin("{'gpus':4," FUNCTION "}"),
-                  ARGUMENTS WHO(1) PLACES "rank=2\n"
-                                          "env=GPUCTL_RANK=2\n"
-                                          "env=TORCHELASTIC_ERROR_FILE=/state/errors/2.json\n"
-                                          "rank=3\n"
-                                          "env=GPUCTL_RANK=3\n"
-                                          "env=TORCHELASTIC_ERROR_FILE=/state/errors/3.json\n");
+    assert_launch(written_begin("{'gpus':4," FUNCTION "}"), ARGUMENTS WHO(1) PLACES WATCH
+                  "rank=2\n"
+                  "env=GPUCTL_RANK=2\n"
+                  "env=JAX_LOCAL_DEVICE_IDS=0\n"
+                  "env=TORCHELASTIC_ERROR_FILE=/state/errors/2.json\n" NOTE(
+                      2) "rank=3\n"
+                         "env=GPUCTL_RANK=3\n"
+                         "env=JAX_LOCAL_DEVICE_IDS=1\n"
+                         "env=TORCHELASTIC_ERROR_FILE=/state/errors/3.json\n" NOTE(3));
 }
 END_TEST
 
@@ -98,14 +105,16 @@ START_TEST(rank_0_of_a_function_gets_the_socket_of_the_store)
     written->order.node_rank = 0;
     written->order.first_rank = 0;
     ck_assert(contract_has_store(&written->contract));
-    assert_launch(written, ARGUMENTS "store_rank=0\n" WHO(0) PLACES
+    assert_launch(written, ARGUMENTS "store_rank=0\n" WHO(0) PLACES WATCH
                   "rank=0\n"
                   "env=GPUCTL_RANK=0\n"
-                  "env=TORCHELASTIC_ERROR_FILE=/state/errors/0.json\n"
-                  "env=GPUCTL_STORE_FD=3\n"
-                  "rank=1\n"
-                  "env=GPUCTL_RANK=1\n"
-                  "env=TORCHELASTIC_ERROR_FILE=/state/errors/1.json\n");
+                  "env=JAX_LOCAL_DEVICE_IDS=0\n"
+                  "env=TORCHELASTIC_ERROR_FILE=/state/errors/0.json\n" NOTE(
+                      0) "env=GPUCTL_STORE_FD=3\n"
+                         "rank=1\n"
+                         "env=GPUCTL_RANK=1\n"
+                         "env=JAX_LOCAL_DEVICE_IDS=1\n"
+                         "env=TORCHELASTIC_ERROR_FILE=/state/errors/1.json\n" NOTE(1));
 }
 END_TEST
 

@@ -199,6 +199,7 @@ static void assert_run(const struct order *order)
     ck_assert_int_eq(order->devices[1], 5);
     ck_assert_str_eq(order->master_address, "10.0.0.1");
     ck_assert_int_eq(order->master_port, 29500);
+    ck_assert_str_eq(order->addresses, "10.0.0.1:29500,10.0.0.2:0");
     ck_assert_int_eq(order->lease_ms, 900000);
     ck_assert_int_eq(order->signal, EARLY_URG);
     ck_assert(order->gang);
@@ -225,6 +226,7 @@ START_TEST(poll_reply_arrives_as_it_was_sent)
                               .device_count = 2,
                               .master_address = "10.0.0.1",
                               .master_port = 29500,
+                              .addresses = "10.0.0.1:29500,10.0.0.2:0",
                               .lease_ms = 900000,
                               .signal = EARLY_URG,
                               .gang = true,

@@ -127,10 +127,12 @@ END_TEST
 START_TEST(a_summary_tells_which_run_it_is)
 {
     bool there;
+    int64_t experiment = -1;
     struct err err;
     autotext struct text out = {0};
     text_append(&out, "{");
-    ck_assert(tracking_run_summary(mlflow.tracking, id, &out, &there, &mlflow.error) && there);
+    ck_assert(tracking_run_summary(mlflow.tracking, id, &out, &there, &experiment, &mlflow.error) && there);
+    ck_assert_int_eq(experiment, 1);
     text_append(&out, "}");
     autojson json_t *run = json_parse(out.bytes, out.length, &err);
     ck_assert_str_eq(mlflow_text(run, "run_id"), id);
@@ -139,7 +141,8 @@ START_TEST(a_summary_tells_which_run_it_is)
     ck_assert_str_eq(mlflow_text(run, "experiment_id"), "1");
     ck_assert_str_eq(mlflow_text(run, "status"), "RUNNING");
     size_t length = out.length;
-    ck_assert(tracking_run_summary(mlflow.tracking, "none", &out, &there, &mlflow.error) && !there);
+    ck_assert(tracking_run_summary(mlflow.tracking, "none", &out, &there, &experiment, &mlflow.error) &&
+              !there);
     ck_assert_uint_eq(out.length, length);
 }
 END_TEST
@@ -164,11 +167,101 @@ START_TEST(jobs_with_a_run_that_goes_on_are_found)
 }
 END_TEST
 
+/* --- what clients have logged --- */
+
+static void write_down(const struct tracking_logged *point, void *closure)
+{
+    text_printf(closure, "%s %lld %.1f; ", point->name, (long long)point->step, point->value);
+}
+
+/* All of them, some at a time. */
+static void list(const char *name, int64_t limit, struct text *out)
+{
+    const struct tracking_listing listing = {
+        .run_id = id, .name = name, .limit = limit, .visit = write_down, .closure = out};
+    struct tracking_place place = TRACKING_PLACE_FIRST;
+    bool more = true;
+    while (more) {
+        size_t before = out->length;
+        ck_assert(tracking_job_points(mlflow.tracking, &listing, &place, &more, &mlflow.error));
+        ck_assert(!more || out->length > before);
+    }
+}
+
+static void log_some(void)
+{
+    mlflow_log(id, "b", 1, 5, 1);
+    mlflow_log(id, "a", 2, 9, 2);
+    mlflow_log(id, "b", 3, 6, 2);
+    mlflow_log(id, "a", 4, 8, 1);
+    mlflow_log(id, "a", 4, 8, 1); /* the same counts once */
+    mlflow_log(id, "c", 0.5, 1, 0);
+}
+
+START_TEST(what_clients_have_logged_is_listed_once_however_many_are_asked_for_at_a_time)
+{
+    log_some();
+    copy_one("loss", 0);
+    mlflow_log(id, "loss", 9, 10, 8);
+    for (int64_t limit = 1; limit < 8; limit++) {
+        autotext struct text all = {0};
+        list(NULL, limit, &all);
+        ck_assert_str_eq(all.bytes, "a 1 4.0; a 2 2.0; b 1 1.0; b 2 3.0; c 0 0.5; ");
+        autotext struct text one = {0};
+        list("b", limit, &one);
+        ck_assert_str_eq(one.bytes, "b 1 1.0; b 2 3.0; ");
+    }
+    autotext struct text none = {0};
+    list("loss", 8, &none);
+    list("d", 8, &none);
+    ck_assert_uint_eq(none.length, 0);
+}
+END_TEST
+
+START_TEST(a_metric_that_a_client_logged_first_is_the_jobs_own_once_it_is_copied)
+{
+    autotext struct text all = {0};
+    mlflow_log(id, "loss", 9, 10, 8);
+    mlflow_log(id, "x", 1, 1, 1);
+    copy_one("loss", 0);
+    list(NULL, 8, &all);
+    ck_assert_str_eq(all.bytes, "x 1 1.0; ");
+}
+END_TEST
+
+START_TEST(of_a_run_that_is_not_there_nothing_is_listed)
+{
+    const struct tracking_listing listing = {.run_id = "none", .limit = 1, .visit = write_down};
+    struct tracking_place place = TRACKING_PLACE_FIRST;
+    bool more;
+    ck_assert(!tracking_job_points(mlflow.tracking, &listing, &place, &more, &mlflow.error));
+    ck_assert_int_eq(mlflow.error.code, TRACKING_RESOURCE_DOES_NOT_EXIST);
+}
+END_TEST
+
+START_TEST(in_a_run_of_an_earlier_version_with_copies_all_metrics_are_the_jobs_own)
+{
+    autotext struct text all = {0};
+    copy_one("loss", 0);
+    mlflow_log(id, "x", 1, 1, 1);
+    tracking_close(give(mlflow.tracking));
+    mlflow_meddle("ALTER TABLE metrics DROP COLUMN copied; PRAGMA user_version = 3");
+    mlflow_reopen();
+    list(NULL, 8, &all);
+    ck_assert_uint_eq(all.length, 0);
+    ck_assert_uint_eq(json_array_size(metrics()), 2);
+}
+END_TEST
+
 Suite *mlflow_copies_suite(void)
 {
     Suite *suite = suite_create("mlflow-copies");
     TCase *tests = tcase_create("copies");
     tcase_add_checked_fixture(tests, setup, mlflow_teardown);
+    tcase_add_test(tests, what_clients_have_logged_is_listed_once_however_many_are_asked_for_at_a_time);
+    tcase_add_test(tests, a_metric_that_a_client_logged_first_is_the_jobs_own_once_it_is_copied);
+    tcase_add_test(tests, of_a_run_that_is_not_there_nothing_is_listed);
+    tcase_add_test(tests, in_a_run_of_an_earlier_version_with_copies_all_metrics_are_the_jobs_own);
     tcase_add_test(tests, how_far_a_stream_is_in_the_run_is_kept_by_stream);
     tcase_add_test(tests, ranks_above_0_have_their_metrics_under_their_number);
     tcase_add_test(tests, a_name_that_mlflow_has_not_is_fitted);

@@ -424,6 +424,18 @@ END_TEST
 
 /* --- last words ---------------------------------------------------------------------------------- */
 
+START_TEST(a_note_of_a_rank_is_one_line_and_no_link)
+{
+    rig_write_text("errors/0.note", "rank 0 is alone\nand more\n");
+    autofree char *note = left_note(rig.folder, 0);
+    ck_assert_str_eq(note, "rank 0 is alone");
+    autofree char *secret = rig_path("errors/0.note"), *linked = rig_path("errors/1.note");
+    ck_assert_int_eq(symlink(secret, linked), 0);
+    ck_assert_ptr_null(left_note(rig.folder, 1));
+    ck_assert_ptr_null(left_note(rig.folder, 2));
+}
+END_TEST
+
 static void assert_said(const char *file, const char *expected)
 {
     rig_write_text("errors/0.json", file);
@@ -505,6 +517,7 @@ Suite *results_suite(void)
     tcase_add_test(tcase, a_file_of_the_host_that_a_rank_gave_a_second_name_is_no_result);
     tcase_add_test(tcase, a_folder_that_became_a_link_is_empty);
     tcase_add_test(tcase, last_words_are_the_first_line_of_either_form);
+    tcase_add_test(tcase, a_note_of_a_rank_is_one_line_and_no_link);
     tcase_add_test(tcase, who_says_nothing_is_not_quoted);
     tcase_add_test(tcase, long_last_words_are_cut_between_characters);
     tcase_add_test(tcase, an_error_file_that_is_too_long_for_a_report_is_quoted_still);

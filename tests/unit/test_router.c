@@ -119,7 +119,7 @@ END_TEST
 START_TEST(an_unknown_path_allows_nothing)
 {
     static const char *const paths[] = {
-        "/",          "/v1",           "/v1/job",           "/v1/jobs/",
+        "/web",       "/v1",           "/v1/job",           "/v1/jobs/",
         "/v1/jobsx",  "/v1/jobs/a/b",  "/v1/jobs//cancel",  "/v1/jobs/a/cancel/",
         "/healthz/x", "/v1/nodes/a/b", "/v1/jobs/a/cancelx"};
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
@@ -255,7 +255,8 @@ START_TEST(every_route_is_sound)
         ck_assert_msg((agent && !join) == (route->access == ACCESS_NODE), "%s", route->path);
         bool open = strcmp(route->path, "/healthz") == 0 || strcmp(route->path, "/health") == 0 ||
                     strcmp(route->path, "/api/3.0/mlflow/server-info") == 0 ||
-                    strcmp(route->path, "/v1/ca") == 0 || join;
+                    strcmp(route->path, "/v1/ca") == 0 || strcmp(route->path, "/") == 0 ||
+                    strcmp(route->path, "/web/{name}") == 0 || join;
         ck_assert_msg((route->access == ACCESS_OPEN) == open, "%s", route->path);
         bool tracking = strncmp(route->path, "/api/2.0/", 9) == 0;
         ck_assert_msg((route->access == ACCESS_TRACKING) == tracking, "%s", route->path);

@@ -14,6 +14,7 @@
 #include "agent/shimwire.h"
 #include "proto/base/clock.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 static struct rig rig;
 
@@ -172,10 +173,14 @@ START_TEST(the_environment_is_exactly_what_the_launch_file_says)
     rig_cause_is(record, "NONE");
     autofree char *first = rig_read(&rig, "0.stdout");
     autofree char *second = rig_read(&rig, "1.stdout");
-    ck_assert_str_eq(first, "ALL=for all\nBOTH=job\nNCCL_SOCKET_IFNAME=eth7\nRANK=0\nMASTER_ADDR=10.0.0.9\n"
-                            "MASTER_PORT=20123\nGLOO_SOCKET_IFNAME=eth0\n");
-    ck_assert_str_eq(second, "ALL=for all\nBOTH=rank\nNCCL_SOCKET_IFNAME=eth7\nRANK=1\nMASTER_ADDR=10.0.0.9\n"
-                             "MASTER_PORT=20123\nGLOO_SOCKET_IFNAME=eth0\n");
+    ck_assert_str_eq(first,
+                     "ALL=for all\nBOTH=job\nNCCL_SOCKET_IFNAME=eth7\nRANK=0\n"
+                     "GPUCTL_MASTER=10.0.0.9:20123\nMASTER_ADDR=10.0.0.9\n"
+                     "MASTER_PORT=20123\nJAX_COORDINATOR_ADDRESS=10.0.0.9:20123\nGLOO_SOCKET_IFNAME=eth0\n");
+    ck_assert_str_eq(second,
+                     "ALL=for all\nBOTH=rank\nNCCL_SOCKET_IFNAME=eth7\nRANK=1\n"
+                     "GPUCTL_MASTER=10.0.0.9:20123\nMASTER_ADDR=10.0.0.9\n"
+                     "MASTER_PORT=20123\nJAX_COORDINATOR_ADDRESS=10.0.0.9:20123\nGLOO_SOCKET_IFNAME=eth0\n");
     rig_forget(&rig);
 }
 END_TEST
@@ -188,13 +193,61 @@ START_TEST(a_torchrun_gets_the_master_by_its_own_names_too)
     rig_assign(&rig);
     rig_send(&rig, "prepare");
     rig_expect_exactly(&rig, "prepared 0");
-    rig_send(&rig, "start 10.0.0.9 20123 -");
+    rig_send(&rig, "start fd00::9 20123 -");
     rig_expect(&rig, "running ");
     free(rig_finish(&rig));
     autofree char *out = rig_read(&rig, "0.stdout");
-    ck_assert_str_eq(out, "MASTER_ADDR=10.0.0.9\nMASTER_PORT=20123\nPET_MASTER_ADDR=10.0.0.9\n"
-                          "PET_MASTER_PORT=20123\n");
+    ck_assert_str_eq(out, "GPUCTL_MASTER=fd00::9:20123\nMASTER_ADDR=fd00::9\nMASTER_PORT=20123\nJAX_"
+                          "COORDINATOR_ADDRESS=[fd00::9]:20123\n"
+                          "PET_MASTER_ADDR=fd00::9\nPET_MASTER_PORT=20123\n");
     rig_forget(&rig);
+}
+END_TEST
+
+/* What the ranks of a started attempt print of these variables, whose patterns the launch file has. */
+static char *told_of_nodes(const char *addresses)
+{
+    autofree char *path = xprintf("%s/addresses", rig.run);
+    rig_shell(&rig, "echo $GPUCTL_NODE_ADDRESSES $CLUSTER_SPEC $TF_CONFIG");
+    rig_field(&rig, "pattern", "CLUSTER_SPEC={\"master\":[\"@0\"],\"worker\":[\"@1\",\"@2\"]}");
+    rig_field(&rig, "pattern", "TF_CONFIG={\"chief\":[\"@0\"]}");
+    rig_field(&rig, "rank", "0");
+    rig_assign(&rig);
+    FILE *file = addresses != NULL ? fopen(path, "we") : NULL;
+    ck_assert(addresses == NULL || (file != NULL && fputs(addresses, file) >= 0 && fclose(file) == 0));
+    rig_send(&rig, "prepare");
+    rig_expect_exactly(&rig, "prepared 0");
+    rig_send(&rig, "start 10.0.0.9 20123 -");
+    rig_expect(&rig, "running ");
+    free(rig_finish(&rig));
+    char *out = rig_read(&rig, "0.stdout");
+    rig_forget(&rig);
+    return out;
+}
+
+START_TEST(each_node_is_told_by_its_address_and_port)
+{
+    autofree char *out = told_of_nodes("10.0.0.9:20123,[fd00::2]:20500,10.0.0.11:0");
+    ck_assert_str_eq(out,
+                     "10.0.0.9,fd00::2,10.0.0.11 "
+                     "{\"master\":[\"10.0.0.9:20123\"],\"worker\":[\"[fd00::2]:20500\",\"10.0.0.11:20123\"]} "
+                     "{\"chief\":[\"10.0.0.9:20123\"]}\n");
+}
+END_TEST
+
+START_TEST(addresses_of_no_known_form_do_no_harm)
+{
+    autofree char *out = told_of_nodes("[:1,,x,[");
+    ck_assert_str_eq(out, "[,,, {\"master\":[\"[:1\"],\"worker\":[\"node-1:20123\",\"x\"]} "
+                          "{\"chief\":[\"[:1\"]}\n");
+}
+END_TEST
+
+START_TEST(nodes_whose_address_nobody_knows_are_told_by_name)
+{
+    autofree char *out = told_of_nodes(NULL);
+    ck_assert_str_eq(out, "{\"master\":[\"10.0.0.9:20123\"],\"worker\":[\"node-1:20123\",\"node-2:20123\"]} "
+                          "{\"chief\":[\"10.0.0.9:20123\"]}\n");
 }
 END_TEST
 
@@ -444,6 +497,9 @@ void rig_suite_life(Suite *suite)
     tcase_add_test(start, a_relative_command_is_found_from_the_working_folder);
     tcase_add_test(start, the_environment_is_exactly_what_the_launch_file_says);
     tcase_add_test(start, a_torchrun_gets_the_master_by_its_own_names_too);
+    tcase_add_test(start, each_node_is_told_by_its_address_and_port);
+    tcase_add_test(start, addresses_of_no_known_form_do_no_harm);
+    tcase_add_test(start, nodes_whose_address_nobody_knows_are_told_by_name);
     tcase_add_test(start, the_interface_is_given_to_nccl_as_an_exact_name);
     tcase_add_test(start, no_descriptor_of_the_shim_leaks_into_a_rank);
     tcase_add_test(start, a_rank_has_default_signals);

@@ -69,6 +69,8 @@ START_TEST(who_a_rank_is_makes_no_other_kind)
     ck_assert(alike(NULL, 7, NULL, 8));
     static const char *const identities[][2] = {
         {"MASTER_PORT=1", "MASTER_PORT=2"},
+        {"JAX_COORDINATOR_ADDRESS=a:1", "JAX_COORDINATOR_ADDRESS=b:1"},
+        {"JAX_LOCAL_DEVICE_IDS=0", NULL},
         {"CUDA_VISIBLE_DEVICES=0,1", "CUDA_VISIBLE_DEVICES=2"},
         {"TORCHELASTIC_RESTART_COUNT=0", "TORCHELASTIC_RESTART_COUNT=1"},
         {"MLFLOW_RUN_ID=a", "MLFLOW_RUN_ID=b"},

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -72,7 +72,7 @@ def _pieces(root: Path, entries: list[Entry]) -> Iterator[bytes]:
     for entry in entries:
         yield _header(entry)
         if stat.S_ISREG(entry.mode):
-            yield from _content(root / entry.path, entry.size)
+            yield from _content(Path(entry.source) if entry.source else root / entry.path, entry.size)
             yield bytes(-entry.size % tarfile.BLOCKSIZE)
     yield END
 
@@ -141,15 +141,19 @@ def _remember(root: str, bundle: Bundle, looked_ns: int) -> None:
     _known[root] = _Known(bundle.listing.entries, bundle.sha256, bundle.size)
 
 
-def of(path: str | os.PathLike[str]) -> Bundle:
-    """The bundle of a folder as it is now. Raises ValueError where it is no folder, too large, or does not come to rest."""
-    root = Path(os.path.realpath(path))
-    if not root.is_dir():
+def of(path: str | os.PathLike[str] | None, extra: Sequence[Entry] = ()) -> Bundle:
+    """The bundle of a folder as it is now, and of `extra` entries beside its own; None: of these alone.
+
+    Raises ValueError where it is no folder, too large, or does not come to rest.
+    """
+    root = Path(os.path.realpath(path)) if path is not None else Path(os.devnull)
+    if path is not None and not root.is_dir():
         raise ValueError(f"working_dir: there is no folder {root}; name one that is there, or send none with working_dir=False")
     with _lock:
         for _ in range(ATTEMPTS):
             looked_ns = time.time_ns()
-            listing = folder.listing(root)
+            own = folder.listing(root) if path is not None else Listing([], [])
+            listing = Listing([*own.entries, *extra], own.missed)
             known = _known.get(str(root))
             if known is not None and known.entries == listing.entries:
                 return Bundle(root, listing, known)

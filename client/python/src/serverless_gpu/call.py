@@ -21,7 +21,6 @@ from serverless_gpu.job import Job
 from serverless_gpu.launcher import Options
 from serverless_gpu.notes import Notes
 
-SAID_BYTES = 8 * 1024 * 1024  # of what is sent before the job: a person may wait for it
 HURRY_S = 5.0  # of patience with a controller that is away, for a person who has interrupted
 
 
@@ -105,9 +104,7 @@ class DistributedFunctionCall(Job):
                 missing = absent.pop(error.field or "", None)
                 if missing is None:
                     raise self._explained(error) from None
-                if missing.size >= SAID_BYTES:
-                    self._notes.say(f"sending {missing.size / 2**20:.0f} MiB ({error.field})")
-                self._controller.put_blob(missing)
+                self._controller.put_blob(missing, f"{error.field}")
 
     def results(self) -> list[Any]:
         """The values of all ranks, by rank, of a job that has ended. Raises JobFailed."""
@@ -141,7 +138,7 @@ class DistributedFunctionCall(Job):
         if self._function.size <= payload.INLINE_BYTES:
             function["inline"] = base64.b64encode(self._function.joined()).decode()
         else:
-            self._controller.put_blob(self._function)
+            self._controller.put_blob(self._function, "the function, with its arguments and the variables that it refers to")
             function["blob"] = self._function.sha256
             self._absent["function.blob"] = self._function
         return {"function": function}

@@ -27,6 +27,7 @@ CONNECT_S = 5.0
 REPLY_S = 30.0
 RETRY_S = 30.0  # a controller is back within seconds
 STREAM_IDLE_S = 45.0  # three heartbeats of an event stream
+SAID_BYTES = 8 * 1024 * 1024  # of what is sent before a job: a person may wait for it
 BACKOFF_S = 0.1
 BACKOFF_MAX_S = 5.0
 CHUNK_BYTES = 1024 * 1024
@@ -231,8 +232,8 @@ class Controller:
         except (requests.RequestException, OSError) as error:
             raise self.unreachable(_why(error)) from error
 
-    def put_blob(self, payload: Blob) -> None:
-        """Store the bytes under their hash, unless they are there."""
+    def put_blob(self, payload: Blob, what: str) -> None:
+        """Store the bytes under their hash, unless they are there. `what` tells a person who waits for many of them what they are."""
         path = f"/v1/blobs/{payload.sha256}"
         try:
             self.request("HEAD", path)
@@ -241,6 +242,8 @@ class Controller:
         except ControllerError as error:
             if error.status != 404:
                 raise
+            if payload.size >= SAID_BYTES:
+                self.notes.say(f"sending {payload.size / 2**20:.0f} MiB ({what})")
             headers = {"Content-Type": "application/octet-stream"}
             self.request("PUT", path, data=payload, headers=headers, reply_s=max(REPLY_S, payload.size / 1e6))
 

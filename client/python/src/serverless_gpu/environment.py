@@ -35,6 +35,8 @@ class Local(NamedTuple):
     name: str
     place: str  # what it was installed from
     roots: list[str]  # real paths of the folders that its modules are imported from, when they are read in place
+    info: str = ""  # its .dist-info folder
+    is_editable: bool = False
 
 
 class Lock(NamedTuple):
@@ -107,8 +109,8 @@ def _address(direct: dict[str, Any]) -> str | None:
     return "#".join([url, *(["&".join(fragments)] if fragments else [])])
 
 
-def _modules(folder: str) -> list[str]:
-    """The names that a package is imported by."""
+def module_names(folder: str) -> list[str]:
+    """The names that a package is imported by, as its .dist-info folder tells; none where that does not."""
     names = _read(os.path.join(folder, "top_level.txt")).split()
     if not names:
         first = {line.split(",")[0].split("/")[0] for line in _read(os.path.join(folder, "RECORD")).splitlines()}
@@ -132,7 +134,7 @@ def _roots(folder: str, direct: dict[str, Any], place: str) -> list[str]:
     """Where the modules of a package of this machine are read from: its source tree, by names or by the .pth file that leads there."""
     if not os.path.isdir(place):
         return []
-    names = _modules(folder)
+    names = module_names(folder)
     roots = [os.path.join(place, root) for root in ROOTS]
     found = {root for root in roots for name in names if os.path.exists(os.path.join(root, name)) or os.path.exists(f"{root}/{name}.py")}
     if (direct.get("dir_info") or {}).get("editable"):
@@ -176,7 +178,8 @@ def _build(places: list[str]) -> Lock:
         lines[name] = f"{name} @ {address}" if address else None if direct else f"{name}=={version}"
         if lines[name] is None:
             place = unquote(urlsplit(str(direct.get("url", ""))).path)
-            local.append(Local(name, place, _roots(folder, direct, place)))
+            editable = bool((direct.get("dir_info") or {}).get("editable"))
+            local.append(Local(name, place, _roots(folder, direct, place), folder, editable))
     text = "".join(f"{lines[name]}\n" for name in sorted(lines) if lines[name] is not None)
     return Lock("".join(sorted(indexes)) + text, local, tuple(unlabelled))
 

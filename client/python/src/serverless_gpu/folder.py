@@ -6,6 +6,7 @@ this machine: repositories, environments, caches. Looking stops as soon as it is
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +22,7 @@ LEFT_OUT = frozenset(
 )  # fmt: skip
 REMEDY = (
     "name what is not needed in a .gitignore or .gpuctlignore file, choose another folder with working_dir=PATH, or send none with"
-    " working_dir=False"
+    " working_dir=False. To leave out the largest: echo {largest} >>{folder}"
 )
 
 
@@ -33,6 +34,7 @@ class Entry(NamedTuple):
     size: int  # bytes
     mtime_ns: int
     target: str  # of a link, else ""
+    source: str = ""  # real path of the file, where that is not the path in the folder
 
 
 class Listing(NamedTuple):
@@ -128,7 +130,8 @@ class _Walk:
         what = f"{LIMIT_FILES} files" if by_files else _spell_size(LIMIT_BYTES)
         shares = sorted(self._shares.items(), key=lambda share: (-share[1][0 if by_files else 1], share[0]))[:NAMED]
         named = ", ".join(f"{name} ({files} files, {_spell_size(size)})" for name, (files, size) in shares)
-        return f"working_dir: {self.root} holds more than {what}, the most that travels; the largest found so far: {named}; {REMEDY}"
+        remedy = REMEDY.format(largest=shlex.quote(f"/{shares[0][0]}"), folder=shlex.quote(str(self.root / ignore.OWN)))
+        return f"working_dir: {self.root} holds more than {what}, the most that travels; the largest found so far: {named}; {remedy}"
 
 
 def listing(root: Path) -> Listing:

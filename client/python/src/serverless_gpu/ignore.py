@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-FILES = (".gitignore", ".gpuctlignore")  # the later goes before the earlier
+OWN = ".gpuctlignore"
+FILES = (".gitignore", OWN)  # the later goes before the earlier
 Matches = Callable[[str], Any]
 
 

@@ -176,9 +176,10 @@ class Job:
         return bytes(self._asking().request("GET", self._path(query)).content).decode("utf-8", "replace")
 
     def metrics(self, name: str | None = None, rank: int | None = None) -> list[dict[str, Any]]:
-        """The points that the ranks of the newest attempt have logged so far, in the order of their arrival.
+        """The points that the ranks of the newest attempt have logged so far, in the order of arrival, and then those logged by MLflow.
 
-        Each is {"rank", "name", "value", "time"}, and "step" where one was given; `name` and `rank` leave out all others.
+        Each is {"rank", "name", "value", "time"}, and "step" where one was given; `name` and `rank` leave out all others. The rank is None
+        of a point that was logged by MLflow.
         """
         query = "?limit=10000"
         query += "" if name is None else f"&name={quote(name, safe='')}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ CONSTRAINT = ("-c", "--constraint")
 EDITABLE = ("-e", "--editable")
 ARCHIVES = (".whl", ".zip", ".tar.gz", ".tar.bz2")
 LINKS = re.compile(r"(?:-f|--find-links)(?:\s*=\s*|\s+)(?!https?:)")
-LOCAL_REMEDY = "publish it to an index or a git repository; a package in the working folder travels with that, and needs no line"
+LOCAL_REMEDY = "install it here, and leave requirements= out: then it travels as it is; or publish it to an index or a git repository"
+WHEEL = re.compile(r"-(?P<python>[\w.]+)-(?P<abi>[\w.]+)-[\w.]+\.whl$")  # the end of a wheel's name
 
 
 class RequirementsError(ValueError):
@@ -47,8 +49,21 @@ def _is_of_this_machine(line: str) -> bool:
     return "/" in target and "://" not in target
 
 
+def _python_of_wheel(line: str) -> str | None:
+    """The Python that a wheel is for, "3.12", where that is one minor version and not this Python's."""
+    target = line.partition(";")[0].rpartition("@")[2].partition("#")[0].strip()
+    found = WHEEL.search(target)
+    tags = re.findall(r"cp(3)(\d+)", found["python"]) if found is not None and "abi3" not in found["abi"] else []
+    versions = [f"{major}.{minor}" for major, minor in tags]
+    return versions[0] if versions and "{}.{}".format(*sys.version_info[:2]) not in versions else None
+
+
 def _check(line: str, where: str) -> None:
-    """Refuse what means something on this machine only. `line` is without a comment."""
+    """Refuse what means something on this machine only, or to another Python. `line` is without a comment."""
+    other = _python_of_wheel(line)
+    if other is not None:
+        own = "{}.{}".format(*sys.version_info[:2])
+        raise _refuse(where, line, f"is a wheel for Python {other}, and nodes run this one's version, {own}: name the wheel for {own}")
     if line.startswith(CONSTRAINT):
         raise _refuse(where, line, "names constraints, which do not travel: write the versions into the requirements")
     if line.startswith(EDITABLE):

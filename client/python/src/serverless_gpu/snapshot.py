@@ -38,7 +38,8 @@ MACHINE = frozenset(
         "INVOCATION_ID", "JOURNAL_STREAM", "MEMORY_PRESSURE_WATCH", "MEMORY_PRESSURE_WRITE", "KRB5CCNAME", "RAY_ADDRESS",
         # what the nodes say
         "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "NNODES", "NUM_NODES", "NPROC_PER_NODE", "GROUP_RANK",
-        "GROUP_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "CLUSTER_SPEC", "CUDA_VISIBLE_DEVICES", "CODE_SOURCE_PATH",
+        "GROUP_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "CLUSTER_SPEC", "TF_CONFIG", "CUDA_VISIBLE_DEVICES", "CODE_SOURCE_PATH",
+        "JAX_COORDINATOR_ADDRESS", "JAX_LOCAL_DEVICE_IDS",
         # what the call says
         "DATABRICKS_USE_RESERVED_GPU_POOL", "DATABRICKS_USE_POOL", "DATABRICKS_REMOTE_GPU_POOL_ID",
     )
@@ -55,6 +56,7 @@ MACHINE_PREFIXES = (
 )  # fmt: skip
 EXPERIMENT_ID, EXPERIMENT_NAME = "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME"
 TRACKING = ("MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
+REGISTRY = "MLFLOW_REGISTRY_URI"
 
 _AT_IMPORT = None if sys.platform == "linux" else dict(os.environ)
 
@@ -105,6 +107,21 @@ def _name_of_experiment(identifier: str) -> str | None:
         return None
 
 
+def _settle_registry(found: dict[str, str], explicit: Mapping[str, str | None], controller_url: str, here: bool) -> list[str]:
+    """A job that tracks with the controller registers models there, too: ranks reach neither files of this machine nor, without its
+    credentials, Databricks' registry. Returns the name where it is lost, with the reason.
+    """
+    uri = found.get(REGISTRY)
+    if uri is None or REGISTRY in explicit:
+        return []
+    elsewhere = uri.startswith("databricks") or (not here and _is_of_this_machine(uri))
+    if not elsewhere and _address(uri) != _address(controller_url):
+        return []
+    del found[REGISTRY]
+    why = f"{uri.partition(':')[0]} is out of the ranks' reach, so they register models with the controller"
+    return [f"{REGISTRY} ({why})"] if elsewhere else []
+
+
 def _settle_tracking(found: dict[str, str], explicit: Mapping[str, str | None], controller_url: str, here: bool) -> list[str]:
     """Where the controller is the job's tracking server, leave out what the nodes say: each attempt has a run and a token of its own.
     The id of an experiment means nothing to another store, so its name travels. Returns the names that are lost, with the reason.
@@ -117,6 +134,7 @@ def _settle_tracking(found: dict[str, str], explicit: Mapping[str, str | None], 
     for name in TRACKING:
         found.pop(name, None)
     lost = [f"{TRACKING[0]} (it names files of this machine, so the job tracks with its controller)"] if local and own else []
+    lost += _settle_registry(found, explicit, controller_url, here)
     if EXPERIMENT_ID not in found or EXPERIMENT_ID in explicit or (own is not None and _address(own) == _address(controller_url)):
         return lost
     experiment = _name_of_experiment(found.pop(EXPERIMENT_ID))

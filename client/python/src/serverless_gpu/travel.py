@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from serverless_gpu import bundle, environment, requirements, snapshot
+from serverless_gpu import bundle, environment, folder, packages, requirements, snapshot
 from serverless_gpu.payload import Blob, Payload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from serverless_gpu.bundle import Bundle
     from serverless_gpu.context import Context
+    from serverless_gpu.folder import Entry
     from serverless_gpu.launcher import Options
     from serverless_gpu.notes import Notes
 
@@ -60,11 +61,10 @@ def _folder(options: Options, notes: Notes) -> str | None:
     return here
 
 
-def _bundle(options: Options, notes: Notes) -> Bundle | None:
-    path = _folder(options, notes)
-    if path is None:
+def _bundle(root: str | None, extra: list[Entry], notes: Notes) -> Bundle | None:
+    if root is None and not extra:
         return None
-    found = bundle.of(path)
+    found = bundle.of(root, extra)
     if found.listing.missed:
         _say_once(notes, f"left out of {found.root}: {_some(found.listing.missed)}")
     return found if found.listing.entries else None
@@ -73,33 +73,51 @@ def _bundle(options: Options, notes: Notes) -> Bundle | None:
 # --- the environment ---
 
 
-def _locked(bundled: Bundle | None, own_host: bool, notes: Notes) -> tuple[str, list[str]]:
-    """The lock of this Python, and the folders of the bundle that hold packages which are not in it."""
+def _packages(root: str | None, own_host: bool, notes: Notes) -> tuple[list[Entry], list[str]]:
+    """Of the packages of this machine what travels beside the folder, and the folders for the path of the job's Python."""
     found = environment.lock()
-    inner = bundled.listing.folders() if bundled is not None else set()
+    inner = folder.listing(Path(os.path.realpath(root))).folders() if root is not None and found.local else set()
+    files: list[Entry] = []
     paths: list[str] = []
     for local in found.local:
-        roots = environment.is_read_from(local, bundled.root, inner) if bundled is not None else None
-        paths += roots or []
-        if roots is None and not own_host:
-            remedy = "install it from an index or a git repository, or choose a working_dir that holds its source"
-            _say_once(notes, f"the package {local.name} was installed from {local.place}, where no node can fetch it: {remedy}")
+        roots = environment.is_read_from(local, Path(os.path.realpath(root)), inner) if root is not None else None
+        if roots is not None or own_host:  # it lies in the folder, or is there already
+            paths += roots or []
+            continue
+        own = packages.entries(local)
+        room = folder.LIMIT_BYTES - sum(entry.size for entry in files)
+        if own and sum(entry.size for entry in own) <= room and len(files) + len(own) <= folder.LIMIT_FILES:
+            files += own
+            continue
+        why = f"has more than {folder.LIMIT_BYTES >> 20} MiB or {folder.LIMIT_FILES} files" if own else "has no files that could travel"
+        remedy = "install it from an index or a git repository, or choose a working_dir that holds its source"
+        _say_once(notes, f"the package {local.name}, which was installed from {local.place}, {why}: {remedy}")
+    return packages.with_folders(files), [*paths, *([packages.FOLDER] if files else [])]
+
+
+def _locked(own_host: bool, notes: Notes) -> str:
+    """The lock of this Python."""
+    found = environment.lock()
     for package in found.unlabelled if not own_host else ():
         remedy = "name it and its index in requirements=, such as --extra-index-url URL"
         _say_once(
             notes, f"no index is known for {package}: nodes get the version without the label behind the +. To get this one, {remedy}"
         )
-    return found.text, paths
+    return found.text
 
 
-def _requirements(options: Options, bundled: Bundle | None, own_host: bool, notes: Notes) -> tuple[str, list[str]]:
-    """The requirements file of the job, "" for none, and folders for the path of its Python."""
+def _wants_lock(options: Options) -> bool:
+    return options.requirements is True and bool(options.remote)
+
+
+def _requirements(options: Options, own_host: bool, notes: Notes) -> str:
+    """The requirements file of the job, "" for none."""
     wanted = options.requirements
-    if wanted is None or wanted is False or (wanted is True and not options.remote):
-        return "", []
-    if wanted is True:
-        return _locked(bundled, own_host, notes)
-    return requirements.text_of(wanted if isinstance(wanted, (str, os.PathLike)) else list(wanted)), []
+    if _wants_lock(options):
+        return _locked(own_host, notes)
+    if wanted is None or isinstance(wanted, bool):
+        return ""
+    return requirements.text_of(wanted if isinstance(wanted, (str, os.PathLike)) else list(wanted))
 
 
 def path_within(luggage: Mapping[str, Blob], file: Path) -> str | None:
@@ -120,8 +138,10 @@ def pack(job: dict[str, Any], options: Options, context: Context, notes: Notes) 
     Raises ValueError, which RequirementsError is, for requirements and folders that cannot travel.
     """
     blobs: dict[str, Blob] = {}
-    bundled = _bundle(options, notes)
-    text, paths = _requirements(options, bundled, context.embedded, notes)
+    root = _folder(options, notes)
+    extra, paths = _packages(root, context.embedded, notes) if _wants_lock(options) else ([], [])
+    bundled = _bundle(root, extra, notes)
+    text = _requirements(options, context.embedded, notes)
     if text:
         blobs["environment.blob"] = locked = Payload([text.encode()])
         job["environment"] = {"blob": locked.sha256, "python": "{}.{}".format(*sys.version_info[:2])}

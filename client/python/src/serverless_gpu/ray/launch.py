@@ -81,7 +81,8 @@ def ray_launch(
     options    all others of `distributed`, but launch_mode, which is "node": one rank a node runs Ray
 
     The function needs no ray.init(): it is connected when it starts. A ray.init(...) of its own replaces that connection. The nodes' Python
-    needs Ray: ray, or ray[default] for metrics; with remote=True it has what this Python has, or what `requirements` names.
+    needs Ray: ray, or ray[default] for metrics, ray.util.state and Ray's dashboard, whose address ray.init() tells; with remote=True it has
+    what this Python has, or what `requirements` names.
     """
     if callable(gpus):
         raise TypeError("ray_launch takes options: write @ray_launch(gpus=1) over the function")

@@ -31,6 +31,7 @@ STORE_LEAST_BYTES = 80 * 1024**2  # Ray takes no less than 75 MB
 STORE_MOST_BYTES = 200 * 1000**3
 STARTED_TOO_SLOWLY = "timed out during startup"  # said by a Ray that gave up on its own processes, after a time that cannot be set
 NODES_HAVE_FOLDERS = (2, 55)  # the first Ray whose nodes may each have a folder of their own
+ASKS_FOR_TOKEN = (2, 52)  # the first Ray that takes orders from those alone who have the job's secret
 
 # What tells a rank of the job who it is would mislead the workers of Ray, which are ranks of nothing or of Ray's own groups.
 RANK_NAMES = (
@@ -126,6 +127,19 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def dashboard_host(own_address: str) -> str:
+    """Where the dashboard listens, through which commands can be run: without a token it is for this machine alone."""
+    return own_address if version() >= ASKS_FOR_TOKEN else "127.0.0.1"
+
+
+def head_options(own_address: str) -> list[str]:
+    """What makes a node the head. It has Ray's dashboard where Ray has one, which is with ray[default]."""
+    return [
+        "--head", "--port=0", f"--ray-client-server-port={_free_port()}", f"--dashboard-host={dashboard_host(own_address)}",
+        f"--dashboard-port={_free_port()}",
+    ]  # fmt: skip
+
+
 # --- the node ---------------------------------------------------------------------------------------
 
 
@@ -157,11 +171,7 @@ class RayNode:
         return node
 
     def _launch_as(self, own_address: str, head_address: str | None, secret: str) -> subprocess.Popen[bytes]:
-        role = (
-            ["--head", "--port=0", f"--ray-client-server-port={_free_port()}", "--include-dashboard=false", "--dashboard-port=0"]
-            if head_address is None
-            else [f"--address={head_address}"]
-        )
+        role = head_options(own_address) if head_address is None else [f"--address={head_address}"]
         folder = self._shared_folder or f"/proc/{os.getpid()}/fd/{self._opened}"
         if self._shared_folder is not None:
             os.makedirs(self._shared_folder, mode=0o700, exist_ok=True)
@@ -172,10 +182,9 @@ class RayNode:
             f"--node-ip-address={own_address}", "--min-worker-port=0", "--max-worker-port=0", "--dashboard-agent-listen-port=0",
             f"--metrics-export-port={self.metrics_port}",
         ]  # fmt: skip
+        env = {**environment(secret), "DASHBOARD_METRIC_PORT": str(_free_port())}  # else it is the same for each Ray of the host
         with open(self._log, "wb") as log:
-            return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment(secret), start_new_session=True
-            )
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, start_new_session=True)
 
     def _said(self) -> str:
         text = Path(self._log).read_text(errors="replace")

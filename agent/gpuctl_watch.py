@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watches in a rank whether its gang becomes one world of torch.distributed, and says which line keeps it from that.
+
+A program that sets MASTER_ADDR itself, or gives init_process_group a world of its own, waits for ever or trains alone. This module
+remembers each variable of the rendezvous that the program sets, with its line. It looks at init_process_group: where that looks for rank 0
+while it waits, and which world came of it. It writes what it finds to stderr and into the note file of the rank, which the verdict of the
+job quotes. For the program three things change: accelerate's notebook_launcher starts no processes in a rank, because the ranks are the
+processes that it asks for; JAX finds the gang; ranks that log to an MLflow server of the user's share a run. Warm workers begin this
+module themselves, other Pythons begin it by gpuctl_site.py.
+"""
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+PATIENCE_S = 30.0  # others may load their data first, and come later than that
+RENDEZVOUS = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
+OWN_RANKS = "A program that starts its own ranks wants --launch-mode node."
+
+set_at: "dict[str, str]" = {}  # of RENDEZVOUS, those that the program has set: "train.py:12"
+told = False
+
+
+def begin() -> None:
+    """Once in a process; nothing where the rank is no member of a gang."""
+    if "GPUCTL_MASTER" not in os.environ or "GPUCTL_WORLD_SIZE" not in os.environ or Finder.begun:
+        return
+    Finder.begun = True
+    sys.addaudithook(remember)
+    for name, adopt in ADOPTED.items():
+        if name in sys.modules:  # of a warm worker
+            adopt(sys.modules[name])
+    sys.meta_path.insert(0, Finder())
+
+
+# --- what the program sets --------------------------------------------------------------------------
+
+
+def remember(event: str, arguments: tuple) -> None:
+    """An audit hook: os.environ[NAME] = VALUE ends in os.putenv."""
+    if event == "os.putenv" and os.fsdecode(arguments[0]) in RENDEZVOUS:
+        set_at[os.fsdecode(arguments[0])] = place()
+
+
+def place() -> str:
+    """The line of the program that is executed, "train.py:12"; of libraries their own."""
+    own = (__file__, os.__file__, "<frozen os>", "<frozen _collections_abc>")
+    frame: Any = sys._getframe(1)
+    while frame.f_back is not None and (frame.f_code.co_filename in own or frame.f_code.co_filename.endswith("_collections_abc.py")):
+        frame = frame.f_back
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+# --- what torch is asked for ------------------------------------------------------------------------
+
+
+class Finder:
+    """Finds nothing itself: has the modules of ADOPTED adopted once they are imported."""
+
+    begun = False
+
+    def __init__(self) -> None:
+        self.busy = False
+
+    def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
+        if name not in ADOPTED or self.busy:
+            return None
+        self.busy = True
+        try:
+            specs = (finder.find_spec(name, path, target) for finder in sys.meta_path if hasattr(finder, "find_spec"))
+            spec: Any = next((spec for spec in specs if spec is not None), None)
+        finally:
+            self.busy = False
+        if hasattr(getattr(spec, "loader", None), "exec_module"):
+            self.wrap(spec.loader)
+        return spec
+
+    def wrap(self, loader: "Any") -> None:
+        execute = loader.exec_module
+
+        def exec_module(module: "Any") -> None:
+            execute(module)
+            if module.__name__ in ADOPTED:
+                ADOPTED[module.__name__](module)
+
+        loader.exec_module = exec_module
+
+
+def replace(module: "Any", name: str, adopted: "Callable[..., Any]") -> None:
+    """Puts what is here in the place of a function of the module, which may be a name of the packages above, too."""
+    setattr(module, name, adopted(module, getattr(module, name)))
+    for above in (module.__name__.rpartition(".")[0], module.__name__.partition(".")[0]):
+        if hasattr(sys.modules[above], name):
+            setattr(sys.modules[above], name, getattr(module, name))
+
+
+def watched(module: "Any", original: "Callable[..., Any]") -> "Callable[..., Any]":
+    """init_process_group, watched while it runs."""
+    import functools
+
+    @functools.wraps(original)
+    def init_process_group(*args: "Any", **named: "Any") -> "Any":
+        import threading
+
+        wanted = Wanted(args, named)
+        timer = threading.Timer(PATIENCE_S, wanted.waits_in_vain)
+        timer.daemon = True
+        timer.start()
+        try:
+            result = original(*args, **named)
+        finally:
+            timer.cancel()
+        wanted.joined(module.get_world_size())
+        return result
+
+    return init_process_group
+
+
+def in_this_process(module: "Any", original: "Callable[..., Any]") -> "Callable[..., Any]":
+    """accelerate's notebook_launcher: this rank is one of the processes that it would start, whatever their number."""
+    import functools
+
+    @functools.wraps(original)
+    def notebook_launcher(function: "Any", args: tuple = (), *more: "Any", **named: "Any") -> "Any":
+        precision = str(more[1] if len(more) > 1 else named.get("mixed_precision", "no"))
+        with module.patch_environment(ACCELERATE_MIXED_PRECISION=precision):
+            return original(function, args, num_processes=1, mixed_precision=precision)
+
+    return notebook_launcher
+
+
+def beside(name: str) -> "Any":
+    """A module that lies beside this file, where nothing else looks for modules."""
+    import importlib
+
+    folder = os.path.dirname(os.path.abspath(__file__))
+    sys.path.insert(0, folder)
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(folder)
+
+
+def tell_jax(clusters: "Any") -> None:
+    """The runner of functions tells it so by itself."""
+    if "GPUCTL_FUNCTION" not in os.environ:
+        quietly(lambda: beside("gpuctl_jax").tell(clusters, lambda: None))
+
+
+ADOPTED: "dict[str, Callable[[Any], None]]" = {
+    "torch.distributed.distributed_c10d": lambda module: replace(module, "init_process_group", watched),
+    "accelerate.launchers": lambda module: replace(module, "notebook_launcher", in_this_process),
+    "jax._src.clusters": tell_jax,
+    "mlflow.tracking.fluent": lambda module: replace(module, "start_run", beside("gpuctl_mlflow").shared),
+}
+
+
+class Wanted:
+    """What a call of init_process_group looks for, beside what the gang is."""
+
+    def __init__(self, args: tuple, named: "dict[str, Any]") -> None:
+        names = ("backend", "init_method", "timeout", "world_size", "rank", "store")
+        said = {**dict(zip(names, args)), **named}
+        self.rank = os.environ.get("GPUCTL_RANK", "?")
+        self.gang = int(os.environ["GPUCTL_WORLD_SIZE"])
+        self.master, _, self.port = os.environ["GPUCTL_MASTER"].rpartition(":")
+        self.call = place()
+        self.world = said.get("world_size") or -1
+        self.says_world = self.world > 0
+        if not self.says_world and os.environ.get("WORLD_SIZE", "").isdigit():
+            self.world = int(os.environ["WORLD_SIZE"])
+        method = said.get("init_method") or "env://"
+        self.by_variables = method.startswith("env://")
+        address = f"{os.environ.get('MASTER_ADDR', '')}:{os.environ.get('MASTER_PORT', '')}"
+        if not self.by_variables:
+            address = method[len("tcp://") :].partition("?")[0] if method.startswith("tcp://") else ""
+        self.host, _, self.its_port = address.rpartition(":") if said.get("store") is None else ("", "", "")
+
+    def is_elsewhere(self) -> bool:
+        """Whether it looks for rank 0 where rank 0 of the gang is not."""
+        same_host = self.host == self.master or self.master in addresses_of(self.host)
+        return bool(self.host) and not (same_host and self.its_port == self.port)
+
+    def is_of_one_node(self) -> bool:
+        """Whether what it looks for is on this node alone, though rank 0 is to be reached from several."""
+        if self.host == self.master or self.master.startswith("127.") or os.environ.get("GPUCTL_NODES", "1") == "1":
+            return False
+        return any(address.startswith("127.") or address == "::1" for address in addresses_of(self.host))
+
+    def who_says_where(self) -> str:
+        if not self.by_variables:
+            return f"the init_method of {self.call}"
+        return " and ".join(dict.fromkeys(set_at[name] for name in ("MASTER_ADDR", "MASTER_PORT") if name in set_at)) or "its environment"
+
+    def who_says_world(self) -> str:
+        return f"world_size of {self.call}" if self.says_world else set_at.get("WORLD_SIZE", "its environment")
+
+    def waits_in_vain(self) -> None:
+        """On a thread of its own, while init_process_group waits. Ranks that look for the right place are only early."""
+        where = f"{self.host}:{self.its_port}, as {self.who_says_where()} says"
+        if self.is_elsewhere():
+            tell(
+                f"rank {self.rank} has not met the others: it looks for rank 0 at {where}, but rank 0 is at {self.master}:{self.port}."
+                " Leave that line out: MASTER_ADDR and MASTER_PORT are set already."
+            )
+        elif self.world > self.gang:
+            tell(
+                f"rank {self.rank} has not met the others: it waits for {self.world} ranks, as {self.who_says_world()} says, but the job"
+                f" has {self.gang}. Leave that line out, WORLD_SIZE is set already, or ask for more GPUs."
+            )
+
+    def joined(self, world: int) -> None:
+        if world < self.gang:
+            tell(
+                f"rank {self.rank} is in a world of {world}, but the job has {self.gang} ranks: see {self.who_says_world()}."
+                f" Leave rank and world_size out: RANK and WORLD_SIZE are set already. {OWN_RANKS}"
+            )
+        elif self.is_of_one_node():
+            tell(
+                f"rank {self.rank} is in a world of its own node: {self.who_says_where()} looks for rank 0 at {self.host}, but rank 0 is at"
+                f" {self.master}. Leave that line out: MASTER_ADDR is set already. {OWN_RANKS}"
+            )
+        elif told:
+            quietly(lambda: os.unlink(os.environ["GPUCTL_NOTE_FILE"]))  # the others were only late
+
+
+def addresses_of(host: str) -> "set[str]":
+    import socket
+
+    try:
+        return {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)} if host else set()
+    except OSError:
+        return set()
+
+
+# --- what is found ----------------------------------------------------------------------------------
+
+
+def tell(text: str) -> None:
+    """Once in a process: a person reads it in the output, the agent in the note file."""
+    global told
+    if told:
+        return
+    told = True
+    quietly(lambda: write_note(text))  # first: who reads the line may end the process
+    quietly(lambda: print("gpuctl: " + text, file=sys.stderr, flush=True))
+
+
+def write_note(text: str) -> None:
+    with open(os.environ["GPUCTL_NOTE_FILE"], "w") as file:
+        file.write(text + "\n")
+
+
+def quietly(action: "Callable[[], object]") -> None:
+    """Does what the program does not depend on."""
+    try:
+        action()
+    except Exception:  # a closed stream, a folder that is gone: the program goes on
+        return

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// How values read: times, durations, sizes, numbers and the state of a run.
+
+import { element } from "/web/dom.js";
+
+const two = (number) => String(number).padStart(2, "0");
+
+/** A moment in the time zone of the browser: "2026-11-23 19:05:07". `ms` is since 1970; "" for none. */
+export function moment(ms) {
+  const at = new Date(Number(ms));
+  if (!ms || Number.isNaN(at.getTime())) {
+    return "";
+  }
+  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+  return `${day} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+}
+
+/** "0.4 s", "12 s", "3 min 05 s", "2 h 07 min", "3 d 04 h". */
+export function duration(ms) {
+  const seconds = Math.max(ms, 0) / 1000;
+  const whole = Math.floor(seconds);
+  if (seconds < 10) {
+    return `${seconds.toFixed(1)} s`;
+  }
+  if (whole < 60) {
+    return `${whole} s`;
+  }
+  if (whole < 3600) {
+    return `${Math.floor(whole / 60)} min ${two(whole % 60)} s`;
+  }
+  if (whole < 86400) {
+    return `${Math.floor(whole / 3600)} h ${two(Math.floor(whole / 60) % 60)} min`;
+  }
+  return `${Math.floor(whole / 86400)} d ${two(Math.floor(whole / 3600) % 24)} h`;
+}
+
+/** How long a run has run; of one that runs, until now. */
+export function took(info) {
+  const start = Number(info.start_time);
+  const end = Number(info.end_time) || (info.status === "RUNNING" ? Date.now() : 0);
+  return start && end ? duration(end - start) : "";
+}
+
+/** A number in few digits; what is not finite keeps its name. */
+export function number(value, digits = 5) {
+  const read = Number(value);
+  if (!Number.isFinite(read)) {
+    return String(value);
+  }
+  const size = Math.abs(read);
+  if (Number.isInteger(read) && size < 1e9) {
+    return String(read);
+  }
+  return size >= 1e9 || size < 1e-4 ? read.toExponential(digits - 1).replace(/\.?0+e/, "e") : String(Number(read.toPrecision(digits)));
+}
+
+/** "17 B", "1.5 KiB", "20 MiB". */
+export function size(bytes) {
+  let left = Number(bytes);
+  for (const unit of ["B", "KiB", "MiB", "GiB"]) {
+    if (left < 1024) {
+      return `${unit === "B" || left >= 10 ? Math.round(left) : left.toFixed(1)} ${unit}`;
+    }
+    left /= 1024;
+  }
+  return `${left.toFixed(1)} TiB`;
+}
+
+/** The state of a run as a chip. */
+export function status(info) {
+  const text = info.lifecycle_stage === "deleted" ? "DELETED" : String(info.status);
+  const known = ["RUNNING", "FINISHED", "FAILED", "KILLED"].includes(text);
+  return element("span", { class: `chip ${known ? text.toLowerCase() : ""}` }, text);
+}

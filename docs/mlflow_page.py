@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes docs/mlflow.md: mlflow_page.py >mlflow.md
+
+What is served is read from the C code: the table of methods, and the routes of artifacts. What MLflow itself has is asked of the
+installed package. tests/e2e/test_mlflow_calls.py holds the page against both.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+HTTP = ROOT / "daemon" / "http"
+BASE = "/api/2.0/mlflow/"
+TEST = "tests/e2e/test_mlflow_calls.py"
+
+HEAD = f"""# MLflow's REST calls
+
+This page is made by docs/mlflow_page.py from the code of the controller and from MLflow {{version}}. `{TEST}`
+holds it against both: it runs the statements below as one program with MLflow's own client, and sees each call answered with 200.
+What the answers are is compared with those of MLflow's own server in tests/e2e/test_mlflow_server.py.
+
+## Served
+
+Paths begin with `{BASE}` where they do not begin with a slash. `client` is an `mlflow.MlflowClient()`; `call`
+makes, by the client's own requests and parsers, a call that this client makes only for another server or version.
+
+| MLflow's name | call | statement of `{TEST}` that makes it |
+|---|---|---|
+"""
+MIDDLE = """
+`GET /health` answers `OK`, as MLflow's server does.
+
+## Not served
+
+Each is answered with status 404, `ENDPOINT_NOT_FOUND` and a text that names it. Paths below `/ajax-api`, which MLflow's own pages use, are
+not served either.
+
+| MLflow's name | call |
+|---|---|
+"""
+
+
+def _c(name: str) -> str:
+    return (HTTP / name).read_text()
+
+
+def served() -> list[str]:
+    """The calls that the controller serves, as "METHOD path", in the order of the code."""
+    table = _c("mlflow_methods.c")
+    methods = [f"{method} {path}" for method, path in re.findall(r'\{METHOD_(\w+),\s+"([^"]+)",\s+\w+,\s+(?:true|false)\}', table)]
+    assert len(methods) == table.count("{METHOD_"), "a row of mlflow_methods.c has another form"
+    files = re.search(r'#define GATE_FILES "([^"]+)"', _c("gate.h"))
+    assert files is not None
+    routes = re.findall(r'\{METHOD_(\w+),\s+(GATE_FILES )?"([^"]*)",\s+ACCESS_', _c("router.c"))
+    paths = [(method, (files[1] if below else "") + path.replace("{+", "{")) for method, below, path in routes]
+    return methods + [f"{method} {path}" for method, path in paths if path.startswith("/api/") and not path.startswith(BASE)]
+
+
+def of_mlflow() -> dict[str, str]:
+    """The calls that MLflow's own server has, in the same form, and their names."""
+    from mlflow.server.handlers import get_endpoints
+
+    found: dict[str, str] = {}
+    endpoints: list[tuple[str, Any, list[str]]] = get_endpoints(lambda message: message)
+    for path, handler, methods in endpoints:
+        if path.startswith("/api/"):
+            shown = re.sub(r"<(?:path:)?(\w+)>", r"{\1}", path).replace("{artifact_path}", "{path}").removeprefix(BASE)
+            for method in methods:
+                found[f"{method} {shown}"] = handler.__name__.removeprefix("_").removesuffix("Request")
+    return found
+
+
+def unserved() -> dict[str, str]:
+    """The calls of MLflow's own server that the controller does not serve, with their names."""
+    here = set(served())
+    return {call: name for call, name in of_mlflow().items() if call not in here}
+
+
+def _rows() -> Iterator[str]:
+    from mlflow.version import VERSION
+
+    sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+    from mlflow_calls import CALLS
+
+    names = of_mlflow()
+    yield HEAD.format(version=VERSION)
+    for call in served():
+        yield f"| {names[call]} | {call} | `{CALLS[call]}` |\n"
+    yield MIDDLE
+    for call, name in unserved().items():
+        yield f"| {name} | {call} |\n"
+
+
+def page() -> str:
+    return "".join(_rows())
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

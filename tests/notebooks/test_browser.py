@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The web page as a person sees it: the link that MLflow's client prints, opened in a real browser, against real programs and a real gang.
+Where the browser or MLflow's client is missing, the tests are skipped and say which. With GPUCTL_SCREENSHOTS=FOLDER they leave pictures.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import sys
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import PATIENCE, ROOT, Cluster, eventually, run_gpuctl
+from lab import CHROMIUM, SHOTS
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: deploy/python-environment --tests")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH: apt-get install chromium"),
+    pytest.mark.skipif(importlib.util.find_spec("mlflow") is None, reason="MLflow's client could not be installed"),
+]
+
+#: Would run, if anything read it as HTML.
+SCRIPT = "<script>window.ran = 1</script>"
+IMAGE = "<img src=x onerror='window.ran = 2'>"
+
+TRAIN = f"""
+import os, time
+import mlflow
+from serverless_gpu import runtime
+
+rank = int(os.environ["RANK"])
+for step in range(50):
+    runtime.log_metric("loss", 1 / (step + 1) + rank, step=step)
+if rank == 0:
+    with mlflow.start_run():
+        mlflow.log_params({{"lr": 0.001, "note": {SCRIPT + IMAGE!r}}})
+        mlflow.set_tag("purpose", {IMAGE!r})
+        mlflow.set_tag("mlflow.runName", {"learn " + IMAGE!r})
+        mlflow.log_metrics({{"accuracy": 0.5, "one value": 7}}, step=1)
+        mlflow.log_text({SCRIPT!r}, {"notes/" + IMAGE.replace("'", "") + ".html"!r})
+        mlflow.log_text("<svg xmlns='http://www.w3.org/2000/svg' width='8' height='8' onload='window.ran = 3'/>", "picture.svg")
+        while not os.path.exists(os.environ["GO"]):
+            time.sleep(0.05)
+        mlflow.log_metric("accuracy", 0.875, step=2)
+"""
+
+LINK = re.compile(r"View run .* at: (http\S+)")
+
+
+class Reader:
+    """A tab of the browser, and all that it complained of."""
+
+    def __init__(self, browser: Any, width: int = 1300, dark: bool = False):
+        self.context = browser.new_context(viewport={"width": width, "height": 1000}, color_scheme="dark" if dark else "light")
+        self.tab = self.context.new_page()
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.tab.set_default_timeout(PATIENCE * 1000)
+        self.tab.on("console", lambda message: self.said.append(message.text))
+        self.tab.on("pageerror", lambda error: self.said.append(str(error)))
+        self.tab.on("request", lambda request: self.asked.append(request.url))
+
+    def text(self) -> str:
+        return str(self.tab.locator("body").inner_text())
+
+    def sees(self, *words: str) -> None:
+        eventually(lambda: all(word in self.text() for word in words), f"{words} on the page, which says {self.text()[:2000]}")
+
+    def sign_in(self, token: str) -> None:
+        self.tab.get_by_label("Token").fill(token)
+        self.tab.get_by_role("button", name="Sign in").click()
+
+    def shoot(self, name: str) -> None:
+        if SHOTS is not None:
+            self.tab.screenshot(path=str(Path(SHOTS) / f"{name}.png"), full_page=True)
+
+    def fits(self) -> bool:
+        """Nothing sticks out to the right."""
+        return bool(self.tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A browser without a window."""
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+class Training:
+    """A gang over both nodes that has logged and waits; `go` lets it end."""
+
+    def __init__(self, cluster: Cluster, folder: Path):
+        self.cluster = cluster
+        self._flag = folder / "go"
+        path = os.pathsep.join([str(ROOT / "client" / "python" / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
+        env = {"PYTHONPATH": path, "GO": str(self._flag), "MLFLOW_DISABLE_TELEMETRY": "true"}
+        self.job = cluster.api.submit([sys.executable, "-c", TRAIN], gpus=4, placement="spread", name="learning", env=env)
+        eventually(lambda: self.files() == ["notes", "picture.svg"], f"the artifacts; {self._stderr()}", 6 * PATIENCE)
+
+    def _stderr(self) -> str:
+        return self.cluster.api.log(self.job, stream="stderr")[-2000:]
+
+    def run(self) -> Any:
+        runs = self.cluster.api.get(f"/v1/jobs/{self.job}/runs")["runs"]
+        return runs[0] if runs else None
+
+    def files(self) -> list[str]:
+        if self.run() is None:
+            return []
+        listed = self.cluster.api.get(f"/api/2.0/mlflow/artifacts/list?run_id={self.run()['run_id']}")["files"]
+        return sorted(file["path"] for file in listed)
+
+    def go(self) -> None:
+        self._flag.touch()
+        assert self.cluster.api.wait(self.job, 3 * PATIENCE)["state"] == "SUCCEEDED", self._stderr()
+
+
+@pytest.fixture(scope="module")
+def training(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
+    made = Training(cluster, tmp_path_factory.mktemp("training"))
+    yield made
+    made.go()
+
+
+def test_the_page_of_a_run_shows_what_was_logged_renews_itself_and_runs_nothing(training: Training, browser: Any) -> None:
+    reader = Reader(browser)
+    url = training.run()["url"]
+    reader.tab.goto(url)
+    reader.sees("Sign in", "gpuctl open")
+    reader.shoot("page-sign-in")
+    reader.sign_in("gct_wrong")
+    reader.sees("The controller refuses this token")
+    assert reader.said == ["Failed to load resource: the server responded with a status of 401 (Unauthorized)"]
+    reader.said.clear()
+    reader.sign_in(training.cluster.admin_token)
+    reader.sees(f"learn {IMAGE}", "RUNNING", training.job, "4 on 2 nodes", "one value", "0.001", SCRIPT + IMAGE, "picture.svg")
+    chart = reader.tab.get_by_role("img", name="loss over steps")
+    assert chart.locator("path.stroke").count() == 4
+    reader.tab.mouse.move(0, 0)
+    chart.hover()
+    reader.sees("rank 3")
+
+    training.go()
+    assert LINK.findall(training.cluster.api.log(training.job)) == [url]  # as MLflow's client printed it at the end
+    reader.sees("FINISHED", "0.875")
+    assert reader.tab.get_by_role("img", name="accuracy over steps").locator("path.stroke").count() == 1
+
+    reader.tab.get_by_text("notes", exact=True).click()
+    name = IMAGE.replace("'", "") + ".html"
+    file = reader.tab.locator(".file", has_text=name)
+    file.get_by_role("button", name="Show").click()
+    eventually(lambda: reader.tab.locator("pre").count() == 1, "the text of the file")
+    assert reader.tab.locator("pre").inner_text() == SCRIPT
+    with reader.tab.expect_download() as download:
+        file.get_by_role("button", name="Download").click()
+    assert Path(download.value.path()).read_text() == SCRIPT
+    reader.tab.locator(".file", has_text="picture.svg").get_by_role("button", name="Show").click()
+    reader.tab.wait_for_function("document.querySelector('.shown img')?.naturalWidth === 8")
+    reader.shoot("page-run")
+    assert reader.tab.evaluate("window.ran") is None and reader.said == []
+    assert reader.tab.locator("main script, main img:not(.shown img)").count() == 0
+    base = training.cluster.url
+    assert all(asked.startswith((f"{base}/", f"blob:{base}/")) for asked in reader.asked), reader.asked
+    assert reader.context.cookies() == []
+    reader.context.close()
+
+
+def test_the_ways_through_the_page_lead_to_the_run_also_on_a_narrow_dark_screen(training: Training, browser: Any) -> None:
+    reader = Reader(browser, width=390, dark=True)
+    link = run_gpuctl("--url", training.cluster.url, "open", "--with-token", env=_environment(training.cluster)).stdout.strip()
+    reader.tab.goto(link)
+    reader.sees("Experiments", "learning")
+    assert "token" not in reader.tab.url and reader.tab.evaluate("history.length") == 2
+    reader.shoot("page-experiments")
+    reader.tab.get_by_role("link", name="learning").click()
+    reader.sees("Status", f"learn {IMAGE}")
+    reader.shoot("page-runs")
+    reader.tab.get_by_role("link", name=f"learn {IMAGE}").click()
+    reader.sees("Parameters", training.job)
+    assert reader.fits() and reader.tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 22, 29)"
+    reader.shoot("page-narrow")
+    address = urllib.parse.urlsplit(reader.tab.url).fragment
+    reader.tab.goto(f"{training.cluster.url}/#{address}/artifacts/notes")
+    reader.sees("Parameters", training.job)
+    reader.tab.goto(f"{training.cluster.url}/#/jobs/{training.job}")
+    reader.sees("Parameters", training.job)
+    assert reader.said == []
+    reader.tab.get_by_role("button", name="Sign out").click()
+    reader.sees("Sign in")
+    reader.tab.reload()
+    reader.sees("Sign in")
+    assert reader.tab.evaluate("localStorage.length") == 0
+    reader.context.close()
+
+
+def test_older_runs_are_shown_when_asked_for(cluster: Cluster, browser: Any) -> None:
+    api = "/api/2.0/mlflow"
+    experiment = cluster.api.post(f"{api}/experiments/create", {"name": "many runs"})["experiment_id"]
+    for number in range(101):
+        cluster.api.post(f"{api}/runs/create", {"experiment_id": experiment, "run_name": f"run {number}", "start_time": 1000 + number})
+    reader = Reader(browser)
+    token = urllib.parse.quote(cluster.admin_token)
+    reader.tab.goto(f"{cluster.url}/#token={token}&to=/experiments/{experiment}")
+    reader.sees("run 100", "run 1")
+    assert reader.tab.locator("tbody tr").count() == 100 and reader.tab.get_by_text("run 0", exact=True).count() == 0
+    reader.tab.get_by_role("button", name="Show older runs").click()
+    eventually(lambda: reader.tab.locator("tbody tr").count() == 101, "all runs")
+    assert reader.tab.get_by_role("button", name="Show older runs").is_hidden()
+    reader.context.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "line"),
+    [
+        ("/experiments/0/runs/0123456789abcdef0123456789abcdef", "Run with id=0123456789abcdef0123456789abcdef not found"),
+        ("/experiments/987654321", "No Experiment with id=987654321 exists"),
+        ("/jobs/aaaaaaaaaaaaaaaa", "no job aaaaaaaaaaaaaaaa"),
+        (f"/models/m-1{urllib.parse.quote(IMAGE)}", "It has no view for /models/m-1<img"),
+    ],
+)
+def test_what_is_not_there_is_said_in_one_line(cluster: Cluster, browser: Any, address: str, line: str) -> None:
+    reader = Reader(browser)
+    token = urllib.parse.quote(cluster.admin_token)
+    reader.tab.goto(f"{cluster.url}/#token={token}&to={urllib.parse.quote(address, safe='')}")
+    reader.sees(line)
+    assert reader.tab.locator("main > *").count() == 1 and "\n" not in reader.tab.locator("main").inner_text().strip()
+    assert reader.tab.evaluate("window.ran") is None
+    reader.context.close()
+
+
+def _environment(cluster: Cluster) -> dict[str, str]:
+    token = cluster.folder / "page.token"
+    token.touch(0o600)
+    token.write_text(cluster.admin_token)
+    return {**os.environ, "GPUCTL_TOKEN_FILE": str(token)}

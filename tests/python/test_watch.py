@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpuctl_watch.py in a rank: which line keeps a gang from becoming one world. torch is one of paper; tests/frameworks has a real
+one. And which run ranks start at an MLflow server of the user's.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+AGENT = Path(__file__).parents[2] / "agent"
+
+#: init_process_group waits for the answer "met WORLD RANK" or "gone" on stdin, as torch waits for other ranks.
+TORCH = """
+world = rank = None
+def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None):
+    'What torch says.'
+    answer = input().split()
+    if answer[0] == "gone":
+        raise RuntimeError("nobody came")
+    globals().update(world=int(answer[1]), rank=int(answer[2]))
+def get_world_size(): return world
+def get_rank(): return rank
+"""
+
+#: Waits for the other ranks until the watch has spoken, not for a time.
+AT_ONCE = "import gpuctl_watch, threading; gpuctl_watch.PATIENCE_S = 0.0\n"
+
+
+class Rank:
+    """Rank 1 of a gang of two over two nodes, whose rank 0 is at 10.9.8.7:29400."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.note = folder / "1.note"
+        laid = folder / "runner"
+        (laid / "watch").mkdir(parents=True)
+        for name in ("gpuctl_watch.py", "gpuctl_mlflow.py"):
+            (laid / name).write_text((AGENT / name).read_text())
+        (laid / "watch" / "sitecustomize.py").write_text((AGENT / "gpuctl_site.py").read_text())
+        package = folder / "torch" / "distributed"
+        package.mkdir(parents=True)
+        (folder / "torch" / "__init__.py").touch()
+        (package / "__init__.py").write_text("from .distributed_c10d import *\n")
+        (package / "distributed_c10d.py").write_text(TORCH)
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": f"{laid}/watch:{folder}",
+            "GPUCTL_WATCH": str(laid),
+            "GPUCTL_NOTE_FILE": str(self.note),
+            "GPUCTL_MASTER": "10.9.8.7:29400",
+            "GPUCTL_WORLD_SIZE": "2",
+            "GPUCTL_RANK": "1",
+            "GPUCTL_NODES": "2",
+            "MASTER_ADDR": "10.9.8.7",
+            "MASTER_PORT": "29400",
+            "WORLD_SIZE": "2",
+            "RANK": "1",
+        }
+
+    def run(self, program: str, answer: str = "met 2 1") -> subprocess.CompletedProcess[str]:
+        """The program as train.py; the answer comes when the watch has said something, or at once."""
+        path = self.folder / "train.py"
+        path.write_text(textwrap.dedent(program))
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            [sys.executable, str(path)], env=self.env, stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=self.folder
+        ) as process:
+            assert process.stdin is not None and process.stderr is not None and process.stdout is not None
+            first = process.stderr.readline() if AT_ONCE in program else ""
+            out, err = process.communicate(answer + "\n")
+        return subprocess.CompletedProcess(path.name, process.returncode, out, first + err)
+
+
+@pytest.fixture
+def rank(tmp_path: Path) -> Rank:
+    return Rank(tmp_path)
+
+
+def test_a_rank_that_looks_for_rank_0_elsewhere_names_the_line(rank: Rank) -> None:
+    program = AT_ONCE + "import os, torch.distributed as dist\nos.environ['MASTER_ADDR'] = 'localhost'\ndist.init_process_group('gloo')\n"
+    ran = rank.run(program, "gone")
+    text = (
+        "rank 1 has not met the others: it looks for rank 0 at localhost:29400, as train.py:3 says, but rank 0 is at 10.9.8.7:29400."
+        " Leave that line out: MASTER_ADDR and MASTER_PORT are set already."
+    )
+    assert ran.stderr.startswith(f"gpuctl: {text}\n"), ran.stderr
+    assert rank.note.read_text() == text + "\n"
+    assert "nobody came" in ran.stderr and ran.returncode == 1
+
+
+def test_a_rank_whose_init_method_is_elsewhere_names_the_call(rank: Rank) -> None:
+    program = AT_ONCE + "import torch.distributed as dist\ndist.init_process_group('gloo', 'tcp://127.0.0.1:5000', None, 2, 1)\n"
+    ran = rank.run(program, "gone")
+    assert "it looks for rank 0 at 127.0.0.1:5000, as the init_method of train.py:3 says" in ran.stderr, ran.stderr
+
+
+def test_a_rank_that_waits_for_more_ranks_than_there_are_says_so(rank: Rank) -> None:
+    program = AT_ONCE + "import torch.distributed as dist\ndist.init_process_group('gloo', world_size=8, rank=1)\n"
+    ran = rank.run(program, "gone")
+    assert "it waits for 8 ranks, as world_size of train.py:3 says, but the job has 2." in ran.stderr, ran.stderr
+
+
+def test_what_was_told_is_taken_back_when_the_others_come_after_all(rank: Rank) -> None:
+    program = AT_ONCE + "import os, torch.distributed as dist\nos.environ['MASTER_PORT'] = '29500'\ndist.init_process_group('gloo')\n"
+    ran = rank.run(program)
+    assert "rank 1 has not met" in ran.stderr and ran.returncode == 0, ran.stderr
+    assert not rank.note.exists()
+
+
+@pytest.mark.parametrize(
+    ("lines", "answer", "found"),
+    [
+        (["dist.init_process_group(world_size=1, rank=0)"], "met 1 0", "world of 1, but the job has 2 ranks: see world_size of train.py:3"),
+        (["os.environ.update(WORLD_SIZE='1', RANK='0')", "dist.init_process_group()"], "met 1 0", "has 2 ranks: see train.py:3"),
+        (
+            ["os.environ.setdefault('MASTER_PORT', '1')", "os.environ['MASTER_ADDR'] = '127.0.0.1'", "dist.init_process_group()"],
+            "met 2 1",
+            "in a world of its own node: train.py:4 looks for rank 0 at 127.0.0.1, but rank 0 is at 10.9.8.7.",
+        ),
+    ],
+    ids=["world_size", "variables", "node"],
+)
+def test_a_world_of_its_own_names_the_line(rank: Rank, lines: list[str], answer: str, found: str) -> None:
+    ran = rank.run("\n".join(["import os", "import torch.distributed as dist", *lines]) + "\n", answer)
+    assert ran.returncode == 0
+    assert found in ran.stderr and found in rank.note.read_text(), ran.stderr
+
+
+def test_a_gang_that_meets_hears_nothing(rank: Rank) -> None:
+    ran = rank.run(
+        "import os\nos.environ['MASTER_ADDR'] = os.environ['MASTER_ADDR']\nimport torch.distributed as dist\ndist.init_process_group()\n"
+        "print(dist.init_process_group.__doc__, os.environ['PYTHONPATH'].count('watch'))\n"
+    )
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("What torch says. 1\n", "", 0)
+    assert not rank.note.exists()
+
+
+def test_a_python_below_the_rank_is_watched_too(rank: Rank) -> None:
+    below = "import torch.distributed as dist; dist.init_process_group(world_size=1, rank=0)"
+    ran = rank.run(f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {below!r}], check=True)\n", "met 1 0")
+    assert "rank 1 is in a world of 1" in ran.stderr, ran.stderr
+
+
+def test_the_sitecustomize_of_the_user_is_imported_as_ever(rank: Rank) -> None:
+    (rank.folder / "sitecustomize.py").write_text("import sys; print('theirs', __name__, __file__.endswith('sitecustomize.py'))\n")
+    ran = rank.run("import sitecustomize, sys; print('watch' in sitecustomize.__file__, any('watch' in entry for entry in sys.path))\n")
+    assert (ran.stdout, ran.stderr) == ("theirs sitecustomize True\nFalse False\n", "")
+
+
+def test_without_a_sitecustomize_of_the_user_nothing_is_said(rank: Rank) -> None:
+    rank.env["PYTHONPATH"] = rank.env["PYTHONPATH"].partition(":")[0]
+    ran = rank.run("import sys; print(any('gpuctl' in entry or 'runner' in entry for entry in sys.path))\n")
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("False\n", "", 0)
+
+
+# --- the run of a gang at another tracking server ---
+
+#: Says with what each run is started; a search finds the run that $FOUND names.
+MLFLOW = """
+import os, types
+def get_tracking_uri(): return os.environ["MLFLOW_TRACKING_URI"]
+class MlflowClient:
+    def search_runs(self, experiments, text, max_results, order_by):
+        print("search", experiments, text)
+        return [types.SimpleNamespace(info=types.SimpleNamespace(run_id=os.environ["FOUND"]))] if os.environ.get("FOUND") else []
+from mlflow.tracking.fluent import start_run
+"""
+FLUENT = """
+def active_run(): return None
+def _get_experiment_id(): return "7"
+def start_run(run_id=None, experiment_id=None, run_name=None, nested=False, parent_run_id=None, tags=None):
+    print("start", run_id, run_name, nested, tags)
+"""
+TWICE = "import mlflow\nmlflow.start_run(run_name='a')\nmlflow.start_run(run_name='b')\n"
+OWN = "start None a False None\nstart None b False None\n"
+
+
+@pytest.fixture
+def tracking(rank: Rank) -> Rank:
+    (rank.folder / "mlflow" / "tracking").mkdir(parents=True)
+    (rank.folder / "mlflow" / "__init__.py").write_text(MLFLOW)
+    (rank.folder / "mlflow" / "tracking" / "__init__.py").touch()
+    (rank.folder / "mlflow" / "tracking" / "fluent.py").write_text(FLUENT)
+    rank.env.update(MLFLOW_TRACKING_URI="https://mlflow.example.org", GPUCTL_JOB_ID="aaaa", GPUCTL_ATTEMPT="2")
+    return rank
+
+
+def test_the_first_run_of_rank_0_is_tagged_with_the_attempt(tracking: Rank) -> None:
+    tracking.env["GPUCTL_RANK"] = "0"
+    ran = tracking.run(TWICE)
+    assert ran.stdout == "start None a False {'gpuctl.attempt': 'aaaa/2'}\nstart None b False None\n", ran.stderr
+
+
+def test_other_ranks_take_the_run_of_the_attempt_first(tracking: Rank) -> None:
+    tracking.env["FOUND"] = "abc"
+    ran = tracking.run(TWICE)
+    assert ran.stdout == "search ['7'] tags.`gpuctl.attempt` = 'aaaa/2'\nstart abc a False None\nstart None b False None\n", ran.stderr
+
+
+def test_a_rank_whose_rank_0_logs_nothing_makes_the_run(tracking: Rank) -> None:
+    ran = tracking.run("import mlflow, sys\nsys.modules['gpuctl_mlflow'].PATIENCE_S = 0.0\n" + TWICE)
+    assert ran.stdout.splitlines()[1] == "start None a False {'gpuctl.attempt': 'aaaa/2'}", ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("MLFLOW_RUN_ID", ""), ("GPUCTL_RUN_ID", "abc"), ("MLFLOW_TRACKING_URI", "file:///srv/mlruns")],
+    ids=["none", "ours", "files"],
+)
+def test_ranks_that_have_a_run_or_want_their_own_are_left_alone(tracking: Rank, name: str, value: str) -> None:
+    tracking.env[name] = value
+    assert tracking.run(TWICE).stdout == OWN
+
+
+def test_a_nested_run_and_one_that_is_named_are_left_alone(tracking: Rank) -> None:
+    ran = tracking.run("import mlflow\nmlflow.start_run(nested=True)\nmlflow.start_run('abc')\n")
+    assert ran.stdout == "start None None True None\nstart abc None False None\n", ran.stderr
