@@ -515,6 +515,8 @@
 #define LIMIT_TRACKING_ROWS         50000
 #define DEFAULT_TRACKING_ROWS       1000
 #define LIMIT_TRACKING_HISTORY_ROWS 25000
+/* Of points that a page of a job's metrics looks at. */
+#define LIMIT_TRACKING_SCAN_ROWS 10000
 /* a page of runs ends with the run that reaches this: 1,000 runs of 8 KiB */
 #define LIMIT_TRACKING_PAGE_BYTES (8 * MIB)
 /* of a filter: run_id IN 400 ids */

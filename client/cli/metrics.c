@@ -324,8 +324,7 @@ const struct verb verb_metrics = {
     .arguments = "ID",
     .summary = "Show the values that a job has logged.",
     .details =
-        "What ranks log by MLflow is there, too, without a rank, unless they track at another server. -f\n"
-        "shows only what they log by serverless_gpu.runtime.\n"
+        "What ranks log by MLflow is there, too, without a rank, unless they track at another server.\n"
         "The table has a row for each name and rank; MIN and MAX leave out NaN. --plot draws a chart for\n"
         "each name, of the lowest rank that logged it, or of --rank, or of each with --all-ranks. Charts\n"
         "and trends are of UTF-8 where LC_ALL, LC_CTYPE or LANG names it, else of ASCII; values that are\n"

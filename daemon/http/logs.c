@@ -303,7 +303,11 @@ static enum sse_more fill(void *closure, struct text *out)
 {
     struct trail *trail = closure;
     struct log_piece piece;
-    switch (trail_next(trail, &piece)) {
+    enum trail_step step;
+    while ((step = trail_next(trail, &piece)) == TRAIL_TURN) {
+        trail_turn(trail);
+    }
+    switch (step) {
     case TRAIL_PIECE:
         append_piece(&piece, out);
         return SSE_MORE;
@@ -312,6 +316,7 @@ static enum sse_more fill(void *closure, struct text *out)
     case TRAIL_OVER:
         trail_append_end(trail, out);
         break;
+    case TRAIL_TURN:
     case TRAIL_LOST:
         break;
     }

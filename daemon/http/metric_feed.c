@@ -106,22 +106,26 @@ bool metric_page(struct log_reader *reader, const struct metric_filter *filter, 
  * ----------------------------------------------------------------------------------------------------------------
  */
 
-static void append_event(const struct metric_lines *lines, const struct metric_line *line, struct text *out)
+static void append_event(const struct metric_lines *lines, const struct metric_line *line, const char *prefix,
+                         struct text *out)
 {
     autotext struct text data = {0};
+    autotext struct text whole = {0};
     char id[LOG_ID_BYTES];
     log_piece_id(&lines->piece, lines->at, id);
+    text_printf(&whole, "%s%s", prefix, id);
     metric_line_encode(line, &data);
-    sse_append(out, id, line->kind == METRIC_POINT ? "metric" : "progress", data.bytes, data.length);
+    sse_append(out, whole.bytes, line->kind == METRIC_POINT ? "metric" : "progress", data.bytes, data.length);
 }
 
-bool metric_events(struct metric_lines *lines, const struct metric_filter *filter, struct text *out)
+bool metric_events(struct metric_lines *lines, const struct metric_filter *filter, const char *prefix,
+                   struct text *out)
 {
     struct metric_line line;
     size_t before;
     charge_piece(lines);
     while (out->length < LIMIT_SSE_FILL_BYTES && next_line(lines, filter, true, &line, &before)) {
-        append_event(lines, &line, out);
+        append_event(lines, &line, prefix, out);
         metric_line_finish(&line);
     }
     return lines->at >= lines->piece.length && lines->budget > 0;

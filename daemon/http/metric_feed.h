@@ -32,8 +32,9 @@ struct metric_lines {
     int64_t budget; /* what may still be looked at */
 };
 
-/* Appends the events of the piece's next lines, each with the id that resumes behind it. false: out has
- * LIMIT_SSE_FILL_BYTES, or the budget is used up; call again with a new one. */
-bool metric_events(struct metric_lines *lines, const struct metric_filter *filter, struct text *out);
+/* Appends the events of the piece's next lines, each with an id: the prefix, and what resumes behind it.
+ * false: out has LIMIT_SSE_FILL_BYTES, or the budget is used up; call again with a new one. */
+bool metric_events(struct metric_lines *lines, const struct metric_filter *filter, const char *prefix,
+                   struct text *out);
 
 #endif

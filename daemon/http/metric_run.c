@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way of a page of metrics through the tracking store, on whose thread the run is read. It promises
- * that a cursor goes on behind the last point, and that nothing which the job's own streams hold is shown
- * again. An attempt without a run here has no such points. */
+/* Owns the question of what clients have logged into a job's run, on its way to the tracking store and back,
+ * and which run that is. It promises that whoever asks may go away meanwhile. What becomes of the points is
+ * left to metrics.c and metric_follow.c. */
 #include "daemon/http/metric_run.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,137 +14,29 @@
 #include "daemon/http/mlflow.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/rank_token.h"
+#include "daemon/http/specs.h"
+#include "daemon/mlflow/tracking.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
-#include "proto/members.h"
 
-#define CURSOR_BYTES 160
-#define CURSOR       "run-%" PRId64 "-%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRIx64 ":%" PRId64
-#define CURSOR_READ  "run-%" SCNd64 "-%" SCNd64 ":%" SCNd64 ":%" SCNd64 ":%" SCNx64 ":%" SCNd64 "%n"
+/* --- ids
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
-/* A page on its way to the store. It outlives its request when that goes away. */
-struct reading {
-    struct task task;        /* first */
-    struct request *request; /* NULL: gone */
-    struct tracking *tracking;
-    char run_id[TRACKING_RUN_ID_BYTES];
-    char *name; /* owned, or NULL */
-    struct metric_rest rest;
-    bool working; /* on the worker's thread */
-    bool ok, more;
-    struct text out;
-    struct tracking_error error;
-};
-
-static void reading_free(struct reading *reading)
+bool metric_place_read(const char *id, struct metric_place *ret_place)
 {
-    free(reading->name);
-    text_finish(&reading->out);
-    free(reading);
-}
-
-static void request_gone(void *state)
-{
-    struct reading *reading = state;
-    reading->request = NULL;
-    if (!reading->working) {
-        reading_free(reading);
-    }
-}
-
-/* --- cursors
- * ------------------------------------------------------------------------------------------------------ */
-
-bool metric_run_cursor(const char *cursor, int64_t attempt, struct metric_rest *rest)
-{
-    struct tracking_place *place = &rest->place;
-    uint64_t bits;
     int read = 0;
-    if (cursor == NULL ||
-        sscanf(cursor, CURSOR_READ, &rest->attempt, &place->metric, &place->at_ms, &place->step, &bits,
-               &place->is_nan, &read) != 6 ||
-        cursor[read] != '\0' || rest->attempt < 1 || (attempt > 0 && attempt != rest->attempt)) {
+    if (id == NULL ||
+        sscanf(id, "run-%" SCNd64 "-%" SCNd64 "%n", &ret_place->attempt, &ret_place->number, &read) != 2 ||
+        (id[read] != '\0' && id[read] != '/') || ret_place->attempt < 1 || ret_place->number < 0) {
         return false;
     }
-    memcpy(&place->value, &bits, sizeof bits);
-    rest->resumed = true;
+    ret_place->log = id[read] == '/' ? id + read + 1 : "";
     return true;
 }
 
-static void append_end(struct reading *reading)
-{
-    const struct tracking_place *place = &reading->rest.place;
-    char cursor[CURSOR_BYTES] = "";
-    uint64_t bits;
-    memcpy(&bits, &place->value, sizeof bits);
-    if (reading->more) {
-        snprintf(cursor, sizeof cursor, CURSOR, reading->rest.attempt, place->metric, place->at_ms,
-                 place->step, bits, place->is_nan);
-    }
-    text_append(&reading->out, "],");
-    member_write_text(&reading->out, "\"next\":", reading->more ? cursor : NULL);
-    text_append(&reading->out, "}");
-}
-
-/* --- points
- * ------------------------------------------------------------------------------------------------------- */
-
-static json_t *value_of(double value)
-{
-    return isnan(value)   ? json_string("NaN")
-           : isinf(value) ? json_string(value > 0 ? "Infinity" : "-Infinity")
-                          : json_real(value);
-}
-
-static void append_point(const struct tracking_logged *point, void *closure)
-{
-    struct reading *reading = closure;
-    autojson json_t *value = value_of(point->value);
-    const struct metric_line line = {.kind = METRIC_POINT,
-                                     .rank = -1,
-                                     .at_ms = point->at_ms,
-                                     .name = point->name,
-                                     .value = value,
-                                     .step = point->step,
-                                     .has_step = true};
-    text_append(&reading->out, reading->rest.comma ? "," : "");
-    metric_line_encode(&line, &reading->out);
-    reading->rest.comma = true;
-}
-
-static void reading_work(struct task *task)
-{
-    struct reading *reading = (struct reading *)task;
-    struct metric_rest *rest = &reading->rest;
-    const struct tracking_listing listing = {.run_id = reading->run_id,
-                                             .name = reading->name,
-                                             .limit = rest->limit,
-                                             .visit = append_point,
-                                             .closure = reading};
-    reading->ok =
-        tracking_job_points(reading->tracking, &listing, &rest->place, &reading->more, &reading->error);
-    if (!reading->ok && reading->error.code == TRACKING_RESOURCE_DOES_NOT_EXIST) {
-        reading->ok = true;
-        reading->more = false;
-    }
-    append_end(reading);
-}
-
-static void reading_done(struct task *task)
-{
-    struct reading *reading = (struct reading *)task;
-    reading->working = false;
-    if (reading->request == NULL) {
-        reading_free(reading);
-    } else if (reading->ok) {
-        request_reply_json(reading->request, 200, &reading->out);
-    } else {
-        request_fail_with(reading->request, ERR_UNAVAILABLE, "%s", reading->error.message);
-    }
-}
-
-/* --- the page
- * ----------------------------------------------------------------------------------------------------- */
+/* --- the run
+ * ------------------------------------------------------------------------------------------------------ */
 
 struct search {
     int64_t number;
@@ -159,35 +50,130 @@ static bool see_attempt(const struct attempt_row *row, void *closure)
     return search->epoch == 0;
 }
 
-void metric_run_page(struct request *request, const struct metric_rest *rest, struct text *json)
+static bool find_own(struct server *server, const struct job_facts *job, int64_t attempt, char **ret_run_id,
+                     struct err *err)
 {
-    struct server *server = request->server;
-    struct err err;
-    struct search search = {.number = rest->attempt};
-    struct reading *reading = xzalloc(sizeof *reading);
-    reading->rest = *rest;
-    reading->rest.place = rest->resumed ? rest->place : TRACKING_PLACE_FIRST;
-    reading->out = *json;
-    *json = (struct text){0};
-    if (!reader_attempts(server->reader, rest->job.key, see_attempt, &search, &err)) {
-        reading_free(reading);
-        request_fail(request, &err);
-        return;
+    struct search search = {.number = attempt};
+    char run_id[TRACKING_RUN_ID_BYTES];
+    if (!reader_attempts(server->reader, job->key, see_attempt, &search, err)) {
+        return false;
     }
-    if (search.epoch == 0) {
-        append_end(reading);
-        request_reply_json(request, 200, &reading->out);
-        reading_free(reading);
-        return;
+    if (search.epoch != 0) {
+        rank_run_id(server->rank_key, search.epoch, run_id);
+        *ret_run_id = xstrdup(run_id);
     }
-    rank_run_id(server->rank_key, search.epoch, reading->run_id);
+    return true;
+}
+
+/* A job that names its run gets no other; one that names "" has its ranks make runs of their own. */
+bool metric_run_of(struct server *server, const struct job_facts *job, int64_t attempt, char **ret_run_id,
+                   struct err *err)
+{
+    *ret_run_id = NULL;
+    autojson json_t *spec = specs_get(server->specs, job->key, err);
+    if (spec == NULL) {
+        return false;
+    }
+    const char *named = specs_variable(spec, "MLFLOW_RUN_ID");
+    if (specs_variable(spec, "MLFLOW_TRACKING_URI") != NULL || (named != NULL && named[0] == '\0')) {
+        return true;
+    }
+    if (named != NULL) {
+        *ret_run_id = xstrdup(named);
+        return true;
+    }
+    return find_own(server, job, attempt, ret_run_id, err);
+}
+
+/* --- reading
+ * ------------------------------------------------------------------------------------------------------ */
+
+struct metric_reading {
+    struct task task; /* first */
+    struct tracking *tracking;
+    char *run_id, *name; /* owned; name may be NULL */
+    int64_t limit;
+    void (*tell)(void *closure, const struct metric_answer *answer); /* NULL: nobody wants it */
+    void *closure;
+    struct text points;
+    struct metric_answer answer;
+    struct tracking_error error;
+};
+
+static json_t *value_of(double value)
+{
+    return isnan(value)   ? json_string("NaN")
+           : isinf(value) ? json_string(value > 0 ? "Infinity" : "-Infinity")
+                          : json_real(value);
+}
+
+static void append_point(const struct tracking_logged *point, void *closure)
+{
+    struct text *points = closure;
+    autojson json_t *value = value_of(point->value);
+    const struct metric_line line = {.kind = METRIC_POINT,
+                                     .rank = -1,
+                                     .at_ms = point->at_ms,
+                                     .name = point->name,
+                                     .value = value,
+                                     .step = point->step,
+                                     .has_step = true};
+    text_printf(points, "%" PRId64 " ", point->number);
+    metric_line_encode(&line, points);
+    text_append(points, "\n");
+}
+
+static void reading_work(struct task *task)
+{
+    struct metric_reading *reading = (struct metric_reading *)task;
+    struct metric_answer *answer = &reading->answer;
+    const struct tracking_listing listing = {.run_id = reading->run_id,
+                                             .name = reading->name,
+                                             .limit = reading->limit,
+                                             .visit = append_point,
+                                             .closure = &reading->points};
+    answer->ok =
+        tracking_job_points(reading->tracking, &listing, &answer->after, &answer->more, &reading->error);
+    if (!answer->ok && reading->error.code == TRACKING_RESOURCE_DOES_NOT_EXIST) {
+        answer->ok = true;
+        answer->more = false;
+    }
+}
+
+static void reading_done(struct task *task)
+{
+    struct metric_reading *reading = (struct metric_reading *)task;
+    reading->answer.why = reading->error.message;
+    reading->answer.points = &reading->points;
+    if (reading->tell != NULL) {
+        reading->tell(reading->closure, &reading->answer);
+    }
+    text_finish(&reading->points);
+    free(reading->run_id);
+    free(reading->name);
+    free(reading);
+}
+
+struct metric_reading *metric_run_read(struct server *server, const struct metric_question *question,
+                                       void (*done)(void *closure, const struct metric_answer *answer),
+                                       void *closure)
+{
+    struct metric_reading *reading = xzalloc(sizeof *reading);
     reading->task = (struct task){.work = reading_work, .done = reading_done};
-    reading->request = request;
     reading->tracking = server->mlflow->tracking;
-    reading->name = rest->name != NULL ? xstrdup(rest->name) : NULL;
-    reading->working = true;
-    request->state = reading;
-    request->state_finish = request_gone;
-    request_wait(request);
+    reading->run_id = xstrdup(question->run_id);
+    reading->name = question->name != NULL ? xstrdup(question->name) : NULL;
+    reading->limit = question->limit;
+    reading->answer.after = question->after;
+    reading->tell = done;
+    reading->closure = closure;
     worker_give(server->mlflow->worker, &reading->task);
+    return reading;
+}
+
+void metric_run_leave(struct metric_reading *reading)
+{
+    if (reading != NULL) {
+        reading->tell = NULL;
+    }
 }

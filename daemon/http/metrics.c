@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of a job's metrics: pages of points, or a stream of points and progress that follows them. It
- * promises that a cursor goes on in its own attempt, and that a stream goes on to the next one. What becomes
- * of the lines is metric_feed.c's part, what MLflow's clients have logged metric_run.c's. */
+/* The resource of a job's metrics: pages of points, or a stream of points and progress, which is
+ * metric_follow.c's part. It promises that a cursor goes on in its own attempt. What becomes of the lines is
+ * left to metric_feed.c, what MLflow's clients have logged to metric_run.c. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/http/job_lookup.h"
 #include "daemon/http/metric_feed.h"
+#include "daemon/http/metric_follow.h"
 #include "daemon/http/metric_run.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/resources.h"
-#include "daemon/http/sse.h"
 #include "daemon/http/trail.h"
 #include "proto/limits.h"
+#include "proto/base/cleanup.h"
 #include "proto/members.h"
 
 struct metric_wish {
@@ -86,27 +87,115 @@ static bool begin_page(const struct request *request, const struct metric_wish *
     return good;
 }
 
-/* A page goes from the streams on to the run of the attempt: points there have no rank. */
-static void show_page(struct request *request, const struct metric_wish *wish)
+/* The rest of a page, which waits for the run of the attempt. */
+struct rest {
+    struct request *request;
+    struct metric_reading *reading; /* NULL: done */
+    struct text json;               /* as far as it is */
+    int64_t attempt;
+    bool comma; /* points stand before those of the run */
+};
+
+static void rest_free(struct rest *rest)
+{
+    text_finish(&rest->json);
+    free(rest);
+}
+
+static void request_gone(void *state)
+{
+    struct rest *rest = state;
+    metric_run_leave(rest->reading);
+    rest_free(rest);
+}
+
+static void reply(struct request *request, struct text *json, const char *next)
+{
+    text_append(json, "],");
+    member_write_text(json, "\"next\":", next);
+    text_append(json, "}");
+    request_reply_json(request, 200, json);
+}
+
+static void append_points(struct rest *rest, const struct text *points)
+{
+    const char *line = points->length > 0 ? points->bytes : "";
+    while (*line != '\0') {
+        line = strchr(line, ' ') + 1; /* behind the number */
+        size_t length = strcspn(line, "\n");
+        text_append(&rest->json, rest->comma ? "," : "");
+        text_append_bytes(&rest->json, line, length);
+        rest->comma = true;
+        line += length + 1;
+    }
+}
+
+static void take_answer(void *closure, const struct metric_answer *answer)
+{
+    struct rest *rest = closure;
+    autotext struct text next = {0};
+    rest->reading = NULL;
+    if (!answer->ok) {
+        request_fail_with(rest->request, ERR_UNAVAILABLE, "%s", answer->why);
+        return;
+    }
+    append_points(rest, answer->points);
+    if (answer->more) {
+        text_printf(&next, METRIC_RUN_ID, rest->attempt, answer->after);
+    }
+    reply(rest->request, &rest->json, answer->more ? next.bytes : NULL);
+}
+
+/* Ends the page, which is taken over, with points of the run: these have no rank. */
+static void add_run(struct request *request, const struct metric_wish *wish, const struct metric_place *place,
+                    struct text *json, bool comma)
+{
+    struct err err;
+    autofree char *run_id = NULL;
+    if (!metric_run_of(request->server, &wish->trail.job, place->attempt, &run_id, &err)) {
+        text_finish(json);
+        request_fail(request, &err);
+        return;
+    }
+    if (run_id == NULL) {
+        reply(request, json, NULL);
+        return;
+    }
+    struct rest *rest = xzalloc(sizeof *rest);
+    const struct metric_question question = {
+        .run_id = run_id, .name = wish->filter.name, .after = place->number, .limit = wish->limit};
+    *rest = (struct rest){.request = request, .json = *json, .attempt = place->attempt, .comma = comma};
+    *json = (struct text){0};
+    request->state = rest;
+    request->state_finish = request_gone;
+    request_wait(request);
+    rest->reading = metric_run_read(request->server, &question, take_answer, rest);
+}
+
+/* A page goes from the streams on to the run of the attempt. */
+static void show_page(struct request *request, struct metric_wish *wish)
 {
     struct err err = {0};
     struct text json = {0};
     char next[LOG_ID_BYTES];
-    struct metric_rest rest = {.job = wish->trail.job, .name = wish->filter.name, .limit = wish->limit};
-    if (metric_run_cursor(wish->trail.after, wish->trail.attempt, &rest)) {
-        text_printf(&json, "{\"attempt\":%lld,\"metrics\":[", (long long)rest.attempt);
-        metric_run_page(request, &rest, &json);
-    } else if (!begin_page(request, wish, &rest.attempt, &rest.limit, &json, next, &err)) {
+    struct metric_place place = {0};
+    int64_t limit = wish->limit;
+    if (metric_place_read(wish->trail.after, &place) &&
+        (wish->trail.attempt <= 0 || wish->trail.attempt == place.attempt)) {
+        text_printf(&json, "{\"attempt\":%lld,\"metrics\":[", (long long)place.attempt);
+        add_run(request, wish, &place, &json, false);
+        return;
+    }
+    place.number = 0;
+    if (!begin_page(request, wish, &place.attempt, &limit, &json, next, &err)) {
         text_finish(&json);
         request_fail(request, &err);
     } else if (next[0] == '\0' && wish->filter.rank < 0) {
-        rest.comma = rest.limit < wish->limit;
-        metric_run_page(request, &rest, &json);
+        bool comma = limit < wish->limit;
+        wish->limit = limit;
+        add_run(request, wish, &place, &json, comma);
     } else {
-        text_append(&json, "],");
-        member_write_text(&json, "\"next\":", next[0] != '\0' ? next : NULL);
-        text_append(&json, "}");
-        request_reply_json(request, 200, &json);
+        reply(request, &json, next[0] != '\0' ? next : NULL);
     }
 }
 
@@ -114,59 +203,13 @@ static void show_page(struct request *request, const struct metric_wish *wish)
  * ---------------------------------------------------------------------------------------------------------------
  */
 
-struct metric_follower {
-    struct metric_filter filter;
-    struct trail *trail;
-    struct metric_lines lines;
-};
-
-static enum sse_more fill(void *closure, struct text *out)
-{
-    struct metric_follower *follower = closure;
-    struct metric_lines *lines = &follower->lines;
-    lines->budget = LIMIT_METRIC_TURN_BYTES;
-    while (metric_events(lines, &follower->filter, out)) {
-        switch (trail_next(follower->trail, &lines->piece)) {
-        case TRAIL_PIECE:
-            lines->at = 0;
-            break;
-        case TRAIL_WAIT:
-            return SSE_WAIT;
-        case TRAIL_OVER:
-            trail_append_end(follower->trail, out);
-            return SSE_END;
-        case TRAIL_LOST:
-            return SSE_END;
-        }
-    }
-    return SSE_PAUSE;
-}
-
-static void finish(void *closure)
-{
-    struct metric_follower *follower = closure;
-    trail_close(follower->trail);
-    free(follower);
-}
-
 /* Last-Event-ID is what a client that comes back sends; it counts more than the query that it repeats. */
 static void show_events(struct request *request, struct metric_wish *wish)
 {
-    struct err err = {0};
     if (request->headers.last_event_id != NULL) {
         wish->trail.after = request->headers.last_event_id;
     }
-    struct trail *trail = trail_open(request->server, &wish->trail, &err);
-    if (trail == NULL) {
-        request_fail(request, &err);
-        return;
-    }
-    struct metric_follower *follower = xzalloc(sizeof *follower);
-    follower->filter = wish->filter;
-    follower->trail = trail;
-    const struct sse_source source = {
-        .fill = fill, .finish = finish, .closure = follower, .job_key = wish->trail.job.key};
-    sse_reply(request, &source);
+    metric_follow(request, &wish->trail, &wish->filter);
 }
 
 void metrics_show(struct request *request)

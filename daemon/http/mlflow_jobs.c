@@ -183,9 +183,8 @@ static void see_job(const struct job_record *job, void *closure)
 {
     struct errand *errand = closure;
     autojson json_t *spec = json_parse(job->birth.spec, job->birth.spec_length, NULL);
-    const json_t *env = json_object_get(spec, "env");
-    const char *named = json_string_value(json_object_get(env, "MLFLOW_EXPERIMENT_NAME"));
-    errand->experiment_id = copy_of(json_string_value(json_object_get(env, "MLFLOW_EXPERIMENT_ID")));
+    const char *named = specs_variable(spec, "MLFLOW_EXPERIMENT_NAME");
+    errand->experiment_id = copy_of(specs_variable(spec, "MLFLOW_EXPERIMENT_ID"));
     errand->experiment = copy_of(named != NULL ? named : job->birth.name);
     errand->name = copy_of(job->birth.name);
     errand->owner = copy_of(job->birth.owner);

@@ -203,11 +203,6 @@ static void tell_of_other(struct request *request, const char *uri, const char *
     request_reply_json(request, 200, &out);
 }
 
-static const char *variable(const json_t *spec, const char *name)
-{
-    return json_string_value(json_object_get(json_object_get(spec, "env"), name));
-}
-
 static const char *or_empty(const char *text)
 {
     return text != NULL ? text : "";
@@ -222,10 +217,10 @@ void mlflow_runs_list(struct request *request)
         request_fail(request, &err);
         return;
     }
-    const char *uri = variable(spec, "MLFLOW_TRACKING_URI");
-    const char *run_id = variable(spec, "MLFLOW_RUN_ID");
+    const char *uri = specs_variable(spec, "MLFLOW_TRACKING_URI");
+    const char *run_id = specs_variable(spec, "MLFLOW_RUN_ID");
     if (uri != NULL) {
-        tell_of_other(request, uri, or_empty(variable(spec, "MLFLOW_EXPERIMENT_ID")), or_empty(run_id));
+        tell_of_other(request, uri, or_empty(specs_variable(spec, "MLFLOW_EXPERIMENT_ID")), or_empty(run_id));
     } else {
         ask_store(request, job.key, run_id);
     }

@@ -79,3 +79,8 @@ json_t *specs_get(struct specs *specs, int64_t job_key, struct err *err)
     }
     return reading.spec;
 }
+
+const char *specs_variable(const json_t *spec, const char *name)
+{
+    return json_string_value(json_object_get(json_object_get(spec, "env"), name));
+}

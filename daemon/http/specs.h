@@ -21,4 +21,7 @@ void specs_keep(struct specs *specs, int64_t job_key, json_t *spec, size_t lengt
 /* A new reference to the spec, from here or from the store; NULL with *err. */
 json_t *specs_get(struct specs *specs, int64_t job_key, struct err *err);
 
+/* The value of a variable that the spec sets, borrowed; NULL: it sets none of this name. */
+const char *specs_variable(const json_t *spec, const char *name);
+
 #endif

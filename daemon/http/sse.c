@@ -29,11 +29,17 @@ static void wake(struct sse *sse)
     }
 }
 
+void sse_wake(struct request *request)
+{
+    struct sse *sse = request->waiter.closure;
+    sse->fresh = true;
+    wake(sse);
+}
+
 static void job_woke(struct waiter *waiter, const struct job_touch *touch)
 {
     struct sse *sse = waiter->closure;
-    sse->fresh = true;
-    wake(sse);
+    sse_wake(sse->request);
 }
 
 static void heart_beats(struct deadline *deadline)

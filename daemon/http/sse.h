@@ -32,6 +32,9 @@ struct sse_source {
  * stands; the client then comes back with Last-Event-ID. */
 void sse_reply(struct request *request, const struct sse_source *source);
 
+/* Has the source of the stream that replies to the request asked again. */
+void sse_wake(struct request *request);
+
 /* Appends one event; id and event may be NULL. data is one line: JSON without line breaks. */
 void sse_append(struct text *out, const char *id, const char *event, const char *data, size_t length);
 

@@ -29,7 +29,8 @@ struct trail *trail_open(struct server *server, const struct trail_wish *wish, s
     struct trail *trail = xzalloc(sizeof *trail);
     trail->server = server;
     trail->wish = *wish;
-    trail->attempt = wish->attempt > 0 ? wish->attempt : wish->job.attempt > 0 ? wish->job.attempt : 1;
+    trail->attempt = wish->attempt > 0 ? wish->attempt : wish->from > 0 ? wish->from : wish->job.attempt;
+    trail->attempt = trail->attempt > 0 ? trail->attempt : 1;
     if (wish->after != NULL && wish->attempt <= 0) {
         log_id_attempt(wish->after, &trail->attempt); /* what is no id is refused by the reader */
     }
@@ -55,7 +56,7 @@ static void refresh_job(const struct job_record *job, void *closure)
     facts->attempt = job->life.attempt;
 }
 
-/* Nothing more is stored of this attempt: TRAIL_PIECE when there is a next one, which is open then. */
+/* Nothing more is stored of this attempt. */
 static enum trail_step after_last(struct trail *trail)
 {
     struct job_facts *job = &trail->wish.job;
@@ -67,30 +68,32 @@ static enum trail_step after_last(struct trail *trail)
     }
     bool newer = trail->attempt < job->attempt;
     if (newer && !fixed) {
-        log_reader_close(trail->reader);
-        trail->attempt++;
-        trail->reader = open_reader(trail, NULL, &err);
-        return TRAIL_PIECE;
+        return TRAIL_TURN;
     }
     return newer || job_state_terminal(job->state) || !trail->wish.follow ? TRAIL_OVER : TRAIL_WAIT;
 }
 
 enum trail_step trail_next(struct trail *trail, struct log_piece *ret_piece)
 {
-    for (;;) {
-        struct err err;
-        bool found;
-        if (!log_reader_next(trail->reader, &found, ret_piece, &err)) {
-            return TRAIL_LOST;
-        }
-        if (found) {
-            return TRAIL_PIECE;
-        }
-        enum trail_step step = after_last(trail);
-        if (step != TRAIL_PIECE) {
-            return step;
-        }
+    struct err err;
+    bool found;
+    if (!log_reader_next(trail->reader, &found, ret_piece, &err)) {
+        return TRAIL_LOST;
     }
+    return found ? TRAIL_PIECE : after_last(trail);
+}
+
+void trail_turn(struct trail *trail)
+{
+    struct err err;
+    log_reader_close(trail->reader);
+    trail->attempt++;
+    trail->reader = open_reader(trail, NULL, &err);
+}
+
+int64_t trail_attempt(const struct trail *trail)
+{
+    return trail->attempt;
 }
 
 void trail_append_end(const struct trail *trail, struct text *out)

@@ -21,6 +21,7 @@ struct trail_wish {
     enum stream stream; /* STREAM_COUNT: stdout and stderr */
     bool follow;        /* false: it is over at what is stored */
     const char *after;  /* an id of log_piece_id; NULL: from the start of the attempt */
+    int64_t from;       /* without attempt and after: the attempt to begin with; 0: the newest */
 };
 
 /* ERR_FIELD when `after` is no id of these streams. */
@@ -30,11 +31,16 @@ void trail_close(struct trail *trail);
 enum trail_step {
     TRAIL_PIECE, /* *ret_piece was set; its bytes are valid until the next call */
     TRAIL_WAIT,  /* nothing more is stored for now */
+    TRAIL_TURN,  /* nothing more will come of this attempt: trail_turn goes on to the next */
     TRAIL_OVER,  /* nothing more will come: the event `end` is due */
     TRAIL_LOST,  /* it cannot be read: the stream ends without that event, so the client comes back */
 };
 
 enum trail_step trail_next(struct trail *trail, struct log_piece *ret_piece);
+void trail_turn(struct trail *trail);
+
+/* The attempt that is being read. */
+int64_t trail_attempt(const struct trail *trail);
 
 /* Appends the event `end`: {"state", "exit_code"}. */
 void trail_append_end(const struct trail *trail, struct text *out);

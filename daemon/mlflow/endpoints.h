@@ -76,8 +76,8 @@ bool work_run_summary(struct tracking *tracking, const char *run_id, struct text
                       int64_t *ret_experiment, struct tracking_error *error);
 bool work_job_copied(struct tracking *tracking, const char *run_id, int64_t stream, int64_t *ret_bytes,
                      struct tracking_error *error);
-bool work_job_points(struct tracking *tracking, const struct tracking_listing *listing,
-                     struct tracking_place *place, bool *ret_more, struct tracking_error *error);
+bool work_job_points(struct tracking *tracking, const struct tracking_listing *listing, int64_t *after,
+                     bool *ret_more, struct tracking_error *error);
 bool work_job_copy(struct tracking *tracking, const struct tracking_copy *copy, struct tracking_error *error);
 
 #endif

@@ -48,10 +48,7 @@ static bool put_point(struct tracking *tracking, int64_t run, const struct track
     autojson json_t *metric =
         json_pack("{s:s, s:O, s:I, s:I}", "key", name, "value", point->value, "timestamp",
                   (json_int_t)point->at_ms, "step", (json_int_t)point->step);
-    if (!metric_put(tracking, run, metric, error)) {
-        return error->code == TRACKING_INVALID_PARAMETER_VALUE;
-    }
-    return database_run(tracking, error, QUERY_METRIC_COPIED, "it", run, name);
+    return metric_copy(tracking, run, metric, error) || error->code == TRACKING_INVALID_PARAMETER_VALUE;
 }
 
 bool work_job_copy(struct tracking *tracking, const struct tracking_copy *copy, struct tracking_error *error)

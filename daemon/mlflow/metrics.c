@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the values of metrics: all points, and of each metric the latest by step, then time, then value. */
+/* Owns the values of metrics: all points, and of each metric the latest by step, then time, then value. It
+ * promises that what clients log into a run is numbered in the order in which it comes. */
 #include "daemon/mlflow/metrics.h"
 
 #include <math.h>
@@ -83,8 +84,17 @@ bool metric_put(struct tracking *tracking, int64_t run, const json_t *metric, st
     struct point point;
     int64_t key;
     return read_point(metric, &point, error) && put_latest(tracking, run, &point, &key, error) &&
-           database_run(tracking, error, QUERY_POINT_INSERT, "iiidb", key, point.at_ms, point.step,
-                        point.value, point.is_nan);
+           database_run(tracking, error, QUERY_POINT_INSERT, "iiidbi", key, point.at_ms, point.step,
+                        point.value, point.is_nan, run);
+}
+
+bool metric_copy(struct tracking *tracking, int64_t run, const json_t *metric, struct tracking_error *error)
+{
+    struct point point;
+    int64_t key;
+    return read_point(metric, &point, error) && put_latest(tracking, run, &point, &key, error) &&
+           database_run(tracking, error, QUERY_POINT_COPY, "iiidb", key, point.at_ms, point.step, point.value,
+                        point.is_nan);
 }
 
 bool work_runs_log_metric(struct tracking *tracking, const struct tracking_request *request, struct text *out,
@@ -172,4 +182,46 @@ bool work_metrics_get_history(struct tracking *tracking, const struct tracking_r
     }
     limit = limit < LIMIT_TRACKING_HISTORY_ROWS ? limit : LIMIT_TRACKING_HISTORY_ROWS;
     return append_points(tracking, metric, name, token, limit, out, error);
+}
+
+/* --- in the order in which clients logged --- */
+
+static bool is_asked_for(const struct tracking_listing *listing, const char *name)
+{
+    return listing->name == NULL || strcmp(listing->name, name) == 0;
+}
+
+static void visit(const struct tracking_listing *listing, sqlite3_stmt *row)
+{
+    const struct tracking_logged point = {
+        .name = column_text(row, 0),
+        .value = sqlite3_column_int(row, 2) != 0 ? (double)NAN : sqlite3_column_double(row, 1),
+        .at_ms = sqlite3_column_int64(row, 3),
+        .step = sqlite3_column_int64(row, 4),
+        .number = sqlite3_column_int64(row, 5)};
+    listing->visit(&point, listing->closure);
+}
+
+bool work_job_points(struct tracking *tracking, const struct tracking_listing *listing, int64_t *after,
+                     bool *ret_more, struct tracking_error *error)
+{
+    struct run run;
+    bool there, ok;
+    int64_t visited = 0, looked = 0;
+    if (!run_find(tracking, listing->run_id, &run, NULL, error)) {
+        return false;
+    }
+    autoquery sqlite3_stmt *row = database_query(tracking, QUERY_POINTS_LOGGED, "iii", run.key, *after,
+                                                 (int64_t)LIMIT_TRACKING_SCAN_ROWS + 1);
+    while ((ok = database_step(tracking, row, &there, error)) && there && visited < listing->limit &&
+           looked < LIMIT_TRACKING_SCAN_ROWS) {
+        if (is_asked_for(listing, column_text(row, 0))) {
+            visit(listing, row);
+            visited++;
+        }
+        *after = sqlite3_column_int64(row, 5);
+        looked++;
+    }
+    *ret_more = ok && there;
+    return ok;
 }

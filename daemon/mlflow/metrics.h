@@ -9,7 +9,9 @@
 
 #include "daemon/mlflow/tracking.h"
 
-/* Logs one object {key, value, timestamp, step}. The same point again changes nothing. */
+/* Logs one object {key, value, timestamp, step} for a client. The same point again changes nothing. */
 bool metric_put(struct tracking *tracking, int64_t run, const json_t *metric, struct tracking_error *error);
+/* The same for a point of the job's own metrics, which tracking_job_points leaves out. */
+bool metric_copy(struct tracking *tracking, int64_t run, const json_t *metric, struct tracking_error *error);
 
 #endif

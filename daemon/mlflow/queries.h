@@ -62,14 +62,16 @@
       "INSERT INTO metrics (run, name, step, at_ms, value, is_nan) VALUES (?, ?, ?, ?, ?, ?)")               \
     X(METRIC_UPDATE, "UPDATE metrics SET step = ?2, at_ms = ?3, value = ?4, is_nan = ?5 WHERE key = ?1 AND " \
                      "(?2, ?3, ?4, ?5) > (step, at_ms, value, is_nan)")                                      \
-    X(METRIC_COPIED, "UPDATE metrics SET copied = 1 WHERE run = ? AND name = ? AND copied = 0")              \
-    X(METRIC_NAME, "SELECT name FROM metrics WHERE key = ? AND run = ?")                                     \
-    X(METRIC_LOGGED, "SELECT key, name FROM metrics WHERE run = ? AND name = ? AND copied = 0")              \
-    X(METRIC_NEXT, "SELECT key, name FROM metrics WHERE run = ? AND name > ? AND copied = 0 "                \
-                   "ORDER BY name LIMIT 1")                                                                  \
     X(METRICS, "SELECT name, value, is_nan, at_ms, step FROM metrics WHERE run = ? ORDER BY name")           \
-    X(POINT_INSERT, "INSERT INTO points (metric, at_ms, step, value, is_nan) VALUES (?, ?, ?, ?, ?) "        \
-                    "ON CONFLICT DO NOTHING")                                                                \
+    X(POINT_INSERT,                                                                                          \
+      "INSERT INTO points (metric, at_ms, step, value, is_nan, run, number) VALUES (?1, ?2, ?3, ?4, ?5, "    \
+      "?6, "                                                                                                 \
+      "(SELECT coalesce(max(number), 0) + 1 FROM points WHERE run = ?6)) ON CONFLICT DO NOTHING")            \
+    X(POINT_COPY, "INSERT INTO points (metric, at_ms, step, value, is_nan) VALUES (?, ?, ?, ?, ?) "          \
+                  "ON CONFLICT DO UPDATE SET run = NULL, number = NULL")                                     \
+    X(POINTS_LOGGED, "SELECT metrics.name, points.value, points.is_nan, points.at_ms, points.step, "         \
+                     "points.number FROM points JOIN metrics ON metrics.key = points.metric "                \
+                     "WHERE points.run = ? AND points.number > ? ORDER BY points.number LIMIT ?")            \
     X(POINTS, "SELECT value, is_nan, at_ms, step FROM points WHERE metric = ? "                              \
               "AND (at_ms, step, value, is_nan) > (?, ?, ?, ?) ORDER BY at_ms, step, value, is_nan LIMIT ?") \
     X(PARAM_INSERT, "INSERT INTO params (run, name, value) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")         \

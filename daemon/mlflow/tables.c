@@ -209,10 +209,13 @@ static const char *const version_3[] = {
 };
 
 static const char *const version_4[] = {
-    "ALTER TABLE metrics ADD COLUMN copied INTEGER NOT NULL DEFAULT 0 CHECK (copied IN (0, 1)) "
-    "/* 1: of the job's own metrics, which the job shows from their streams */",
+    "ALTER TABLE points ADD COLUMN run INTEGER "
+    "/* runs.key, of a point that a client logged; NULL: of the job's own metrics, or from before this */",
 
-    "UPDATE metrics SET copied = 1 WHERE run IN (SELECT run FROM copied)", /* nobody noted which */
+    "ALTER TABLE points ADD COLUMN number INTEGER "
+    "/* from 1, in the order in which clients logged into the run */",
+
+    "CREATE UNIQUE INDEX points_logged ON points (run, number) WHERE run IS NOT NULL",
 
     NULL,
 };

@@ -155,11 +155,11 @@ bool tracking_job_copied(struct tracking *tracking, const char *run_id, int64_t 
            end(tracking, work_job_copied(tracking, run_id, stream, ret_bytes, error), error);
 }
 
-bool tracking_job_points(struct tracking *tracking, const struct tracking_listing *listing,
-                         struct tracking_place *place, bool *ret_more, struct tracking_error *error)
+bool tracking_job_points(struct tracking *tracking, const struct tracking_listing *listing, int64_t *after,
+                         bool *ret_more, struct tracking_error *error)
 {
     return BEGIN(tracking, READ, error) &&
-           end(tracking, work_job_points(tracking, listing, place, ret_more, error), error);
+           end(tracking, work_job_points(tracking, listing, after, ret_more, error), error);
 }
 
 bool tracking_job_copy(struct tracking *tracking, const struct tracking_copy *copy,

@@ -225,6 +225,7 @@ struct tracking_logged {
     const char *name; /* until the visitor returns */
     double value;     /* may be NaN or infinite */
     int64_t step, at_ms;
+    int64_t number; /* from 1, in the order in which they came */
 };
 
 /* Which of them are asked for. */
@@ -236,18 +237,11 @@ struct tracking_listing {
     void *closure;
 };
 
-/* Behind which point a listing goes on. */
-struct tracking_place {
-    int64_t metric, at_ms, step;
-    double value;
-    int64_t is_nan;
-};
-#define TRACKING_PLACE_FIRST ((struct tracking_place){0, INT64_MIN, INT64_MIN, 0, -1})
-
-/* Visits points by name, then by time, and moves the place behind the last of them; *ret_more: there are
- * more. Metrics that tracking_job_copy has put there are left out. False with RESOURCE_DOES_NOT_EXIST where
- * there is no such run. */
-bool tracking_job_points(struct tracking *tracking, const struct tracking_listing *listing,
-                         struct tracking_place *place, bool *ret_more, struct tracking_error *error);
+/* Visits the points behind number *after (0: all) in the order in which they came, and sets *after to the
+ * number up to which it has looked. *ret_more: there may be more; that a call looks at no more than
+ * LIMIT_TRACKING_SCAN_ROWS is a reason, too. What tracking_job_copy has put there is left out. False with
+ * RESOURCE_DOES_NOT_EXIST where there is no such run. */
+bool tracking_job_points(struct tracking *tracking, const struct tracking_listing *listing, int64_t *after,
+                         bool *ret_more, struct tracking_error *error);
 
 #endif

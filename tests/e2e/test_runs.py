@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +229,7 @@ BOTH = (
 import mlflow
 runtime.log_metric("loss", 0.5, step=1)
 if os.environ["RANK"] == "0":
-    mlflow.log_metric("loss", 0.5, step=1)
+    mlflow.log_metric("loss", 0.25, step=2)
     for step in range(30):
         mlflow.log_metric("accuracy", step / 30, step=step)
     mlflow.log_metric("odd name/x", float("nan"))
@@ -246,7 +247,7 @@ def test_what_ranks_log_by_mlflow_is_among_the_metrics_of_the_job_once(cluster: 
     shown = [(point["rank"], point["name"], point["value"], point["step"]) for point in whole["metrics"]]
     own = sorted(point for point in shown if point[0] is not None)
     assert own == [(0, "loss", 0.5, 1), (1, "loss", 0.5, 1)] and whole["next"] is None
-    tracked = [(None, "accuracy", step / 30, step) for step in range(30)] + [(None, "odd name/x", "NaN", 0)]
+    tracked = [(None, "loss", 0.25, 2), *((None, "accuracy", step / 30, step) for step in range(30)), (None, "odd name/x", "NaN", 0)]
     assert shown[2:] == tracked
 
     pages, cursor = [], ""
@@ -257,15 +258,87 @@ def test_what_ranks_log_by_mlflow_is_among_the_metrics_of_the_job_once(cluster: 
     assert pages == whole["metrics"]
     assert {point["name"] for point in cluster.api.get(f"{path}?name=accuracy")["metrics"]} == {"accuracy"}
     assert {point["name"] for point in cluster.api.get(f"{path}?rank=0")["metrics"]} == {"loss"}
-    assert cluster.api.raw("GET", f"{path}?cursor=run-2-0:0:0:0:0")[0] == 200
-    assert cluster.api.raw("GET", f"{path}?cursor=run-x")[0] == 422
+    assert cluster.api.get(f"{path}?cursor=run-2-0")["metrics"] == []
+    for wrong in ("run-x", "run-0-0", "run-1-0x"):
+        assert cluster.api.raw("GET", f"{path}?cursor={wrong}")[0] == 422
 
     table = gpuctl(cluster, tmp_path, "metrics", job).stdout.splitlines()
     rows = {tuple(line.split()[:2]): line.split()[2] for line in table[1:]}
-    assert rows[("accuracy", "-")] == "30" and rows[("loss", "0")] == rows[("loss", "1")] == "1" and len(table) == 5
+    assert rows[("accuracy", "-")] == "30" and {rows["loss", rank] for rank in "01-"} == {"1"} and len(table) == 6
     assert "accuracy: 0.966667 at step 29, 30 points" in gpuctl(cluster, tmp_path, "metrics", job, "--plot", "--name", "accuracy").stdout
     lines = gpuctl(cluster, tmp_path, "metrics", job, "-o", "jsonl").stdout.splitlines()
     assert [json.loads(line) for line in lines] == whole["metrics"]
+
+
+# By the tracking interface itself: the ranks need no client.
+TRACK = (
+    MEASURE
+    + """
+import json, urllib.request
+def track(name, value, step):
+    body = {"run_id": os.environ["MLFLOW_RUN_ID"], "key": name, "value": value, "timestamp": 1000 - step, "step": step}
+    headers = {"Authorization": "Bearer " + os.environ["MLFLOW_TRACKING_TOKEN"], "Content-Type": "application/json"}
+    url = os.environ["MLFLOW_TRACKING_URI"] + "/api/2.0/mlflow/runs/log-metric"
+    urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)).close()
+def reach(sign):
+    import time
+    open(f"{os.environ['SIGNS']}/{sign}.there", "w").close()
+    while not os.path.exists(f"{os.environ['SIGNS']}/{sign}"):
+        time.sleep(0.01)
+"""
+)
+
+
+def points_of(events: Iterable[dict[str, str]]) -> list[tuple[int | None, str, float, int]]:
+    points = [json.loads(event["data"]) for event in events if event.get("event") == "metric"]
+    return [(point["rank"], point["name"], point["value"], point["step"]) for point in points]
+
+
+def test_a_stream_of_metrics_has_what_mlflow_logs_as_it_comes_and_once(cluster: Cluster, tmp_path: Path) -> None:
+    program = """
+track("accuracy", 0.25, 1)
+runtime.log_metric("loss", 4, step=1)
+reach("first")
+track("accuracy", 0.5, 2)
+runtime.log_metric("loss", 3, step=2)
+if os.environ["GPUCTL_ATTEMPT"] == "1":
+    os._exit(3)
+"""
+    job = submit(cluster, TRACK + program, env={**CLIENT, "SIGNS": str(tmp_path)}, retries=1, name="live")
+    path = f"/v1/jobs/{job}/metrics"
+    stream = cluster.api.stream(path)
+    begun = list(itertools.islice(stream, 2))
+    assert sorted(points_of(begun), key=str) == [(0, "loss", 4, 1), (None, "accuracy", 0.25, 1)]
+    assert cluster.api.job(job)["state"] == "RUNNING"
+    (tmp_path / "first").touch()
+    rest = list(stream)
+    assert rest[-1]["event"] == "end"
+    attempt = [(None, "accuracy", 0.25, 1), (None, "accuracy", 0.5, 2), (0, "loss", 4, 1), (0, "loss", 3, 2)]
+    seen = points_of([*begun, *rest])
+    for both in (seen[:4], seen[4:]):  # each attempt whole, and of one source in its order
+        assert sorted(both, key=lambda point: point[1]) == attempt
+
+    for index, event in enumerate([*begun, *rest[:-1]], 1):
+        again = points_of(cluster.api.stream(path, last_id=event["id"]))
+        assert sorted(again, key=str) == sorted(seen[index:], key=str), event
+    assert points_of(cluster.api.stream(f"{path}?attempt=2&name=accuracy")) == attempt[:2]
+    assert points_of(cluster.api.stream(f"{path}?rank=0")) == attempt[2:]  # of the newest attempt on
+    lines = gpuctl(cluster, tmp_path, "metrics", "-f", job, "--name", "accuracy").stdout.splitlines()
+    assert [line.split()[-1] for line in lines] == ["0.25", "0.5"], lines
+
+
+def test_what_is_logged_into_a_run_that_the_job_names_is_among_its_metrics(cluster: Cluster, tmp_path: Path) -> None:
+    run = cluster.api.post(f"{API}/runs/create", {"experiment_id": "0"})["run"]["info"]["run_id"]
+    program = 'track("score", int(os.environ["GPUCTL_ATTEMPT"]), 0)\nos._exit(os.environ["GPUCTL_ATTEMPT"] == "1")'
+    job = submit(cluster, TRACK + program, env={**CLIENT, "MLFLOW_RUN_ID": run}, retries=1)
+    assert cluster.api.wait(job)["state"] == "SUCCEEDED", cluster.api.log(job, stream="stderr")
+    points = [(None, "score", 1, 0), (None, "score", 2, 0)]
+    assert points_of(cluster.api.stream(f"/v1/jobs/{job}/metrics?attempt=2")) == points
+    assert points_of(cluster.api.stream(f"/v1/jobs/{job}/metrics")) == points  # of both attempts, and once
+    assert [point["value"] for point in cluster.api.get(f"/v1/jobs/{job}/metrics")["metrics"]] == [1, 2]
+    none = submit(cluster, "pass", env={"MLFLOW_RUN_ID": ""})
+    cluster.api.wait(none)
+    assert cluster.api.get(f"/v1/jobs/{none}/metrics")["metrics"] == points_of(cluster.api.stream(f"/v1/jobs/{none}/metrics")) == []
 
 
 @needs_client

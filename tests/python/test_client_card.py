@@ -27,7 +27,7 @@ def view(state: str = "RUNNING", attempt: int = 1, seq: int = 1, **fields: Any) 
     }  # fmt: skip
 
 
-def point(name: str, value: Any, rank: int = 0) -> dict[str, Any]:
+def point(name: str, value: Any, rank: int | None = 0) -> dict[str, Any]:
     return {"name": name, "value": value, "rank": rank}
 
 
@@ -68,6 +68,13 @@ def test_metrics_and_progress_are_those_of_the_lowest_rank_that_reports() -> Non
     facts = board.facts()
     assert [(course.rank, course.last, course.points) for course in facts.courses] == [(1, 5, [5.0])]
     assert facts.progress is not None and facts.progress[:2] == (1, 0.1)
+
+
+def test_what_mlflow_logged_has_no_rank_and_is_shown_before_that_of_ranks() -> None:
+    board = Board()
+    board.take_points([point("loss", 7), point("loss", 5, rank=None), point("loss", 8), point("loss", 4, rank=None)])
+    assert [(course.last, course.points) for course in board.facts().courses] == [(4, [5.0, 4.0])]
+    assert "rank" not in card._course(board.facts().courses[0])
 
 
 def test_values_that_are_not_finite_are_told_and_not_drawn() -> None:

@@ -168,7 +168,7 @@ static int read_events(char id[LOG_ID_BYTES], const struct metric_filter *filter
     struct metric_lines lines = {.budget = LIMIT_METRIC_TURN_BYTES};
     autotext struct text out = {0};
     bool found = true;
-    while (metric_events(&lines, filter, &out)) {
+    while (metric_events(&lines, filter, "", &out)) {
         lines.at = 0;
         ck_assert(log_reader_next(reader, &found, &lines.piece, &rig_err));
         if (!found) {
@@ -231,7 +231,7 @@ START_TEST(a_turn_that_finds_nothing_ends)
     }
     struct metric_lines lines = {.piece = {.bytes = text.bytes, .length = text.length},
                                  .budget = LIMIT_METRIC_TURN_BYTES};
-    ck_assert(!metric_events(&lines, &all, &out));
+    ck_assert(!metric_events(&lines, &all, "", &out));
     ck_assert_uint_lt(lines.at, text.length);
     ck_assert_uint_eq(out.length, 0);
 }

@@ -5,6 +5,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
+#include "proto/limits.h"
 #include "tests/unit/mlflow_rig.h"
 #include "tests/unit/mlflow_suites.h"
 
@@ -43,10 +44,15 @@ static json_t *metrics(void)
     return mlflow_at(mlflow_get(id), "data.metrics");
 }
 
+/* The point of copy_one. */
+#define COPIED_VALUE 1.5
+#define COPIED_STEP  7
+#define COPIED_AT_MS 1700000000000
+
 static void copy_one(const char *name, int64_t rank)
 {
-    autojson json_t *value = json_real(1.5);
-    const struct tracking_point point = {name, rank, value, 7, 1700000000000};
+    autojson json_t *value = json_real(COPIED_VALUE);
+    const struct tracking_point point = {name, rank, value, COPIED_STEP, COPIED_AT_MS};
     ck_assert(copy(0, 1, &point, 1));
 }
 
@@ -179,12 +185,12 @@ static void list(const char *name, int64_t limit, struct text *out)
 {
     const struct tracking_listing listing = {
         .run_id = id, .name = name, .limit = limit, .visit = write_down, .closure = out};
-    struct tracking_place place = TRACKING_PLACE_FIRST;
+    int64_t after = 0;
     bool more = true;
     while (more) {
-        size_t before = out->length;
-        ck_assert(tracking_job_points(mlflow.tracking, &listing, &place, &more, &mlflow.error));
-        ck_assert(!more || out->length > before);
+        int64_t before = after;
+        ck_assert(tracking_job_points(mlflow.tracking, &listing, &after, &more, &mlflow.error));
+        ck_assert(!more || after > before);
     }
 }
 
@@ -198,15 +204,14 @@ static void log_some(void)
     mlflow_log(id, "c", 0.5, 1, 0);
 }
 
-START_TEST(what_clients_have_logged_is_listed_once_however_many_are_asked_for_at_a_time)
+START_TEST(what_clients_have_logged_is_listed_in_its_order_however_many_are_asked_for_at_a_time)
 {
-    log_some();
     copy_one("loss", 0);
-    mlflow_log(id, "loss", 9, 10, 8);
+    log_some();
     for (int64_t limit = 1; limit < 8; limit++) {
         autotext struct text all = {0};
         list(NULL, limit, &all);
-        ck_assert_str_eq(all.bytes, "a 1 4.0; a 2 2.0; b 1 1.0; b 2 3.0; c 0 0.5; ");
+        ck_assert_str_eq(all.bytes, "b 1 1.0; a 2 2.0; b 2 3.0; a 1 4.0; c 0 0.5; ");
         autotext struct text one = {0};
         list("b", limit, &one);
         ck_assert_str_eq(one.bytes, "b 1 1.0; b 2 3.0; ");
@@ -218,38 +223,93 @@ START_TEST(what_clients_have_logged_is_listed_once_however_many_are_asked_for_at
 }
 END_TEST
 
-START_TEST(a_metric_that_a_client_logged_first_is_the_jobs_own_once_it_is_copied)
+START_TEST(a_listing_goes_on_behind_a_number_with_what_came_since)
+{
+    autotext struct text out = {0};
+    const struct tracking_listing listing = {.run_id = id, .limit = 8, .visit = write_down, .closure = &out};
+    int64_t after = 0;
+    bool more;
+    mlflow_log(id, "a", 1, 9, 1);
+    ck_assert(tracking_job_points(mlflow.tracking, &listing, &after, &more, &mlflow.error));
+    ck_assert_int_eq(after, 1);
+    text_clear(&out);
+    mlflow_log(id, "a", 2, 3, 0); /* of an earlier time and step */
+    mlflow_run("0", "another");
+    ck_assert(tracking_job_points(mlflow.tracking, &listing, &after, &more, &mlflow.error));
+    ck_assert_str_eq(out.bytes, "a 0 2.0; ");
+    ck_assert_int_eq(after, 2);
+    ck_assert(!more);
+}
+END_TEST
+
+START_TEST(a_point_of_the_jobs_own_is_not_listed_whoever_logged_it_first)
 {
     autotext struct text all = {0};
     mlflow_log(id, "loss", 9, 10, 8);
-    mlflow_log(id, "x", 1, 1, 1);
+    mlflow_log(id, "loss", COPIED_VALUE, COPIED_AT_MS, COPIED_STEP);
     copy_one("loss", 0);
+    copy_one("x", 0);
+    mlflow_log(id, "x", COPIED_VALUE, COPIED_AT_MS, COPIED_STEP);
     list(NULL, 8, &all);
-    ck_assert_str_eq(all.bytes, "x 1 1.0; ");
+    ck_assert_str_eq(all.bytes, "loss 8 9.0; ");
+}
+END_TEST
+
+/* As many points as a batch may have. */
+static void log_many(const char *name, int64_t first_step)
+{
+    json_t *points = json_array();
+    for (int64_t i = 0; i < LIMIT_TRACKING_METRICS; i++) {
+        json_array_append_new(points,
+                              json_pack("{s:s, s:f, s:I, s:I}", "key", name, "value", 0.5, "timestamp",
+                                        (json_int_t)1, "step", (json_int_t)(first_step + i)));
+    }
+    mlflow_ask(tracking_runs_log_batch, json_pack("{s:s, s:o}", "run_id", id, "metrics", points));
+}
+
+START_TEST(a_listing_that_looks_for_what_is_rare_stops_and_goes_on)
+{
+    autotext struct text out = {0};
+    const struct tracking_listing listing = {
+        .run_id = id, .name = "rare", .limit = 8, .visit = write_down, .closure = &out};
+    int64_t after = 0;
+    bool more;
+    for (int i = 0; i < LIMIT_TRACKING_SCAN_ROWS; i += LIMIT_TRACKING_METRICS) {
+        log_many("often", i);
+    }
+    mlflow_log(id, "rare", 1, 1, 1);
+    ck_assert(tracking_job_points(mlflow.tracking, &listing, &after, &more, &mlflow.error));
+    ck_assert_int_eq(after, LIMIT_TRACKING_SCAN_ROWS);
+    ck_assert(more);
+    ck_assert_uint_eq(out.length, 0);
+    ck_assert(tracking_job_points(mlflow.tracking, &listing, &after, &more, &mlflow.error));
+    ck_assert_str_eq(out.bytes, "rare 1 1.0; ");
+    ck_assert(!more);
 }
 END_TEST
 
 START_TEST(of_a_run_that_is_not_there_nothing_is_listed)
 {
     const struct tracking_listing listing = {.run_id = "none", .limit = 1, .visit = write_down};
-    struct tracking_place place = TRACKING_PLACE_FIRST;
+    int64_t after = 0;
     bool more;
-    ck_assert(!tracking_job_points(mlflow.tracking, &listing, &place, &more, &mlflow.error));
+    ck_assert(!tracking_job_points(mlflow.tracking, &listing, &after, &more, &mlflow.error));
     ck_assert_int_eq(mlflow.error.code, TRACKING_RESOURCE_DOES_NOT_EXIST);
 }
 END_TEST
 
-START_TEST(in_a_run_of_an_earlier_version_with_copies_all_metrics_are_the_jobs_own)
+START_TEST(what_a_run_of_an_earlier_version_has_is_not_listed_and_what_comes_is)
 {
     autotext struct text all = {0};
-    copy_one("loss", 0);
     mlflow_log(id, "x", 1, 1, 1);
     tracking_close(give(mlflow.tracking));
-    mlflow_meddle("ALTER TABLE metrics DROP COLUMN copied; PRAGMA user_version = 3");
+    mlflow_meddle("DROP INDEX points_logged; ALTER TABLE points DROP COLUMN number; "
+                  "ALTER TABLE points DROP COLUMN run; PRAGMA user_version = 3");
     mlflow_reopen();
+    mlflow_log(id, "x", 2, 2, 2);
     list(NULL, 8, &all);
-    ck_assert_uint_eq(all.length, 0);
-    ck_assert_uint_eq(json_array_size(metrics()), 2);
+    ck_assert_str_eq(all.bytes, "x 2 2.0; ");
+    ck_assert_uint_eq(json_array_size(metrics()), 1);
 }
 END_TEST
 
@@ -258,10 +318,13 @@ Suite *mlflow_copies_suite(void)
     Suite *suite = suite_create("mlflow-copies");
     TCase *tests = tcase_create("copies");
     tcase_add_checked_fixture(tests, setup, mlflow_teardown);
-    tcase_add_test(tests, what_clients_have_logged_is_listed_once_however_many_are_asked_for_at_a_time);
-    tcase_add_test(tests, a_metric_that_a_client_logged_first_is_the_jobs_own_once_it_is_copied);
+    tcase_add_test(tests,
+                   what_clients_have_logged_is_listed_in_its_order_however_many_are_asked_for_at_a_time);
+    tcase_add_test(tests, a_listing_goes_on_behind_a_number_with_what_came_since);
+    tcase_add_test(tests, a_point_of_the_jobs_own_is_not_listed_whoever_logged_it_first);
+    tcase_add_test(tests, a_listing_that_looks_for_what_is_rare_stops_and_goes_on);
     tcase_add_test(tests, of_a_run_that_is_not_there_nothing_is_listed);
-    tcase_add_test(tests, in_a_run_of_an_earlier_version_with_copies_all_metrics_are_the_jobs_own);
+    tcase_add_test(tests, what_a_run_of_an_earlier_version_has_is_not_listed_and_what_comes_is);
     tcase_add_test(tests, how_far_a_stream_is_in_the_run_is_kept_by_stream);
     tcase_add_test(tests, ranks_above_0_have_their_metrics_under_their_number);
     tcase_add_test(tests, a_name_that_mlflow_has_not_is_fitted);

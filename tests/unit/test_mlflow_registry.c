@@ -362,10 +362,11 @@ START_TEST(a_database_without_a_registry_gets_one_and_keeps_its_runs)
     const char *run = mlflow_run("0", "old");
     tracking_close(mlflow.tracking);
     mlflow.tracking = NULL;
-    mlflow_meddle("ALTER TABLE metrics DROP COLUMN copied; "
-                  "DROP TABLE registered_models; DROP TABLE registered_model_tags; "
-                  "DROP TABLE registered_model_aliases; DROP TABLE model_versions; "
-                  "DROP TABLE model_version_tags; PRAGMA user_version = 2");
+    mlflow_meddle(
+        "DROP INDEX points_logged; ALTER TABLE points DROP COLUMN number; "
+        "ALTER TABLE points DROP COLUMN run; DROP TABLE registered_models; DROP TABLE registered_model_tags; "
+        "DROP TABLE registered_model_aliases; DROP TABLE model_versions; "
+        "DROP TABLE model_version_tags; PRAGMA user_version = 2");
     mlflow_reopen();
     ck_assert_str_eq(mlflow_text(mlflow_get(run), "info.run_name"), "old");
     make("m");

@@ -26,7 +26,9 @@ class Progress(NamedTuple):
 
 
 class Course(NamedTuple):
-    """One metric of one rank: its last value as JSON has it, and finite values over its whole time."""
+    """One metric of one rank: its last value as JSON has it, and finite values over its whole time. The rank is -1 for what was logged by
+    MLflow, which knows of no ranks.
+    """
 
     name: str
     rank: int
@@ -116,7 +118,7 @@ class Board:
         """Points of metrics; of each name those of the lowest rank which reports are kept."""
         with self._lock:
             for point in points:
-                self._take_point(point["name"], point["rank"], point["value"])
+                self._take_point(point["name"], -1 if point["rank"] is None else point["rank"], point["value"])
 
     def _take_point(self, name: str, rank: int, value: float | str) -> None:
         series = self._series.get(name)

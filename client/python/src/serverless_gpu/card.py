@@ -108,7 +108,7 @@ def _progress(facts: Facts) -> str:
 
 
 def _course(course: Course) -> str:
-    rank = f' <span style="{FAINT}">rank {course.rank}</span>' if course.rank else ""
+    rank = f' <span style="{FAINT}">rank {course.rank}</span>' if course.rank > 0 else ""
     cell = '<td style="text-align:left;vertical-align:middle;padding:0 14px 0 0;border:none;background:none">'
     value = f'<span style="display:inline-block;min-width:6em"><b>{escape(spell_number(course.last))}</b></span>'
     contents = (f"{escape(course.name)}{rank}", value, sparkline.svg(course.points))

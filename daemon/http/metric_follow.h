@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stream of what a job logs: points and progress of its own streams, and what MLflow's clients log into the
+ * runs of its attempts. */
+#ifndef HTTP_METRIC_FOLLOW_H
+#define HTTP_METRIC_FOLLOW_H
+
+#include "daemon/http/metric_feed.h"
+#include "daemon/http/trail.h"
+
+struct request;
+
+/* Replies with the stream. wish.after may be an id of its events, or one of log_piece_id. The name of the
+ * filter is borrowed from the request. */
+void metric_follow(struct request *request, struct trail_wish *wish, const struct metric_filter *filter);
+
+#endif
