@@ -121,7 +121,7 @@ static bool is_within(const char *uri, const char *root)
 /* Files that this server keeps, in a spelling or another, or on its own disk. */
 static bool is_here(const char *uri)
 {
-    return strchr(uri, ':') == NULL || strncasecmp(uri, "file:", 5) == 0 ||
+    return uri[0] == '/' || strchr(uri, ':') == NULL || strncasecmp(uri, "file:", 5) == 0 ||
            strncasecmp(uri, "mlflow-artifacts:", 17) == 0 ||
            strcasestr(uri, "/api/2.0/mlflow-artifacts/") != NULL;
 }

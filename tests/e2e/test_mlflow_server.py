@@ -505,7 +505,14 @@ def traces(script: str, env: dict[str, str], folder: Path) -> list[Any]:
     return list(json.loads((folder / "seen.json").read_text()))
 
 
-@pytest.mark.parametrize("script", [TRACES, MODELS, REGISTRY], ids=["runs", "models", "registry"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(TRACES, id="runs"),
+        pytest.param(MODELS, id="models", marks=pytest.mark.long),  # test_mlflow_calls.py makes each call
+        pytest.param(REGISTRY, id="registry", marks=pytest.mark.long),
+    ],
+)
 def test_one_script_leaves_the_same_at_mlflows_server_and_here(script: str, server: str, cluster: Cluster, tmp_path: Path) -> None:
     if script is not TRACES:
         pytest.importorskip("sklearn", reason="scikit-learn is not installed: deploy/python-environment --tests")

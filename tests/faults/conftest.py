@@ -17,10 +17,6 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "e2e
 from harness import Cluster  # noqa: E402
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="the full volumes, which take hours in all")
-
-
 @pytest.fixture
 def volume(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
     """volume(short, full): how often to do it in this run."""

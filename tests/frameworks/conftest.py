@@ -17,17 +17,7 @@ from running import Cluster, Plain, Run, run_gpuctl, run_notebook, run_plain  # 
 from slowness import patient  # noqa: E402
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="also the tests marked so; some need what only tests/frameworks/run installs")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--long"):
-        items[:] = [item for item in items if item.get_closest_marker("long") is None]
-
-
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "long: only with --long")
     os.environ.setdefault("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=0:exitcode=99")
     os.environ.setdefault("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1")
 

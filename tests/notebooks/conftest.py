@@ -67,18 +67,6 @@ def open_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[C
             notebook.close()
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="also the notebooks that take minutes")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave those to --long that are marked so."""
-    if not config.getoption("--long"):
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
-        items[:] = [item for item in items if not item.get_closest_marker("long")]
-
-
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "long: left to --long")
     os.environ.setdefault("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=0:exitcode=99")
     os.environ.setdefault("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1")

@@ -109,6 +109,7 @@ def test_a_fine_tuning_notebook_has_one_run_of_its_experiment_with_the_model(pai
     assert nodes(pair, "fine_tune") == [["node0", "node1"]]
 
 
+@pytest.mark.long
 def test_a_search_notebook_has_a_job_for_each_trial(pair: Cluster, execute: Execute) -> None:
     _, _, study, frame, children, handles, best, losses = execute(pair, "hyper_parameters.ipynb")
     assert len(cards(study)) == 2 and all("SUCCEEDED" in card for card in cards(study))

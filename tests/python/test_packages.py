@@ -76,6 +76,7 @@ def unit(path: Path) -> dict[str, str]:
     return {name: value for section in parser.sections() for name, value in parser[section].items()}
 
 
+@pytest.mark.long
 def test_two_builds_in_different_folders_give_the_same_bytes(packages: dict[str, Path], tmp_path: Path) -> None:
     elsewhere = tmp_path / "another" / "folder"
     for name in output("git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):

@@ -302,6 +302,7 @@ START_TEST(files_on_the_server_are_taken_only_from_the_run_that_has_them)
 {
     static const char *const wrong[] = {
         "/etc",
+        "/etc/a:b",
         "etc",
         "file:///etc",
         "FILE:/etc",
