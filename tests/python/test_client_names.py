@@ -125,7 +125,7 @@ def test_a_whole_node_is_looked_for_where_the_function_will_run(fake: FakeContro
         ((len,), TypeError, "parentheses"),
         ((0,), ValueError, "num_accelerators"),
         ((1.5,), TypeError, "num_accelerators"),
-        ((1, "H100"), ValueError, "GPU_1xA10"),
+        ((1, "H1000"), ValueError, "GPU_1xA10"),
         ((1, "GPU_0xA10"), ValueError, "GPU_1xA10"),
     ],
 )

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""P13: what `databricks.air` offers, held against Databricks' own distribution from the Python index, which is read and never executed.
+"""What `databricks.air` offers, held against Databricks' own distribution from the Python index.
 
-Names, arguments with their defaults, and whether something is a property. Differences are few, known, and told in client/air/README.md.
+First names, arguments with their defaults, bases of exceptions, and whether something is a property, for which the original is read. Then
+the uses in air_uses.py are done with both, and what comes of them is compared. Differences are few, known, and told in
+client/air/README.md.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,9 +19,10 @@ from typing import Any
 
 import pytest
 
-from serverless_gpu import air, asynchronous, compute, data, launcher, runtime
+from conftest import ROOT, SOURCES
+from serverless_gpu import air, asynchronous, compute, data, exceptions, launcher, runtime
 
-ROOT = Path(__file__).resolve().parents[2]
+USES = Path(__file__).with_name("air_uses.py")
 DISTRIBUTION = "databricks-sdk-air==0.1.1"
 
 #: (module, class or "", name): what differs.
@@ -38,9 +43,30 @@ DIFFERENCES = {
                     "from_run_id", "dispatch")},
 }  # fmt: skip
 
+#: Use of air_uses.py: what client/air/README.md calls the difference.
+DIFFERENT_USES = {
+    "values_of_gpu_types": "values of `GPUType`",
+    "names_of_gpu_types": "`names()` of `GPUType`",
+    "ranks_of_the_environment_without_a_replica": "`get_replica_rank`",
+    "two_processes_local_not_said": "`get_local_rank`",
+    "a_dataset_outside_of_volumes": "`UCVolumeDataset`",
+    "workers_by_default": "`DataLoader`",
+    "workers_that_do_not_stay": "`persistent_workers=False`",
+    "workers_that_are_not_forked": "`multiprocessing_context`",
+    "an_earlier_type_that_is_unknown": "types, nodes and numbers of GPUs that Databricks does not offer",
+    "nodes_of_a_kind_that_is_not_offered": "types, nodes and numbers of GPUs that Databricks does not offer",
+    "a_part_of_a_node": "types, nodes and numbers of GPUs that Databricks does not offer",
+    "several_nodes_of_one_gpu": "types, nodes and numbers of GPUs that Databricks does not offer",
+    "a_number_is_left_out": "a number or a type that is left out",
+    "a_type_is_left_out": "a number or a type that is left out",
+    "a_plain_call": "a plain call",
+    "what_is_seen_of_a_function": "`repr`",
+}
+
 OURS: dict[str, Any] = {
     "launcher": {"distributed": air.distributed, "DistributedFunction": launcher.DistributedFunction},
     "ray": vars(air), "compute": vars(compute), "runtime": vars(runtime), "asynchronous": vars(asynchronous),
+    "exceptions": vars(exceptions),
     "data.uc_volume_dataset": data, "data.dcp_storage": data, "data.dataloader": data, "data.checkpoint": data,
 }  # fmt: skip
 
@@ -95,6 +121,10 @@ def member_differs(node: ast.FunctionDef, own: Any) -> str:
 def class_differs(node: ast.ClassDef, own: Any) -> dict[str, str]:
     methods = [each for each in node.body if isinstance(each, ast.FunctionDef) and not each.name.startswith("_")]
     found = {each.name: member_differs(each, own) for each in methods}
+    bases = {ast.unparse(base).rpartition(".")[2].partition("[")[0] for base in node.bases} - {"Protocol"}
+    lacking = bases - {kind.__name__ for kind in own.__mro__}
+    if lacking:
+        found[""] = f"is no {', '.join(sorted(lacking))}"
     if not any("Enum" in ast.unparse(base) for base in node.bases):
         return found
     members = [each for each in node.body if isinstance(each, ast.Assign) and isinstance(each.value, ast.Constant)]
@@ -122,6 +152,40 @@ def test_what_the_original_offers_is_here_but_for_a_short_list(theirs: Path) -> 
     assert differences(theirs) == DIFFERENCES
 
 
+def done(folder: Path, *path: Path) -> dict[str, Any]:
+    """What comes of the uses with these folders on the path."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("DATABRICKS_", "GPUCTL_", "MLFLOW_"))}
+    env.update(HOME=str(folder), PYTHONPATH=os.pathsep.join(map(str, path)))
+    ran = subprocess.run([sys.executable, USES, folder], env=env, cwd=folder, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    found: dict[str, Any] = json.loads((folder / "uses.json").read_text())
+    return found
+
+
+def same(theirs: Any, own: Any) -> bool:
+    """Whether it is the same value, or an exception that each `except` for the original's catches."""
+    if isinstance(theirs, dict) and isinstance(own, dict) and theirs.keys() == own.keys():
+        if "raised" in own:
+            return set(theirs["raised"]) <= set(own["raised"])
+        return all(same(theirs[name], own[name]) for name in own)
+    if isinstance(theirs, list) and isinstance(own, list) and len(theirs) == len(own):
+        return all(map(same, theirs, own))
+    return bool(theirs == own)
+
+
+def test_what_people_do_with_the_original_comes_to_the_same_here_but_for_a_short_list(theirs: Path, tmp_path: Path) -> None:
+    for module in ("torch", "mlflow", "databricks.sdk", "IPython"):  # the original imports them
+        pytest.importorskip(module)
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "own").mkdir()
+    original = done(tmp_path / "theirs", theirs.parents[1])
+    own = done(tmp_path / "own", SOURCES, ROOT / "client" / "air" / "src")
+    assert original.keys() == own.keys() and len(own) > 80
+    different = {name: (original[name], own[name]) for name in own if not same(original[name], own[name])}
+    assert different.keys() == DIFFERENT_USES.keys(), different
+
+
 def test_each_difference_is_told_to_those_who_read_the_page() -> None:
     page = (ROOT / "client" / "air" / "README.md").read_text()
+    assert [what for what in DIFFERENT_USES.values() if what not in page] == []
     assert [name or owner for _, owner, name in DIFFERENCES if (name or owner) not in page] == []

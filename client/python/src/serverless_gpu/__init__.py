@@ -17,7 +17,8 @@ __all__ = ["distributed"]
 __version__ = "0.1.0"
 
 _SUBMODULES = (
-    "accelerate", "air", "asynchronous", "compute", "data", "errors", "launcher", "planner", "ray", "runtime", "torch_distributor",
+    "accelerate", "air", "asynchronous", "compute", "data", "errors", "exceptions", "launcher", "planner", "ray", "runtime",
+    "torch_distributor",
 )  # fmt: skip
 
 

@@ -11,6 +11,8 @@ import re
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from serverless_gpu import data, launcher
+from serverless_gpu.compute import GPUType
+from serverless_gpu.exceptions import GPUTypeError, GPUValidationError, RuntimeConfigurationError
 
 if TYPE_CHECKING:
     from serverless_gpu.launcher import DistributedFunction, P, R
@@ -29,27 +31,34 @@ class _Accelerators(NamedTuple):
 
 def _parse(num_accelerators: Any, accelerator_type: Any) -> _Accelerators:
     if callable(num_accelerators):
-        raise TypeError("distributed takes options: write @distributed() over the function, with parentheses even when they are empty")
-    count = 0 if num_accelerators is None else launcher._whole("num_accelerators", num_accelerators)
+        raise GPUValidationError("distributed takes options: write @distributed() over the function, with parentheses even when empty")
+    count = 0 if num_accelerators is None else launcher._whole("num_accelerators", num_accelerators, GPUValidationError)
     if num_accelerators is not None and count < 1:
-        raise ValueError(f"num_accelerators must be at least 1, it is {count}; None takes all GPUs of one node")
+        raise GPUValidationError(f"num_accelerators must be at least 1, it is {count}; None takes all GPUs of one node")
     if accelerator_type is None:
         return _Accelerators(count, None)
     word = getattr(accelerator_type, "value", accelerator_type)
     match = _ACCELERATOR.fullmatch(word) if isinstance(word, str) else None
-    if match is None:
-        raise ValueError(f"accelerator_type must read like GPU_1xA10 or GPU_8xH100, not {accelerator_type!r}")
-    return _Accelerators(count or int(match["count"]), match["type"])
+    if match is not None:
+        return _Accelerators(count or int(match["count"]), match["type"])
+    try:  # the earlier form: the type alone
+        GPUType(word)
+        return _Accelerators(count, launcher._types(word))
+    except GPUTypeError:
+        raise GPUTypeError(f"accelerator_type must read like GPU_1xA10 or GPU_8xH100, not {accelerator_type!r}") from None
 
 
 def wanted(num_accelerators: Any, accelerator_type: Any, gpus: Any, gpu_type: Any) -> _Accelerators:
     """The same, also by the earlier names of these arguments."""
     if gpus is not None and num_accelerators is not None:
-        raise TypeError("gpus is the earlier name of num_accelerators: give one of them")
+        raise RuntimeConfigurationError("gpus is the earlier name of num_accelerators: give one of them")
     if gpu_type is not None and accelerator_type is not None:
-        raise TypeError("gpu_type is the earlier form of accelerator_type: give one of them")
-    found = _parse(gpus if num_accelerators is None else num_accelerators, accelerator_type)
-    return found if gpu_type is None else found._replace(gpu_type=launcher._types(gpu_type))
+        raise RuntimeConfigurationError("gpu_type is the earlier form of accelerator_type: give one of them")
+    count = gpus if num_accelerators is None else num_accelerators
+    word = getattr(gpu_type, "value", gpu_type)
+    if gpu_type is None or (isinstance(word, str) and _ACCELERATOR.fullmatch(word)):
+        return _parse(count, accelerator_type or gpu_type)
+    return _parse(count, None)._replace(gpu_type=launcher._types(gpu_type))
 
 
 def distributed(

@@ -9,6 +9,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from serverless_gpu import host
+from serverless_gpu.exceptions import GPUValidationError
 
 if TYPE_CHECKING:
     from serverless_gpu.controller import Controller
@@ -31,12 +32,12 @@ def _nodes(controller: Controller, gpu_type: str | None, remote: bool) -> list[d
 
 
 def gpus_of_a_node(controller: Controller, gpu_type: str | None, remote: bool) -> int:
-    """How many GPUs the largest of those nodes has. Raises ValueError where there is none."""
+    """How many GPUs the largest of those nodes has. Raises GPUValidationError, a ValueError, where there is none."""
     most = max((int(node["gpus"]) for node in _nodes(controller, gpu_type, remote)), default=0)
     if most < 1:
         kind = f" of type {gpu_type}" if gpu_type else ""
         place = "at the controller" if remote else "on this host"
-        raise ValueError(f"there is no node{kind} {place} whose GPUs could be counted: say how many GPUs the function wants")
+        raise GPUValidationError(f"there is no node{kind} {place} whose GPUs could be counted: say how many GPUs the function wants")
     return most
 
 

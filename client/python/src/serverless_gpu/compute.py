@@ -5,12 +5,18 @@ from __future__ import annotations
 
 from enum import Enum
 
+from serverless_gpu.exceptions import GPUTypeError
+
+#: As Databricks writes them.
+_DATABRICKS_TYPES = {"h100_80gb": "H100", "a10g": "A10"}
+
 
 class GPUType(str, Enum):
     """What `gpu_type` of `distributed` takes; any other type that a node has can be given as a string.
 
-    Letter case does not matter: `GPUType("h100") is GPUType.H100`, and `GPUType.H100 == "h100"`. So does "h100_80gb", as Databricks writes
-    it. As the key of a dict, only the text in the member's own spelling finds it.
+    Letter case does not matter: `GPUType("h100") is GPUType.H100`, and `GPUType.H100 == "h100"`. So do "h100_80gb" and "a10g", as
+    Databricks writes them. Other texts are a GPUTypeError, which is a ValueError. As the key of a dict, only the text in the member's own
+    spelling finds it.
     """
 
     A10 = "A10"
@@ -37,9 +43,12 @@ class GPUType(str, Enum):
         return format(self.value, spec)
 
     @classmethod
-    def _missing_(cls, value: object) -> GPUType | None:
-        word = "H100" if isinstance(value, str) and value.lower() == "h100_80gb" else value
-        return next((member for member in cls if member == word), None)
+    def _missing_(cls, value: object) -> GPUType:
+        word = _DATABRICKS_TYPES.get(value.lower(), value) if isinstance(value, str) else value
+        for member in cls:
+            if member == word:
+                return member
+        raise GPUTypeError(f"{value!r} is none of {', '.join(cls.values())}")
 
     @classmethod
     def values(cls) -> list[str]:
@@ -60,6 +69,13 @@ class AcceleratorType(str, Enum):
     GPU_8xH100 = "GPU_8xH100"
     GPU_8xB300 = "GPU_8xB300"
 
+    @classmethod
+    def _missing_(cls, value: object) -> AcceleratorType:
+        for member in cls:
+            if isinstance(value, str) and member.value.lower() == value.lower():
+                return member
+        raise GPUTypeError(f"{value!r} is none of {', '.join(cls.values())}")
+
     @property
     def gpu_type(self) -> GPUType:
         """The type of its GPUs."""
@@ -77,8 +93,8 @@ class AcceleratorType(str, Enum):
 
     @classmethod
     def from_gpu_type(cls, gpu_type: GPUType, num_accelerators: int) -> AcceleratorType:
-        """The nodes for so many GPUs of a type: of those with less than eight, where that is enough. Raises ValueError for other types."""
+        """The nodes for so many GPUs of a type: those with one, where that is enough. Raises GPUTypeError for other types."""
         fitting = sorted((member for member in cls if member.gpu_type == gpu_type), key=lambda member: member.gpus_per_node)
         if not fitting:
-            raise ValueError(f"no accelerator type has {gpu_type} GPUs")
+            raise GPUTypeError(f"no accelerator type has {gpu_type} GPUs")
         return next((member for member in fitting if member.gpus_per_node >= num_accelerators), fitting[-1])

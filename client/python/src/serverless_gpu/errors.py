@@ -3,20 +3,24 @@
 
 from __future__ import annotations
 
+from serverless_gpu import exceptions
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 
-class GpuctlError(RuntimeError):
-    """The base of all errors of this package but wrong arguments, which are TypeError and ValueError."""
+class GpuctlError(exceptions.ServerlessGpuException, RuntimeError):
+    """The base of all errors of this package but wrong arguments, which are TypeError and ValueError. Databricks' names for both stand in
+    exceptions.py.
+    """
 
 
-class SettingsError(GpuctlError):
+class SettingsError(GpuctlError, exceptions.CredentialError):
     """No controller can be found, or the settings that name it cannot be understood."""
 
 
-class ControllerError(GpuctlError):
+class ControllerError(GpuctlError, exceptions.APIError):
     """The controller refused a request.
 
     `detail` is what is wrong, without the remedy; `status` is the HTTP status, `code` the controller's name for the problem
@@ -44,11 +48,11 @@ class ControllerUnreachable(ControllerError):
         return ControllerUnreachable(whole, detail=self.detail, status=self.status, code=self.code, field=self.field, hint=self.hint)
 
 
-class InvalidJob(ControllerError, ValueError):
+class InvalidJob(ControllerError, exceptions.WorkloadCreationError, exceptions.GPUValidationError, exceptions.GPUTypeError):
     """The controller refused the job: an option has a value that it does not allow, or that no node can serve."""
 
 
-class JobFailed(GpuctlError):
+class JobFailed(GpuctlError, exceptions.WorkloadFailureException):
     """The job did not succeed.
 
     `state` is FAILED, CANCELED or TIMED_OUT; `rank` (global) and `node` name the first rank that failed, None where none did. The
@@ -67,7 +71,7 @@ class JobFailed(GpuctlError):
         return str(self.args[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _failed, (str(self), self.job_id, self.state, self.rank, self.node)
+        return job_failed, (str(self), self.job_id, self.state, self.rank, self.node)
 
     def of_kind(self, raised: BaseException) -> JobFailed:
         """The same as an exception of the type of what a rank raised; itself where no exception can be both."""
@@ -92,11 +96,17 @@ class JobFailed(GpuctlError):
         return readable.lines(self)
 
 
-def _failed(message: str, job_id: str, state: str, rank: int | None, node: str | None) -> JobFailed:
-    return JobFailed(message, job_id=job_id, state=state, rank=rank, node=node)
+class JobTimedOut(JobFailed, exceptions.LocalExecutionTimeoutError):
+    """The job ran longer than its timeout, and was stopped."""
 
 
-class ResultUnreadable(GpuctlError):
+def job_failed(message: str, job_id: str, state: str, rank: int | None, node: str | None) -> JobFailed:
+    """The exception for a job that ended in this state."""
+    kind = JobTimedOut if state == "TIMED_OUT" else JobFailed
+    return kind(message, job_id=job_id, state=state, rank=rank, node=node)
+
+
+class ResultUnreadable(GpuctlError, exceptions.OutputCollectionError):
     """A rank's value arrived whole but cannot be unpickled in this Python."""
 
     def __init__(self, message: str, *, job_id: str = "", rank: int = 0):

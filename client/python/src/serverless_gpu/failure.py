@@ -11,7 +11,7 @@ from typing import Any
 
 from serverless_gpu import results
 from serverless_gpu.controller import Controller
-from serverless_gpu.errors import GpuctlError, JobFailed, RemoteError, RemoteTraceback
+from serverless_gpu.errors import GpuctlError, JobFailed, RemoteError, RemoteTraceback, job_failed
 
 _FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>.+)$')
 _SOURCE = " " * 4
@@ -96,7 +96,7 @@ def of(controller: Controller, job_id: str) -> JobFailed:
     view = controller.get(f"/v1/jobs/{job_id}")
     state, rank = str(view["state"]), view["failed_rank"]
     row = _first_exception(results.rows(controller, job_id), rank) if state == "FAILED" else None
-    failed = JobFailed(_sentence(view, row), job_id=job_id, state=state, rank=rank, node=view["failed_node"])
+    failed = job_failed(_sentence(view, row), job_id, state, rank, view["failed_node"])
     if row is not None:
         raised = _raised(controller, row)
         failed = failed.of_kind(raised)

@@ -7,6 +7,8 @@ import copy
 import functools
 import operator
 
+from serverless_gpu.exceptions import GPUTypeError, GPUValidationError, RuntimeConfigurationError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
@@ -149,6 +151,11 @@ class DistributedFunction(_Typed["P", "R"]):
             return AcceleratorType.from_gpu_type(GPUType(self._options.gpu_type), self._options.gpus)
         except ValueError:
             return None
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds that an attempt may run; None: no limit."""
+        return self._options.timeout_s
 
     @property
     def remote(self) -> bool | None:
@@ -337,16 +344,16 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
 # --- options ---
 
 
-def _whole(name: str, value: Any) -> int:
+def _whole(name: str, value: Any, wrong: type[Exception] = TypeError) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} must be a whole number, not {value!r}")
+        raise wrong(f"{name} must be a whole number, not {value!r}")
     return operator.index(value)
 
 
 def _gpus(value: Any) -> int:
-    gpus = _whole("gpus", value)
+    gpus = _whole("gpus", value, GPUValidationError)
     if gpus < 1:
-        raise ValueError(f"gpus must be at least 1, it is {gpus}; give the total over all nodes, one rank runs for each")
+        raise GPUValidationError(f"gpus must be at least 1, it is {gpus}; give the total over all nodes, one rank runs for each")
     return gpus
 
 
@@ -363,9 +370,9 @@ def _flag(name: str, value: Any) -> bool:
     return value
 
 
-def _text(name: str, value: Any) -> str | None:
+def _text(name: str, value: Any, wrong: type[Exception] = TypeError) -> str | None:
     if value is not None and (not isinstance(value, str) or not value):
-        raise TypeError(f"{name} must be a text, not {value!r}")
+        raise wrong(f"{name} must be a text, not {value!r}")
     return value
 
 
@@ -387,11 +394,11 @@ def _after(value: Any) -> list[dict[str, str]]:
 def _types(value: Any) -> str | None:
     """One type, or several in order of preference, as one text."""
     if isinstance(value, (list, tuple)):
-        types = [_text("gpu_type", getattr(item, "value", item)) for item in value]
+        types = [_text("gpu_type", getattr(item, "value", item), GPUTypeError) for item in value]
         if not types or None in types:
-            raise TypeError(f"gpu_type must be a text or a list of texts, not {value!r}")
+            raise GPUTypeError(f"gpu_type must be a text or a list of texts, not {value!r}")
         return "|".join(_DATABRICKS_TYPES.get(str(item).lower(), str(item)) for item in types)
-    text = _text("gpu_type", getattr(value, "value", value))
+    text = _text("gpu_type", getattr(value, "value", value), GPUTypeError)
     return None if text is None else _DATABRICKS_TYPES.get(text.lower(), text)
 
 
@@ -446,9 +453,9 @@ def _seconds(value: Any) -> float | None:
         return None
     seconds = value.total_seconds() if hasattr(value, "total_seconds") else value
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-        raise TypeError(f"timeout must be seconds, a timedelta or None, not {value!r}")
+        raise RuntimeConfigurationError(f"timeout must be seconds, a timedelta or None, not {value!r}")
     if not seconds > 0:
-        raise ValueError(f"timeout must be more than 0 seconds, it is {value!r}; None sets no limit")
+        raise RuntimeConfigurationError(f"timeout must be more than 0 seconds, it is {value!r}; None sets no limit")
     return seconds
 
 

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Callable, Protocol
 
+from serverless_gpu.exceptions import SerializationError
+
 LIMIT_BYTES = 1024**3  # of one blob
 INLINE_BYTES = 32 * 1024  # what rides in the job itself
 
@@ -104,8 +106,8 @@ def dump(value: Any, file: Any) -> None:
 def pack(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], names: Mapping[str, Any]) -> Payload:
     """Pickle a call.
 
-    `names` holds the arguments by the names of the parameters, for messages. Raises TypeError where something cannot be pickled, naming
-    it, and ValueError where the whole is larger than LIMIT_BYTES.
+    `names` holds the arguments by the names of the parameters, for messages. Raises SerializationError, a TypeError, where something cannot
+    be pickled, naming it, and ValueError where the whole is larger than LIMIT_BYTES.
     """
     payload = Payload([b"gpuctl-function 1 python=%d.%d\n" % sys.version_info[:2]])
     try:
@@ -113,7 +115,7 @@ def pack(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[st
     except Exception as error:
         from serverless_gpu.blame import explain
 
-        raise TypeError(explain(function, names, error)) from error
+        raise SerializationError(explain(function, names, error)) from error
     if payload.size > LIMIT_BYTES:
         raise ValueError(
             f"the function and its arguments are {payload.size} bytes when pickled ({payload.size / LIMIT_BYTES:.2f} GiB), and the limit is"

@@ -11,6 +11,8 @@ import os
 import sys
 import time
 
+from serverless_gpu.exceptions import RuntimeConfigurationError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
@@ -33,7 +35,7 @@ def _number(name: str, default: int) -> int:
     try:
         return int(text)
     except ValueError:
-        raise RuntimeError(f"the environment variable {name} is {text!r}, which is no number") from None
+        raise RuntimeConfigurationError(f"the environment variable {name} is {text!r}, which is no number") from None
 
 
 def _group(name: str, default: int, ask: str, group: Any = None) -> int:
@@ -42,12 +44,12 @@ def _group(name: str, default: int, ask: str, group: Any = None) -> int:
     ready = module is not None and module.is_available() and module.is_initialized()
     if group is not None:
         if not ready:
-            raise RuntimeError("a group was given, and torch.distributed is not initialised")
+            raise RuntimeConfigurationError("a group was given, and torch.distributed is not initialised")
         return int(getattr(module, ask)(group))
     told = int(getattr(module, ask)()) if ready else None
     said = _number(name, default if told is None else told)
     if told is not None and told != said:
-        raise RuntimeError(f"the environment says {name}={said}, and torch.distributed.{ask}() says {told}")
+        raise RuntimeConfigurationError(f"the environment says {name}={said}, and torch.distributed.{ask}() says {told}")
     return said
 
 
@@ -84,8 +86,10 @@ def get_node_ip() -> str:
 
 
 def get_replica_rank() -> int:
-    """Which copy of the model this process works on, where every node holds one (as hybrid sharding does): the rank of its node."""
-    return get_node_rank()
+    """Which copy of the model this process works on, where every node holds one (as hybrid sharding does): the rank of its node,
+    unless REPLICA_RANK says otherwise.
+    """
+    return _number("REPLICA_RANK", get_node_rank())
 
 
 # --- metrics and progress ---

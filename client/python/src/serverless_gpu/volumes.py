@@ -6,6 +6,10 @@ storage of torch.distributed.checkpoint in a volume.
 from __future__ import annotations
 
 import os
+import statistics
+import sys
+import time
+import warnings
 from collections.abc import Iterator
 from typing import Any, Callable, Union
 
@@ -19,6 +23,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 NUM_WORKERS = 6  # processes that read ahead
 PREFETCH_FACTOR = 4  # batches that each of them holds ready
+TIMINGS_S = 10.0  # between two reports of them
 VERSION = 1  # of the states here
 
 
@@ -27,11 +32,19 @@ def _place() -> tuple[int, int]:
     return (dist.get_rank(), dist.get_world_size()) if dist.is_available() and dist.is_initialized() else (0, 1)
 
 
+class NotMounted(NotADirectoryError, ValueError):
+    """The folder is not on this machine."""
+
+
 def _mounted(path: PathLike) -> str:
     folder = os.path.abspath(os.fspath(path))
     if not os.path.isdir(folder):
-        raise NotADirectoryError(f"the volume {folder} is no folder on this machine: mount it on the nodes, too")
+        raise NotMounted(f"the volume {folder} is no folder on this machine: mount it on the nodes, too")
     return folder
+
+
+def _is_path(checkpoint_id: PathLike) -> bool:
+    return os.path.isabs(os.fspath(checkpoint_id))
 
 
 def _integer(state: dict[str, Any], name: str, least: int) -> int:
@@ -49,6 +62,11 @@ class UCVolumeWriter(FileSystemWriter):
     def __init__(self, path: PathLike, **kwargs: Any):
         super().__init__(path, **kwargs)
 
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: PathLike) -> bool:
+        """Whether it is a path, and no address; the folder need not be there yet."""
+        return _is_path(checkpoint_id)
+
 
 class UCVolumeReader(FileSystemReader):
     """Where `torch.distributed.checkpoint.load(..., storage_reader=UCVolumeReader(path))` reads. A path that is no folder is an error."""
@@ -56,19 +74,23 @@ class UCVolumeReader(FileSystemReader):
     def __init__(self, path: PathLike, **kwargs: Any):
         super().__init__(_mounted(path), **kwargs)
 
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: PathLike) -> bool:
+        """Whether it is a path, and no address."""
+        return _is_path(checkpoint_id)
+
 
 class UCVolumeDataset(torch.utils.data.IterableDataset[str]):
-    """The paths of all files below a folder, in their order, each for one rank and one worker of a DataLoader.
+    """The paths of the files that lie in a folder itself, in their order, each for one rank and one worker of a DataLoader.
 
     The ranks are those of torch.distributed where it is initialized when the iteration begins. The list of files is made once, so that
     all ranks and workers count alike while files come. The state is how many paths this stream has given.
     """
 
     def __init__(self, path: PathLike):
-        folder = _mounted(path)
-        found = (os.path.join(inner, name) for inner, _, names in os.walk(folder) for name in names)
-        self.paths = sorted(file for file in found if os.path.isfile(file))
-        self._given = self._skip = 0
+        self.paths = sorted(entry.path for entry in os.scandir(_mounted(path)) if entry.is_file())
+        self._given = 0
+        self._skip: int | None = None  # what the next iteration leaves out, of a state that was loaded
 
     def _stream(self) -> tuple[int, int, list[str]]:
         """(rank, worker, its files)."""
@@ -79,7 +101,7 @@ class UCVolumeDataset(torch.utils.data.IterableDataset[str]):
 
     def __iter__(self) -> Iterator[str]:
         _, _, files = self._stream()
-        self._given, self._skip = self._skip, 0
+        self._given, self._skip = self._skip or 0, None
         for file in files[self._given :]:
             self._given += 1
             yield file
@@ -87,7 +109,7 @@ class UCVolumeDataset(torch.utils.data.IterableDataset[str]):
     def state_dict(self) -> dict[str, Any]:
         """What `load_state_dict` of the same rank and worker takes: the next iteration goes on there."""
         rank, number, _ = self._stream()
-        return {"version": VERSION, "delivered": max(self._given, self._skip), "rank": rank, "worker_id": number}
+        return {"version": VERSION, "delivered": self._given if self._skip is None else self._skip, "rank": rank, "worker_id": number}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from there. Raises ValueError for the state of another version, rank or worker."""
@@ -100,31 +122,17 @@ class UCVolumeDataset(torch.utils.data.IterableDataset[str]):
         self._skip = _integer(state_dict, "delivered", 0)
 
 
-class _Tracked(torch.utils.data.IterableDataset[Any]):
-    """A dataset whose items carry the worker and the state behind them."""
+class _Collate:
+    """Makes batches, each with the worker that made it and the state of its dataset behind it: (batch, worker, state)."""
 
-    def __init__(self, dataset: Any):
+    def __init__(self, collate: Callable[[Any], Any], dataset: Any):
+        self.collate = collate
         self.dataset = dataset
 
-    def __iter__(self) -> Iterator[Any]:
-        worker = torch.utils.data.get_worker_info()
-        number = 0 if worker is None else worker.id
-        for item in self.dataset:
-            yield item, number, self.dataset.state_dict()
-
-
-class _Collate:
-    """Batches of such items: (batch, worker, state behind its last item)."""
-
-    def __init__(self, collate: Callable[[Any], Any], batched: bool):
-        self.collate = collate
-        self.batched = batched
-
     def __call__(self, items: Any) -> Any:
-        if not self.batched:
-            item, number, state = items
-            return self.collate(item), number, state
-        return self.collate([item for item, _, _ in items]), *items[-1][1:]
+        worker = torch.utils.data.get_worker_info()
+        number, dataset = (0, self.dataset) if worker is None else (worker.id, worker.dataset)
+        return self.collate(items), number, dataset.state_dict()
 
 
 class _Begin:
@@ -139,15 +147,78 @@ class _Begin:
             self.own(number)
         worker = torch.utils.data.get_worker_info()
         if worker is not None and number in self.states:
-            tracked: Any = worker.dataset
-            tracked.dataset.load_state_dict(self.states[number])
+            worker.dataset.load_state_dict(self.states[number])  # type: ignore[attr-defined]
+
+
+class _Timings:
+    """How long batches were waited for, and how long what was done with them took: mean and variance, to MLflow, every ten seconds.
+
+    They go to the active run, or to that of MLFLOW_RUN_ID; where there is none, or no MLflow, nowhere. Nobody waits for a server.
+    """
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self._rank = _place()[0]
+        self._run = ""
+        self._seconds: dict[str, list[float]] = {}
+        self._sent = time.monotonic()
+
+    def begin(self) -> None:
+        """An epoch begins."""
+        self._rank, self._run, self._seconds, self._sent = _place()[0], _run(), {}, time.monotonic()
+
+    def add(self, what: str, begin: float, end: float) -> None:
+        """Note a duration."""
+        self._seconds.setdefault(what, []).append(end - begin)
+
+    def step(self) -> None:
+        """A batch was taken."""
+        if self._run and time.monotonic() - self._sent >= TIMINGS_S:
+            self.send()
+        self.steps += 1
+
+    def end(self) -> None:
+        """The epoch ends; what is left has a step of its own."""
+        self.send()
+        self.steps += 1
+
+    def send(self) -> None:
+        """Send what was noted since the last time."""
+        seconds, self._seconds, self._sent = self._seconds, {}, time.monotonic()
+        if not self._run or not seconds:
+            return
+        import mlflow
+
+        values = {f"dataloader/{what}/rank_{self._rank}": statistics.fmean(of) for what, of in seconds.items()}
+        values.update({f"dataloader/{what}_variance/rank_{self._rank}": statistics.pvariance(of) for what, of in seconds.items()})
+        now = round(time.time() * 1000)
+        points = [mlflow.entities.Metric(name, value, now, self.steps) for name, value in values.items()]
+        try:
+            mlflow.MlflowClient().log_batch(self._run, points, synchronous=False)
+        except Exception as error:
+            self._run = ""
+            warnings.warn(f"the timings of the DataLoader are logged no more: {error}", stacklevel=2)
+
+
+def _run() -> str:
+    """The id of the MLflow run that the timings go to, or ""."""
+    named = os.environ.get("MLFLOW_RUN_ID", "")
+    if not named and "mlflow" not in sys.modules:
+        return ""
+    try:
+        import mlflow
+    except ImportError:
+        return ""
+    active = mlflow.active_run()
+    return named if active is None else str(active.info.run_id)
 
 
 class DataLoader(torch.utils.data.DataLoader[Any]):
     """A torch.utils.data.DataLoader with six workers that hold four batches each and stay between epochs; all other arguments are torch's.
 
-    Where the dataset is an IterableDataset that is Checkpointable, so is the loader: its state counts the batches that were taken, not
-    those that were read ahead. With num_workers=0 the process itself reads, and nothing is read ahead.
+    Where the dataset is Checkpointable, so is the loader: its state counts the batches that were taken, not those that were read ahead.
+    With num_workers=0 the process itself reads, and nothing is read ahead. How long batches take is logged to MLflow where a run is known:
+    dataloader/fetch_seconds/rank_0, dataloader/between_next_seconds/rank_0, and their variances.
     """
 
     def __init__(
@@ -156,51 +227,60 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         kwargs["num_workers"] = num_workers
         if num_workers > 0:
             kwargs = {"persistent_workers": True, **kwargs, "prefetch_factor": prefetch_factor}
-        self._tracks = isinstance(dataset, torch.utils.data.IterableDataset) and isinstance(dataset, Checkpointable)
-        self._begin = _Begin(kwargs.get("worker_init_fn"))
+        super().__init__(dataset, *args, **kwargs)
+        self._tracks = isinstance(dataset, Checkpointable)
+        self._begin = _Begin(self.worker_init_fn)
         self._states: dict[int, dict[str, Any]] = {}
+        self._timings = _Timings()
         if self._tracks:
-            kwargs["worker_init_fn"] = self._begin
-        super().__init__(_Tracked(dataset) if self._tracks else dataset, *args, **kwargs)
-        if self._tracks:
-            self.collate_fn = _Collate(self.collate_fn, self.batch_size is not None)
+            self.worker_init_fn = self._begin
+            self.collate_fn = _Collate(self.collate_fn, dataset)
 
     def __iter__(self) -> Any:
         batches = super().__iter__()
-        return self._taken(batches) if self._tracks else batches
+        self._states, self._begin.states = dict(self._begin.states), {}
+        self._timings.begin()
+        return self._taken(batches)
 
     def _taken(self, batches: Iterator[Any]) -> Iterator[Any]:
-        self._states, self._begin.states = dict(self._begin.states), {}
-        for batch, number, state in batches:
-            self._states[number] = state
-            yield batch
+        asked, given = time.monotonic(), 0.0
+        try:
+            for batch in batches:
+                given = time.monotonic()
+                self._timings.add("fetch_seconds", asked, given)
+                if self._tracks:
+                    batch, number, state = batch
+                    self._states[number] = state
+                self._timings.step()
+                yield batch
+                asked = time.monotonic()
+                self._timings.add("between_next_seconds", given, asked)
+        finally:
+            self._timings.end()
 
     def _grid(self) -> dict[str, int]:
         return {"version": VERSION, "world_size": _place()[1], "num_workers": self.num_workers}
 
-    def _dataset(self) -> Any:
+    def _check_tracks(self) -> None:
         if not self._tracks:
-            raise TypeError("the dataset is no IterableDataset with state_dict and load_state_dict")
-        return self.dataset.dataset  # type: ignore[attr-defined]
+            raise TypeError("the dataset has no state_dict and load_state_dict")
 
     def state_dict(self) -> dict[str, Any]:
         """Where each worker is, by the batches that were taken of it. Raises TypeError where the dataset has no state."""
-        self._dataset()
-        return {**self._grid(), "workers": dict(self._states or self._begin.states)}
+        self._check_tracks()
+        return {**self._grid(), "per_worker": dict(self._states)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from there with the next iteration. Raises ValueError where the world or the workers are other than they were."""
-        dataset = self._dataset()
+        self._check_tracks()
         for name, value in self._grid().items():
             if state_dict.get(name) != value:
                 raise ValueError(f"the state has {name} {state_dict.get(name)!r}, this loader {value}")
-        states = {int(number): state for number, state in state_dict["workers"].items()}
-        self._states = states
+        states = {int(number): state for number, state in state_dict["per_worker"].items()}
+        self._states, self._begin.states = states, dict(states)
         if self.num_workers == 0:
             for state in states.values():
-                dataset.load_state_dict(state)
-            return
-        self._begin.states = states
+                self.dataset.load_state_dict(state)  # type: ignore[attr-defined]
         if self._iterator is not None:  # the workers that stay have begun otherwise
             self._iterator._shutdown_workers()  # type: ignore[attr-defined]
             self._iterator = None

@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from databricks.air import asynchronous, compute, data, runtime
+from databricks.air import asynchronous, compute, data, exceptions, runtime
 
+from serverless_gpu import __version__
 from serverless_gpu.air import distributed, ray_init, ray_launch
 
-__all__ = ["asynchronous", "compute", "data", "distributed", "ray_init", "ray_launch", "runtime"]
+__all__ = ["__version__", "asynchronous", "compute", "data", "distributed", "exceptions", "ray_init", "ray_launch", "runtime"]

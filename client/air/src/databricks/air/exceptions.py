@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`databricks.air.exceptions`: its names for what serverless_gpu.errors has."""
+"""`databricks.air.exceptions`: serverless_gpu.exceptions itself, so that a function that names it finds it on the ranks, too."""
 
 from __future__ import annotations
 
-from serverless_gpu.errors import GpuctlError as ServerlessGpuException
-from serverless_gpu.errors import InvalidJob as WorkloadCreationError
-from serverless_gpu.errors import JobFailed as WorkloadFailureException
+import sys
 
-__all__ = ["ServerlessGpuException", "WorkloadCreationError", "WorkloadFailureException"]
+from serverless_gpu import exceptions
+
+sys.modules[__name__] = exceptions

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`databricks.air.launcher`: where the decorator is."""
+
+from __future__ import annotations
+
+from serverless_gpu.air import distributed
+from serverless_gpu.launcher import DistributedFunction
+
+__all__ = ["DistributedFunction", "distributed"]
