@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: disable-error-code="import-untyped"
 """What people do with `databricks.air`, done with the one on the path, ours or the original: writes {use: what came of it} to uses.json
 in the folder.
 

@@ -131,7 +131,8 @@ class _Collate:
 
     def __call__(self, items: Any) -> Any:
         worker = torch.utils.data.get_worker_info()
-        number, dataset = (0, self.dataset) if worker is None else (worker.id, worker.dataset)
+        number = 0 if worker is None else worker.id
+        dataset: Any = self.dataset if worker is None else worker.dataset
         return self.collate(items), number, dataset.state_dict()
 
 
@@ -221,6 +222,10 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     dataloader/fetch_seconds/rank_0, dataloader/between_next_seconds/rank_0, and their variances.
     """
 
+    collate_fn: Any
+    worker_init_fn: Any
+    _iterator: Any
+
     def __init__(
         self, dataset: Any, *args: Any, num_workers: int = NUM_WORKERS, prefetch_factor: int | None = PREFETCH_FACTOR, **kwargs: Any
     ):
@@ -282,5 +287,5 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             for state in states.values():
                 self.dataset.load_state_dict(state)  # type: ignore[attr-defined]
         if self._iterator is not None:  # the workers that stay have begun otherwise
-            self._iterator._shutdown_workers()  # type: ignore[attr-defined]
+            self._iterator._shutdown_workers()
             self._iterator = None
