@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import itertools
 import json
 import logging
 import multiprocessing
@@ -327,11 +328,11 @@ def timings_go_to_mlflow() -> Any:
     os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"  # a database takes seconds to make
     mlflow.set_tracking_uri(f"file://{FOLDER}/mlruns")
     with mlflow.start_run() as run:
-        twice = alone()
-        list(twice), list(twice)
-        for _ in alone():
-            break
-    mlflow.flush_async_logging()
+        twice, once = alone(), alone()
+        for batches in (twice, twice, itertools.islice(once, 1)):
+            list(batches)
+            del batches
+            mlflow.flush_async_logging()  # the store of files loses what comes side by side
     client = mlflow.MlflowClient()
     names = sorted(client.get_run(run.info.run_id).data.metrics)
     steps = {name: [point.step for point in client.get_metric_history(run.info.run_id, name)] for name in names}
