@@ -474,7 +474,7 @@ void attempt_adopt(struct attempt *attempt)
 static void remove_run_folder(const struct attempt *attempt)
 {
     static const char *const names[] = {SHIM_LAUNCH_FILE, SHIM_ADDRESSES_FILE, SHIM_PID_FILE,
-                                        SHIM_SOCKET_FILE, SHIM_RANK_SOCKET};
+                                        SHIM_SOCKET_FILE, SHIM_RANK_SOCKET,    SHIM_MLFLOW_FILE};
     autoclose int folder = open(attempt->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         unlinkat(folder, names[i], 0);

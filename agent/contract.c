@@ -527,6 +527,7 @@ static void write_node(const struct contract *contract, struct text *launch)
     put_int(launch, "NPROC_PER_NODE", (int64_t)order->device_count);
     put_int(launch, "LOCAL_WORLD_SIZE", (int64_t)order->device_count);
     put_int(launch, "GPUCTL_RANK", order->node_rank);
+    launch_put_env(launch, "GPUCTL_WATCH", contract->runner); /* its program may start several processes */
     write_cluster(contract, launch);
     write_options_of_torchrun(contract, launch);
     launch_put_int(launch, "rank", order->node_rank);

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run for all ranks of a gang at a tracking server that is not the controller's.
+"""One run for all processes of an attempt at a tracking server that is not the controller's.
 
-The controller gives each attempt a run of its own, and ranks take it. Another server knows nothing of attempts, so each rank that logs
-would make a run. Here the first run that a rank starts is the attempt's: rank 0 makes it and tags it with the attempt, and the others look
-for the tag. gpuctl_watch.py, beside which this file lies, calls it once MLflow is imported.
+The controller gives each attempt a run of its own, and ranks take it. Another server knows nothing of attempts, so each process that logs
+would make a run. Here the first run that a process starts is the attempt's: on the first node of the gang the process that comes first
+makes it and tags it with the attempt, and the other nodes look for the tag. The processes of a node tell each other by a file beside
+$GPUCTL_SOCKET, so it does not matter who started them: the agent, torchrun, also anew, or a rank. The later runs of a process are its own,
+and so are those of processes that it starts from then on, as with the controller's run. gpuctl_watch.py, beside which this file lies, calls
+it once MLflow is imported.
 """
 
 import os
@@ -13,7 +16,9 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
 TAG = "gpuctl.attempt"
-PATIENCE_S = 10.0  # for a run of rank 0, which may log nothing
+FILE = "mlflow"
+SETTLED = "GPUCTL_RUN_SETTLED"  # there once the first run has been started, or was named by the job
+PATIENCE_S = 10.0  # for a run of the first node, which may log nothing
 PAUSE_S = 0.1
 
 
@@ -22,18 +27,27 @@ def shared(fluent: "Any", original: "Callable[..., Any]") -> "Callable[..., Any]
     import functools
     import inspect
 
-    started: list[bool] = []
+    if "MLFLOW_RUN_ID" in os.environ and "GPUCTL_RUN_ID" not in os.environ:  # MLflow deletes the first at the end of a run
+        os.environ[SETTLED] = "1"
 
     @functools.wraps(original)
     def start_run(*args: "Any", **named: "Any") -> "Any":
         asked = dict(inspect.signature(original).bind(*args, **named).arguments)
-        if started or asked.get("run_id") or asked.get("nested") or not is_apart(fluent):
+        if is_ours() and not asked.get("run_id"):
+            try:
+                return original(*args, **named)
+            except Exception as fault:  # an MlflowException
+                if getattr(fault, "error_code", None) != "RESOURCE_DOES_NOT_EXIST":
+                    raise
+                del os.environ["GPUCTL_RUN_ID"]  # the program has set another server, where the controller's run is not
+        if asked.get("run_id") or not is_apart(fluent):
             return original(*args, **named)
-        started.append(True)
-        found = None if os.environ["GPUCTL_RANK"] == "0" else find(fluent, asked.get("experiment_id"))
-        if found is not None:
-            return original(**{**asked, "run_id": found})
-        return original(**{**asked, "tags": {**(asked.get("tags") or {}), TAG: attempt()}})
+        os.environ[SETTLED] = "1"  # a thread that starts a run meanwhile has its own
+        try:
+            return run_of_attempt(fluent, original, asked)
+        except BaseException:
+            os.environ.pop(SETTLED, None)
+            raise
 
     return start_run
 
@@ -42,25 +56,68 @@ def attempt() -> str:
     return f"{os.environ['GPUCTL_JOB_ID']}/{os.environ['GPUCTL_ATTEMPT']}"
 
 
+def is_ours() -> bool:
+    """Whether the next run of this process is to be that of the controller."""
+    return "GPUCTL_RUN_ID" in os.environ and os.environ.get("MLFLOW_RUN_ID") == os.environ["GPUCTL_RUN_ID"]
+
+
 def is_apart(fluent: "Any") -> bool:
     """Whether this process would make a run at a server that gives it none. MLFLOW_RUN_ID="" asks for runs of the ranks' own."""
     import mlflow
 
-    named = "MLFLOW_RUN_ID" in os.environ or "GPUCTL_RUN_ID" in os.environ
-    return not named and fluent.active_run() is None and mlflow.get_tracking_uri().startswith(("http:", "https:", "databricks"))
+    settled = any(name in os.environ for name in ("MLFLOW_RUN_ID", "GPUCTL_RUN_ID", SETTLED))
+    return not settled and fluent.active_run() is None and mlflow.get_tracking_uri().startswith(("http:", "https:", "databricks"))
 
 
-def find(fluent: "Any", experiment: "str | None") -> "str | None":
-    """The run of the attempt, once another rank has made it; None where none does in time."""
+def run_of_attempt(fluent: "Any", original: "Callable[..., Any]", asked: "dict[str, Any]") -> "Any":
+    """Starts the run that a process of this node has told of, or that another node has made, else a new one. One process at a time."""
+    import fcntl
+
+    with open(os.path.join(os.path.dirname(os.environ["GPUCTL_SOCKET"]), FILE), "a+b", 0) as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        experiment = asked.get("experiment_id") or experiment_of(fluent)
+        place = digest(experiment)
+        file.seek(0)
+        told = dict(line.split() for line in file)
+        found = told.get(place, b"").decode() or (os.environ["GPUCTL_NODE_RANK"] != "0" and find(experiment))
+        if found:
+            run = original(**{**asked, "run_id": found})
+        else:
+            run = original(**{**asked, "tags": {**(asked.get("tags") or {}), TAG: attempt()}})
+        if place not in told:
+            file.write(b"%b %b\n" % (place, run.info.run_id.encode()))
+    return run
+
+
+def experiment_of(fluent: "Any") -> str:
+    """The experiment in which MLflow would make a run. Where it makes the experiment first, another node may have come before."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return str(fluent._get_experiment_id())
+    except MlflowException:
+        return str(fluent._get_experiment_id())
+
+
+def digest(experiment: str) -> bytes:
+    """Names an experiment of a server, in whose URI there may be a password."""
+    import hashlib
+
+    import mlflow
+
+    return hashlib.sha256(f"{mlflow.get_tracking_uri()} {experiment}".encode()).hexdigest().encode()
+
+
+def find(experiment: str) -> "str | None":
+    """The run of the attempt, once another node has made it; None where none does in time."""
     import time
 
     import mlflow
 
     client = mlflow.MlflowClient()
-    place = experiment or fluent._get_experiment_id()
     end = time.monotonic() + PATIENCE_S
     while True:
-        runs = client.search_runs([place], f"tags.`{TAG}` = '{attempt()}'", max_results=1, order_by=["attributes.start_time ASC"])
+        runs = client.search_runs([experiment], f"tags.`{TAG}` = '{attempt()}'", max_results=1, order_by=["attributes.start_time ASC"])
         if runs or time.monotonic() > end:
             return str(runs[0].info.run_id) if runs else None
         time.sleep(PAUSE_S)

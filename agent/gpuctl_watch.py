@@ -5,8 +5,9 @@ A program that sets MASTER_ADDR itself, or gives init_process_group a world of i
 remembers each variable of the rendezvous that the program sets, with its line. It looks at init_process_group: where that looks for rank 0
 while it waits, and which world came of it. It writes what it finds to stderr and into the note file of the rank, which the verdict of the
 job quotes. For the program three things change: accelerate's notebook_launcher starts no processes in a rank, because the ranks are the
-processes that it asks for; JAX finds the gang; ranks that log to an MLflow server of the user's share a run. Warm workers begin this
-module themselves, other Pythons begin it by gpuctl_site.py.
+processes that it asks for; JAX finds the gang; ranks that log to an MLflow server of the user's share a run. With one process a node,
+whose program makes a world of its own, the run is all that changes. Warm workers begin this module themselves, other Pythons begin it by
+gpuctl_site.py.
 """
 
 import os
@@ -25,11 +26,13 @@ told = False
 
 
 def begin() -> None:
-    """Once in a process; nothing where the rank is no member of a gang."""
-    if "GPUCTL_MASTER" not in os.environ or "GPUCTL_WORLD_SIZE" not in os.environ or Finder.begun:
+    """Once in a process of an attempt."""
+    if "GPUCTL_SOCKET" not in os.environ or Finder.begun:
         return
     Finder.begun = True
-    sys.addaudithook(remember)
+    if "GPUCTL_MASTER" in os.environ and "GPUCTL_WORLD_SIZE" in os.environ:
+        ADOPTED.update(OF_A_GANG)
+        sys.addaudithook(remember)
     for name, adopt in ADOPTED.items():
         if name in sys.modules:  # of a warm worker
             adopt(sys.modules[name])
@@ -151,10 +154,12 @@ def tell_jax(clusters: "Any") -> None:
 
 
 ADOPTED: "dict[str, Callable[[Any], None]]" = {
+    "mlflow.tracking.fluent": lambda module: replace(module, "start_run", beside("gpuctl_mlflow").shared),
+}
+OF_A_GANG: "dict[str, Callable[[Any], None]]" = {
     "torch.distributed.distributed_c10d": lambda module: replace(module, "init_process_group", watched),
     "accelerate.launchers": lambda module: replace(module, "notebook_launcher", in_this_process),
     "jax._src.clusters": tell_jax,
-    "mlflow.tracking.fluent": lambda module: replace(module, "start_run", beside("gpuctl_mlflow").shared),
 }
 
 

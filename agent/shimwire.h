@@ -19,6 +19,7 @@
  *                  acknowledges a checkpoint says that a
  *                  rank has saved its work: {"checkpoint": {...}, "rank": RANK}. Where the node has one rank,
  *                  "local_rank" and a "local_world_size" above 1 name one of the processes that it started
+ *     mlflow       made by gpuctl_mlflow.py in the ranks, beside rank.sock: the runs that they share
  *   STATE/attempts/<epoch>    disk
  *     <rank>.stdout <rank>.stderr   output of the ranks, only ever appended to (rank = global rank, node rank
  *                                   in node mode)
@@ -151,6 +152,7 @@
 #define SHIM_FUNCTION_FILE  "function"
 #define SHIM_MODULES_FILE   "modules.zip"
 #define SHIM_RANK_SOCKET    "rank.sock"
+#define SHIM_MLFLOW_FILE    "mlflow"
 #define SHIM_PORT_HEARD     "; another process listens on MASTER_PORT"       /* behind why rank 0 failed */
 #define SHIM_PROCESSES_OUT  "; the job had as many processes as it may have" /* behind why a rank failed */
 #define SHIM_STORE_FD       3 /* of the rank that hosts the rendezvous, in $GPUCTL_STORE_FD */

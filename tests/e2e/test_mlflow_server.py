@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ import pytest
 
 from harness import PYTHON, Cluster, Program, eventually
 from slowness import patient
+from test_functions import Notebook, notebook  # noqa: F401
 from test_mlflow import API, CLIENT_PATIENCE, error_of, submit, tracking
 
 
@@ -139,6 +141,91 @@ def test_all_ranks_log_into_the_run_that_the_job_names_there(server: str, cluste
     assert [file["path"] for file in there(server, f"artifacts/list?run_id={made}")["files"]] == ["late.txt"]
     (shown,) = cluster.api.get(f"/v1/jobs/{job}/runs")["runs"]
     assert shown["url"] == f"{server}/#/experiments/0/runs/{made}" and shown["tracking_uri"] == server
+
+
+# --- one run an attempt, whoever starts its processes and in whatever order they begin ------------------------------------------
+
+WORKER = """
+    import os, mlflow
+    mlflow.log_metric("rank" + os.environ["RANK"], 1)
+    """
+#: Each of them logs two things, in processes of its own, and logs nothing itself.
+PARENT = """
+    import multiprocessing, os, mlflow
+    def work(number):
+        with mlflow.start_run(nested=True):
+            mlflow.log_metric(f"rank{os.environ['RANK']}.{number}", 1)
+    if __name__ == "__main__":
+        workers = [multiprocessing.get_context("spawn").Process(target=work, args=(number,)) for number in range(2)]
+        [worker.start() for worker in workers]
+        [worker.join() for worker in workers]
+    """
+
+
+@pytest.mark.parametrize(
+    ("launcher", "text", "logged"),
+    [
+        (["torchrun", "--nproc-per-node", "2"], WORKER, [f"rank{rank}" for rank in range(4)]),
+        (["python"], PARENT, [f"rank{node}.{number}" for node in range(2) for number in range(2)]),
+    ],
+    ids=["torchrun", "processes of its own"],
+)
+def test_one_process_a_node_and_what_it_starts_log_into_one_run(
+    server: str, cluster: Cluster, tmp_path: Path, launcher: list[str], text: str, logged: list[str]
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(textwrap.dedent(text))
+    experiment = f"nodes with {launcher[0]}"  # which is not there: they make it at once
+    env = {"MLFLOW_TRACKING_URI": server, "MLFLOW_EXPERIMENT_NAME": experiment}
+    job = cluster.api.submit([*launcher, str(path)], gpus=4, launch_mode="node", env=env)
+    view = cluster.api.wait(job, CLIENT_PATIENCE)
+    assert view["state"] == "SUCCEEDED", cluster.api.log(job, stream="stderr") + cluster.api.log(job, 1, "stderr")
+    (run,) = runs_there(server, urllib.parse.quote(experiment))
+    assert metrics_of(run) == dict.fromkeys(logged, 1) and run["info"]["status"] == "FINISHED"
+    assert not [path for path in cluster.folder.glob("*.run/*") if path.name.isdigit()], "run folders of jobs that have ended"
+
+
+def test_calls_of_a_notebook_that_tracks_there_have_one_run_each(server: str, cluster: Cluster, notebook: Notebook) -> None:  # noqa: F811
+    notebook(f"""
+        import os
+        import mlflow
+        from serverless_gpu import distributed
+
+        def log():
+            mlflow.log_metric("rank" + os.environ["RANK"], 1)
+            return mlflow.active_run().info.run_id
+
+        @distributed(gpus=2, gpu_type="cpu", remote=True)
+        def chooses(experiment):
+            mlflow.set_tracking_uri("{server}")
+            mlflow.autolog()
+            mlflow.set_experiment(experiment)
+            with mlflow.start_run():
+                return log()
+
+        @distributed(gpus=2, gpu_type="cpu", remote=True)
+        def starts():
+            with mlflow.start_run(run_name="inside"):
+                return log()
+
+        @distributed(gpus=2, gpu_type="cpu", remote=False)
+        def logs():
+            return log()
+
+        seen = chooses.distributed("in the function")
+        assert len(set(seen)) == 1, seen
+        mlflow.set_tracking_uri("{server}")
+        mlflow.set_experiment("in the notebook")
+        seen += starts.distributed()
+        with mlflow.start_run() as around:
+            seen += logs.distributed()
+            assert len(set(seen) | {{around.info.run_id}}) == 4, seen
+            os.environ["MLFLOW_RUN_ID"] = around.info.run_id
+            assert set(logs.distributed()) == {{around.info.run_id}}
+        """)
+    both = {"rank0": 1, "rank1": 1}
+    assert [metrics_of(run) for run in runs_there(server, "in%20the%20function")] == [both]
+    assert [metrics_of(run) for run in runs_there(server, "in%20the%20notebook")] == [both] * 3
 
 
 # --- the same there and here ---------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpuctl_watch.py in a rank: which line keeps a gang from becoming one world. torch is one of paper; tests/frameworks has a real
-one. And which run ranks start at an MLflow server of the user's.
+one. And which run the processes of an attempt start at an MLflow server of the user's. MLflow is one of paper, too.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ class Rank:
             "GPUCTL_MASTER": "10.9.8.7:29400",
             "GPUCTL_WORLD_SIZE": "2",
             "GPUCTL_RANK": "1",
+            "GPUCTL_NODE_RANK": "1",
             "GPUCTL_NODES": "2",
+            "GPUCTL_SOCKET": str(laid / "rank.sock"),
             "MASTER_ADDR": "10.9.8.7",
             "MASTER_PORT": "29400",
             "WORLD_SIZE": "2",
@@ -159,7 +161,7 @@ def test_without_a_sitecustomize_of_the_user_nothing_is_said(rank: Rank) -> None
     assert (ran.stdout, ran.stderr, ran.returncode) == ("False\n", "", 0)
 
 
-# --- the run of a gang at another tracking server ---
+# --- the run of an attempt at another tracking server ---
 
 #: Says with what each run is started; a search finds the run that $FOUND names.
 MLFLOW = """
@@ -169,55 +171,134 @@ class MlflowClient:
     def search_runs(self, experiments, text, max_results, order_by):
         print("search", experiments, text)
         return [types.SimpleNamespace(info=types.SimpleNamespace(run_id=os.environ["FOUND"]))] if os.environ.get("FOUND") else []
-from mlflow.tracking.fluent import start_run
+from mlflow.tracking.fluent import end_run, start_run
 """
 FLUENT = """
+import os, types
+from mlflow.exceptions import MlflowException
+made = []
 def active_run(): return None
-def _get_experiment_id(): return "7"
+def end_run(): os.environ.pop("MLFLOW_RUN_ID", None)
+def _get_experiment_id():
+    if os.environ.pop("MADE_MEANWHILE", ""):
+        raise MlflowException("RESOURCE_ALREADY_EXISTS")
+    return "7"
 def start_run(run_id=None, experiment_id=None, run_name=None, nested=False, parent_run_id=None, tags=None):
-    print("start", run_id, run_name, nested, tags)
+    run_id = run_id or os.environ.pop("MLFLOW_RUN_ID", None)
+    print("start", run_id, run_name, nested, tags, flush=True)
+    if run_id in os.environ.get("UNKNOWN", "").split():
+        raise MlflowException("RESOURCE_DOES_NOT_EXIST")
+    made.append(run_id or f"{os.getpid()}.{len(made)}")
+    return types.SimpleNamespace(info=types.SimpleNamespace(run_id=made[-1]))
 """
-TWICE = "import mlflow\nmlflow.start_run(run_name='a')\nmlflow.start_run(run_name='b')\n"
-OWN = "start None a False None\nstart None b False None\n"
+EXCEPTIONS = """
+class MlflowException(Exception):
+    error_code = property(lambda self: self.args[0])
+"""
+TWICE = "import mlflow\nmlflow.start_run(run_name='a')\nmlflow.end_run()\nmlflow.start_run(run_name='b')\n"
+TAGGED = "start None a False {'gpuctl.attempt': 'aaaa/2'}\n"
+SEARCHED = "search ['7'] tags.`gpuctl.attempt` = 'aaaa/2'\n"
+SECOND = "start None b False None\n"
 
 
-@pytest.fixture
-def tracking(rank: Rank) -> Rank:
+def below(program: str) -> str:
+    """What starts another Python, as torchrun and multiprocessing do."""
+    return f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {program!r}], check=True)\n"
+
+
+@pytest.fixture(params=["a rank a GPU", "a process a node"])
+def tracking(rank: Rank, request: pytest.FixtureRequest) -> Rank:
     (rank.folder / "mlflow" / "tracking").mkdir(parents=True)
     (rank.folder / "mlflow" / "__init__.py").write_text(MLFLOW)
+    (rank.folder / "mlflow" / "exceptions.py").write_text(EXCEPTIONS)
     (rank.folder / "mlflow" / "tracking" / "__init__.py").touch()
     (rank.folder / "mlflow" / "tracking" / "fluent.py").write_text(FLUENT)
     rank.env.update(MLFLOW_TRACKING_URI="https://mlflow.example.org", GPUCTL_JOB_ID="aaaa", GPUCTL_ATTEMPT="2")
+    if request.param == "a process a node":
+        for name in ("GPUCTL_WORLD_SIZE", "GPUCTL_NOTE_FILE"):
+            del rank.env[name]
     return rank
 
 
-def test_the_first_run_of_rank_0_is_tagged_with_the_attempt(tracking: Rank) -> None:
-    tracking.env["GPUCTL_RANK"] = "0"
+def test_the_first_run_of_the_first_node_is_tagged_with_the_attempt(tracking: Rank) -> None:
+    tracking.env["GPUCTL_NODE_RANK"] = "0"
     ran = tracking.run(TWICE)
-    assert ran.stdout == "start None a False {'gpuctl.attempt': 'aaaa/2'}\nstart None b False None\n", ran.stderr
+    assert ran.stdout == TAGGED + SECOND, ran.stderr
 
 
-def test_other_ranks_take_the_run_of_the_attempt_first(tracking: Rank) -> None:
+def test_other_processes_of_the_node_take_the_run_of_the_first(tracking: Rank) -> None:
+    tracking.env["GPUCTL_NODE_RANK"] = "0"
+    made = tracking.run(TWICE + "print(mlflow.tracking.fluent.made[0])\n").stdout.split()[-1]
+    assert tracking.run(TWICE).stdout == f"start {made} a False None\n{SECOND}"
+    assert tracking.run(below(TWICE)).stdout == f"start {made} a False None\n{SECOND}"
+    other = "import mlflow\nmlflow.start_run(experiment_id='8')\n"
+    assert tracking.run(other).stdout == "start None None False {'gpuctl.attempt': 'aaaa/2'}\n", "the run is in another experiment"
+
+
+def test_other_nodes_take_the_run_of_the_attempt_first(tracking: Rank) -> None:
     tracking.env["FOUND"] = "abc"
     ran = tracking.run(TWICE)
-    assert ran.stdout == "search ['7'] tags.`gpuctl.attempt` = 'aaaa/2'\nstart abc a False None\nstart None b False None\n", ran.stderr
+    assert ran.stdout == f"{SEARCHED}start abc a False None\n{SECOND}", ran.stderr
+    assert tracking.run(TWICE).stdout == f"start abc a False None\n{SECOND}", "its node knows it by now"
 
 
-def test_a_rank_whose_rank_0_logs_nothing_makes_the_run(tracking: Rank) -> None:
+def test_a_node_makes_the_run_where_the_first_logs_nothing_and_its_processes_do_not_wait_again(tracking: Rank) -> None:
     ran = tracking.run("import mlflow, sys\nsys.modules['gpuctl_mlflow'].PATIENCE_S = 0.0\n" + TWICE)
-    assert ran.stdout.splitlines()[1] == "start None a False {'gpuctl.attempt': 'aaaa/2'}", ran.stderr
+    assert ran.stdout == SEARCHED + TAGGED + SECOND, ran.stderr
+    assert "search" not in tracking.run(TWICE).stdout
+
+
+def test_what_a_process_with_a_run_starts_has_runs_of_its_own(tracking: Rank) -> None:
+    tracking.env["FOUND"] = "abc"
+    ran = tracking.run("import mlflow\nmlflow.start_run()\n" + below(TWICE))
+    assert ran.stdout == f"{SEARCHED}start abc None False None\nstart None a False None\n{SECOND}", ran.stderr
+
+
+def test_an_experiment_that_another_node_makes_at_the_same_time_is_found(tracking: Rank) -> None:
+    tracking.env.update(GPUCTL_NODE_RANK="0", MADE_MEANWHILE="1")
+    ran = tracking.run(TWICE)
+    assert ran.stdout == TAGGED + SECOND, ran.stderr
+
+
+def test_a_run_that_could_not_be_started_is_tried_again(tracking: Rank) -> None:
+    tracking.env.update(FOUND="abc", UNKNOWN="abc")
+    again = "import mlflow, os\ntry:\n    mlflow.start_run()\nexcept mlflow.exceptions.MlflowException:\n    del os.environ['UNKNOWN']\n"
+    ran = tracking.run(again + TWICE)
+    assert ran.stdout == f"{SEARCHED}start abc None False None\n{SEARCHED}start abc a False None\n{SECOND}", ran.stderr
+
+
+def test_ranks_whose_code_sets_another_server_share_a_run_there(tracking: Rank) -> None:
+    tracking.env.update(MLFLOW_RUN_ID="abc", GPUCTL_RUN_ID="abc", UNKNOWN="abc", GPUCTL_NODE_RANK="0")
+    ran = tracking.run(TWICE)
+    assert ran.stdout == "start abc a False None\n" + TAGGED + SECOND, ran.stderr
+    assert tracking.run(TWICE).stdout.endswith(f" a False None\n{SECOND}")
+    tracking.env.update(GPUCTL_RUN_ID="def")
+    ran = tracking.run(TWICE)
+    assert ran.stdout == "start abc a False None\n" and "MlflowException: RESOURCE_DOES_NOT_EXIST" in ran.stderr, "the job names that run"
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("MLFLOW_RUN_ID", ""), ("GPUCTL_RUN_ID", "abc"), ("MLFLOW_TRACKING_URI", "file:///srv/mlruns")],
-    ids=["none", "ours", "files"],
+    ("name", "value", "first"),
+    [
+        ("MLFLOW_RUN_ID", "", "start  a False None\n"),
+        ("MLFLOW_RUN_ID", "mine", "start mine a False None\n"),
+        ("GPUCTL_RUN_ID", "abc", "start None a False None\n"),
+        ("MLFLOW_TRACKING_URI", "file:///srv/mlruns", "start None a False None\n"),
+    ],
+    ids=["none", "named", "ours", "files"],
 )
-def test_ranks_that_have_a_run_or_want_their_own_are_left_alone(tracking: Rank, name: str, value: str) -> None:
+def test_ranks_that_have_a_run_or_want_their_own_are_left_alone(tracking: Rank, name: str, value: str, first: str) -> None:
     tracking.env[name] = value
-    assert tracking.run(TWICE).stdout == OWN
+    assert tracking.run(TWICE).stdout == first + SECOND
 
 
-def test_a_nested_run_and_one_that_is_named_are_left_alone(tracking: Rank) -> None:
-    ran = tracking.run("import mlflow\nmlflow.start_run(nested=True)\nmlflow.start_run('abc')\n")
-    assert ran.stdout == "start None None True None\nstart abc None False None\n", ran.stderr
+def test_a_nested_run_without_an_outer_one_is_the_first_and_one_that_is_named_is_left_alone(tracking: Rank) -> None:
+    tracking.env["FOUND"] = "abc"
+    ran = tracking.run("import mlflow\nmlflow.start_run('mine')\nmlflow.start_run(nested=True)\nmlflow.start_run(nested=True)\n")
+    assert ran.stdout == f"start mine None False None\n{SEARCHED}start abc None True None\nstart None None True None\n", ran.stderr
+
+
+def test_one_process_a_node_may_make_a_world_of_its_own(rank: Rank) -> None:
+    del rank.env["GPUCTL_WORLD_SIZE"]
+    ran = rank.run("import torch.distributed as dist\ndist.init_process_group(world_size=1, rank=0)\n", "met 1 0")
+    assert (ran.stderr, ran.returncode) == ("", 0) and not rank.note.exists()

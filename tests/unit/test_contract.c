@@ -333,6 +333,7 @@ START_TEST(node_mode_starts_one_process_that_is_not_launched_already)
     assert_none(-1, "LOCAL_RANK");
     assert_none(1, "LOCAL_RANK");
     assert_none(-1, "TORCHELASTIC_RUN_ID");
+    assert_none(-1, "GPUCTL_WORLD_SIZE"); /* by which gpuctl_watch.py knows that it has a world to watch */
     written_end(written);
 }
 END_TEST

@@ -124,6 +124,7 @@ START_TEST(a_function_in_node_mode_is_one_process_with_an_error_file)
     written->order.gang = false;
     written->order.node_rank = 0;
     assert_launch(written, ARGUMENTS WHO(0) PLACES "env=GPUCTL_RANK=0\n"
+                                                   "env=GPUCTL_WATCH=/state/runner/0123456789abcdef\n"
                                                    "env=PET_NNODES=2\n"
                                                    "env=PET_NODE_RANK=0\n"
                                                    "env=PET_NPROC_PER_NODE=2\n"
