@@ -337,6 +337,7 @@ static void write_ours(const struct contract *contract, struct text *launch)
     put_int(launch, "GPUCTL_NODE_RANK", order->node_rank);
     put_int(launch, "GPUCTL_NODES", order->nodes);
     launch_put_env(launch, "GPUCTL_SOCKET", contract->socket);
+    launch_put_env(launch, "GPUCTL_WATCH", contract->runner);
     put_default(contract, launch, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
 }
 
@@ -424,7 +425,6 @@ static void write_torchrun(const struct contract *contract, struct text *launch)
         put_default(contract, launch, "OMP_NUM_THREADS", "1");
     }
     if (order->gang) { /* for gpuctl_watch.py, whatever the program makes of the others */
-        launch_put_env(launch, "GPUCTL_WATCH", contract->runner);
         put_int(launch, "GPUCTL_WORLD_SIZE", order->world);
     }
     if (!contract_has_port(
@@ -527,7 +527,6 @@ static void write_node(const struct contract *contract, struct text *launch)
     put_int(launch, "NPROC_PER_NODE", (int64_t)order->device_count);
     put_int(launch, "LOCAL_WORLD_SIZE", (int64_t)order->device_count);
     put_int(launch, "GPUCTL_RANK", order->node_rank);
-    launch_put_env(launch, "GPUCTL_WATCH", contract->runner); /* its program may start several processes */
     write_cluster(contract, launch);
     write_options_of_torchrun(contract, launch);
     launch_put_int(launch, "rank", order->node_rank);

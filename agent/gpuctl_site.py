@@ -9,13 +9,14 @@ import sys
 
 folder = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != folder]
-sys.path.insert(0, os.path.dirname(folder))
-try:
-    import gpuctl_watch
+if hasattr(sys, "addaudithook"):  # an older Python is left alone
+    sys.path.insert(0, os.path.dirname(folder))
+    try:
+        import gpuctl_watch
 
-    gpuctl_watch.begin()
-finally:
-    sys.path.pop(0)
+        gpuctl_watch.begin()
+    finally:
+        sys.path.pop(0)
 own = sys.modules.pop(__name__)
 try:
     import sitecustomize  # type: ignore[import-not-found]  # noqa: F401  # the other one

@@ -83,7 +83,7 @@ def test_a_job_finds_its_environment_and_its_bundle(node: Node, paper: Paper) ->
     environment = next((node.environments / "names").iterdir()).resolve()
     assert (top, inner, version, text) == ("bundle", "src", "1.5", "laid over")
     assert Path(prefix) == Path(venv) == environment and path == f"{environment}/bin"
-    assert python_path == f"{cwd}:{cwd}/src:/own"
+    assert python_path.partition("/watch:")[2] == f"{cwd}:{cwd}/src:/own", "gpuctl_site.py, the bundle's folders, then the job's"
 
 
 @pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE], ids=["character", "block", "pipe"])

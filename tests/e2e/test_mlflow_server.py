@@ -185,6 +185,19 @@ def test_one_process_a_node_and_what_it_starts_log_into_one_run(
     assert not [path for path in cluster.folder.glob("*.run/*") if path.name.isdigit()], "run folders of jobs that have ended"
 
 
+def test_a_rank_alone_whose_code_sets_the_server_has_its_run_there(server: str, cluster: Cluster) -> None:
+    text = f"""
+        import mlflow
+        mlflow.set_tracking_uri("{server}")
+        mlflow.set_experiment("alone")
+        mlflow.start_run(run_name="first")
+        """
+    job = submit(cluster, text, name="alone")
+    assert cluster.api.wait(job, CLIENT_PATIENCE)["state"] == "SUCCEEDED", cluster.api.log(job, stream="stderr")
+    (run,) = runs_there(server, "alone")
+    assert run["info"]["run_name"] == "first" and {item["key"]: item["value"] for item in run["data"]["tags"]}["gpuctl.attempt"] == f"{job}/1"
+
+
 def test_calls_of_a_notebook_that_tracks_there_have_one_run_each(server: str, cluster: Cluster, notebook: Notebook) -> None:  # noqa: F811
     notebook(f"""
         import os

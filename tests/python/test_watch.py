@@ -161,6 +161,12 @@ def test_without_a_sitecustomize_of_the_user_nothing_is_said(rank: Rank) -> None
     assert (ran.stdout, ran.stderr, ran.returncode) == ("False\n", "", 0)
 
 
+def test_a_python_that_is_too_old_to_be_watched_is_left_alone(rank: Rank) -> None:
+    program = "import sys; del sys.addaudithook; import sitecustomize; print('gpuctl_watch' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-S", "-c", program], env=rank.env, capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr) == ("False\n", "")
+
+
 # --- the run of an attempt at another tracking server ---
 
 #: Says with what each run is started; a search finds the run that $FOUND names.
@@ -206,7 +212,7 @@ def below(program: str) -> str:
     return f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {program!r}], check=True)\n"
 
 
-@pytest.fixture(params=["a rank a GPU", "a process a node"])
+@pytest.fixture(params=["a rank a GPU", "a process a node", "a rank alone"])
 def tracking(rank: Rank, request: pytest.FixtureRequest) -> Rank:
     (rank.folder / "mlflow" / "tracking").mkdir(parents=True)
     (rank.folder / "mlflow" / "__init__.py").write_text(MLFLOW)
@@ -214,9 +220,9 @@ def tracking(rank: Rank, request: pytest.FixtureRequest) -> Rank:
     (rank.folder / "mlflow" / "tracking" / "__init__.py").touch()
     (rank.folder / "mlflow" / "tracking" / "fluent.py").write_text(FLUENT)
     rank.env.update(MLFLOW_TRACKING_URI="https://mlflow.example.org", GPUCTL_JOB_ID="aaaa", GPUCTL_ATTEMPT="2")
-    if request.param == "a process a node":
-        for name in ("GPUCTL_WORLD_SIZE", "GPUCTL_NOTE_FILE"):
-            del rank.env[name]
+    missing = {"a process a node": ("GPUCTL_WORLD_SIZE", "GPUCTL_NOTE_FILE"), "a rank alone": ("GPUCTL_WORLD_SIZE", "GPUCTL_MASTER")}
+    for name in missing.get(request.param, ()):
+        del rank.env[name]
     return rank
 
 

@@ -67,14 +67,13 @@ static char *launch_text(const struct written *written)
     "env=GPUCTL_NODE=alpha\n"                                                                                \
     "env=GPUCTL_NODE_RANK=" #node_rank "\n"                                                                  \
     "env=GPUCTL_NODES=2\n"                                                                                   \
-    "env=GPUCTL_SOCKET=/run/5/rank.sock\n"
+    "env=GPUCTL_SOCKET=/run/5/rank.sock\n"                                                                   \
+    "env=GPUCTL_WATCH=/state/runner/0123456789abcdef\n"
 #define PLACES                                                                                               \
     "env=GPUCTL_FUNCTION=/state/function\n"                                                                  \
     "env=GPUCTL_RESULT_DIR=/state/results\n"
 
-#define WATCH                                                                                                \
-    "env=GPUCTL_WATCH=/state/runner/0123456789abcdef\n"                                                      \
-    "env=GPUCTL_WORLD_SIZE=4\n"
+#define GANG       "env=GPUCTL_WORLD_SIZE=4\n"
 #define NOTE(rank) "env=GPUCTL_NOTE_FILE=/state/errors/" #rank ".note\n"
 
 static void assert_launch(struct written *written, const char *expected)
@@ -87,7 +86,7 @@ static void assert_launch(struct written *written, const char *expected)
 
 START_TEST(a_function_is_run_by_the_runner)
 {
-    assert_launch(written_begin("{'gpus':4," FUNCTION "}"), ARGUMENTS WHO(1) PLACES WATCH
+    assert_launch(written_begin("{'gpus':4," FUNCTION "}"), ARGUMENTS WHO(1) PLACES GANG
                   "rank=2\n"
                   "env=GPUCTL_RANK=2\n"
                   "env=JAX_LOCAL_DEVICE_IDS=0\n"
@@ -105,7 +104,7 @@ START_TEST(rank_0_of_a_function_gets_the_socket_of_the_store)
     written->order.node_rank = 0;
     written->order.first_rank = 0;
     ck_assert(contract_has_store(&written->contract));
-    assert_launch(written, ARGUMENTS "store_rank=0\n" WHO(0) PLACES WATCH
+    assert_launch(written, ARGUMENTS "store_rank=0\n" WHO(0) PLACES GANG
                   "rank=0\n"
                   "env=GPUCTL_RANK=0\n"
                   "env=JAX_LOCAL_DEVICE_IDS=0\n"
@@ -124,7 +123,6 @@ START_TEST(a_function_in_node_mode_is_one_process_with_an_error_file)
     written->order.gang = false;
     written->order.node_rank = 0;
     assert_launch(written, ARGUMENTS WHO(0) PLACES "env=GPUCTL_RANK=0\n"
-                                                   "env=GPUCTL_WATCH=/state/runner/0123456789abcdef\n"
                                                    "env=PET_NNODES=2\n"
                                                    "env=PET_NODE_RANK=0\n"
                                                    "env=PET_NPROC_PER_NODE=2\n"
