@@ -5,8 +5,8 @@ The controller gives each attempt a run of its own, and ranks take it. Another s
 would make a run. Here the first run that a process starts is the attempt's: on the first node of the gang the process that comes first
 makes it and tags it with the attempt, and the other nodes look for the tag. The processes of a node tell each other by a file beside
 $GPUCTL_SOCKET, so it does not matter who started them: the agent, torchrun, also anew, or a rank. The later runs of a process are its own,
-and so are those of processes that it starts from then on, as with the controller's run. gpuctl_watch.py, beside which this file lies, calls
-it once MLflow is imported.
+and so are those of processes that it starts from then on, as with the controller's run. An experiment that several processes make at the
+same time is found by all of them. gpuctl_watch.py, beside which this file lies, calls it once MLflow is imported.
 """
 
 import os
@@ -50,6 +50,20 @@ def shared(fluent: "Any", original: "Callable[..., Any]") -> "Callable[..., Any]
             raise
 
     return start_run
+
+
+def surely(fluent: "Any", original: "Callable[..., Any]") -> "Callable[..., Any]":
+    """set_experiment of that module, which does not set an experiment that another process makes at the same time."""
+    import functools
+
+    @functools.wraps(original)
+    def set_experiment(*args: "Any", **named: "Any") -> "Any":
+        found = original(*args, **named)
+        if found is not None and getattr(fluent, "_active_experiment_id", found.experiment_id) != found.experiment_id:
+            return original(*args, **named)
+        return found
+
+    return set_experiment
 
 
 def attempt() -> str:

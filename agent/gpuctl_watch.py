@@ -153,9 +153,13 @@ def tell_jax(clusters: "Any") -> None:
         quietly(lambda: beside("gpuctl_jax").tell(clusters, lambda: None))
 
 
-ADOPTED: "dict[str, Callable[[Any], None]]" = {
-    "mlflow.tracking.fluent": lambda module: replace(module, "start_run", beside("gpuctl_mlflow").shared),
-}
+def share_runs(fluent: "Any") -> None:
+    mlflow = beside("gpuctl_mlflow")
+    replace(fluent, "start_run", mlflow.shared)
+    replace(fluent, "set_experiment", mlflow.surely)
+
+
+ADOPTED: "dict[str, Callable[[Any], None]]" = {"mlflow.tracking.fluent": share_runs}
 OF_A_GANG: "dict[str, Callable[[Any], None]]" = {
     "torch.distributed.distributed_c10d": lambda module: replace(module, "init_process_group", watched),
     "accelerate.launchers": lambda module: replace(module, "notebook_launcher", in_this_process),

@@ -177,18 +177,24 @@ class MlflowClient:
     def search_runs(self, experiments, text, max_results, order_by):
         print("search", experiments, text)
         return [types.SimpleNamespace(info=types.SimpleNamespace(run_id=os.environ["FOUND"]))] if os.environ.get("FOUND") else []
-from mlflow.tracking.fluent import end_run, start_run
+from mlflow.tracking.fluent import end_run, set_experiment, start_run
 """
 FLUENT = """
 import os, types
 from mlflow.exceptions import MlflowException
 made = []
+_active_experiment_id = None
+def set_experiment(name):
+    global _active_experiment_id
+    if not os.environ.pop("MADE_MEANWHILE", ""):
+        _active_experiment_id = "8"
+    return types.SimpleNamespace(experiment_id="8")
 def active_run(): return None
 def end_run(): os.environ.pop("MLFLOW_RUN_ID", None)
 def _get_experiment_id():
     if os.environ.pop("MADE_MEANWHILE", ""):
         raise MlflowException("RESOURCE_ALREADY_EXISTS")
-    return "7"
+    return _active_experiment_id or "7"
 def start_run(run_id=None, experiment_id=None, run_name=None, nested=False, parent_run_id=None, tags=None):
     run_id = run_id or os.environ.pop("MLFLOW_RUN_ID", None)
     print("start", run_id, run_name, nested, tags, flush=True)
@@ -261,9 +267,11 @@ def test_what_a_process_with_a_run_starts_has_runs_of_its_own(tracking: Rank) ->
 
 
 def test_an_experiment_that_another_node_makes_at_the_same_time_is_found(tracking: Rank) -> None:
-    tracking.env.update(GPUCTL_NODE_RANK="0", MADE_MEANWHILE="1")
+    tracking.env.update(FOUND="abc", MADE_MEANWHILE="1")
     ran = tracking.run(TWICE)
-    assert ran.stdout == TAGGED + SECOND, ran.stderr
+    assert ran.stdout == f"{SEARCHED}start abc a False None\n{SECOND}", ran.stderr
+    ran = tracking.run("import mlflow\nprint(mlflow.set_experiment('name').experiment_id)\n" + TWICE)
+    assert ran.stdout == f"8\n{SEARCHED.replace('7', '8')}start abc a False None\n{SECOND}", ran.stderr
 
 
 def test_a_run_that_could_not_be_started_is_tried_again(tracking: Rank) -> None:
