@@ -195,7 +195,8 @@ def test_a_rank_alone_whose_code_sets_the_server_has_its_run_there(server: str, 
     job = submit(cluster, text, name="alone")
     assert cluster.api.wait(job, CLIENT_PATIENCE)["state"] == "SUCCEEDED", cluster.api.log(job, stream="stderr")
     (run,) = runs_there(server, "alone")
-    assert run["info"]["run_name"] == "first" and {item["key"]: item["value"] for item in run["data"]["tags"]}["gpuctl.attempt"] == f"{job}/1"
+    tags = {item["key"]: item["value"] for item in run["data"]["tags"]}
+    assert run["info"]["run_name"] == "first" and tags["gpuctl.attempt"] == f"{job}/1"
 
 
 def test_calls_of_a_notebook_that_tracks_there_have_one_run_each(server: str, cluster: Cluster, notebook: Notebook) -> None:  # noqa: F811
