@@ -16,7 +16,7 @@
 #include "daemon/blob/logs.h"
 #include "daemon/blob/worker.h"
 #include "daemon/config.h"
-#include "daemon/door.h"
+#include "daemon/writer.h"
 #include "daemon/home.h"
 #include "daemon/host_names.h"
 #include "daemon/http/server.h"
@@ -47,7 +47,7 @@ struct daemon {
     struct host_list names; /* for the Host header */
     struct ballast *ballast;
     struct store *store;
-    struct door *door;
+    struct writer *writer;
     struct worker *worker;
     struct logs *logs;
     struct blobs *blobs;
@@ -144,7 +144,7 @@ static bool open_server(struct daemon *daemon, struct err *err)
     const struct config *config = &daemon->config;
     const struct server_config server = {.address = config->address,
                                          .port = config->port,
-                                         .door = daemon->door,
+                                         .writer = daemon->writer,
                                          .logs = daemon->logs,
                                          .blobs = daemon->blobs,
                                          .worker = daemon->worker,
@@ -175,14 +175,14 @@ static bool open_server(struct daemon *daemon, struct err *err)
     return (daemon->server = server_open(&server, err)) != NULL;
 }
 
-static bool open_door(struct daemon *daemon, struct err *err)
+static bool open_writer(struct daemon *daemon, struct err *err)
 {
-    const struct door_config config = {.beat_ms = daemon->config.beat_ms,
-                                       .share_half_life_ms = daemon->config.share_half_life_ms,
-                                       .policy = daemon->config.policy};
+    const struct writer_config config = {.beat_ms = daemon->config.beat_ms,
+                                         .share_half_life_ms = daemon->config.share_half_life_ms,
+                                         .policy = daemon->config.policy};
     const struct moment now = {.boot_ms = clock_boot_ms(), .wall_ms = clock_wall_ms()};
-    daemon->door = door_open(daemon->store, &config, now, err);
-    return daemon->door != NULL && door_start(daemon->door, err);
+    daemon->writer = writer_open(daemon->store, &config, now, err);
+    return daemon->writer != NULL && writer_start(daemon->writer, err);
 }
 
 static bool daemon_open(struct daemon *daemon, struct err *err)
@@ -190,7 +190,7 @@ static bool daemon_open(struct daemon *daemon, struct err *err)
     return take_state(daemon, err) && (daemon->signals = open_signals(err)) >= 0 && open_tls(daemon, err) &&
            (daemon->ballast = ballast_open(daemon->database)) != NULL &&
            (daemon->store = store_open_with(daemon->database, daemon->ballast, err)) != NULL &&
-           admin_token_first(daemon->store, daemon->config.state, err) && open_door(daemon, err) &&
+           admin_token_first(daemon->store, daemon->config.state, err) && open_writer(daemon, err) &&
            open_files(daemon, err) && open_server(daemon, err);
 }
 
@@ -200,7 +200,7 @@ static void daemon_close(struct daemon *daemon)
     worker_close(daemon->worker); /* it may still work on blobs and logs */
     blobs_close(daemon->blobs);
     logs_close(daemon->logs);
-    door_close(daemon->door);
+    writer_close(daemon->writer);
     store_close(daemon->store);
     ballast_close(daemon->ballast);
     tls_finish(&daemon->tls);
@@ -263,7 +263,7 @@ static bool serve(struct daemon *daemon, struct err *err)
     }
     log_info("controller serve", "url=%s version=%s policy=%s incarnation=%u live_jobs=%zu", url,
              GPUCTL_VERSION, policy_text(daemon->config.policy), store_incarnation(daemon->store),
-             door_live_jobs(daemon->door));
+             writer_live_jobs(daemon->writer));
     notify_ready();
     enum server_end end = server_run(daemon->server, err);
     if (daemon->config.endpoint_file != NULL) {

@@ -358,11 +358,11 @@
  * node */
 #define LIMIT_STAGINGS_KEPT 256
 /* events that wait; more is answered 503 */
-#define LIMIT_DOOR_QUEUE 16384
+#define LIMIT_WRITER_QUEUE 16384
 /* events a transaction */
-#define LIMIT_DOOR_BATCH  1024
-#define WAL_PASSIVE_BYTES (16 * MIB)
-#define WAL_FORCED_BYTES  (256 * MIB)
+#define LIMIT_WRITER_BATCH 1024
+#define WAL_PASSIVE_BYTES  (16 * MIB)
+#define WAL_FORCED_BYTES   (256 * MIB)
 /* from the start, so that no commit has to grow the file */
 #define WAL_GROWN_BYTES (8 * MIB)
 /* moved when idle above this: 130 commits, so fewer than 1 in 100 waits */
@@ -422,11 +422,11 @@
 #define DEFAULT_SHARE_HALF_LIFE_MS (7LL * 24 * 3600 * 1000)
 #define LIMIT_SHARE_HALF_LIFE_MS   (366LL * 24 * 3600 * 1000)
 /* whose outcome is remembered, 16 bytes each, for submissions that were read before they ended: what four
- * batches of the door end; a submission that names an older one is asked for again */
+ * batches of the writer end; a submission that names an older one is asked for again */
 #define LIMIT_ENDED_JOBS 4096
 /* moments that wait for the commit which they are of: of each event of a batch that a job is stored, that it
  * has its GPUs, and that another has ended, and as much again; of more, the rest is not known */
-#define LIMIT_COMMIT_MOMENTS (6 * LIMIT_DOOR_BATCH)
+#define LIMIT_COMMIT_MOMENTS (6 * LIMIT_WRITER_BATCH)
 /* of which it is remembered when their commit was done: minutes of the busiest cluster, 16 bytes each */
 #define LIMIT_ENDS_KEPT 4096
 /* remembered for exit reports that are repeated after a lost answer: seconds of the busiest cluster */
@@ -457,15 +457,15 @@
 #define LIMIT_STREAM_BLOCK_BYTES 4096
 /* of events that wait for one client */
 #define LIMIT_SSE_FILL_BYTES (64 * KIB)
-/* specs of jobs that just came: a batch of the door at 64 connections */
+/* specs of jobs that just came: a batch of the writer at 64 connections */
 #define LIMIT_SPECS_KEPT 64
 /* larger ones are read again: 64 of these take 5 MiB decoded */
 #define LIMIT_SPEC_KEPT_BYTES (16 * KIB)
 /* a request with a path of 60 characters */
 #define REQUEST_BLOCK_BYTES 512
-/* a submission on its way to the door */
+/* a submission on its way to the writer */
 #define ASK_BLOCK_BYTES 1280
-/* of each: one batch of the door */
+/* of each: one batch of the writer */
 #define LIMIT_BLOCKS_KEPT 1024
 /* room for the receipt of a submission */
 #define RECEIPT_BYTES 96

@@ -16,7 +16,7 @@
 #include "proto/limits.h"
 #include "proto/messages.h"
 
-static int render_nothing(const struct door_request *door, const struct step *step, struct text *out)
+static int render_nothing(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     text_append(out, "{}");
     return 200;
@@ -33,9 +33,9 @@ struct registration {
     bool taken;
 };
 
-static int render_registered(const struct door_request *door, const struct step *step, struct text *out)
+static int render_registered(const struct writer_request *writer, const struct step *step, struct text *out)
 {
-    struct registration *registration = door->asker;
+    struct registration *registration = writer->asker;
     const struct register_reply *reply = &registration->reply;
     registration->taken = step->answer == NULL;
     text_append(out, "{");
@@ -86,9 +86,9 @@ void agents_register(struct request *request)
                                                   .log_limit = server->config.log_limit};
     registration->ask.committed = registered;
     registration->ask.finish = registration_finish;
-    registration->ask.door.input.kind = INPUT_REGISTER;
-    registration->ask.door.input.node_register = &registration->message;
-    ask_door(&registration->ask);
+    registration->ask.writer.input.kind = INPUT_REGISTER;
+    registration->ask.writer.input.node_register = &registration->message;
+    ask_writer(&registration->ask);
 }
 
 /* --- beat
@@ -100,7 +100,7 @@ struct beat {
     struct beat_message message;
 };
 
-static int render_beaten(const struct door_request *door, const struct step *step, struct text *out)
+static int render_beaten(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     const struct beat_reply reply = {.fenced = step->fenced, .fenced_count = step->fenced_count};
     autojson json_t *json = beat_reply_encode(&reply);
@@ -138,9 +138,9 @@ void agents_beat(struct request *request)
     beat->message = message;
     beat->ask.committed = beaten;
     beat->ask.finish = beat_finish;
-    beat->ask.door.input.kind = INPUT_BEAT;
-    beat->ask.door.input.beat = &beat->message;
-    ask_door(&beat->ask);
+    beat->ask.writer.input.kind = INPUT_BEAT;
+    beat->ask.writer.input.beat = &beat->message;
+    ask_writer(&beat->ask);
 }
 
 /* --- poll
@@ -219,9 +219,9 @@ void agents_report(struct request *request)
     report->message = message;
     report->results = results;
     report->ask.finish = report_finish;
-    report->ask.door.input.kind = INPUT_REPORT;
-    report->ask.door.input.report = &report->message;
-    ask_door(&report->ask);
+    report->ask.writer.input.kind = INPUT_REPORT;
+    report->ask.writer.input.report = &report->message;
+    ask_writer(&report->ask);
 }
 
 /* --- staging
@@ -254,7 +254,7 @@ static void note_progress(struct request *request, const struct staging_message 
     request_reply_literal(request, 200, "{}");
 }
 
-/* Progress is noted here alone; what decides goes through the door. */
+/* Progress is noted here alone; what decides goes through the writer. */
 void agents_staging(struct request *request)
 {
     struct err err;
@@ -278,7 +278,7 @@ void agents_staging(struct request *request)
     staging->text = said_fit(message.text, LIMIT_STAGING_TEXT, SAID_LINES);
     staging->message.text = staging->text;
     staging->ask.finish = staging_ask_finish;
-    staging->ask.door.input.kind = INPUT_STAGING;
-    staging->ask.door.input.staging = &staging->message;
-    ask_door(&staging->ask);
+    staging->ask.writer.input.kind = INPUT_STAGING;
+    staging->ask.writer.input.staging = &staging->message;
+    ask_writer(&staging->ask);
 }

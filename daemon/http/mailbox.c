@@ -4,7 +4,7 @@
  * every epoch that should live on the node, the orders that changed since, and all that it should get ready;
  * that one poll a node is parked, the newest; and that nothing here is lost by a restart, for orders are
  * derived from the state. Making orders is the core's part, sending them no sooner than they are committed
- * the door's. */
+ * the writer's. */
 #include "daemon/http/mailbox.h"
 
 #include <stdlib.h>

@@ -120,7 +120,7 @@ void nodes_list(struct request *request)
         return;
     }
     text_printf(&listing.json, "],\"leases_held\":%s}",
-                door_holds_leases(request->server->config.door) ? "true" : "false");
+                writer_holds_leases(request->server->config.writer) ? "true" : "false");
     request_reply_json(request, 200, &listing.json);
 }
 
@@ -148,9 +148,9 @@ void nodes_show(struct request *request)
  */
 
 /* The state that the step has left the node in. */
-static int render_verb(const struct door_request *door, const struct step *step, struct text *out)
+static int render_verb(const struct writer_request *writer, const struct step *step, struct text *out)
 {
-    const struct input *input = &door->input;
+    const struct input *input = &writer->input;
     enum node_state state = NODE_STATE_COUNT;
     for (size_t i = 0; i < step->change_count; i++) {
         const struct change *change = &step->changes[i];
@@ -197,12 +197,12 @@ static void ask_verb(struct request *request, enum node_verb verb)
         return;
     }
     struct ask *ask = ask_create(request, sizeof *ask, render_verb);
-    ask->door.input.kind = INPUT_NODE;
-    ask->door.input.node.name = request->argument;
-    ask->door.input.node.verb = verb;
-    ask->door.input.node.reason = reason;
-    ask->door.input.node.by = identity_owner(request->who);
-    ask_door(ask);
+    ask->writer.input.kind = INPUT_NODE;
+    ask->writer.input.node.name = request->argument;
+    ask->writer.input.node.verb = verb;
+    ask->writer.input.node.reason = reason;
+    ask->writer.input.node.by = identity_owner(request->who);
+    ask_writer(ask);
 }
 
 void nodes_drain(struct request *request)
@@ -245,12 +245,12 @@ void nodes_expire(struct request *request)
         return;
     }
     struct ask *ask = ask_create(request, sizeof *ask, render_verb);
-    ask->door.input.kind = INPUT_NODE;
-    ask->door.input.node.name = request->argument;
-    ask->door.input.node.verb = NODE_VERB_EXPIRE;
-    ask->door.input.node.by = identity_owner(request->who);
-    ask->door.input.node.expires_at_ms = expires_at_ms;
-    ask_door(ask);
+    ask->writer.input.kind = INPUT_NODE;
+    ask->writer.input.node.name = request->argument;
+    ask->writer.input.node.verb = NODE_VERB_EXPIRE;
+    ask->writer.input.node.by = identity_owner(request->who);
+    ask->writer.input.node.expires_at_ms = expires_at_ms;
+    ask_writer(ask);
 }
 
 /* --- remove
@@ -269,11 +269,11 @@ static bool is_removed(const struct step *step)
 
 /* 202: it is fenced, and goes when its attempts have ended on the other nodes; then somebody has to ask
  * again. */
-static int render_removed(const struct door_request *door, const struct step *step, struct text *out)
+static int render_removed(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     bool removed = is_removed(step);
     text_append(out, "{\"name\":");
-    text_json_string(out, door->input.node.name, strlen(door->input.node.name));
+    text_json_string(out, writer->input.node.name, strlen(writer->input.node.name));
     text_printf(out, ",\"removed\":%s}", removed ? "true" : "false");
     return removed ? 200 : 202;
 }
@@ -283,7 +283,7 @@ static void removed(struct ask *ask)
 {
     struct server *server = ask->request->server;
     struct err err;
-    if (ask->door.status != 200) {
+    if (ask->writer.status != 200) {
         return;
     }
     mailbox_forget(server->mailbox, ask->request->argument);
@@ -304,10 +304,10 @@ void nodes_remove(struct request *request)
     }
     struct ask *ask = ask_create(request, sizeof *ask, render_removed);
     ask->committed = removed;
-    ask->door.input.kind = INPUT_NODE;
-    ask->door.input.node.name = request->argument;
-    ask->door.input.node.verb = NODE_VERB_REMOVE;
-    ask->door.input.node.by = identity_owner(request->who);
-    ask->door.input.node.force = force != NULL && strcmp(force, "true") == 0;
-    ask_door(ask);
+    ask->writer.input.kind = INPUT_NODE;
+    ask->writer.input.node.name = request->argument;
+    ask->writer.input.node.verb = NODE_VERB_REMOVE;
+    ask->writer.input.node.by = identity_owner(request->who);
+    ask->writer.input.node.force = force != NULL && strcmp(force, "true") == 0;
+    ask_writer(ask);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the HTTP thread: one epoll loop over the HTTP library's own epoll set, the door's news, signals and
+/* Owns the HTTP thread: one epoll loop over the HTTP library's own epoll set, the writer's news, signals and
  * whatever else is watched. The library is run from outside, never on a thread of its own, which can sleep
  * for ever on exact multiples of 128 ready connections. The server promises that it never waits for a disk or
  * a client, that answers leave before orders of the same commit, and that its end leaves no accepted change
@@ -101,20 +101,20 @@ static void library_ready(struct watch *watch)
     /* the library runs in every turn */
 }
 
-static void take_answers(struct server *server, struct door_request *list)
+static void take_answers(struct server *server, struct writer_request *list)
 {
     while (list != NULL) {
-        struct door_request *next = list->next;
+        struct writer_request *next = list->next;
         ask_answered(server, list);
         list = next;
     }
 }
 
-static void door_ready(struct watch *watch)
+static void writer_ready(struct watch *watch)
 {
     struct server *server = watch->closure;
-    struct door_news news;
-    door_collect(server->config.door, &news);
+    struct writer_news news;
+    writer_collect(server->config.writer, &news);
     if (news.touched_count > 0) {
         server->busy_ms = server->now_ms;
     }
@@ -130,10 +130,10 @@ static void door_ready(struct watch *watch)
         ends_add(&server->ends, &news.ends[i]);
     }
     if (news.failed) {
-        server->door_failed = true;
+        server->writer_failed = true;
         server_fail(server, &news.error);
     }
-    door_news_finish(&news);
+    writer_news_finish(&news);
 }
 
 static void signal_ready(struct watch *watch)
@@ -154,7 +154,7 @@ static void worker_ready(struct watch *watch)
 
 static bool is_busy(const struct server *server)
 {
-    return server->people_count > 0 || server->submits > 0 || door_live_jobs(server->config.door) > 0;
+    return server->people_count > 0 || server->submits > 0 || writer_live_jobs(server->config.writer) > 0;
 }
 
 static void idle_due(struct deadline *deadline)
@@ -327,7 +327,7 @@ static bool open_loop(struct server *server, struct err *err)
     int library_fd = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     int worker = config->worker != NULL ? worker_fd(config->worker) : -1;
     return open_watch(server, &server->library, library_fd, library_ready, err) &&
-           open_watch(server, &server->door, door_fd(config->door), door_ready, err) &&
+           open_watch(server, &server->writer, writer_fd(config->writer), writer_ready, err) &&
            open_watch(server, &server->signals, config->signal_fd, signal_ready, err) &&
            open_watch(server, &server->worker, worker, worker_ready, err);
 }
@@ -389,13 +389,13 @@ uint16_t server_port(const struct server *server)
  * ------------------------------------------------------------------------------------------------------------------
  */
 
-/* The door holds what asks borrow from requests; after a failure it holds nothing any more. */
+/* The writer holds what asks borrow from requests; after a failure it holds nothing any more. */
 static void await_asks(struct server *server)
 {
-    while (server->asks > 0 && !server->door_failed) {
-        struct pollfd door = {.fd = server->door.fd, .events = POLLIN};
-        if (poll(&door, 1, -1) > 0) {
-            door_ready(&server->door);
+    while (server->asks > 0 && !server->writer_failed) {
+        struct pollfd writer = {.fd = server->writer.fd, .events = POLLIN};
+        if (poll(&writer, 1, -1) > 0) {
+            writer_ready(&server->writer);
         }
     }
 }

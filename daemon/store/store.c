@@ -14,7 +14,7 @@
 
 #include "daemon/store/columns.h"
 #include "daemon/store/incarnation.h"
-#include "daemon/store/writer.h"
+#include "daemon/store/handle.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/text.h"

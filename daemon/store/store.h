@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The database behind a small interface: SQLite now. One writer, on the door's thread, which alone
+/* The database behind a small interface: SQLite now. One writer, on the writer's thread, which alone
  * checkpoints; any number of readers, which see committed state only. No SQL exists outside this folder. */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of daemon/door on a real store: what has been committed when its news are collected. The test is the
- * thread, so that it can look between two turns. */
+/* Tests of daemon/writer on a real store: what has been committed when its news are collected. The test is
+ * the thread, so that it can look between two batches. */
 #include <stdlib.h>
 
-#include "daemon/door.h"
+#include "daemon/writer.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/limits.h"
@@ -12,7 +12,7 @@
 static char folder[64];
 static struct store *store;
 static struct reader *reader;
-static struct door *door;
+static struct writer *writer;
 static int64_t now_ms;
 
 static void must(bool ok, const struct err *err)
@@ -22,46 +22,46 @@ static void must(bool ok, const struct err *err)
 
 static void setup(void)
 {
-    const struct door_config config = {.beat_ms = BEAT_MS, .policy = POLICY_DEFAULT};
+    const struct writer_config config = {.beat_ms = BEAT_MS, .policy = POLICY_DEFAULT};
     struct err err = {0};
-    snprintf(folder, sizeof folder, "/tmp/test-door-XXXXXX");
+    snprintf(folder, sizeof folder, "/tmp/test-writer-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     autofree char *path = xprintf("%s/gpuctl.db", folder);
     now_ms = 1000;
     must((store = store_open(path, &err)) != NULL, &err);
     must((reader = reader_open(path, &err)) != NULL, &err);
-    door = door_open(store, &config, (struct moment){.boot_ms = now_ms, .wall_ms = now_ms}, &err);
-    must(door != NULL, &err);
+    writer = writer_open(store, &config, (struct moment){.boot_ms = now_ms, .wall_ms = now_ms}, &err);
+    must(writer != NULL, &err);
 }
 
 static void teardown(void)
 {
-    door_close(door);
+    writer_close(writer);
     reader_close(reader);
     store_close(store);
     file_remove_tree(folder, NULL);
 }
 
-static int render_nothing(const struct door_request *request, const struct step *step, struct text *out)
+static int render_nothing(const struct writer_request *request, const struct step *step, struct text *out)
 {
     return 200;
 }
 
-/* One turn for one input; the number of nodes that get orders by it. */
+/* One batch for one input; the number of nodes that get orders by it. */
 static size_t ask(struct input input)
 {
-    struct door_news news;
-    struct door_request request = {.input = input, .arrived_ms = ++now_ms, .render = render_nothing};
+    struct writer_news news;
+    struct writer_request request = {.input = input, .arrived_ms = ++now_ms, .render = render_nothing};
     request.input.wall_ms = now_ms;
-    ck_assert(door_ask(door, &request));
-    ck_assert(door_turn(door, (struct moment){.boot_ms = now_ms, .wall_ms = now_ms}));
-    door_collect(door, &news);
+    ck_assert(writer_ask(writer, &request));
+    ck_assert(writer_run_batch(writer, (struct moment){.boot_ms = now_ms, .wall_ms = now_ms}));
+    writer_collect(writer, &news);
     ck_assert_msg(request.status == 200, "%s", request.error.text);
     size_t told = news.order_count;
     for (size_t i = 0; i < told; i++) {
         node_orders_destroy(news.orders[i]);
     }
-    door_news_finish(&news);
+    writer_news_finish(&news);
     return told;
 }
 
@@ -144,17 +144,17 @@ START_TEST(what_waits_is_on_disk_a_moment_later_though_nobody_asks)
     const struct report_message running = {
         .node = "a", .boot_id = "boot", .epoch = epoch, .kind = REPORT_RUNNING};
     ask((struct input){.kind = INPUT_REPORT, .report = &running});
-    ck_assert_int_le(door_due_ms(door), now_ms + LAZY_COMMIT_MS);
-    now_ms = door_due_ms(door);
-    ck_assert(door_turn(door, (struct moment){.boot_ms = now_ms, .wall_ms = now_ms}));
+    ck_assert_int_le(writer_due_ms(writer), now_ms + LAZY_COMMIT_MS);
+    now_ms = writer_due_ms(writer);
+    ck_assert(writer_run_batch(writer, (struct moment){.boot_ms = now_ms, .wall_ms = now_ms}));
     ck_assert_int_eq(stored_member(&epoch).state, MEMBER_RUNNING);
 }
 END_TEST
 
-Suite *door_suite(void)
+Suite *writer_suite(void)
 {
-    Suite *suite = suite_create("door");
-    TCase *cases = tcase_create("door");
+    Suite *suite = suite_create("writer");
+    TCase *cases = tcase_create("writer");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, orders_take_what_waits_for_a_commit_to_the_disk_before_they_leave);
     tcase_add_test(cases, what_waits_is_on_disk_a_moment_later_though_nobody_asks);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the writer share. */
-#ifndef STORE_WRITER_H
-#define STORE_WRITER_H
+/* The handle of the store, which its files share. */
+#ifndef STORE_HANDLE_H
+#define STORE_HANDLE_H
 
 #include "daemon/store/connection.h"
 #include "daemon/store/scopes.h"
