@@ -56,7 +56,7 @@ static void registered(struct ask *ask)
     if (!registration->taken) {
         return;
     }
-    mailbox_register(server->mailbox, message->name, message->boot_id, message->agent_id, server->now_ms);
+    outbox_register(server->outbox, message->name, message->boot_id, message->agent_id, server->now_ms);
 }
 
 static void registration_finish(struct ask *ask)
@@ -113,7 +113,7 @@ static void beaten(struct ask *ask)
 {
     const struct beat *beat = (struct beat *)ask;
     struct server *server = ask->request->server;
-    mailbox_beat(server->mailbox, beat->message.node, server->now_ms);
+    outbox_beat(server->outbox, beat->message.node, server->now_ms);
 }
 
 static void beat_finish(struct ask *ask)
@@ -161,7 +161,7 @@ void agents_poll(struct request *request)
         return;
     }
     request_drop_body(request);
-    mailbox_poll(request->server->mailbox, request, &message);
+    outbox_poll(request->server->outbox, request, &message);
     poll_message_finish(&message);
 }
 
@@ -213,8 +213,8 @@ void agents_report(struct request *request)
         request_fail(request, &err);
         return;
     }
-    mailbox_sent(server->mailbox, message.node, message.epoch, &message.prepare_sent_us,
-                 &message.start_sent_us);
+    outbox_sent(server->outbox, message.node, message.epoch, &message.prepare_sent_us,
+                &message.start_sent_us);
     struct report *report = ask_create(request, sizeof *report, render_nothing);
     report->message = message;
     report->results = results;
@@ -244,7 +244,7 @@ static void staging_ask_finish(struct ask *ask)
 static void note_progress(struct request *request, const struct staging_message *message)
 {
     struct server *server = request->server;
-    if (!mailbox_knows(server->mailbox, message->node, message->boot_id, NULL)) {
+    if (!outbox_knows(server->outbox, message->node, message->boot_id, NULL)) {
         request_fail_with(request, ERR_NOT_FOUND, "node %.64s is not registered with this boot id",
                           message->node);
         return;

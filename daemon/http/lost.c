@@ -101,7 +101,7 @@ void lost_tell(struct request *request)
     if (!identity_acts_for(request->who, message.node, &err)) {
         request_fail(request, &err);
         ask_destroy(&telling->ask);
-    } else if (!mailbox_knows(server->mailbox, message.node, message.boot_id, NULL)) {
+    } else if (!outbox_knows(server->outbox, message.node, message.boot_id, NULL)) {
         request_fail_with(request, ERR_NOT_FOUND, "node %.64s is not registered with this boot id",
                           message.node);
         ask_destroy(&telling->ask);

@@ -70,7 +70,7 @@ static void write_node(struct listing *listing, const struct node_row *row, int6
     const struct server *server = listing->server;
     const struct span window = windows_of_node(listing->windows, row, server->wall_ms);
     autojson json_t *devices = json_parse(row->devices, strlen(row->devices), NULL);
-    int64_t beat_ms = mailbox_last_beat(server->mailbox, row->name);
+    int64_t beat_ms = outbox_last_beat(server->outbox, row->name);
     int64_t gpus = (int64_t)json_array_size(devices);
     const char *unavailable = NULL;
     int64_t unavailable_gpus = count_unavailable(devices, &unavailable);
@@ -286,7 +286,7 @@ static void removed(struct ask *ask)
     if (ask->writer.status != 200) {
         return;
     }
-    mailbox_forget(server->mailbox, ask->request->argument);
+    outbox_forget(server->outbox, ask->request->argument);
     log_info("node remove", "node=%s by=%s", ask->request->argument, identity_owner(ask->request->who));
     if (!auth_load(server->auth, server->reader, &err)) {
         server_fail(server, &err); /* a token that is revoked must not go on */

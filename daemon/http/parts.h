@@ -14,7 +14,7 @@
 #include "daemon/http/gate.h"
 #include "daemon/http/logs.h"
 #include "daemon/http/ends.h"
-#include "daemon/http/mailbox.h"
+#include "daemon/http/outbox.h"
 #include "daemon/http/peers.h"
 #include "daemon/http/request.h"
 #include "daemon/http/server.h"
@@ -40,7 +40,7 @@ struct server {
     struct auth *auth;
     struct deadlines *deadlines;
     struct waiters *waiters;
-    struct mailbox *mailbox;
+    struct outbox *outbox;
     struct ends ends;
     struct specs *specs;
     struct staging_board *stagings;

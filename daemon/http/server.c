@@ -74,7 +74,7 @@ void server_stop(struct server *server, enum server_end end)
     server->refusing = for_good;
     server->telling = for_good && server->config.embedded;
     if (server->telling) {
-        mailbox_shut_down(server->mailbox);
+        outbox_shut_down(server->outbox);
     } else {
         int fd = MHD_quiesce_daemon(server->daemon);
         if (fd >= 0) {
@@ -120,7 +120,7 @@ static void writer_ready(struct watch *watch)
     }
     take_answers(server, news.answered);
     for (size_t i = 0; i < news.order_count; i++) {
-        mailbox_put(server->mailbox, news.orders[i]);
+        outbox_put(server->outbox, news.orders[i]);
     }
     for (size_t i = 0; i < news.touched_count; i++) {
         waiters_wake(server->waiters, news.touched[i].key, &news.touched[i]);
@@ -229,7 +229,7 @@ static void turn(struct server *server)
 static bool is_over(const struct server *server)
 {
     bool quiet = server->request_count == 0 && server->asks == 0;
-    bool told = !server->telling || mailbox_all_told(server->mailbox, server->now_ms);
+    bool told = !server->telling || outbox_all_told(server->outbox, server->now_ms);
     return server->ending && ((quiet && told) || server->now_ms >= server->end_ms);
 }
 
@@ -341,7 +341,7 @@ static void open_parts(struct server *server)
     server->waiters = waiters_create();
     connections_open(server);
     server->stagings = staging_board_create();
-    server->mailbox = mailbox_create(server);
+    server->outbox = outbox_create(server);
     server->specs = specs_create(server->reader);
     server->space = space_create(server);
     if (server->config.idle_exit_ms > 0) {
@@ -433,7 +433,7 @@ void server_close(struct server *server)
     blocks_finish(&server->request_blocks);
     blocks_finish(&server->ask_blocks);
     specs_destroy(server->specs);
-    mailbox_destroy(server->mailbox);
+    outbox_destroy(server->outbox);
     ends_finish(&server->ends);
     staging_board_destroy(server->stagings);
     waiters_destroy(server->waiters);

@@ -5,7 +5,7 @@
  * that one poll a node is parked, the newest; and that nothing here is lost by a restart, for orders are
  * derived from the state. Making orders is the core's part, sending them no sooner than they are committed
  * the writer's. */
-#include "daemon/http/mailbox.h"
+#include "daemon/http/outbox.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,17 +36,17 @@ struct box {
     UT_hash_handle hh;
 };
 
-struct mailbox {
+struct outbox {
     struct server *server;
     struct box *boxes; /* by node */
     bool shutting_down;
 };
 
-struct mailbox *mailbox_create(struct server *server)
+struct outbox *outbox_create(struct server *server)
 {
-    struct mailbox *mailbox = xzalloc(sizeof *mailbox);
-    mailbox->server = server;
-    return mailbox;
+    struct outbox *outbox = xzalloc(sizeof *outbox);
+    outbox->server = server;
+    return outbox;
 }
 
 static void free_box(struct box *box)
@@ -59,35 +59,35 @@ static void free_box(struct box *box)
     free(box);
 }
 
-void mailbox_destroy(struct mailbox *mailbox)
+void outbox_destroy(struct outbox *outbox)
 {
-    if (mailbox == NULL) {
+    if (outbox == NULL) {
         return;
     }
     struct box *box, *next;
-    HASH_ITER (hh, mailbox->boxes, box, next) {
-        HASH_DEL(mailbox->boxes, box);
+    HASH_ITER (hh, outbox->boxes, box, next) {
+        HASH_DEL(outbox->boxes, box);
         free_box(box);
     }
-    free(mailbox);
+    free(outbox);
 }
 
-static struct box *find(const struct mailbox *mailbox, const char *node)
+static struct box *find(const struct outbox *outbox, const char *node)
 {
     struct box *box;
-    HASH_FIND_STR(mailbox->boxes, node, box);
+    HASH_FIND_STR(outbox->boxes, node, box);
     return box;
 }
 
 /* Only of nodes that are registered: their number bounds the boxes. */
-static struct box *find_or_make(struct mailbox *mailbox, const char *node)
+static struct box *find_or_make(struct outbox *outbox, const char *node)
 {
-    struct box *box = find(mailbox, node);
+    struct box *box = find(outbox, node);
     if (box == NULL) {
         box = xzalloc(sizeof *box);
         box->node = xstrdup(node);
         box->beat_ms = -1;
-        HASH_ADD_KEYPTR(hh, mailbox->boxes, box->node, strlen(box->node), box);
+        HASH_ADD_KEYPTR(hh, outbox->boxes, box->node, strlen(box->node), box);
     }
     return box;
 }
@@ -108,9 +108,9 @@ static void set_agent(struct box *box, const char *boot_id, const char *agent_id
 
 /* A node without orders has the first version of this incarnation: above 0, so that an agent which has just
  * started is answered at once, and below that of its first order. */
-static uint64_t version_of(const struct mailbox *mailbox, const struct box *box)
+static uint64_t version_of(const struct outbox *outbox, const struct box *box)
 {
-    return box->orders != NULL ? box->orders->version : (uint64_t)mailbox->server->config.incarnation << 32;
+    return box->orders != NULL ? box->orders->version : (uint64_t)outbox->server->config.incarnation << 32;
 }
 
 /* --- answers
@@ -132,7 +132,7 @@ static void name_tracking(const struct server *server, struct order *order, stru
 
 /* What the poll shows of the orders: specs for those that start something. The specs are the caller's to
  * release. */
-static bool fill_orders(const struct mailbox *mailbox, const struct box *box, uint64_t seen,
+static bool fill_orders(const struct outbox *outbox, const struct box *box, uint64_t seen,
                         struct poll_reply *reply, json_t **specs, struct names *names, struct err *err)
 {
     for (size_t i = 0; box->orders != NULL && i < box->orders->count; i++) {
@@ -144,11 +144,11 @@ static bool fill_orders(const struct mailbox *mailbox, const struct box *box, ui
         struct order *order = &reply->orders[reply->order_count];
         *order = item->order;
         if (order->phase != ORDER_STOP) {
-            order->spec = specs[reply->order_count] = specs_get(mailbox->server->specs, item->spec_key, err);
+            order->spec = specs[reply->order_count] = specs_get(outbox->server->specs, item->spec_key, err);
             if (order->spec == NULL) {
                 return false;
             }
-            name_tracking(mailbox->server, order, &names[reply->order_count]);
+            name_tracking(outbox->server, order, &names[reply->order_count]);
         }
         reply->order_count++;
     }
@@ -192,7 +192,7 @@ static void note_sent(struct box *box, uint64_t seen)
     }
 }
 
-static void answer(const struct mailbox *mailbox, struct box *box, struct request *request, uint64_t seen)
+static void answer(const struct outbox *outbox, struct box *box, struct request *request, uint64_t seen)
 {
     size_t room = box->orders != NULL ? box->orders->count + 1 : 1;
     size_t staging_room = box->orders != NULL ? box->orders->staging_count + 1 : 1;
@@ -201,20 +201,20 @@ static void answer(const struct mailbox *mailbox, struct box *box, struct reques
     autofree json_t **specs = xzalloc(room * sizeof(json_t *));
     autofree struct names *names = xzalloc(room * sizeof *names);
     autofree struct staging *stagings = xzalloc(staging_room * sizeof *stagings);
-    struct poll_reply reply = {.version = version_of(mailbox, box),
-                               .shutdown = mailbox->shutting_down,
-                               .restored_ms = mailbox->server->config.restored_ms,
-                               .journal_since_ms = mailbox->server->config.restored_from_ms,
+    struct poll_reply reply = {.version = version_of(outbox, box),
+                               .shutdown = outbox->shutting_down,
+                               .restored_ms = outbox->server->config.restored_ms,
+                               .journal_since_ms = outbox->server->config.restored_from_ms,
                                .live = live,
                                .orders = changed,
                                .stagings = stagings};
     struct err err;
-    if (fill_orders(mailbox, box, seen, &reply, specs, names, &err) && fill_stagings(box, &reply, &err)) {
+    if (fill_orders(outbox, box, seen, &reply, specs, names, &err) && fill_stagings(box, &reply, &err)) {
         autojson json_t *json = poll_reply_encode(&reply);
         char *text = json_text(json);
         note_sent(box, seen);
         request_reply(request, 200, "application/json", text, strlen(text));
-        box->told = mailbox->shutting_down;
+        box->told = outbox->shutting_down;
     } else {
         log_error("orders unreadable", "node=%s text=\"%s\"", box->node, err.text);
         request_fail(request, &err);
@@ -227,19 +227,19 @@ static void answer(const struct mailbox *mailbox, struct box *box, struct reques
     }
 }
 
-static void answer_parked(const struct mailbox *mailbox, struct box *box)
+static void answer_parked(const struct outbox *outbox, struct box *box)
 {
     struct request *request = box->parked;
     if (request != NULL) {
         box->parked = NULL;
-        answer(mailbox, box, request, box->seen);
+        answer(outbox, box, request, box->seen);
     }
 }
 
 static void park_is_over(struct deadline *deadline)
 {
     struct box *box = deadline->closure;
-    answer_parked(box->parked->server->mailbox, box);
+    answer_parked(box->parked->server->outbox, box);
 }
 
 /* --- from outside
@@ -262,56 +262,56 @@ static struct sent *carry_sent(const struct box *box, const struct node_orders *
     return sent;
 }
 
-void mailbox_put(struct mailbox *mailbox, struct node_orders *orders)
+void outbox_put(struct outbox *outbox, struct node_orders *orders)
 {
-    struct box *box = find_or_make(mailbox, orders->node);
+    struct box *box = find_or_make(outbox, orders->node);
     struct sent *sent = carry_sent(box, orders);
     free(box->sent);
     box->sent = sent;
     node_orders_destroy(box->orders);
     box->orders = orders;
     set_agent(box, orders->boot_id, orders->agent_id);
-    staging_board_told(mailbox->server->stagings, orders, mailbox->server->now_ms);
+    staging_board_told(outbox->server->stagings, orders, outbox->server->now_ms);
     if (box->parked != NULL && orders->version > box->seen) {
-        answer_parked(mailbox, box);
+        answer_parked(outbox, box);
     }
 }
 
-bool mailbox_knows(const struct mailbox *mailbox, const char *node, const char *boot_id, const char *agent_id)
+bool outbox_knows(const struct outbox *outbox, const char *node, const char *boot_id, const char *agent_id)
 {
-    const struct box *box = find(mailbox, node);
+    const struct box *box = find(outbox, node);
     return box != NULL && box->boot_id != NULL && strcmp(box->boot_id, boot_id) == 0 &&
            (agent_id == NULL || box->agent_id[0] == '\0' || strcmp(box->agent_id, agent_id) == 0);
 }
 
-void mailbox_poll(struct mailbox *mailbox, struct request *request, const struct poll_message *message)
+void outbox_poll(struct outbox *outbox, struct request *request, const struct poll_message *message)
 {
-    struct box *box = find(mailbox, message->node);
-    if (!mailbox_knows(mailbox, message->node, message->boot_id, message->agent_id)) {
+    struct box *box = find(outbox, message->node);
+    if (!outbox_knows(outbox, message->node, message->boot_id, message->agent_id)) {
         request_fail_with(request, ERR_NOT_FOUND, "node %s is not registered with this agent", message->node);
         return;
     }
-    answer_parked(mailbox, box);
+    answer_parked(outbox, box);
     /* A version from the future is from before a restore of the store: it has seen nothing of this history.
      */
-    uint64_t seen = message->version <= version_of(mailbox, box) ? message->version : 0;
-    bool news = seen < version_of(mailbox, box);
-    if (news || mailbox->shutting_down || mailbox->server->ending) {
-        answer(mailbox, box, request, seen);
+    uint64_t seen = message->version <= version_of(outbox, box) ? message->version : 0;
+    bool news = seen < version_of(outbox, box);
+    if (news || outbox->shutting_down || outbox->server->ending) {
+        answer(outbox, box, request, seen);
         return;
     }
     box->parked = request;
     box->seen = seen;
     request->deadline.due = park_is_over;
     request->deadline.closure = box;
-    deadline_set(mailbox->server->deadlines, &request->deadline, mailbox->server->now_ms + POLL_PARK_MS);
+    deadline_set(outbox->server->deadlines, &request->deadline, outbox->server->now_ms + POLL_PARK_MS);
     request_wait(request);
 }
 
-void mailbox_sent(const struct mailbox *mailbox, const char *node, uint64_t epoch, int64_t *ret_prepare_us,
-                  int64_t *ret_start_us)
+void outbox_sent(const struct outbox *outbox, const char *node, uint64_t epoch, int64_t *ret_prepare_us,
+                 int64_t *ret_start_us)
 {
-    const struct box *box = find(mailbox, node);
+    const struct box *box = find(outbox, node);
     *ret_prepare_us = *ret_start_us = 0;
     for (size_t i = 0; box != NULL && box->orders != NULL && i < box->orders->count; i++) {
         if (box->orders->items[i].order.epoch == epoch) {
@@ -321,17 +321,17 @@ void mailbox_sent(const struct mailbox *mailbox, const char *node, uint64_t epoc
     }
 }
 
-void mailbox_register(struct mailbox *mailbox, const char *node, const char *boot_id, const char *agent_id,
-                      int64_t now_ms)
+void outbox_register(struct outbox *outbox, const char *node, const char *boot_id, const char *agent_id,
+                     int64_t now_ms)
 {
-    struct box *box = find_or_make(mailbox, node);
+    struct box *box = find_or_make(outbox, node);
     set_agent(box, boot_id, agent_id);
     box->beat_ms = now_ms;
 }
 
-void mailbox_forget(struct mailbox *mailbox, const char *node)
+void outbox_forget(struct outbox *outbox, const char *node)
 {
-    struct box *box = find(mailbox, node);
+    struct box *box = find(outbox, node);
     if (box == NULL) {
         return;
     }
@@ -340,35 +340,35 @@ void mailbox_forget(struct mailbox *mailbox, const char *node)
     if (parked != NULL) {
         request_fail_with(parked, ERR_NOT_FOUND, "node %s was removed", node);
     }
-    HASH_DEL(mailbox->boxes, box);
+    HASH_DEL(outbox->boxes, box);
     free_box(box);
 }
 
-void mailbox_beat(struct mailbox *mailbox, const char *node, int64_t now_ms)
+void outbox_beat(struct outbox *outbox, const char *node, int64_t now_ms)
 {
-    find_or_make(mailbox, node)->beat_ms = now_ms;
+    find_or_make(outbox, node)->beat_ms = now_ms;
 }
 
-int64_t mailbox_last_beat(const struct mailbox *mailbox, const char *node)
+int64_t outbox_last_beat(const struct outbox *outbox, const char *node)
 {
-    const struct box *box = find(mailbox, node);
+    const struct box *box = find(outbox, node);
     return box != NULL ? box->beat_ms : -1;
 }
 
-void mailbox_shut_down(struct mailbox *mailbox)
+void outbox_shut_down(struct outbox *outbox)
 {
-    mailbox->shutting_down = true;
+    outbox->shutting_down = true;
     struct box *box, *next;
-    HASH_ITER (hh, mailbox->boxes, box, next) {
-        answer_parked(mailbox, box);
+    HASH_ITER (hh, outbox->boxes, box, next) {
+        answer_parked(outbox, box);
     }
 }
 
-bool mailbox_all_told(const struct mailbox *mailbox, int64_t now_ms)
+bool outbox_all_told(const struct outbox *outbox, int64_t now_ms)
 {
-    const int64_t alive_ms = BEATS_MISSED * mailbox->server->config.beat_ms;
+    const int64_t alive_ms = BEATS_MISSED * outbox->server->config.beat_ms;
     struct box *box, *next;
-    HASH_ITER (hh, mailbox->boxes, box, next) {
+    HASH_ITER (hh, outbox->boxes, box, next) {
         if (!box->told && box->beat_ms >= 0 && now_ms - box->beat_ms <= alive_ms) {
             return false;
         }
