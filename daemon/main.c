@@ -21,7 +21,7 @@
 #include "daemon/host_names.h"
 #include "daemon/http/server.h"
 #include "daemon/init.h"
-#include "daemon/store/ballast.h"
+#include "daemon/store/reserve_file.h"
 #include "daemon/store/store.h"
 #include "daemon/tls.h"
 #include "daemon/upkeep.h"
@@ -45,7 +45,7 @@ struct daemon {
     char *shelf;            /* folder of its backups */
     struct tls tls;         /* texts; NULL in it: plain HTTP */
     struct host_list names; /* for the Host header */
-    struct ballast *ballast;
+    struct reserve_file *reserve_file;
     struct store *store;
     struct writer *writer;
     struct worker *worker;
@@ -151,7 +151,7 @@ static bool open_server(struct daemon *daemon, struct err *err)
                                          .store_path = daemon->database,
                                          .state_directory = config->state,
                                          .min_free_bytes = config->min_free_bytes,
-                                         .ballast = daemon->ballast,
+                                         .reserve_file = daemon->reserve_file,
                                          .tls_certificate = daemon->tls.certificate,
                                          .tls_key = daemon->tls.key,
                                          .tls_authority = daemon->tls.authority,
@@ -188,8 +188,8 @@ static bool open_writer(struct daemon *daemon, struct err *err)
 static bool daemon_open(struct daemon *daemon, struct err *err)
 {
     return take_state(daemon, err) && (daemon->signals = open_signals(err)) >= 0 && open_tls(daemon, err) &&
-           (daemon->ballast = ballast_open(daemon->database)) != NULL &&
-           (daemon->store = store_open_with(daemon->database, daemon->ballast, err)) != NULL &&
+           (daemon->reserve_file = reserve_file_open(daemon->database)) != NULL &&
+           (daemon->store = store_open_with(daemon->database, daemon->reserve_file, err)) != NULL &&
            admin_token_first(daemon->store, daemon->config.state, err) && open_writer(daemon, err) &&
            open_files(daemon, err) && open_server(daemon, err);
 }
@@ -202,7 +202,7 @@ static void daemon_close(struct daemon *daemon)
     logs_close(daemon->logs);
     writer_close(daemon->writer);
     store_close(daemon->store);
-    ballast_close(daemon->ballast);
+    reserve_file_close(daemon->reserve_file);
     tls_finish(&daemon->tls);
     host_list_finish(&daemon->names);
     free(daemon->database);

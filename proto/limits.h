@@ -444,7 +444,7 @@
 #define MIN_FREE_MOST_BYTES (2 * GIB)
 /* given up when the disk is full: 16,000 cancels, exits and reports at 4 KiB each; of a disk below 1 GiB a
  * sixteenth */
-#define BALLAST_BYTES (64 * MIB)
+#define RESERVE_FILE_BYTES (64 * MIB)
 
 /* --- the HTTP thread --- */
 /* path and query: 200 ids of a filter, and within LIMIT_HEADER_BYTES */

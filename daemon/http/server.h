@@ -11,7 +11,7 @@
 #include "daemon/writer.h"
 #include "proto/base/err.h"
 
-struct ballast;
+struct reserve_file;
 
 /* Strings are borrowed for as long as the server lives. */
 struct server_config {
@@ -24,7 +24,7 @@ struct server_config {
     const char *store_path;      /* of the database: the server opens one reader */
     const char *state_directory; /* whose file system must keep min_free_bytes */
     int64_t min_free_bytes;  /* below it submissions and blobs are refused; 0: never, -1: as fits the disk */
-    struct ballast *ballast; /* of the store, outlives the server; NULL: none */
+    struct reserve_file *reserve_file; /* of the store, outlives the server; NULL: none */
     const char *tls_certificate; /* PEM texts; both NULL: plain HTTP */
     const char *tls_key;
     const char *tls_authority; /* that signed the certificate, PEM, for those who join; NULL: none of ours */
