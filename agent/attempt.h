@@ -65,7 +65,7 @@ struct site {
 
 enum stage {
     STAGE_LAYING,  /* its folders are being filled; it has no shim */
-    STAGE_LEASE,   /* the same, and its lease has ended: the next beat renews it */
+    STAGE_LEASE,   /* the same, and its lease has ended: the next heartbeat renews it */
     STAGE_SHIM,    /* a shim has it */
     STAGE_REMAINS, /* its shim is gone and left no record: what it left behind is being killed */
     STAGE_OVER,    /* declined, or nothing of it lives */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns this agent's standing with the controller, and what the controller wishes of each attempt. It promises
  * that an epoch is claimed once, that one which the controller does not list is stopped, that a lease is
- * counted from the sending of the beat that renewed it, and that what has no lease any more ends even if its
- * shim hangs. What becomes of an attempt is duty_attempt.c's;
- * files, processes and requests are left to the caller. */
+ * counted from the sending of the heartbeat that renewed it, and that what has no lease any more ends even if
+ * its shim hangs. What becomes of an attempt is duty_attempt.c's; files, processes and requests are left to
+ * the caller. */
 #include "agent/duty.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ struct duty *duty_create(void)
 {
     struct duty *duty = xzalloc(sizeof *duty);
     duty->standing = STANDING_STRANGER;
-    duty->beat_ms = BEAT_MS;
+    duty->heartbeat_ms = HEARTBEAT_MS;
     return duty;
 }
 
@@ -214,8 +214,8 @@ void duty_start(struct duty *duty)
 void duty_registered(struct duty *duty, const struct register_reply *reply, int64_t sent_ms)
 {
     duty->standing = STANDING_MEMBER;
-    duty->beat_ms = reply->beat_ms;
-    duty->beaten_ms = sent_ms;
+    duty->heartbeat_ms = reply->heartbeat_ms;
+    duty->heartbeat_sent_ms = sent_ms;
     duty->renewed_ms = sent_ms;
     for (size_t i = 0; i < duty->count; i++) {
         duty_push_report(duty, &duty->items[i]);
@@ -234,9 +234,9 @@ void duty_stranger(struct duty *duty)
 }
 
 /* An eighth of the shortest lease, but never more than what the controller asked for. */
-static int64_t beat_interval(const struct duty *duty)
+static int64_t heartbeat_interval(const struct duty *duty)
 {
-    int64_t interval = duty->beat_ms;
+    int64_t interval = duty->heartbeat_ms;
     for (size_t i = 0; i < duty->count; i++) {
         int64_t lease_ms = duty->items[i].lease_ms;
         interval = lease_ms > 0 && lease_ms / 8 < interval ? lease_ms / 8 : interval;
@@ -244,13 +244,13 @@ static int64_t beat_interval(const struct duty *duty)
     return interval;
 }
 
-/* The controller may have given away what it did not hear of for long: only what a beat has listed, and its
- * answer has not named as fenced, may go on. What nobody wants keeps the end that it has. */
+/* The controller may have given away what it did not hear of for long: only what a heartbeat has listed, and
+ * its answer has not named as fenced, may go on. What nobody wants keeps the end that it has. */
 static void renew(struct duty *duty, int64_t number)
 {
     for (size_t i = 0; i < duty->count; i++) {
         struct known *known = &duty->items[i];
-        bool listed = known->first_beat <= number && known->wish != WISH_NOTHING;
+        bool listed = known->first_heartbeat <= number && known->wish != WISH_NOTHING;
         if (known->lease_ms > 0 && listed && duty_is_alive(known)) {
             known->killed = false;
             lease(duty, known, duty_act(duty, ACT_LEASE, known->epoch));
@@ -258,7 +258,7 @@ static void renew(struct duty *duty, int64_t number)
     }
 }
 
-static void drop_fenced(struct duty *duty, const struct beat_reply *reply)
+static void drop_fenced(struct duty *duty, const struct heartbeat_reply *reply)
 {
     for (size_t i = 0; i < reply->fenced_count; i++) {
         struct known *known = duty_find(duty, reply->fenced[i]);
@@ -273,13 +273,14 @@ static void drop_fenced(struct duty *duty, const struct beat_reply *reply)
  * late, and has orders for what was given away since. */
 static void poll_anew(struct duty *duty, int64_t silence_ms)
 {
-    if (duty->polling && silence_ms > BEATS_OUT * beat_interval(duty)) {
+    if (duty->polling && silence_ms > HEARTBEATS_OUT * heartbeat_interval(duty)) {
         duty_act(duty, ACT_POLL, 0);
         duty->outdated = true;
     }
 }
 
-void duty_beaten(struct duty *duty, int64_t number, const struct beat_reply *reply, int64_t sent_ms)
+void duty_heartbeat_done(struct duty *duty, int64_t number, const struct heartbeat_reply *reply,
+                         int64_t sent_ms)
 {
     duty->beating--;
     if (reply == NULL || sent_ms < duty->renewed_ms) {
@@ -299,15 +300,15 @@ static int64_t guard_ms(const struct duty *duty, const struct known *known)
     return guarded ? duty->renewed_ms + known->lease_ms / 10 * 9 : INT64_MAX;
 }
 
-static int64_t next_beat_ms(const struct duty *duty)
+static int64_t next_heartbeat_ms(const struct duty *duty)
 {
-    bool due = duty->standing == STANDING_MEMBER && duty->beating < BEATS_OUT;
-    return due ? duty->beaten_ms + beat_interval(duty) : INT64_MAX;
+    bool due = duty->standing == STANDING_MEMBER && duty->beating < HEARTBEATS_OUT;
+    return due ? duty->heartbeat_sent_ms + heartbeat_interval(duty) : INT64_MAX;
 }
 
 int64_t duty_deadline(const struct duty *duty)
 {
-    int64_t due_ms = next_beat_ms(duty);
+    int64_t due_ms = next_heartbeat_ms(duty);
     for (size_t i = 0; i < duty->count; i++) {
         int64_t guarded_ms = guard_ms(duty, &duty->items[i]);
         due_ms = guarded_ms < due_ms ? guarded_ms : due_ms;
@@ -315,13 +316,13 @@ int64_t duty_deadline(const struct duty *duty)
     return due_ms;
 }
 
-static void beat(struct duty *duty, int64_t now_ms)
+static void heartbeat(struct duty *duty, int64_t now_ms)
 {
-    int64_t timeout_ms = BEATS_OUT * beat_interval(duty);
+    int64_t timeout_ms = HEARTBEATS_OUT * heartbeat_interval(duty);
     duty->beating++;
-    duty->beaten_ms = now_ms;
-    struct duty_action *action = duty_act(duty, ACT_BEAT, 0);
-    action->number = ++duty->beats;
+    duty->heartbeat_sent_ms = now_ms;
+    struct duty_action *action = duty_act(duty, ACT_HEARTBEAT, 0);
+    action->number = ++duty->heartbeats;
     action->timeout_ms = timeout_ms < REQUEST_TIMEOUT_MS ? timeout_ms : REQUEST_TIMEOUT_MS;
 }
 
@@ -334,14 +335,14 @@ void duty_tick(struct duty *duty, int64_t now_ms)
             duty_act(duty, ACT_KILL, known->epoch);
         }
     }
-    if (now_ms >= next_beat_ms(duty)) {
-        beat(duty, now_ms);
+    if (now_ms >= next_heartbeat_ms(duty)) {
+        heartbeat(duty, now_ms);
     }
 }
 
 void duty_hurry(struct duty *duty)
 {
-    duty->beaten_ms = 0;
+    duty->heartbeat_sent_ms = 0;
 }
 
 uint64_t duty_version(const struct duty *duty)

@@ -36,7 +36,7 @@
 #define DUTY_ACTS(X)                                                                                         \
     X(REGISTER, "register")                                                                                  \
     X(POLL, "poll")                                                                                          \
-    X(BEAT, "beat")       /* number, timeout_ms */                                                           \
+    X(HEARTBEAT, "beat")  /* number, timeout_ms */                                                           \
     X(CLAIM, "claim")     /* order: claim the epoch and prepare it; for a RUN, start it too */               \
     X(BURY, "bury")       /* order: a STOP of an epoch never seen; claim it, so that it never starts */      \
     X(PREPARE, "prepare") /* tell the shim of an adopted attempt */                                          \
@@ -67,7 +67,7 @@ struct duty_action {
     enum cause cause;
     enum early_signal signal; /* EARLY_NONE: a STOP begins with TERM */
     int64_t term_ms, kill_ms; /* CLOCK_BOOTTIME */
-    int64_t number;           /* of the beat */
+    int64_t number;           /* of the heartbeat */
     int64_t timeout_ms;       /* how long its answer is worth waiting for */
 };
 
@@ -89,16 +89,17 @@ void duty_adopt(struct duty *duty, uint64_t epoch);
 /* The inputs. now_ms and sent_ms are CLOCK_BOOTTIME; sent_ms is when the request that was answered left. */
 void duty_start(struct duty *duty);
 void duty_registered(struct duty *duty, const struct register_reply *reply, int64_t sent_ms);
-/* The controller answered a beat or a poll with: I do not know this node. */
+/* The controller answered a heartbeat or a poll with: I do not know this node. */
 void duty_stranger(struct duty *duty);
 /* Changes nothing if the poll was given up meanwhile. */
 void duty_polled(struct duty *duty, const struct poll_reply *reply);
-/* reply NULL: the beat was not taken, or not answered. */
-void duty_beaten(struct duty *duty, int64_t number, const struct beat_reply *reply, int64_t sent_ms);
+/* reply NULL: the heartbeat was not taken, or not answered. */
+void duty_heartbeat_done(struct duty *duty, int64_t number, const struct heartbeat_reply *reply,
+                         int64_t sent_ms);
 void duty_heard(struct duty *duty, uint64_t epoch, enum duty_news news);
 void duty_answered(struct duty *duty, uint64_t epoch, enum duty_answer answer);
 void duty_tick(struct duty *duty, int64_t now_ms);
-/* The next beat is due at once: it has news. */
+/* The next heartbeat is due at once: it has news. */
 void duty_hurry(struct duty *duty);
 
 /* Takes the next action; false when there is none. */
@@ -107,8 +108,8 @@ bool duty_next(struct duty *duty, struct duty_action *ret_action);
 /* When a tick has something to do; INT64_MAX for never. */
 int64_t duty_deadline(const struct duty *duty);
 
-/* The version that the next poll names, and the attempts that register and beat list; the array is the
- * caller's. */
+/* The version that the next poll names, and the attempts that registrations and heartbeats list; the array is
+ * the caller's. */
 uint64_t duty_version(const struct duty *duty);
 struct node_attempt *duty_list(const struct duty *duty, size_t *ret_count);
 

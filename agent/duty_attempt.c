@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the phases of each attempt that this node knows, and the reports that are due of it. It promises that
  * a phase changes only as the table says, and that reports of one epoch leave in order and one at a time,
- * each until it was answered. Orders and beats are duty.c's. */
+ * each until it was answered. Orders and heartbeats are duty.c's. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +72,8 @@ struct known *duty_add(struct duty *duty, uint64_t epoch, enum duty_phase phase,
         duty->items = xrealloc(duty->items, duty->room * sizeof *duty->items);
     }
     struct known *known = &duty->items[duty->count++];
-    *known = (struct known){.epoch = epoch, .phase = phase, .wish = wish, .first_beat = duty->beats + 1};
+    *known =
+        (struct known){.epoch = epoch, .phase = phase, .wish = wish, .first_heartbeat = duty->heartbeats + 1};
     return known;
 }
 

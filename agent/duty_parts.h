@@ -26,7 +26,7 @@ struct known {
     enum duty_phase phase;
     enum wish wish;
     int64_t lease_ms;
-    int64_t first_beat;       /* number of the first beat that lists it */
+    int64_t first_heartbeat;  /* number of the first heartbeat that lists it */
     bool killed;              /* its lease was over, and its shim did not end it */
     enum early_signal signal; /* the ranks are to be warned with it, as soon as they run; EARLY_NONE: no */
     bool warned;              /* that was done, as far as this agent knows; the shim knows for sure */
@@ -43,10 +43,10 @@ struct duty {
     int beating;   /* how many are out */
     bool ending;
     uint64_t version;
-    int64_t beat_ms;
-    int64_t beats;      /* how many were sent */
-    int64_t beaten_ms;  /* when the last beat left */
-    int64_t renewed_ms; /* when the last beat or register that was answered left */
+    int64_t heartbeat_ms;
+    int64_t heartbeats;        /* how many were sent */
+    int64_t heartbeat_sent_ms; /* when the last heartbeat left */
+    int64_t renewed_ms;        /* when the last heartbeat or register that was answered left */
     struct known *items;
     size_t count, room;
     struct duty_action *actions;

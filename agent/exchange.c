@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the requests of the protocol between node and controller: register, beat, poll, report. It promises
- * that every answer is told to duty.c, and that orders are worked in before the reply that they are borrowed
- * from is gone. */
+/* Owns the requests of the protocol between node and controller: register, heartbeat, poll, report. It
+ * promises that every answer is told to duty.c, and that orders are worked in before the reply that they are
+ * borrowed from is gone. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,62 +120,62 @@ void exchange_register(struct node *node)
                                                     });
 }
 
-/* --- beat ---------------------------------------------------------------------------------------- */
+/* --- heartbeat ---------------------------------------------------------------------------------------- */
 
-static json_t *beat_body(void *closure)
+static json_t *heartbeat_body(void *closure)
 {
-    struct node *node = ((struct beat *)closure)->node;
-    struct beat_message message = {
+    struct node *node = ((struct heartbeat *)closure)->node;
+    struct heartbeat_message message = {
         .node = node->site->config.name,
         .boot_id = node->site->boot_id,
         .agent_id = node->site->agent_id,
-        .seq = ++node->beat_seq,
+        .seq = ++node->heartbeat_seq,
     };
     message.attempts = duty_list(node->duty, &message.attempt_count);
     message.faults = node->site->faults(node->site->closure);
-    json_t *json = beat_message_encode(&message);
+    json_t *json = heartbeat_message_encode(&message);
     free(message.faults.items);
     free(message.attempts);
     return json;
 }
 
-static void beat_done(void *closure, const struct link_answer *answer)
+static void heartbeat_done(void *closure, const struct link_answer *answer)
 {
-    struct beat *beat = closure;
-    struct node *node = beat->node;
-    struct beat_reply reply;
-    beat->request = NULL;
-    bool taken = answer->status / 100 == 2 && beat_reply_decode(json_incref(answer->json), &reply, NULL);
-    duty_beaten(node->duty, beat->number, taken ? &reply : NULL, answer->sent_ms);
+    struct heartbeat *heartbeat = closure;
+    struct node *node = heartbeat->node;
+    struct heartbeat_reply reply;
+    heartbeat->request = NULL;
+    bool taken = answer->status / 100 == 2 && heartbeat_reply_decode(json_incref(answer->json), &reply, NULL);
+    duty_heartbeat_done(node->duty, heartbeat->number, taken ? &reply : NULL, answer->sent_ms);
     if (taken) {
-        beat_reply_finish(&reply);
+        heartbeat_reply_finish(&reply);
     } else if (answer->status == 404) {
         duty_stranger(node->duty);
     }
     node_wake(node, 0);
 }
 
-static struct beat *free_beat(struct node *node)
+static struct heartbeat *free_heartbeat(struct node *node)
 {
     size_t i = 0;
-    while (node->beats[i].request != NULL) {
+    while (node->heartbeats[i].request != NULL) {
         i++; /* duty sends no more than there are */
     }
-    return &node->beats[i];
+    return &node->heartbeats[i];
 }
 
-void exchange_beat(struct node *node, const struct duty_action *action)
+void exchange_heartbeat(struct node *node, const struct duty_action *action)
 {
-    struct beat *beat = free_beat(node);
-    beat->node = node;
-    beat->number = action->number;
-    beat->request = link_send(node->site->link, &(struct link_call){
-                                                    .path = "/v1/agent/beat",
-                                                    .body = beat_body,
-                                                    .timeout_ms = action->timeout_ms,
-                                                    .done = beat_done,
-                                                    .closure = beat,
-                                                });
+    struct heartbeat *heartbeat = free_heartbeat(node);
+    heartbeat->node = node;
+    heartbeat->number = action->number;
+    heartbeat->request = link_send(node->site->link, &(struct link_call){
+                                                         .path = "/v1/agent/beat",
+                                                         .body = heartbeat_body,
+                                                         .timeout_ms = action->timeout_ms,
+                                                         .done = heartbeat_done,
+                                                         .closure = heartbeat,
+                                                     });
 }
 
 /* --- poll ---------------------------------------------------------------------------------------- */
@@ -309,8 +309,8 @@ void exchange_finish(struct node *node)
 {
     link_cancel(node->registering);
     link_cancel(node->polling);
-    for (size_t i = 0; i < BEATS_OUT; i++) {
-        link_cancel(node->beats[i].request);
+    for (size_t i = 0; i < HEARTBEATS_OUT; i++) {
+        link_cancel(node->heartbeats[i].request);
     }
     loop_disarm(node->site->loop, &node->again);
     free(node->refusal);

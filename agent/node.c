@@ -108,7 +108,7 @@ static void act_on_attempt(struct entry *entry, const struct duty_action *action
         return;
     case ACT_REGISTER:
     case ACT_POLL:
-    case ACT_BEAT:
+    case ACT_HEARTBEAT:
     case ACT_CLAIM:
     case ACT_BURY:
     case ACT_END:
@@ -125,8 +125,8 @@ static void act_on(struct node *node, const struct duty_action *action)
     case ACT_POLL:
         exchange_poll(node);
         return;
-    case ACT_BEAT:
-        exchange_beat(node, action);
+    case ACT_HEARTBEAT:
+        exchange_heartbeat(node, action);
         return;
     case ACT_CLAIM:
     case ACT_BURY:

@@ -17,8 +17,8 @@ struct entry {
     UT_hash_handle hh;
 };
 
-/* A beat that is out. */
-struct beat {
+/* A heartbeat that is out. */
+struct heartbeat {
     struct node *node;
     int64_t number;
     struct link_request *request; /* NULL: none */
@@ -30,10 +30,10 @@ struct node {
     struct entry *entries;
     struct recall *recall;
     struct link_request *registering, *polling;
-    struct beat beats[BEATS_OUT];
+    struct heartbeat heartbeats[HEARTBEATS_OUT];
     int64_t park_ms;
     uint64_t word; /* with which the next register is believed; 0: none was given */
-    int64_t beat_seq;
+    int64_t heartbeat_seq;
     char *faults;            /* the devices that no job can get, with their reasons, as text */
     struct loop_timer work;  /* duty has actions, or soon will */
     struct loop_timer again; /* a register that was refused */
@@ -57,7 +57,7 @@ void node_work(struct node *node);
 void exchange_init(struct node *node);
 void exchange_finish(struct node *node);
 void exchange_register(struct node *node);
-void exchange_beat(struct node *node, const struct duty_action *action);
+void exchange_heartbeat(struct node *node, const struct duty_action *action);
 void exchange_poll(struct node *node);
 void exchange_report(struct entry *entry, enum report_kind kind);
 

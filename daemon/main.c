@@ -158,7 +158,7 @@ static bool open_server(struct daemon *daemon, struct err *err)
                                          .host_names = (const char *const *)daemon->names.items,
                                          .host_name_count = daemon->names.count,
                                          .incarnation = store_incarnation(daemon->store),
-                                         .beat_ms = config->beat_ms,
+                                         .heartbeat_ms = config->heartbeat_ms,
                                          .lease_min_ms = config->lease_min_ms,
                                          .patience_ms = config->patience_ms,
                                          .log_limit = config->log_limit_mib * MIB,
@@ -177,7 +177,7 @@ static bool open_server(struct daemon *daemon, struct err *err)
 
 static bool open_writer(struct daemon *daemon, struct err *err)
 {
-    const struct writer_config config = {.beat_ms = daemon->config.beat_ms,
+    const struct writer_config config = {.heartbeat_ms = daemon->config.heartbeat_ms,
                                          .share_half_life_ms = daemon->config.share_half_life_ms,
                                          .policy = daemon->config.policy};
     const struct moment now = {.boot_ms = clock_boot_ms(), .wall_ms = clock_wall_ms()};

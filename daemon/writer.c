@@ -583,7 +583,7 @@ struct writer *writer_open(struct store *store, const struct writer_config *conf
 {
     const struct core_config core = {.incarnation = store_incarnation(store),
                                      .next_job_key = store_next_job_key(store),
-                                     .beat_ms = config->beat_ms,
+                                     .heartbeat_ms = config->heartbeat_ms,
                                      .share_half_life_ms = config->share_half_life_ms,
                                      .policy = config->policy};
     struct writer *writer = xzalloc(sizeof *writer);

@@ -54,7 +54,7 @@ struct moment {
 };
 
 struct writer_config {
-    int64_t beat_ms;
+    int64_t heartbeat_ms;
     int64_t share_half_life_ms;
     enum policy policy;
 };

@@ -103,7 +103,7 @@
 #define LIMIT_RETRIES      100
 #define LIMIT_TIME_MS      (366LL * 24 * 3600 * 1000)
 #define LIMIT_GRACE_MS     (3600LL * 1000)
-/* twelve beats; gpuctld --lease-min lowers it for tests */
+/* twelve heartbeats; gpuctld --lease-min lowers it for tests */
 #define LIMIT_LEASE_MIN_MS (60LL * 1000)
 #define LIMIT_LEASE_MAX_MS (24LL * 3600 * 1000)
 #define DEFAULT_LEASE_MS   (15LL * 60 * 1000)
@@ -170,12 +170,12 @@
 #define LEAVES_LOOK_MS 60000
 
 /* --- time of the protocol, milliseconds --- */
-#define BEAT_MS 5000
+#define HEARTBEAT_MS 5000
 /* SUSPECT after this many */
-#define BEATS_MISSED 3
-/* beats of one agent that wait for an answer: while the network is cut each one is lost, and the first that
- * is sent after that shall not wait for those before it */
-#define BEATS_OUT 4
+#define HEARTBEATS_MISSED 3
+/* heartbeats of one agent that wait for an answer: while the network is cut each one is lost, and the first
+ * that is sent after that shall not wait for those before it */
+#define HEARTBEATS_OUT 4
 /* below the 30 s after which careless middleboxes forget a connection */
 #define POLL_PARK_MS      25000
 #define PREPARE_EXPIRY_MS 60000
@@ -243,7 +243,7 @@
 #define DEFAULT_PORT_FIRST  20000
 #define DEFAULT_PORT_LAST   29999
 #define LIMIT_PAYLOAD_CACHE (20 * GIB)
-/* of one agent: poll, beat, LIMIT_AGENT_UPLOADS, and a few reports at once */
+/* of one agent: poll, heartbeat, LIMIT_AGENT_UPLOADS, and a few reports at once */
 #define LIMIT_AGENT_CONNECTIONS 16
 /* log uploads at once: one flooding job does not hold up the others */
 #define LIMIT_AGENT_UPLOADS 4
@@ -292,14 +292,16 @@
 #define BACKOFF_MAX_MS 7000
 /* between registrations that are refused, doubling ... */
 #define REFUSED_FIRST_MS 1000
-/* ... up to this: an agent whose predecessor has fallen silent follows within three missed beats and this */
+/* ... up to this: an agent whose predecessor has fallen silent follows within three missed heartbeats and
+ * this */
 #define REFUSED_MAX_MS     15000
 #define CONNECT_TIMEOUT_MS 5000
 /* of small requests; a poll gets its park time and this */
 #define REQUEST_TIMEOUT_MS 10000
 /* of a blob: 1 GiB at 300 KB/s */
 #define TRANSFER_TIMEOUT_MS 3600000
-/* why a GPU is given to nobody: 64 GPUs, which is as many as NVIDIA's library numbers, in a beat of 64 KiB */
+/* why a GPU is given to nobody: 64 GPUs, which is as many as NVIDIA's library numbers, in a heartbeat of 64
+ * KiB */
 #define LIMIT_DEVICE_REASON 255
 /* how long GPUs may stay in use after the last process has gone */
 #define GPU_CLEAR_MS 30000

@@ -355,7 +355,7 @@ static bool is_behind(const struct attempt *attempt, const struct fault *fault)
     return attempt->state == ATTEMPT_STOPPING && attempt->cause == CAUSE_RANK_FAILED && fault->witnessed &&
            is_infrastructures(fault->cause) && fault->member->node->name != attempt->failed_node &&
            (fault->cause != CAUSE_NODE_LOST || fault->member->state != MEMBER_LOST ||
-            fault->member->node->beat_ms <= attempt->since_ms);
+            fault->member->node->heartbeat_ms <= attempt->since_ms);
 }
 
 static void blame(struct core *core, struct attempt *attempt, const struct fault *fault)

@@ -153,7 +153,7 @@ struct node_row {
     const char *pool;
     enum pool_kind pool_kind;
     enum node_state
-        state;          /* READY, DRAINING, DRAINED or LOST; SUSPECT is not stored, it follows from beats */
+        state; /* READY, DRAINING, DRAINED or LOST; SUSPECT is not stored, it follows from heartbeats */
     const char *reason; /* or NULL */
     enum isolation isolation;
     bool slots;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the way from rows to state when the controller starts. It promises a state that decides as the one did
- * which wrote the rows; what only time had told (beats, holds, deadlines) begins anew at BOOT. Rows that
+ * which wrote the rows; what only time had told (heartbeats, holds, deadlines) begins anew at BOOT. Rows that
  * contradict each other abort: the store checks itself before it hands them out. */
 #include <stdio.h>
 #include <string.h>

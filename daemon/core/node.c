@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what a node is good for: its standing (a table), its contact (beats), its holds and its seats. It
+/* Owns what a node is good for: its standing (a table), its contact (heartbeats), its holds and its seats. It
  * promises that LOST nodes offer nothing, and that a drained node becomes DRAINED by itself. It
  * forgets a node only when no live attempt names it. How nodes come is left to register.c, when they go to
  * departure.c, what silence means for attempts to tick.c. */
@@ -208,12 +208,12 @@ int64_t node_leaves_ms(const struct core *core, const struct node *node)
 
 int64_t node_silent_ms(const struct core *core, const struct node *node)
 {
-    return node->beat_ms + BEATS_MISSED * core->config.beat_ms;
+    return node->heartbeat_ms + HEARTBEATS_MISSED * core->config.heartbeat_ms;
 }
 
 void node_heard(struct core *core, struct node *node)
 {
-    node->beat_ms = core->now_ms;
+    node->heartbeat_ms = core->now_ms;
     tick_note(core, node_silent_ms(core, node));
     if (node->contact == CONTACT_SILENT) {
         trace_line(core, "node %s is heard again", node->name);
@@ -246,21 +246,21 @@ void node_hold(struct core *core, struct node *node)
     trace_line(core, "node %s gets no work for %lld ms", node->name, (long long)hold_ms);
 }
 
-bool node_beat(struct core *core, const struct input *input, struct err *err)
+bool node_heartbeat(struct core *core, const struct input *input, struct err *err)
 {
-    const struct beat_message *beat = input->beat;
-    struct node *node = node_find(core, beat->node);
-    if (!node_speaks(node, beat->boot_id, beat->agent_id)) {
+    const struct heartbeat_message *heartbeat = input->heartbeat;
+    struct node *node = node_find(core, heartbeat->node);
+    if (!node_speaks(node, heartbeat->boot_id, heartbeat->agent_id)) {
         return err_field(err, ERR_NOT_FOUND, "node", "register again", "node %.64s is not registered",
-                         beat->node);
+                         heartbeat->node);
     }
     node_heard(core, node);
     node->contested = node->rival != NULL;
-    node_take_faults(core, node, &beat->faults);
-    for (size_t i = 0; i < beat->attempt_count; i++) {
-        const struct member *member = member_on(node, beat->attempts[i].epoch);
+    node_take_faults(core, node, &heartbeat->faults);
+    for (size_t i = 0; i < heartbeat->attempt_count; i++) {
+        const struct member *member = member_on(node, heartbeat->attempts[i].epoch);
         if (member == NULL || !member_is_listed(member)) {
-            record_fenced(core, beat->attempts[i].epoch, beat->attempt_count);
+            record_fenced(core, heartbeat->attempts[i].epoch, heartbeat->attempt_count);
         }
     }
     return true;

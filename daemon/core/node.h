@@ -46,7 +46,7 @@ int64_t node_leaves_ms(const struct core *core, const struct node *node);
 
 /* It was heard now. */
 void node_heard(struct core *core, struct node *node);
-/* It missed its beats. */
+/* It missed its heartbeats. */
 void node_silent(struct core *core, struct node *node);
 /* When it will count as silent. */
 int64_t node_silent_ms(const struct core *core, const struct node *node);
@@ -65,8 +65,8 @@ void node_take_faults(struct core *core, struct node *node, const struct device_
 /* The member gives back its devices and leaves the node. */
 void node_release(struct core *core, struct member *member);
 
-/* The inputs BEAT and NODE. */
-bool node_beat(struct core *core, const struct input *input, struct err *err);
+/* The inputs HEARTBEAT and NODE. */
+bool node_heartbeat(struct core *core, const struct input *input, struct err *err);
 bool node_verb(struct core *core, const struct input *input, struct err *err);
 
 #endif

@@ -292,7 +292,7 @@ struct node {
     int64_t stops_ms;            /* when what runs there must have ended; past while that lasts; or NEVER */
     bool away;                   /* it has expired, or is in a window: no new work */
 
-    int64_t beat_ms;       /* when it was last heard */
+    int64_t heartbeat_ms;  /* when it was last heard */
     int64_t hold_until_ms; /* it declined: no work before this; 0: none */
     int64_t declines;      /* in a row */
 
@@ -354,7 +354,7 @@ struct sheet {
     bool lazy;
     struct job *answer; /* the job of a SUBMIT, CANCEL or PREEMPT */
     const char *said;   /* the answer to a question, in the arena */
-    uint64_t *fenced;   /* the answer to a beat, in the arena */
+    uint64_t *fenced;   /* the answer to a heartbeat, in the arena */
     size_t fenced_count;
     struct job *leaving; /* jobs that ended */
     struct attempt *leaving_attempts;

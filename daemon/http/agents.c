@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of agents: register, beat, poll, report, staging. It promises that a token which is bound to a
- * node speaks for no other, that an agent hears the same things again when it asks again, that the last log
- * bytes of an exit report are stored before the exit counts, and that its results are checked before that.
- * What a message changes is the core's part. */
+/* The resource of agents: register, heartbeat, poll, report, staging. It promises that a token which is bound
+ * to a node speaks for no other, that an agent hears the same things again when it asks again, that the last
+ * log bytes of an exit report are stored before the exit counts, and that its results are checked before
+ * that. What a message changes is the core's part. */
 #include <stdlib.h>
 
 #include "daemon/http/ask.h"
@@ -43,7 +43,7 @@ static int render_registered(const struct writer_request *writer, const struct s
         text_printf(out, "\"word\":%s,", step->answer);
     }
     text_printf(out, "\"incarnation\":%lld,\"beat_ms\":%lld,\"park_ms\":%lld,\"log_limit\":%lld}",
-                (long long)reply->incarnation, (long long)reply->beat_ms, (long long)reply->park_ms,
+                (long long)reply->incarnation, (long long)reply->heartbeat_ms, (long long)reply->park_ms,
                 (long long)reply->log_limit);
     return 200;
 }
@@ -81,7 +81,7 @@ void agents_register(struct request *request)
     struct registration *registration = ask_create(request, sizeof *registration, render_registered);
     registration->message = message;
     registration->reply = (struct register_reply){.incarnation = server->config.incarnation,
-                                                  .beat_ms = server->config.beat_ms,
+                                                  .heartbeat_ms = server->config.heartbeat_ms,
                                                   .park_ms = POLL_PARK_MS,
                                                   .log_limit = server->config.log_limit};
     registration->ask.committed = registered;
@@ -91,56 +91,56 @@ void agents_register(struct request *request)
     ask_writer(&registration->ask);
 }
 
-/* --- beat
+/* --- heartbeat
  * -------------------------------------------------------------------------------------------------------------------
  */
 
-struct beat {
+struct heartbeat {
     struct ask ask;
-    struct beat_message message;
+    struct heartbeat_message message;
 };
 
-static int render_beaten(const struct writer_request *writer, const struct step *step, struct text *out)
+static int render_heartbeat(const struct writer_request *writer, const struct step *step, struct text *out)
 {
-    const struct beat_reply reply = {.fenced = step->fenced, .fenced_count = step->fenced_count};
-    autojson json_t *json = beat_reply_encode(&reply);
+    const struct heartbeat_reply reply = {.fenced = step->fenced, .fenced_count = step->fenced_count};
+    autojson json_t *json = heartbeat_reply_encode(&reply);
     autofree char *text = json_text(json);
     text_append(out, text);
     return 200;
 }
 
-static void beaten(struct ask *ask)
+static void heartbeat_committed(struct ask *ask)
 {
-    const struct beat *beat = (struct beat *)ask;
+    const struct heartbeat *heartbeat = (struct heartbeat *)ask;
     struct server *server = ask->request->server;
-    outbox_beat(server->outbox, beat->message.node, server->now_ms);
+    outbox_heartbeat(server->outbox, heartbeat->message.node, server->now_ms);
 }
 
-static void beat_finish(struct ask *ask)
+static void heartbeat_finish(struct ask *ask)
 {
-    beat_message_finish(&((struct beat *)ask)->message);
+    heartbeat_message_finish(&((struct heartbeat *)ask)->message);
 }
 
-void agents_beat(struct request *request)
+void agents_heartbeat(struct request *request)
 {
     struct err err;
-    struct beat_message message;
-    if (!beat_message_decode(give(request->json), &message, &err)) {
+    struct heartbeat_message message;
+    if (!heartbeat_message_decode(give(request->json), &message, &err)) {
         request_fail(request, &err);
         return;
     }
     if (!identity_acts_for(request->who, message.node, &err)) {
-        beat_message_finish(&message);
+        heartbeat_message_finish(&message);
         request_fail(request, &err);
         return;
     }
-    struct beat *beat = ask_create(request, sizeof *beat, render_beaten);
-    beat->message = message;
-    beat->ask.committed = beaten;
-    beat->ask.finish = beat_finish;
-    beat->ask.writer.input.kind = INPUT_BEAT;
-    beat->ask.writer.input.beat = &beat->message;
-    ask_writer(&beat->ask);
+    struct heartbeat *heartbeat = ask_create(request, sizeof *heartbeat, render_heartbeat);
+    heartbeat->message = message;
+    heartbeat->ask.committed = heartbeat_committed;
+    heartbeat->ask.finish = heartbeat_finish;
+    heartbeat->ask.writer.input.kind = INPUT_HEARTBEAT;
+    heartbeat->ask.writer.input.heartbeat = &heartbeat->message;
+    ask_writer(&heartbeat->ask);
 }
 
 /* --- poll

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The resource of nodes: list, show, drain, resume, fence, expire, remove. It promises that a node which has
- * missed its beats shows as SUSPECT, which no row says. What the verbs do is the core's part. */
+ * missed its heartbeats shows as SUSPECT, which no row says. What the verbs do is the core's part. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,10 +50,11 @@ static int64_t count_free(int64_t gpus, int64_t used, int64_t unavailable)
     return rest > 0 ? rest : 0;
 }
 
-static enum node_state shown_state(const struct server *server, const struct node_row *row, int64_t beat_ms)
+static enum node_state shown_state(const struct server *server, const struct node_row *row,
+                                   int64_t heartbeat_ms)
 {
-    int64_t last_ms = beat_ms >= 0 ? beat_ms : server->opened_ms;
-    bool silent = server->now_ms - last_ms > BEATS_MISSED * server->config.beat_ms;
+    int64_t last_ms = heartbeat_ms >= 0 ? heartbeat_ms : server->opened_ms;
+    bool silent = server->now_ms - last_ms > HEARTBEATS_MISSED * server->config.heartbeat_ms;
     return row->state == NODE_READY && silent ? NODE_SUSPECT : row->state;
 }
 
@@ -70,12 +71,12 @@ static void write_node(struct listing *listing, const struct node_row *row, int6
     const struct server *server = listing->server;
     const struct span window = windows_of_node(listing->windows, row, server->wall_ms);
     autojson json_t *devices = json_parse(row->devices, strlen(row->devices), NULL);
-    int64_t beat_ms = outbox_last_beat(server->outbox, row->name);
+    int64_t heartbeat_ms = outbox_last_heartbeat(server->outbox, row->name);
     int64_t gpus = (int64_t)json_array_size(devices);
     const char *unavailable = NULL;
     int64_t unavailable_gpus = count_unavailable(devices, &unavailable);
     const struct node_view view = {.name = row->name,
-                                   .state = shown_state(server, row, beat_ms),
+                                   .state = shown_state(server, row, heartbeat_ms),
                                    .pool = row->pool,
                                    .pool_kind = row->pool_kind,
                                    .gpu_type = type_of(devices),
@@ -88,7 +89,7 @@ static void write_node(struct listing *listing, const struct node_row *row, int6
                                    .host_id = row->host_id,
                                    .isolation = row->isolation,
                                    .slots = row->slots,
-                                   .beat_age_ms = beat_ms >= 0 ? server->now_ms - beat_ms : -1,
+                                   .heartbeat_age_ms = heartbeat_ms >= 0 ? server->now_ms - heartbeat_ms : -1,
                                    .reason = row->reason,
                                    .labels = row->labels,
                                    .expires_ms = row->expires_at_ms,

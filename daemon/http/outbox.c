@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns, for each registered node, its newest orders, its parked poll and the time of its last beat. It
+/* Owns, for each registered node, its newest orders, its parked poll and the time of its last heartbeat. It
  * promises that a poll is answered as soon as the node's orders are newer than what the poll has seen, with
  * every epoch that should live on the node, the orders that changed since, and all that it should get ready;
  * that one poll a node is parked, the newest; and that nothing here is lost by a restart, for orders are
@@ -31,7 +31,7 @@ struct box {
     struct sent *sent;          /* as many as there are orders */
     struct request *parked;     /* NULL: none */
     uint64_t seen;              /* by the parked poll */
-    int64_t beat_ms;            /* -1: none yet */
+    int64_t heartbeat_ms;       /* -1: none yet */
     bool told;                  /* to shut down */
     UT_hash_handle hh;
 };
@@ -86,7 +86,7 @@ static struct box *find_or_make(struct outbox *outbox, const char *node)
     if (box == NULL) {
         box = xzalloc(sizeof *box);
         box->node = xstrdup(node);
-        box->beat_ms = -1;
+        box->heartbeat_ms = -1;
         HASH_ADD_KEYPTR(hh, outbox->boxes, box->node, strlen(box->node), box);
     }
     return box;
@@ -326,7 +326,7 @@ void outbox_register(struct outbox *outbox, const char *node, const char *boot_i
 {
     struct box *box = find_or_make(outbox, node);
     set_agent(box, boot_id, agent_id);
-    box->beat_ms = now_ms;
+    box->heartbeat_ms = now_ms;
 }
 
 void outbox_forget(struct outbox *outbox, const char *node)
@@ -344,15 +344,15 @@ void outbox_forget(struct outbox *outbox, const char *node)
     free_box(box);
 }
 
-void outbox_beat(struct outbox *outbox, const char *node, int64_t now_ms)
+void outbox_heartbeat(struct outbox *outbox, const char *node, int64_t now_ms)
 {
-    find_or_make(outbox, node)->beat_ms = now_ms;
+    find_or_make(outbox, node)->heartbeat_ms = now_ms;
 }
 
-int64_t outbox_last_beat(const struct outbox *outbox, const char *node)
+int64_t outbox_last_heartbeat(const struct outbox *outbox, const char *node)
 {
     const struct box *box = find(outbox, node);
-    return box != NULL ? box->beat_ms : -1;
+    return box != NULL ? box->heartbeat_ms : -1;
 }
 
 void outbox_shut_down(struct outbox *outbox)
@@ -366,10 +366,10 @@ void outbox_shut_down(struct outbox *outbox)
 
 bool outbox_all_told(const struct outbox *outbox, int64_t now_ms)
 {
-    const int64_t alive_ms = BEATS_MISSED * outbox->server->config.beat_ms;
+    const int64_t alive_ms = HEARTBEATS_MISSED * outbox->server->config.heartbeat_ms;
     struct box *box, *next;
     HASH_ITER (hh, outbox->boxes, box, next) {
-        if (!box->told && box->beat_ms >= 0 && now_ms - box->beat_ms <= alive_ms) {
+        if (!box->told && box->heartbeat_ms >= 0 && now_ms - box->heartbeat_ms <= alive_ms) {
             return false;
         }
     }

@@ -29,23 +29,23 @@ void outbox_poll(struct outbox *outbox, struct request *request, const struct po
 void outbox_sent(const struct outbox *outbox, const char *node, uint64_t epoch, int64_t *ret_prepare_us,
                  int64_t *ret_start_us);
 
-/* A node's registration was accepted: its polls carry these ids from now on. It counts as a beat. agent_id
- * may be NULL: the agent has none. */
+/* A node's registration was accepted: its polls carry these ids from now on. It counts as a heartbeat.
+ * agent_id may be NULL: the agent has none. */
 void outbox_register(struct outbox *outbox, const char *node, const char *boot_id, const char *agent_id,
                      int64_t now_ms);
 /* The node was removed: its polls are refused until it registers. */
 void outbox_forget(struct outbox *outbox, const char *node);
-/* A beat of a node was accepted. */
-void outbox_beat(struct outbox *outbox, const char *node, int64_t now_ms);
-/* When its last beat came; -1: none since the server was opened. */
-int64_t outbox_last_beat(const struct outbox *outbox, const char *node);
+/* A heartbeat of a node was accepted. */
+void outbox_heartbeat(struct outbox *outbox, const char *node, int64_t now_ms);
+/* When its last heartbeat came; -1: none since the server was opened. */
+int64_t outbox_last_heartbeat(const struct outbox *outbox, const char *node);
 
 /* true when the node is registered with this boot id, and this agent_id, which may be NULL: not said. */
 bool outbox_knows(const struct outbox *outbox, const char *node, const char *boot_id, const char *agent_id);
 
 /* From now on every poll is answered at once, and told to shut down. */
 void outbox_shut_down(struct outbox *outbox);
-/* true when every node that still beats has been told. */
+/* true when every node that still sends heartbeats has been told. */
 bool outbox_all_told(const struct outbox *outbox, int64_t now_ms);
 
 #endif

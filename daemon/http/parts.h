@@ -51,7 +51,7 @@ struct server {
 
     int64_t now_ms;    /* of this turn, CLOCK_BOOTTIME */
     int64_t wall_ms;   /* of this turn, for records and the life of tokens */
-    int64_t opened_ms; /* beats count from here */
+    int64_t opened_ms; /* heartbeats count from here */
 
     /* Connections. */
     struct peers *peers;

@@ -353,7 +353,7 @@ static void open_parts(struct server *server)
 static void fill_defaults(struct server_config *config)
 {
     config->address = config->address != NULL ? config->address : "127.0.0.1";
-    config->beat_ms = config->beat_ms > 0 ? config->beat_ms : BEAT_MS;
+    config->heartbeat_ms = config->heartbeat_ms > 0 ? config->heartbeat_ms : HEARTBEAT_MS;
     config->log_limit = config->log_limit > 0 ? config->log_limit : LIMIT_STREAM_BYTES;
     config->patience_ms = config->patience_ms > 0 ? config->patience_ms : DEFAULT_PATIENCE_MS;
     config->lease_min_ms = config->lease_min_ms > 0 ? config->lease_min_ms : LIMIT_LEASE_MIN_MS;

@@ -23,16 +23,16 @@ struct server_config {
     struct worker *worker;       /* whose finished tasks the server collects; NULL: none */
     const char *store_path;      /* of the database: the server opens one reader */
     const char *state_directory; /* whose file system must keep min_free_bytes */
-    int64_t min_free_bytes;  /* below it submissions and blobs are refused; 0: never, -1: as fits the disk */
+    int64_t min_free_bytes; /* below it submissions and blobs are refused; 0: never, -1: as fits the disk */
     struct reserve_file *reserve_file; /* of the store, outlives the server; NULL: none */
-    const char *tls_certificate; /* PEM texts; both NULL: plain HTTP */
+    const char *tls_certificate;       /* PEM texts; both NULL: plain HTTP */
     const char *tls_key;
     const char *tls_authority; /* that signed the certificate, PEM, for those who join; NULL: none of ours */
     const char *const
         *host_names; /* allowed in the Host header besides loopback names and the listen address */
     size_t host_name_count;
     uint32_t incarnation; /* store_incarnation */
-    int64_t beat_ms;      /* how often nodes beat; 0: BEAT_MS */
+    int64_t heartbeat_ms; /* how often nodes send heartbeats; 0: HEARTBEAT_MS */
     enum policy policy;   /* of the writer's core: told to those who ask for the version */
     int64_t patience_ms;  /* with clients that send or read slowly; 0: DEFAULT_PATIENCE_MS */
     int64_t log_limit;    /* bytes of one stream of one rank; 0: LIMIT_STREAM_BYTES */

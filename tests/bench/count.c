@@ -37,7 +37,7 @@ static const char spec_body[] =
 static struct {
     struct store *store;
     struct writer *writer;
-    int64_t now_ms, submitted, beats;
+    int64_t now_ms, submitted, heartbeats;
     struct node_orders *orders; /* the newest of the node */
     struct logs *logs;
     int64_t appended; /* bytes */
@@ -131,39 +131,40 @@ static void submit(void)
     measured(serve_submit, spec_body);
 }
 
-/* --- beat: of a node whose devices all work ------------------------------------------------------------ */
+/* --- heartbeat: of a node whose devices all work
+ * ------------------------------------------------------------ */
 
-static int render_beaten(const struct writer_request *request, const struct step *step, struct text *out)
+static int render_heartbeat(const struct writer_request *request, const struct step *step, struct text *out)
 {
-    const struct beat_reply reply = {.fenced = step->fenced, .fenced_count = step->fenced_count};
-    autojson json_t *json = beat_reply_encode(&reply);
+    const struct heartbeat_reply reply = {.fenced = step->fenced, .fenced_count = step->fenced_count};
+    autojson json_t *json = heartbeat_reply_encode(&reply);
     autofree char *text = json_text(json);
     text_append(out, text);
     return 200;
 }
 
-static void serve_beat(const char *body)
+static void serve_heartbeat(const char *body)
 {
     struct err err;
-    struct beat_message message;
-    must(beat_message_decode(parse(body), &message, &err), &err);
-    struct writer_request request = {.kind = WRITER_INPUT, .render = render_beaten};
-    request.input = (struct input){.kind = INPUT_BEAT, .beat = &message};
+    struct heartbeat_message message;
+    must(heartbeat_message_decode(parse(body), &message, &err), &err);
+    struct writer_request request = {.kind = WRITER_INPUT, .render = render_heartbeat};
+    request.input = (struct input){.kind = INPUT_HEARTBEAT, .heartbeat = &message};
     ask(&request);
-    beat_message_finish(&message);
+    heartbeat_message_finish(&message);
 }
 
-static void beat(void)
+static void heartbeat(void)
 {
     autotext struct text body = {0};
     text_printf(&body, "{\"node\":\"gpu-1\",\"boot_id\":\"boot-1\",\"seq\":%lld,\"attempts\":[",
-                (long long)++bench.beats);
+                (long long)++bench.heartbeats);
     for (size_t i = 0; i < bench.orders->count; i++) {
         text_printf(&body, "%s{\"epoch\":%llu,\"state\":\"RUNNING\"}", i > 0 ? "," : "",
                     (unsigned long long)bench.orders->items[i].order.epoch);
     }
     text_append(&body, "]}");
-    measured(serve_beat, body.bytes);
+    measured(serve_heartbeat, body.bytes);
 }
 
 /* --- place: a job ends, the next is placed and begins -------------------------------------------------- */
@@ -233,7 +234,7 @@ static void append_times(const char *folder, int64_t times)
 
 static void open_writer(const char *folder)
 {
-    const struct writer_config config = {.beat_ms = 5000, .policy = POLICY_DEFAULT};
+    const struct writer_config config = {.heartbeat_ms = 5000, .policy = POLICY_DEFAULT};
     autofree char *path = xprintf("%s/gpuctl.db", folder);
     struct err err;
     bench.now_ms = 1000;
@@ -287,7 +288,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*act)(void); /* NULL: log */
-    } operations[] = {{"submit", submit}, {"beat", beat}, {"place", place}, {"log", NULL}};
+    } operations[] = {{"submit", submit}, {"beat", heartbeat}, {"place", place}, {"log", NULL}};
     char folder[] = "/tmp/bench-count-XXXXXX";
     int64_t times;
     size_t at = 0, count = sizeof operations / sizeof operations[0];

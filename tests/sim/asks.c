@@ -31,7 +31,7 @@ struct ask {
     bool has_spec;
     struct need need;
     struct register_message registration;
-    struct beat_message beat;
+    struct heartbeat_message heartbeat;
     struct report_message report;
     struct staging_message staging;
     uint8_t (*digests)[HASH_BYTES];
@@ -53,7 +53,7 @@ static void ask_free(struct ask *ask)
         account_limits_finish(&ask->limits);
     }
     register_message_finish(&ask->registration);
-    beat_message_finish(&ask->beat);
+    heartbeat_message_finish(&ask->heartbeat);
     report_message_finish(&ask->report);
     staging_message_finish(&ask->staging);
     text_finish(&ask->writer.answer);
@@ -83,10 +83,10 @@ static int render_registered(const struct writer_request *writer, const struct s
     return 200;
 }
 
-static int render_beaten(const struct writer_request *writer, const struct step *step, struct text *out)
+static int render_heartbeat(const struct writer_request *writer, const struct step *step, struct text *out)
 {
-    const struct beat_reply reply = {.fenced = step->fenced, .fenced_count = step->fenced_count};
-    autojson json_t *json = beat_reply_encode(&reply);
+    const struct heartbeat_reply reply = {.fenced = step->fenced, .fenced_count = step->fenced_count};
+    autojson json_t *json = heartbeat_reply_encode(&reply);
     autofree char *text = json_text(json);
     text_append(out, text);
     return 200;
@@ -133,12 +133,12 @@ static bool ask_register(struct ask *ask, struct err *err)
     return register_message_decode(parse(ask->body), &ask->registration, err);
 }
 
-static bool ask_beat(struct ask *ask, struct err *err)
+static bool ask_heartbeat(struct ask *ask, struct err *err)
 {
-    ask->writer.input.kind = INPUT_BEAT;
-    ask->writer.input.beat = &ask->beat;
-    ask->writer.render = render_beaten;
-    return beat_message_decode(parse(ask->body), &ask->beat, err);
+    ask->writer.input.kind = INPUT_HEARTBEAT;
+    ask->writer.input.heartbeat = &ask->heartbeat;
+    ask->writer.render = render_heartbeat;
+    return heartbeat_message_decode(parse(ask->body), &ask->heartbeat, err);
 }
 
 static bool ask_report(struct ask *ask, struct err *err)
@@ -275,8 +275,8 @@ static bool make_input(struct controller *controller, struct ask *ask, const str
     switch (request->kind) {
     case WIRE_REGISTER:
         return ask_register(ask, err);
-    case WIRE_BEAT:
-        return ask_beat(ask, err);
+    case WIRE_HEARTBEAT:
+        return ask_heartbeat(ask, err);
     case WIRE_REPORT:
         return ask_report(ask, err);
     case WIRE_STAGING:
@@ -318,7 +318,7 @@ static void answer_registration(struct controller *controller, const struct ask 
         orders_registered(controller, ask->registration.name, ask->registration.boot_id);
     }
     autofree char *text = xprintf("{\"word\":%s,\"incarnation\":%u,\"beat_ms\":%lld,\"park_ms\":25000}", word,
-                                  store_incarnation(controller->store), (long long)controller->beat_ms);
+                                  store_incarnation(controller->store), (long long)controller->heartbeat_ms);
     wire_reply(controller->sim->wire, ask->ticket, 200, text);
 }
 

@@ -16,7 +16,7 @@ struct controller {
     char *path;
     struct disk *disk;
     enum policy policy;
-    int64_t beat_ms;
+    int64_t heartbeat_ms;
     struct machine_clock clock;
     lifetime life;
     bool up, turning;

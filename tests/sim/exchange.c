@@ -107,38 +107,40 @@ void exchange_register(struct host *host)
     free(message.attempts);
 }
 
-/* --- beat --------------------------------------------------------------------------------------------- */
+/* --- heartbeat ---------------------------------------------------------------------------------------------
+ */
 
-/* A beat that is out. */
+/* A heartbeat that is out. */
 struct beating {
     struct host *host;
     int64_t number;
 };
 
-static void beat_done(void *closure, const struct wire_answer *answer)
+static void heartbeat_done(void *closure, const struct wire_answer *answer)
 {
     const struct beating *beating = closure;
     struct host *host = beating->host;
-    struct beat_reply reply;
+    struct heartbeat_reply reply;
     json_t *json = answer->status / 100 == 2 ? parse(answer->body) : NULL;
-    bool taken = json != NULL && beat_reply_decode(json, &reply, NULL);
-    duty_beaten(host->duty, beating->number, taken ? &reply : NULL, sent_at(host, answer));
+    bool taken = json != NULL && heartbeat_reply_decode(json, &reply, NULL);
+    duty_heartbeat_done(host->duty, beating->number, taken ? &reply : NULL, sent_at(host, answer));
     if (taken) {
-        beat_reply_finish(&reply);
+        heartbeat_reply_finish(&reply);
     } else if (answer->status == 404) {
         duty_stranger(host->duty);
     }
     host_wake(host, 0);
 }
 
-void exchange_beat(struct host *host, const struct duty_action *action)
+void exchange_heartbeat(struct host *host, const struct duty_action *action)
 {
-    struct beat_message message = {
-        .node = host->name, .boot_id = host->boot_id, .agent_id = host->name, .seq = ++host->beats};
+    struct heartbeat_message message = {
+        .node = host->name, .boot_id = host->boot_id, .agent_id = host->name, .seq = ++host->heartbeats};
     struct beating *beating = world_keep(&host->sim->world, sizeof *beating);
     *beating = (struct beating){host, action->number};
     message.attempts = duty_list(host->duty, &message.attempt_count);
-    call(host, WIRE_BEAT, beat_message_encode(&message), action->timeout_ms, false, beat_done, beating);
+    call(host, WIRE_HEARTBEAT, heartbeat_message_encode(&message), action->timeout_ms, false, heartbeat_done,
+         beating);
     free(message.attempts);
 }
 

@@ -98,7 +98,7 @@ static void act_on_piece(struct host *host, const struct duty_action *action)
     case ACT_WARN:
     case ACT_REGISTER:
     case ACT_POLL:
-    case ACT_BEAT:
+    case ACT_HEARTBEAT:
     case ACT_END:
         return;
     }
@@ -115,8 +115,8 @@ static void act_on(struct host *host, const struct duty_action *action)
     case ACT_POLL:
         exchange_poll(host);
         return;
-    case ACT_BEAT:
-        exchange_beat(host, action);
+    case ACT_HEARTBEAT:
+        exchange_heartbeat(host, action);
         return;
     case ACT_CLAIM:
     case ACT_BURY:

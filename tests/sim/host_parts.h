@@ -75,7 +75,7 @@ struct host {
     struct piece **forgotten; /* kept until the end of the run */
     size_t forgotten_count;
     struct duty *duty; /* NULL: no agent runs */
-    int64_t waits_ms, beats;
+    int64_t waits_ms, heartbeats;
     uint64_t polling; /* number of the call; 0: none is out */
     uint64_t word;    /* of the agent: with which its next register is believed */
     struct need_state *needs;
@@ -120,7 +120,7 @@ void shim_speak(struct piece *piece);
 /* --- requests ----------------------------------------------------------------------------------------- */
 
 void exchange_register(struct host *host);
-void exchange_beat(struct host *host, const struct duty_action *action);
+void exchange_heartbeat(struct host *host, const struct duty_action *action);
 void exchange_poll(struct host *host);
 void exchange_report(struct piece *piece, enum report_kind kind);
 

@@ -271,14 +271,15 @@ WRAPPED(void, duty_polled, struct duty *duty, const struct poll_reply *reply)
     free(list);
 }
 
-WRAPPED(void, duty_beaten, struct duty *duty, int64_t number, const struct beat_reply *reply, int64_t sent_ms)
+WRAPPED(void, duty_heartbeat_done, struct duty *duty, int64_t number, const struct heartbeat_reply *reply,
+        int64_t sent_ms)
 {
-    struct beat_reply wrong = {0};
+    struct heartbeat_reply wrong = {0};
     if (reply != NULL) {
         wrong = *reply;
         wrong.fenced_count = now == PLANTED_UNLISTED_LIVES ? 0 : reply->fenced_count;
     }
-    __real_duty_beaten(duty, number, reply != NULL ? &wrong : NULL, sent_ms);
+    __real_duty_heartbeat_done(duty, number, reply != NULL ? &wrong : NULL, sent_ms);
 }
 
 WRAPPED(void, duty_heard, struct duty *duty, uint64_t epoch, enum duty_news news)

@@ -59,7 +59,7 @@ START_TEST(gpus_that_cannot_be_had_are_told_with_their_reason)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a", .gpus = 2);
-    beat_broken(c, "a", 1, "memory held by process 1234 (python) of user ada");
+    heartbeat_broken(c, "a", 1, "memory held by process 1234 (python) of user ada");
     submit(c, "wide", .gpus = 2);
     expect_reason(c, "wide", "UNAVAILABLE",
                   "needs 2 GPUs, and the nodes that take work have 1 together; 1 GPU is unavailable (node a, "

@@ -282,7 +282,7 @@ START_TEST(a_node_that_is_lost_or_silent_while_it_gets_ready_is_replaced)
     fence(c, "a");
     expect_orders(c, "b", "stage torch\n");
     node(c, "c");
-    advance_beating(c, BEATS_MISSED * BEAT_MS, "c");
+    advance_beating(c, HEARTBEATS_MISSED * HEARTBEAT_MS, "c");
     expect_orders(c, "c", "stage torch\n");
     staged(c, "torch", "c");
     expect_job(c, "aaaa", JOB_PLACED);

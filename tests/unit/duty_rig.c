@@ -76,13 +76,14 @@ void order(struct order one)
 
 void registered(int64_t sent_ms)
 {
-    duty_registered(duty, &(struct register_reply){.incarnation = 1, .beat_ms = BEAT, .park_ms = 25000},
+    duty_registered(duty,
+                    &(struct register_reply){.incarnation = 1, .heartbeat_ms = HEARTBEAT, .park_ms = 25000},
                     sent_ms);
 }
 
-void beaten(int64_t number, int64_t sent_ms)
+void heartbeat_committed(int64_t number, int64_t sent_ms)
 {
-    duty_beaten(duty, number, &(struct beat_reply){0}, sent_ms);
+    duty_heartbeat_done(duty, number, &(struct heartbeat_reply){0}, sent_ms);
 }
 
 void duty_rig_open(void)

@@ -5,8 +5,8 @@
 
 #include "agent/duty.h"
 
-#define BEAT  5000
-#define LEASE 80000
+#define HEARTBEAT 5000
+#define LEASE     80000
 
 extern struct duty *duty;
 
@@ -25,8 +25,8 @@ void poll_with(struct poll_reply reply, const struct order *orders, size_t count
 /* A poll that lists one order. */
 void order(struct order one);
 void registered(int64_t sent_ms);
-/* The controller takes a beat that left at this time. */
-void beaten(int64_t number, int64_t sent_ms);
+/* The controller takes a heartbeat that left at this time. */
+void heartbeat_committed(int64_t number, int64_t sent_ms);
 /* A member of the cluster that waits for orders, since time 1000. */
 void join(void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of agent/duty: each is a story in inputs, and the actions that it must cause, in order. Beats and
- * leases are in test_duty_lease.c. */
+/* Tests of agent/duty: each is a story in inputs, and the actions that it must cause, in order. Heartbeats
+ * and leases are in test_duty_lease.c. */
 #include "proto/base/cleanup.h"
 #include "tests/unit/agent_suites.h"
 #include "tests/unit/duty_rig.h"

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of agent/duty: beats, the leases that they renew, and what is worth nothing after a silence. */
+/* Tests of agent/duty: heartbeats, the leases that they renew, and what is worth nothing after a silence. */
 #include "proto/limits.h"
 #include "tests/unit/agent_suites.h"
 #include "tests/unit/duty_rig.h"
 
 /* --- time ---------------------------------------------------------------------------------------- */
 
-START_TEST(beats_come_at_their_interval)
+START_TEST(heartbeats_come_at_their_interval)
 {
     join();
-    ck_assert_int_eq(duty_deadline(duty), 1000 + BEAT);
-    duty_tick(duty, 1000 + BEAT - 1);
+    ck_assert_int_eq(duty_deadline(duty), 1000 + HEARTBEAT);
+    duty_tick(duty, 1000 + HEARTBEAT - 1);
     expect("");
-    duty_tick(duty, 1000 + BEAT);
+    duty_tick(duty, 1000 + HEARTBEAT);
     expect("beat");
-    ck_assert_int_eq(duty_deadline(duty), 1000 + 2 * BEAT);
+    ck_assert_int_eq(duty_deadline(duty), 1000 + 2 * HEARTBEAT);
 }
 END_TEST
 
-START_TEST(a_stranger_does_not_beat)
+START_TEST(a_stranger_does_not_heartbeat)
 {
     join();
     duty_stranger(duty);
@@ -26,34 +26,34 @@ START_TEST(a_stranger_does_not_beat)
 }
 END_TEST
 
-START_TEST(a_lease_counts_from_the_sending_of_the_beat)
+START_TEST(a_lease_counts_from_the_sending_of_the_heartbeat)
 {
     join();
     order((struct order){.epoch = 5, .phase = ORDER_RUN, .lease_ms = LEASE});
     expect("claim 5 until 61000 69000, poll");
     duty_tick(duty, 6000);
     expect("beat");
-    beaten(1, 6000);
+    heartbeat_committed(1, 6000);
     expect("lease 5 until 66000 74000");
 }
 END_TEST
 
-START_TEST(a_beat_renews_only_what_it_has_listed)
+START_TEST(a_heartbeat_renews_only_what_it_has_listed)
 {
     join();
     duty_tick(duty, 6000);
     expect("beat");
     order((struct order){.epoch = 5, .phase = ORDER_RUN, .lease_ms = LEASE});
     expect("claim 5 until 61000 69000, poll");
-    beaten(1, 6000);
+    heartbeat_committed(1, 6000);
     expect("");
     duty_tick(duty, 11000);
-    beaten(2, 11000);
+    heartbeat_committed(2, 11000);
     expect("beat, lease 5 until 71000 79000");
 }
 END_TEST
 
-START_TEST(what_a_beat_is_told_to_be_fenced_is_killed_and_not_renewed)
+START_TEST(what_a_heartbeat_is_told_to_be_fenced_is_killed_and_not_renewed)
 {
     uint64_t fenced[] = {5, 99};
     join();
@@ -61,7 +61,7 @@ START_TEST(what_a_beat_is_told_to_be_fenced_is_killed_and_not_renewed)
     duty_heard(duty, 5, NEWS_RUNNING);
     expect("claim 5 until 61000 69000, poll, report 5 running");
     duty_tick(duty, 6000);
-    duty_beaten(duty, 1, &(struct beat_reply){.fenced = fenced, .fenced_count = 2}, 6000);
+    duty_heartbeat_done(duty, 1, &(struct heartbeat_reply){.fenced = fenced, .fenced_count = 2}, 6000);
     expect("beat, stop 5 0 NODE_LOST");
     duty_heard(duty, 5, NEWS_EXITED);
     duty_heard(duty, 5, NEWS_CLEARED);
@@ -69,24 +69,24 @@ START_TEST(what_a_beat_is_told_to_be_fenced_is_killed_and_not_renewed)
 }
 END_TEST
 
-START_TEST(beats_do_not_wait_for_those_before_them)
+START_TEST(heartbeats_do_not_wait_for_those_before_them)
 {
     join();
     order((struct order){.epoch = 5, .phase = ORDER_RUN, .lease_ms = LEASE});
     expect("claim 5 until 61000 69000, poll");
-    for (int64_t i = 1; i <= BEATS_OUT; i++) {
-        ck_assert_int_eq(duty_deadline(duty), 1000 + BEAT * i);
-        duty_tick(duty, 1000 + BEAT * i);
+    for (int64_t i = 1; i <= HEARTBEATS_OUT; i++) {
+        ck_assert_int_eq(duty_deadline(duty), 1000 + HEARTBEAT * i);
+        duty_tick(duty, 1000 + HEARTBEAT * i);
         expect("beat");
     }
-    duty_tick(duty, 1000 + BEAT * (BEATS_OUT + 1));
+    duty_tick(duty, 1000 + HEARTBEAT * (HEARTBEATS_OUT + 1));
     expect(""); /* enough are out */
-    beaten(2, 11000);
+    heartbeat_committed(2, 11000);
     expect("lease 5 until 71000 79000");
-    beaten(1, 6000); /* late, and it tells nothing new */
-    duty_beaten(duty, 3, NULL, 16000);
+    heartbeat_committed(1, 6000); /* late, and it tells nothing new */
+    duty_heartbeat_done(duty, 3, NULL, 16000);
     expect("");
-    duty_tick(duty, 1000 + BEAT * (BEATS_OUT + 1));
+    duty_tick(duty, 1000 + HEARTBEAT * (HEARTBEATS_OUT + 1));
     expect("beat");
 }
 END_TEST
@@ -95,11 +95,11 @@ static int64_t next_timeout(int64_t now_ms)
 {
     struct duty_action action;
     duty_tick(duty, now_ms);
-    ck_assert(duty_next(duty, &action) && action.act == ACT_BEAT);
+    ck_assert(duty_next(duty, &action) && action.act == ACT_HEARTBEAT);
     return action.timeout_ms;
 }
 
-START_TEST(a_beat_is_waited_for_while_its_answer_is_of_use)
+START_TEST(a_heartbeat_is_waited_for_while_its_answer_is_of_use)
 {
     join();
     ck_assert_int_eq(next_timeout(6000), REQUEST_TIMEOUT_MS);
@@ -115,9 +115,9 @@ START_TEST(what_its_shim_does_not_end_after_the_lease_the_agent_ends)
     order((struct order){.epoch = 5, .phase = ORDER_RUN, .lease_ms = LEASE});
     order((struct order){.epoch = 6, .phase = ORDER_RUN});
     duty_heard(duty, 5, NEWS_RUNNING);
-    for (int64_t i = 1; i <= BEATS_OUT; i++) {
-        duty_tick(duty, 1000 + BEAT * i);
-        duty_beaten(duty, i, NULL, 1000 + BEAT * i);
+    for (int64_t i = 1; i <= HEARTBEATS_OUT; i++) {
+        duty_tick(duty, 1000 + HEARTBEAT * i);
+        duty_heartbeat_done(duty, i, NULL, 1000 + HEARTBEAT * i);
     }
     while (duty_next(duty, &(struct duty_action){0})) {
     }
@@ -147,15 +147,15 @@ START_TEST(after_a_silence_orders_are_asked_for_anew)
 {
     join();
     duty_tick(duty, 6000);
-    beaten(1, 6000);
+    heartbeat_committed(1, 6000);
     expect("beat"); /* the poll that is out may still be answered */
     duty_tick(duty, 30000);
-    beaten(2, 30000);
+    heartbeat_committed(2, 30000);
     expect("beat, poll");
 }
 END_TEST
 
-/* It came with the beat that ended the silence: before the poll was asked anew. */
+/* It came with the heartbeat that ended the silence: before the poll was asked anew. */
 START_TEST(orders_of_before_a_silence_are_not_worked_in)
 {
     static uint64_t live[] = {5};
@@ -164,7 +164,7 @@ START_TEST(orders_of_before_a_silence_are_not_worked_in)
         .version = 9, .live = live, .live_count = 1, .orders = &old, .order_count = 1};
     join();
     duty_tick(duty, 90000);
-    beaten(1, 90000);
+    heartbeat_committed(1, 90000);
     duty_polled(duty, &late);
     ck_assert_uint_eq(duty_version(duty), 0);
     expect("beat, poll");
@@ -197,18 +197,18 @@ START_TEST(an_adopted_attempt_has_its_lease_before_it_is_told_what_to_do)
 }
 END_TEST
 
-START_TEST(a_beat_without_an_answer_renews_nothing)
+START_TEST(a_heartbeat_without_an_answer_renews_nothing)
 {
     join();
     order((struct order){.epoch = 5, .phase = ORDER_RUN, .lease_ms = LEASE});
     expect("claim 5 until 61000 69000, poll");
     duty_tick(duty, 6000);
-    duty_beaten(duty, 1, NULL, 6000);
+    duty_heartbeat_done(duty, 1, NULL, 6000);
     expect("beat");
 }
 END_TEST
 
-START_TEST(a_short_lease_makes_beats_come_sooner)
+START_TEST(a_short_lease_makes_heartbeats_come_sooner)
 {
     join();
     order((struct order){.epoch = 5, .phase = ORDER_RUN, .lease_ms = 8000});
@@ -221,7 +221,7 @@ START_TEST(an_attempt_without_a_lease_gets_none)
     join();
     order((struct order){.epoch = 5, .phase = ORDER_RUN});
     duty_tick(duty, 6000);
-    beaten(1, 6000);
+    heartbeat_committed(1, 6000);
     expect("claim 5, poll, beat");
 }
 END_TEST
@@ -231,21 +231,21 @@ Suite *duty_lease_suite(void)
     Suite *suite = suite_create("duty leases");
     TCase *tcase = tcase_create("duty leases");
     tcase_add_checked_fixture(tcase, duty_rig_open, duty_rig_close);
-    tcase_add_test(tcase, beats_come_at_their_interval);
-    tcase_add_test(tcase, a_stranger_does_not_beat);
-    tcase_add_test(tcase, a_lease_counts_from_the_sending_of_the_beat);
-    tcase_add_test(tcase, a_beat_renews_only_what_it_has_listed);
-    tcase_add_test(tcase, what_a_beat_is_told_to_be_fenced_is_killed_and_not_renewed);
-    tcase_add_test(tcase, beats_do_not_wait_for_those_before_them);
-    tcase_add_test(tcase, a_beat_is_waited_for_while_its_answer_is_of_use);
+    tcase_add_test(tcase, heartbeats_come_at_their_interval);
+    tcase_add_test(tcase, a_stranger_does_not_heartbeat);
+    tcase_add_test(tcase, a_lease_counts_from_the_sending_of_the_heartbeat);
+    tcase_add_test(tcase, a_heartbeat_renews_only_what_it_has_listed);
+    tcase_add_test(tcase, what_a_heartbeat_is_told_to_be_fenced_is_killed_and_not_renewed);
+    tcase_add_test(tcase, heartbeats_do_not_wait_for_those_before_them);
+    tcase_add_test(tcase, a_heartbeat_is_waited_for_while_its_answer_is_of_use);
     tcase_add_test(tcase, what_its_shim_does_not_end_after_the_lease_the_agent_ends);
     tcase_add_test(tcase, what_has_ended_in_time_is_not_killed);
     tcase_add_test(tcase, after_a_silence_orders_are_asked_for_anew);
     tcase_add_test(tcase, orders_of_before_a_silence_are_not_worked_in);
     tcase_add_test(tcase, orders_of_before_it_was_a_stranger_are_not_worked_in);
     tcase_add_test(tcase, an_adopted_attempt_has_its_lease_before_it_is_told_what_to_do);
-    tcase_add_test(tcase, a_beat_without_an_answer_renews_nothing);
-    tcase_add_test(tcase, a_short_lease_makes_beats_come_sooner);
+    tcase_add_test(tcase, a_heartbeat_without_an_answer_renews_nothing);
+    tcase_add_test(tcase, a_short_lease_makes_heartbeats_come_sooner);
     tcase_add_test(tcase, an_attempt_without_a_lease_gets_none);
     suite_add_tcase(suite, tcase);
     return suite;

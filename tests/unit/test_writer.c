@@ -22,7 +22,7 @@ static void must(bool ok, const struct err *err)
 
 static void setup(void)
 {
-    const struct writer_config config = {.beat_ms = BEAT_MS, .policy = POLICY_DEFAULT};
+    const struct writer_config config = {.heartbeat_ms = HEARTBEAT_MS, .policy = POLICY_DEFAULT};
     struct err err = {0};
     snprintf(folder, sizeof folder, "/tmp/test-writer-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
