@@ -135,7 +135,7 @@
 #define LIMIT_CHANGE_TRIES 16
 /* running jobs that a look ahead counts as ended, one by one, until a gang fits: more than the largest gang
  * has nodes and GPUs */
-#define LIMIT_HORIZON 16384
+#define LIMIT_AVAILABILITY 16384
 /* kinds of jobs whose run times are remembered: at 300 bytes each 15 MB */
 #define LIMIT_PATTERNS 50000
 /* NAME_MAX of the file systems that files are laid on */

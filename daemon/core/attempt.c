@@ -10,7 +10,7 @@
 #include "daemon/core/account.h"
 #include "daemon/core/expiry.h"
 #include "daemon/core/fit.h"
-#include "daemon/core/horizon.h"
+#include "daemon/core/availability.h"
 #include "daemon/core/job.h"
 #include "daemon/core/member.h"
 #include "daemon/core/node.h"
@@ -74,7 +74,7 @@ static const struct attempt_rule *rule_of(enum attempt_state from, enum attempt_
 static void note_leaving(struct core *core, struct attempt *attempt, enum attempt_state from)
 {
     if (from != ATTEMPT_STOPPING) {
-        horizon_leave(core, attempt);
+        availability_leave(core, attempt);
     }
 }
 
@@ -244,7 +244,7 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
     timing_place(core, attempt);
     attempt->held_since_ms = core->steady_ms;
     account_take(core, attempt);
-    horizon_add(core, attempt);
+    availability_add(core, attempt);
     expiry_set(core, attempt);
     record_attempt_birth(core, attempt);
     for (size_t i = 0; i < count; i++) {
@@ -436,7 +436,7 @@ static void end(struct core *core, struct attempt *attempt)
         job->ran_ms += core->steady_ms - attempt->ran_since_ms;
     }
     DL_DELETE(core->attempts, attempt);
-    horizon_remove(core, attempt);
+    availability_remove(core, attempt);
     free_devices(core, attempt);
     account_give_back(core, attempt);
     attempt_list_ended(core, attempt);

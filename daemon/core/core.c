@@ -11,7 +11,7 @@
 #include "daemon/core/follow.h"
 #include "daemon/core/hold.h"
 #include "daemon/core/history.h"
-#include "daemon/core/horizon.h"
+#include "daemon/core/availability.h"
 #include "daemon/core/invariants.h"
 #include "daemon/core/job.h"
 #include "daemon/core/node.h"
@@ -96,7 +96,7 @@ void core_destroy(struct core *core)
     accounts_destroy(core->accounts);
     window_clear(core);
     history_clear(core);
-    horizon_clear(core);
+    availability_clear(core);
     timing_clear(core);
     assert(core->groups == NULL && core->lanes_by_key == NULL && core->batches == NULL);
     free(core->outcomes);

@@ -140,7 +140,7 @@ bool fit_open(const struct search *search, const struct group *group)
 {
     const struct kept *kept = search->kept;
     bool taken = kept != NULL && (kept->groups[group->index] ||
-                                  (search->view == VIEW_COMING && kept->until_ms[group->index] != 0));
+                                  (search->view == VIEW_FUTURE && kept->until_ms[group->index] != 0));
     return !taken && fit_allowed(search, group) && fit_granted(search, group);
 }
 
@@ -214,8 +214,8 @@ static int64_t offered(const struct search *search, const struct stock *stock)
         }
         return node_works(node) && node->hold_until_ms == 0 && fit_lasts(search, node) ? spared(search, stock)
                                                                                        : 0;
-    case VIEW_COMING:
-        return node_works(node) && fit_lasts(search, node) ? stock->coming : 0;
+    case VIEW_FUTURE:
+        return node_works(node) && fit_lasts(search, node) ? stock->free_then : 0;
     }
     abort();
 }
@@ -280,7 +280,7 @@ static bool fit_on_one(const struct search *search, const struct group *group,
 static bool fit_in_group(const struct search *search, const struct group *group, struct fit *ret_fit)
 {
     int64_t most = search->view == VIEW_FREE     ? group->free
-                   : search->view == VIEW_COMING ? group->coming
+                   : search->view == VIEW_FUTURE ? group->free_then
                                                  : group->total;
     const struct wish *wish = search->wish;
     if (most < wish->gpus || !fit_open(search, group)) {

@@ -34,7 +34,7 @@ enum view {
     VIEW_REGISTERED, /* all */
     VIEW_WORKING,    /* those of nodes that take work, without those that cannot be had */
     VIEW_FREE,       /* those that a job can have now */
-    VIEW_COMING,     /* those that are free by the time that horizon.c looks at */
+    VIEW_FUTURE,     /* those that are free at the time that availability.c looks at */
     VIEW_STAYING,    /* all of those that do not leave soon */
 };
 
@@ -77,7 +77,7 @@ int64_t fit_offer(const struct search *search, const struct stock *stock);
 /* Whether limits and quotas of the job's accounts have room there. */
 bool fit_granted(const struct search *search, const struct group *group);
 
-/* The same, and it is not kept; where VIEW_COMING shows, not reserved either. */
+/* The same, and it is not kept; where VIEW_FUTURE shows, not reserved either. */
 bool fit_open(const struct search *search, const struct group *group);
 
 /* The gang would run for longer than a reservation in the group waits. */

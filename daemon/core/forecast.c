@@ -12,7 +12,7 @@
 #include "daemon/core/ahead.h"
 #include "daemon/core/fit.h"
 #include "daemon/core/history.h"
-#include "daemon/core/horizon.h"
+#include "daemon/core/availability.h"
 #include "daemon/core/node.h"
 #include "daemon/core/place.h"
 #include "daemon/core/queue.h"
@@ -61,8 +61,8 @@ static int64_t bounded(int64_t ms, int64_t most_ms)
 static int64_t end_of(const struct core *core, const struct attempt *attempt, enum lean lean)
 {
     const struct job *job = attempt->job;
-    int64_t rest_ms = horizon_end_ms(core, attempt) - core->now_ms;
-    int64_t allowed_ms = job->time_limit_ms - horizon_held_ms(core, attempt);
+    int64_t rest_ms = availability_end_ms(core, attempt) - core->now_ms;
+    int64_t allowed_ms = job->time_limit_ms - availability_held_ms(core, attempt);
     int64_t most_ms = allowed_ms > rest_ms ? allowed_ms : rest_ms;
     return core->now_ms + bounded(lean_on(job, rest_ms, lean), job->time_limit_ms > 0 ? most_ms : 0);
 }
@@ -267,7 +267,7 @@ static struct release *releases_of(const struct core *core, enum lean lean, size
     }
     struct release *releases = xalloc((room + 1) * sizeof *releases);
     for (const struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
-        const struct group *group = horizon_group(attempt);
+        const struct group *group = availability_group(attempt);
         if (group != NULL) {
             releases[count++] = (struct release){end_of(core, attempt, lean), devices_of(attempt), group};
         }
@@ -382,10 +382,10 @@ static int64_t start_when(const struct core *core, const struct job *job, const 
 /* The first time at which nodes could hold the gang, were nobody ahead. */
 static bool first_fit(const struct core *core, const struct job *job, int64_t *ret_at_ms)
 {
-    const struct search search = place_search(core, job, VIEW_COMING, NULL, READINESS_EVER);
+    const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_EVER);
     struct fit fit = {0};
     struct prospect prospect = {.fit = &fit};
-    bool found = horizon_find(&search, &prospect);
+    bool found = availability_find(&search, &prospect);
     *ret_at_ms = prospect.at_ms;
     free(fit.shares);
     return found;

@@ -2,7 +2,7 @@
 /* Owns what was learned of run times. It promises an estimate for every job: that of its own kind as far as
  * there were runs, leaning on that of the next larger crowd as far as there were few; and that old runs count
  * less the more follow. Jobs with a time limit teach which part of their limits they use, jobs without how
- * long they run. What is made of an estimate is left to queue.c and horizon.c. */
+ * long they run. What is made of an estimate is left to queue.c and availability.c. */
 #include "daemon/core/history.h"
 
 #include <string.h>

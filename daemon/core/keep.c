@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what waiting jobs keep from those behind them: all that they could use, or a reservation at the
- * earliest time at which they fit. It promises that a reservation is where the horizon finds it, that only
- * what it leaves may be had for longer, and that one which was put off for an hour becomes firm. When
- * something is kept, and for whom, is left to place.c. */
+ * earliest time at which they fit. It promises that a reservation is where the availability profile finds it,
+ * that only what it leaves may be had for longer, and that one which was put off for an hour becomes firm.
+ * When something is kept, and for whom, is left to place.c. */
 #include "daemon/core/keep.h"
 
 #include "daemon/core/fit.h"
-#include "daemon/core/horizon.h"
+#include "daemon/core/availability.h"
 #include "daemon/core/pool.h"
 #include "daemon/core/queue.h"
 #include "daemon/core/staging.h"
@@ -114,7 +114,7 @@ static void spend(const struct group *group, const struct fit *fit)
     }
 }
 
-/* What the fit leaves in its group, as of stock->coming, may be had for longer than until then. */
+/* What the fit leaves in its group, as of stock->free_then, may be had for longer than until then. */
 void keep_fit(struct kept *kept, const struct job *job, const struct fit *fit, int64_t at_ms, bool firm)
 {
     const struct group *group = fit->shares[0].stock->group;
@@ -122,7 +122,7 @@ void keep_fit(struct kept *kept, const struct job *job, const struct fit *fit, i
     kept->until_ms[group->index] = at_ms > 0 ? at_ms : 1; /* 0: there is none */
     kept->firm[group->index] = firm;
     for (size_t i = 0; i < group->count; i++) {
-        group->stocks[i]->spare = group->stocks[i]->coming;
+        group->stocks[i]->spare = group->stocks[i]->free_then;
     }
     spend(group, fit);
 }
@@ -157,7 +157,7 @@ static bool is_open(const struct search *search)
 int64_t keep_start(const struct core *core, const struct turn *turn, struct kept *kept)
 {
     const struct job *job = queue_first(turn);
-    struct search search = keep_search(core, job, VIEW_COMING, kept, READINESS_READY);
+    struct search search = keep_search(core, job, VIEW_FUTURE, kept, READINESS_READY);
     search.job = job;
     search.borrow = kept->borrow;
     struct fit fit;
@@ -165,7 +165,7 @@ int64_t keep_start(const struct core *core, const struct turn *turn, struct kept
     if (!is_open(&search)) {
         return NEVER;
     }
-    if (horizon_find(&search, &prospect)) {
+    if (availability_find(&search, &prospect)) {
         keep_fit(kept, job, &fit, prospect.at_ms, was_put_off(core, kept, job->lane, job, prospect.at_ms));
         free(fit.shares);
     }

@@ -10,7 +10,7 @@
 #include "daemon/core/attempt.h"
 #include "daemon/core/device.h"
 #include "daemon/core/history.h"
-#include "daemon/core/horizon.h"
+#include "daemon/core/availability.h"
 #include "daemon/core/job.h"
 #include "daemon/core/label.h"
 #include "daemon/core/member.h"
@@ -158,7 +158,7 @@ void core_load_attempt(struct core *core, const struct attempt_row *row)
     } else {
         attempt->estimate_ms = history_estimate_ms(core, job->pattern, job->time_limit_ms);
         attempt_list_live(core, attempt);
-        horizon_add(core, attempt);
+        availability_add(core, attempt);
     }
 }
 

@@ -10,7 +10,7 @@
 #include "daemon/core/account.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/fit.h"
-#include "daemon/core/horizon.h"
+#include "daemon/core/availability.h"
 #include "daemon/core/job.h"
 #include "daemon/core/keep.h"
 #include "daemon/core/pool.h"
@@ -170,7 +170,7 @@ static enum move plan_preemption(const struct core *core, const struct turn *tur
                                  struct plan *plan)
 {
     const struct job *job = queue_first(turn);
-    struct search search = keep_search(core, job, VIEW_COMING, kept, READINESS_READY);
+    struct search search = keep_search(core, job, VIEW_FUTURE, kept, READINESS_READY);
     search.job = job;
     search.borrow = kept->borrow;
     if (!preempt_choose(core, turn, &search, &plan->victims, &plan->fit)) {

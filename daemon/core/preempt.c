@@ -10,7 +10,7 @@
 #include "daemon/core/array.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/fit.h"
-#include "daemon/core/horizon.h"
+#include "daemon/core/availability.h"
 #include "daemon/core/queue.h"
 #include "daemon/core/record.h"
 #include "daemon/core/state.h"
@@ -37,7 +37,7 @@ static int64_t gpus_of(const struct attempt *attempt)
 
 static int64_t remaining_ms(const struct core *core, const struct attempt *attempt)
 {
-    int64_t remaining_ms = attempt->estimate_ms - attempt->job->ran_ms - horizon_held_ms(core, attempt);
+    int64_t remaining_ms = attempt->estimate_ms - attempt->job->ran_ms - availability_held_ms(core, attempt);
     return remaining_ms > 1 ? remaining_ms : 1;
 }
 
@@ -45,7 +45,7 @@ static int64_t remaining_ms(const struct core *core, const struct attempt *attem
 static bool gives_back(const struct core *core, const struct attempt *attempt, const struct job *job)
 {
     return attempt->claim == CLAIM_BORROWED && attempt->job->project != job->project &&
-           account_claim(core, job, horizon_group(attempt)) == CLAIM_ENTITLED;
+           account_claim(core, job, availability_group(attempt)) == CLAIM_ENTITLED;
 }
 
 bool preempt_possible(const struct core *core)
@@ -85,7 +85,7 @@ static bool could_yield(const struct core *core, const struct attempt *attempt, 
 static int64_t loss_of(const struct core *core, const struct attempt *attempt)
 {
     bool goes_on = core->config.policy == POLICY_SRTF || core->config.policy == POLICY_SRSF;
-    int64_t ms = goes_on ? -remaining_ms(core, attempt) : horizon_held_ms(core, attempt);
+    int64_t ms = goes_on ? -remaining_ms(core, attempt) : availability_held_ms(core, attempt);
     return core->config.policy == POLICY_SRTF ? ms : ms * gpus_of(attempt);
 }
 
@@ -101,7 +101,7 @@ static int by_loss(const void *a, const void *b)
 
 static bool usable(const struct search *search, const struct attempt *attempt)
 {
-    const struct group *group = horizon_group(attempt);
+    const struct group *group = availability_group(attempt);
     return group != NULL && fit_open(search, group);
 }
 
@@ -142,11 +142,11 @@ static void spare_some(const struct search *search, struct victims *victims, str
     size_t kept = victims->count;
     for (size_t i = victims->count; i > 0; i--) {
         struct attempt *attempt = victims->items[i - 1];
-        horizon_release(attempt, false);
+        availability_release(attempt, false);
         if (i < kept && fits(search, fit)) {
             victims->items[i - 1] = NULL;
         } else {
-            horizon_release(attempt, true);
+            availability_release(attempt, true);
         }
     }
     size_t count = 0;
@@ -164,7 +164,7 @@ static bool take_enough(const struct search *search, const struct candidate *can
                         struct victims *victims, struct fit *fit)
 {
     for (size_t i = 0; i < count; i++) {
-        horizon_release(candidates[i].attempt, true);
+        availability_release(candidates[i].attempt, true);
         victims->items[victims->count++] = candidates[i].attempt;
         if (fits(search, fit)) {
             spare_some(search, victims, fit);
@@ -179,7 +179,7 @@ static bool choose(const struct core *core, const struct turn *turn, const struc
 {
     *ret_victims = (struct victims){0};
     *ret_fit = (struct fit){0};
-    horizon_begin(search);
+    availability_begin(search);
     if (fits(search, ret_fit)) {
         return true;
     }

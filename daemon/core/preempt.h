@@ -25,7 +25,7 @@ void victims_finish(struct victims *victims);
 /* Whether anything that runs might ever yield. */
 bool preempt_possible(const struct core *core);
 
-/* Finds the fewest that have to go for the job to fit, and where it will; the search's view is VIEW_COMING.
+/* Finds the fewest that have to go for the job to fit, and where it will; the search's view is VIEW_FUTURE.
  * false: nobody yields to it, or not enough. The caller finishes both. */
 bool preempt_choose(const struct core *core, const struct turn *turn, const struct search *search,
                     struct victims *ret_victims, struct fit *ret_fit);

@@ -7,7 +7,7 @@
 #include "daemon/core/account.h"
 #include "daemon/core/ahead.h"
 #include "daemon/core/fit.h"
-#include "daemon/core/horizon.h"
+#include "daemon/core/availability.h"
 #include "daemon/core/node.h"
 #include "daemon/core/place.h"
 #include "daemon/core/queue.h"
@@ -98,10 +98,10 @@ static int64_t free_for(const struct core *core, const struct job *job)
 /* It would fit if nodes that declined were asked again. */
 static bool fits_after_hold(const struct core *core, const struct job *job)
 {
-    const struct search search = place_search(core, job, VIEW_COMING, NULL, READINESS_READY);
-    horizon_begin(&search);
-    for (size_t i = 0; i < core->horizon.leaving_count; i++) {
-        horizon_release(core->horizon.leaving[i], false); /* it is not free yet */
+    const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_READY);
+    availability_begin(&search);
+    for (size_t i = 0; i < core->availability.leaving_count; i++) {
+        availability_release(core->availability.leaving[i], false); /* it is not free yet */
     }
     return fits(&search);
 }
@@ -190,7 +190,7 @@ static void say_staging(struct core *core, const struct job *job, struct text *o
 /* The end of the first hold after which it may fit. */
 static void say_held_off(const struct core *core, const struct job *job, struct text *out)
 {
-    const struct search search = place_search(core, job, VIEW_COMING, NULL, READINESS_READY);
+    const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_READY);
     const struct node *last = NULL;
     int64_t nodes = 0;
     for (const struct group *group = core->groups; group != NULL; group = group->next) {
@@ -246,8 +246,8 @@ static struct ending ending_until(const struct search *search, const struct grou
     const struct core *core = search->core;
     struct ending ending = {0};
     for (const struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
-        int64_t end_ms = horizon_end_ms(core, attempt);
-        int64_t devices = horizon_group(attempt) == group ? devices_for(search, attempt) : 0;
+        int64_t end_ms = availability_end_ms(core, attempt);
+        int64_t devices = availability_group(attempt) == group ? devices_for(search, attempt) : 0;
         if (devices == 0 || end_ms > at_ms) {
             continue;
         }
@@ -273,9 +273,9 @@ static void say_ending(const struct core *core, const struct ending *ending, str
                     ending->jobs == 2 ? "" : "s");
     } else {
         text_append(out, "ends, which ");
-        if (ending->last->started_ms != 0 && horizon_held_ms(core, ending->last) > 0) {
+        if (ending->last->started_ms != 0 && availability_held_ms(core, ending->last) > 0) {
             text_append(out, "has run for ");
-            say_duration(horizon_held_ms(core, ending->last), out);
+            say_duration(availability_held_ms(core, ending->last), out);
             text_append(out, " and ");
         }
         text_append(out, "is expected to end in ");
@@ -285,12 +285,12 @@ static void say_ending(const struct core *core, const struct ending *ending, str
 
 static void say_busy(const struct core *core, const struct job *job, struct text *out)
 {
-    const struct search search = place_search(core, job, VIEW_COMING, NULL, READINESS_READY);
+    const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_READY);
     struct fit fit;
     struct prospect prospect = {.fit = &fit};
     text_append(out, "waits for ");
     reason_say_gpus(job, out);
-    if (!horizon_find(&search, &prospect)) {
+    if (!availability_find(&search, &prospect)) {
         int64_t most = most_in(core, job, VIEW_FREE);
         text_printf(out, ": %lld %s free together", (long long)most, are(most));
         say_unavailable(core, job, out);

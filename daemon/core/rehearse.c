@@ -7,7 +7,7 @@
 
 #include "daemon/core/ahead.h"
 #include "daemon/core/fit.h"
-#include "daemon/core/horizon.h"
+#include "daemon/core/availability.h"
 #include "daemon/core/place.h"
 #include "daemon/core/preempt.h"
 #include "daemon/core/queue.h"
@@ -21,7 +21,7 @@ struct cost {
 
 static int64_t loss_ms(const struct core *core, const struct attempt *attempt)
 {
-    return horizon_held_ms(core, attempt) * attempt->job->lane->wish.gpus;
+    return availability_held_ms(core, attempt) * attempt->job->lane->wish.gpus;
 }
 
 static void write_seconds(struct text *out, const char *key, int64_t ms)
@@ -34,7 +34,7 @@ static void write_victim(const struct core *core, const struct attempt *attempt,
     const struct job *job = attempt->job;
     text_printf(out, "{\"id\":\"%s\",\"gpus\":%lld,\"priority\":%d", job->id, (long long)job->lane->wish.gpus,
                 (int)job->priority);
-    write_seconds(out, ",\"ran_s\":", horizon_held_ms(core, attempt));
+    write_seconds(out, ",\"ran_s\":", availability_held_ms(core, attempt));
     write_seconds(out, ",\"loss_gpu_s\":", loss_ms(core, attempt));
     text_append(out, ",\"nodes\":[");
     for (size_t i = 0; i < attempt->member_count; i++) {
@@ -109,7 +109,7 @@ void rehearse_write(const struct core *core, const struct job *job, const struct
                     struct text *out)
 {
     const struct turn turn = queue_turn(core, job);
-    const struct search search = place_search(core, job, VIEW_COMING, NULL, READINESS_READY);
+    const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_READY);
     struct victims victims;
     struct fit fit;
     if (preempt_rehearse(core, &turn, &search, &victims, &fit)) {

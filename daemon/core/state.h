@@ -324,8 +324,8 @@ struct stock {
     struct stock *next;  /* of the node */
 
     /* of the look around that goes on */
-    int64_t coming; /* free by the time that is looked at */
-    int64_t spare;  /* what a gang may have for longer than a reservation waits */
+    int64_t free_then; /* free at the time that availability.c looks at */
+    int64_t spare;     /* what a gang may have for longer than a reservation waits */
 };
 
 /* The nodes of one pool that have one type: what a gang may spread over. */
@@ -333,7 +333,7 @@ struct group {
     char *pool, *type;
     enum pool_kind kind;
     int64_t total, free;
-    int64_t coming;        /* free by the time that is looked at */
+    int64_t free_then;     /* free at the time that availability.c looks at */
     int64_t widest;        /* the largest total of a stock */
     struct stock **stocks; /* by node name */
     size_t count;
@@ -362,7 +362,7 @@ struct sheet {
 };
 
 /* Live attempts, by when they are expected to end. */
-struct horizon {
+struct availability {
     struct attempt **ends; /* a heap: the first ends first */
     size_t end_count, end_room;
     struct attempt **leaving; /* those that are about to give back their devices, in no order */
@@ -433,7 +433,7 @@ struct core {
     struct commit_moment *moments; /* owned; made when the first one waits */
     size_t moment_count;
 
-    struct horizon horizon;
+    struct availability availability;
     size_t borrowed_count; /* live attempts that may have to give way */
     struct sheet sheet;
     struct text *trace;

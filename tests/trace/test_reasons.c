@@ -223,14 +223,14 @@ START_TEST(an_answer_looks_at_a_bounded_number_of_jobs_that_run)
 {
     autocluster struct cluster *c = cluster_open();
     c->large = true;
-    for (int i = 0; i <= LIMIT_HORIZON / LIMIT_NODE_DEVICES; i++) {
+    for (int i = 0; i <= LIMIT_AVAILABILITY / LIMIT_NODE_DEVICES; i++) {
         char name[16];
         snprintf(name, sizeof name, "n%02d", i);
         node(c, name, .gpus = LIMIT_NODE_DEVICES);
     }
     node(c, "h", .type = "H100");
     submit(c, "last", .type = "H100", .time_limit_ms = 300 * DAY_MS);
-    for (int i = 0; i <= LIMIT_HORIZON; i++) {
+    for (int i = 0; i <= LIMIT_AVAILABILITY; i++) {
         char id[16];
         snprintf(id, sizeof id, "j%d", i);
         submit(c, id, .type = "A10", .time_limit_ms = HOUR_MS);

@@ -2,7 +2,7 @@
 /* Owns the look ahead: the order in which running work is expected to end, and when a gang will fit. It
  * promises to look at what ends first first, and at no more of it than it needs, whatever runs. How good the
  * estimates are is history.c's. */
-#include "daemon/core/horizon.h"
+#include "daemon/core/availability.h"
 
 #include "daemon/core/attempt.h"
 #include "daemon/core/fit.h"
@@ -14,14 +14,14 @@
 
 /* --- one attempt ------------------------------------------------------------------------------------- */
 
-const struct group *horizon_group(const struct attempt *attempt)
+const struct group *availability_group(const struct attempt *attempt)
 {
     const struct member *member = attempt->members[0];
     const struct seat *seat = node_seat(member->node, member->devices[0]);
     return seat->stock != NULL ? seat->stock->group : NULL;
 }
 
-int64_t horizon_held_ms(const struct core *core, const struct attempt *attempt)
+int64_t availability_held_ms(const struct core *core, const struct attempt *attempt)
 {
     int64_t held_ms = core->steady_ms - attempt->held_since_ms;
     return held_ms > 0 ? held_ms : 0;
@@ -41,10 +41,10 @@ static int64_t expected_run_ms(const struct attempt *attempt, int64_t held_ms)
 
 static int64_t expect_end(const struct core *core, const struct attempt *attempt)
 {
-    return attempt->held_since_ms + expected_run_ms(attempt, horizon_held_ms(core, attempt));
+    return attempt->held_since_ms + expected_run_ms(attempt, availability_held_ms(core, attempt));
 }
 
-int64_t horizon_end_ms(const struct core *core, const struct attempt *attempt)
+int64_t availability_end_ms(const struct core *core, const struct attempt *attempt)
 {
     bool leaves = attempt_is_leaving(attempt);
     return leaves ? core->now_ms : core->now_ms + expect_end(core, attempt) - core->steady_ms;
@@ -57,34 +57,34 @@ static bool sooner(const struct attempt *a, const struct attempt *b)
     return a->expected_ms != b->expected_ms ? a->expected_ms < b->expected_ms : a->epoch < b->epoch;
 }
 
-static void put_end(struct horizon *horizon, size_t at, struct attempt *attempt)
+static void put_end(struct availability *availability, size_t at, struct attempt *attempt)
 {
-    horizon->ends[at] = attempt;
+    availability->ends[at] = attempt;
     attempt->end_index = at;
 }
 
-static void sift_up(struct horizon *horizon, size_t at)
+static void sift_up(struct availability *availability, size_t at)
 {
-    struct attempt *attempt = horizon->ends[at];
-    for (; at > 0 && sooner(attempt, horizon->ends[(at - 1) / 2]); at = (at - 1) / 2) {
-        put_end(horizon, at, horizon->ends[(at - 1) / 2]);
+    struct attempt *attempt = availability->ends[at];
+    for (; at > 0 && sooner(attempt, availability->ends[(at - 1) / 2]); at = (at - 1) / 2) {
+        put_end(availability, at, availability->ends[(at - 1) / 2]);
     }
-    put_end(horizon, at, attempt);
+    put_end(availability, at, attempt);
 }
 
-static void sift_down(struct horizon *horizon, size_t at)
+static void sift_down(struct availability *availability, size_t at)
 {
-    struct attempt *attempt = horizon->ends[at];
-    for (size_t child; (child = 2 * at + 1) < horizon->end_count; at = child) {
-        bool second =
-            child + 1 < horizon->end_count && sooner(horizon->ends[child + 1], horizon->ends[child]);
+    struct attempt *attempt = availability->ends[at];
+    for (size_t child; (child = 2 * at + 1) < availability->end_count; at = child) {
+        bool second = child + 1 < availability->end_count &&
+                      sooner(availability->ends[child + 1], availability->ends[child]);
         child += second;
-        if (!sooner(horizon->ends[child], attempt)) {
+        if (!sooner(availability->ends[child], attempt)) {
             break;
         }
-        put_end(horizon, at, horizon->ends[child]);
+        put_end(availability, at, availability->ends[child]);
     }
-    put_end(horizon, at, attempt);
+    put_end(availability, at, attempt);
 }
 
 static void grow(struct attempt ***items, size_t count, size_t *room)
@@ -97,34 +97,34 @@ static void grow(struct attempt ***items, size_t count, size_t *room)
 
 static void add_end(struct core *core, struct attempt *attempt)
 {
-    struct horizon *horizon = &core->horizon;
+    struct availability *availability = &core->availability;
     attempt->expected_ms = expect_end(core, attempt);
-    grow(&horizon->ends, horizon->end_count, &horizon->end_room);
-    put_end(horizon, horizon->end_count++, attempt);
-    sift_up(horizon, attempt->end_index);
+    grow(&availability->ends, availability->end_count, &availability->end_room);
+    put_end(availability, availability->end_count++, attempt);
+    sift_up(availability, attempt->end_index);
 }
 
 static void remove_end(struct core *core, const struct attempt *attempt)
 {
-    struct horizon *horizon = &core->horizon;
+    struct availability *availability = &core->availability;
     size_t at = attempt->end_index;
-    assert(at < horizon->end_count && horizon->ends[at] == attempt);
-    put_end(horizon, at, horizon->ends[--horizon->end_count]);
-    if (at < horizon->end_count) {
-        sift_down(horizon, at);
-        sift_up(horizon, at);
+    assert(at < availability->end_count && availability->ends[at] == attempt);
+    put_end(availability, at, availability->ends[--availability->end_count]);
+    if (at < availability->end_count) {
+        sift_down(availability, at);
+        sift_up(availability, at);
     }
 }
 
 static void add_leaving(struct core *core, struct attempt *attempt)
 {
-    struct horizon *horizon = &core->horizon;
-    grow(&horizon->leaving, horizon->leaving_count, &horizon->leaving_room);
-    attempt->end_index = horizon->leaving_count++;
-    horizon->leaving[attempt->end_index] = attempt;
+    struct availability *availability = &core->availability;
+    grow(&availability->leaving, availability->leaving_count, &availability->leaving_room);
+    attempt->end_index = availability->leaving_count++;
+    availability->leaving[attempt->end_index] = attempt;
 }
 
-void horizon_add(struct core *core, struct attempt *attempt)
+void availability_add(struct core *core, struct attempt *attempt)
 {
     if (attempt_is_leaving(attempt)) {
         add_leaving(core, attempt);
@@ -133,39 +133,39 @@ void horizon_add(struct core *core, struct attempt *attempt)
     }
 }
 
-void horizon_leave(struct core *core, struct attempt *attempt)
+void availability_leave(struct core *core, struct attempt *attempt)
 {
     remove_end(core, attempt);
     add_leaving(core, attempt);
 }
 
 /* It ends from either: gangs that were never heard of again leave without having been about to. */
-void horizon_remove(struct core *core, struct attempt *attempt)
+void availability_remove(struct core *core, struct attempt *attempt)
 {
-    struct horizon *horizon = &core->horizon;
+    struct availability *availability = &core->availability;
     size_t at = attempt->end_index;
-    if (at < horizon->leaving_count && horizon->leaving[at] == attempt) {
-        horizon->leaving[at] = horizon->leaving[--horizon->leaving_count];
-        horizon->leaving[at]->end_index = at;
+    if (at < availability->leaving_count && availability->leaving[at] == attempt) {
+        availability->leaving[at] = availability->leaving[--availability->leaving_count];
+        availability->leaving[at]->end_index = at;
     } else {
         remove_end(core, attempt);
     }
 }
 
-void horizon_clear(struct core *core)
+void availability_clear(struct core *core)
 {
-    free(core->horizon.ends);
-    free(core->horizon.leaving);
-    core->horizon = (struct horizon){0};
+    free(core->availability.ends);
+    free(core->availability.leaving);
+    core->availability = (struct availability){0};
 }
 
 /* Those that have outrun what was expected are expected to end later. */
 static void refresh(struct core *core)
 {
-    struct horizon *horizon = &core->horizon;
-    while (horizon->end_count > 0 && horizon->ends[0]->expected_ms <= core->steady_ms) {
-        horizon->ends[0]->expected_ms = expect_end(core, horizon->ends[0]);
-        sift_down(horizon, 0);
+    struct availability *availability = &core->availability;
+    while (availability->end_count > 0 && availability->ends[0]->expected_ms <= core->steady_ms) {
+        availability->ends[0]->expected_ms = expect_end(core, availability->ends[0]);
+        sift_down(availability, 0);
     }
 }
 
@@ -174,12 +174,12 @@ static void refresh(struct core *core)
 static void release(struct seat *seat, int64_t count)
 {
     if (seat->stock != NULL && seat->unavailable == NULL) {
-        seat->stock->coming += count;
-        seat->stock->group->coming += count;
+        seat->stock->free_then += count;
+        seat->stock->group->free_then += count;
     }
 }
 
-void horizon_release(const struct attempt *attempt, bool free)
+void availability_release(const struct attempt *attempt, bool free)
 {
     for (size_t i = 0; i < attempt->member_count; i++) {
         const struct member *member = attempt->members[i];
@@ -189,17 +189,17 @@ void horizon_release(const struct attempt *attempt, bool free)
     }
 }
 
-void horizon_begin(const struct search *search)
+void availability_begin(const struct search *search)
 {
     const struct core *core = search->core;
     for (struct group *group = core->groups; group != NULL; group = group->next) {
-        group->coming = group->free;
+        group->free_then = group->free;
         for (size_t i = 0; i < group->count && fit_open(search, group); i++) {
-            group->stocks[i]->coming = group->stocks[i]->free;
+            group->stocks[i]->free_then = group->stocks[i]->free;
         }
     }
-    for (size_t i = 0; i < core->horizon.leaving_count; i++) {
-        horizon_release(core->horizon.leaving[i], true);
+    for (size_t i = 0; i < core->availability.leaving_count; i++) {
+        availability_release(core->availability.leaving[i], true);
     }
 }
 
@@ -212,14 +212,14 @@ struct front {
     size_t count, room;
 };
 
-static bool place_sooner(const struct horizon *horizon, size_t a, size_t b)
+static bool place_sooner(const struct availability *availability, size_t a, size_t b)
 {
-    return sooner(horizon->ends[a], horizon->ends[b]);
+    return sooner(availability->ends[a], availability->ends[b]);
 }
 
-static void front_push(struct front *front, const struct horizon *horizon, size_t place)
+static void front_push(struct front *front, const struct availability *availability, size_t place)
 {
-    if (place >= horizon->end_count) {
+    if (place >= availability->end_count) {
         return;
     }
     if (front->count == front->room) {
@@ -227,36 +227,36 @@ static void front_push(struct front *front, const struct horizon *horizon, size_
         front->places = xrealloc(front->places, front->room * sizeof *front->places);
     }
     size_t at = front->count++;
-    for (; at > 0 && place_sooner(horizon, place, front->places[(at - 1) / 2]); at = (at - 1) / 2) {
+    for (; at > 0 && place_sooner(availability, place, front->places[(at - 1) / 2]); at = (at - 1) / 2) {
         front->places[at] = front->places[(at - 1) / 2];
     }
     front->places[at] = place;
 }
 
-static size_t front_pop(struct front *front, const struct horizon *horizon)
+static size_t front_pop(struct front *front, const struct availability *availability)
 {
     size_t first = front->places[0];
     size_t last = front->places[--front->count];
     size_t at = 0;
     for (size_t child; (child = 2 * at + 1) < front->count; at = child) {
-        bool second =
-            child + 1 < front->count && place_sooner(horizon, front->places[child + 1], front->places[child]);
+        bool second = child + 1 < front->count &&
+                      place_sooner(availability, front->places[child + 1], front->places[child]);
         child += second;
-        if (!place_sooner(horizon, front->places[child], last)) {
+        if (!place_sooner(availability, front->places[child], last)) {
             break;
         }
         front->places[at] = front->places[child];
     }
     front->places[at] = last;
-    front_push(front, horizon, 2 * first + 1);
-    front_push(front, horizon, 2 * first + 2);
+    front_push(front, availability, 2 * first + 1);
+    front_push(front, availability, 2 * first + 2);
     return first;
 }
 
 static bool enough(const struct search *search)
 {
     for (const struct group *group = search->core->groups; group != NULL; group = group->next) {
-        if (group->coming >= search->wish->gpus && fit_open(search, group)) {
+        if (group->free_then >= search->wish->gpus && fit_open(search, group)) {
             return true;
         }
     }
@@ -264,32 +264,33 @@ static bool enough(const struct search *search)
 }
 
 /* Counts as free what ends next, and all that ends with it; NULL: nothing is left that runs. */
-static const struct attempt *release_next(const struct horizon *horizon, struct front *front, size_t *seen)
+static const struct attempt *release_next(const struct availability *availability, struct front *front,
+                                          size_t *seen)
 {
     const struct attempt *next = NULL;
     while (front->count > 0 &&
-           (next == NULL || horizon->ends[front->places[0]]->expected_ms == next->expected_ms)) {
-        next = horizon->ends[front_pop(front, horizon)];
-        horizon_release(next, true);
+           (next == NULL || availability->ends[front->places[0]]->expected_ms == next->expected_ms)) {
+        next = availability->ends[front_pop(front, availability)];
+        availability_release(next, true);
         ++*seen;
     }
     return next;
 }
 
-bool horizon_find(const struct search *search, struct prospect *prospect)
+bool availability_find(const struct search *search, struct prospect *prospect)
 {
     struct core *core = (struct core *)(uintptr_t)search->core;
-    const struct horizon *horizon = &core->horizon;
+    const struct availability *availability = &core->availability;
     refresh(core);
-    horizon_begin(search);
+    availability_begin(search);
     struct front front = {0};
-    front_push(&front, horizon, 0);
+    front_push(&front, availability, 0);
     int64_t ahead_ms = core->now_ms - core->steady_ms;
-    prospect->change_ms = horizon->end_count > 0 ? horizon->ends[0]->expected_ms + ahead_ms : NEVER;
+    prospect->change_ms = availability->end_count > 0 ? availability->ends[0]->expected_ms + ahead_ms : NEVER;
     prospect->at_ms = core->now_ms;
     bool found = enough(search) && fit_find(search, prospect->fit);
-    for (size_t seen = 0, next = 0; !found && seen < LIMIT_HORIZON;) {
-        const struct attempt *ended = release_next(horizon, &front, &seen);
+    for (size_t seen = 0, next = 0; !found && seen < LIMIT_AVAILABILITY;) {
+        const struct attempt *ended = release_next(availability, &front, &seen);
         if (ended == NULL) {
             break;
         }
