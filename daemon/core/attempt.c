@@ -217,7 +217,7 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
                     int64_t estimate_ms)
 {
     assert(job_is_waiting(job) && (job->attempt == NULL || !attempt_is_live(job->attempt)));
-    const struct group *group = shares[0].stock->group;
+    const struct group *group = shares[0].capacity->group;
     if (job->attempt != NULL) {
         forget(core, job->attempt);
     }

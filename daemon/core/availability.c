@@ -17,8 +17,8 @@
 const struct group *availability_group(const struct attempt *attempt)
 {
     const struct member *member = attempt->members[0];
-    const struct seat *seat = node_seat(member->node, member->devices[0]);
-    return seat->stock != NULL ? seat->stock->group : NULL;
+    const struct node_device *device = node_device(member->node, member->devices[0]);
+    return device->capacity != NULL ? device->capacity->group : NULL;
 }
 
 int64_t availability_held_ms(const struct core *core, const struct attempt *attempt)
@@ -171,11 +171,11 @@ static void refresh(struct core *core)
 
 /* --- what is free ------------------------------------------------------------------------------------ */
 
-static void release(struct seat *seat, int64_t count)
+static void release(struct node_device *device, int64_t count)
 {
-    if (seat->stock != NULL && seat->unavailable == NULL) {
-        seat->stock->free_then += count;
-        seat->stock->group->free_then += count;
+    if (device->capacity != NULL && device->unavailable == NULL) {
+        device->capacity->free_then += count;
+        device->capacity->group->free_then += count;
     }
 }
 
@@ -184,7 +184,7 @@ void availability_release(const struct attempt *attempt, bool free)
     for (size_t i = 0; i < attempt->member_count; i++) {
         const struct member *member = attempt->members[i];
         for (size_t j = 0; j < member->device_count; j++) {
-            release(node_seat(member->node, member->devices[j]), free ? 1 : -1);
+            release(node_device(member->node, member->devices[j]), free ? 1 : -1);
         }
     }
 }
@@ -195,7 +195,7 @@ void availability_begin(const struct search *search)
     for (struct group *group = core->groups; group != NULL; group = group->next) {
         group->free_then = group->free;
         for (size_t i = 0; i < group->count && fit_open(search, group); i++) {
-            group->stocks[i]->free_then = group->stocks[i]->free;
+            group->capacities[i]->free_then = group->capacities[i]->free;
         }
     }
     for (size_t i = 0; i < core->availability.leaving_count; i++) {

@@ -28,8 +28,8 @@ int64_t availability_held_ms(const struct core *core, const struct attempt *atte
  * as long again. */
 int64_t availability_end_ms(const struct core *core, const struct attempt *attempt);
 
-/* Begins anew: stock->free_then is what is free, and what is about to be. Counts the devices of an attempt as
- * free, or not. */
+/* Begins anew: capacity->free_then is what is free, and what is about to be. Counts the devices of an attempt
+ * as free, or not. */
 void availability_begin(const struct search *search);
 void availability_release(const struct attempt *attempt, bool free);
 
@@ -43,7 +43,7 @@ struct prospect {
 
 /* The earliest moment at which the search, whose view is VIEW_FUTURE, finds a fit, at most an eighth of those
  * that end before it too late; false: none, among the first LIMIT_AVAILABILITY that end. Leaves
- * stock->free_then as of then. */
+ * capacity->free_then as of then. */
 bool availability_find(const struct search *search, struct prospect *prospect);
 
 #endif

@@ -30,8 +30,8 @@ struct tally {
 static int by_host(const void *a, const void *b)
 {
     const struct share *left = a, *right = b;
-    int order = strcmp(left->stock->node->host_id, right->stock->node->host_id);
-    return order != 0 ? order : strcmp(left->stock->node->name, right->stock->node->name);
+    int order = strcmp(left->capacity->node->host_id, right->capacity->node->host_id);
+    return order != 0 ? order : strcmp(left->capacity->node->name, right->capacity->node->name);
 }
 
 static int64_t sum_of(const struct share *shares, size_t count)
@@ -48,10 +48,10 @@ static struct crowd collect(const struct search *search, const struct group *gro
 {
     struct crowd crowd = {.shares = xalloc((group->count + 1) * sizeof *crowd.shares)};
     for (size_t i = 0; i < group->count; i++) {
-        const struct stock *stock = group->stocks[i];
-        int64_t count = fit_offer(search, stock);
-        if (count > 0 && !(reachable && pool_is_loopback(stock->node))) {
-            crowd.shares[crowd.count++] = (struct share){.stock = stock, .count = count};
+        const struct capacity *capacity = group->capacities[i];
+        int64_t count = fit_offer(search, capacity);
+        if (count > 0 && !(reachable && pool_is_loopback(capacity->node))) {
+            crowd.shares[crowd.count++] = (struct share){.capacity = capacity, .count = count};
         }
     }
     return crowd;
@@ -66,9 +66,9 @@ static void keep_one_host(struct crowd *crowd)
     size_t best = 0, best_count = 0;
     int64_t most = 0;
     for (size_t first = 0, end; first < crowd->count; first = end) {
-        const char *host_id = crowd->shares[first].stock->node->host_id;
+        const char *host_id = crowd->shares[first].capacity->node->host_id;
         end = first + 1;
-        while (end < crowd->count && strcmp(crowd->shares[end].stock->node->host_id, host_id) == 0) {
+        while (end < crowd->count && strcmp(crowd->shares[end].capacity->node->host_id, host_id) == 0) {
             end++;
         }
         int64_t sum = sum_of(&crowd->shares[first], end - first);
@@ -267,7 +267,7 @@ static int64_t growth_of(const struct crowd *crowd, const struct search *search,
     int64_t growth = 0;
     for (size_t i = 0; i < crowd->count; i++) {
         const struct share *share = &crowd->shares[i];
-        growth += fragments_growth(fragments, fit_offer(search, share->stock), share->count);
+        growth += fragments_growth(fragments, fit_offer(search, share->capacity), share->count);
     }
     return growth;
 }

@@ -24,10 +24,10 @@ static bool type_allowed(const struct wish *wish, const struct group *group, siz
     return wish->gpu_type == NULL || pool_type_matches(wish->gpu_type, group->type, ret_rank);
 }
 
-bool fit_node_allowed(const struct core *core, const struct wish *wish, const struct stock *stock)
+bool fit_node_allowed(const struct core *core, const struct wish *wish, const struct capacity *capacity)
 {
-    return (wish->host_id == NULL || strcmp(wish->host_id, stock->node->host_id) == 0) &&
-           constraints_allow(wish->constraints, core, stock);
+    return (wish->host_id == NULL || strcmp(wish->host_id, capacity->node->host_id) == 0) &&
+           constraints_allow(wish->constraints, core, capacity);
 }
 
 /* What a node with so many devices can give to a gang: the share, where the wish says over how many nodes. */
@@ -46,7 +46,9 @@ static bool has_together(const struct core *core, const struct wish *wish, const
 {
     int64_t total = 0;
     for (size_t i = 0; i < group->count && total < gpus; i++) {
-        total += fit_node_allowed(core, wish, group->stocks[i]) ? share_of(wish, group->stocks[i]->total) : 0;
+        total += fit_node_allowed(core, wish, group->capacities[i])
+                     ? share_of(wish, group->capacities[i]->total)
+                     : 0;
     }
     return total >= gpus;
 }
@@ -59,7 +61,7 @@ static bool can_hold(const struct core *core, const struct wish *wish, const str
         return group->total >= gpus && (fungible || has_together(core, wish, group, gpus));
     }
     for (size_t i = 0; i < group->count; i++) {
-        if (fit_node_allowed(core, wish, group->stocks[i]) && group->stocks[i]->total >= gpus) {
+        if (fit_node_allowed(core, wish, group->capacities[i]) && group->capacities[i]->total >= gpus) {
             return true;
         }
     }
@@ -155,10 +157,10 @@ bool fit_outlasts(const struct search *search, const struct group *group)
 }
 
 /* What is free and not reserved for as long. */
-static int64_t spared(const struct search *search, const struct stock *stock)
+static int64_t spared(const struct search *search, const struct capacity *capacity)
 {
-    bool limited = fit_outlasts(search, stock->group) && stock->spare < stock->free;
-    return limited ? stock->spare : stock->free;
+    bool limited = fit_outlasts(search, capacity->group) && capacity->spare < capacity->free;
+    return limited ? capacity->spare : capacity->free;
 }
 
 /* A job whose length nobody knows is kept off nodes that leave soon, as long as others could hold it. */
@@ -190,39 +192,40 @@ void fit_expect(struct search *search, int64_t runs_ms, int64_t grace_ms)
     }
 }
 
-static int64_t offered(const struct search *search, const struct stock *stock)
+static int64_t offered(const struct search *search, const struct capacity *capacity)
 {
-    const struct node *node = stock->node;
-    if (search->view == VIEW_FREE && stock->free == 0) {
+    const struct node *node = capacity->node;
+    if (search->view == VIEW_FREE && capacity->free == 0) {
         return 0; /* most nodes of a full cluster: looked at first */
     }
-    if (!fit_node_allowed(search->core, search->wish, stock) ||
+    if (!fit_node_allowed(search->core, search->wish, capacity) ||
         !staging_allows(search->stage, node, search->readiness) ||
-        (search->strict && constraints_avoid(search->wish->constraints, search->core, stock))) {
+        (search->strict && constraints_avoid(search->wish->constraints, search->core, capacity))) {
         return 0;
     }
     switch (search->view) {
     case VIEW_REGISTERED:
-        return stock->total;
+        return capacity->total;
     case VIEW_WORKING:
-        return node_works(node) && fit_lasts(search, node) ? stock->total - stock->unavailable : 0;
+        return node_works(node) && fit_lasts(search, node) ? capacity->total - capacity->unavailable : 0;
     case VIEW_STAYING:
-        return node->state == NODE_READY && !node->away && fit_lasts(search, node) ? stock->total : 0;
+        return node->state == NODE_READY && !node->away && fit_lasts(search, node) ? capacity->total : 0;
     case VIEW_FREE:
         if (search->kept != NULL && search->kept->nodes[node->index]) {
             return 0;
         }
-        return node_works(node) && node->hold_until_ms == 0 && fit_lasts(search, node) ? spared(search, stock)
-                                                                                       : 0;
+        return node_works(node) && node->hold_until_ms == 0 && fit_lasts(search, node)
+                   ? spared(search, capacity)
+                   : 0;
     case VIEW_FUTURE:
-        return node_works(node) && fit_lasts(search, node) ? stock->free_then : 0;
+        return node_works(node) && fit_lasts(search, node) ? capacity->free_then : 0;
     }
     abort();
 }
 
-int64_t fit_offer(const struct search *search, const struct stock *stock)
+int64_t fit_offer(const struct search *search, const struct capacity *capacity)
 {
-    return share_of(search->wish, offered(search, stock));
+    return share_of(search->wish, offered(search, capacity));
 }
 
 int64_t fit_largest(const struct search *search, const struct group *group)
@@ -232,7 +235,7 @@ int64_t fit_largest(const struct search *search, const struct group *group)
     }
     int64_t largest = 0;
     for (size_t i = 0; i < group->count; i++) {
-        int64_t count = fit_offer(search, group->stocks[i]);
+        int64_t count = fit_offer(search, group->capacities[i]);
         largest = count > largest ? count : largest;
     }
     return largest;
@@ -255,24 +258,24 @@ static bool fit_on_one(const struct search *search, const struct group *group,
 {
     int64_t gpus = search->wish->gpus;
     struct fit best = {.count = 1, .growth = INT64_MAX};
-    const struct stock *stock = NULL;
+    const struct capacity *capacity = NULL;
     for (size_t i = 0; i < group->count; i++) {
-        int64_t count = offered(search, group->stocks[i]);
+        int64_t count = offered(search, group->capacities[i]);
         if (count < gpus) {
             continue;
         }
         struct fit fit = {
             .count = 1, .growth = fragments_growth(fragments, count, gpus), .left = count - gpus};
-        if (stock == NULL || better(search->wish, &fit, &best)) {
+        if (capacity == NULL || better(search->wish, &fit, &best)) {
             best = fit;
-            stock = group->stocks[i];
+            capacity = group->capacities[i];
         }
     }
-    if (stock == NULL) {
+    if (capacity == NULL) {
         return false;
     }
     best.shares = xalloc(sizeof *best.shares);
-    best.shares[0] = (struct share){.stock = stock, .count = gpus};
+    best.shares[0] = (struct share){.capacity = capacity, .count = gpus};
     *ret_fit = best;
     return true;
 }

@@ -14,7 +14,7 @@ struct core;
 struct group;
 struct job;
 struct node;
-struct stock;
+struct capacity;
 struct wish;
 
 /* What is kept for earlier jobs. */
@@ -22,8 +22,8 @@ struct kept {
     bool trial;               /* only to see what would come of it: nothing is promised */
     const struct job **whose; /* by index of the group: for which job, the last one; NULL: for none */
     uint8_t *groups, *nodes;  /* by index, 1: all of it */
-    /* A reservation in a group, by its index. Only gangs that end before it may have more than the stocks can
-     * spare; 0: there is none. */
+    /* A reservation in a group, by its index. Only gangs that end before it may have more than the node
+     * capacities can spare; 0: there is none. */
     int64_t *until_ms;
     bool borrow;   /* those who are entitled have had their turn */
     uint8_t *firm; /* it was put off already: run times that are only guessed count for nothing */
@@ -69,10 +69,10 @@ bool fit_asked(const struct wish *wish, const struct group *group);
 /* The same, and use_reserved = auto leads there. */
 bool fit_allowed(const struct search *search, const struct group *group);
 /* Whether the wish may use a node at all, by its host and its labels. */
-bool fit_node_allowed(const struct core *core, const struct wish *wish, const struct stock *stock);
+bool fit_node_allowed(const struct core *core, const struct wish *wish, const struct capacity *capacity);
 
-/* How many devices of the stock the search may count on. */
-int64_t fit_offer(const struct search *search, const struct stock *stock);
+/* How many devices of the node capacity the search may count on. */
+int64_t fit_offer(const struct search *search, const struct capacity *capacity);
 
 /* Whether limits and quotas of the job's accounts have room there. */
 bool fit_granted(const struct search *search, const struct group *group);
@@ -91,7 +91,7 @@ bool fit_could_hold(const struct search *search, const struct group *group);
 
 /* What one node gives to a gang. */
 struct share {
-    const struct stock *stock;
+    const struct capacity *capacity;
     int64_t count;
 };
 

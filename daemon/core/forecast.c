@@ -232,7 +232,7 @@ static int64_t free_of(const struct group *group)
 {
     int64_t free = 0;
     for (size_t i = 0; i < group->count; i++) {
-        free += node_works(group->stocks[i]->node) ? group->stocks[i]->free : 0;
+        free += node_works(group->capacities[i]->node) ? group->capacities[i]->free : 0;
     }
     return free;
 }

@@ -33,18 +33,18 @@ static bool holds(const struct member *member, int64_t index)
 
 /* A device serves at most one attempt, which is live and knows it; and no member has a device that serves
  * another. */
-static void check_seats(const struct node *node)
+static void check_devices(const struct node *node)
 {
     size_t held = 0;
-    for (size_t i = 0; i < node->seat_count; i++) {
-        const struct seat *seat = &node->seats[i];
-        assert(i == 0 || node->seats[i - 1].index < seat->index);
-        assert(seat->stock == NULL || (!seat->retired && node->state != NODE_LOST));
-        assert(!seat->retired || seat->holder != NULL);
-        if (seat->holder != NULL) {
+    for (size_t i = 0; i < node->device_count; i++) {
+        const struct node_device *device = &node->devices[i];
+        assert(i == 0 || node->devices[i - 1].index < device->index);
+        assert(device->capacity == NULL || (!device->retired && node->state != NODE_LOST));
+        assert(!device->retired || device->holder != NULL);
+        if (device->holder != NULL) {
             held++;
-            assert(seat->holder->node == node && attempt_is_live(seat->holder->attempt) &&
-                   holds(seat->holder, seat->index));
+            assert(device->holder->node == node && attempt_is_live(device->holder->attempt) &&
+                   holds(device->holder, device->index));
         }
     }
     size_t claimed = 0;
@@ -54,28 +54,28 @@ static void check_seats(const struct node *node)
     assert(held == claimed);
 }
 
-static void check_stocks(const struct node *node)
+static void check_capacities(const struct node *node)
 {
-    assert((node->state == NODE_LOST || node->seat_count == 0) || node->stocks != NULL ||
-           node->seats[0].retired);
-    for (const struct stock *stock = node->stocks; stock != NULL; stock = stock->next) {
+    assert((node->state == NODE_LOST || node->device_count == 0) || node->capacities != NULL ||
+           node->devices[0].retired);
+    for (const struct capacity *capacity = node->capacities; capacity != NULL; capacity = capacity->next) {
         int64_t total = 0, free_now = 0, unavailable = 0;
-        for (size_t i = 0; i < node->seat_count; i++) {
-            const struct seat *seat = &node->seats[i];
-            total += seat->stock == stock;
-            free_now += seat->stock == stock && seat->holder == NULL && seat->unavailable == NULL;
-            unavailable += seat->stock == stock && seat->unavailable != NULL;
+        for (size_t i = 0; i < node->device_count; i++) {
+            const struct node_device *device = &node->devices[i];
+            total += device->capacity == capacity;
+            free_now += device->capacity == capacity && device->holder == NULL && device->unavailable == NULL;
+            unavailable += device->capacity == capacity && device->unavailable != NULL;
         }
-        assert(stock->node == node && stock->total == total && stock->free == free_now);
-        assert(stock->unavailable == unavailable);
-        assert(strcmp(stock->group->pool, node->pool) == 0 && stock->group->kind == node->pool_kind);
+        assert(capacity->node == node && capacity->total == total && capacity->free == free_now);
+        assert(capacity->unavailable == unavailable);
+        assert(strcmp(capacity->group->pool, node->pool) == 0 && capacity->group->kind == node->pool_kind);
     }
 }
 
 static void check_node(const struct node *node)
 {
-    check_seats(node);
-    check_stocks(node);
+    check_devices(node);
+    check_capacities(node);
     assert(node->state != NODE_SUSPECT && node->slot == 0 && !node->dirty);
     assert(node->state != NODE_DRAINED || node->members == NULL);
     assert(node->state != NODE_DRAINING || node->members != NULL);
@@ -110,11 +110,11 @@ static void check_group(const struct group *group)
 {
     int64_t total = 0, free_now = 0, widest = 0;
     for (size_t i = 0; i < group->count; i++) {
-        widest = group->stocks[i]->total > widest ? group->stocks[i]->total : widest;
-        assert(group->stocks[i]->group == group);
-        assert(i == 0 || strcmp(group->stocks[i - 1]->node->name, group->stocks[i]->node->name) < 0);
-        total += group->stocks[i]->total;
-        free_now += group->stocks[i]->free;
+        widest = group->capacities[i]->total > widest ? group->capacities[i]->total : widest;
+        assert(group->capacities[i]->group == group);
+        assert(i == 0 || strcmp(group->capacities[i - 1]->node->name, group->capacities[i]->node->name) < 0);
+        total += group->capacities[i]->total;
+        free_now += group->capacities[i]->free;
     }
     assert(group->count > 0 && total == group->total && free_now == group->free && widest == group->widest);
 }

@@ -68,11 +68,11 @@ static void keep_nodes(struct kept *kept, const struct search *search, const str
 {
     const struct wish *wish = search->wish;
     for (size_t i = 0; i < group->count; i++) {
-        const struct stock *stock = group->stocks[i];
-        bool alone = wish->host_id == NULL || stock->total >= wish->gpus;
-        if (fit_node_allowed(search->core, wish, stock) && alone && fit_lasts(search, stock->node) &&
-            staging_allows(search->stage, stock->node, search->readiness)) {
-            kept->nodes[stock->node->index] = 1;
+        const struct capacity *capacity = group->capacities[i];
+        bool alone = wish->host_id == NULL || capacity->total >= wish->gpus;
+        if (fit_node_allowed(search->core, wish, capacity) && alone && fit_lasts(search, capacity->node) &&
+            staging_allows(search->stage, capacity->node, search->readiness)) {
+            kept->nodes[capacity->node->index] = 1;
         }
     }
 }
@@ -110,19 +110,19 @@ void keep_all(struct kept *kept, const struct core *core, const struct job *job)
 static void spend(const struct group *group, const struct fit *fit)
 {
     for (size_t i = 0; i < fit->count; i++) {
-        pool_stock(group, fit->shares[i].stock->node)->spare -= fit->shares[i].count;
+        pool_capacity(group, fit->shares[i].capacity->node)->spare -= fit->shares[i].count;
     }
 }
 
-/* What the fit leaves in its group, as of stock->free_then, may be had for longer than until then. */
+/* What the fit leaves in its group, as of capacity->free_then, may be had for longer than until then. */
 void keep_fit(struct kept *kept, const struct job *job, const struct fit *fit, int64_t at_ms, bool firm)
 {
-    const struct group *group = fit->shares[0].stock->group;
+    const struct group *group = fit->shares[0].capacity->group;
     kept->whose[group->index] = job;
     kept->until_ms[group->index] = at_ms > 0 ? at_ms : 1; /* 0: there is none */
     kept->firm[group->index] = firm;
     for (size_t i = 0; i < group->count; i++) {
-        group->stocks[i]->spare = group->stocks[i]->free_then;
+        group->capacities[i]->spare = group->capacities[i]->free_then;
     }
     spend(group, fit);
 }
@@ -175,7 +175,7 @@ int64_t keep_start(const struct core *core, const struct turn *turn, struct kept
 /* It was placed beside a reservation, and outlasts it. */
 void keep_spend(const struct search *search, const struct fit *fit)
 {
-    const struct group *group = fit->shares[0].stock->group;
+    const struct group *group = fit->shares[0].capacity->group;
     if (fit_outlasts(search, group)) {
         spend(group, fit);
     }

@@ -27,7 +27,7 @@ struct search keep_search_until(const struct core *core, const struct job *job, 
 /* Keeps all that the job could use now, or could if running work ended. */
 void keep_all(struct kept *kept, const struct core *core, const struct job *job);
 
-/* Reserves this fit, which is as of stock->free_then, for the job from then on. */
+/* Reserves this fit, which is as of capacity->free_then, for the job from then on. */
 void keep_fit(struct kept *kept, const struct job *job, const struct fit *fit, int64_t at_ms, bool firm);
 /* Reserves the earliest start of the job, in groups that have no reservation yet. Returns when another look
  * is due because something should have ended by then; NEVER: no look is. */

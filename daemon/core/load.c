@@ -52,7 +52,7 @@ void core_load_node(struct core *core, const struct node_row *row)
     node->expires_at_ms = row->expires_at_ms;
     node->agent_expires_at_ms = row->agent_expires_at_ms;
     node->labels = labels_decode(row->labels, &node->label_count);
-    node->seats = device_list_decode(row->devices, &node->seat_count);
+    node->devices = device_list_decode(row->devices, &node->device_count);
     if (node->state != NODE_LOST) {
         core->known_count++;
         pool_join(core, node);
@@ -214,7 +214,7 @@ void core_load_member(struct core *core, const struct member_row *row)
     if (attempt_is_live(attempt)) {
         member_settle_on(core, member);
         if (attempt->gpu_type == NULL) {
-            attempt->gpu_type = xstrdup(node_seat(member->node, member->devices[0])->type);
+            attempt->gpu_type = xstrdup(node_device(member->node, member->devices[0])->type);
         }
     }
     int64_t failed = attempt->failed_rank;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node: whether it takes work, whether it is heard, and its seats. */
+/* A node: whether it takes work, whether it is heard, and its devices. */
 #ifndef CORE_NODE_H
 #define CORE_NODE_H
 
@@ -13,7 +13,7 @@ struct device_faults;
 struct input;
 struct member;
 struct node;
-struct seat;
+struct node_device;
 
 /* What happens to a node. */
 enum node_event {
@@ -54,8 +54,8 @@ int64_t node_silent_ms(const struct core *core, const struct node *node);
 /* It gets no work for a while, longer each time in a row. */
 void node_hold(struct core *core, struct node *node);
 
-/* The seat with this index; one that the node no longer has is added as retired. */
-struct seat *node_seat(struct node *node, int64_t index);
+/* The device with this index; one that the node no longer has is added as retired. */
+struct node_device *node_device(struct node *node, int64_t index);
 /* Why a device cannot be had; NULL: it is not among the faults. */
 const char *node_fault(const struct device_faults *faults, int64_t index);
 /* How many of a member's devices can be had once it gives them back. */

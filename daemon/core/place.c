@@ -340,7 +340,7 @@ static void carry_out(struct core *core, struct turn *turn, const struct plan *p
         return;
     }
     for (size_t i = 0; plan->move == MOVE_STAGE && i < plan->fit.count; i++) {
-        staging_order(core, lane->stage, plan->fit.shares[i].stock->node);
+        staging_order(core, lane->stage, plan->fit.shares[i].capacity->node);
     }
     tell(core, lane, job);
     int64_t again_ms = wait(core, turn, plan, kept);

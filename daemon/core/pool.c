@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the groups: for each pool and GPU type the nodes that have it, by name, and the sums of their seats.
- * It promises that the sums agree with the seats after every call, and that groups come by pool and type.
+/* Owns the groups: for each pool and GPU type the nodes that have it, by name, and the sums of their devices.
+ * It promises that the sums agree with the devices after every call, and that groups come by pool and type.
  * Which node a job gets is left to place.c. */
 #include "daemon/core/pool.h"
 
@@ -58,17 +58,17 @@ static void group_drop_if_empty(struct core *core, struct group *group)
     renumber(core);
     free(group->pool);
     free(group->type);
-    free(group->stocks);
+    free(group->capacities);
     free(group);
 }
 
-/* Where the node is, or belongs, among the stocks. */
-static size_t stock_position(const struct group *group, const struct node *node)
+/* Where the node is, or belongs, among the node capacities. */
+static size_t capacity_position(const struct group *group, const struct node *node)
 {
     size_t low = 0, high = group->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (strcmp(group->stocks[middle]->node->name, node->name) < 0) {
+        if (strcmp(group->capacities[middle]->node->name, node->name) < 0) {
             low = middle + 1;
         } else {
             high = middle;
@@ -77,47 +77,49 @@ static size_t stock_position(const struct group *group, const struct node *node)
     return low;
 }
 
-struct stock *pool_stock(const struct group *group, const struct node *node)
+struct capacity *pool_capacity(const struct group *group, const struct node *node)
 {
-    struct stock *stock = group->stocks[stock_position(group, node)];
-    assert(stock->node == node);
-    return stock;
+    struct capacity *capacity = group->capacities[capacity_position(group, node)];
+    assert(capacity->node == node);
+    return capacity;
 }
 
-static void group_add(struct core *core, struct group *group, struct stock *stock)
+static void group_add(struct core *core, struct group *group, struct capacity *capacity)
 {
-    size_t at = stock_position(group, stock->node);
-    group->stocks = xrealloc(group->stocks, (group->count + 1) * sizeof *group->stocks);
-    memmove(&group->stocks[at + 1], &group->stocks[at], (group->count - at) * sizeof *group->stocks);
-    group->stocks[at] = stock;
+    size_t at = capacity_position(group, capacity->node);
+    group->capacities = xrealloc(group->capacities, (group->count + 1) * sizeof *group->capacities);
+    memmove(&group->capacities[at + 1], &group->capacities[at],
+            (group->count - at) * sizeof *group->capacities);
+    group->capacities[at] = capacity;
     group->count++;
-    group->total += stock->total;
-    group->free += stock->free;
-    group->widest = stock->total > group->widest ? stock->total : group->widest;
-    group->loopback_count += pool_is_loopback(stock->node);
-    core->free += stock->free;
+    group->total += capacity->total;
+    group->free += capacity->free;
+    group->widest = capacity->total > group->widest ? capacity->total : group->widest;
+    group->loopback_count += pool_is_loopback(capacity->node);
+    core->free += capacity->free;
 }
 
 static int64_t widest_of(const struct group *group)
 {
     int64_t widest = 0;
     for (size_t i = 0; i < group->count; i++) {
-        widest = group->stocks[i]->total > widest ? group->stocks[i]->total : widest;
+        widest = group->capacities[i]->total > widest ? group->capacities[i]->total : widest;
     }
     return widest;
 }
 
-static void group_remove(struct core *core, struct group *group, const struct stock *stock)
+static void group_remove(struct core *core, struct group *group, const struct capacity *capacity)
 {
-    size_t at = stock_position(group, stock->node);
-    assert(at < group->count && group->stocks[at] == stock);
+    size_t at = capacity_position(group, capacity->node);
+    assert(at < group->count && group->capacities[at] == capacity);
     group->count--;
-    memmove(&group->stocks[at], &group->stocks[at + 1], (group->count - at) * sizeof *group->stocks);
-    group->total -= stock->total;
-    group->free -= stock->free;
-    group->loopback_count -= pool_is_loopback(stock->node);
-    core->free -= stock->free;
-    if (stock->total == group->widest) {
+    memmove(&group->capacities[at], &group->capacities[at + 1],
+            (group->count - at) * sizeof *group->capacities);
+    group->total -= capacity->total;
+    group->free -= capacity->free;
+    group->loopback_count -= pool_is_loopback(capacity->node);
+    core->free -= capacity->free;
+    if (capacity->total == group->widest) {
         group->widest = widest_of(group);
     }
     group_drop_if_empty(core, group);
@@ -125,93 +127,93 @@ static void group_remove(struct core *core, struct group *group, const struct st
 
 /* --- nodes ------------------------------------------------------------------------------------------- */
 
-static struct stock *stock_need(struct core *core, struct node *node, const char *type)
+static struct capacity *capacity_need(struct core *core, struct node *node, const char *type)
 {
-    struct stock *stock;
-    LL_FOREACH (node->stocks, stock) {
-        if (strcasecmp(stock->group->type, type) == 0) {
-            return stock;
+    struct capacity *capacity;
+    LL_FOREACH (node->capacities, capacity) {
+        if (strcasecmp(capacity->group->type, type) == 0) {
+            return capacity;
         }
     }
-    stock = xzalloc(sizeof *stock);
-    stock->node = node;
-    stock->group = group_need(core, node, type);
-    LL_APPEND(node->stocks, stock);
-    return stock;
+    capacity = xzalloc(sizeof *capacity);
+    capacity->node = node;
+    capacity->group = group_need(core, node, type);
+    LL_APPEND(node->capacities, capacity);
+    return capacity;
 }
 
 void pool_join(struct core *core, struct node *node)
 {
-    assert(node->stocks == NULL && node->state != NODE_LOST);
-    for (size_t i = 0; i < node->seat_count; i++) {
-        struct seat *seat = &node->seats[i];
-        if (!seat->retired) {
-            seat->stock = stock_need(core, node, seat->type);
-            seat->stock->total++;
-            seat->stock->free += seat->holder == NULL && seat->unavailable == NULL;
-            seat->stock->unavailable += seat->unavailable != NULL;
+    assert(node->capacities == NULL && node->state != NODE_LOST);
+    for (size_t i = 0; i < node->device_count; i++) {
+        struct node_device *device = &node->devices[i];
+        if (!device->retired) {
+            device->capacity = capacity_need(core, node, device->type);
+            device->capacity->total++;
+            device->capacity->free += device->holder == NULL && device->unavailable == NULL;
+            device->capacity->unavailable += device->unavailable != NULL;
         }
     }
-    for (struct stock *stock = node->stocks; stock != NULL; stock = stock->next) {
-        group_add(core, stock->group, stock);
+    for (struct capacity *capacity = node->capacities; capacity != NULL; capacity = capacity->next) {
+        group_add(core, capacity->group, capacity);
     }
     core->registry++;
 }
 
 void pool_leave(struct core *core, struct node *node)
 {
-    for (size_t i = 0; i < node->seat_count; i++) {
-        node->seats[i].stock = NULL;
+    for (size_t i = 0; i < node->device_count; i++) {
+        node->devices[i].capacity = NULL;
     }
-    for (struct stock *stock = node->stocks, *next; stock != NULL; stock = next) {
-        next = stock->next;
-        group_remove(core, stock->group, stock);
-        free(stock);
+    for (struct capacity *capacity = node->capacities, *next; capacity != NULL; capacity = next) {
+        next = capacity->next;
+        group_remove(core, capacity->group, capacity);
+        free(capacity);
     }
-    node->stocks = NULL;
+    node->capacities = NULL;
     core->registry++;
 }
 
-static void count_free(struct core *core, const struct seat *seat, int64_t change)
+static void count_free(struct core *core, const struct node_device *device, int64_t change)
 {
-    struct stock *stock = seat->stock;
-    if (stock != NULL) {
-        stock->free += change;
-        stock->group->free += change;
+    struct capacity *capacity = device->capacity;
+    if (capacity != NULL) {
+        capacity->free += change;
+        capacity->group->free += change;
         core->free += change;
-        assert(stock->free >= 0 && stock->free <= stock->total);
+        assert(capacity->free >= 0 && capacity->free <= capacity->total);
     }
 }
 
-void pool_take(struct core *core, struct seat *seat, struct member *holder)
+void pool_take(struct core *core, struct node_device *device, struct member *holder)
 {
-    assert(seat->holder == NULL && holder != NULL);
-    seat->holder = holder;
-    if (seat->unavailable == NULL) {
-        count_free(core, seat, -1);
+    assert(device->holder == NULL && holder != NULL);
+    device->holder = holder;
+    if (device->unavailable == NULL) {
+        count_free(core, device, -1);
     }
 }
 
-void pool_give_back(struct core *core, struct seat *seat)
+void pool_give_back(struct core *core, struct node_device *device)
 {
-    assert(seat->holder != NULL);
-    seat->holder = NULL;
-    if (seat->unavailable == NULL) {
-        count_free(core, seat, 1);
+    assert(device->holder != NULL);
+    device->holder = NULL;
+    if (device->unavailable == NULL) {
+        count_free(core, device, 1);
     }
 }
 
-void pool_set_unavailable(struct core *core, struct seat *seat, const char *reason)
+void pool_set_unavailable(struct core *core, struct node_device *device, const char *reason)
 {
-    int64_t change = (reason != NULL) - (seat->unavailable != NULL);
+    int64_t change = (reason != NULL) - (device->unavailable != NULL);
     char *copy = reason != NULL ? xstrdup(reason) : NULL;
-    free(seat->unavailable);
-    seat->unavailable = copy;
-    if (seat->stock != NULL) {
-        seat->stock->unavailable += change;
+    free(device->unavailable);
+    device->unavailable = copy;
+    if (device->capacity != NULL) {
+        device->capacity->unavailable += change;
     }
-    if (seat->holder == NULL) {
-        count_free(core, seat, -change);
+    if (device->holder == NULL) {
+        count_free(core, device, -change);
     }
 }
 
@@ -228,7 +230,7 @@ bool pool_kind_of(const struct core *core, const char *pool, const struct node *
                   enum pool_kind *ret_kind)
 {
     for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        bool only = group->count == 1 && group->stocks[0]->node == except;
+        bool only = group->count == 1 && group->capacities[0]->node == except;
         if (!only && strcmp(group->pool, pool) == 0) {
             *ret_kind = group->kind;
             return true;

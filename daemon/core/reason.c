@@ -69,17 +69,17 @@ static int64_t most_in(const struct core *core, const struct job *job, enum view
     return most;
 }
 
-static bool is_for(const struct search *search, const struct node *node, const struct stock *stock)
+static bool is_for(const struct search *search, const struct node *node, const struct capacity *capacity)
 {
-    return node_works(node) && fit_node_allowed(search->core, search->wish, stock);
+    return node_works(node) && fit_node_allowed(search->core, search->wish, capacity);
 }
 
 static int64_t free_in(const struct search *search, const struct group *group)
 {
     int64_t free = 0;
     for (size_t i = 0; i < group->count; i++) {
-        const struct stock *stock = group->stocks[i];
-        free += is_for(search, stock->node, stock) ? stock->free : 0;
+        const struct capacity *capacity = group->capacities[i];
+        free += is_for(search, capacity->node, capacity) ? capacity->free : 0;
     }
     return free;
 }
@@ -122,17 +122,17 @@ static void say_no_nodes(const struct core *core, const struct job *job, struct 
 static void say_unavailable(const struct core *core, const struct job *job, struct text *out)
 {
     const struct search search = bare_search(core, job, VIEW_REGISTERED);
-    const struct seat *first = NULL;
+    const struct node_device *first = NULL;
     const struct node *where = NULL;
     int64_t count = 0;
     for (size_t i = 0; i < core->node_count; i++) {
         const struct node *node = core->nodes[i];
-        for (size_t j = 0; j < node->seat_count; j++) {
-            const struct seat *seat = &node->seats[j];
-            if (seat->unavailable != NULL && seat->stock != NULL &&
-                fit_allowed(&search, seat->stock->group) && is_for(&search, node, seat->stock)) {
+        for (size_t j = 0; j < node->device_count; j++) {
+            const struct node_device *device = &node->devices[j];
+            if (device->unavailable != NULL && device->capacity != NULL &&
+                fit_allowed(&search, device->capacity->group) && is_for(&search, node, device->capacity)) {
                 where = first == NULL ? node : where;
-                first = first == NULL ? seat : first;
+                first = first == NULL ? device : first;
                 count++;
             }
         }
@@ -152,11 +152,11 @@ static enum wait_reason reason_of_lack(const struct core *core, const struct job
     const struct node *first = NULL;
     for (const struct group *group = core->groups; group != NULL; group = group->next) {
         for (size_t i = 0; i < group->count && fit_allowed(&search, group); i++) {
-            const struct stock *stock = group->stocks[i];
-            if (!node_works(stock->node) && fit_node_allowed(core, search.wish, stock)) {
-                away += stock->total;
+            const struct capacity *capacity = group->capacities[i];
+            if (!node_works(capacity->node) && fit_node_allowed(core, search.wish, capacity)) {
+                away += capacity->total;
                 nodes++;
-                first = first != NULL ? first : stock->node;
+                first = first != NULL ? first : capacity->node;
             }
         }
     }
@@ -195,8 +195,8 @@ static void say_held_off(const struct core *core, const struct job *job, struct 
     int64_t nodes = 0;
     for (const struct group *group = core->groups; group != NULL; group = group->next) {
         for (size_t i = 0; i < group->count && fit_allowed(&search, group); i++) {
-            const struct node *node = group->stocks[i]->node;
-            if (node->hold_until_ms != 0 && group->stocks[i]->free > 0) {
+            const struct node *node = group->capacities[i]->node;
+            if (node->hold_until_ms != 0 && group->capacities[i]->free > 0) {
                 last = last == NULL || node->hold_until_ms > last->hold_until_ms ? node : last;
                 nodes++;
             }
@@ -234,8 +234,8 @@ static int64_t devices_for(const struct search *search, const struct attempt *at
     int64_t count = 0;
     for (size_t i = 0; i < attempt->member_count; i++) {
         const struct member *member = attempt->members[i];
-        const struct seat *seat = node_seat(member->node, member->devices[0]);
-        bool counts = seat->stock != NULL && is_for(search, member->node, seat->stock);
+        const struct node_device *device = node_device(member->node, member->devices[0]);
+        bool counts = device->capacity != NULL && is_for(search, member->node, device->capacity);
         count += counts ? node_member_returns(member) : 0;
     }
     return count;
@@ -296,7 +296,7 @@ static void say_busy(const struct core *core, const struct job *job, struct text
         say_unavailable(core, job, out);
         return;
     }
-    const struct group *group = fit.shares[0].stock->group;
+    const struct group *group = fit.shares[0].capacity->group;
     const struct ending ending = ending_until(&search, group, prospect.at_ms);
     int64_t free_now = free_in(&search, group);
     text_printf(out, ": %lld %s free", (long long)free_now, are(free_now));

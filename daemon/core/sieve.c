@@ -29,54 +29,54 @@ static bool has_type(const struct search *search, const struct node *node)
     wish.use_reserved = node->pool_kind == POOL_RESERVED ? USE_RESERVED_TRUE : USE_RESERVED_FALSE;
     struct search anywhere = *search;
     anywhere.wish = &wish;
-    for (const struct stock *stock = node->stocks; stock != NULL; stock = stock->next) {
-        if (fit_allowed(&anywhere, stock->group)) {
+    for (const struct capacity *capacity = node->capacities; capacity != NULL; capacity = capacity->next) {
+        if (fit_allowed(&anywhere, capacity->group)) {
             return true;
         }
     }
     return false;
 }
 
-/* What the job could use of the node: the stock of which it could have most. */
-static const struct stock *stock_of(const struct search *search, const struct node *node)
+/* What the job could use of the node: the node capacity of which it could have most. */
+static const struct capacity *capacity_of(const struct search *search, const struct node *node)
 {
-    const struct stock *best = NULL;
-    for (const struct stock *stock = node->stocks; stock != NULL; stock = stock->next) {
-        if (fit_allowed(search, stock->group) && (best == NULL || stock->free > best->free)) {
-            best = stock;
+    const struct capacity *best = NULL;
+    for (const struct capacity *capacity = node->capacities; capacity != NULL; capacity = capacity->next) {
+        if (fit_allowed(search, capacity->group) && (best == NULL || capacity->free > best->free)) {
+            best = capacity;
         }
     }
     return best;
 }
 
-static bool is_kept(const struct search *search, const struct kept *kept, const struct stock *stock)
+static bool is_kept(const struct search *search, const struct kept *kept, const struct capacity *capacity)
 {
     if (kept == NULL) {
         return false;
     }
-    return kept->groups[stock->group->index] || kept->nodes[stock->node->index] ||
-           (fit_outlasts(search, stock->group) && stock->spare < stock->free);
+    return kept->groups[capacity->group->index] || kept->nodes[capacity->node->index] ||
+           (fit_outlasts(search, capacity->group) && capacity->spare < capacity->free);
 }
 
 /* What a node has to be. */
 static enum node_test fails_itself(const struct search *search, const struct node *node,
-                                   const struct stock *stock)
+                                   const struct capacity *capacity)
 {
-    if (stock == NULL) {
+    if (capacity == NULL) {
         return has_type(search, node) ? NODE_TEST_POOL : NODE_TEST_GPU_TYPE;
     }
     const struct wish *wish = search->wish;
     if (wish->host_id != NULL && strcmp(wish->host_id, node->host_id) != 0) {
         return NODE_TEST_HOST;
     }
-    return fit_node_allowed(search->core, wish, stock) ? NODE_TEST_COUNT : NODE_TEST_LABELS;
+    return fit_node_allowed(search->core, wish, capacity) ? NODE_TEST_COUNT : NODE_TEST_LABELS;
 }
 
 /* The first test that a node fails; NODE_TEST_COUNT: none. */
 static enum node_test fails(const struct search *search, const struct kept *kept, const struct node *node)
 {
-    const struct stock *stock = stock_of(search, node);
-    enum node_test itself = fails_itself(search, node, stock);
+    const struct capacity *capacity = capacity_of(search, node);
+    enum node_test itself = fails_itself(search, node, capacity);
     if (itself != NODE_TEST_COUNT) {
         return itself;
     }
@@ -90,14 +90,14 @@ static enum node_test fails(const struct search *search, const struct kept *kept
         return NODE_TEST_LEAVING;
     }
     int64_t nodes = search->wish->nodes > 0 ? search->wish->nodes : 1, each = search->wish->gpus / nodes;
-    int64_t wanted = each < stock->total ? each : stock->total;
-    if (stock->free < wanted) {
+    int64_t wanted = each < capacity->total ? each : capacity->total;
+    if (capacity->free < wanted) {
         return NODE_TEST_BUSY;
     }
     if (!staging_allows(search->stage, node, READINESS_READY)) {
         return NODE_TEST_NOT_READY;
     }
-    return is_kept(search, kept, stock) ? NODE_TEST_RESERVED : NODE_TEST_COUNT;
+    return is_kept(search, kept, capacity) ? NODE_TEST_RESERVED : NODE_TEST_COUNT;
 }
 
 /* --- writing ----------------------------------------------------------------------------------------- */

@@ -220,15 +220,15 @@ struct attempt {
 };
 
 /* One device of a node. */
-struct seat {
+struct node_device {
     int64_t index;
     char *uuid, *type;
     int64_t memory_bytes;
-    int64_t group;         /* devices near each other share it; -1: unknown */
-    struct member *holder; /* NULL: nobody has it */
-    char *unavailable;     /* why no job can get it, as the agent says; NULL: it can be had */
-    struct stock *stock;   /* NULL: not offered, because the node is LOST or the seat retired */
-    bool retired;          /* the node no longer has it; it goes when its holder does */
+    int64_t group;             /* devices near each other share it; -1: unknown */
+    struct member *holder;     /* NULL: nobody has it */
+    char *unavailable;         /* why no job can get it, as the agent says; NULL: it can be had */
+    struct capacity *capacity; /* NULL: not offered, because the node is LOST or the device retired */
+    bool retired;              /* the node no longer has it; it goes when its holder does */
 };
 
 enum site_state {
@@ -281,9 +281,9 @@ struct node {
     int64_t registered_ms;
     struct label *labels; /* by key */
     size_t label_count;
-    struct seat *seats; /* by index */
-    size_t seat_count;
-    struct stock *stocks; /* its seats by type; none while LOST */
+    struct node_device *devices; /* by index */
+    size_t device_count;
+    struct capacity *capacities; /* its devices by type; none while LOST */
 
     enum contact contact;        /* SILENT is shown as SUSPECT */
     int64_t expires_at_ms;       /* wall clock: its provider takes it back; 0: never */
@@ -315,13 +315,13 @@ struct window {
     struct window *prev, *next; /* by from_ms, then id */
 };
 
-/* The seats of one type on one node. */
-struct stock {
+/* The devices of one type on one node. */
+struct capacity {
     struct node *node;
     struct group *group;
     int64_t total, free;
-    int64_t unavailable; /* of total, whether somebody has them or not */
-    struct stock *next;  /* of the node */
+    int64_t unavailable;   /* of total, whether somebody has them or not */
+    struct capacity *next; /* of the node */
 
     /* of the look around that goes on */
     int64_t free_then; /* free at the time that availability.c looks at */
@@ -333,9 +333,9 @@ struct group {
     char *pool, *type;
     enum pool_kind kind;
     int64_t total, free;
-    int64_t free_then;     /* free at the time that availability.c looks at */
-    int64_t widest;        /* the largest total of a stock */
-    struct stock **stocks; /* by node name */
+    int64_t free_then;            /* free at the time that availability.c looks at */
+    int64_t widest;               /* the largest total of a node capacity */
+    struct capacity **capacities; /* by node name */
     size_t count;
     size_t loopback_count; /* nodes that other hosts cannot reach */
     size_t index;
@@ -395,7 +395,7 @@ struct core {
 
     struct group *groups;
     uint64_t registry; /* stamp of what is registered */
-    int64_t free;      /* seats in groups that nobody holds */
+    int64_t free;      /* devices in groups that nobody holds */
 
     struct job *jobs_by_id, *jobs_by_key;
     struct lane *lanes_by_key;

@@ -111,11 +111,13 @@ static size_t count_fitting(const struct core *core, const struct wish *wish,
     *ret_asked = 0;
     for (size_t i = 0; i < core->node_count; i++) {
         bool asked = false, fits = false;
-        for (const struct stock *stock = core->nodes[i]->stocks; stock != NULL; stock = stock->next) {
-            bool here = fit_asked(wish, stock->group);
+        for (const struct capacity *capacity = core->nodes[i]->capacities; capacity != NULL;
+             capacity = capacity->next) {
+            bool here = fit_asked(wish, capacity->group);
             asked = asked || here;
-            fits = fits || (here && (constraint != NULL ? constraint_holds(constraint, stock)
-                                                        : constraints_allow(wish->constraints, core, stock)));
+            fits =
+                fits || (here && (constraint != NULL ? constraint_holds(constraint, capacity)
+                                                     : constraints_allow(wish->constraints, core, capacity)));
         }
         *ret_asked += asked;
         fitting += fits;
