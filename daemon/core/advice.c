@@ -113,33 +113,33 @@ static bool other_kind(struct advisor *advisor)
     return true;
 }
 
-/* The first group of each pool; groups are listed by pool. */
+/* The first partition of each pool; partitions are listed by pool. */
 static bool other_pool(struct advisor *advisor)
 {
     const char *own = advisor->draft.wish.pool, *tried = NULL;
     int tries = 0;
-    for (const struct group *group = advisor->core->groups;
-         own != NULL && group != NULL && tries < LIMIT_CHANGE_TRIES; group = group->next) {
+    for (const struct partition *partition = advisor->core->partitions;
+         own != NULL && partition != NULL && tries < LIMIT_CHANGE_TRIES; partition = partition->next) {
         struct draft draft = advisor->draft;
-        draft.wish.pool = group->pool;
+        draft.wish.pool = partition->pool;
         draft.wish.use_reserved = USE_RESERVED_AUTO;
-        if (strcmp(group->pool, own) == 0 || (tried != NULL && strcmp(group->pool, tried) == 0)) {
+        if (strcmp(partition->pool, own) == 0 || (tried != NULL && strcmp(partition->pool, tried) == 0)) {
             continue;
         }
-        tried = group->pool;
+        tried = partition->pool;
         tries++;
         if (helps(advisor, &draft)) {
-            write_text(advisor, "pool", group->pool, "in pool ");
+            write_text(advisor, "pool", partition->pool, "in pool ");
             return true;
         }
     }
     return false;
 }
 
-static bool seen_before(const struct core *core, const struct group *group)
+static bool seen_before(const struct core *core, const struct partition *partition)
 {
-    for (const struct group *other = core->groups; other != group; other = other->next) {
-        if (strcasecmp(other->type, group->type) == 0) {
+    for (const struct partition *other = core->partitions; other != partition; other = other->next) {
+        if (strcasecmp(other->type, partition->type) == 0) {
             return true;
         }
     }
@@ -150,16 +150,16 @@ static bool other_type(struct advisor *advisor)
 {
     const char *own = advisor->draft.wish.gpu_type;
     int tries = 0;
-    for (const struct group *group = advisor->core->groups;
-         own != NULL && group != NULL && tries < LIMIT_CHANGE_TRIES; group = group->next) {
+    for (const struct partition *partition = advisor->core->partitions;
+         own != NULL && partition != NULL && tries < LIMIT_CHANGE_TRIES; partition = partition->next) {
         struct draft draft = advisor->draft;
-        draft.wish.gpu_type = group->type;
-        if (strcasecmp(group->type, own) == 0 || seen_before(advisor->core, group)) {
+        draft.wish.gpu_type = partition->type;
+        if (strcasecmp(partition->type, own) == 0 || seen_before(advisor->core, partition)) {
             continue;
         }
         tries++;
         if (helps(advisor, &draft)) {
-            write_text(advisor, "gpu_type", group->type, "on GPUs of type ");
+            write_text(advisor, "gpu_type", partition->type, "on GPUs of type ");
             return true;
         }
     }

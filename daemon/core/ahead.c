@@ -25,11 +25,12 @@ struct listing {
     struct ahead *ahead;
 };
 
-/* Both could use GPUs of one group. */
-static bool share_a_group(const struct search *a, const struct search *b)
+/* Both could use GPUs of one partition. */
+static bool share_a_partition(const struct search *a, const struct search *b)
 {
-    for (const struct group *group = a->core->groups; group != NULL; group = group->next) {
-        if (fit_allowed(a, group) && fit_allowed(b, group)) {
+    for (const struct partition *partition = a->core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (fit_allowed(a, partition) && fit_allowed(b, partition)) {
             return true;
         }
     }
@@ -86,7 +87,7 @@ static void list_batch(struct listing *listing, const struct batch *batch, bool 
 static void list_lane(struct listing *listing, const struct lane *lane)
 {
     const struct search search = fit_search(listing->core, &lane->wish, VIEW_WORKING, NULL);
-    if (!share_a_group(&listing->search, &search)) {
+    if (!share_a_partition(&listing->search, &search)) {
         return;
     }
     bool first = comes_first(listing, lane);

@@ -180,13 +180,14 @@ bool attempt_has_started(const struct attempt *attempt)
 
 /* --- birth ------------------------------------------------------------------------------------------- */
 
-static const char *placed_detail(struct core *core, const struct attempt *attempt, const struct group *group)
+static const char *placed_detail(struct core *core, const struct attempt *attempt,
+                                 const struct partition *partition)
 {
     struct text json = {0};
     text_append(&json, "{\"pool\":");
-    text_json_string(&json, group->pool, strlen(group->pool));
+    text_json_string(&json, partition->pool, strlen(partition->pool));
     text_append(&json, ",\"gpu_type\":");
-    text_json_string(&json, group->type, strlen(group->type));
+    text_json_string(&json, partition->type, strlen(partition->type));
     text_printf(&json, ",\"nodes\":%zu}", attempt->member_count);
     const char *detail = record_text(core, "%s", json.bytes);
     text_finish(&json);
@@ -217,7 +218,7 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
                     int64_t estimate_ms)
 {
     assert(job_is_waiting(job) && (job->attempt == NULL || !attempt_is_live(job->attempt)));
-    const struct group *group = shares[0].capacity->group;
+    const struct partition *partition = shares[0].capacity->partition;
     if (job->attempt != NULL) {
         forget(core, job->attempt);
     }
@@ -225,11 +226,11 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
     attempt_list_live(core, attempt);
     job->attempt = attempt;
     attempt->estimate_ms = estimate_ms;
-    attempt->pool = xstrdup(group->pool);
-    attempt->gpu_type = xstrdup(group->type);
-    attempt->claim = account_claim(core, job, group);
+    attempt->pool = xstrdup(partition->pool);
+    attempt->gpu_type = xstrdup(partition->type);
+    attempt->claim = account_claim(core, job, partition);
     free(job->pool);
-    job->pool = xstrdup(group->pool);
+    job->pool = xstrdup(partition->pool);
     attempt->members = xalloc(count * sizeof(struct member *));
     int64_t first_rank = 0;
     for (size_t i = 0; i < count; i++) {
@@ -237,8 +238,8 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
         first_rank += attempt->members[i]->local_ranks;
         attempt->member_count++;
     }
-    bool fired =
-        job_fire(core, job, JOB_EVENT_PLACE, placed_detail(core, attempt, group), placed_note(core, attempt));
+    bool fired = job_fire(core, job, JOB_EVENT_PLACE, placed_detail(core, attempt, partition),
+                          placed_note(core, attempt));
     assert(fired);
     attempt->created_ms = job->event_ms;
     timing_place(core, attempt);

@@ -14,11 +14,11 @@
 
 /* --- one attempt ------------------------------------------------------------------------------------- */
 
-const struct group *availability_group(const struct attempt *attempt)
+const struct partition *availability_partition(const struct attempt *attempt)
 {
     const struct member *member = attempt->members[0];
     const struct node_device *device = node_device(member->node, member->devices[0]);
-    return device->capacity != NULL ? device->capacity->group : NULL;
+    return device->capacity != NULL ? device->capacity->partition : NULL;
 }
 
 int64_t availability_held_ms(const struct core *core, const struct attempt *attempt)
@@ -175,7 +175,7 @@ static void release(struct node_device *device, int64_t count)
 {
     if (device->capacity != NULL && device->unavailable == NULL) {
         device->capacity->free_then += count;
-        device->capacity->group->free_then += count;
+        device->capacity->partition->free_then += count;
     }
 }
 
@@ -192,10 +192,10 @@ void availability_release(const struct attempt *attempt, bool free)
 void availability_begin(const struct search *search)
 {
     const struct core *core = search->core;
-    for (struct group *group = core->groups; group != NULL; group = group->next) {
-        group->free_then = group->free;
-        for (size_t i = 0; i < group->count && fit_open(search, group); i++) {
-            group->capacities[i]->free_then = group->capacities[i]->free;
+    for (struct partition *partition = core->partitions; partition != NULL; partition = partition->next) {
+        partition->free_then = partition->free;
+        for (size_t i = 0; i < partition->count && fit_open(search, partition); i++) {
+            partition->capacities[i]->free_then = partition->capacities[i]->free;
         }
     }
     for (size_t i = 0; i < core->availability.leaving_count; i++) {
@@ -255,8 +255,9 @@ static size_t front_pop(struct front *front, const struct availability *availabi
 
 static bool enough(const struct search *search)
 {
-    for (const struct group *group = search->core->groups; group != NULL; group = group->next) {
-        if (group->free_then >= search->wish->gpus && fit_open(search, group)) {
+    for (const struct partition *partition = search->core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (partition->free_then >= search->wish->gpus && fit_open(search, partition)) {
             return true;
         }
     }

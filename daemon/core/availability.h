@@ -9,7 +9,7 @@
 struct attempt;
 struct core;
 struct fit;
-struct group;
+struct partition;
 struct search;
 
 /* A live attempt comes; is about to give its devices back; has given them back. */
@@ -19,7 +19,7 @@ void availability_remove(struct core *core, struct attempt *attempt);
 void availability_clear(struct core *core);
 
 /* Where the devices of an attempt are; NULL: they are not offered any more. */
-const struct group *availability_group(const struct attempt *attempt);
+const struct partition *availability_partition(const struct attempt *attempt);
 
 /* For how long it has had its devices. */
 int64_t availability_held_ms(const struct core *core, const struct attempt *attempt);

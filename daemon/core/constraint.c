@@ -80,7 +80,7 @@ static const char *value_of(const struct constraint *constraint, const struct ca
     case BUILT_IN_POOL:
         return capacity->node->pool;
     case BUILT_IN_GPU_TYPE:
-        return capacity->group->type;
+        return capacity->partition->type;
     case BUILT_IN_HOST:
         return capacity->node->host_id;
     case BUILT_IN_COUNT:

@@ -43,12 +43,12 @@ static int64_t sum_of(const struct share *shares, size_t count)
     return sum;
 }
 
-/* The nodes of a group; reachable leaves out those that other hosts cannot reach. */
-static struct crowd collect(const struct search *search, const struct group *group, bool reachable)
+/* The nodes of a partition; reachable leaves out those that other hosts cannot reach. */
+static struct crowd collect(const struct search *search, const struct partition *partition, bool reachable)
 {
-    struct crowd crowd = {.shares = xalloc((group->count + 1) * sizeof *crowd.shares)};
-    for (size_t i = 0; i < group->count; i++) {
-        const struct capacity *capacity = group->capacities[i];
+    struct crowd crowd = {.shares = xalloc((partition->count + 1) * sizeof *crowd.shares)};
+    for (size_t i = 0; i < partition->count; i++) {
+        const struct capacity *capacity = partition->capacities[i];
         int64_t count = fit_offer(search, capacity);
         if (count > 0 && !(reachable && pool_is_loopback(capacity->node))) {
             crowd.shares[crowd.count++] = (struct share){.capacity = capacity, .count = count};
@@ -123,15 +123,15 @@ static void finish_crowd(struct crowd *crowd)
     }
 }
 
-/* The nodes of a group that may form a gang of this size, or the most if there are not enough. */
-static struct crowd gather(const struct search *search, const struct group *group, int64_t wanted)
+/* The nodes of a partition that may form a gang of this size, or the most if there are not enough. */
+static struct crowd gather(const struct search *search, const struct partition *partition, int64_t wanted)
 {
-    struct crowd across = collect(search, group, group->loopback_count > 0);
+    struct crowd across = collect(search, partition, partition->loopback_count > 0);
     finish_crowd(&across);
-    if (across.sum >= wanted || group->loopback_count == 0) {
+    if (across.sum >= wanted || partition->loopback_count == 0) {
         return across;
     }
-    struct crowd local = collect(search, group, false);
+    struct crowd local = collect(search, partition, false);
     keep_one_host(&local);
     finish_crowd(&local);
     bool better = local.sum > across.sum;
@@ -139,9 +139,9 @@ static struct crowd gather(const struct search *search, const struct group *grou
     return better ? local : across;
 }
 
-int64_t crowd_largest(const struct search *search, const struct group *group)
+int64_t crowd_largest(const struct search *search, const struct partition *partition)
 {
-    struct crowd crowd = gather(search, group, INT64_MAX);
+    struct crowd crowd = gather(search, partition, INT64_MAX);
     free(crowd.shares);
     return crowd.sum;
 }
@@ -272,11 +272,11 @@ static int64_t growth_of(const struct crowd *crowd, const struct search *search,
     return growth;
 }
 
-bool crowd_fit(const struct search *search, const struct group *group, const struct fragments *fragments,
-               struct fit *ret_fit)
+bool crowd_fit(const struct search *search, const struct partition *partition,
+               const struct fragments *fragments, struct fit *ret_fit)
 {
     int64_t gpus = search->wish->gpus;
-    struct crowd crowd = gather(search, group, gpus);
+    struct crowd crowd = gather(search, partition, gpus);
     if (crowd.sum < gpus) {
         free(crowd.shares);
         return false;

@@ -8,14 +8,14 @@
 
 struct fit;
 struct fragments;
-struct group;
+struct partition;
 struct search;
 
-/* The largest gang that nodes of the group could form. */
-int64_t crowd_largest(const struct search *search, const struct group *group);
+/* The largest gang that nodes of the partition could form. */
+int64_t crowd_largest(const struct search *search, const struct partition *partition);
 
-/* The best way to lay the gang of a search over nodes of the group. false: there are not enough. */
-bool crowd_fit(const struct search *search, const struct group *group, const struct fragments *fragments,
-               struct fit *ret_fit);
+/* The best way to lay the gang of a search over nodes of the partition. false: there are not enough. */
+bool crowd_fit(const struct search *search, const struct partition *partition,
+               const struct fragments *fragments, struct fit *ret_fit);
 
 #endif

@@ -68,7 +68,8 @@ static void check_capacities(const struct node *node)
         }
         assert(capacity->node == node && capacity->total == total && capacity->free == free_now);
         assert(capacity->unavailable == unavailable);
-        assert(strcmp(capacity->group->pool, node->pool) == 0 && capacity->group->kind == node->pool_kind);
+        assert(strcmp(capacity->partition->pool, node->pool) == 0 &&
+               capacity->partition->kind == node->pool_kind);
     }
 }
 
@@ -106,24 +107,27 @@ static void check_nodes(const struct core *core)
     assert(HASH_COUNT(core->nodes_by_name) == core->node_count);
 }
 
-static void check_group(const struct group *group)
+static void check_partition(const struct partition *partition)
 {
     int64_t total = 0, free_now = 0, widest = 0;
-    for (size_t i = 0; i < group->count; i++) {
-        widest = group->capacities[i]->total > widest ? group->capacities[i]->total : widest;
-        assert(group->capacities[i]->group == group);
-        assert(i == 0 || strcmp(group->capacities[i - 1]->node->name, group->capacities[i]->node->name) < 0);
-        total += group->capacities[i]->total;
-        free_now += group->capacities[i]->free;
+    for (size_t i = 0; i < partition->count; i++) {
+        widest = partition->capacities[i]->total > widest ? partition->capacities[i]->total : widest;
+        assert(partition->capacities[i]->partition == partition);
+        assert(i == 0 ||
+               strcmp(partition->capacities[i - 1]->node->name, partition->capacities[i]->node->name) < 0);
+        total += partition->capacities[i]->total;
+        free_now += partition->capacities[i]->free;
     }
-    assert(group->count > 0 && total == group->total && free_now == group->free && widest == group->widest);
+    assert(partition->count > 0 && total == partition->total && free_now == partition->free &&
+           widest == partition->widest);
 }
 
 static void check_free(const struct core *core)
 {
     int64_t free_now = 0;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        free_now += group->free;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        free_now += partition->free;
     }
     assert(free_now == core->free);
 }
@@ -138,15 +142,16 @@ static void check_demand(const struct core *core)
     assert(count == core->demand_count && count == (int64_t)HASH_CNT(by_id, core->jobs_by_id));
 }
 
-static void check_groups(const struct core *core)
+static void check_partitions(const struct core *core)
 {
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        check_group(group);
-        if (group->next != NULL) {
-            int order = strcmp(group->pool, group->next->pool);
-            assert(group->next->index == group->index + 1);
-            assert(order < 0 || (order == 0 && strcasecmp(group->type, group->next->type) < 0));
-            assert(order != 0 || group->kind == group->next->kind);
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        check_partition(partition);
+        if (partition->next != NULL) {
+            int order = strcmp(partition->pool, partition->next->pool);
+            assert(partition->next->index == partition->index + 1);
+            assert(order < 0 || (order == 0 && strcasecmp(partition->type, partition->next->type) < 0));
+            assert(order != 0 || partition->kind == partition->next->kind);
         }
     }
     check_free(core);
@@ -388,7 +393,7 @@ void invariants_after_step(const struct core *core, const struct step *step)
 void core_check(const struct core *core)
 {
     check_nodes(core);
-    check_groups(core);
+    check_partitions(core);
     check_attempts(core);
     check_jobs(core);
     check_demand(core);

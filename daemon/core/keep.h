@@ -29,8 +29,8 @@ void keep_all(struct kept *kept, const struct core *core, const struct job *job)
 
 /* Reserves this fit, which is as of capacity->free_then, for the job from then on. */
 void keep_fit(struct kept *kept, const struct job *job, const struct fit *fit, int64_t at_ms, bool firm);
-/* Reserves the earliest start of the job, in groups that have no reservation yet. Returns when another look
- * is due because something should have ended by then; NEVER: no look is. */
+/* Reserves the earliest start of the job, in partitions that have no reservation yet. Returns when another
+ * look is due because something should have ended by then; NEVER: no look is. */
 int64_t keep_start(const struct core *core, const struct turn *turn, struct kept *kept);
 /* A gang gets its devices beside a reservation: what it will still hold then is spent. */
 void keep_spend(const struct search *search, const struct fit *fit);

@@ -58,10 +58,11 @@ static bool is_barred(const struct core *core, const struct job *job, bool borro
     }
     const struct search search = fit_search(core, &job->lane->wish, VIEW_REGISTERED, NULL);
     bool limited = false;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        if (fit_allowed(&search, group)) {
-            if (account_may_run(core, job, group, ret_limit) &&
-                (borrow || account_claim(core, job, group) == CLAIM_ENTITLED)) {
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (fit_allowed(&search, partition)) {
+            if (account_may_run(core, job, partition, ret_limit) &&
+                (borrow || account_claim(core, job, partition) == CLAIM_ENTITLED)) {
                 return false;
             }
             limited = true;
@@ -100,8 +101,9 @@ static void tell(const struct core *core, struct lane *lane, const struct job *j
     }
     const struct search search = keep_search(core, job, VIEW_FREE, NULL, READINESS_EVER);
     int64_t most = 0;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        int64_t free_now = fit_allowed(&search, group) ? fit_largest(&search, group) : 0;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        int64_t free_now = fit_allowed(&search, partition) ? fit_largest(&search, partition) : 0;
         most = free_now > most ? free_now : most;
     }
     const char *kept = most >= lane->wish.gpus ? ", kept for earlier jobs" : "";
@@ -203,8 +205,9 @@ static bool somewhere(const struct core *core, const struct job *job, enum view 
                       enum readiness readiness)
 {
     const struct search search = keep_search(core, job, view, NULL, readiness);
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        if (fit_could_hold(&search, group)) {
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (fit_could_hold(&search, partition)) {
             return true;
         }
     }
@@ -486,20 +489,22 @@ bool place_keeps(const struct core *core)
 
 /* --- what is possible at all ------------------------------------------------------------------------- */
 
-int64_t place_largest(const struct core *core, const struct wish *wish, const struct group **ret_group)
+int64_t place_largest(const struct core *core, const struct wish *wish,
+                      const struct partition **ret_partition)
 {
     const struct search search = fit_search(core, wish, VIEW_REGISTERED, NULL);
-    const struct group *best = NULL;
+    const struct partition *best = NULL;
     int64_t largest = 0;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        int64_t here = fit_allowed(&search, group) ? fit_largest(&search, group) : 0;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        int64_t here = fit_allowed(&search, partition) ? fit_largest(&search, partition) : 0;
         if (here > largest) {
             largest = here;
-            best = group;
+            best = partition;
         }
     }
-    if (ret_group != NULL) {
-        *ret_group = best;
+    if (ret_partition != NULL) {
+        *ret_partition = best;
     }
     return largest;
 }

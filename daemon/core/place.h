@@ -9,7 +9,7 @@
 #include "daemon/core/fit.h"
 
 struct core;
-struct group;
+struct partition;
 struct job;
 struct lane;
 struct wish;
@@ -55,9 +55,10 @@ bool place_is_limited(const struct core *core, const struct job *job, struct acc
 /* Whether a job that waits keeps all that it could use from the jobs behind it. */
 bool place_keeps(const struct core *core);
 
-/* The largest gang that the registered nodes, busy or not, could ever hold for such a wish; *ret_group,
+/* The largest gang that the registered nodes, busy or not, could ever hold for such a wish; *ret_partition,
  * unless NULL, is where, NULL for 0. */
-int64_t place_largest(const struct core *core, const struct wish *wish, const struct group **ret_group);
+int64_t place_largest(const struct core *core, const struct wish *wish,
+                      const struct partition **ret_partition);
 
 /* The same number for a lane, remembered until the registry changes. */
 int64_t place_lane_largest(const struct core *core, struct lane *lane);

@@ -9,7 +9,7 @@
 #include "proto/states.h"
 
 struct core;
-struct group;
+struct partition;
 struct member;
 struct node;
 struct node_device;
@@ -44,8 +44,8 @@ void pool_list_types(const struct core *core, struct text *out);
 /* The registered type that may have been meant; NULL: none is like it. */
 const char *pool_nearest_type(const struct core *core, const char *type);
 
-/* The node's devices in a group that it is in. */
-struct capacity *pool_capacity(const struct group *group, const struct node *node);
+/* The node's devices in a partition that it is in. */
+struct capacity *pool_capacity(const struct partition *partition, const struct node *node);
 
 /* Whether ranks on other hosts cannot reach the node. */
 bool pool_is_loopback(const struct node *node);

@@ -45,7 +45,7 @@ static int64_t remaining_ms(const struct core *core, const struct attempt *attem
 static bool gives_back(const struct core *core, const struct attempt *attempt, const struct job *job)
 {
     return attempt->claim == CLAIM_BORROWED && attempt->job->project != job->project &&
-           account_claim(core, job, availability_group(attempt)) == CLAIM_ENTITLED;
+           account_claim(core, job, availability_partition(attempt)) == CLAIM_ENTITLED;
 }
 
 bool preempt_possible(const struct core *core)
@@ -101,8 +101,8 @@ static int by_loss(const void *a, const void *b)
 
 static bool usable(const struct search *search, const struct attempt *attempt)
 {
-    const struct group *group = availability_group(attempt);
-    return group != NULL && fit_open(search, group);
+    const struct partition *partition = availability_partition(attempt);
+    return partition != NULL && fit_open(search, partition);
 }
 
 /* Whether a running gang goes for a job of that turn. */

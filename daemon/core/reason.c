@@ -57,13 +57,14 @@ static struct search bare_search(const struct core *core, const struct job *job,
     return fit_search(core, &job->lane->wish, view, NULL);
 }
 
-/* The largest gang that it could have in one group. */
+/* The largest gang that it could have in one partition. */
 static int64_t most_in(const struct core *core, const struct job *job, enum view view)
 {
     const struct search search = bare_search(core, job, view);
     int64_t most = 0;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        int64_t here = fit_allowed(&search, group) ? fit_largest(&search, group) : 0;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        int64_t here = fit_allowed(&search, partition) ? fit_largest(&search, partition) : 0;
         most = here > most ? here : most;
     }
     return most;
@@ -74,11 +75,11 @@ static bool is_for(const struct search *search, const struct node *node, const s
     return node_works(node) && fit_node_allowed(search->core, search->wish, capacity);
 }
 
-static int64_t free_in(const struct search *search, const struct group *group)
+static int64_t free_in(const struct search *search, const struct partition *partition)
 {
     int64_t free = 0;
-    for (size_t i = 0; i < group->count; i++) {
-        const struct capacity *capacity = group->capacities[i];
+    for (size_t i = 0; i < partition->count; i++) {
+        const struct capacity *capacity = partition->capacities[i];
         free += is_for(search, capacity->node, capacity) ? capacity->free : 0;
     }
     return free;
@@ -89,8 +90,9 @@ static int64_t free_for(const struct core *core, const struct job *job)
 {
     const struct search search = bare_search(core, job, VIEW_FREE);
     int64_t free = 0;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        free += fit_allowed(&search, group) ? free_in(&search, group) : 0;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        free += fit_allowed(&search, partition) ? free_in(&search, partition) : 0;
     }
     return free;
 }
@@ -130,7 +132,8 @@ static void say_unavailable(const struct core *core, const struct job *job, stru
         for (size_t j = 0; j < node->device_count; j++) {
             const struct node_device *device = &node->devices[j];
             if (device->unavailable != NULL && device->capacity != NULL &&
-                fit_allowed(&search, device->capacity->group) && is_for(&search, node, device->capacity)) {
+                fit_allowed(&search, device->capacity->partition) &&
+                is_for(&search, node, device->capacity)) {
                 where = first == NULL ? node : where;
                 first = first == NULL ? device : first;
                 count++;
@@ -150,9 +153,10 @@ static enum wait_reason reason_of_lack(const struct core *core, const struct job
     const struct search search = bare_search(core, job, VIEW_REGISTERED);
     int64_t away = 0, nodes = 0;
     const struct node *first = NULL;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        for (size_t i = 0; i < group->count && fit_allowed(&search, group); i++) {
-            const struct capacity *capacity = group->capacities[i];
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        for (size_t i = 0; i < partition->count && fit_allowed(&search, partition); i++) {
+            const struct capacity *capacity = partition->capacities[i];
             if (!node_works(capacity->node) && fit_node_allowed(core, search.wish, capacity)) {
                 away += capacity->total;
                 nodes++;
@@ -193,10 +197,11 @@ static void say_held_off(const struct core *core, const struct job *job, struct 
     const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_READY);
     const struct node *last = NULL;
     int64_t nodes = 0;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        for (size_t i = 0; i < group->count && fit_allowed(&search, group); i++) {
-            const struct node *node = group->capacities[i]->node;
-            if (node->hold_until_ms != 0 && group->capacities[i]->free > 0) {
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        for (size_t i = 0; i < partition->count && fit_allowed(&search, partition); i++) {
+            const struct node *node = partition->capacities[i]->node;
+            if (node->hold_until_ms != 0 && partition->capacities[i]->free > 0) {
                 last = last == NULL || node->hold_until_ms > last->hold_until_ms ? node : last;
                 nodes++;
             }
@@ -222,7 +227,7 @@ static void say_fragmented(const struct core *core, const struct job *job, int64
 
 /* --- what runs --------------------------------------------------------------------------------------- */
 
-/* What ends until a moment, in one group. */
+/* What ends until a moment, in one partition. */
 struct ending {
     const struct attempt *first, *last; /* to end */
     int64_t first_ms, last_ms;
@@ -241,13 +246,14 @@ static int64_t devices_for(const struct search *search, const struct attempt *at
     return count;
 }
 
-static struct ending ending_until(const struct search *search, const struct group *group, int64_t at_ms)
+static struct ending ending_until(const struct search *search, const struct partition *partition,
+                                  int64_t at_ms)
 {
     const struct core *core = search->core;
     struct ending ending = {0};
     for (const struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
         int64_t end_ms = availability_end_ms(core, attempt);
-        int64_t devices = availability_group(attempt) == group ? devices_for(search, attempt) : 0;
+        int64_t devices = availability_partition(attempt) == partition ? devices_for(search, attempt) : 0;
         if (devices == 0 || end_ms > at_ms) {
             continue;
         }
@@ -296,9 +302,9 @@ static void say_busy(const struct core *core, const struct job *job, struct text
         say_unavailable(core, job, out);
         return;
     }
-    const struct group *group = fit.shares[0].capacity->group;
-    const struct ending ending = ending_until(&search, group, prospect.at_ms);
-    int64_t free_now = free_in(&search, group);
+    const struct partition *partition = fit.shares[0].capacity->partition;
+    const struct ending ending = ending_until(&search, partition, prospect.at_ms);
+    int64_t free_now = free_in(&search, partition);
     text_printf(out, ": %lld %s free", (long long)free_now, are(free_now));
     if (ending.jobs > 0) {
         say_ending(core, &ending, out);
@@ -343,34 +349,35 @@ static void say_behind(const struct core *core, const struct job *job, const str
     text_printf(out, ", and %lld %s free", (long long)most, are(most));
 }
 
-/* The group with a gap before a reservation that the job is too long for. */
-static const struct group *reserved_group(const struct core *core, const struct job *job,
-                                          const struct kept *kept)
+/* The partition with a gap before a reservation that the job is too long for. */
+static const struct partition *reserved_partition(const struct core *core, const struct job *job,
+                                                  const struct kept *kept)
 {
     const struct search search = place_search(core, job, VIEW_FREE, kept, READINESS_READY);
-    const struct group *found = NULL;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        int64_t until_ms = kept->until_ms[group->index];
-        bool in_the_way = until_ms != 0 && group->free >= search.wish->gpus && fit_allowed(&search, group) &&
-                          fit_outlasts(&search, group);
+    const struct partition *found = NULL;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        int64_t until_ms = kept->until_ms[partition->index];
+        bool in_the_way = until_ms != 0 && partition->free >= search.wish->gpus &&
+                          fit_allowed(&search, partition) && fit_outlasts(&search, partition);
         if (in_the_way && (found == NULL || until_ms > kept->until_ms[found->index])) {
-            found = group;
+            found = partition;
         }
     }
     return found;
 }
 
 static void say_reserved(const struct core *core, const struct job *job, const struct kept *kept,
-                         const struct group *group, struct text *out)
+                         const struct partition *partition, struct text *out)
 {
     const struct search search = place_search(core, job, VIEW_FREE, kept, READINESS_READY);
-    bool firm = kept->firm[group->index];
+    bool firm = kept->firm[partition->index];
     int64_t end_ms = firm ? search.sure_ms : search.end_ms;
     text_append(out, "needs ");
     reason_say_gpus(job, out);
     text_printf(out, ", which are free, but reserved for job %s, which is to start in ",
-                kept->whose[group->index]->id);
-    say_duration(kept->until_ms[group->index] - core->now_ms, out);
+                kept->whose[partition->index]->id);
+    say_duration(kept->until_ms[partition->index] - core->now_ms, out);
     if (end_ms == NEVER) {
         text_append(out, "; this one has no time limit");
         return;
@@ -391,9 +398,9 @@ static enum wait_reason reason_of_turn(const struct core *core, const struct job
         text_append(out, "it fits, and is placed by the next change");
         return WAIT_DUE;
     }
-    const struct group *group = reserved_group(core, job, kept);
-    if (group != NULL) {
-        say_reserved(core, job, kept, group, out);
+    const struct partition *partition = reserved_partition(core, job, kept);
+    if (partition != NULL) {
+        say_reserved(core, job, kept, partition, out);
         return WAIT_RESERVED;
     }
     say_behind(core, job, ahead->nearest, ahead, out);

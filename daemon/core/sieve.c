@@ -21,7 +21,7 @@ struct count {
 
 /* --- the tests --------------------------------------------------------------------------------------- */
 
-/* A group that the wish would allow were it not for pools. */
+/* A partition that the wish would allow were it not for pools. */
 static bool has_type(const struct search *search, const struct node *node)
 {
     struct wish wish = *search->wish;
@@ -30,7 +30,7 @@ static bool has_type(const struct search *search, const struct node *node)
     struct search anywhere = *search;
     anywhere.wish = &wish;
     for (const struct capacity *capacity = node->capacities; capacity != NULL; capacity = capacity->next) {
-        if (fit_allowed(&anywhere, capacity->group)) {
+        if (fit_allowed(&anywhere, capacity->partition)) {
             return true;
         }
     }
@@ -42,7 +42,7 @@ static const struct capacity *capacity_of(const struct search *search, const str
 {
     const struct capacity *best = NULL;
     for (const struct capacity *capacity = node->capacities; capacity != NULL; capacity = capacity->next) {
-        if (fit_allowed(search, capacity->group) && (best == NULL || capacity->free > best->free)) {
+        if (fit_allowed(search, capacity->partition) && (best == NULL || capacity->free > best->free)) {
             best = capacity;
         }
     }
@@ -54,8 +54,8 @@ static bool is_kept(const struct search *search, const struct kept *kept, const 
     if (kept == NULL) {
         return false;
     }
-    return kept->groups[capacity->group->index] || kept->nodes[capacity->node->index] ||
-           (fit_outlasts(search, capacity->group) && capacity->spare < capacity->free);
+    return kept->partitions[capacity->partition->index] || kept->nodes[capacity->node->index] ||
+           (fit_outlasts(search, capacity->partition) && capacity->spare < capacity->free);
 }
 
 /* What a node has to be. */

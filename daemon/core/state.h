@@ -318,7 +318,7 @@ struct window {
 /* The devices of one type on one node. */
 struct capacity {
     struct node *node;
-    struct group *group;
+    struct partition *partition;
     int64_t total, free;
     int64_t unavailable;   /* of total, whether somebody has them or not */
     struct capacity *next; /* of the node */
@@ -329,7 +329,7 @@ struct capacity {
 };
 
 /* The nodes of one pool that have one type: what a gang may spread over. */
-struct group {
+struct partition {
     char *pool, *type;
     enum pool_kind kind;
     int64_t total, free;
@@ -339,7 +339,7 @@ struct group {
     size_t count;
     size_t loopback_count; /* nodes that other hosts cannot reach */
     size_t index;
-    struct group *prev, *next; /* by pool, then type */
+    struct partition *prev, *next; /* by pool, then type */
 };
 
 /* The step that is being made. */
@@ -393,9 +393,9 @@ struct core {
     size_t leaving_count; /* nodes that go away some time */
     int64_t look_ms;      /* of the last look at waiting jobs: what lasts is judged as of then */
 
-    struct group *groups;
+    struct partition *partitions;
     uint64_t registry; /* stamp of what is registered */
-    int64_t free;      /* devices in groups that nobody holds */
+    int64_t free;      /* devices in partitions that nobody holds */
 
     struct job *jobs_by_id, *jobs_by_key;
     struct lane *lanes_by_key;

@@ -242,10 +242,10 @@ WRAPPED(void, node_release, struct core *core, struct member *member)
     __real_node_release(core, member);
 }
 
-WRAPPED(bool, account_may_run, const struct core *core, const struct job *job, const struct group *group,
-        struct account_limit *ret_limit)
+WRAPPED(bool, account_may_run, const struct core *core, const struct job *job,
+        const struct partition *partition, struct account_limit *ret_limit)
 {
-    return now == PLANTED_QUOTA_IGNORED || __real_account_may_run(core, job, group, ret_limit);
+    return now == PLANTED_QUOTA_IGNORED || __real_account_may_run(core, job, partition, ret_limit);
 }
 
 /* --- the agent ---------------------------------------------------------------------------------------- */
