@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the answers to questions: why a job waits, what a job would meet that is not there yet, who would have
  * to go for one. It promises that nothing is different afterwards, and that each answer is made from the
- * state that decides. The reason is reason.c's, the nodes sieve.c's, the start forecast.c's, the change
+ * state that decides. The reason is reason.c's, the nodes node filter.c's, the start forecast.c's, the change
  * advice.c's. */
 #include "daemon/core/explain.h"
 
@@ -17,7 +17,7 @@
 #include "daemon/core/reason.h"
 #include "daemon/core/record.h"
 #include "daemon/core/rehearse.h"
-#include "daemon/core/sieve.h"
+#include "daemon/core/node_filter.h"
 #include "daemon/core/state.h"
 #include "daemon/core/submit.h"
 #include "daemon/core/trial.h"
@@ -146,7 +146,7 @@ static void write_waiting(struct question *question)
     text_append(out, ",\"turn\":");
     write_turn(question);
     text_append(out, ",\"nodes\":");
-    sieve_write(core, job, &question->outlook.kept, out);
+    node_filter_write(core, job, &question->outlook.kept, out);
     text_append(out, ",\"start\":");
     if (question->admitted) {
         write_start(question);
@@ -171,7 +171,7 @@ static void write_other(struct question *question)
         text_append(question->out, ",\"turn\":");
         write_turn(question);
         text_append(question->out, ",\"nodes\":");
-        sieve_write(question->core, question->job, NULL, question->out);
+        node_filter_write(question->core, question->job, NULL, question->out);
     } else {
         text_append(question->out, "null,\"turn\":null,\"nodes\":null");
     }

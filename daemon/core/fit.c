@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the choice of nodes for one wish. It promises equal choices for equal states: the GPU type that is
  * preferred, as few nodes as can be (or as many, for those who want that), and of these the ones where idle
- * devices stay most useful to others. Gangs over several nodes are crowd.c's; which devices of a node they
- * get is left to topology.c, and whose turn it is to place.c. */
+ * devices stay most useful to others. Gangs over several nodes are gang_placement.c's; which devices of a
+ * node they get is left to topology.c, and whose turn it is to place.c. */
 #include "daemon/core/fit.h"
 
 #include <string.h>
 
 #include "daemon/core/constraint.h"
-#include "daemon/core/crowd.h"
+#include "daemon/core/gang_placement.h"
 #include "daemon/core/fragment.h"
 #include "daemon/core/account.h"
 #include "daemon/core/node.h"
@@ -235,7 +235,7 @@ int64_t fit_offer(const struct search *search, const struct capacity *capacity)
 int64_t fit_largest(const struct search *search, const struct partition *partition)
 {
     if (search->wish->host_id == NULL) {
-        return crowd_largest(search, partition);
+        return gang_placement_largest(search, partition);
     }
     int64_t largest = 0;
     for (size_t i = 0; i < partition->count; i++) {
@@ -301,7 +301,7 @@ static bool fit_in_partition(const struct search *search, const struct partition
     if (may_be_one && fit_on_one(search, partition, &fragments, ret_fit)) {
         return true;
     }
-    return !one && crowd_fit(search, partition, &fragments, ret_fit);
+    return !one && gang_placement_fit(search, partition, &fragments, ret_fit);
 }
 
 /* The best fit on devices of the type that so many others are preferred to. */

@@ -2,7 +2,7 @@
 /* Owns the tests by which nodes are out of the question for a job. It promises that every registered node is
  * counted once, as usable or with the first test that it fails: what it is, then how it is, then what is on
  * it. A node that passes all of them need not be enough by itself. */
-#include "daemon/core/sieve.h"
+#include "daemon/core/node_filter.h"
 
 #include <string.h>
 
@@ -125,7 +125,8 @@ static void write_counts(struct count counts[NODE_TEST_COUNT], struct text *out)
     }
 }
 
-void sieve_write(const struct core *core, const struct job *job, const struct kept *kept, struct text *out)
+void node_filter_write(const struct core *core, const struct job *job, const struct kept *kept,
+                       struct text *out)
 {
     struct count counts[NODE_TEST_COUNT] = {0};
     const struct search search = place_search(core, job, VIEW_FREE, kept, READINESS_READY);
