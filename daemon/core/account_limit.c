@@ -80,7 +80,7 @@ static bool allows(const struct core *core, const struct account *account, const
 bool account_may_run(const struct core *core, const struct job *job, const struct partition *partition,
                      struct account_limit *ret_limit)
 {
-    int64_t gpus = job->lane->wish.gpus;
+    int64_t gpus = job->job_class->wish.gpus;
     return allows(core, job->project, partition->type, gpus, ret_limit) &&
            allows(core, job->owner, partition->type, gpus, ret_limit);
 }
@@ -186,7 +186,7 @@ int64_t account_quota(const struct core *core, const struct account *project, co
 
 enum claim account_claim(const struct core *core, const struct job *job, const struct partition *partition)
 {
-    const struct wish *wish = &job->lane->wish;
+    const struct wish *wish = &job->job_class->wish;
     if (wish->use_reserved == USE_RESERVED_FALSE && partition->kind == POOL_RESERVED) {
         return CLAIM_BORROWED;
     }

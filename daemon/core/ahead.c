@@ -39,10 +39,10 @@ static bool share_a_partition(const struct search *a, const struct search *b)
 
 /* What gets free goes to the other first: it has the same wish, or a smaller one; or the policy lets nobody
  * pass. A larger one may be passed while it waits. */
-static bool comes_first(const struct listing *listing, const struct lane *lane)
+static bool comes_first(const struct listing *listing, const struct job_class *job_class)
 {
-    const struct lane *own = listing->job->lane;
-    return lane == own || lane->wish.gpus <= own->wish.gpus || place_keeps(listing->core);
+    const struct job_class *own = listing->job->job_class;
+    return job_class == own || job_class->wish.gpus <= own->wish.gpus || place_keeps(listing->core);
 }
 
 static void note_before(struct listing *listing, const struct entry *entry)
@@ -84,15 +84,15 @@ static void list_batch(struct listing *listing, const struct batch *batch, bool 
     }
 }
 
-static void list_lane(struct listing *listing, const struct lane *lane)
+static void list_job_class(struct listing *listing, const struct job_class *job_class)
 {
-    const struct search search = fit_search(listing->core, &lane->wish, VIEW_WORKING, NULL);
+    const struct search search = fit_search(listing->core, &job_class->wish, VIEW_WORKING, NULL);
     if (!share_a_partition(&listing->search, &search)) {
         return;
     }
-    bool first = comes_first(listing, lane);
-    for (size_t i = 0; i < lane->turn_count; i++) {
-        list_batch(listing, lane->turns[i].batch, first);
+    bool first = comes_first(listing, job_class);
+    for (size_t i = 0; i < job_class->turn_count; i++) {
+        list_batch(listing, job_class->turns[i].batch, first);
     }
 }
 
@@ -122,11 +122,12 @@ void ahead_find(const struct core *core, const struct job *job, struct ahead *re
         .core = core,
         .job = job,
         .own = queue_turn(core, job),
-        .search = fit_search(core, &job->lane->wish, VIEW_WORKING, NULL),
+        .search = fit_search(core, &job->job_class->wish, VIEW_WORKING, NULL),
         .ahead = ret_ahead,
     };
-    for (const struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
-        list_lane(&listing, lane);
+    for (const struct job_class *job_class = core->job_classes; job_class != NULL;
+         job_class = job_class->next) {
+        list_job_class(&listing, job_class);
     }
     take_sorted(&listing);
     const struct job *last = ret_ahead->count > 0 ? ret_ahead->jobs[ret_ahead->count - 1] : NULL;

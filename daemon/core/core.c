@@ -98,7 +98,7 @@ void core_destroy(struct core *core)
     history_clear(core);
     availability_clear(core);
     timing_clear(core);
-    assert(core->partitions == NULL && core->lanes_by_key == NULL && core->batches == NULL);
+    assert(core->partitions == NULL && core->job_classes_by_key == NULL && core->batches == NULL);
     free(core->outcomes);
     free(core);
 }

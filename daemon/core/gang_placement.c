@@ -230,8 +230,8 @@ static int64_t level_of(const struct candidates *candidates, int64_t gpus)
     return level;
 }
 
-/* All of them give, none more than one above another that has more to give. The set of candidates is sorted;
- * it has no equal shares, so that the level is more than one. */
+/* All of them give, none more than one above another that has more to give. The candidates are sorted
+ * and have no equal shares, so that the level is more than one. */
 static void lay_evenly(struct candidates *candidates, int64_t gpus)
 {
     int64_t level = level_of(candidates, gpus), sum = 0;

@@ -235,7 +235,7 @@ static void check_attempt(const struct attempt *attempt)
         next_rank += member->local_ranks;
         devices += (int64_t)member->device_count;
     }
-    assert(devices == job->lane->wish.gpus);
+    assert(devices == job->job_class->wish.gpus);
     assert(next_rank == (job->launch_mode == LAUNCH_NODE ? (int64_t)attempt->member_count : devices));
 }
 
@@ -262,7 +262,8 @@ static void check_attempts(const struct core *core)
 /* An array has no attempt of its own, and may wait while tasks of it run. */
 static void check_whole(const struct job *job)
 {
-    assert(!job_state_terminal(job->state) && job->exit_code == -1 && job->slot == 0 && job->lane != NULL);
+    assert(!job_state_terminal(job->state) && job->exit_code == -1 && job->slot == 0 &&
+           job->job_class != NULL);
     assert(job_is_waiting(job) || job_is_kept_back(job) || job->state == JOB_RUNNING);
     array_check(job->array);
 }
@@ -300,11 +301,12 @@ static void check_job(const struct job *job)
         return;
     }
     bool live = job->attempt != NULL && attempt_is_live(job->attempt);
-    assert(!job_state_terminal(job->state) && job->exit_code == -1 && job->slot == 0 && job->lane != NULL);
+    assert(!job_state_terminal(job->state) && job->exit_code == -1 && job->slot == 0 &&
+           job->job_class != NULL);
     assert(live == (job->state == JOB_PLACED || job->state == JOB_RUNNING));
     check_edges(job);
     assert(live || job->cause != CAUSE_CANCELED);
-    assert(job->state != JOB_STAGING || job->lane->stage != NULL);
+    assert(job->state != JOB_STAGING || job->job_class->stage != NULL);
     assert(job->state != JOB_RUNNING || attempt_has_started(job->attempt));
     assert(job->user_failures <= job->retries && job->infra_failures <= job->infra_retries);
     if (live) {
@@ -312,24 +314,25 @@ static void check_job(const struct job *job)
     }
 }
 
-static void check_batch(const struct lane *lane, const struct batch *batch, size_t *listed)
+static void check_batch(const struct job_class *job_class, const struct batch *batch, size_t *listed)
 {
-    assert(batch->key.lane == lane && batch->jobs != NULL);
+    assert(batch->key.job_class == job_class && batch->jobs != NULL);
     for (const struct job *job = batch->jobs; job != NULL; job = job->next) {
-        assert(job->lane == lane && job->batch == batch && (job_is_waiting(job) || array_is_whole(job)));
-        assert(job->state != JOB_STAGING || staging_is_coming(lane->stage));
+        assert(job->job_class == job_class && job->batch == batch &&
+               (job_is_waiting(job) || array_is_whole(job)));
+        assert(job->state != JOB_STAGING || staging_is_coming(job_class->stage));
         assert(job->next == NULL || queue_job_before(job, job->next));
         ++*listed;
     }
 }
 
-static void check_lane(const struct lane *lane, size_t *listed)
+static void check_job_class(const struct job_class *job_class, size_t *listed)
 {
-    assert(lane->turn_count > 0);
-    for (size_t i = 0; i < lane->turn_count; i++) {
-        const struct turn *turn = &lane->turns[i];
+    assert(job_class->turn_count > 0);
+    for (size_t i = 0; i < job_class->turn_count; i++) {
+        const struct turn *turn = &job_class->turns[i];
         assert(turn->batch->index == i && turn->key == turn->batch->jobs->key);
-        check_batch(lane, turn->batch, listed);
+        check_batch(job_class, turn->batch, listed);
     }
 }
 
@@ -346,8 +349,9 @@ static void check_jobs(const struct core *core)
         queued += job->batch != NULL;
         assert(array_is_whole(job) || (job->batch != NULL) == job_is_waiting(job));
     }
-    for (const struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
-        check_lane(lane, &listed);
+    for (const struct job_class *job_class = core->job_classes; job_class != NULL;
+         job_class = job_class->next) {
+        check_job_class(job_class, &listed);
     }
     assert(edges == followers);
     assert(queued == listed && HASH_CNT(by_id, core->jobs_by_id) == HASH_CNT(by_key, core->jobs_by_key));

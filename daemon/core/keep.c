@@ -27,8 +27,8 @@ static void expect(struct search *search, const struct job *job)
 struct search keep_search(const struct core *core, const struct job *job, enum view view,
                           const struct kept *kept, enum readiness readiness)
 {
-    struct search search = fit_search(core, &job->lane->wish, view, kept);
-    search.stage = job->lane->stage;
+    struct search search = fit_search(core, &job->job_class->wish, view, kept);
+    search.stage = job->job_class->stage;
     search.readiness = readiness;
     search.end_ms = search.sure_ms = NEVER;
     expect(&search, job);
@@ -130,17 +130,17 @@ void keep_fit(struct kept *kept, const struct job *job, const struct fit *fit, i
 }
 
 /* The first of its promised starts counts. */
-static bool was_put_off(const struct core *core, const struct kept *kept, struct lane *lane,
+static bool was_put_off(const struct core *core, const struct kept *kept, struct job_class *job_class,
                         const struct job *job, int64_t start_ms)
 {
-    if (lane->promised_key != job->key && kept->trial) {
+    if (job_class->promised_key != job->key && kept->trial) {
         return false;
     }
-    if (lane->promised_key != job->key) {
-        lane->promised_key = job->key;
-        lane->promised_ms = start_ms;
+    if (job_class->promised_key != job->key) {
+        job_class->promised_key = job->key;
+        job_class->promised_ms = start_ms;
     }
-    return core->now_ms > lane->promised_ms + FIRM_MS;
+    return core->now_ms > job_class->promised_ms + FIRM_MS;
 }
 
 /* It could take something from a partition that has no reservation yet. */
@@ -169,7 +169,8 @@ int64_t keep_start(const struct core *core, const struct turn *turn, struct kept
         return NEVER;
     }
     if (availability_find(&search, &prospect)) {
-        keep_fit(kept, job, &fit, prospect.at_ms, was_put_off(core, kept, job->lane, job, prospect.at_ms));
+        keep_fit(kept, job, &fit, prospect.at_ms,
+                 was_put_off(core, kept, job->job_class, job, prospect.at_ms));
         free(fit.shares);
     }
     return prospect.change_ms;
@@ -184,7 +185,7 @@ void keep_spend(const struct search *search, const struct fit *fit)
     }
 }
 
-/* How long a gang may run where the lane could go and reservations wait. */
+/* How long a gang may run where the job class could go and reservations wait. */
 int64_t keep_gap_ms(const struct core *core, const struct search *search, const struct kept *kept)
 {
     int64_t longest_ms = 0;

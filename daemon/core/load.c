@@ -83,7 +83,7 @@ void core_load_job(struct core *core, const struct job_birth *birth, const struc
     job->pool = copy_or_null(life->pool);
     job->started_ms = life->started_ms;
     job->cause = life->cause;
-    job->lane->staging_count += job->state == JOB_STAGING;
+    job->job_class->staging_count += job->state == JOB_STAGING;
     if (birth->array_key != 0) {
         struct job *whole = job_by_key(core, birth->array_key);
         assert(whole != NULL && array_is_whole(whole));

@@ -56,7 +56,7 @@ static bool is_barred(const struct core *core, const struct job *job, bool borro
     if (!account_any_limited(core)) {
         return false;
     }
-    const struct search search = fit_search(core, &job->lane->wish, VIEW_REGISTERED, NULL);
+    const struct search search = fit_search(core, &job->job_class->wish, VIEW_REGISTERED, NULL);
     bool limited = false;
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
@@ -89,13 +89,13 @@ static bool tell_limit(const struct core *core, const struct job *job)
     return true;
 }
 
-/* Says once why the first job of a lane waits. */
-static void tell(const struct core *core, struct lane *lane, const struct job *job)
+/* Says once why the first job of a job class waits. */
+static void tell(const struct core *core, struct job_class *job_class, const struct job *job)
 {
-    if (core->trace == NULL || lane->told_key == job->key) {
+    if (core->trace == NULL || job_class->told_key == job->key) {
         return;
     }
-    lane->told_key = job->key;
+    job_class->told_key = job->key;
     if (tell_limit(core, job)) {
         return;
     }
@@ -106,8 +106,8 @@ static void tell(const struct core *core, struct lane *lane, const struct job *j
         int64_t free_now = fit_allowed(&search, partition) ? fit_largest(&search, partition) : 0;
         most = free_now > most ? free_now : most;
     }
-    const char *kept = most >= lane->wish.gpus ? ", kept for earlier jobs" : "";
-    trace_line(core, "job %s waits: %lld wanted, %lld free%s", job->id, (long long)lane->wish.gpus,
+    const char *kept = most >= job_class->wish.gpus ? ", kept for earlier jobs" : "";
+    trace_line(core, "job %s waits: %lld wanted, %lld free%s", job->id, (long long)job_class->wish.gpus,
                (long long)most, kept);
 }
 
@@ -144,8 +144,8 @@ struct search place_search(const struct core *core, const struct job *job, enum 
     return keep_search_until(core, job, queue_turn(core, job).estimate_ms, view, kept, readiness);
 }
 
-/* Nodes on which the lane could be placed once they are ready: not needed while enough others are, or get
- * ready. */
+/* Nodes on which the job class could be placed once they are ready: not needed while enough others are, or
+ * get ready. */
 static bool find_to_stage(const struct core *core, const struct job *job, enum view view,
                           const struct kept *kept, struct fit *ret_fit)
 {
@@ -185,7 +185,7 @@ static struct plan plan_for(const struct core *core, const struct turn *turn, co
 {
     struct plan plan = {0};
     const struct search ready = search_of(core, turn, kept);
-    const struct lane *lane = queue_first(turn)->lane;
+    const struct job_class *job_class = queue_first(turn)->job_class;
     if (core->free > 0 && fit_find(&ready, &plan.fit)) {
         plan.move = MOVE_PLACE;
         return plan;
@@ -193,7 +193,7 @@ static struct plan plan_for(const struct core *core, const struct turn *turn, co
     if (preempt_possible(core) && !kept->borrow) {
         plan.move = plan_preemption(core, turn, kept, &plan);
     }
-    if (plan.move == MOVE_NONE && lane->stage != NULL) {
+    if (plan.move == MOVE_NONE && job_class->stage != NULL) {
         plan.move = plan_staging(core, queue_first(turn), kept, &plan.fit);
     }
     return plan;
@@ -217,7 +217,7 @@ static bool somewhere(const struct core *core, const struct job *job, enum view 
 static void begin_staging(struct core *core, struct job *job)
 {
     struct text nodes = {0};
-    staging_list_coming(job->lane->stage, &nodes);
+    staging_list_coming(job->job_class->stage, &nodes);
     const char *detail = record_text(core, "{\"nodes\":%s}", nodes.bytes);
     job_fire(core, job, JOB_EVENT_STAGE, detail, NULL);
     text_finish(&nodes);
@@ -232,10 +232,10 @@ static void end_staging_of(struct core *core, struct job *job, void *closure)
 }
 
 /* All of them wait for GPUs again: the first job, and those that were first before it came. */
-static void end_staging(struct core *core, struct lane *lane, enum job_event event)
+static void end_staging(struct core *core, struct job_class *job_class, enum job_event event)
 {
-    if (lane->staging_count > 0) {
-        queue_each(core, lane, end_staging_of, &event);
+    if (job_class->staging_count > 0) {
+        queue_each(core, job_class, end_staging_of, &event);
     }
 }
 
@@ -244,18 +244,18 @@ static bool is_ready(const struct core *core, const struct job *job)
 {
     const struct search search = keep_search(core, job, VIEW_WORKING, NULL, READINESS_READY);
     return somewhere(core, job, VIEW_WORKING, READINESS_READY) &&
-           (job->lane->wish.placement != PLACEMENT_SPREAD || fits(&search));
+           (job->job_class->wish.placement != PLACEMENT_SPREAD || fits(&search));
 }
 
-/* The state of the first job of a lane says whether it waits for nodes to get ready, or for GPUs. One for
- * which no node can ever get ready ends. */
-static void settle(struct core *core, struct lane *lane, struct job *job)
+/* The state of the first job of a job class says whether it waits for nodes to get ready, or for GPUs. One
+ * for which no node can ever get ready ends. */
+static void settle(struct core *core, struct job_class *job_class, struct job *job)
 {
     if (is_ready(core, job)) {
-        end_staging(core, lane, JOB_EVENT_STAGED);
-    } else if (!staging_is_coming(lane->stage)) {
-        end_staging(core, lane, JOB_EVENT_REQUEUE);
-        const char *failure = staging_last_failure(core, lane->stage);
+        end_staging(core, job_class, JOB_EVENT_STAGED);
+    } else if (!staging_is_coming(job_class->stage)) {
+        end_staging(core, job_class, JOB_EVENT_REQUEUE);
+        const char *failure = staging_last_failure(core, job_class->stage);
         if (failure != NULL && !somewhere(core, job, VIEW_REGISTERED, READINESS_EVER)) {
             job_stage_impossible(core, job, failure);
         }
@@ -264,24 +264,24 @@ static void settle(struct core *core, struct lane *lane, struct job *job)
     }
 }
 
-/* Others of its lane may be shorter, and fill a gap. */
+/* Others of its job class may be shorter, and fill a gap. */
 static void pass_by(const struct core *core, struct turn *turn, const struct kept *kept)
 {
     const struct job *job = queue_first(turn);
-    struct lane *lane = job->lane;
+    struct job_class *job_class = job->job_class;
     const struct search search = keep_search(core, job, VIEW_FREE, NULL, READINESS_READY);
     int64_t longest_ms = keep_gap_ms(core, &search, kept);
-    if (lane->tries >= LIMIT_BACKFILL_TRIES) {
-        queue_close(lane);
+    if (job_class->tries >= LIMIT_BACKFILL_TRIES) {
+        queue_close(job_class);
     } else if (core->leaving_count > 0) { /* a shorter one may end before a node leaves */
-        lane->tries++;
+        job_class->tries++;
         queue_pass(turn);
     } else if (longest_ms == 0 || !fits(&search)) {
-        queue_close(lane);
+        queue_close(job_class);
     } else if (turn->estimate_ms > longest_ms) {
-        queue_narrow(lane, longest_ms);
+        queue_narrow(job_class, longest_ms);
     } else {
-        lane->tries++;
+        job_class->tries++;
         queue_pass(turn);
     }
 }
@@ -293,10 +293,10 @@ static void pass_by(const struct core *core, struct turn *turn, const struct kep
 static int64_t wait(const struct core *core, struct turn *turn, const struct plan *plan, struct kept *kept)
 {
     int64_t again_ms = NEVER;
-    struct lane *lane = queue_first(turn)->lane;
+    struct job_class *job_class = queue_first(turn)->job_class;
     bool awaits = plan->move == MOVE_AWAIT || plan->move == MOVE_PREEMPT;
     if (is_barred(core, queue_first(turn), kept->borrow, NULL)) {
-        queue_pass_owner(lane, queue_first(turn));
+        queue_pass_owner(job_class, queue_first(turn));
         return NEVER;
     }
     switch (waiting_of(core)) {
@@ -304,7 +304,7 @@ static int64_t wait(const struct core *core, struct turn *turn, const struct pla
         if (core->free > 0) {
             keep_all(kept, core, queue_first(turn));
         }
-        queue_close(lane);
+        queue_close(job_class);
         return NEVER;
     case WAITING_RESERVES:
         if (awaits) {
@@ -318,7 +318,7 @@ static int64_t wait(const struct core *core, struct turn *turn, const struct pla
         if (awaits) {
             keep_fit(kept, queue_first(turn), &plan->fit, core->now_ms, true);
         }
-        queue_close(lane);
+        queue_close(job_class);
         return NEVER;
     }
     abort();
@@ -337,21 +337,21 @@ static void place(struct core *core, const struct turn *turn, const struct plan 
 static void carry_out(struct core *core, struct turn *turn, const struct plan *plan, struct kept *kept)
 {
     struct job *job = queue_first(turn);
-    struct lane *lane = job->lane;
+    struct job_class *job_class = job->job_class;
     if (plan->move == MOVE_PLACE) {
         place(core, turn, plan, kept);
         return;
     }
     for (size_t i = 0; plan->move == MOVE_STAGE && i < plan->fit.count; i++) {
-        staging_order(core, lane->stage, plan->fit.shares[i].capacity->node);
+        staging_order(core, job_class->stage, plan->fit.shares[i].capacity->node);
     }
-    tell(core, lane, job);
+    tell(core, job_class, job);
     int64_t again_ms = wait(core, turn, plan, kept);
     core->again_ms = again_ms < core->again_ms ? again_ms : core->again_ms;
     if (plan->move == MOVE_PREEMPT) {
         preempt_stop(core, turn, &plan->victims);
-    } else if (lane->stage != NULL) {
-        settle(core, lane, job);
+    } else if (job_class->stage != NULL) {
+        settle(core, job_class, job);
     }
 }
 
@@ -442,7 +442,7 @@ static bool consider(const struct core *core, const struct job *job, struct outl
     for (struct turn *turn; (turn = queue_next(core)) != NULL;) {
         bool reached = queue_first(turn) == job;
         if (!reached && queue_before(&own, turn)) {
-            return false; /* it was passed by with its lane, or is not the first of its kind */
+            return false; /* it was passed by with its job class, or is not the first of its kind */
         }
         struct plan plan = plan_for(core, turn, &outlook->kept);
         enum move move = plan.move;
@@ -509,11 +509,11 @@ int64_t place_largest(const struct core *core, const struct wish *wish,
     return largest;
 }
 
-int64_t place_lane_largest(const struct core *core, struct lane *lane)
+int64_t place_job_class_largest(const struct core *core, struct job_class *job_class)
 {
-    if (lane->registry != core->registry) {
-        lane->registry = core->registry;
-        lane->largest = place_largest(core, &lane->wish, NULL);
+    if (job_class->registry != core->registry) {
+        job_class->registry = core->registry;
+        job_class->largest = place_largest(core, &job_class->wish, NULL);
     }
-    return lane->largest;
+    return job_class->largest;
 }

@@ -24,7 +24,8 @@
 #define PATIENCE_MS (60LL * 24 * 3600 * 1000)
 #define REFRESH_MS  (10LL * 60 * 1000) /* how old a turn may be */
 
-/* --- lanes ------------------------------------------------------------------------------------------- */
+/* --- job classes -------------------------------------------------------------------------------------------
+ */
 
 /* Wishes are equal when their keys are. A tab cannot be part of a name; types are told apart without regard
  * to case. */
@@ -49,13 +50,13 @@ static void wish_key(const struct wish *wish, struct text *out)
     text_append_int(out, wish->nodes);
 }
 
-struct lane *queue_find(const struct core *core, const struct wish *wish)
+struct job_class *queue_find(const struct core *core, const struct wish *wish)
 {
     autotext struct text key = {0};
     wish_key(wish, &key);
-    struct lane *lane;
-    HASH_FIND_STR(core->lanes_by_key, key.bytes, lane);
-    return lane;
+    struct job_class *job_class;
+    HASH_FIND_STR(core->job_classes_by_key, key.bytes, job_class);
+    return job_class;
 }
 
 static char *copy_or_null(const char *text)
@@ -63,71 +64,73 @@ static char *copy_or_null(const char *text)
     return text != NULL ? xstrdup(text) : NULL;
 }
 
-static struct lane *lane_create(struct core *core, const struct wish *wish, const struct core_need *need)
+static struct job_class *job_class_create(struct core *core, const struct wish *wish,
+                                          const struct core_need *need)
 {
     struct text key = {0};
     wish_key(wish, &key);
-    struct lane *lane = xzalloc(sizeof *lane);
-    lane->key = text_take(&key);
-    lane->gpu_type = copy_or_null(wish->gpu_type);
-    lane->pool = copy_or_null(wish->pool);
-    lane->host_id = copy_or_null(wish->host_id);
-    lane->constraints = constraints_create(wish->terms);
-    lane->stage = staging_join(core, need);
-    lane->wish = (struct wish){.gpu_type = lane->gpu_type,
-                               .pool = lane->pool,
-                               .host_id = lane->host_id,
-                               .need = staging_key(lane->stage),
-                               .terms = lane->constraints != NULL ? lane->constraints->terms : NULL,
-                               .constraints = lane->constraints,
-                               .use_reserved = wish->use_reserved,
-                               .placement = wish->placement,
-                               .gpus = wish->gpus,
-                               .nodes = wish->nodes};
-    HASH_ADD_KEYPTR(hh, core->lanes_by_key, lane->key, strlen(lane->key), lane);
-    return lane;
+    struct job_class *job_class = xzalloc(sizeof *job_class);
+    job_class->key = text_take(&key);
+    job_class->gpu_type = copy_or_null(wish->gpu_type);
+    job_class->pool = copy_or_null(wish->pool);
+    job_class->host_id = copy_or_null(wish->host_id);
+    job_class->constraints = constraints_create(wish->terms);
+    job_class->stage = staging_join(core, need);
+    job_class->wish =
+        (struct wish){.gpu_type = job_class->gpu_type,
+                      .pool = job_class->pool,
+                      .host_id = job_class->host_id,
+                      .need = staging_key(job_class->stage),
+                      .terms = job_class->constraints != NULL ? job_class->constraints->terms : NULL,
+                      .constraints = job_class->constraints,
+                      .use_reserved = wish->use_reserved,
+                      .placement = wish->placement,
+                      .gpus = wish->gpus,
+                      .nodes = wish->nodes};
+    HASH_ADD_KEYPTR(hh, core->job_classes_by_key, job_class->key, strlen(job_class->key), job_class);
+    return job_class;
 }
 
-static void lane_destroy(struct core *core, struct lane *lane)
+static void job_class_destroy(struct core *core, struct job_class *job_class)
 {
-    assert(lane->turn_count == 0);
-    HASH_DEL(core->lanes_by_key, lane);
-    staging_leave(core, lane->stage);
-    free(lane->gpu_type);
-    free(lane->pool);
-    free(lane->host_id);
-    free(lane->turns);
-    constraints_destroy(lane->constraints);
-    free(lane->key);
-    free(lane);
+    assert(job_class->turn_count == 0);
+    HASH_DEL(core->job_classes_by_key, job_class);
+    staging_leave(core, job_class->stage);
+    free(job_class->gpu_type);
+    free(job_class->pool);
+    free(job_class->host_id);
+    free(job_class->turns);
+    constraints_destroy(job_class->constraints);
+    free(job_class->key);
+    free(job_class);
 }
 
 void queue_join(struct core *core, struct job *job, const struct wish *wish, const struct core_need *need)
 {
-    assert(job->lane == NULL);
-    job->lane = queue_find(core, wish);
-    if (job->lane == NULL) {
-        job->lane = lane_create(core, wish, need);
+    assert(job->job_class == NULL);
+    job->job_class = queue_find(core, wish);
+    if (job->job_class == NULL) {
+        job->job_class = job_class_create(core, wish, need);
     }
-    job->lane->job_count++;
+    job->job_class->job_count++;
     fragment_demand(core, wish->gpus, 1);
 }
 
-void queue_share(struct core *core, struct job *job, struct lane *lane)
+void queue_share(struct core *core, struct job *job, struct job_class *job_class)
 {
-    assert(job->lane == NULL);
-    job->lane = lane;
-    lane->job_count++;
-    fragment_demand(core, lane->wish.gpus, 1);
+    assert(job->job_class == NULL);
+    job->job_class = job_class;
+    job_class->job_count++;
+    fragment_demand(core, job_class->wish.gpus, 1);
 }
 
 void queue_leave(struct core *core, struct job *job)
 {
-    struct lane *lane = job->lane;
-    job->lane = NULL;
-    fragment_demand(core, lane->wish.gpus, -1);
-    if (--lane->job_count == 0) {
-        lane_destroy(core, lane);
+    struct job_class *job_class = job->job_class;
+    job->job_class = NULL;
+    fragment_demand(core, job_class->wish.gpus, -1);
+    if (--job_class->job_count == 0) {
+        job_class_destroy(core, job_class);
     }
 }
 
@@ -174,7 +177,7 @@ static struct turn turn_of(const struct core *core, const struct job *job)
         turn.turn = remaining_of(job, turn.estimate_ms);
         break;
     case POLICY_SRSF:
-        turn.turn = remaining_of(job, turn.estimate_ms) * job->lane->wish.gpus;
+        turn.turn = remaining_of(job, turn.estimate_ms) * job->job_class->wish.gpus;
         break;
     case POLICY_DEFAULT:
         turn.priority = job->priority;
@@ -212,7 +215,7 @@ bool queue_before(const struct turn *a, const struct turn *b)
 struct turn queue_turn(const struct core *core, const struct job *job)
 {
     bool first = job->batch != NULL && job->batch->jobs == job;
-    return first ? job->lane->turns[job->batch->index] : turn_of(core, job);
+    return first ? job->job_class->turns[job->batch->index] : turn_of(core, job);
 }
 
 int64_t queue_due_ms(const struct core *core, const struct turn *turn)
@@ -227,7 +230,7 @@ static struct batch_key key_of(const struct core *core, const struct job *job)
     bool goes_on = core->config.policy == POLICY_SRTF || core->config.policy == POLICY_SRSF;
     struct batch_key key;
     memset(&key, 0, sizeof key); /* it is hashed with its gaps */
-    key.lane = job->lane;
+    key.job_class = job->job_class;
     key.pattern = job->pattern;
     key.priority = job->priority;
     key.time_limit_ms = job->time_limit_ms;
@@ -238,38 +241,38 @@ static struct batch_key key_of(const struct core *core, const struct job *job)
 
 static void list_turn(struct core *core, struct batch *batch)
 {
-    struct lane *lane = batch->key.lane;
-    if (lane->turn_count == 0) {
-        DL_APPEND(core->lanes, lane);
+    struct job_class *job_class = batch->key.job_class;
+    if (job_class->turn_count == 0) {
+        DL_APPEND(core->job_classes, job_class);
     }
-    if (lane->turn_count == lane->turn_room) {
-        lane->turn_room = lane->turn_room > 0 ? 2 * lane->turn_room : 1;
-        lane->turns = xrealloc(lane->turns, lane->turn_room * sizeof *lane->turns);
+    if (job_class->turn_count == job_class->turn_room) {
+        job_class->turn_room = job_class->turn_room > 0 ? 2 * job_class->turn_room : 1;
+        job_class->turns = xrealloc(job_class->turns, job_class->turn_room * sizeof *job_class->turns);
     }
-    batch->index = lane->turn_count++;
-    lane->turns[batch->index] = turn_of(core, batch->jobs);
-    lane->best = WALK_UNKNOWN;
+    batch->index = job_class->turn_count++;
+    job_class->turns[batch->index] = turn_of(core, batch->jobs);
+    job_class->best = WALK_UNKNOWN;
 }
 
 static void unlist_turn(struct core *core, struct batch *batch)
 {
-    struct lane *lane = batch->key.lane;
-    lane->turns[batch->index] = lane->turns[--lane->turn_count];
-    lane->turns[batch->index].batch->index = batch->index;
-    lane->best = WALK_UNKNOWN;
-    if (lane->turn_count == 0) {
-        DL_DELETE(core->lanes, lane);
+    struct job_class *job_class = batch->key.job_class;
+    job_class->turns[batch->index] = job_class->turns[--job_class->turn_count];
+    job_class->turns[batch->index].batch->index = batch->index;
+    job_class->best = WALK_UNKNOWN;
+    if (job_class->turn_count == 0) {
+        DL_DELETE(core->job_classes, job_class);
     }
 }
 
 /* Its first job is another one. */
 static void renew_turn(struct core *core, struct batch *batch)
 {
-    struct turn *turn = &batch->key.lane->turns[batch->index];
+    struct turn *turn = &batch->key.job_class->turns[batch->index];
     bool passed = turn->passed;
     *turn = turn_of(core, batch->jobs);
     turn->passed = passed;
-    batch->key.lane->best = WALK_UNKNOWN;
+    batch->key.job_class->best = WALK_UNKNOWN;
 }
 
 static void insert(struct batch *batch, struct job *job)
@@ -335,24 +338,24 @@ static int by_key_downwards(const void *a, const void *b)
 }
 
 /* The order of the turns depends on questions that were asked. What is done to their jobs must not. */
-static void sort_turns(struct lane *lane)
+static void sort_turns(struct job_class *job_class)
 {
-    qsort(lane->turns, lane->turn_count, sizeof *lane->turns, by_key_downwards);
-    for (size_t i = 0; i < lane->turn_count; i++) {
-        lane->turns[i].batch->index = i;
+    qsort(job_class->turns, job_class->turn_count, sizeof *job_class->turns, by_key_downwards);
+    for (size_t i = 0; i < job_class->turn_count; i++) {
+        job_class->turns[i].batch->index = i;
     }
-    lane->best = WALK_UNKNOWN;
+    job_class->best = WALK_UNKNOWN;
 }
 
-void queue_each(struct core *core, struct lane *lane,
+void queue_each(struct core *core, struct job_class *job_class,
                 void (*visit)(struct core *core, struct job *job, void *closure), void *closure)
 {
-    if (lane->turn_count > 1) {
-        sort_turns(lane);
+    if (job_class->turn_count > 1) {
+        sort_turns(job_class);
     }
-    for (size_t i = lane->turn_count; i > 0; i--) { /* the last one takes the place of one that goes */
+    for (size_t i = job_class->turn_count; i > 0; i--) { /* the last one takes the place of one that goes */
         struct job *job, *next;
-        DL_FOREACH_SAFE (lane->turns[i - 1].batch->jobs, job, next) {
+        DL_FOREACH_SAFE (job_class->turns[i - 1].batch->jobs, job, next) {
             visit(core, job, closure);
         }
     }
@@ -362,11 +365,11 @@ void queue_each(struct core *core, struct lane *lane,
 
 void queue_refresh(struct core *core)
 {
-    for (struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
-        if (core->now_ms - lane->turned_ms >= REFRESH_MS) {
-            lane->turned_ms = core->now_ms;
-            for (size_t i = 0; i < lane->turn_count; i++) {
-                renew_turn(core, lane->turns[i].batch);
+    for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {
+        if (core->now_ms - job_class->turned_ms >= REFRESH_MS) {
+            job_class->turned_ms = core->now_ms;
+            for (size_t i = 0; i < job_class->turn_count; i++) {
+                renew_turn(core, job_class->turns[i].batch);
             }
         }
     }
@@ -374,25 +377,26 @@ void queue_refresh(struct core *core)
 
 void queue_open(const struct core *core)
 {
-    for (struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
-        lane->closed = false;
-        lane->best = WALK_UNKNOWN;
-        lane->longest_ms = NEVER;
-        lane->tries = 0;
-        for (size_t i = 0; i < lane->turn_count; i++) {
-            lane->turns[i].passed = false;
+    for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {
+        job_class->closed = false;
+        job_class->best = WALK_UNKNOWN;
+        job_class->longest_ms = NEVER;
+        job_class->tries = 0;
+        for (size_t i = 0; i < job_class->turn_count; i++) {
+            job_class->turns[i].passed = false;
         }
     }
 }
 
-static void find_best(struct lane *lane)
+static void find_best(struct job_class *job_class)
 {
-    lane->best = WALK_NONE;
-    for (size_t i = 0; i < lane->turn_count; i++) {
-        const struct turn *turn = &lane->turns[i];
-        bool open = !turn->passed && turn->estimate_ms <= lane->longest_ms;
-        if (open && (lane->best == WALK_NONE || queue_before(turn, &lane->turns[lane->best]))) {
-            lane->best = (int64_t)i;
+    job_class->best = WALK_NONE;
+    for (size_t i = 0; i < job_class->turn_count; i++) {
+        const struct turn *turn = &job_class->turns[i];
+        bool open = !turn->passed && turn->estimate_ms <= job_class->longest_ms;
+        if (open &&
+            (job_class->best == WALK_NONE || queue_before(turn, &job_class->turns[job_class->best]))) {
+            job_class->best = (int64_t)i;
         }
     }
 }
@@ -400,17 +404,17 @@ static void find_best(struct lane *lane)
 struct turn *queue_next(const struct core *core)
 {
     struct turn *next = NULL;
-    for (struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
-        if (lane->closed) {
+    for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {
+        if (job_class->closed) {
             continue;
         }
-        if (lane->best == WALK_UNKNOWN) {
-            find_best(lane);
+        if (job_class->best == WALK_UNKNOWN) {
+            find_best(job_class);
         }
-        if (lane->best == WALK_NONE) {
-            lane->closed = true;
-        } else if (next == NULL || queue_before(&lane->turns[lane->best], next)) {
-            next = &lane->turns[lane->best];
+        if (job_class->best == WALK_NONE) {
+            job_class->closed = true;
+        } else if (next == NULL || queue_before(&job_class->turns[job_class->best], next)) {
+            next = &job_class->turns[job_class->best];
         }
     }
     return next;
@@ -428,30 +432,30 @@ struct job *queue_first(const struct turn *turn)
     return turn->batch->jobs;
 }
 
-void queue_close(struct lane *lane)
+void queue_close(struct job_class *job_class)
 {
-    lane->closed = true;
+    job_class->closed = true;
 }
 
-void queue_narrow(struct lane *lane, int64_t longest_ms)
+void queue_narrow(struct job_class *job_class, int64_t longest_ms)
 {
-    lane->longest_ms = longest_ms < lane->longest_ms ? longest_ms : lane->longest_ms;
-    lane->best = WALK_UNKNOWN;
+    job_class->longest_ms = longest_ms < job_class->longest_ms ? longest_ms : job_class->longest_ms;
+    job_class->best = WALK_UNKNOWN;
 }
 
-void queue_pass_owner(struct lane *lane, const struct job *job)
+void queue_pass_owner(struct job_class *job_class, const struct job *job)
 {
-    for (size_t i = 0; i < lane->turn_count; i++) {
-        const struct job *other = lane->turns[i].batch->jobs;
-        lane->turns[i].passed =
-            lane->turns[i].passed || (other->project == job->project && other->owner == job->owner);
+    for (size_t i = 0; i < job_class->turn_count; i++) {
+        const struct job *other = job_class->turns[i].batch->jobs;
+        job_class->turns[i].passed =
+            job_class->turns[i].passed || (other->project == job->project && other->owner == job->owner);
     }
-    lane->best = WALK_UNKNOWN;
+    job_class->best = WALK_UNKNOWN;
 }
 
 void queue_pass(struct turn *turn)
 {
-    struct lane *lane = turn->batch->key.lane;
+    struct job_class *job_class = turn->batch->key.job_class;
     turn->passed = true;
-    lane->best = WALK_UNKNOWN;
+    job_class->best = WALK_UNKNOWN;
 }

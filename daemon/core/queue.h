@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue: jobs that wait, and whose turn it is. Jobs of one lane have one wish; jobs of one batch are
+/* The queue: jobs that wait, and whose turn it is. Jobs of one job class have one wish; jobs of one batch are
  * equal to the policy as well, and go first in, first out. */
 #ifndef CORE_QUEUE_H
 #define CORE_QUEUE_H
@@ -10,18 +10,18 @@
 struct core;
 struct core_need;
 struct job;
-struct lane;
+struct job_class;
 struct turn;
 struct wish;
 
-/* The lane of a wish, NULL when no live job has it. */
-struct lane *queue_find(const struct core *core, const struct wish *wish);
+/* The job class of a wish, NULL when no live job has it. */
+struct job_class *queue_find(const struct core *core, const struct wish *wish);
 
-/* A live job belongs to the lane of its wish for all its life; the lane ends with its last job. need is what
- * the wish names; NULL where it names nothing. */
+/* A live job belongs to the job class of its wish for all its life; the job class ends with its last job.
+ * need is what the wish names; NULL where it names nothing. */
 void queue_join(struct core *core, struct job *job, const struct wish *wish, const struct core_need *need);
-/* The same for a job whose wish the lane has. */
-void queue_share(struct core *core, struct job *job, struct lane *lane);
+/* The same for a job whose wish the job class has. */
+void queue_share(struct core *core, struct job *job, struct job_class *job_class);
 void queue_leave(struct core *core, struct job *job);
 
 /* When it was submitted, by the steady clock: its age counts from then. Jobs come in order of key. */
@@ -44,8 +44,8 @@ struct turn queue_turn(const struct core *core, const struct job *job);
 /* When a turn is due, by the wall clock; 0: the policy has no due times. */
 int64_t queue_due_ms(const struct core *core, const struct turn *turn);
 
-/* Calls visit for every job that waits in the lane; visit may end the job, but no other. */
-void queue_each(struct core *core, struct lane *lane,
+/* Calls visit for every job that waits in the job class; visit may end the job, but no other. */
+void queue_each(struct core *core, struct job_class *job_class,
                 void (*visit)(struct core *core, struct job *job, void *closure), void *closure);
 
 /* --- a walk over all that wait, in the order of their turns -------------------------------------------- */
@@ -67,11 +67,11 @@ bool queue_renew(struct core *core, struct turn *turn);
 /* The first job of a turn. */
 struct job *queue_first(const struct turn *turn);
 
-/* In this walk, passes by: the whole lane; jobs of it that will run longer than this; one batch. */
-void queue_close(struct lane *lane);
-void queue_narrow(struct lane *lane, int64_t longest_ms);
+/* In this walk, passes by: the whole job class; jobs of it that will run longer than this; one batch. */
+void queue_close(struct job_class *job_class);
+void queue_narrow(struct job_class *job_class, int64_t longest_ms);
 void queue_pass(struct turn *turn);
-/* All jobs of the lane that are of this one's project and owner. */
-void queue_pass_owner(struct lane *lane, const struct job *job);
+/* All jobs of the job class that are of this one's project and owner. */
+void queue_pass_owner(struct job_class *job_class, const struct job *job);
 
 #endif

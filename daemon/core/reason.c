@@ -18,7 +18,7 @@
 
 void reason_say_gpus(const struct job *job, struct text *out)
 {
-    const struct wish *wish = &job->lane->wish;
+    const struct wish *wish = &job->job_class->wish;
     const char *any = wish->gpus == 1 ? "GPU" : "GPUs";
     text_printf(out, "%lld %s", (long long)wish->gpus, wish->gpu_type != NULL ? wish->gpu_type : any);
 }
@@ -54,7 +54,7 @@ static bool fits_in(const struct core *core, const struct job *job, enum view vi
 /* The search on nodes, whatever they have ready. */
 static struct search bare_search(const struct core *core, const struct job *job, enum view view)
 {
-    return fit_search(core, &job->lane->wish, view, NULL);
+    return fit_search(core, &job->job_class->wish, view, NULL);
 }
 
 /* The largest gang that it could have in one partition. */
@@ -179,7 +179,7 @@ static enum wait_reason reason_of_lack(const struct core *core, const struct job
 
 static void say_staging(struct core *core, const struct job *job, struct text *out)
 {
-    const struct stage *stage = job->lane->stage;
+    const struct stage *stage = job->job_class->stage;
     const char *failure = staging_last_failure(core, stage);
     if (staging_is_coming(stage)) {
         text_append(out, "nodes get ready what it needs: ");
@@ -216,7 +216,7 @@ static void say_held_off(const struct core *core, const struct job *job, struct 
 
 static void say_fragmented(const struct core *core, const struct job *job, int64_t free, struct text *out)
 {
-    const struct wish *wish = &job->lane->wish;
+    const struct wish *wish = &job->job_class->wish;
     text_append(out, "needs ");
     reason_say_gpus(job, out);
     text_printf(out, ": %lld %s free, but %lld at most together ", (long long)free, are(free),
@@ -420,7 +420,7 @@ static enum wait_reason reason_of_nodes(const struct core *core, const struct jo
         say_held_off(core, job, out);
         return WAIT_HELD_OFF;
     }
-    if (free >= job->lane->wish.gpus) {
+    if (free >= job->job_class->wish.gpus) {
         say_fragmented(core, job, free, out);
         return WAIT_FRAGMENTED;
     }
@@ -431,7 +431,7 @@ static enum wait_reason reason_of_nodes(const struct core *core, const struct jo
 /* No node has ready what it needs, or those that have are busy and free ones get it ready. */
 static bool waits_for_staging(const struct core *core, const struct job *job, const struct outlook *outlook)
 {
-    if (job->lane->stage == NULL) {
+    if (job->job_class->stage == NULL) {
         return false;
     }
     if (!fits_in(core, job, VIEW_WORKING, READINESS_READY) || outlook->move == MOVE_STAGE) {

@@ -47,7 +47,7 @@ struct turn {
 };
 
 /* Jobs that wait, with one wish. */
-struct lane {
+struct job_class {
     char *key;                       /* the wish as text */
     char *gpu_type, *pool, *host_id; /* owned, or NULL; the wish borrows them */
     struct constraints *constraints; /* likewise, with their terms */
@@ -56,14 +56,14 @@ struct lane {
     uint64_t registry;    /* the registry's stamp when largest was found */
     int64_t largest;      /* the largest gang that the registered nodes could ever hold */
     size_t staging_count; /* of its jobs, in STAGING */
-    size_t job_count;     /* live jobs with this wish, queued or not; the lane goes with the last one */
+    size_t job_count;     /* live jobs with this wish, queued or not; the job class goes with the last one */
     struct turn *turns;   /* of its batches, in no order */
     size_t turn_count, turn_room;
-    int64_t turned_ms;        /* when all of them were last looked at */
-    struct lane *prev, *next; /* lanes in which jobs wait */
-    int64_t told_key;         /* the job whose waiting the trace has explained */
-    int64_t promised_key;     /* the job that was last promised a start */
-    int64_t promised_ms;      /* the first that it was promised */
+    int64_t turned_ms;             /* when all of them were last looked at */
+    struct job_class *prev, *next; /* job classes in which jobs wait */
+    int64_t told_key;              /* the job whose waiting the trace has explained */
+    int64_t promised_key;          /* the job that was last promised a start */
+    int64_t promised_ms;           /* the first that it was promised */
     UT_hash_handle hh;
 
     /* of the walk that goes on */
@@ -73,9 +73,9 @@ struct lane {
     int64_t best;       /* among turns; WALK_NONE; WALK_UNKNOWN: to be found */
 };
 
-/* What makes waiting jobs of one lane equal to the policy. */
+/* What makes waiting jobs of one job class equal to the policy. */
 struct batch_key {
-    struct lane *lane;
+    struct job_class *job_class;
     struct pattern *pattern;
     int64_t priority, time_limit_ms;
     int64_t ran_ms; /* 0 where the policy does not ask */
@@ -86,7 +86,7 @@ struct batch_key {
 struct batch {
     struct batch_key key;
     struct job *jobs; /* by place; the tasks of an array that wait again before it */
-    size_t index;     /* among the turns of the lane */
+    size_t index;     /* among the turns of the job class */
     UT_hash_handle hh;
 };
 
@@ -132,7 +132,7 @@ struct job {
     enum job_state state;
     int64_t seq;
     int64_t event_ms; /* wall clock of its last event: the next one is not earlier */
-    struct lane *lane;
+    struct job_class *job_class;
     struct pattern *pattern; /* of what is known of run times */
     struct batch *batch;     /* while it waits; else NULL */
     struct job *prev, *next; /* in the batch */
@@ -253,7 +253,7 @@ struct site {
 /* What jobs need on their nodes. */
 struct stage {
     char *key, *text;          /* owned */
-    size_t lane_count;         /* lanes with this need; 0: it is idle */
+    size_t job_class_count;    /* job classes with this need; 0: it is idle */
     size_t ordered_count;      /* of its sites */
     struct site *sites;        /* by node; in order of their making */
     struct stage *prev, *next; /* idle ones, the one longest idle first */
@@ -398,11 +398,11 @@ struct core {
     int64_t free;      /* devices in partitions that nobody holds */
 
     struct job *jobs_by_id, *jobs_by_key;
-    struct lane *lanes_by_key;
+    struct job_class *job_classes_by_key;
     struct edge *due;         /* to be looked at before the step ends */
     struct outcome *outcomes; /* of the last LIMIT_ENDED_JOBS, in a ring; owned */
     size_t outcome_count;     /* that there ever were */
-    struct lane *lanes;
+    struct job_class *job_classes;
     int64_t demand_count;                    /* live jobs */
     uint32_t demand[LIMIT_NODE_DEVICES + 1]; /* how many of them ask for so many GPUs; those that ask for more
                                                  count at the end */

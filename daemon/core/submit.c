@@ -190,8 +190,8 @@ static const char *capacity_hint(const struct wish *wish)
 
 static bool check_capacity(const struct core *core, const struct wish *wish, struct err *err)
 {
-    struct lane *lane = queue_find(core, wish);
-    if (lane != NULL && place_lane_largest(core, lane) >= wish->gpus) {
+    struct job_class *job_class = queue_find(core, wish);
+    if (job_class != NULL && place_job_class_largest(core, job_class) >= wish->gpus) {
         return true;
     }
     const struct partition *where;
