@@ -58,8 +58,8 @@ bool account_pool_lends(const struct core *core, const char *pool);
 void account_take(struct core *core, struct attempt *attempt);
 void account_give_back(struct core *core, struct attempt *attempt);
 
-/* By how much the job's turn is put off, or brought forward (negative), by what its project, and its owner
- * within it, have used beyond their shares. */
+/* By how much the job's queue entry is put off, or brought forward (negative), by what its project, and its
+ * owner within it, have used beyond their shares. */
 int64_t account_delay_ms(const struct core *core, const struct job *job);
 
 /* --- for the files of the core that own the occasion ------------------------------------------------- */

@@ -61,7 +61,7 @@ static bool shorter(struct advisor *advisor)
 {
     struct draft draft = advisor->draft;
     int64_t gap_ms = place_gap_ms(advisor->core, advisor->job, &advisor->outlook->kept) / 1000 * 1000;
-    int64_t least_ms = queue_turn(advisor->core, advisor->job).estimate_ms / LEAST_PART;
+    int64_t least_ms = queue_entry_of(advisor->core, advisor->job).estimate_ms / LEAST_PART;
     bool shorter =
         gap_ms > 0 && gap_ms >= least_ms && (draft.time_limit_ms == 0 || gap_ms < draft.time_limit_ms);
     draft.time_limit_ms = gap_ms;

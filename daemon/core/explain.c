@@ -56,14 +56,14 @@ static void write_time(const struct core *core, struct text *out, const char *ke
     write_wall(out, key, core->wall_ms + (ms - core->now_ms));
 }
 
-static void write_turn(const struct question *question)
+static void write_entry(const struct question *question)
 {
     const struct core *core = question->core;
     const struct job *job = question->job;
     struct text *out = question->out;
-    const struct turn turn = queue_turn(core, job);
+    const struct queue_entry entry = queue_entry_of(core, job);
     const struct history_trust trust = history_trust(job->pattern);
-    int64_t due_ms = queue_due_ms(core, &turn);
+    int64_t due_ms = queue_due_ms(core, &entry);
     text_printf(out, "{\"priority\":%d", (int)job->priority);
     write_wall(out, ",\"submitted_at\":", job->submitted_ms);
     if (due_ms != 0) {
@@ -71,8 +71,8 @@ static void write_turn(const struct question *question)
     } else {
         text_append(out, ",\"due_at\":null");
     }
-    text_printf(out, ",\"estimate_s\":%lld.%03d", (long long)(turn.estimate_ms / 1000),
-                (int)(turn.estimate_ms % 1000));
+    text_printf(out, ",\"estimate_s\":%lld.%03d", (long long)(entry.estimate_ms / 1000),
+                (int)(entry.estimate_ms % 1000));
     text_printf(out, ",\"estimate_from\":{\"runs\":%lld,\"error_percent\":%lld}", (long long)trust.runs,
                 (long long)trust.error_percent);
     text_printf(out, ",\"ahead\":%zu,\"ahead_more\":%s}", question->ahead.count,
@@ -144,7 +144,7 @@ static void write_waiting(struct question *question)
         write_reason(question);
     }
     text_append(out, ",\"turn\":");
-    write_turn(question);
+    write_entry(question);
     text_append(out, ",\"nodes\":");
     node_filter_write(core, job, &question->outlook.kept, out);
     text_append(out, ",\"start\":");
@@ -169,7 +169,7 @@ static void write_other(struct question *question)
     if (waits) {
         write_reason(question);
         text_append(question->out, ",\"turn\":");
-        write_turn(question);
+        write_entry(question);
         text_append(question->out, ",\"nodes\":");
         node_filter_write(question->core, question->job, NULL, question->out);
     } else {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the estimated start of a job that waits. It promises a bounded look: each job ahead is given the first
  * time at which enough GPUs of a pool and type are free for as long as it is estimated to run, in the order
- * of turns, and so is the job in the end.
+ * of the queue, and so is the job in the end.
  *
  * What that is worth: it counts GPUs, not nodes, so a gang may find them scattered; jobs that come later and
  * go first, nodes that come or go, and the time in which nodes get ready are not in it. Estimates are off,
@@ -69,7 +69,7 @@ static int64_t end_of(const struct core *core, const struct attempt *attempt, en
 
 static int64_t length_of(const struct core *core, const struct job *job, enum lean lean)
 {
-    return bounded(lean_on(job, queue_turn(core, job).estimate_ms, lean), job->time_limit_ms);
+    return bounded(lean_on(job, queue_entry_of(core, job).estimate_ms, lean), job->time_limit_ms);
 }
 
 /* --- what is free when ------------------------------------------------------------------------------- */

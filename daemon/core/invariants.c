@@ -328,11 +328,11 @@ static void check_batch(const struct job_class *job_class, const struct batch *b
 
 static void check_job_class(const struct job_class *job_class, size_t *listed)
 {
-    assert(job_class->turn_count > 0);
-    for (size_t i = 0; i < job_class->turn_count; i++) {
-        const struct turn *turn = &job_class->turns[i];
-        assert(turn->batch->index == i && turn->key == turn->batch->jobs->key);
-        check_batch(job_class, turn->batch, listed);
+    assert(job_class->entry_count > 0);
+    for (size_t i = 0; i < job_class->entry_count; i++) {
+        const struct queue_entry *entry = &job_class->entries[i];
+        assert(entry->batch->index == i && entry->key == entry->batch->jobs->key);
+        check_batch(job_class, entry->batch, listed);
     }
 }
 

@@ -157,9 +157,9 @@ static bool is_open(const struct search *search)
 
 /* The earliest start of a job that waits, in partitions that have no reservation yet. Returns when another
  * look is due, because something should have ended by then. */
-int64_t keep_start(const struct core *core, const struct turn *turn, struct kept *kept)
+int64_t keep_start(const struct core *core, const struct queue_entry *entry, struct kept *kept)
 {
-    const struct job *job = queue_first(turn);
+    const struct job *job = queue_first(entry);
     struct search search = keep_search(core, job, VIEW_FUTURE, kept, READINESS_READY);
     search.job = job;
     search.borrow = kept->borrow;

@@ -11,7 +11,7 @@
 
 struct core;
 struct job;
-struct turn;
+struct queue_entry;
 
 /* Nothing is kept. */
 void kept_begin(struct kept *kept, const struct core *core);
@@ -31,7 +31,7 @@ void keep_all(struct kept *kept, const struct core *core, const struct job *job)
 void keep_fit(struct kept *kept, const struct job *job, const struct fit *fit, int64_t at_ms, bool firm);
 /* Reserves the earliest start of the job, in partitions that have no reservation yet. Returns when another
  * look is due because something should have ended by then; NEVER: no look is. */
-int64_t keep_start(const struct core *core, const struct turn *turn, struct kept *kept);
+int64_t keep_start(const struct core *core, const struct queue_entry *entry, struct kept *kept);
 /* A gang gets its devices beside a reservation: what it will still hold then is spent. */
 void keep_spend(const struct search *search, const struct fit *fit);
 

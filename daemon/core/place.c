@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the look around: in the order of turns each job that waits is placed, or waits as the policy says, and
+/* Owns the look around: in queue order each job that waits is placed, or waits as the policy says, and
  * what it needs is kept or reserved for it. It promises that a gang gets all or nothing, that nodes get ready
  * for a job before it holds any of their devices, and that one which waits is not passed by for ever: it
  * keeps what it could use (fifo, sjf), or has a reservation that shorter jobs may fill but not put off (easy,
@@ -133,15 +133,16 @@ static bool fits(const struct search *search)
     return found;
 }
 
-static struct search search_of(const struct core *core, const struct turn *turn, const struct kept *kept)
+static struct search search_of(const struct core *core, const struct queue_entry *entry,
+                               const struct kept *kept)
 {
-    return keep_search_until(core, queue_first(turn), turn->estimate_ms, VIEW_FREE, kept, READINESS_READY);
+    return keep_search_until(core, queue_first(entry), entry->estimate_ms, VIEW_FREE, kept, READINESS_READY);
 }
 
 struct search place_search(const struct core *core, const struct job *job, enum view view,
                            const struct kept *kept, enum readiness readiness)
 {
-    return keep_search_until(core, job, queue_turn(core, job).estimate_ms, view, kept, readiness);
+    return keep_search_until(core, job, queue_entry_of(core, job).estimate_ms, view, kept, readiness);
 }
 
 /* Nodes on which the job class could be placed once they are ready: not needed while enough others are, or
@@ -168,33 +169,33 @@ static enum move plan_staging(const struct core *core, const struct job *job, co
     return find_to_stage(core, job, VIEW_WORKING, NULL, ret_fit) ? MOVE_STAGE : MOVE_NONE;
 }
 
-static enum move plan_preemption(const struct core *core, const struct turn *turn, const struct kept *kept,
-                                 struct plan *plan)
+static enum move plan_preemption(const struct core *core, const struct queue_entry *entry,
+                                 const struct kept *kept, struct plan *plan)
 {
-    const struct job *job = queue_first(turn);
+    const struct job *job = queue_first(entry);
     struct search search = keep_search(core, job, VIEW_FUTURE, kept, READINESS_READY);
     search.job = job;
     search.borrow = kept->borrow;
-    if (!preempt_choose(core, turn, &search, &plan->victims, &plan->fit)) {
+    if (!preempt_choose(core, entry, &search, &plan->victims, &plan->fit)) {
         return MOVE_NONE;
     }
     return plan->victims.count > 0 ? MOVE_PREEMPT : MOVE_AWAIT;
 }
 
-static struct plan plan_for(const struct core *core, const struct turn *turn, const struct kept *kept)
+static struct plan plan_for(const struct core *core, const struct queue_entry *entry, const struct kept *kept)
 {
     struct plan plan = {0};
-    const struct search ready = search_of(core, turn, kept);
-    const struct job_class *job_class = queue_first(turn)->job_class;
+    const struct search ready = search_of(core, entry, kept);
+    const struct job_class *job_class = queue_first(entry)->job_class;
     if (core->free > 0 && fit_find(&ready, &plan.fit)) {
         plan.move = MOVE_PLACE;
         return plan;
     }
     if (preempt_possible(core) && !kept->borrow) {
-        plan.move = plan_preemption(core, turn, kept, &plan);
+        plan.move = plan_preemption(core, entry, kept, &plan);
     }
     if (plan.move == MOVE_NONE && job_class->stage != NULL) {
-        plan.move = plan_staging(core, queue_first(turn), kept, &plan.fit);
+        plan.move = plan_staging(core, queue_first(entry), kept, &plan.fit);
     }
     return plan;
 }
@@ -265,9 +266,9 @@ static void settle(struct core *core, struct job_class *job_class, struct job *j
 }
 
 /* Others of its job class may be shorter, and fill a gap. */
-static void pass_by(const struct core *core, struct turn *turn, const struct kept *kept)
+static void pass_by(const struct core *core, struct queue_entry *entry, const struct kept *kept)
 {
-    const struct job *job = queue_first(turn);
+    const struct job *job = queue_first(entry);
     struct job_class *job_class = job->job_class;
     const struct search search = keep_search(core, job, VIEW_FREE, NULL, READINESS_READY);
     int64_t longest_ms = keep_gap_ms(core, &search, kept);
@@ -275,14 +276,14 @@ static void pass_by(const struct core *core, struct turn *turn, const struct kep
         queue_close(job_class);
     } else if (core->leaving_count > 0) { /* a shorter one may end before a node leaves */
         job_class->tries++;
-        queue_pass(turn);
+        queue_pass(entry);
     } else if (longest_ms == 0 || !fits(&search)) {
         queue_close(job_class);
-    } else if (turn->estimate_ms > longest_ms) {
+    } else if (entry->estimate_ms > longest_ms) {
         queue_narrow(job_class, longest_ms);
     } else {
         job_class->tries++;
-        queue_pass(turn);
+        queue_pass(entry);
     }
 }
 
@@ -290,33 +291,34 @@ static void pass_by(const struct core *core, struct turn *turn, const struct kep
 
 /* What a job that is not placed means for the others. Returns when another look is due; NEVER: when something
  * happens. */
-static int64_t wait(const struct core *core, struct turn *turn, const struct plan *plan, struct kept *kept)
+static int64_t wait(const struct core *core, struct queue_entry *entry, const struct plan *plan,
+                    struct kept *kept)
 {
     int64_t again_ms = NEVER;
-    struct job_class *job_class = queue_first(turn)->job_class;
+    struct job_class *job_class = queue_first(entry)->job_class;
     bool awaits = plan->move == MOVE_AWAIT || plan->move == MOVE_PREEMPT;
-    if (is_barred(core, queue_first(turn), kept->borrow, NULL)) {
-        queue_pass_owner(job_class, queue_first(turn));
+    if (is_barred(core, queue_first(entry), kept->borrow, NULL)) {
+        queue_pass_owner(job_class, queue_first(entry));
         return NEVER;
     }
     switch (waiting_of(core)) {
     case WAITING_KEEPS:
         if (core->free > 0) {
-            keep_all(kept, core, queue_first(turn));
+            keep_all(kept, core, queue_first(entry));
         }
         queue_close(job_class);
         return NEVER;
     case WAITING_RESERVES:
         if (awaits) {
-            keep_fit(kept, queue_first(turn), &plan->fit, core->now_ms, true);
+            keep_fit(kept, queue_first(entry), &plan->fit, core->now_ms, true);
         } else if (core->free > 0) {
-            again_ms = keep_start(core, turn, kept);
+            again_ms = keep_start(core, entry, kept);
         }
-        pass_by(core, turn, kept);
+        pass_by(core, entry, kept);
         return again_ms;
     case WAITING_PREEMPTS:
         if (awaits) {
-            keep_fit(kept, queue_first(turn), &plan->fit, core->now_ms, true);
+            keep_fit(kept, queue_first(entry), &plan->fit, core->now_ms, true);
         }
         queue_close(job_class);
         return NEVER;
@@ -324,32 +326,33 @@ static int64_t wait(const struct core *core, struct turn *turn, const struct pla
     abort();
 }
 
-static void place(struct core *core, const struct turn *turn, const struct plan *plan,
+static void place(struct core *core, const struct queue_entry *entry, const struct plan *plan,
                   const struct kept *kept)
 {
-    const struct search search = search_of(core, turn, kept);
-    struct job *job = array_send(core, queue_first(turn));
+    const struct search search = search_of(core, entry, kept);
+    struct job *job = array_send(core, queue_first(entry));
     keep_spend(&search, &plan->fit);
-    attempt_create(core, job, plan->fit.shares, plan->fit.count, turn->estimate_ms);
+    attempt_create(core, job, plan->fit.shares, plan->fit.count, entry->estimate_ms);
     array_sent(core, job);
 }
 
-static void carry_out(struct core *core, struct turn *turn, const struct plan *plan, struct kept *kept)
+static void carry_out(struct core *core, struct queue_entry *entry, const struct plan *plan,
+                      struct kept *kept)
 {
-    struct job *job = queue_first(turn);
+    struct job *job = queue_first(entry);
     struct job_class *job_class = job->job_class;
     if (plan->move == MOVE_PLACE) {
-        place(core, turn, plan, kept);
+        place(core, entry, plan, kept);
         return;
     }
     for (size_t i = 0; plan->move == MOVE_STAGE && i < plan->fit.count; i++) {
         staging_order(core, job_class->stage, plan->fit.shares[i].capacity->node);
     }
     tell(core, job_class, job);
-    int64_t again_ms = wait(core, turn, plan, kept);
+    int64_t again_ms = wait(core, entry, plan, kept);
     core->again_ms = again_ms < core->again_ms ? again_ms : core->again_ms;
     if (plan->move == MOVE_PREEMPT) {
-        preempt_stop(core, turn, &plan->victims);
+        preempt_stop(core, entry, &plan->victims);
     } else if (job_class->stage != NULL) {
         settle(core, job_class, job);
     }
@@ -360,31 +363,33 @@ static bool moves(enum move move)
     return move == MOVE_PLACE || move == MOVE_STAGE || move == MOVE_PREEMPT;
 }
 
-/* Where running jobs give way, what is placed by an old turn would at once give way to the next of its kind,
- * whose turn is a new one. *renewed becomes true when a turn is another one now: it may come too late. */
-static struct turn *next_turn(struct core *core, bool apply, bool *renewed)
+/* Where running jobs give way, what is placed by an old sort key would at once give way to the next of its
+ * kind, whose sort key is a new one. *renewed becomes true when a queue entry has another sort key now: it
+ * may come too late. */
+static struct queue_entry *next_entry(struct core *core, bool apply, bool *renewed)
 {
-    struct turn *turn = queue_next(core);
+    struct queue_entry *entry = queue_next(core);
     bool renews = apply && waiting_of(core) == WAITING_PREEMPTS;
-    while (renews && turn != NULL && queue_renew(core, turn)) {
+    while (renews && entry != NULL && queue_renew(core, entry)) {
         *renewed = true;
-        turn = queue_next(core);
+        entry = queue_next(core);
     }
-    return turn;
+    return entry;
 }
 
-/* Everybody in turn. apply: what is to be done is done. true: there was something, or a turn was renewed. */
+/* Everybody in turn. apply: what is to be done is done. true: there was something, or a queue entry was
+ * renewed. */
 static bool walk(struct core *core, struct kept *kept, bool apply)
 {
     bool moved = false;
     queue_open(core);
-    for (struct turn *turn; (turn = next_turn(core, apply, &moved)) != NULL;) {
-        struct plan plan = plan_for(core, turn, kept);
+    for (struct queue_entry *entry; (entry = next_entry(core, apply, &moved)) != NULL;) {
+        struct plan plan = plan_for(core, entry, kept);
         moved = moved || moves(plan.move);
         if (apply) {
-            carry_out(core, turn, &plan, kept);
+            carry_out(core, entry, &plan, kept);
         } else {
-            wait(core, turn, &plan, kept);
+            wait(core, entry, &plan, kept);
         }
         plan_finish(&plan);
     }
@@ -437,17 +442,17 @@ bool place_would(const struct core *core)
 /* true: the job's turn has come, and what would be done for it is known. */
 static bool consider(const struct core *core, const struct job *job, struct outlook *outlook)
 {
-    const struct turn own = queue_turn(core, job);
+    const struct queue_entry own = queue_entry_of(core, job);
     queue_open(core);
-    for (struct turn *turn; (turn = queue_next(core)) != NULL;) {
-        bool reached = queue_first(turn) == job;
-        if (!reached && queue_before(&own, turn)) {
+    for (struct queue_entry *entry; (entry = queue_next(core)) != NULL;) {
+        bool reached = queue_first(entry) == job;
+        if (!reached && queue_before(&own, entry)) {
             return false; /* it was passed by with its job class, or is not the first of its kind */
         }
-        struct plan plan = plan_for(core, turn, &outlook->kept);
+        struct plan plan = plan_for(core, entry, &outlook->kept);
         enum move move = plan.move;
         if (!reached) {
-            wait(core, turn, &plan, &outlook->kept);
+            wait(core, entry, &plan, &outlook->kept);
         }
         plan_finish(&plan);
         if (reached) {

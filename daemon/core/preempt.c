@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns who gives way to whom. It promises equal victims for equal states: those that lose least first, and
  * none that need not go; and that no two jobs ever yield to each other, so that nothing is placed and stopped
- * in turns. How a gang is stopped is left to attempt.c. */
+ * in queue order. How a gang is stopped is left to attempt.c. */
 #include "daemon/core/preempt.h"
 
 #include <string.h>
@@ -55,18 +55,18 @@ bool preempt_possible(const struct core *core)
 }
 
 /* Yielding follows a strict order, which is what keeps two jobs from yielding to each other. */
-static bool yields(const struct core *core, const struct attempt *attempt, const struct turn *turn)
+static bool yields(const struct core *core, const struct attempt *attempt, const struct queue_entry *entry)
 {
     switch (core->config.policy) {
     case POLICY_SRTF:
-        return remaining_ms(core, attempt) > turn->turn;
+        return remaining_ms(core, attempt) > entry->sort_key;
     case POLICY_SRSF:
-        return remaining_ms(core, attempt) * gpus_of(attempt) > turn->turn;
+        return remaining_ms(core, attempt) * gpus_of(attempt) > entry->sort_key;
     case POLICY_FIFO:
     case POLICY_EASY:
     case POLICY_SJF:
     case POLICY_DEFAULT:
-        return gives_back(core, attempt, queue_first(turn));
+        return gives_back(core, attempt, queue_first(entry));
     case POLICY_COUNT:
         break;
     }
@@ -74,10 +74,11 @@ static bool yields(const struct core *core, const struct attempt *attempt, const
 }
 
 /* Whoever comes later in the queue, or has a lower priority, were it asked to. */
-static bool could_yield(const struct core *core, const struct attempt *attempt, const struct turn *turn)
+static bool could_yield(const struct core *core, const struct attempt *attempt,
+                        const struct queue_entry *entry)
 {
-    const struct turn own = queue_turn(core, attempt->job);
-    return queue_before(turn, &own);
+    const struct queue_entry own = queue_entry_of(core, attempt->job);
+    return queue_before(entry, &own);
 }
 
 /* What the cluster loses with it: GPU time that was spent for nothing; where jobs go on later, nothing, and
@@ -105,10 +106,11 @@ static bool usable(const struct search *search, const struct attempt *attempt)
     return partition != NULL && fit_open(search, partition);
 }
 
-/* Whether a running gang goes for a job of that turn. */
-typedef bool yielding(const struct core *core, const struct attempt *attempt, const struct turn *turn);
+/* Whether a running gang goes for a job of that queue entry. */
+typedef bool yielding(const struct core *core, const struct attempt *attempt,
+                      const struct queue_entry *entry);
 
-static struct candidate *candidates_of(const struct core *core, const struct turn *turn,
+static struct candidate *candidates_of(const struct core *core, const struct queue_entry *entry,
                                        const struct search *search, yielding *goes, size_t *ret_count)
 {
     size_t room = 0, count = 0;
@@ -117,7 +119,7 @@ static struct candidate *candidates_of(const struct core *core, const struct tur
     }
     struct candidate *candidates = xalloc((room + 1) * sizeof *candidates);
     for (struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
-        if (!attempt_is_leaving(attempt) && usable(search, attempt) && goes(core, attempt, turn)) {
+        if (!attempt_is_leaving(attempt) && usable(search, attempt) && goes(core, attempt, entry)) {
             candidates[count++] = (struct candidate){attempt, loss_of(core, attempt)};
         }
     }
@@ -174,7 +176,7 @@ static bool take_enough(const struct search *search, const struct candidate *can
     return false;
 }
 
-static bool choose(const struct core *core, const struct turn *turn, const struct search *search,
+static bool choose(const struct core *core, const struct queue_entry *entry, const struct search *search,
                    yielding *goes, struct victims *ret_victims, struct fit *ret_fit)
 {
     *ret_victims = (struct victims){0};
@@ -184,7 +186,7 @@ static bool choose(const struct core *core, const struct turn *turn, const struc
         return true;
     }
     size_t count;
-    struct candidate *candidates = candidates_of(core, turn, search, goes, &count);
+    struct candidate *candidates = candidates_of(core, entry, search, goes, &count);
     ret_victims->items = xalloc((count + 1) * sizeof(struct attempt *));
     bool found = take_enough(search, candidates, count, ret_victims, ret_fit);
     free(candidates);
@@ -194,27 +196,27 @@ static bool choose(const struct core *core, const struct turn *turn, const struc
     return found;
 }
 
-bool preempt_choose(const struct core *core, const struct turn *turn, const struct search *search,
+bool preempt_choose(const struct core *core, const struct queue_entry *entry, const struct search *search,
                     struct victims *ret_victims, struct fit *ret_fit)
 {
-    return choose(core, turn, search, yields, ret_victims, ret_fit);
+    return choose(core, entry, search, yields, ret_victims, ret_fit);
 }
 
-bool preempt_rehearse(const struct core *core, const struct turn *turn, const struct search *search,
+bool preempt_rehearse(const struct core *core, const struct queue_entry *entry, const struct search *search,
                       struct victims *ret_victims, struct fit *ret_fit)
 {
-    return choose(core, turn, search, could_yield, ret_victims, ret_fit);
+    return choose(core, entry, search, could_yield, ret_victims, ret_fit);
 }
 
 /* --- stopping ---------------------------------------------------------------------------------------- */
 
-void preempt_stop(struct core *core, const struct turn *turn, const struct victims *victims)
+void preempt_stop(struct core *core, const struct queue_entry *entry, const struct victims *victims)
 {
     for (size_t i = 0; i < victims->count; i++) {
         const struct fault fault = {
             .cause = CAUSE_PREEMPTED,
             .rank = -1,
-            .text = record_text(core, "gave way to job %s", queue_first(turn)->id),
+            .text = record_text(core, "gave way to job %s", queue_first(entry)->id),
         };
         attempt_stop(core, victims->items[i], &fault);
     }

@@ -22,7 +22,7 @@
 
 #define STRETCH     10
 #define PATIENCE_MS (60LL * 24 * 3600 * 1000)
-#define REFRESH_MS  (10LL * 60 * 1000) /* how old a turn may be */
+#define REFRESH_MS  (10LL * 60 * 1000) /* how old a sort key may be */
 
 /* --- job classes -------------------------------------------------------------------------------------------
  */
@@ -93,13 +93,13 @@ static struct job_class *job_class_create(struct core *core, const struct wish *
 
 static void job_class_destroy(struct core *core, struct job_class *job_class)
 {
-    assert(job_class->turn_count == 0);
+    assert(job_class->entry_count == 0);
     HASH_DEL(core->job_classes_by_key, job_class);
     staging_leave(core, job_class->stage);
     free(job_class->gpu_type);
     free(job_class->pool);
     free(job_class->host_id);
-    free(job_class->turns);
+    free(job_class->entries);
     constraints_destroy(job_class->constraints);
     free(job_class->key);
     free(job_class);
@@ -141,7 +141,8 @@ void queue_stamp(struct core *core, struct job *job, int64_t steady_ms)
     job->submitted_ms = core->submitted_ms;
 }
 
-/* --- turns ------------------------------------------------------------------------------------------- */
+/* --- queue entries
+ * ------------------------------------------------------------------------------------------- */
 
 static int64_t estimate_of(const struct core *core, const struct job *job)
 {
@@ -159,34 +160,34 @@ static int64_t due_of(const struct job *job, int64_t estimate_ms)
     return job->submitted_ms + allowed_ms;
 }
 
-static struct turn turn_of(const struct core *core, const struct job *job)
+static struct queue_entry entry_of(const struct core *core, const struct job *job)
 {
-    struct turn turn = {.place = job->place,
-                        .task = array_is_task(job),
-                        .key = job->key,
-                        .estimate_ms = estimate_of(core, job),
-                        .batch = job->batch};
+    struct queue_entry entry = {.place = job->place,
+                                .task = array_is_task(job),
+                                .key = job->key,
+                                .estimate_ms = estimate_of(core, job),
+                                .batch = job->batch};
     switch (core->config.policy) {
     case POLICY_FIFO:
     case POLICY_EASY:
         break;
     case POLICY_SJF:
-        turn.turn = turn.estimate_ms;
+        entry.sort_key = entry.estimate_ms;
         break;
     case POLICY_SRTF:
-        turn.turn = remaining_of(job, turn.estimate_ms);
+        entry.sort_key = remaining_of(job, entry.estimate_ms);
         break;
     case POLICY_SRSF:
-        turn.turn = remaining_of(job, turn.estimate_ms) * job->job_class->wish.gpus;
+        entry.sort_key = remaining_of(job, entry.estimate_ms) * job->job_class->wish.gpus;
         break;
     case POLICY_DEFAULT:
-        turn.priority = job->priority;
-        turn.turn = due_of(job, turn.estimate_ms) + account_delay_ms(core, job);
+        entry.priority = job->priority;
+        entry.sort_key = due_of(job, entry.estimate_ms) + account_delay_ms(core, job);
         break;
     case POLICY_COUNT:
         abort();
     }
-    return turn;
+    return entry;
 }
 
 bool queue_job_before(const struct job *a, const struct job *b)
@@ -198,13 +199,13 @@ bool queue_job_before(const struct job *a, const struct job *b)
     return task != array_is_task(b) ? task : a->key < b->key;
 }
 
-bool queue_before(const struct turn *a, const struct turn *b)
+bool queue_before(const struct queue_entry *a, const struct queue_entry *b)
 {
     if (a->priority != b->priority) {
         return a->priority > b->priority;
     }
-    if (a->turn != b->turn) {
-        return a->turn < b->turn;
+    if (a->sort_key != b->sort_key) {
+        return a->sort_key < b->sort_key;
     }
     if (a->place != b->place) {
         return a->place < b->place;
@@ -212,15 +213,15 @@ bool queue_before(const struct turn *a, const struct turn *b)
     return a->task != b->task ? a->task : a->key < b->key;
 }
 
-struct turn queue_turn(const struct core *core, const struct job *job)
+struct queue_entry queue_entry_of(const struct core *core, const struct job *job)
 {
     bool first = job->batch != NULL && job->batch->jobs == job;
-    return first ? job->job_class->turns[job->batch->index] : turn_of(core, job);
+    return first ? job->job_class->entries[job->batch->index] : entry_of(core, job);
 }
 
-int64_t queue_due_ms(const struct core *core, const struct turn *turn)
+int64_t queue_due_ms(const struct core *core, const struct queue_entry *entry)
 {
-    return core->config.policy == POLICY_DEFAULT ? turn->turn : 0;
+    return core->config.policy == POLICY_DEFAULT ? entry->sort_key : 0;
 }
 
 /* --- batches ----------------------------------------------------------------------------------------- */
@@ -239,39 +240,39 @@ static struct batch_key key_of(const struct core *core, const struct job *job)
     return key;
 }
 
-static void list_turn(struct core *core, struct batch *batch)
+static void list_entry(struct core *core, struct batch *batch)
 {
     struct job_class *job_class = batch->key.job_class;
-    if (job_class->turn_count == 0) {
+    if (job_class->entry_count == 0) {
         DL_APPEND(core->job_classes, job_class);
     }
-    if (job_class->turn_count == job_class->turn_room) {
-        job_class->turn_room = job_class->turn_room > 0 ? 2 * job_class->turn_room : 1;
-        job_class->turns = xrealloc(job_class->turns, job_class->turn_room * sizeof *job_class->turns);
+    if (job_class->entry_count == job_class->entry_room) {
+        job_class->entry_room = job_class->entry_room > 0 ? 2 * job_class->entry_room : 1;
+        job_class->entries = xrealloc(job_class->entries, job_class->entry_room * sizeof *job_class->entries);
     }
-    batch->index = job_class->turn_count++;
-    job_class->turns[batch->index] = turn_of(core, batch->jobs);
+    batch->index = job_class->entry_count++;
+    job_class->entries[batch->index] = entry_of(core, batch->jobs);
     job_class->best = WALK_UNKNOWN;
 }
 
-static void unlist_turn(struct core *core, struct batch *batch)
+static void unlist_entry(struct core *core, struct batch *batch)
 {
     struct job_class *job_class = batch->key.job_class;
-    job_class->turns[batch->index] = job_class->turns[--job_class->turn_count];
-    job_class->turns[batch->index].batch->index = batch->index;
+    job_class->entries[batch->index] = job_class->entries[--job_class->entry_count];
+    job_class->entries[batch->index].batch->index = batch->index;
     job_class->best = WALK_UNKNOWN;
-    if (job_class->turn_count == 0) {
+    if (job_class->entry_count == 0) {
         DL_DELETE(core->job_classes, job_class);
     }
 }
 
 /* Its first job is another one. */
-static void renew_turn(struct core *core, struct batch *batch)
+static void renew_entry(struct core *core, struct batch *batch)
 {
-    struct turn *turn = &batch->key.job_class->turns[batch->index];
-    bool passed = turn->passed;
-    *turn = turn_of(core, batch->jobs);
-    turn->passed = passed;
+    struct queue_entry *entry = &batch->key.job_class->entries[batch->index];
+    bool passed = entry->passed;
+    *entry = entry_of(core, batch->jobs);
+    entry->passed = passed;
     batch->key.job_class->best = WALK_UNKNOWN;
 }
 
@@ -302,14 +303,14 @@ void queue_put(struct core *core, struct job *job)
             trace_line(core, "job %s waits behind %s", job->id, job->prev->id);
             return;
         }
-        renew_turn(core, batch);
+        renew_entry(core, batch);
     } else {
         batch = xzalloc(sizeof *batch);
         batch->key = key;
         HASH_ADD(hh, core->batches, key, sizeof batch->key, batch);
         insert(batch, job);
         job->batch = batch;
-        list_turn(core, batch);
+        list_entry(core, batch);
     }
     core->place_wanted = true;
 }
@@ -322,27 +323,28 @@ void queue_take(struct core *core, struct job *job)
     job->prev = job->next = NULL;
     job->batch = NULL;
     if (batch->jobs == NULL) {
-        unlist_turn(core, batch);
+        unlist_entry(core, batch);
         HASH_DEL(core->batches, batch);
         free(batch);
     } else if (first) {
-        renew_turn(core, batch);
+        renew_entry(core, batch);
     }
     core->place_wanted = core->place_wanted || first;
 }
 
 static int by_key_downwards(const void *a, const void *b)
 {
-    const struct turn *left = a, *right = b;
+    const struct queue_entry *left = a, *right = b;
     return (left->key < right->key) - (left->key > right->key);
 }
 
-/* The order of the turns depends on questions that were asked. What is done to their jobs must not. */
-static void sort_turns(struct job_class *job_class)
+/* The order of the queue entries depends on questions that were asked. What is done to their jobs must not.
+ */
+static void sort_entries(struct job_class *job_class)
 {
-    qsort(job_class->turns, job_class->turn_count, sizeof *job_class->turns, by_key_downwards);
-    for (size_t i = 0; i < job_class->turn_count; i++) {
-        job_class->turns[i].batch->index = i;
+    qsort(job_class->entries, job_class->entry_count, sizeof *job_class->entries, by_key_downwards);
+    for (size_t i = 0; i < job_class->entry_count; i++) {
+        job_class->entries[i].batch->index = i;
     }
     job_class->best = WALK_UNKNOWN;
 }
@@ -350,12 +352,12 @@ static void sort_turns(struct job_class *job_class)
 void queue_each(struct core *core, struct job_class *job_class,
                 void (*visit)(struct core *core, struct job *job, void *closure), void *closure)
 {
-    if (job_class->turn_count > 1) {
-        sort_turns(job_class);
+    if (job_class->entry_count > 1) {
+        sort_entries(job_class);
     }
-    for (size_t i = job_class->turn_count; i > 0; i--) { /* the last one takes the place of one that goes */
+    for (size_t i = job_class->entry_count; i > 0; i--) { /* the last one takes the place of one that goes */
         struct job *job, *next;
-        DL_FOREACH_SAFE (job_class->turns[i - 1].batch->jobs, job, next) {
+        DL_FOREACH_SAFE (job_class->entries[i - 1].batch->jobs, job, next) {
             visit(core, job, closure);
         }
     }
@@ -366,10 +368,10 @@ void queue_each(struct core *core, struct job_class *job_class,
 void queue_refresh(struct core *core)
 {
     for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {
-        if (core->now_ms - job_class->turned_ms >= REFRESH_MS) {
-            job_class->turned_ms = core->now_ms;
-            for (size_t i = 0; i < job_class->turn_count; i++) {
-                renew_turn(core, job_class->turns[i].batch);
+        if (core->now_ms - job_class->looked_at_ms >= REFRESH_MS) {
+            job_class->looked_at_ms = core->now_ms;
+            for (size_t i = 0; i < job_class->entry_count; i++) {
+                renew_entry(core, job_class->entries[i].batch);
             }
         }
     }
@@ -382,8 +384,8 @@ void queue_open(const struct core *core)
         job_class->best = WALK_UNKNOWN;
         job_class->longest_ms = NEVER;
         job_class->tries = 0;
-        for (size_t i = 0; i < job_class->turn_count; i++) {
-            job_class->turns[i].passed = false;
+        for (size_t i = 0; i < job_class->entry_count; i++) {
+            job_class->entries[i].passed = false;
         }
     }
 }
@@ -391,19 +393,19 @@ void queue_open(const struct core *core)
 static void find_best(struct job_class *job_class)
 {
     job_class->best = WALK_NONE;
-    for (size_t i = 0; i < job_class->turn_count; i++) {
-        const struct turn *turn = &job_class->turns[i];
-        bool open = !turn->passed && turn->estimate_ms <= job_class->longest_ms;
+    for (size_t i = 0; i < job_class->entry_count; i++) {
+        const struct queue_entry *entry = &job_class->entries[i];
+        bool open = !entry->passed && entry->estimate_ms <= job_class->longest_ms;
         if (open &&
-            (job_class->best == WALK_NONE || queue_before(turn, &job_class->turns[job_class->best]))) {
+            (job_class->best == WALK_NONE || queue_before(entry, &job_class->entries[job_class->best]))) {
             job_class->best = (int64_t)i;
         }
     }
 }
 
-struct turn *queue_next(const struct core *core)
+struct queue_entry *queue_next(const struct core *core)
 {
-    struct turn *next = NULL;
+    struct queue_entry *next = NULL;
     for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {
         if (job_class->closed) {
             continue;
@@ -413,23 +415,23 @@ struct turn *queue_next(const struct core *core)
         }
         if (job_class->best == WALK_NONE) {
             job_class->closed = true;
-        } else if (next == NULL || queue_before(&job_class->turns[job_class->best], next)) {
-            next = &job_class->turns[job_class->best];
+        } else if (next == NULL || queue_before(&job_class->entries[job_class->best], next)) {
+            next = &job_class->entries[job_class->best];
         }
     }
     return next;
 }
 
-bool queue_renew(struct core *core, struct turn *turn)
+bool queue_renew(struct core *core, struct queue_entry *entry)
 {
-    const struct turn old = *turn;
-    renew_turn(core, turn->batch);
-    return turn->turn != old.turn || turn->estimate_ms != old.estimate_ms;
+    const struct queue_entry old = *entry;
+    renew_entry(core, entry->batch);
+    return entry->sort_key != old.sort_key || entry->estimate_ms != old.estimate_ms;
 }
 
-struct job *queue_first(const struct turn *turn)
+struct job *queue_first(const struct queue_entry *entry)
 {
-    return turn->batch->jobs;
+    return entry->batch->jobs;
 }
 
 void queue_close(struct job_class *job_class)
@@ -445,17 +447,17 @@ void queue_narrow(struct job_class *job_class, int64_t longest_ms)
 
 void queue_pass_owner(struct job_class *job_class, const struct job *job)
 {
-    for (size_t i = 0; i < job_class->turn_count; i++) {
-        const struct job *other = job_class->turns[i].batch->jobs;
-        job_class->turns[i].passed =
-            job_class->turns[i].passed || (other->project == job->project && other->owner == job->owner);
+    for (size_t i = 0; i < job_class->entry_count; i++) {
+        const struct job *other = job_class->entries[i].batch->jobs;
+        job_class->entries[i].passed =
+            job_class->entries[i].passed || (other->project == job->project && other->owner == job->owner);
     }
     job_class->best = WALK_UNKNOWN;
 }
 
-void queue_pass(struct turn *turn)
+void queue_pass(struct queue_entry *entry)
 {
-    struct job_class *job_class = turn->batch->key.job_class;
-    turn->passed = true;
+    struct job_class *job_class = entry->batch->key.job_class;
+    entry->passed = true;
     job_class->best = WALK_UNKNOWN;
 }

@@ -11,7 +11,7 @@ struct core;
 struct core_need;
 struct job;
 struct job_class;
-struct turn;
+struct queue_entry;
 struct wish;
 
 /* The job class of a wish, NULL when no live job has it. */
@@ -35,22 +35,22 @@ bool queue_job_before(const struct job *a, const struct job *b);
 void queue_put(struct core *core, struct job *job);
 void queue_take(struct core *core, struct job *job);
 
-/* Whose turn is earlier. */
-bool queue_before(const struct turn *a, const struct turn *b);
+/* Which comes first. */
+bool queue_before(const struct queue_entry *a, const struct queue_entry *b);
 
-/* The turn of a live job, which need not wait: what it counts by, or would. */
-struct turn queue_turn(const struct core *core, const struct job *job);
+/* The queue entry of a live job, which need not wait: what it counts by, or would. */
+struct queue_entry queue_entry_of(const struct core *core, const struct job *job);
 
-/* When a turn is due, by the wall clock; 0: the policy has no due times. */
-int64_t queue_due_ms(const struct core *core, const struct turn *turn);
+/* When a queue entry is due, by the wall clock; 0: the policy has no due times. */
+int64_t queue_due_ms(const struct core *core, const struct queue_entry *entry);
 
 /* Calls visit for every job that waits in the job class; visit may end the job, but no other. */
 void queue_each(struct core *core, struct job_class *job_class,
                 void (*visit)(struct core *core, struct job *job, void *closure), void *closure);
 
-/* --- a walk over all that wait, in the order of their turns -------------------------------------------- */
+/* --- a walk over all that wait, in queue order -------------------------------------------- */
 
-/* Estimates and shares have changed with the time: looks at turns that are old. */
+/* Estimates and shares have changed with the time: looks at queue entries that are old. */
 void queue_refresh(struct core *core);
 
 /* Begins a walk. Jobs may leave the queue while it goes on, and none may come. */
@@ -58,19 +58,19 @@ void queue_open(const struct core *core);
 
 /* Whose turn it is among those that were not passed by; NULL: nobody's. Valid until a job leaves the queue.
  */
-struct turn *queue_next(const struct core *core);
+struct queue_entry *queue_next(const struct core *core);
 
-/* Works out anew a turn that may be older than what was learned since; true: it is another one now, and
- * somebody else may be first. */
-bool queue_renew(struct core *core, struct turn *turn);
+/* Works out anew a queue entry that may be older than what was learned since; true: it is another one now,
+ * and somebody else may be first. */
+bool queue_renew(struct core *core, struct queue_entry *entry);
 
-/* The first job of a turn. */
-struct job *queue_first(const struct turn *turn);
+/* The first job of a queue entry. */
+struct job *queue_first(const struct queue_entry *entry);
 
 /* In this walk, passes by: the whole job class; jobs of it that will run longer than this; one batch. */
 void queue_close(struct job_class *job_class);
 void queue_narrow(struct job_class *job_class, int64_t longest_ms);
-void queue_pass(struct turn *turn);
+void queue_pass(struct queue_entry *entry);
 /* All jobs of the job class that are of this one's project and owner. */
 void queue_pass_owner(struct job_class *job_class, const struct job *job);
 

@@ -313,21 +313,22 @@ static void say_busy(const struct core *core, const struct job *job, struct text
     free(fit.shares);
 }
 
-/* --- turns ------------------------------------------------------------------------------------------- */
+/* --- queue entries
+ * ------------------------------------------------------------------------------------------- */
 
-/* What makes the turn of another earlier. */
+/* What makes another come earlier in the queue. */
 static void say_why_earlier(const struct core *core, const struct job *job, const struct job *other,
                             struct text *out)
 {
-    const struct turn own = queue_turn(core, job), earlier = queue_turn(core, other);
+    const struct queue_entry own = queue_entry_of(core, job), earlier = queue_entry_of(core, other);
     if (earlier.priority != own.priority) {
         text_printf(out, "its priority is %lld, this one's %lld", (long long)earlier.priority,
                     (long long)own.priority);
-    } else if (earlier.turn == own.turn) {
+    } else if (earlier.sort_key == own.sort_key) {
         text_append(out, "it came first");
     } else if (queue_due_ms(core, &own) != 0) {
         text_append(out, "it is due ");
-        say_duration(own.turn - earlier.turn, out);
+        say_duration(own.sort_key - earlier.sort_key, out);
         text_append(out, " earlier");
     } else {
         text_append(out, "it is shorter");
@@ -389,9 +390,9 @@ static void say_reserved(const struct core *core, const struct job *job, const s
 /* --- the reason -------------------------------------------------------------------------------------- */
 
 /* Enough is free: something is kept for others. */
-static enum wait_reason reason_of_turn(const struct core *core, const struct job *job,
-                                       const struct outlook *outlook, const struct ahead *ahead,
-                                       struct text *out)
+static enum wait_reason reason_of_entry(const struct core *core, const struct job *job,
+                                        const struct outlook *outlook, const struct ahead *ahead,
+                                        struct text *out)
 {
     const struct kept *kept = &outlook->kept;
     if (ahead->count == 0 || (outlook->reached && outlook->move == MOVE_PLACE)) {
@@ -468,7 +469,7 @@ static enum wait_reason reason_of_waiting(struct core *core, const struct job *j
         say_staging(core, job, out);
         return WAIT_STAGING;
     }
-    return fits_in(core, job, VIEW_FREE, READINESS_READY) ? reason_of_turn(core, job, outlook, ahead, out)
+    return fits_in(core, job, VIEW_FREE, READINESS_READY) ? reason_of_entry(core, job, outlook, ahead, out)
                                                           : reason_of_nodes(core, job, ahead, out);
 }
 

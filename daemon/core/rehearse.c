@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the rehearsal of a preemption. It promises that victims are chosen as the policy chooses them, among
- * all that run with a lower priority or a later turn, and that nobody is stopped. */
+ * all that run with a lower priority or later in the queue, and that nobody is stopped. */
 #include "daemon/core/rehearse.h"
 
 #include <string.h>
@@ -57,11 +57,12 @@ static struct cost cost_of(const struct core *core, const struct victims *victim
 }
 
 /* The policy would do it by itself. */
-static bool is_automatic(const struct core *core, const struct turn *turn, const struct search *search)
+static bool is_automatic(const struct core *core, const struct queue_entry *entry,
+                         const struct search *search)
 {
     struct victims victims;
     struct fit fit;
-    bool found = preempt_choose(core, turn, search, &victims, &fit) && victims.count > 0;
+    bool found = preempt_choose(core, entry, search, &victims, &fit) && victims.count > 0;
     victims_finish(&victims);
     free(fit.shares);
     return found;
@@ -108,12 +109,12 @@ static void write_found(const struct core *core, const struct victims *victims, 
 void rehearse_write(const struct core *core, const struct job *job, const struct ahead *ahead,
                     struct text *out)
 {
-    const struct turn turn = queue_turn(core, job);
+    const struct queue_entry entry = queue_entry_of(core, job);
     const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_READY);
     struct victims victims;
     struct fit fit;
-    if (preempt_rehearse(core, &turn, &search, &victims, &fit)) {
-        bool automatic = is_automatic(core, &turn, &search);
+    if (preempt_rehearse(core, &entry, &search, &victims, &fit)) {
+        bool automatic = is_automatic(core, &entry, &search);
         write_found(core, &victims, ahead, automatic, out);
     } else {
         text_printf(

@@ -36,9 +36,9 @@ struct wish {
 #define WALK_NONE    (-1)
 #define WALK_UNKNOWN (-2)
 
-/* Whose turn it is: the higher priority first, then the smaller turn, then the smaller key. */
-struct turn {
-    int64_t priority, turn;
+/* Whose turn it is: the higher priority first, then the smaller sort key, then the smaller key. */
+struct queue_entry {
+    int64_t priority, sort_key;
     int64_t place, key;  /* of the first job */
     bool task;           /* that is a task which waits anew: it goes before the rest of its array */
     int64_t estimate_ms; /* how long that will run */
@@ -57,9 +57,9 @@ struct job_class {
     int64_t largest;      /* the largest gang that the registered nodes could ever hold */
     size_t staging_count; /* of its jobs, in STAGING */
     size_t job_count;     /* live jobs with this wish, queued or not; the job class goes with the last one */
-    struct turn *turns;   /* of its batches, in no order */
-    size_t turn_count, turn_room;
-    int64_t turned_ms;             /* when all of them were last looked at */
+    struct queue_entry *entries; /* of its batches, in no order */
+    size_t entry_count, entry_room;
+    int64_t looked_at_ms;          /* when all of them were last looked at */
     struct job_class *prev, *next; /* job classes in which jobs wait */
     int64_t told_key;              /* the job whose waiting the trace has explained */
     int64_t promised_key;          /* the job that was last promised a start */
@@ -70,7 +70,7 @@ struct job_class {
     bool closed;
     int32_t tries;      /* jobs that were passed by one by one */
     int64_t longest_ms; /* jobs that will run longer are passed by */
-    int64_t best;       /* among turns; WALK_NONE; WALK_UNKNOWN: to be found */
+    int64_t best;       /* among queue entries; WALK_NONE; WALK_UNKNOWN: to be found */
 };
 
 /* What makes waiting jobs of one job class equal to the policy. */
@@ -86,7 +86,7 @@ struct batch_key {
 struct batch {
     struct batch_key key;
     struct job *jobs; /* by place; the tasks of an array that wait again before it */
-    size_t index;     /* among the turns of the job class */
+    size_t index;     /* among the queue entries of the job class */
     UT_hash_handle hh;
 };
 

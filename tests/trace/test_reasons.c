@@ -121,7 +121,7 @@ START_TEST(without_any_node_nothing_is_foretold)
 }
 END_TEST
 
-/* --- turns ------------------------------------------------------------------------------------------- */
+/* --- queue entries ------------------------------------------------------------------------------------------- */
 
 START_TEST(what_time_alone_has_let_start_is_due)
 {
