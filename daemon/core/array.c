@@ -155,7 +155,7 @@ void array_queue_due(struct core *core)
     }
 }
 
-/* Not at once: a walk may be going on. */
+/* Not at once: a scheduling pass may be going on. */
 static void wait_again(struct core *core, struct array *array)
 {
     assert(!job_is_kept_back(array->whole)); /* none of its tasks would live */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is kept for jobs that wait, for the time of one look around: everything that one could use, or what it
+/* What is kept for jobs that wait, during one scheduling pass: everything that one could use, or what it
  * will get. The searches for their devices. */
 #ifndef CORE_KEEP_H
 #define CORE_KEEP_H

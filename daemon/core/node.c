@@ -283,7 +283,7 @@ struct node_device *node_device(struct node *node, int64_t index)
     node->devices[at] = (struct node_device){.index = index,
                                              .uuid = xstrdup(""),
                                              .type = xstrdup(""),
-                                             .partition = -1,
+                                             .group = -1,
                                              .holder = NULL,
                                              .retired = true};
     return &node->devices[at];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the look around: in queue order each job that waits is placed, or waits as the policy says, and
+/* Owns the scheduling pass: in queue order each waiting job is placed, or waits as the policy says, and
  * what it needs is kept or reserved for it. It promises that a gang gets all or nothing, that nodes get ready
- * for a job before it holds any of their devices, and that one which waits is not passed by for ever: it
+ * for a job before it holds any of their devices, and that one which waits is not skipped for ever: it
  * keeps what it could use (fifo, sjf), or has a reservation that shorter jobs may fill but not put off (easy,
  * default). Whose turn it is is left to queue.c, which devices a job gets to fit.c. */
 #include "daemon/core/place.h"
@@ -27,7 +27,7 @@
 enum waiting {
     WAITING_KEEPS,    /* all that it could use */
     WAITING_RESERVES, /* what it will get */
-    WAITING_PREEMPTS, /* it takes from running ones, or is passed by */
+    WAITING_PREEMPTS, /* it takes from running ones, or is skipped */
 };
 
 static enum waiting waiting_of(const struct core *core)
@@ -276,18 +276,18 @@ static void pass_by(const struct core *core, struct queue_entry *entry, const st
         queue_close(job_class);
     } else if (core->leaving_count > 0) { /* a shorter one may end before a node leaves */
         job_class->tries++;
-        queue_pass(entry);
+        queue_skip(entry);
     } else if (longest_ms == 0 || !fits(&search)) {
         queue_close(job_class);
     } else if (entry->estimate_ms > longest_ms) {
         queue_narrow(job_class, longest_ms);
     } else {
         job_class->tries++;
-        queue_pass(entry);
+        queue_skip(entry);
     }
 }
 
-/* --- the look around --------------------------------------------------------------------------------- */
+/* --- the scheduling pass -----------------------------------------------------------------------------  */
 
 /* What a job that is not placed means for the others. Returns when another look is due; NEVER: when something
  * happens. */
@@ -298,7 +298,7 @@ static int64_t wait(const struct core *core, struct queue_entry *entry, const st
     struct job_class *job_class = queue_first(entry)->job_class;
     bool awaits = plan->move == MOVE_AWAIT || plan->move == MOVE_PREEMPT;
     if (is_barred(core, queue_first(entry), kept->borrow, NULL)) {
-        queue_pass_owner(job_class, queue_first(entry));
+        queue_skip_owner(job_class, queue_first(entry));
         return NEVER;
     }
     switch (waiting_of(core)) {
@@ -379,7 +379,7 @@ static struct queue_entry *next_entry(struct core *core, bool apply, bool *renew
 
 /* Everybody in turn. apply: what is to be done is done. true: there was something, or a queue entry was
  * renewed. */
-static bool walk(struct core *core, struct kept *kept, bool apply)
+static bool visit_queue(struct core *core, struct kept *kept, bool apply)
 {
     bool moved = false;
     queue_open(core);
@@ -398,15 +398,15 @@ static bool walk(struct core *core, struct kept *kept, bool apply)
 
 /* First those who are entitled to what they get, then, of what these leave, those who borrow it. So nobody
  * takes anew what it has just given back. */
-static bool walk_all(struct core *core, bool apply)
+static bool visit_twice(struct core *core, bool apply)
 {
     struct kept kept;
     kept_begin(&kept, core);
     kept.trial = !apply;
-    bool moved = walk(core, &kept, apply);
+    bool moved = visit_queue(core, &kept, apply);
     kept.borrow = true;
     if (account_any_limited(core)) {
-        moved = walk(core, &kept, apply) || moved;
+        moved = visit_queue(core, &kept, apply) || moved;
     }
     kept_end(&kept);
     return moved;
@@ -414,10 +414,10 @@ static bool walk_all(struct core *core, bool apply)
 
 /* One look at all that wait; true: another is due, for what was done may be what an earlier job would have
  * got ready, have changed what is reserved, or have brought that job to a limit of its accounts. */
-static bool look_around(struct core *core)
+static bool run_pass(struct core *core)
 {
     bool settled = waiting_of(core) == WAITING_KEEPS && !account_any_limited(core);
-    return walk_all(core, true) && (!settled || HASH_COUNT(core->stages) > core->idle_stage_count);
+    return visit_twice(core, true) && (!settled || HASH_COUNT(core->stages) > core->idle_stage_count);
 }
 
 void place_pass(struct core *core)
@@ -427,14 +427,14 @@ void place_pass(struct core *core)
     do {
         core->again_ms = NEVER;
         array_queue_due(core);
-    } while (look_around(core) || core->due_arrays != NULL);
+    } while (run_pass(core) || core->due_arrays != NULL);
     tick_note(core, core->again_ms);
     core->place_wanted = false;
 }
 
 bool place_would(const struct core *core)
 {
-    return walk_all((struct core *)(uintptr_t)core, false);
+    return visit_twice((struct core *)(uintptr_t)core, false);
 }
 
 /* --- what it would do for one job --------------------------------------------------------------------- */
@@ -447,7 +447,7 @@ static bool consider(const struct core *core, const struct job *job, struct outl
     for (struct queue_entry *entry; (entry = queue_next(core)) != NULL;) {
         bool reached = queue_first(entry) == job;
         if (!reached && queue_before(&own, entry)) {
-            return false; /* it was passed by with its job class, or is not the first of its kind */
+            return false; /* it was skipped with its job class, or is not the first of its kind */
         }
         struct plan plan = plan_for(core, entry, &outlook->kept);
         enum move move = plan.move;

@@ -33,7 +33,7 @@ enum move {
 /* How things stand for a job when its turn comes. */
 struct outlook {
     struct kept kept; /* for earlier jobs */
-    bool reached;     /* false: it was passed by with others of its job class, or stands behind one like it */
+    bool reached;     /* false: it was skipped with others of its job class, or stands behind one like it */
     bool unsettled;   /* something would be done for an earlier job, so this is not how it will be */
     enum move move;   /* what would be done for this one, once it is reached */
 };

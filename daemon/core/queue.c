@@ -252,7 +252,7 @@ static void list_entry(struct core *core, struct batch *batch)
     }
     batch->index = job_class->entry_count++;
     job_class->entries[batch->index] = entry_of(core, batch->jobs);
-    job_class->best = WALK_UNKNOWN;
+    job_class->best = BEST_UNKNOWN;
 }
 
 static void unlist_entry(struct core *core, struct batch *batch)
@@ -260,7 +260,7 @@ static void unlist_entry(struct core *core, struct batch *batch)
     struct job_class *job_class = batch->key.job_class;
     job_class->entries[batch->index] = job_class->entries[--job_class->entry_count];
     job_class->entries[batch->index].batch->index = batch->index;
-    job_class->best = WALK_UNKNOWN;
+    job_class->best = BEST_UNKNOWN;
     if (job_class->entry_count == 0) {
         DL_DELETE(core->job_classes, job_class);
     }
@@ -273,7 +273,7 @@ static void renew_entry(struct core *core, struct batch *batch)
     bool passed = entry->passed;
     *entry = entry_of(core, batch->jobs);
     entry->passed = passed;
-    batch->key.job_class->best = WALK_UNKNOWN;
+    batch->key.job_class->best = BEST_UNKNOWN;
 }
 
 static void insert(struct batch *batch, struct job *job)
@@ -346,7 +346,7 @@ static void sort_entries(struct job_class *job_class)
     for (size_t i = 0; i < job_class->entry_count; i++) {
         job_class->entries[i].batch->index = i;
     }
-    job_class->best = WALK_UNKNOWN;
+    job_class->best = BEST_UNKNOWN;
 }
 
 void queue_each(struct core *core, struct job_class *job_class,
@@ -363,7 +363,8 @@ void queue_each(struct core *core, struct job_class *job_class,
     }
 }
 
-/* --- walks ------------------------------------------------------------------------------------------- */
+/* --- scheduling passes
+ * ------------------------------------------------------------------------------------------- */
 
 void queue_refresh(struct core *core)
 {
@@ -381,7 +382,7 @@ void queue_open(const struct core *core)
 {
     for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {
         job_class->closed = false;
-        job_class->best = WALK_UNKNOWN;
+        job_class->best = BEST_UNKNOWN;
         job_class->longest_ms = NEVER;
         job_class->tries = 0;
         for (size_t i = 0; i < job_class->entry_count; i++) {
@@ -392,12 +393,12 @@ void queue_open(const struct core *core)
 
 static void find_best(struct job_class *job_class)
 {
-    job_class->best = WALK_NONE;
+    job_class->best = BEST_NONE;
     for (size_t i = 0; i < job_class->entry_count; i++) {
         const struct queue_entry *entry = &job_class->entries[i];
         bool open = !entry->passed && entry->estimate_ms <= job_class->longest_ms;
         if (open &&
-            (job_class->best == WALK_NONE || queue_before(entry, &job_class->entries[job_class->best]))) {
+            (job_class->best == BEST_NONE || queue_before(entry, &job_class->entries[job_class->best]))) {
             job_class->best = (int64_t)i;
         }
     }
@@ -410,10 +411,10 @@ struct queue_entry *queue_next(const struct core *core)
         if (job_class->closed) {
             continue;
         }
-        if (job_class->best == WALK_UNKNOWN) {
+        if (job_class->best == BEST_UNKNOWN) {
             find_best(job_class);
         }
-        if (job_class->best == WALK_NONE) {
+        if (job_class->best == BEST_NONE) {
             job_class->closed = true;
         } else if (next == NULL || queue_before(&job_class->entries[job_class->best], next)) {
             next = &job_class->entries[job_class->best];
@@ -442,22 +443,22 @@ void queue_close(struct job_class *job_class)
 void queue_narrow(struct job_class *job_class, int64_t longest_ms)
 {
     job_class->longest_ms = longest_ms < job_class->longest_ms ? longest_ms : job_class->longest_ms;
-    job_class->best = WALK_UNKNOWN;
+    job_class->best = BEST_UNKNOWN;
 }
 
-void queue_pass_owner(struct job_class *job_class, const struct job *job)
+void queue_skip_owner(struct job_class *job_class, const struct job *job)
 {
     for (size_t i = 0; i < job_class->entry_count; i++) {
         const struct job *other = job_class->entries[i].batch->jobs;
         job_class->entries[i].passed =
             job_class->entries[i].passed || (other->project == job->project && other->owner == job->owner);
     }
-    job_class->best = WALK_UNKNOWN;
+    job_class->best = BEST_UNKNOWN;
 }
 
-void queue_pass(struct queue_entry *entry)
+void queue_skip(struct queue_entry *entry)
 {
     struct job_class *job_class = entry->batch->key.job_class;
     entry->passed = true;
-    job_class->best = WALK_UNKNOWN;
+    job_class->best = BEST_UNKNOWN;
 }

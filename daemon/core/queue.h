@@ -48,15 +48,15 @@ int64_t queue_due_ms(const struct core *core, const struct queue_entry *entry);
 void queue_each(struct core *core, struct job_class *job_class,
                 void (*visit)(struct core *core, struct job *job, void *closure), void *closure);
 
-/* --- a walk over all that wait, in queue order -------------------------------------------- */
+/* --- a pass over the waiting jobs, in queue order -------------------------------------------- */
 
 /* Estimates and shares have changed with the time: looks at queue entries that are old. */
 void queue_refresh(struct core *core);
 
-/* Begins a walk. Jobs may leave the queue while it goes on, and none may come. */
+/* Begins a pass. Jobs may leave the queue while it goes on, and none may come. */
 void queue_open(const struct core *core);
 
-/* Whose turn it is among those that were not passed by; NULL: nobody's. Valid until a job leaves the queue.
+/* Whose turn it is among those that were not skipped; NULL: nobody's. Valid until a job leaves the queue.
  */
 struct queue_entry *queue_next(const struct core *core);
 
@@ -67,11 +67,11 @@ bool queue_renew(struct core *core, struct queue_entry *entry);
 /* The first job of a queue entry. */
 struct job *queue_first(const struct queue_entry *entry);
 
-/* In this walk, passes by: the whole job class; jobs of it that will run longer than this; one batch. */
+/* In this pass, skips: the whole job class; jobs of it that will run longer than this; one batch. */
 void queue_close(struct job_class *job_class);
 void queue_narrow(struct job_class *job_class, int64_t longest_ms);
-void queue_pass(struct queue_entry *entry);
+void queue_skip(struct queue_entry *entry);
 /* All jobs of the job class that are of this one's project and owner. */
-void queue_pass_owner(struct job_class *job_class, const struct job *job);
+void queue_skip_owner(struct job_class *job_class, const struct job *job);
 
 #endif

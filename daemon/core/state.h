@@ -33,8 +33,8 @@ struct wish {
     int64_t nodes; /* exactly so many, with equal shares; 0: any number */
 };
 
-#define WALK_NONE    (-1)
-#define WALK_UNKNOWN (-2)
+#define BEST_NONE    (-1)
+#define BEST_UNKNOWN (-2)
 
 /* Whose turn it is: the higher priority first, then the smaller sort key, then the smaller key. */
 struct queue_entry {
@@ -43,7 +43,7 @@ struct queue_entry {
     bool task;           /* that is a task which waits anew: it goes before the rest of its array */
     int64_t estimate_ms; /* how long that will run */
     struct batch *batch;
-    bool passed; /* by the walk that goes on */
+    bool passed; /* in the scheduling pass that goes on */
 };
 
 /* Jobs that wait, with one wish. */
@@ -66,11 +66,11 @@ struct job_class {
     int64_t promised_ms;           /* the first that it was promised */
     UT_hash_handle hh;
 
-    /* of the walk that goes on */
+    /* of the scheduling pass that goes on */
     bool closed;
-    int32_t tries;      /* jobs that were passed by one by one */
-    int64_t longest_ms; /* jobs that will run longer are passed by */
-    int64_t best;       /* among queue entries; WALK_NONE; WALK_UNKNOWN: to be found */
+    int32_t tries;      /* jobs that were skipped one by one */
+    int64_t longest_ms; /* jobs that will run longer are skipped */
+    int64_t best;       /* among queue entries; BEST_NONE; BEST_UNKNOWN: to be found */
 };
 
 /* What makes waiting jobs of one job class equal to the policy. */
@@ -323,7 +323,7 @@ struct capacity {
     int64_t unavailable;   /* of total, whether somebody has them or not */
     struct capacity *next; /* of the node */
 
-    /* of the look around that goes on */
+    /* of the scheduling pass that goes on */
     int64_t free_then; /* free at the time that availability.c looks at */
     int64_t spare;     /* what a gang may have for longer than a reservation waits */
 };

@@ -44,7 +44,7 @@ void trial_begin(struct core *core, const struct draft *draft, struct job *inste
 /* All is as it was. */
 void trial_end(struct trial *trial);
 
-/* Whether the look around would start the draft now, all else being equal. */
+/* Whether the scheduling pass would start the draft now, all else being equal. */
 bool trial_starts(struct core *core, const struct draft *draft, struct job *instead);
 
 #endif
