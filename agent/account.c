@@ -2,7 +2,7 @@
 /* Owns what the controller is told of an attempt. It promises that an exit report carries the last log bytes
  * where they are few, and says when they are not all; that a taken MASTER_PORT is not blamed on the job; that
  * a person is told in a rank's own words why it failed; and that a report is never too large. When a report
- * is due is left to duty.c. */
+ * is due is left to reconciler.c. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -262,7 +262,7 @@ json_t *account_report(struct attempt *attempt, enum report_kind kind)
     return json;
 }
 
-enum duty_answer account_taken(struct attempt *attempt, enum report_kind kind)
+enum reconciler_answer account_taken(struct attempt *attempt, enum report_kind kind)
 {
     if (kind != REPORT_EXITED) {
         return ANSWER_TAKEN;

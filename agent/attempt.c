@@ -2,7 +2,7 @@
 /* Owns the life of an attempt on this node: its claim, what is wished of it, its end and what is left of it.
  * It promises that an epoch is claimed by mkdir and never twice in one boot, that no attempt is called over
  * while a process of it lives, and that its GPUs were seen empty, or were waited for long enough. Why things
- * are done is left to duty.c. */
+ * are done is left to reconciler.c. */
 #include "agent/attempt.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@
 #define REMAINS_PACE_MS     20   /* between two kills of what a lost shim left, doubling ... */
 #define REMAINS_PACE_MAX_MS 1000 /* ... up to this */
 
-static void hear(struct attempt *attempt, enum duty_news news)
+static void hear(struct attempt *attempt, enum reconciler_news news)
 {
     attempt->site->heard(attempt->site->closure, attempt->epoch, news);
 }
@@ -114,7 +114,7 @@ void attempt_order(struct attempt *attempt, const struct order *order)
     attempt->order.devices = devices;
 }
 
-void attempt_claim(struct attempt *attempt, const struct duty_action *action)
+void attempt_claim(struct attempt *attempt, const struct reconciler_action *action)
 {
     struct err err;
     attempt->received_us = attempt->site->heard_us;
@@ -132,7 +132,7 @@ void attempt_claim(struct attempt *attempt, const struct duty_action *action)
     }
 }
 
-void attempt_bury(struct attempt *attempt, const struct duty_action *action)
+void attempt_bury(struct attempt *attempt, const struct reconciler_action *action)
 {
     mkdir(attempt->run, 0700); /* if it is there, the epoch was seen, which is all that is wanted */
     attempt_over(attempt, action->cause, NULL);

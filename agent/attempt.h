@@ -11,7 +11,7 @@
 #include "agent/children.h"
 #include "agent/config.h"
 #include "agent/devices.h"
-#include "agent/duty.h"
+#include "agent/reconciler.h"
 #include "agent/environments.h"
 #include "agent/link.h"
 #include "agent/loop.h"
@@ -54,7 +54,7 @@ struct site {
     int64_t log_limit; /* bytes of one stream: what the controller takes, 0 before it has said */
     int64_t heard_us;  /* CLOCK_BOOTTIME: when the answer to the last poll was there */
     int64_t hurry_ms;  /* CLOCK_BOOTTIME until which nothing is made ready for later: ranks are starting */
-    void (*heard)(void *closure, uint64_t epoch, enum duty_news news);
+    void (*heard)(void *closure, uint64_t epoch, enum reconciler_news news);
     /* The attempt, other than this one, whose processes may still be on one of the devices; NULL: none. */
     struct attempt *(*holder)(void *closure, uint64_t epoch, const int64_t *devices, size_t count);
     /* The devices that no job can get; what they borrow lasts until the loop goes on, items are the caller's.
@@ -141,8 +141,8 @@ struct attempt {
 /* The attempt of an epoch; nothing is done yet. What comes of the calls below is heard, perhaps before they
  * return. */
 struct attempt *attempt_create(struct site *site, uint64_t epoch);
-void attempt_claim(struct attempt *attempt, const struct duty_action *action);
-void attempt_bury(struct attempt *attempt, const struct duty_action *action);
+void attempt_claim(struct attempt *attempt, const struct reconciler_action *action);
+void attempt_bury(struct attempt *attempt, const struct reconciler_action *action);
 /* One whose folders were found at the start of the agent. */
 void attempt_adopt(struct attempt *attempt);
 /* Frees the memory; what lives, lives on. */
@@ -202,7 +202,7 @@ void converse_start(struct attempt *attempt);
 /* The body of a report. */
 json_t *account_report(struct attempt *attempt, enum report_kind kind);
 /* The controller has taken the report; how that is to be understood. */
-enum duty_answer account_taken(struct attempt *attempt, enum report_kind kind);
+enum reconciler_answer account_taken(struct attempt *attempt, enum report_kind kind);
 /* The controller has refused the report for good; true when another one is due: without results, or after the
  * logs that it lacks. */
 bool account_refused(struct attempt *attempt, enum report_kind kind, const struct err *problem);

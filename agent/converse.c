@@ -77,7 +77,7 @@ void converse_start(struct attempt *attempt)
 
 /* --- what is heard ------------------------------------------------------------------------------- */
 
-static void hear(struct attempt *attempt, enum duty_news news)
+static void hear(struct attempt *attempt, enum reconciler_news news)
 {
     attempt->site->heard(attempt->site->closure, attempt->epoch, news);
 }

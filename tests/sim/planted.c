@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "agent/duty.h"
+#include "agent/reconciler.h"
 #include "daemon/core/account.h"
 #include "daemon/core/node.h"
 #include "daemon/core/state.h"
@@ -250,15 +250,15 @@ WRAPPED(bool, account_may_run, const struct core *core, const struct job *job,
 
 /* --- the agent ---------------------------------------------------------------------------------------- */
 
-WRAPPED(void, duty_polled, struct duty *duty, const struct poll_reply *reply)
+WRAPPED(void, reconciler_polled, struct reconciler *reconciler, const struct poll_reply *reply)
 {
     struct poll_reply wrong = *reply;
     size_t known = 0;
     if (now != PLANTED_UNLISTED_LIVES) {
-        __real_duty_polled(duty, reply);
+        __real_reconciler_polled(reconciler, reply);
         return;
     }
-    struct node_attempt *list = duty_list(duty, &known);
+    struct node_attempt *list = reconciler_list(reconciler, &known);
     wrong.live = xzalloc((reply->live_count + known + 1) * sizeof *wrong.live);
     for (size_t i = 0; i < reply->live_count; i++) {
         wrong.live[i] = reply->live[i];
@@ -266,12 +266,12 @@ WRAPPED(void, duty_polled, struct duty *duty, const struct poll_reply *reply)
     for (size_t i = 0; i < known; i++) {
         wrong.live[wrong.live_count++] = list[i].epoch;
     }
-    __real_duty_polled(duty, &wrong);
+    __real_reconciler_polled(reconciler, &wrong);
     free(wrong.live);
     free(list);
 }
 
-WRAPPED(void, duty_heartbeat_done, struct duty *duty, int64_t number, const struct heartbeat_reply *reply,
+WRAPPED(void, reconciler_heartbeat_done, struct reconciler *reconciler, int64_t number, const struct heartbeat_reply *reply,
         int64_t sent_ms)
 {
     struct heartbeat_reply wrong = {0};
@@ -279,12 +279,12 @@ WRAPPED(void, duty_heartbeat_done, struct duty *duty, int64_t number, const stru
         wrong = *reply;
         wrong.fenced_count = now == PLANTED_UNLISTED_LIVES ? 0 : reply->fenced_count;
     }
-    __real_duty_heartbeat_done(duty, number, reply != NULL ? &wrong : NULL, sent_ms);
+    __real_reconciler_heartbeat_done(reconciler, number, reply != NULL ? &wrong : NULL, sent_ms);
 }
 
-WRAPPED(void, duty_heard, struct duty *duty, uint64_t epoch, enum duty_news news)
+WRAPPED(void, reconciler_heard, struct reconciler *reconciler, uint64_t epoch, enum reconciler_news news)
 {
     if (!(news == NEWS_EXITED && every(PLANTED_EXIT_MISSED, 10))) {
-        __real_duty_heard(duty, epoch, news);
+        __real_reconciler_heard(reconciler, epoch, news);
     }
 }

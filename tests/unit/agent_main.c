@@ -14,8 +14,8 @@ int main(int argc, char **argv)
         return devices_helper_run(argv);
     }
 #endif
-    SRunner *runner = srunner_create(duty_suite());
-    srunner_add_suite(runner, duty_lease_suite());
+    SRunner *runner = srunner_create(reconciler_suite());
+    srunner_add_suite(runner, reconciler_lease_suite());
     srunner_add_suite(runner, agent_config_suite());
     srunner_add_suite(runner, cgroup_suite());
     srunner_add_suite(runner, children_suite());

@@ -104,7 +104,7 @@ END_TEST
 static struct site site;
 static int cleared;
 
-static void heard(void *closure, uint64_t epoch, enum duty_news news)
+static void heard(void *closure, uint64_t epoch, enum reconciler_news news)
 {
     cleared += news == NEWS_CLEARED;
     if (cleared > 1) {

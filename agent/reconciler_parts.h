@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What duty.c and duty_attempt.c share, and nobody else. */
-#ifndef AGENT_DUTY_PARTS_H
-#define AGENT_DUTY_PARTS_H
+/* What reconciler.c and reconciler_attempt.c share, and nobody else. */
+#ifndef AGENT_RECONCILER_PARTS_H
+#define AGENT_RECONCILER_PARTS_H
 
-#include "agent/duty.h"
+#include "agent/reconciler.h"
 
 enum standing {
     STANDING_STRANGER, /* a register is out, or will be */
@@ -23,7 +23,7 @@ enum wish {
 
 struct known {
     uint64_t epoch;
-    enum duty_phase phase;
+    enum reconciler_phase phase;
     enum wish wish;
     int64_t lease_ms;
     int64_t first_heartbeat;  /* number of the first heartbeat that lists it */
@@ -35,7 +35,7 @@ struct known {
     bool asking; /* the first of them is out */
 };
 
-struct duty {
+struct reconciler {
     enum standing standing;
     bool polling;  /* one is out */
     bool outdated; /* its answer is worth nothing: another will be in its place as soon as the actions are
@@ -49,32 +49,32 @@ struct duty {
     int64_t renewed_ms;        /* when the last heartbeat or register that was answered left */
     struct known *items;
     size_t count, room;
-    struct duty_action *actions;
+    struct reconciler_action *actions;
     size_t action_first, action_count, action_room;
 };
 
 /* Adds an action; what goes with it is filled in by the caller. */
-struct duty_action *duty_act(struct duty *duty, enum duty_act what, uint64_t epoch);
+struct reconciler_action *reconciler_act(struct reconciler *reconciler, enum reconciler_act what, uint64_t epoch);
 
 /* The attempt of an epoch, NULL when it is not known; valid until one is added or forgotten. */
-struct known *duty_find(const struct duty *duty, uint64_t epoch);
-struct known *duty_add(struct duty *duty, uint64_t epoch, enum duty_phase phase, enum wish wish);
+struct known *reconciler_find(const struct reconciler *reconciler, uint64_t epoch);
+struct known *reconciler_add(struct reconciler *reconciler, uint64_t epoch, enum reconciler_phase phase, enum wish wish);
 
 /* Whether processes of it may live, or come to live. */
-bool duty_is_alive(const struct known *known);
+bool reconciler_is_alive(const struct known *known);
 
 /* Adds a report behind those that wait; sends the first of them, if none is out and the node is a member. */
-void duty_report(struct duty *duty, struct known *known, enum report_kind kind);
-void duty_push_report(struct duty *duty, struct known *known);
+void reconciler_report(struct reconciler *reconciler, struct known *known, enum report_kind kind);
+void reconciler_push_report(struct reconciler *reconciler, struct known *known);
 
 /* Brings together what is and what is wished, after one of them changed. */
-void duty_settle(struct duty *duty, struct known *known);
+void reconciler_settle(struct reconciler *reconciler, struct known *known);
 
 /* Nobody wants it: what lives is stopped, what is over is forgotten. True when it was forgotten, and known is
  * gone. */
-bool duty_drop(struct duty *duty, struct known *known);
+bool reconciler_drop(struct reconciler *reconciler, struct known *known);
 
 /* The end of an agent that was told to end. */
-void duty_end_if_done(struct duty *duty);
+void reconciler_end_if_done(struct reconciler *reconciler);
 
 #endif

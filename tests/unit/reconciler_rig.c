@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the duty under test, and how its actions are told as text. */
-#include "tests/unit/duty_rig.h"
+/* Owns the reconciler under test, and how its actions are told as text. */
+#include "tests/unit/reconciler_rig.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -9,12 +9,12 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 
-struct duty *duty;
+struct reconciler *reconciler;
 
 /* One action as a word with what matters of it. */
-static void append_action(struct text *out, const struct duty_action *action)
+static void append_action(struct text *out, const struct reconciler_action *action)
 {
-    text_printf(out, "%s%s", out->length > 0 ? ", " : "", duty_act_text(action->act));
+    text_printf(out, "%s%s", out->length > 0 ? ", " : "", reconciler_act_text(action->act));
     if (action->epoch != 0) {
         text_printf(out, " %llu", (unsigned long long)action->epoch);
     }
@@ -38,9 +38,9 @@ static void append_action(struct text *out, const struct duty_action *action)
 void expect_at(const char *expected, int line)
 {
     autotext struct text actual = {0};
-    struct duty_action action;
+    struct reconciler_action action;
     text_append(&actual, "");
-    while (duty_next(duty, &action)) {
+    while (reconciler_next(reconciler, &action)) {
         append_action(&actual, &action);
     }
     ck_assert_msg(strcmp(actual.bytes, expected) == 0, "line %d: expected \"%s\", got \"%s\"", line, expected,
@@ -66,7 +66,7 @@ void poll_with(struct poll_reply reply, const struct order *orders, size_t count
     }
     reply.orders = copies;
     reply.order_count = count;
-    duty_polled(duty, &reply);
+    reconciler_polled(reconciler, &reply);
 }
 
 void order(struct order one)
@@ -76,29 +76,29 @@ void order(struct order one)
 
 void registered(int64_t sent_ms)
 {
-    duty_registered(duty,
+    reconciler_registered(reconciler,
                     &(struct register_reply){.incarnation = 1, .heartbeat_ms = HEARTBEAT, .park_ms = 25000},
                     sent_ms);
 }
 
 void heartbeat_committed(int64_t number, int64_t sent_ms)
 {
-    duty_heartbeat_done(duty, number, &(struct heartbeat_reply){0}, sent_ms);
+    reconciler_heartbeat_done(reconciler, number, &(struct heartbeat_reply){0}, sent_ms);
 }
 
-void duty_rig_open(void)
+void reconciler_rig_open(void)
 {
-    duty = duty_create();
+    reconciler = reconciler_create();
 }
 
-void duty_rig_close(void)
+void reconciler_rig_close(void)
 {
-    duty_destroy(duty);
+    reconciler_destroy(reconciler);
 }
 
 void join(void)
 {
-    duty_start(duty);
+    reconciler_start(reconciler);
     registered(1000);
     expect("register, poll");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an agent ought to do: all its decisions, without its means. Pure: inputs and the time go in, actions
+/* The reconciler: all decisions of an agent about the attempts on its node, without its means. Pure: inputs and the time go in, actions
  * come out, in order; no I/O and no clock. The caller carries the actions out and tells what came of them. */
-#ifndef AGENT_DUTY_H
-#define AGENT_DUTY_H
+#ifndef AGENT_RECONCILER_H
+#define AGENT_RECONCILER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "proto/messages.h"
 
 /* What the node knows of one attempt. X(name, member state that is told to the controller) */
-#define DUTY_PHASES(X)                                                                                       \
+#define RECONCILER_PHASES(X)                                                                                       \
     X(ADOPTED, ORDERED)   /* found at start; its shim has not spoken yet */                                  \
     X(CLAIMED, ORDERED)   /* being prepared */                                                               \
     X(PREPARED, PREPARED) /* waits for the start */                                                          \
@@ -23,7 +23,7 @@
     X(FLUSHED, FLUSHED) /* the controller has its exit and all its logs */
 
 /* What is heard of one attempt on the node. */
-#define DUTY_NEWS(X)                                                                                         \
+#define RECONCILER_NEWS(X)                                                                                         \
     X(PREPARED)                                                                                              \
     X(DECLINED)                                                                                              \
     X(RUNNING)                                                                                               \
@@ -33,7 +33,7 @@
     X(DRAINED) /* every log byte was sent, after an exit report that said otherwise */
 
 /* What is to be done. X(name, spelling) */
-#define DUTY_ACTS(X)                                                                                         \
+#define RECONCILER_ACTS(X)                                                                                         \
     X(REGISTER, "register")                                                                                  \
     X(POLL, "poll")                                                                                          \
     X(HEARTBEAT, "beat")  /* number, timeout_ms */                                                           \
@@ -51,15 +51,15 @@
     X(FORGET, "forget")   /* nobody needs it any more: clean up */                                           \
     X(END, "end")         /* the agent was told to end, and has nothing left */
 
-#define AS_ENUM_PHASE(name, ...) DUTY_##name,
+#define AS_ENUM_PHASE(name, ...) RECONCILER_##name,
 #define AS_ENUM_NEWS(name, ...)  NEWS_##name,
 #define AS_ENUM_ACT(name, ...)   ACT_##name,
-enum duty_phase { DUTY_PHASES(AS_ENUM_PHASE) };
-enum duty_news { DUTY_NEWS(AS_ENUM_NEWS) };
-enum duty_act { DUTY_ACTS(AS_ENUM_ACT) };
+enum reconciler_phase { RECONCILER_PHASES(AS_ENUM_PHASE) };
+enum reconciler_news { RECONCILER_NEWS(AS_ENUM_NEWS) };
+enum reconciler_act { RECONCILER_ACTS(AS_ENUM_ACT) };
 
-struct duty_action {
-    enum duty_act act;
+struct reconciler_action {
+    enum reconciler_act act;
     uint64_t epoch;            /* of all that concern one attempt */
     const struct order *order; /* CLAIM, BURY, PREPARE, RUN: borrowed from the reply that is worked in */
     enum report_kind report;
@@ -72,47 +72,47 @@ struct duty_action {
 };
 
 /* How a report was answered. */
-enum duty_answer {
+enum reconciler_answer {
     ANSWER_TAKEN,
     ANSWER_FLUSHED, /* of EXITED: taken, and it carried the last log bytes */
     ANSWER_FENCED,  /* the attempt is not the current one */
     ANSWER_STRANGER /* the controller does not know this node */
 };
 
-struct duty;
-struct duty *duty_create(void);
-void duty_destroy(struct duty *duty);
+struct reconciler;
+struct reconciler *reconciler_create(void);
+void reconciler_destroy(struct reconciler *reconciler);
 
-/* An attempt found on the node; before duty_start. */
-void duty_adopt(struct duty *duty, uint64_t epoch);
+/* An attempt found on the node; before reconciler_start. */
+void reconciler_adopt(struct reconciler *reconciler, uint64_t epoch);
 
 /* The inputs. now_ms and sent_ms are CLOCK_BOOTTIME; sent_ms is when the request that was answered left. */
-void duty_start(struct duty *duty);
-void duty_registered(struct duty *duty, const struct register_reply *reply, int64_t sent_ms);
+void reconciler_start(struct reconciler *reconciler);
+void reconciler_registered(struct reconciler *reconciler, const struct register_reply *reply, int64_t sent_ms);
 /* The controller answered a heartbeat or a poll with: I do not know this node. */
-void duty_stranger(struct duty *duty);
+void reconciler_stranger(struct reconciler *reconciler);
 /* Changes nothing if the poll was given up meanwhile. */
-void duty_polled(struct duty *duty, const struct poll_reply *reply);
+void reconciler_polled(struct reconciler *reconciler, const struct poll_reply *reply);
 /* reply NULL: the heartbeat was not taken, or not answered. */
-void duty_heartbeat_done(struct duty *duty, int64_t number, const struct heartbeat_reply *reply,
+void reconciler_heartbeat_done(struct reconciler *reconciler, int64_t number, const struct heartbeat_reply *reply,
                          int64_t sent_ms);
-void duty_heard(struct duty *duty, uint64_t epoch, enum duty_news news);
-void duty_answered(struct duty *duty, uint64_t epoch, enum duty_answer answer);
-void duty_tick(struct duty *duty, int64_t now_ms);
+void reconciler_heard(struct reconciler *reconciler, uint64_t epoch, enum reconciler_news news);
+void reconciler_answered(struct reconciler *reconciler, uint64_t epoch, enum reconciler_answer answer);
+void reconciler_tick(struct reconciler *reconciler, int64_t now_ms);
 /* The next heartbeat is due at once: it has news. */
-void duty_hurry(struct duty *duty);
+void reconciler_hurry(struct reconciler *reconciler);
 
 /* Takes the next action; false when there is none. */
-bool duty_next(struct duty *duty, struct duty_action *ret_action);
+bool reconciler_next(struct reconciler *reconciler, struct reconciler_action *ret_action);
 
 /* When a tick has something to do; INT64_MAX for never. */
-int64_t duty_deadline(const struct duty *duty);
+int64_t reconciler_deadline(const struct reconciler *reconciler);
 
 /* The version that the next poll names, and the attempts that registrations and heartbeats list; the array is
  * the caller's. */
-uint64_t duty_version(const struct duty *duty);
-struct node_attempt *duty_list(const struct duty *duty, size_t *ret_count);
+uint64_t reconciler_version(const struct reconciler *reconciler);
+struct node_attempt *reconciler_list(const struct reconciler *reconciler, size_t *ret_count);
 
-const char *duty_act_text(enum duty_act act);
+const char *reconciler_act_text(enum reconciler_act act);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One duty, what it is told, and what it does: for test_duty*.c. */
-#ifndef DUTY_RIG_H
-#define DUTY_RIG_H
+/* One reconciler, what it is told, and what it does: for test_reconciler*.c. */
+#ifndef RECONCILER_RIG_H
+#define RECONCILER_RIG_H
 
-#include "agent/duty.h"
+#include "agent/reconciler.h"
 
 #define HEARTBEAT 5000
 #define LEASE     80000
 
-extern struct duty *duty;
+extern struct reconciler *reconciler;
 
-void duty_rig_open(void);
-void duty_rig_close(void);
+void reconciler_rig_open(void);
+void reconciler_rig_close(void);
 
 /* All actions so far, each as a word with what matters of it, separated by commas. */
 #define expect(text) expect_at(text, __LINE__)
