@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the requests of the protocol between node and controller: register, heartbeat, poll, report. It
- * promises that every answer is told to reconciler.c, and that orders are worked in before the reply that they are
- * borrowed from is gone. */
+ * promises that every answer is told to reconciler.c, and that orders are worked in before the reply that
+ * they are borrowed from is gone. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -242,13 +242,13 @@ void exchange_poll(struct node *node)
 static json_t *report_body(void *closure)
 {
     struct entry *entry = closure;
-    return account_report(entry->attempt, entry->report);
+    return report_make(entry->attempt, entry->report);
 }
 
 static enum reconciler_answer understand(struct entry *entry, const struct link_answer *answer)
 {
     if (answer->status / 100 == 2) {
-        return account_taken(entry->attempt, entry->report);
+        return report_taken(entry->attempt, entry->report);
     }
     if (answer->problem.code == ERR_FENCED) {
         return ANSWER_FENCED;
@@ -259,11 +259,12 @@ static enum reconciler_answer understand(struct entry *entry, const struct link_
     log_warning("report refused", "epoch=%llu kind=%s status=%d problem=\"%s\"",
                 (unsigned long long)entry->epoch, report_kind_text(entry->report), answer->status,
                 answer->problem.text);
-    if (account_refused(entry->attempt, entry->report, &answer->problem)) {
-        reconciler_heard(entry->node->reconciler, entry->epoch, NEWS_DRAINED); /* so that it is told once more */
+    if (report_refused(entry->attempt, entry->report, &answer->problem)) {
+        reconciler_heard(entry->node->reconciler, entry->epoch,
+                         NEWS_DRAINED); /* so that it is told once more */
         return ANSWER_TAKEN;
     }
-    return account_taken(entry->attempt, entry->report);
+    return report_taken(entry->attempt, entry->report);
 }
 
 static void report_done(void *closure, const struct link_answer *answer)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the attempts of this node. It promises that every action of reconciler.c is carried out in order and its
- * outcome told back, and that no action runs inside another. The requests of the protocol are exchange.c's.
+/* Owns the attempts of this node. It promises that every action of reconciler.c is carried out in order and
+ * its outcome told back, and that no action runs inside another. The requests of the protocol are
+ * exchange.c's.
  */
 #include "agent/node.h"
 
@@ -74,13 +75,13 @@ static void act_on_attempt(struct entry *entry, const struct reconciler_action *
     struct attempt *attempt = entry->attempt;
     switch (action->act) {
     case ACT_PREPARE:
-        converse_prepare(attempt);
+        shim_client_prepare(attempt);
         return;
     case ACT_RUN:
-        converse_run(attempt);
+        shim_client_run(attempt);
         return;
     case ACT_START:
-        converse_start(attempt);
+        shim_client_start(attempt);
         return;
     case ACT_WARN:
         attempt_warn(attempt, action->signal);
@@ -306,7 +307,8 @@ static void looked(void *closure)
 struct node *node_create(struct site *site, void (*ended)(void *closure), void *closure, struct err *err)
 {
     struct node *node = xzalloc(sizeof *node);
-    *node = (struct node){.site = site, .reconciler = reconciler_create(), .ended = ended, .closure = closure};
+    *node =
+        (struct node){.site = site, .reconciler = reconciler_create(), .ended = ended, .closure = closure};
     node->work = (struct loop_timer){.due = work_due, .closure = node};
     exchange_init(node);
     node->recall = recall_create(site);

@@ -221,7 +221,7 @@
 /* kinds of ranks that have a forkserver, shims with workers that wait for each, and how many of these may end
  * by themselves before no more are tried */
 #define LIMIT_WARM_KINDS    4
-#define LIMIT_WARM_SPARES   2
+#define LIMIT_WARM_SHIMS    2
 #define LIMIT_WARM_FAILURES 3
 /* what a worker that waits has for itself: its page tables, and pages that it wrote to */
 #define WARM_WORKER_BYTES (16 * MIB)

@@ -61,29 +61,29 @@ const char *planted_what(enum planted planted)
     type __wrap_##name(__VA_ARGS__);                                                                         \
     type __wrap_##name(__VA_ARGS__)
 
-static bool left_open; /* the transaction */
+static bool rank_file_open; /* the transaction */
 
 WRAPPED(bool, store_begin, struct store *store, struct err *err)
 {
-    bool open = left_open;
-    left_open = false;
+    bool open = rank_file_open;
+    rank_file_open = false;
     return open || __real_store_begin(store, err);
 }
 
 WRAPPED(bool, store_commit, struct store *store, struct err *err)
 {
-    left_open = every(PLANTED_COMMIT_LATE, 2);
-    return left_open || __real_store_commit(store, err);
+    rank_file_open = every(PLANTED_COMMIT_LATE, 2);
+    return rank_file_open || __real_store_commit(store, err);
 }
 
 WRAPPED(bool, store_checkpoint, struct store *store, bool idle, struct err *err)
 {
-    return left_open || __real_store_checkpoint(store, idle, err);
+    return rank_file_open || __real_store_checkpoint(store, idle, err);
 }
 
 WRAPPED(void, store_close, struct store *store)
 {
-    left_open = false;
+    rank_file_open = false;
     __real_store_close(store);
 }
 
@@ -271,8 +271,8 @@ WRAPPED(void, reconciler_polled, struct reconciler *reconciler, const struct pol
     free(list);
 }
 
-WRAPPED(void, reconciler_heartbeat_done, struct reconciler *reconciler, int64_t number, const struct heartbeat_reply *reply,
-        int64_t sent_ms)
+WRAPPED(void, reconciler_heartbeat_done, struct reconciler *reconciler, int64_t number,
+        const struct heartbeat_reply *reply, int64_t sent_ms)
 {
     struct heartbeat_reply wrong = {0};
     if (reply != NULL) {

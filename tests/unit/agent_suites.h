@@ -13,7 +13,7 @@ Suite *contract_function_suite(void);
 Suite *devices_suite(void);
 Suite *reconciler_suite(void);
 Suite *reconciler_lease_suite(void);
-Suite *remains_suite(void);
+Suite *orphans_suite(void);
 Suite *environments_suite(void);
 Suite *agent_files_suite(void);
 Suite *journal_suite(void);

@@ -13,7 +13,7 @@
 
 #include "agent/address.h"
 #include "agent/attempt.h"
-#include "agent/lay.h"
+#include "agent/stage_file.h"
 #include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -32,14 +32,14 @@ static void hurry(struct attempt *attempt)
     attempt->site->hurry_ms = clock_boot_ms() + START_HURRY_MS;
 }
 
-void converse_prepare(struct attempt *attempt)
+void shim_client_prepare(struct attempt *attempt)
 {
     hurry(attempt);
     shim_process_tell(&attempt->shim, "prepare");
 }
 
 /* All ranks are here, so they meet on this host's own interface. */
-void converse_run(struct attempt *attempt)
+void shim_client_run(struct attempt *attempt)
 {
     hurry(attempt);
     shim_process_tell(&attempt->shim, attempt->holds_port ? "run 127.0.0.1 lo" : "run - -");
@@ -52,12 +52,12 @@ static void write_addresses(const struct attempt *attempt)
     const char *list = attempt->order.addresses;
     autofree char *path = xprintf("%s/" SHIM_ADDRESSES_FILE, attempt->run);
     autoclose int file = list != NULL ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
-    if (list != NULL && (file < 0 || !lay_write(file, list, strlen(list), path, &err))) {
+    if (list != NULL && (file < 0 || !stage_file_write(file, list, strlen(list), path, &err))) {
         log_warning("addresses unwritten", "epoch=%llu path=%s", (unsigned long long)attempt->epoch, path);
     }
 }
 
-void converse_start(struct attempt *attempt)
+void shim_client_start(struct attempt *attempt)
 {
     char interface[INTERFACE_BYTES] = "-";
     const struct order *order = &attempt->order;
@@ -251,7 +251,7 @@ static void shim_died(struct attempt *attempt)
     bool closed = attempt->shim.fd < 0;
     while (!closed && receive(attempt, &closed)) {
     }
-    converse_end(attempt);
+    shim_client_end(attempt);
     if (attempt->stage == STAGE_SHIM) {
         attempt_salvage(attempt);
     }
@@ -274,7 +274,7 @@ static void death_ready(void *closure, uint32_t events)
     shim_died(closure);
 }
 
-void converse_begin(struct attempt *attempt)
+void shim_client_begin(struct attempt *attempt)
 {
     attempt->talk = (struct loop_watch){attempt->shim.fd, EPOLLIN, talk_ready, attempt};
     attempt->death = (struct loop_watch){attempt->shim.pidfd, EPOLLIN, death_ready, attempt};
@@ -293,19 +293,19 @@ static void unwatch(struct attempt *attempt)
     attempt->talk.fd = attempt->death.fd = -1;
 }
 
-void converse_end(struct attempt *attempt)
+void shim_client_end(struct attempt *attempt)
 {
     unwatch(attempt);
     shim_process_close(&attempt->shim);
 }
 
-void converse_dismiss(struct attempt *attempt)
+void shim_client_dismiss(struct attempt *attempt)
 {
     unwatch(attempt);
     shims_dismiss(attempt->site->shims, &attempt->shim);
 }
 
-void converse_catch_up(struct attempt *attempt)
+void shim_client_catch_up(struct attempt *attempt)
 {
     struct pollfd talk = {.fd = attempt->shim.fd, .events = POLLIN};
     bool closed = false;

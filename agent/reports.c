@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "agent/attempt.h"
-#include "agent/left.h"
+#include "agent/rank_file.h"
 #include "agent/port_taken.h"
 #include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
@@ -26,7 +26,7 @@ static char *read_last_words(const struct attempt *attempt)
 {
     autofree char *name = xprintf("0.%s", stream_text(STREAM_STDERR));
     int64_t size = 0;
-    autoclose int file = left_open(attempt->logs, NULL, name, &size);
+    autoclose int file = rank_file_open(attempt->logs, NULL, name, &size);
     char *bytes = xzalloc(LIMIT_PORT_SCAN_BYTES + 1);
     if (size > 0) {
         off_t from = size > LIMIT_PORT_SCAN_BYTES ? (off_t)(size - LIMIT_PORT_SCAN_BYTES) : 0;
@@ -175,8 +175,8 @@ static void fill_exited(struct attempt *attempt, struct report_message *message)
 /* A note comes first: it names the cause of what the rank says. */
 static char *said_and_noted(const char *logs, int64_t rank)
 {
-    autofree char *said = left_said(logs, rank);
-    autofree char *note = left_note(logs, rank);
+    autofree char *said = rank_file_error(logs, rank);
+    autofree char *note = rank_file_note(logs, rank);
     if (said == NULL || note == NULL) {
         return note != NULL ? give(note) : give(said);
     }
@@ -187,7 +187,7 @@ static char *note_of_any(const struct attempt *attempt)
 {
     char *note = NULL;
     for (size_t i = 0; i < attempt->record.rank_count && note == NULL; i++) {
-        note = left_note(attempt->logs, attempt->record.ranks[i].rank);
+        note = rank_file_note(attempt->logs, attempt->record.ranks[i].rank);
     }
     return note;
 }
@@ -213,7 +213,7 @@ static char *said_of(const struct attempt *attempt, enum report_kind kind)
     return whole;
 }
 
-json_t *account_report(struct attempt *attempt, enum report_kind kind)
+json_t *report_make(struct attempt *attempt, enum report_kind kind)
 {
     const struct site *site = attempt->site;
     autofree char *said = said_of(attempt, kind);
@@ -262,7 +262,7 @@ json_t *account_report(struct attempt *attempt, enum report_kind kind)
     return json;
 }
 
-enum reconciler_answer account_taken(struct attempt *attempt, enum report_kind kind)
+enum reconciler_answer report_taken(struct attempt *attempt, enum report_kind kind)
 {
     if (kind != REPORT_EXITED) {
         return ANSWER_TAKEN;
@@ -284,7 +284,7 @@ static bool tails_do_not_join(const struct attempt *attempt, const struct err *p
     return attempt->output != NULL && problem->code == ERR_CONFLICT && strcmp(problem->field, "offset") == 0;
 }
 
-bool account_refused(struct attempt *attempt, enum report_kind kind, const struct err *problem)
+bool report_refused(struct attempt *attempt, enum report_kind kind, const struct err *problem)
 {
     if (kind == REPORT_EXITED && tails_do_not_join(attempt, problem)) {
         output_doubt(attempt->output);
@@ -294,7 +294,7 @@ bool account_refused(struct attempt *attempt, enum report_kind kind, const struc
            results_refuse(attempt->results, problem->text);
 }
 
-void account_idle(struct attempt *attempt)
+void report_idle(struct attempt *attempt)
 {
     if (attempt->stage == STAGE_SHIM) {
         shim_process_tell(&attempt->shim, "seen");

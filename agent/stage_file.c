@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the making of files at given places. It promises that nothing is made or changed outside the folder,
  * whatever the path says and whatever is there already. */
-#include "agent/lay.h"
+#include "agent/stage_file.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static bool is_plain(const char *part)
     return *part != '\0' && strcmp(part, ".") != 0 && strcmp(part, "..") != 0;
 }
 
-int lay_open(int folder, const char *path, bool executable, struct err *err)
+int stage_file_open(int folder, const char *path, bool executable, struct err *err)
 {
     autofree char *copy = xstrdup(path);
     autoclose int at = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -41,7 +41,7 @@ int lay_open(int folder, const char *path, bool executable, struct err *err)
     return file;
 }
 
-bool lay_write(int file, const void *bytes, size_t length, const char *path, struct err *err)
+bool stage_file_write(int file, const void *bytes, size_t length, const char *path, struct err *err)
 {
     for (size_t done = 0; done < length;) {
         ssize_t wrote = write(file, (const char *)bytes + done, length - done);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "agent/attempt.h"
-#include "agent/remains.h"
+#include "agent/orphans.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 #include "tests/unit/agent_suites.h"
@@ -73,10 +73,10 @@ START_TEST(what_names_epoch_and_run_folder_is_killed_and_nothing_else)
     autofree char *spelled = xprintf("%s/../ours", theirs);
     pid_t rank = start(EPOCH, ours), same = start(EPOCH, spelled);
     pid_t later = start(EPOCH + 1, ours), other_cluster = start(EPOCH, theirs);
-    ck_assert(!remains_clear(NULL, 2, EPOCH, ours));
+    ck_assert(!orphans_kill(NULL, 2, EPOCH, ours));
     ck_assert_int_eq(waitpid(rank, NULL, 0), rank);
     ck_assert_int_eq(waitpid(same, NULL, 0), same);
-    ck_assert(remains_clear(NULL, 2, EPOCH, ours));
+    ck_assert(orphans_kill(NULL, 2, EPOCH, ours));
     ck_assert(lives(later));
     ck_assert(lives(other_cluster));
     end(later);
@@ -94,7 +94,7 @@ START_TEST(what_there_is_no_descriptor_to_look_at_is_not_taken_for_gone)
     for (int more = 0; more <= 2; more++) {
         files.rlim_cur = (rlim_t)(first + more);
         ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
-        ck_assert_int_eq(remains_clear(NULL, 2, EPOCH, ours), more == 2);
+        ck_assert_int_eq(orphans_kill(NULL, 2, EPOCH, ours), more == 2);
     }
 }
 END_TEST
@@ -161,8 +161,8 @@ START_TEST(what_does_not_go_is_looked_for_ever_less_often)
     int64_t before = 0;
     for (int look = 0; look < 12; look++) {
         ck_assert(attempt->timer.on);
-        ck_assert(attempt->remains_pace_ms > before || attempt->remains_pace_ms == 1000);
-        before = attempt->remains_pace_ms;
+        ck_assert(attempt->orphans_pace_ms > before || attempt->orphans_pace_ms == 1000);
+        before = attempt->orphans_pace_ms;
         loop_disarm(site.loop, &attempt->timer);
         attempt->timer.due(attempt);
     }
@@ -172,7 +172,7 @@ START_TEST(what_does_not_go_is_looked_for_ever_less_often)
 }
 END_TEST
 
-Suite *remains_suite(void)
+Suite *orphans_suite(void)
 {
     Suite *suite = suite_create("remains");
     TCase *tests = tcase_create("remains");

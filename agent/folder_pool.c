@@ -4,7 +4,7 @@
  * empty and is as it was made. That much is worth it where the number of a file that was removed stays taken
  * for minutes (ext4 without a journal): each new file would look for its own behind those of all attempts
  * before it. */
-#include "agent/spares.h"
+#include "agent/folder_pool.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -37,36 +37,36 @@ static const struct part {
 #define PART_COUNT   (sizeof parts / sizeof parts[0])
 #define USABLE_COUNT (PART_COUNT - 1)
 
-struct spares {
+struct folder_pool {
     char *folder;
     struct trash *trash;
     uint64_t first, next;    /* those with numbers from first to below next are ready */
     bool kept[USABLE_COUNT]; /* parts of earlier attempts that wait in the next one */
 };
 
-struct spares *spares_create(const char *folder, struct trash *trash, struct err *err)
+struct folder_pool *folder_pool_create(const char *folder, struct trash *trash, struct err *err)
 {
     trash_take(trash, folder);
     if (!file_make_directories(folder, 0700, err)) {
         return NULL;
     }
-    struct spares *spares = xzalloc(sizeof *spares);
-    spares->folder = xstrdup(folder);
-    spares->trash = trash;
-    return spares;
+    struct folder_pool *folder_pool = xzalloc(sizeof *folder_pool);
+    folder_pool->folder = xstrdup(folder);
+    folder_pool->trash = trash;
+    return folder_pool;
 }
 
-void spares_destroy(struct spares *spares)
+void folder_pool_destroy(struct folder_pool *folder_pool)
 {
-    if (spares != NULL) {
-        free(spares->folder);
-        free(spares);
+    if (folder_pool != NULL) {
+        free(folder_pool->folder);
+        free(folder_pool);
     }
 }
 
-static char *path_of(const struct spares *spares, uint64_t number)
+static char *path_of(const struct folder_pool *folder_pool, uint64_t number)
 {
-    return xprintf("%s/%llu", spares->folder, (unsigned long long)number);
+    return xprintf("%s/%llu", folder_pool->folder, (unsigned long long)number);
 }
 
 static bool make_file(int folder, const char *name)
@@ -81,9 +81,9 @@ static bool make_part(int folder, const struct part *part)
 }
 
 /* Parts may be there: those of an earlier attempt, or those that were made before the disk was full. */
-static bool make(struct spares *spares, struct err *err)
+static bool make(struct folder_pool *folder_pool, struct err *err)
 {
-    autofree char *path = path_of(spares, spares->next);
+    autofree char *path = path_of(folder_pool, folder_pool->next);
     bool made = mkdir(path, 0700) == 0 || errno == EEXIST;
     autoclose int folder = made ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     for (size_t i = 0; i < PART_COUNT && made; i++) {
@@ -92,8 +92,8 @@ static bool make(struct spares *spares, struct err *err)
     if (!made) {
         return err_errno(err, "cannot make %s", path);
     }
-    memset(spares->kept, 0, sizeof spares->kept);
-    spares->next++;
+    memset(folder_pool->kept, 0, sizeof folder_pool->kept);
+    folder_pool->next++;
     return true;
 }
 
@@ -127,19 +127,19 @@ static bool is_left_by_all(const char *path)
     return access(record, F_OK) == 0;
 }
 
-void spares_return(struct spares *spares, const char *path)
+void folder_pool_return(struct folder_pool *folder_pool, const char *path)
 {
-    autofree char *next = path_of(spares, spares->next);
+    autofree char *next = path_of(folder_pool, folder_pool->next);
     bool usable = is_left_by_all(path);
     for (size_t i = 0; i < USABLE_COUNT && usable; i++) {
         autofree char *from = xprintf("%s/%s", path, parts[i].name);
         autofree char *to = xprintf("%s/%s", next, parts[i].name);
-        if (!spares->kept[i] && is_unused(from, parts[i].mode) &&
+        if (!folder_pool->kept[i] && is_unused(from, parts[i].mode) &&
             (mkdir(next, 0700) == 0 || errno == EEXIST)) {
-            spares->kept[i] = rename(from, to) == 0;
+            folder_pool->kept[i] = rename(from, to) == 0;
         }
     }
-    trash_take(spares->trash, path);
+    trash_take(folder_pool->trash, path);
 }
 
 static bool name_for(const char *path, int64_t rank, const char *from, const char *stream)
@@ -149,21 +149,21 @@ static bool name_for(const char *path, int64_t rank, const char *from, const cha
     return rename(old, new) == 0;
 }
 
-bool spares_take(struct spares *spares, const char *path, int64_t first_rank, struct err *err)
+bool folder_pool_take(struct folder_pool *folder_pool, const char *path, int64_t first_rank, struct err *err)
 {
-    if (spares->first == spares->next && !make(spares, err)) {
+    if (folder_pool->first == folder_pool->next && !make(folder_pool, err)) {
         return false;
     }
-    autofree char *ready = path_of(spares, spares->first++);
+    autofree char *ready = path_of(folder_pool, folder_pool->first++);
     bool named = first_rank == 0 || (name_for(ready, first_rank, FIRST_OUT, "stdout") &&
                                      name_for(ready, first_rank, FIRST_ERR, "stderr"));
     return (named && rename(ready, path) == 0) || err_errno(err, "cannot make %s", path);
 }
 
-bool spares_refill(struct spares *spares)
+bool folder_pool_refill(struct folder_pool *folder_pool)
 {
-    if (spares->next - spares->first == LIMIT_IDLE_SHIMS) {
+    if (folder_pool->next - folder_pool->first == LIMIT_IDLE_SHIMS) {
         return false;
     }
-    return make(spares, NULL) && spares->next - spares->first < LIMIT_IDLE_SHIMS;
+    return make(folder_pool, NULL) && folder_pool->next - folder_pool->first < LIMIT_IDLE_SHIMS;
 }

@@ -3,7 +3,7 @@
  * is followed, that nothing which is not a plain file with one name is touched, that a file which shrinks
  * meanwhile is not there, and that words are one line of printable UTF-8. Which files matter is results.c's.
  */
-#include "agent/left.h"
+#include "agent/rank_file.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 
 /* Without O_NONBLOCK a pipe of that name would hold the agent up. A file that has another name, too, may be
  * one of the host's that the rank itself could not read. */
-int left_open(const char *logs, const char *folder, const char *name, int64_t *ret_size)
+int rank_file_open(const char *logs, const char *folder, const char *name, int64_t *ret_size)
 {
     autofree char *path = xprintf("%s/%s", logs, folder != NULL ? folder : ".");
     autoclose int place = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -37,10 +37,10 @@ int left_open(const char *logs, const char *folder, const char *name, int64_t *r
     return give_fd(&file);
 }
 
-char *left_read(const char *logs, const char *folder, const char *name, int64_t max, size_t *ret_length)
+char *rank_file_read(const char *logs, const char *folder, const char *name, int64_t max, size_t *ret_length)
 {
     int64_t size;
-    autoclose int file = left_open(logs, folder, name, &size);
+    autoclose int file = rank_file_open(logs, folder, name, &size);
     if (file < 0 || size > max) {
         return NULL;
     }
@@ -98,18 +98,18 @@ static char *first_line(const char *message)
     return line;
 }
 
-char *left_note(const char *logs, int64_t rank)
+char *rank_file_note(const char *logs, int64_t rank)
 {
     autofree char *name = xprintf("%lld" SHIM_NOTE_ENDING, (long long)rank);
-    autofree char *bytes = left_read(logs, SHIM_ERRORS_FOLDER, name, SAID_FILE_BYTES, NULL);
+    autofree char *bytes = rank_file_read(logs, SHIM_ERRORS_FOLDER, name, SAID_FILE_BYTES, NULL);
     return bytes != NULL ? first_line(bytes) : NULL;
 }
 
-char *left_said(const char *logs, int64_t rank)
+char *rank_file_error(const char *logs, int64_t rank)
 {
     autofree char *name = xprintf("%lld.json", (long long)rank);
     size_t length;
-    autofree char *bytes = left_read(logs, SHIM_ERRORS_FOLDER, name, SAID_FILE_BYTES, &length);
+    autofree char *bytes = rank_file_read(logs, SHIM_ERRORS_FOLDER, name, SAID_FILE_BYTES, &length);
     autojson json_t *file = bytes != NULL ? json_parse(bytes, length, NULL) : NULL;
     const char *message = message_of(file);
     return message != NULL ? first_line(message) : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the last resort. A killed shim takes its ranks with it, but not what they started; that is in the
  * attempt's cgroup, or, where the node has none, still carries the environment of the rank it came from. */
-#include "agent/remains.h"
+#include "agent/orphans.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -90,7 +90,7 @@ static bool sweep(uint64_t epoch, const char *run)
     return clear;
 }
 
-bool remains_clear(const char *cgroup, int cgroup_version, uint64_t epoch, const char *run)
+bool orphans_kill(const char *cgroup, int cgroup_version, uint64_t epoch, const char *run)
 {
     return cgroup != NULL ? cgroup_clear(cgroup, cgroup_version) : sweep(epoch, run);
 }
