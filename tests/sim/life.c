@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/store/writer.h"
+#include "daemon/store/handle.h"
 #include "proto/base/files.h"
 #include "proto/base/text.h"
 

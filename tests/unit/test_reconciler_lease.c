@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of agent/reconciler: heartbeats, the leases that they renew, and what is worth nothing after a silence. */
+/* Tests of agent/reconciler: heartbeats, the leases that they renew, and what is worth nothing after a
+ * silence. */
 #include "proto/limits.h"
 #include "tests/unit/agent_suites.h"
 #include "tests/unit/reconciler_rig.h"
@@ -61,7 +62,8 @@ START_TEST(what_a_heartbeat_is_told_to_be_fenced_is_killed_and_not_renewed)
     reconciler_heard(reconciler, 5, NEWS_RUNNING);
     expect("claim 5 until 61000 69000, poll, report 5 running");
     reconciler_tick(reconciler, 6000);
-    reconciler_heartbeat_done(reconciler, 1, &(struct heartbeat_reply){.fenced = fenced, .fenced_count = 2}, 6000);
+    reconciler_heartbeat_done(reconciler, 1, &(struct heartbeat_reply){.fenced = fenced, .fenced_count = 2},
+                              6000);
     expect("beat, stop 5 0 NODE_LOST");
     reconciler_heard(reconciler, 5, NEWS_EXITED);
     reconciler_heard(reconciler, 5, NEWS_CLEARED);

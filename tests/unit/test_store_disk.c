@@ -12,7 +12,7 @@
 #include "daemon/store/pages.h"
 #include "daemon/store/connection.h"
 #include "daemon/store/wal_check.h"
-#include "daemon/store/writer.h"
+#include "daemon/store/handle.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "tests/unit/store_rig.h"
