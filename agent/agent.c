@@ -109,7 +109,7 @@ static bool open_runner(struct site *site, const char *attempts, struct err *err
 {
     autofree char *folder = xprintf("%s/runner", site->config.state);
     autonames struct file_names names = {0};
-    site->runner = runner_lay(folder, err);
+    site->runner = runner_stage(folder, err);
     if (site->runner != NULL && file_list(attempts, &names, NULL) && names.count == 0) {
         runner_drop_others(folder, site->runner, site->trash);
     }
@@ -128,7 +128,7 @@ static bool open_folders(struct agent *agent, struct err *err)
     struct site *site = &agent->site;
     autofree char *attempts = xprintf("%s/attempts", site->config.state);
     autofree char *trash = xprintf("%s/trash", site->config.state);
-    autofree char *spares = xprintf("%s/spare", site->config.state);
+    autofree char *spare = xprintf("%s/spare", site->config.state);
     autofree char *complaints = xprintf("%s/shim.log", site->config.state);
     file_boot_id(site->boot_id);
     if (!file_make_directories(attempts, 0700, err) || !lock_state(agent, err) ||
@@ -138,9 +138,9 @@ static bool open_folders(struct agent *agent, struct err *err)
     }
     site->seen = seen_open(site->config.run, err);
     site->trash = site->seen != NULL ? trash_create(trash, err) : NULL;
-    site->spares = site->trash != NULL ? spares_create(spares, site->trash, err) : NULL;
+    site->folder_pool = site->trash != NULL ? folder_pool_create(spare, site->trash, err) : NULL;
     agent->complaints = open_complaints(complaints);
-    return site->spares != NULL && open_runner(site, attempts, err) &&
+    return site->folder_pool != NULL && open_runner(site, attempts, err) &&
            (agent->complaints >= 0 || err_errno(err, "cannot open %s", complaints));
 }
 
@@ -193,7 +193,7 @@ static void find_address(struct site *site)
 static bool open_environments(struct site *site, struct err *err)
 {
     const struct config *config = &site->config;
-    autofree char *script = runner_lay_builder(config->state, err);
+    autofree char *script = runner_stage_builder(config->state, err);
     if (script != NULL) {
         site->environments =
             environments_create(config->environments, config->python, config->environments_gib * GIB, err);
@@ -241,7 +241,7 @@ static bool open_parts(struct agent *agent, struct err *err)
         return false;
     }
     site->uploads = uploads_create(site->link);
-    site->outputs = outputs_create(site->config.name, site->link, site->loop, site->spares);
+    site->outputs = outputs_create(site->config.name, site->link, site->loop, site->folder_pool);
     return (site->journal = journal_open(site->config.state, err)) != NULL;
 }
 
@@ -261,7 +261,7 @@ static void close_parts(struct agent *agent)
     shims_destroy(site->shims);
     link_destroy(site->link);
     loop_destroy(site->loop);
-    spares_destroy(site->spares);
+    folder_pool_destroy(site->folder_pool);
     free(site->runner);
     trash_destroy(site->trash);
     seen_close(site->seen);
@@ -308,8 +308,8 @@ static bool idle(void *closure)
         return false; /* the next event brings it here again */
     }
     return payloads_step(site->payloads) || uploads_step(site->uploads) || shims_refill(site->shims) ||
-           spares_refill(site->spares) || trash_step(site->trash) || environments_step(site->environments) ||
-           warm_step(site->warm);
+           folder_pool_refill(site->folder_pool) || trash_step(site->trash) ||
+           environments_step(site->environments) || warm_step(site->warm);
 }
 
 static void told_to_end(void *closure)

@@ -2,7 +2,7 @@
 /* Owns the life of an attempt on this node: its claim, what is wished of it, its end and what is left of it.
  * It promises that an epoch is claimed by mkdir and never twice in one boot, that no attempt is called over
  * while a process of it lives, and that its GPUs were seen empty, or were waited for long enough. Why things
- * are done is left to duty.c. */
+ * are done is left to reconciler.c. */
 #include "agent/attempt.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "agent/launch.h"
-#include "agent/remains.h"
+#include "agent/orphans.h"
 #include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -23,10 +23,10 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-#define REMAINS_PACE_MS     20   /* between two kills of what a lost shim left, doubling ... */
-#define REMAINS_PACE_MAX_MS 1000 /* ... up to this */
+#define ORPHANS_PACE_MS     20   /* between two kills of what a lost shim left, doubling ... */
+#define ORPHANS_PACE_MAX_MS 1000 /* ... up to this */
 
-static void hear(struct attempt *attempt, enum duty_news news)
+static void hear(struct attempt *attempt, enum reconciler_news news)
 {
     attempt->site->heard(attempt->site->closure, attempt->epoch, news);
 }
@@ -66,7 +66,7 @@ void attempt_destroy(struct attempt *attempt)
         return;
     }
     stage_cancel(attempt);
-    converse_end(attempt);
+    shim_client_end(attempt);
     link_cancel(attempt->report);
     loop_disarm(attempt->site->loop, &attempt->timer);
     output_destroy(attempt->output);
@@ -114,7 +114,7 @@ void attempt_order(struct attempt *attempt, const struct order *order)
     attempt->order.devices = devices;
 }
 
-void attempt_claim(struct attempt *attempt, const struct duty_action *action)
+void attempt_claim(struct attempt *attempt, const struct reconciler_action *action)
 {
     struct err err;
     attempt->received_us = attempt->site->heard_us;
@@ -132,7 +132,7 @@ void attempt_claim(struct attempt *attempt, const struct duty_action *action)
     }
 }
 
-void attempt_bury(struct attempt *attempt, const struct duty_action *action)
+void attempt_bury(struct attempt *attempt, const struct reconciler_action *action)
 {
     mkdir(attempt->run, 0700); /* if it is there, the epoch was seen, which is all that is wanted */
     attempt_over(attempt, action->cause, NULL);
@@ -206,15 +206,15 @@ void attempt_exited(struct attempt *attempt)
  */
 static int64_t slower(int64_t pace_ms)
 {
-    return 2 * pace_ms < REMAINS_PACE_MAX_MS ? 2 * pace_ms : REMAINS_PACE_MAX_MS;
+    return 2 * pace_ms < ORPHANS_PACE_MAX_MS ? 2 * pace_ms : ORPHANS_PACE_MAX_MS;
 }
 
-static void remains_due(void *closure)
+static void orphans_due(void *closure)
 {
     struct attempt *attempt = closure;
-    if (!remains_clear(attempt->cgroup, attempt->cgroup_version, attempt->epoch, attempt->run)) {
-        loop_arm(attempt->site->loop, &attempt->timer, clock_boot_ms() + attempt->remains_pace_ms);
-        attempt->remains_pace_ms = slower(attempt->remains_pace_ms);
+    if (!orphans_kill(attempt->cgroup, attempt->cgroup_version, attempt->epoch, attempt->run)) {
+        loop_arm(attempt->site->loop, &attempt->timer, clock_boot_ms() + attempt->orphans_pace_ms);
+        attempt->orphans_pace_ms = slower(attempt->orphans_pace_ms);
         return;
     }
     attempt_over(attempt, CAUSE_SHIM_LOST, "gpushim was killed");
@@ -228,9 +228,9 @@ void attempt_salvage(struct attempt *attempt)
     }
     log_warning("shim lost", "epoch=%llu", (unsigned long long)attempt->epoch);
     attempt->stage = STAGE_REMAINS;
-    attempt->remains_pace_ms = REMAINS_PACE_MS;
-    loop_set(attempt->site->loop, &attempt->timer, remains_due, attempt);
-    remains_due(attempt);
+    attempt->orphans_pace_ms = ORPHANS_PACE_MS;
+    loop_set(attempt->site->loop, &attempt->timer, orphans_due, attempt);
+    orphans_due(attempt);
 }
 
 /* A stopped shim neither kills nor tells. */
@@ -370,7 +370,7 @@ int64_t attempt_first_rank(const struct attempt *attempt)
 
 static void output_idle(void *closure)
 {
-    account_idle(closure);
+    report_idle(closure);
 }
 
 void attempt_make_output(struct attempt *attempt, bool resume)
@@ -459,8 +459,8 @@ void attempt_adopt(struct attempt *attempt)
              found ? "alive" : "gone");
     if (found) {
         attempt->stage = STAGE_SHIM;
-        converse_begin(attempt);
-        converse_catch_up(attempt);
+        shim_client_begin(attempt);
+        shim_client_catch_up(attempt);
         return;
     }
     add_found_ranks(attempt);
@@ -486,13 +486,13 @@ static void remove_run_folder(const struct attempt *attempt)
 
 void attempt_forget(struct attempt *attempt)
 {
-    converse_dismiss(attempt);
+    shim_client_dismiss(attempt);
     link_abandon(give(attempt->report));
     remove_run_folder(attempt);
     if (attempt->output != NULL) {
         output_retire(give(attempt->output));
     } else {
-        spares_return(attempt->site->spares, attempt->logs);
+        folder_pool_return(attempt->site->folder_pool, attempt->logs);
     }
     attempt_destroy(attempt);
 }

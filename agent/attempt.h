@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One attempt on this node: its folders, its shim, what was heard of it, its logs. stage.c brings it up to
- * its shim, converse.c talks with that, account.c tells the controller of it; attempt.c has the rest. */
+ * its shim, shim_client.c talks with that, reports.c tells the controller of it; attempt.c has the rest. */
 #ifndef AGENT_ATTEMPT_H
 #define AGENT_ATTEMPT_H
 
@@ -11,7 +11,7 @@
 #include "agent/children.h"
 #include "agent/config.h"
 #include "agent/devices.h"
-#include "agent/duty.h"
+#include "agent/reconciler.h"
 #include "agent/environments.h"
 #include "agent/link.h"
 #include "agent/loop.h"
@@ -21,7 +21,7 @@
 #include "agent/results.h"
 #include "agent/seen.h"
 #include "agent/shims.h"
-#include "agent/spares.h"
+#include "agent/folder_pool.h"
 #include "agent/stagings.h"
 #include "agent/uploads.h"
 #include "agent/warm.h"
@@ -47,14 +47,14 @@ struct site {
     struct uploads *uploads;
     struct seen *seen;
     struct trash *trash;
-    struct spares *spares;
+    struct folder_pool *folder_pool;
     struct outputs *outputs;
     struct journal *journal;
     char *runner;      /* folder of gpuctl_runner.py */
     int64_t log_limit; /* bytes of one stream: what the controller takes, 0 before it has said */
     int64_t heard_us;  /* CLOCK_BOOTTIME: when the answer to the last poll was there */
     int64_t hurry_ms;  /* CLOCK_BOOTTIME until which nothing is made ready for later: ranks are starting */
-    void (*heard)(void *closure, uint64_t epoch, enum duty_news news);
+    void (*heard)(void *closure, uint64_t epoch, enum reconciler_news news);
     /* The attempt, other than this one, whose processes may still be on one of the devices; NULL: none. */
     struct attempt *(*holder)(void *closure, uint64_t epoch, const int64_t *devices, size_t count);
     /* The devices that no job can get; what they borrow lasts until the loop goes on, items are the caller's.
@@ -65,7 +65,7 @@ struct site {
 
 enum stage {
     STAGE_LAYING,  /* its folders are being filled; it has no shim */
-    STAGE_LEASE,   /* the same, and its lease has ended: the next beat renews it */
+    STAGE_LEASE,   /* the same, and its lease has ended: the next heartbeat renews it */
     STAGE_SHIM,    /* a shim has it */
     STAGE_REMAINS, /* its shim is gone and left no record: what it left behind is being killed */
     STAGE_OVER,    /* declined, or nothing of it lives */
@@ -105,7 +105,7 @@ struct attempt {
     char *cold_why; /* why its shim has no warm workers; NULL: it has, or needs none */
     char warm_kind[HASH_HEX + 1];
 
-    /* The shim; converse.c. */
+    /* The shim; shim_client.c. */
     struct shim_process shim;
     struct loop_watch talk, death;
 
@@ -131,7 +131,7 @@ struct attempt {
     bool tails_flushed;          /* the last exit report carried all that was left of the logs */
     bool draining;               /* the exit was told; the last log bytes go after it */
     struct loop_timer timer;     /* of a stop, of REMAINS, and of waiting for the GPUs */
-    int64_t remains_pace_ms;
+    int64_t orphans_pace_ms;
     int64_t clear_since_us; /* it waits for its GPUs to be seen empty by a look after this; 0: not yet */
     bool cleared;           /* what is on its GPUs is not of it any more */
 };
@@ -141,8 +141,8 @@ struct attempt {
 /* The attempt of an epoch; nothing is done yet. What comes of the calls below is heard, perhaps before they
  * return. */
 struct attempt *attempt_create(struct site *site, uint64_t epoch);
-void attempt_claim(struct attempt *attempt, const struct duty_action *action);
-void attempt_bury(struct attempt *attempt, const struct duty_action *action);
+void attempt_claim(struct attempt *attempt, const struct reconciler_action *action);
+void attempt_bury(struct attempt *attempt, const struct reconciler_action *action);
 /* One whose folders were found at the start of the agent. */
 void attempt_adopt(struct attempt *attempt);
 /* Frees the memory; what lives, lives on. */
@@ -184,29 +184,29 @@ void stage_cancel(struct attempt *attempt);
 /* The lease was renewed. */
 void stage_go_on(struct attempt *attempt);
 
-/* --- converse.c */
+/* --- shim_client.c */
 
 /* Starts to listen to attempt->shim. */
-void converse_begin(struct attempt *attempt);
-void converse_end(struct attempt *attempt);
+void shim_client_begin(struct attempt *attempt);
+void shim_client_end(struct attempt *attempt);
 /* The shim is not needed any more. */
-void converse_dismiss(struct attempt *attempt);
+void shim_client_dismiss(struct attempt *attempt);
 /* Reads what an adopted shim says at once; waits for it, but not long. */
-void converse_catch_up(struct attempt *attempt);
-void converse_prepare(struct attempt *attempt);
-void converse_run(struct attempt *attempt);
-void converse_start(struct attempt *attempt);
+void shim_client_catch_up(struct attempt *attempt);
+void shim_client_prepare(struct attempt *attempt);
+void shim_client_run(struct attempt *attempt);
+void shim_client_start(struct attempt *attempt);
 
-/* --- account.c */
+/* --- reports.c */
 
 /* The body of a report. */
-json_t *account_report(struct attempt *attempt, enum report_kind kind);
+json_t *report_make(struct attempt *attempt, enum report_kind kind);
 /* The controller has taken the report; how that is to be understood. */
-enum duty_answer account_taken(struct attempt *attempt, enum report_kind kind);
+enum reconciler_answer report_taken(struct attempt *attempt, enum report_kind kind);
 /* The controller has refused the report for good; true when another one is due: without results, or after the
  * logs that it lacks. */
-bool account_refused(struct attempt *attempt, enum report_kind kind, const struct err *problem);
+bool report_refused(struct attempt *attempt, enum report_kind kind, const struct err *problem);
 /* All logs that can be sent were sent. */
-void account_idle(struct attempt *attempt);
+void report_idle(struct attempt *attempt);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the requests of the protocol between node and controller: register, beat, poll, report. It promises
- * that every answer is told to duty.c, and that orders are worked in before the reply that they are borrowed
- * from is gone. */
+/* Owns the requests of the protocol between node and controller: register, heartbeat, poll, report. It
+ * promises that every answer is told to reconciler.c, and that orders are worked in before the reply that
+ * they are borrowed from is gone. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ static json_t *register_body(void *closure)
         .has_word = true,
         .word = node->word,
     };
-    message.attempts = duty_list(node->duty, &message.attempt_count);
+    message.attempts = reconciler_list(node->reconciler, &message.attempt_count);
     message.faults = site->faults(site->closure);
     json_t *json = register_message_encode(&message);
     free(message.faults.items);
@@ -101,7 +101,7 @@ static void register_done(void *closure, const struct link_answer *answer)
     learn_address(node->site, answer->local_address);
     node->park_ms = reply.park_ms;
     node->site->log_limit = reply.log_limit;
-    duty_registered(node->duty, &reply, answer->sent_ms);
+    reconciler_registered(node->reconciler, &reply, answer->sent_ms);
     register_reply_finish(&reply);
     node_wake(node, 0);
 }
@@ -120,62 +120,62 @@ void exchange_register(struct node *node)
                                                     });
 }
 
-/* --- beat ---------------------------------------------------------------------------------------- */
+/* --- heartbeat ---------------------------------------------------------------------------------------- */
 
-static json_t *beat_body(void *closure)
+static json_t *heartbeat_body(void *closure)
 {
-    struct node *node = ((struct beat *)closure)->node;
-    struct beat_message message = {
+    struct node *node = ((struct heartbeat *)closure)->node;
+    struct heartbeat_message message = {
         .node = node->site->config.name,
         .boot_id = node->site->boot_id,
         .agent_id = node->site->agent_id,
-        .seq = ++node->beat_seq,
+        .seq = ++node->heartbeat_seq,
     };
-    message.attempts = duty_list(node->duty, &message.attempt_count);
+    message.attempts = reconciler_list(node->reconciler, &message.attempt_count);
     message.faults = node->site->faults(node->site->closure);
-    json_t *json = beat_message_encode(&message);
+    json_t *json = heartbeat_message_encode(&message);
     free(message.faults.items);
     free(message.attempts);
     return json;
 }
 
-static void beat_done(void *closure, const struct link_answer *answer)
+static void heartbeat_done(void *closure, const struct link_answer *answer)
 {
-    struct beat *beat = closure;
-    struct node *node = beat->node;
-    struct beat_reply reply;
-    beat->request = NULL;
-    bool taken = answer->status / 100 == 2 && beat_reply_decode(json_incref(answer->json), &reply, NULL);
-    duty_beaten(node->duty, beat->number, taken ? &reply : NULL, answer->sent_ms);
+    struct heartbeat *heartbeat = closure;
+    struct node *node = heartbeat->node;
+    struct heartbeat_reply reply;
+    heartbeat->request = NULL;
+    bool taken = answer->status / 100 == 2 && heartbeat_reply_decode(json_incref(answer->json), &reply, NULL);
+    reconciler_heartbeat_done(node->reconciler, heartbeat->number, taken ? &reply : NULL, answer->sent_ms);
     if (taken) {
-        beat_reply_finish(&reply);
+        heartbeat_reply_finish(&reply);
     } else if (answer->status == 404) {
-        duty_stranger(node->duty);
+        reconciler_stranger(node->reconciler);
     }
     node_wake(node, 0);
 }
 
-static struct beat *free_beat(struct node *node)
+static struct heartbeat *free_heartbeat(struct node *node)
 {
     size_t i = 0;
-    while (node->beats[i].request != NULL) {
-        i++; /* duty sends no more than there are */
+    while (node->heartbeats[i].request != NULL) {
+        i++; /* reconciler sends no more than there are */
     }
-    return &node->beats[i];
+    return &node->heartbeats[i];
 }
 
-void exchange_beat(struct node *node, const struct duty_action *action)
+void exchange_heartbeat(struct node *node, const struct reconciler_action *action)
 {
-    struct beat *beat = free_beat(node);
-    beat->node = node;
-    beat->number = action->number;
-    beat->request = link_send(node->site->link, &(struct link_call){
-                                                    .path = "/v1/agent/beat",
-                                                    .body = beat_body,
-                                                    .timeout_ms = action->timeout_ms,
-                                                    .done = beat_done,
-                                                    .closure = beat,
-                                                });
+    struct heartbeat *heartbeat = free_heartbeat(node);
+    heartbeat->node = node;
+    heartbeat->number = action->number;
+    heartbeat->request = link_send(node->site->link, &(struct link_call){
+                                                         .path = "/v1/agent/beat",
+                                                         .body = heartbeat_body,
+                                                         .timeout_ms = action->timeout_ms,
+                                                         .done = heartbeat_done,
+                                                         .closure = heartbeat,
+                                                     });
 }
 
 /* --- poll ---------------------------------------------------------------------------------------- */
@@ -187,7 +187,7 @@ static json_t *poll_body(void *closure)
         .node = node->site->config.name,
         .boot_id = node->site->boot_id,
         .agent_id = node->site->agent_id,
-        .version = duty_version(node->duty),
+        .version = reconciler_version(node->reconciler),
     };
     return poll_message_encode(&message);
 }
@@ -212,12 +212,12 @@ static void poll_done(void *closure, const struct link_answer *answer)
     node->site->heard_us = clock_boot_us();
     if (answer->status / 100 != 2 || !poll_reply_decode(json_incref(answer->json), &reply, &err)) {
         log_warning("poll refused", "status=%d problem=\"%s\"", answer->status, err.text);
-        duty_stranger(node->duty);
+        reconciler_stranger(node->reconciler);
         node_wake(node, answer->status == 404 ? 0 : clock_boot_ms() + BACKOFF_MAX_MS);
         return;
     }
     keep_orders(node, &reply);
-    duty_polled(node->duty, &reply);
+    reconciler_polled(node->reconciler, &reply);
     node_work(node); /* now: the orders are borrowed from the reply */
     recall_hear(node->recall, &reply);
     stagings_wish(node->site->stagings, reply.stagings, reply.staging_count, answer->sent_ms);
@@ -242,13 +242,13 @@ void exchange_poll(struct node *node)
 static json_t *report_body(void *closure)
 {
     struct entry *entry = closure;
-    return account_report(entry->attempt, entry->report);
+    return report_make(entry->attempt, entry->report);
 }
 
-static enum duty_answer understand(struct entry *entry, const struct link_answer *answer)
+static enum reconciler_answer understand(struct entry *entry, const struct link_answer *answer)
 {
     if (answer->status / 100 == 2) {
-        return account_taken(entry->attempt, entry->report);
+        return report_taken(entry->attempt, entry->report);
     }
     if (answer->problem.code == ERR_FENCED) {
         return ANSWER_FENCED;
@@ -259,11 +259,12 @@ static enum duty_answer understand(struct entry *entry, const struct link_answer
     log_warning("report refused", "epoch=%llu kind=%s status=%d problem=\"%s\"",
                 (unsigned long long)entry->epoch, report_kind_text(entry->report), answer->status,
                 answer->problem.text);
-    if (account_refused(entry->attempt, entry->report, &answer->problem)) {
-        duty_heard(entry->node->duty, entry->epoch, NEWS_DRAINED); /* so that it is told once more */
+    if (report_refused(entry->attempt, entry->report, &answer->problem)) {
+        reconciler_heard(entry->node->reconciler, entry->epoch,
+                         NEWS_DRAINED); /* so that it is told once more */
         return ANSWER_TAKEN;
     }
-    return account_taken(entry->attempt, entry->report);
+    return report_taken(entry->attempt, entry->report);
 }
 
 static void report_done(void *closure, const struct link_answer *answer)
@@ -271,7 +272,7 @@ static void report_done(void *closure, const struct link_answer *answer)
     struct entry *entry = closure;
     struct node *node = entry->node;
     entry->attempt->report = NULL;
-    duty_answered(node->duty, entry->epoch, understand(entry, answer));
+    reconciler_answered(node->reconciler, entry->epoch, understand(entry, answer));
     node_wake(node, 0);
     if (entry->attempt->output != NULL && entry->attempt->draining) {
         output_grown(entry->attempt->output);
@@ -309,8 +310,8 @@ void exchange_finish(struct node *node)
 {
     link_cancel(node->registering);
     link_cancel(node->polling);
-    for (size_t i = 0; i < BEATS_OUT; i++) {
-        link_cancel(node->beats[i].request);
+    for (size_t i = 0; i < HEARTBEATS_OUT; i++) {
+        link_cancel(node->heartbeats[i].request);
     }
     loop_disarm(node->site->loop, &node->again);
     free(node->refusal);

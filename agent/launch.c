@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/left.h"
+#include "agent/rank_file.h"
 #include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
@@ -65,7 +65,7 @@ bool launch_read(const char *run_folder, struct launch_facts *ret_facts, struct 
 {
     autofree char *path = xprintf("%s/%s", run_folder, SHIM_LAUNCH_FILE);
     size_t length;
-    autofree char *bytes = left_read(run_folder, NULL, SHIM_LAUNCH_FILE, LIMIT_LAUNCH_BYTES, &length);
+    autofree char *bytes = rank_file_read(run_folder, NULL, SHIM_LAUNCH_FILE, LIMIT_LAUNCH_BYTES, &length);
     if (bytes == NULL) {
         return err_set(err, ERR_NOT_FOUND, "there is no %s", path);
     }

@@ -35,7 +35,7 @@ struct link {
     struct loop_timer timer; /* curl's */
     char *token;
     struct curl_slist *json_headers, *bytes_headers;
-    CURL *spares[SPARE_COUNT];
+    CURL *folder_pool[SPARE_COUNT];
     size_t spare_count;
     struct link_request *requests;
     bool lost; /* the last try of any request failed */
@@ -223,7 +223,7 @@ static void set_protocols(CURL *easy)
 static void begin(struct link_request *request)
 {
     struct link *link = request->link;
-    CURL *easy = link->spare_count > 0 ? link->spares[--link->spare_count] : curl_use_easy();
+    CURL *easy = link->spare_count > 0 ? link->folder_pool[--link->spare_count] : curl_use_easy();
     request->easy = easy;
     request->arrived = false;
     text_clear(&request->received);
@@ -261,7 +261,7 @@ static void end_try(struct link_request *request)
     curl_multi_remove_handle(link->multi, request->easy);
     if (link->spare_count < SPARE_COUNT) {
         curl_easy_reset(request->easy);
-        link->spares[link->spare_count++] = request->easy;
+        link->folder_pool[link->spare_count++] = request->easy;
     } else {
         curl_easy_cleanup(request->easy);
     }
@@ -465,7 +465,7 @@ void link_destroy(struct link *link)
         destroy_request(link->requests);
     }
     while (link->spare_count > 0) {
-        curl_easy_cleanup(link->spares[--link->spare_count]);
+        curl_easy_cleanup(link->folder_pool[--link->spare_count]);
     }
     curl_multi_cleanup(link->multi);
     loop_disarm(link->loop, &link->timer);

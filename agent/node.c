@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the attempts of this node. It promises that every action of duty.c is carried out in order and its
- * outcome told back, and that no action runs inside another. The requests of the protocol are exchange.c's.
+/* Owns the attempts of this node. It promises that every action of reconciler.c is carried out in order and
+ * its outcome told back, and that no action runs inside another. The requests of the protocol are
+ * exchange.c's.
  */
 #include "agent/node.h"
 
@@ -23,10 +24,10 @@ void node_wake(struct node *node, int64_t at_ms)
     }
 }
 
-static void heard(void *closure, uint64_t epoch, enum duty_news news)
+static void heard(void *closure, uint64_t epoch, enum reconciler_news news)
 {
     struct node *node = closure;
-    duty_heard(node->duty, epoch, news);
+    reconciler_heard(node->reconciler, epoch, news);
     node_wake(node, 0);
 }
 
@@ -55,7 +56,7 @@ static void drop(struct node *node, struct entry *entry)
 
 /* --- actions ------------------------------------------------------------------------------------- */
 
-static void begin_attempt(struct node *node, const struct duty_action *action)
+static void begin_attempt(struct node *node, const struct reconciler_action *action)
 {
     struct attempt *attempt = add(node, action->epoch)->attempt;
     const char *job = action->order->job_id != NULL ? action->order->job_id : "";
@@ -69,18 +70,18 @@ static void begin_attempt(struct node *node, const struct duty_action *action)
     }
 }
 
-static void act_on_attempt(struct entry *entry, const struct duty_action *action)
+static void act_on_attempt(struct entry *entry, const struct reconciler_action *action)
 {
     struct attempt *attempt = entry->attempt;
     switch (action->act) {
     case ACT_PREPARE:
-        converse_prepare(attempt);
+        shim_client_prepare(attempt);
         return;
     case ACT_RUN:
-        converse_run(attempt);
+        shim_client_run(attempt);
         return;
     case ACT_START:
-        converse_start(attempt);
+        shim_client_start(attempt);
         return;
     case ACT_WARN:
         attempt_warn(attempt, action->signal);
@@ -108,7 +109,7 @@ static void act_on_attempt(struct entry *entry, const struct duty_action *action
         return;
     case ACT_REGISTER:
     case ACT_POLL:
-    case ACT_BEAT:
+    case ACT_HEARTBEAT:
     case ACT_CLAIM:
     case ACT_BURY:
     case ACT_END:
@@ -116,7 +117,7 @@ static void act_on_attempt(struct entry *entry, const struct duty_action *action
     }
 }
 
-static void act_on(struct node *node, const struct duty_action *action)
+static void act_on(struct node *node, const struct reconciler_action *action)
 {
     switch (action->act) {
     case ACT_REGISTER:
@@ -125,8 +126,8 @@ static void act_on(struct node *node, const struct duty_action *action)
     case ACT_POLL:
         exchange_poll(node);
         return;
-    case ACT_BEAT:
-        exchange_beat(node, action);
+    case ACT_HEARTBEAT:
+        exchange_heartbeat(node, action);
         return;
     case ACT_CLAIM:
     case ACT_BURY:
@@ -152,13 +153,13 @@ static void act_on(struct node *node, const struct duty_action *action)
 
 void node_work(struct node *node)
 {
-    struct duty_action action;
+    struct reconciler_action action;
     loop_disarm(node->site->loop, &node->work);
-    duty_tick(node->duty, clock_boot_ms());
-    while (duty_next(node->duty, &action)) {
+    reconciler_tick(node->reconciler, clock_boot_ms());
+    while (reconciler_next(node->reconciler, &action)) {
         act_on(node, &action);
     }
-    int64_t deadline_ms = duty_deadline(node->duty);
+    int64_t deadline_ms = reconciler_deadline(node->reconciler);
     if (deadline_ms != INT64_MAX) {
         node_wake(node, deadline_ms);
     }
@@ -174,7 +175,7 @@ static void work_due(void *closure)
 static void adopt(struct node *node, uint64_t epoch)
 {
     if (node_find(node, epoch) == NULL) {
-        duty_adopt(node->duty, epoch);
+        reconciler_adopt(node->reconciler, epoch);
         attempt_adopt(add(node, epoch)->attempt);
     }
 }
@@ -211,7 +212,7 @@ static bool adopt_folders(struct node *node, const char *path, bool even_empty, 
 static void be_stranger(void *closure)
 {
     struct node *node = closure;
-    duty_stranger(node->duty);
+    reconciler_stranger(node->reconciler);
     node_wake(node, 0);
 }
 
@@ -298,7 +299,7 @@ static void looked(void *closure)
         log_warning("gpus unavailable", "which=\"%s\"", now);
         free(node->faults);
         node->faults = give(now);
-        duty_hurry(node->duty);
+        reconciler_hurry(node->reconciler);
         node_wake(node, 0);
     }
 }
@@ -306,7 +307,8 @@ static void looked(void *closure)
 struct node *node_create(struct site *site, void (*ended)(void *closure), void *closure, struct err *err)
 {
     struct node *node = xzalloc(sizeof *node);
-    *node = (struct node){.site = site, .duty = duty_create(), .ended = ended, .closure = closure};
+    *node =
+        (struct node){.site = site, .reconciler = reconciler_create(), .ended = ended, .closure = closure};
     node->work = (struct loop_timer){.due = work_due, .closure = node};
     exchange_init(node);
     node->recall = recall_create(site);
@@ -340,7 +342,7 @@ struct node *node_create(struct site *site, void (*ended)(void *closure), void *
 
 void node_start(struct node *node)
 {
-    duty_start(node->duty);
+    reconciler_start(node->reconciler);
     node_wake(node, 0);
 }
 
@@ -358,7 +360,7 @@ void node_destroy(struct node *node)
     recall_destroy(node->recall);
     exchange_finish(node);
     loop_disarm(node->site->loop, &node->work);
-    duty_destroy(node->duty);
+    reconciler_destroy(node->reconciler);
     free(node->faults);
     free(node);
 }

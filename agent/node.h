@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This node in front of its controller: carries out what duty.c decides. */
+/* This node in front of its controller: carries out what reconciler.c decides. */
 #ifndef AGENT_NODE_H
 #define AGENT_NODE_H
 

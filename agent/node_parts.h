@@ -17,8 +17,8 @@ struct entry {
     UT_hash_handle hh;
 };
 
-/* A beat that is out. */
-struct beat {
+/* A heartbeat that is out. */
+struct heartbeat {
     struct node *node;
     int64_t number;
     struct link_request *request; /* NULL: none */
@@ -26,16 +26,16 @@ struct beat {
 
 struct node {
     struct site *site;
-    struct duty *duty;
+    struct reconciler *reconciler;
     struct entry *entries;
     struct recall *recall;
     struct link_request *registering, *polling;
-    struct beat beats[BEATS_OUT];
+    struct heartbeat heartbeats[HEARTBEATS_OUT];
     int64_t park_ms;
     uint64_t word; /* with which the next register is believed; 0: none was given */
-    int64_t beat_seq;
+    int64_t heartbeat_seq;
     char *faults;            /* the devices that no job can get, with their reasons, as text */
-    struct loop_timer work;  /* duty has actions, or soon will */
+    struct loop_timer work;  /* reconciler has actions, or soon will */
     struct loop_timer again; /* a register that was refused */
     int64_t refusals;        /* in a row */
     char *refusal;           /* what the last one said, as it was logged; NULL: none */
@@ -46,18 +46,18 @@ struct node {
 /* The attempt of an epoch; NULL when it is not here. */
 struct entry *node_find(struct node *node, uint64_t epoch);
 
-/* Lets the actions of duty be carried out at a time, 0 for at once: from the loop, never inside what caused
+/* Lets the actions of reconciler be carried out at a time, 0 for at once: from the loop, never inside what caused
  * them. */
 void node_wake(struct node *node, int64_t at_ms);
 
 /* Carries out what is to be done now. */
 void node_work(struct node *node);
 
-/* exchange.c: the requests of the protocol. Their answers are told to duty. */
+/* exchange.c: the requests of the protocol. Their answers are told to reconciler. */
 void exchange_init(struct node *node);
 void exchange_finish(struct node *node);
 void exchange_register(struct node *node);
-void exchange_beat(struct node *node, const struct duty_action *action);
+void exchange_heartbeat(struct node *node, const struct reconciler_action *action);
 void exchange_poll(struct node *node);
 void exchange_report(struct entry *entry, enum report_kind kind);
 

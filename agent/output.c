@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "agent/left.h"
+#include "agent/rank_file.h"
 #include "agent/lines.h"
 #include "agent/output_parts.h"
 #include "proto/base/cleanup.h"
@@ -49,7 +49,7 @@ char *output_part(const struct output *output, const struct follow *follow, int6
 {
     autofree char *name = file_name(follow);
     int64_t ignored;
-    autoclose int fd = left_open(output->folder, NULL, name, &ignored);
+    autoclose int fd = rank_file_open(output->folder, NULL, name, &ignored);
     char *bytes = xalloc(*length);
     ssize_t got = fd >= 0 ? pread(fd, bytes, *length, (off_t)offset) : 0;
     *length = got > 0 ? (size_t)got : 0;
@@ -58,10 +58,12 @@ char *output_part(const struct output *output, const struct follow *follow, int6
 
 /* --- life ---------------------------------------------------------------------------------------- */
 
-struct outputs *outputs_create(const char *node, struct link *link, struct loop *loop, struct spares *spares)
+struct outputs *outputs_create(const char *node, struct link *link, struct loop *loop,
+                               struct folder_pool *folder_pool)
 {
     struct outputs *outputs = xzalloc(sizeof *outputs);
-    *outputs = (struct outputs){.node = xstrdup(node), .link = link, .loop = loop, .spares = spares};
+    *outputs =
+        (struct outputs){.node = xstrdup(node), .link = link, .loop = loop, .folder_pool = folder_pool};
     return outputs;
 }
 
@@ -307,7 +309,7 @@ static void rest(struct output *output)
         output->idle(output->closure);
         return;
     }
-    spares_return(output->outputs->spares, output->folder);
+    folder_pool_return(output->outputs->folder_pool, output->folder);
     output_destroy(output);
 }
 

@@ -9,12 +9,13 @@
 
 #include "agent/link.h"
 #include "agent/loop.h"
-#include "agent/spares.h"
+#include "agent/folder_pool.h"
 #include "proto/messages.h"
 
 /* What all attempts share. */
 struct outputs;
-struct outputs *outputs_create(const char *node, struct link *link, struct loop *loop, struct spares *spares);
+struct outputs *outputs_create(const char *node, struct link *link, struct loop *loop,
+                               struct folder_pool *folder_pool);
 void outputs_destroy(struct outputs *outputs);
 
 /* The streams of one attempt. */

@@ -47,7 +47,7 @@ struct outputs {
     char *node;
     struct link *link;
     struct loop *loop;
-    struct spares *spares;
+    struct folder_pool *folder_pool;
     size_t uploads;
     struct output *queue; /* those that wait for an upload of another to end */
     struct output *list;  /* those that do not */

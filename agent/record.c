@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/left.h"
+#include "agent/rank_file.h"
 #include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
@@ -124,7 +124,7 @@ bool record_parse(const char *text, struct record *ret_record, struct err *err)
 
 bool record_read(const char *logs_folder, struct record *ret_record, struct err *err)
 {
-    autofree char *text = left_read(logs_folder, NULL, SHIM_EXIT_FILE, LIMIT_EXIT_RECORD_BYTES, NULL);
+    autofree char *text = rank_file_read(logs_folder, NULL, SHIM_EXIT_FILE, LIMIT_EXIT_RECORD_BYTES, NULL);
     if (text == NULL) {
         return err_set(err, ERR_NOT_FOUND, "there is no exit record in %s", logs_folder);
     }

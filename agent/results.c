@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/left.h"
+#include "agent/rank_file.h"
 #include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/hash.h"
@@ -88,7 +88,7 @@ static char *read_json(const struct results *results, const struct item *item, c
 {
     autofree char *name = xprintf("%lld.json", (long long)item->rank->rank);
     size_t length = 0;
-    autofree char *text = left_read(results->logs, folder, name, max, &length);
+    autofree char *text = rank_file_read(results->logs, folder, name, max, &length);
     autojson json_t *json = text != NULL ? json_parse(text, length, NULL) : NULL;
     bool good = item->kind == RESULT_VALUE ? json != NULL : json_is_object(json);
     return good ? give(text) : NULL;
@@ -98,7 +98,7 @@ static void take_small(struct results *results, struct item *item, const char *n
 {
     size_t length;
     autofree char *bytes =
-        left_read(results->logs, SHIM_RESULTS_FOLDER, name, results->inline_bytes, &length);
+        rank_file_read(results->logs, SHIM_RESULTS_FOLDER, name, results->inline_bytes, &length);
     if (bytes != NULL) {
         hash_hex(bytes, length, item->hash);
         item->base64 = text_to_base64((const uint8_t *)bytes, length);
@@ -113,7 +113,7 @@ static bool take_pickle(struct results *results, struct item *item, enum result_
 {
     item->kind = kind;
     autofree char *name = pickle_name(item);
-    autoclose int file = left_open(results->logs, SHIM_RESULTS_FOLDER, name, &item->size);
+    autoclose int file = rank_file_open(results->logs, SHIM_RESULTS_FOLDER, name, &item->size);
     if (file < 0) {
         return false;
     }
@@ -211,7 +211,7 @@ static void put_done(void *closure, const char *hash, const struct err *err)
 static bool put(struct results *results, struct item *item)
 {
     autofree char *name = pickle_name(item);
-    int file = left_open(results->logs, SHIM_RESULTS_FOLDER, name, &item->size);
+    int file = rank_file_open(results->logs, SHIM_RESULTS_FOLDER, name, &item->size);
     if (file < 0) {
         lose(results, item, "the file is gone");
         return false;
@@ -250,7 +250,7 @@ struct results *results_collect(struct uploads *uploads, const char *logs, const
 {
     struct results *results = xzalloc(sizeof *results);
     int64_t ignored;
-    autoclose int function = left_open(logs, NULL, SHIM_FUNCTION_FILE, &ignored);
+    autoclose int function = rank_file_open(logs, NULL, SHIM_FUNCTION_FILE, &ignored);
     *results = (struct results){.uploads = uploads,
                                 .logs = xstrdup(logs),
                                 .inline_bytes = LIMIT_EXIT_RESULT_BYTES,

@@ -64,7 +64,7 @@ static char *version_of(const char *folder)
     return xprintf("%s/%.*s", folder, VERSION_CHARS, hash);
 }
 
-char *runner_lay(const char *folder, struct err *err)
+char *runner_stage(const char *folder, struct err *err)
 {
     autofree char *version = version_of(folder);
     autofree char *watch = xprintf("%s/" SHIM_WATCH_FOLDER, version);
@@ -76,13 +76,13 @@ char *runner_lay(const char *folder, struct err *err)
     return laid ? give(version) : NULL;
 }
 
-char *runner_lay_builder(const char *folder, struct err *err)
+char *runner_stage_builder(const char *folder, struct err *err)
 {
     autofree char *path = xprintf("%s/" BUILDER_FILE, folder);
     return lay(path, environment_source, environment_source_length, err) ? give(path) : NULL;
 }
 
-char *runner_lay_warm(const char *folder, struct err *err)
+char *runner_stage_warm(const char *folder, struct err *err)
 {
     autofree char *path = xprintf("%s/" WARM_FILE, folder);
     return file_make_directories(folder, 0700, err) && lay(path, warm_source, warm_source_length, err)

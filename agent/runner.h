@@ -49,17 +49,17 @@ extern const size_t warm_source_length;
 /* Lays gpuctl_runner.py, gpuctl_accelerate.py, gpuctl_watch.py, gpuctl_jax.py, gpuctl_mlflow.py and
  * watch/sitecustomize.py into <folder>/<16 hex digits of the SHA-256 of all>, unless they are there. Returns
  * that inner folder, which the caller frees; NULL with an error. */
-char *runner_lay(const char *folder, struct err *err);
+char *runner_stage(const char *folder, struct err *err);
 
 /* Throws other versions away: when no attempt lives that may still import one. */
 void runner_drop_others(const char *folder, const char *kept, struct trash *trash);
 
 /* Lays gpuctl_environment.py at <folder>/gpuctl_environment.py; one that runs has read its file. Returns its
  * path, which the caller frees; NULL with an error. */
-char *runner_lay_builder(const char *folder, struct err *err);
+char *runner_stage_builder(const char *folder, struct err *err);
 
 /* Lays gpuctl_warm.py at <folder>/gpuctl_warm.py. Returns the folder, which the caller frees; NULL with an
  * error. */
-char *runner_lay_warm(const char *folder, struct err *err);
+char *runner_stage_warm(const char *folder, struct err *err);
 
 #endif

@@ -22,7 +22,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "agent/left.h"
+#include "agent/rank_file.h"
 #include "agent/program.h"
 #include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
@@ -265,7 +265,7 @@ bool shim_process_is_stopped(const struct shim_process *shim)
 /* The process that shim.pid names, if it is still that one. */
 static int find_process(const char *run_folder)
 {
-    autofree char *text = left_read(run_folder, NULL, SHIM_PID_FILE, STAT_BYTES, NULL);
+    autofree char *text = rank_file_read(run_folder, NULL, SHIM_PID_FILE, STAT_BYTES, NULL);
     int pid;
     long long ticks, now_ticks;
     if (text == NULL || sscanf(text, "%d %lld", &pid, &ticks) != 2 || pid <= 0) {

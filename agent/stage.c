@@ -12,7 +12,7 @@
 #include "agent/attempt.h"
 #include "agent/contract.h"
 #include "agent/launch.h"
-#include "agent/lay.h"
+#include "agent/stage_file.h"
 #include "agent/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -100,19 +100,19 @@ static void filled(void *closure, const struct err *err)
 static bool write_given(int file, const struct job_file *given, struct err *err)
 {
     if (given->text != NULL) {
-        return lay_write(file, given->text, strlen(given->text), given->path, err);
+        return stage_file_write(file, given->text, strlen(given->text), given->path, err);
     }
     autofree uint8_t *bytes = NULL;
     size_t length;
     if (!text_from_base64(given->base64, strlen(given->base64), &bytes, &length)) {
         return err_set(err, ERR_FIELD, "the content of %s is not base64", given->path);
     }
-    return lay_write(file, bytes, length, given->path, err);
+    return stage_file_write(file, bytes, length, given->path, err);
 }
 
-static bool lay_file(struct attempt *attempt, int folder, const struct job_file *given, struct err *err)
+static bool stage_file(struct attempt *attempt, int folder, const struct job_file *given, struct err *err)
 {
-    autoclose int file = lay_open(folder, given->path, given->executable, err);
+    autoclose int file = stage_file_open(folder, given->path, given->executable, err);
     if (file < 0 || given->blob == NULL) {
         return file >= 0 && write_given(file, given, err);
     }
@@ -123,7 +123,7 @@ static bool lay_file(struct attempt *attempt, int folder, const struct job_file 
     return true;
 }
 
-static bool lay_function(struct attempt *attempt, struct err *err)
+static bool stage_function(struct attempt *attempt, struct err *err)
 {
     const struct job_function *function = &attempt->spec.function;
     const struct job_file payload = {
@@ -133,22 +133,22 @@ static bool lay_function(struct attempt *attempt, struct err *err)
         return true;
     }
     autoclose int folder = open(attempt->logs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return lay_file(attempt, folder, &payload, err) &&
-           (modules.blob == NULL || lay_file(attempt, folder, &modules, err));
+    return stage_file(attempt, folder, &payload, err) &&
+           (modules.blob == NULL || stage_file(attempt, folder, &modules, err));
 }
 
-static bool lay_files(struct attempt *attempt, struct err *err)
+static bool stage_files(struct attempt *attempt, struct err *err)
 {
     const struct job_spec *spec = &attempt->spec;
     autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
     autoclose int folder = open(work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     attempt->fills = xzalloc((spec->file_count + FUNCTION_FILES + 1) * sizeof *attempt->fills);
     for (size_t i = 0; i < spec->file_count; i++) {
-        if (!lay_file(attempt, folder, &spec->files[i], err)) {
+        if (!stage_file(attempt, folder, &spec->files[i], err)) {
             return false;
         }
     }
-    return lay_function(attempt, err);
+    return stage_function(attempt, err);
 }
 
 /* --- the bundle ---------------------------------------------------------------------------------- */
@@ -157,7 +157,7 @@ static bool lay_files(struct attempt *attempt, struct err *err)
 static void lay(struct attempt *attempt)
 {
     struct err err;
-    if (!lay_files(attempt, &err)) {
+    if (!stage_files(attempt, &err)) {
         stage_cancel(attempt);
         attempt_decline(attempt, err.text);
     } else if (attempt->fills_waiting == 0) {
@@ -241,7 +241,7 @@ static void bundle_fetched(void *closure, const struct err *problem)
 }
 
 /* Mostly it is here, for the node was told to get it before. */
-static bool lay_bundle(struct attempt *attempt, struct err *err)
+static bool stage_bundle(struct attempt *attempt, struct err *err)
 {
     struct payloads *payloads = attempt->site->payloads;
     autoclose int archive = payload_open(payloads, attempt->spec.bundle.blob);
@@ -354,7 +354,7 @@ static bool write_launch(struct attempt *attempt, const struct text *launch, str
     if (file < 0) {
         return err_errno(err, "cannot make %s", path);
     }
-    return lay_write(file, launch->bytes, launch->length, path, err);
+    return stage_file_write(file, launch->bytes, launch->length, path, err);
 }
 
 /* --- from order to shim -------------------------------------------------------------------------- */
@@ -394,12 +394,12 @@ static void finish(struct attempt *attempt)
     attempt->stage = STAGE_SHIM;
     attempt_lease(attempt, attempt->term_ms, attempt->kill_ms);
     if (attempt->order.phase == ORDER_RUN) {
-        converse_run(attempt);
+        shim_client_run(attempt);
     } else {
-        converse_prepare(attempt);
+        shim_client_prepare(attempt);
     }
     attempt_make_output(attempt, false);
-    converse_begin(attempt);
+    shim_client_begin(attempt);
 }
 
 /* That of an array's task says its own words from here on. */
@@ -419,10 +419,10 @@ static bool prepare(struct attempt *attempt, struct err *err)
     struct site *site = attempt->site;
     attempt->cgroup_version = cgroup_version(&site->cgroups);
     return decode_spec(attempt, err) && check_devices(attempt, err) && take_environment(attempt, err) &&
-           spares_take(site->spares, attempt->logs, attempt_first_rank(attempt), err) &&
+           folder_pool_take(site->folder_pool, attempt->logs, attempt_first_rank(attempt), err) &&
            cgroup_make(&site->cgroups, attempt->epoch, (int64_t)attempt->order.device_count, &attempt->cgroup,
                        err) &&
-           (attempt->spec.bundle.blob == NULL || lay_bundle(attempt, err));
+           (attempt->spec.bundle.blob == NULL || stage_bundle(attempt, err));
 }
 
 void stage_go_on(struct attempt *attempt)

@@ -35,7 +35,7 @@ enum state {
     STATE_UNFIT, /* there cannot be one; why says so */
 };
 
-struct spare {
+struct warm_shim {
     struct kind *kind;
     struct shim_process shim;
     struct loop_watch watch;
@@ -54,7 +54,7 @@ struct kind {
     int64_t pid_bytes;       /* its resident memory, when it had loaded all */
     struct loop_watch talk;
     int failures; /* of shims before they were ready, one after the other */
-    struct spare spares[LIMIT_WARM_SPARES];
+    struct warm_shim warm_shims[LIMIT_WARM_SHIMS];
     struct kind *prev, *next; /* the one used last is first */
 };
 
@@ -67,14 +67,14 @@ struct warm {
     struct loop_timer timer;
 };
 
-static void spare_end(struct spare *spare)
+static void warm_shim_end(struct warm_shim *warm_shim)
 {
-    struct loop *loop = spare->kind->warm->loop;
-    if (spare->watch.fd >= 0) {
-        loop_unwatch(loop, &spare->watch);
+    struct loop *loop = warm_shim->kind->warm->loop;
+    if (warm_shim->watch.fd >= 0) {
+        loop_unwatch(loop, &warm_shim->watch);
     }
-    shim_process_close(&spare->shim); /* it ends with its socket, and its workers with it */
-    *spare = (struct spare){.kind = spare->kind, .shim = {-1, -1}, .watch = {.fd = -1}};
+    shim_process_close(&warm_shim->shim); /* it ends with its socket, and its workers with it */
+    *warm_shim = (struct warm_shim){.kind = warm_shim->kind, .shim = {-1, -1}, .watch = {.fd = -1}};
 }
 
 static void forkserver_end(struct kind *kind)
@@ -85,8 +85,8 @@ static void forkserver_end(struct kind *kind)
         kind->talk.fd = -1;
     }
     child_stop(give(kind->child), 0);
-    for (size_t i = 0; i < LIMIT_WARM_SPARES; i++) {
-        spare_end(&kind->spares[i]);
+    for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {
+        warm_shim_end(&kind->warm_shims[i]);
     }
 }
 
@@ -125,8 +125,8 @@ static int64_t resident_bytes(int64_t pid)
 static int64_t bytes_of(const struct kind *kind)
 {
     int64_t workers = 0;
-    for (size_t i = 0; i < LIMIT_WARM_SPARES; i++) {
-        workers += (int64_t)kind->spares[i].workers;
+    for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {
+        workers += (int64_t)kind->warm_shims[i].workers;
     }
     return kind->state == STATE_READY ? kind->pid_bytes + workers * WARM_WORKER_BYTES : 0;
 }
@@ -172,10 +172,10 @@ static void hear_ready(struct kind *kind, const char *imports)
 /* Shims come in the order in which they were asked for. */
 static void hear_shim(struct kind *kind, int pidfd)
 {
-    for (size_t i = 0; i < LIMIT_WARM_SPARES; i++) {
-        struct spare *spare = &kind->spares[i];
-        if (spare->asked && spare->shim.pidfd < 0) {
-            spare->shim.pidfd = pidfd;
+    for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {
+        struct warm_shim *warm_shim = &kind->warm_shims[i];
+        if (warm_shim->asked && warm_shim->shim.pidfd < 0) {
+            warm_shim->shim.pidfd = pidfd;
             return;
         }
     }
@@ -289,24 +289,24 @@ static void forkserver_start(struct kind *kind)
 /* --- shims that wait ------------------------------------------------------------------------------ */
 
 /* It says how many workers it has, or it has ended. */
-static void spare_ready(void *closure, uint32_t events)
+static void warm_shim_ready(void *closure, uint32_t events)
 {
-    struct spare *spare = closure;
+    struct warm_shim *warm_shim = closure;
     char text[LIMIT_SHIM_MESSAGE + 1];
-    ssize_t length = recv(spare->shim.fd, text, sizeof text - 1, MSG_DONTWAIT);
+    ssize_t length = recv(warm_shim->shim.fd, text, sizeof text - 1, MSG_DONTWAIT);
     int64_t workers;
     if (length < 0 && (errno == EAGAIN || errno == EINTR)) {
         return;
     }
     text[length > 0 ? length : 0] = '\0';
     if (strncmp(text, "warm ", 5) == 0 && text_to_int(text + 5, 1, LIMIT_NODE_DEVICES, &workers)) {
-        spare->ready = true;
-        spare->workers = (size_t)workers;
-        spare->kind->failures = 0;
+        warm_shim->ready = true;
+        warm_shim->workers = (size_t)workers;
+        warm_shim->kind->failures = 0;
     } else {
-        struct kind *kind = spare->kind;
-        kind->failures += spare->ready ? 0 : 1;
-        spare_end(spare);
+        struct kind *kind = warm_shim->kind;
+        kind->failures += warm_shim->ready ? 0 : 1;
+        warm_shim_end(warm_shim);
         if (kind->failures == LIMIT_WARM_FAILURES) {
             set_unfit(kind, "its workers end before they are needed");
         }
@@ -330,29 +330,29 @@ static bool ask(struct kind *kind, int control, int complaints)
     return sendmsg(kind->talk.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == length;
 }
 
-static void spare_ask(struct spare *spare)
+static void warm_shim_ask(struct warm_shim *warm_shim)
 {
-    struct kind *kind = spare->kind;
+    struct kind *kind = warm_shim->kind;
     struct warm *warm = kind->warm;
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
         return;
     }
     autoclose int theirs = pair[1];
-    spare->shim.fd = pair[0];
-    spare->asked = true;
-    spare->watch = (struct loop_watch){pair[0], EPOLLIN, spare_ready, spare};
-    loop_watch(warm->loop, &spare->watch);
+    warm_shim->shim.fd = pair[0];
+    warm_shim->asked = true;
+    warm_shim->watch = (struct loop_watch){pair[0], EPOLLIN, warm_shim_ready, warm_shim};
+    loop_watch(warm->loop, &warm_shim->watch);
     if (!ask(kind, theirs, warm->config.complaints)) {
-        spare_end(spare);
+        warm_shim_end(warm_shim);
     }
 }
 
-static struct spare *find_absent(struct kind *kind)
+static struct warm_shim *find_absent(struct kind *kind)
 {
-    for (size_t i = 0; i < LIMIT_WARM_SPARES; i++) {
-        if (!kind->spares[i].asked) {
-            return &kind->spares[i];
+    for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {
+        if (!kind->warm_shims[i].asked) {
+            return &kind->warm_shims[i];
         }
     }
     return NULL;
@@ -386,24 +386,24 @@ static struct kind *add_kind(struct warm *warm, struct warm_key *key)
                           .state = STATE_WANTED,
                           .due_ms = clock_boot_ms() + WARM_DELAY_MS,
                           .talk = {.fd = -1}};
-    for (size_t i = 0; i < LIMIT_WARM_SPARES; i++) {
-        kind->spares[i] = (struct spare){.kind = kind, .shim = {-1, -1}, .watch = {.fd = -1}};
+    for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {
+        kind->warm_shims[i] = (struct warm_shim){.kind = kind, .shim = {-1, -1}, .watch = {.fd = -1}};
     }
     *key = (struct warm_key){0};
     DL_PREPEND(warm->kinds, kind);
     return kind;
 }
 
-static bool take_spare(struct kind *kind, struct shim_process *ret_shim)
+static bool take_warm_shim(struct kind *kind, struct shim_process *ret_shim)
 {
-    for (size_t i = 0; i < LIMIT_WARM_SPARES; i++) {
-        struct spare *spare = &kind->spares[i];
-        if (spare->ready && spare->workers >= kind->key.ranks) {
-            loop_unwatch(kind->warm->loop, &spare->watch);
-            spare->watch.fd = -1;
-            *ret_shim = spare->shim;
-            spare->shim = (struct shim_process){-1, -1};
-            spare_end(spare);
+    for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {
+        struct warm_shim *warm_shim = &kind->warm_shims[i];
+        if (warm_shim->ready && warm_shim->workers >= kind->key.ranks) {
+            loop_unwatch(kind->warm->loop, &warm_shim->watch);
+            warm_shim->watch.fd = -1;
+            *ret_shim = warm_shim->shim;
+            warm_shim->shim = (struct shim_process){-1, -1};
+            warm_shim_end(warm_shim);
             return true;
         }
     }
@@ -413,9 +413,9 @@ static bool take_spare(struct kind *kind, struct shim_process *ret_shim)
 /* Those with too few workers for what is wished now. */
 static void drop_small(struct kind *kind)
 {
-    for (size_t i = 0; i < LIMIT_WARM_SPARES; i++) {
-        if (kind->spares[i].ready && kind->spares[i].workers < kind->key.ranks) {
-            spare_end(&kind->spares[i]);
+    for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {
+        if (kind->warm_shims[i].ready && kind->warm_shims[i].workers < kind->key.ranks) {
+            warm_shim_end(&kind->warm_shims[i]);
         }
     }
 }
@@ -470,7 +470,7 @@ bool warm_take(struct warm *warm, const struct text *launch, struct shim_process
     kind->key.ranks = ranks;
     kind->used_ms = clock_boot_ms();
     drop_small(kind);
-    bool taken = take_spare(kind, ret_shim);
+    bool taken = take_warm_shim(kind, ret_shim);
     *ret_why = taken ? NULL : why_not(kind);
     if (taken) {
         kind->due_ms = kind->used_ms + WARM_REFILL_MS;
@@ -528,12 +528,13 @@ static bool work_on(struct kind *kind, int64_t now_ms)
         forkserver_start(kind);
         return true;
     }
-    struct spare *spare = kind->state == STATE_READY && kind->due_ms <= now_ms ? find_absent(kind) : NULL;
-    if (spare == NULL) {
+    struct warm_shim *warm_shim =
+        kind->state == STATE_READY && kind->due_ms <= now_ms ? find_absent(kind) : NULL;
+    if (warm_shim == NULL) {
         return false;
     }
-    spare_ask(spare);
-    return spare->asked; /* one that could not be asked for is not asked for again at once */
+    warm_shim_ask(warm_shim);
+    return warm_shim->asked; /* one that could not be asked for is not asked for again at once */
 }
 
 bool warm_step(struct warm *warm)
@@ -556,7 +557,7 @@ bool warm_step(struct warm *warm)
 struct warm *warm_create(const struct warm_config *config, const struct shims *shims,
                          struct children *children, struct loop *loop, struct err *err)
 {
-    char *folder = runner_lay_warm(config->folder, err);
+    char *folder = runner_stage_warm(config->folder, err);
     if (folder == NULL) {
         return NULL;
     }

@@ -69,7 +69,7 @@ static void table_fill(struct config *config, struct option_spec table[OPTION_CO
          .value_name = "TIME",
          .help = "how often nodes report that they live (default 5s)",
          .kind = OPTION_DURATION,
-         .target = &config->beat_ms},
+         .target = &config->heartbeat_ms},
         {.name = "lease-min",
          .value_name = "TIME",
          .help = "the smallest lease that a job may ask for (default 60s)",
@@ -280,7 +280,7 @@ static bool check(struct config *config, struct err *err)
         return err_field(err, ERR_USAGE, "--client-patience", "give 10s, for instance",
                          "no client sends its headers that fast");
     }
-    if (config->beat_ms < 50) {
+    if (config->heartbeat_ms < 50) {
         return err_field(err, ERR_USAGE, "--beat", "give 50ms or more", "nodes cannot report that often");
     }
     return true;
@@ -290,7 +290,7 @@ bool config_parse(int argc, char **argv, struct config *ret_config, struct err *
 {
     *ret_config = (struct config){.state = "/var/lib/gpuctl",
                                   .listen = "127.0.0.1:7070",
-                                  .beat_ms = BEAT_MS,
+                                  .heartbeat_ms = HEARTBEAT_MS,
                                   .lease_min_ms = LIMIT_LEASE_MIN_MS,
                                   .patience_ms = DEFAULT_PATIENCE_MS,
                                   .log_limit_mib = LIMIT_STREAM_BYTES / MIB,

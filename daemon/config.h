@@ -19,7 +19,7 @@ struct config {
     bool insecure_plain_http;
     struct option_list host_names; /* further names in the Host header */
     int64_t idle_exit_ms;          /* 0: never */
-    int64_t beat_ms;
+    int64_t heartbeat_ms;
     int64_t lease_min_ms;
     int64_t patience_ms;
     int64_t log_limit_mib;

@@ -16,12 +16,12 @@
 #include "daemon/blob/logs.h"
 #include "daemon/blob/worker.h"
 #include "daemon/config.h"
-#include "daemon/door.h"
+#include "daemon/writer.h"
 #include "daemon/home.h"
 #include "daemon/host_names.h"
 #include "daemon/http/server.h"
 #include "daemon/init.h"
-#include "daemon/store/ballast.h"
+#include "daemon/store/reserve_file.h"
 #include "daemon/store/store.h"
 #include "daemon/tls.h"
 #include "daemon/upkeep.h"
@@ -45,9 +45,9 @@ struct daemon {
     char *shelf;            /* folder of its backups */
     struct tls tls;         /* texts; NULL in it: plain HTTP */
     struct host_list names; /* for the Host header */
-    struct ballast *ballast;
+    struct reserve_file *reserve_file;
     struct store *store;
-    struct door *door;
+    struct writer *writer;
     struct worker *worker;
     struct logs *logs;
     struct blobs *blobs;
@@ -144,21 +144,21 @@ static bool open_server(struct daemon *daemon, struct err *err)
     const struct config *config = &daemon->config;
     const struct server_config server = {.address = config->address,
                                          .port = config->port,
-                                         .door = daemon->door,
+                                         .writer = daemon->writer,
                                          .logs = daemon->logs,
                                          .blobs = daemon->blobs,
                                          .worker = daemon->worker,
                                          .store_path = daemon->database,
                                          .state_directory = config->state,
                                          .min_free_bytes = config->min_free_bytes,
-                                         .ballast = daemon->ballast,
+                                         .reserve_file = daemon->reserve_file,
                                          .tls_certificate = daemon->tls.certificate,
                                          .tls_key = daemon->tls.key,
                                          .tls_authority = daemon->tls.authority,
                                          .host_names = (const char *const *)daemon->names.items,
                                          .host_name_count = daemon->names.count,
                                          .incarnation = store_incarnation(daemon->store),
-                                         .beat_ms = config->beat_ms,
+                                         .heartbeat_ms = config->heartbeat_ms,
                                          .lease_min_ms = config->lease_min_ms,
                                          .patience_ms = config->patience_ms,
                                          .log_limit = config->log_limit_mib * MIB,
@@ -175,22 +175,22 @@ static bool open_server(struct daemon *daemon, struct err *err)
     return (daemon->server = server_open(&server, err)) != NULL;
 }
 
-static bool open_door(struct daemon *daemon, struct err *err)
+static bool open_writer(struct daemon *daemon, struct err *err)
 {
-    const struct door_config config = {.beat_ms = daemon->config.beat_ms,
-                                       .share_half_life_ms = daemon->config.share_half_life_ms,
-                                       .policy = daemon->config.policy};
+    const struct writer_config config = {.heartbeat_ms = daemon->config.heartbeat_ms,
+                                         .share_half_life_ms = daemon->config.share_half_life_ms,
+                                         .policy = daemon->config.policy};
     const struct moment now = {.boot_ms = clock_boot_ms(), .wall_ms = clock_wall_ms()};
-    daemon->door = door_open(daemon->store, &config, now, err);
-    return daemon->door != NULL && door_start(daemon->door, err);
+    daemon->writer = writer_open(daemon->store, &config, now, err);
+    return daemon->writer != NULL && writer_start(daemon->writer, err);
 }
 
 static bool daemon_open(struct daemon *daemon, struct err *err)
 {
     return take_state(daemon, err) && (daemon->signals = open_signals(err)) >= 0 && open_tls(daemon, err) &&
-           (daemon->ballast = ballast_open(daemon->database)) != NULL &&
-           (daemon->store = store_open_with(daemon->database, daemon->ballast, err)) != NULL &&
-           admin_token_first(daemon->store, daemon->config.state, err) && open_door(daemon, err) &&
+           (daemon->reserve_file = reserve_file_open(daemon->database)) != NULL &&
+           (daemon->store = store_open_with(daemon->database, daemon->reserve_file, err)) != NULL &&
+           admin_token_first(daemon->store, daemon->config.state, err) && open_writer(daemon, err) &&
            open_files(daemon, err) && open_server(daemon, err);
 }
 
@@ -200,9 +200,9 @@ static void daemon_close(struct daemon *daemon)
     worker_close(daemon->worker); /* it may still work on blobs and logs */
     blobs_close(daemon->blobs);
     logs_close(daemon->logs);
-    door_close(daemon->door);
+    writer_close(daemon->writer);
     store_close(daemon->store);
-    ballast_close(daemon->ballast);
+    reserve_file_close(daemon->reserve_file);
     tls_finish(&daemon->tls);
     host_list_finish(&daemon->names);
     free(daemon->database);
@@ -263,7 +263,7 @@ static bool serve(struct daemon *daemon, struct err *err)
     }
     log_info("controller serve", "url=%s version=%s policy=%s incarnation=%u live_jobs=%zu", url,
              GPUCTL_VERSION, policy_text(daemon->config.policy), store_incarnation(daemon->store),
-             door_live_jobs(daemon->door));
+             writer_live_jobs(daemon->writer));
     notify_ready();
     enum server_end end = server_run(daemon->server, err);
     if (daemon->config.endpoint_file != NULL) {

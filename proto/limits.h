@@ -103,7 +103,7 @@
 #define LIMIT_RETRIES      100
 #define LIMIT_TIME_MS      (366LL * 24 * 3600 * 1000)
 #define LIMIT_GRACE_MS     (3600LL * 1000)
-/* twelve beats; gpuctld --lease-min lowers it for tests */
+/* twelve heartbeats; gpuctld --lease-min lowers it for tests */
 #define LIMIT_LEASE_MIN_MS (60LL * 1000)
 #define LIMIT_LEASE_MAX_MS (24LL * 3600 * 1000)
 #define DEFAULT_LEASE_MS   (15LL * 60 * 1000)
@@ -123,7 +123,7 @@
 #define LIMIT_AFTER 64
 /* on either side of 0: room for any scheme of steps */
 #define LIMIT_PRIORITY 1000
-/* jobs of one wish that are tried for a gap in one look around; each costs a look at the nodes */
+/* jobs of one wish that are tried for a gap in one scheduling pass; each costs a look at the nodes */
 #define LIMIT_BACKFILL_TRIES 64
 /* jobs ahead of one that are looked at to say when it will start: 10 ms */
 #define LIMIT_AHEAD 10000
@@ -135,7 +135,7 @@
 #define LIMIT_CHANGE_TRIES 16
 /* running jobs that a look ahead counts as ended, one by one, until a gang fits: more than the largest gang
  * has nodes and GPUs */
-#define LIMIT_HORIZON 16384
+#define LIMIT_AVAILABILITY 16384
 /* kinds of jobs whose run times are remembered: at 300 bytes each 15 MB */
 #define LIMIT_PATTERNS 50000
 /* NAME_MAX of the file systems that files are laid on */
@@ -170,12 +170,12 @@
 #define LEAVES_LOOK_MS 60000
 
 /* --- time of the protocol, milliseconds --- */
-#define BEAT_MS 5000
+#define HEARTBEAT_MS 5000
 /* SUSPECT after this many */
-#define BEATS_MISSED 3
-/* beats of one agent that wait for an answer: while the network is cut each one is lost, and the first that
- * is sent after that shall not wait for those before it */
-#define BEATS_OUT 4
+#define HEARTBEATS_MISSED 3
+/* heartbeats of one agent that wait for an answer: while the network is cut each one is lost, and the first
+ * that is sent after that shall not wait for those before it */
+#define HEARTBEATS_OUT 4
 /* below the 30 s after which careless middleboxes forget a connection */
 #define POLL_PARK_MS      25000
 #define PREPARE_EXPIRY_MS 60000
@@ -221,7 +221,7 @@
 /* kinds of ranks that have a forkserver, shims with workers that wait for each, and how many of these may end
  * by themselves before no more are tried */
 #define LIMIT_WARM_KINDS    4
-#define LIMIT_WARM_SPARES   2
+#define LIMIT_WARM_SHIMS    2
 #define LIMIT_WARM_FAILURES 3
 /* what a worker that waits has for itself: its page tables, and pages that it wrote to */
 #define WARM_WORKER_BYTES (16 * MIB)
@@ -243,7 +243,7 @@
 #define DEFAULT_PORT_FIRST  20000
 #define DEFAULT_PORT_LAST   29999
 #define LIMIT_PAYLOAD_CACHE (20 * GIB)
-/* of one agent: poll, beat, LIMIT_AGENT_UPLOADS, and a few reports at once */
+/* of one agent: poll, heartbeat, LIMIT_AGENT_UPLOADS, and a few reports at once */
 #define LIMIT_AGENT_CONNECTIONS 16
 /* log uploads at once: one flooding job does not hold up the others */
 #define LIMIT_AGENT_UPLOADS 4
@@ -292,14 +292,16 @@
 #define BACKOFF_MAX_MS 7000
 /* between registrations that are refused, doubling ... */
 #define REFUSED_FIRST_MS 1000
-/* ... up to this: an agent whose predecessor has fallen silent follows within three missed beats and this */
+/* ... up to this: an agent whose predecessor has fallen silent follows within three missed heartbeats and
+ * this */
 #define REFUSED_MAX_MS     15000
 #define CONNECT_TIMEOUT_MS 5000
 /* of small requests; a poll gets its park time and this */
 #define REQUEST_TIMEOUT_MS 10000
 /* of a blob: 1 GiB at 300 KB/s */
 #define TRANSFER_TIMEOUT_MS 3600000
-/* why a GPU is given to nobody: 64 GPUs, which is as many as NVIDIA's library numbers, in a beat of 64 KiB */
+/* why a GPU is given to nobody: 64 GPUs, which is as many as NVIDIA's library numbers, in a heartbeat of 64
+ * KiB */
 #define LIMIT_DEVICE_REASON 255
 /* how long GPUs may stay in use after the last process has gone */
 #define GPU_CLEAR_MS 30000
@@ -358,11 +360,11 @@
  * node */
 #define LIMIT_STAGINGS_KEPT 256
 /* events that wait; more is answered 503 */
-#define LIMIT_DOOR_QUEUE 16384
+#define LIMIT_WRITER_QUEUE 16384
 /* events a transaction */
-#define LIMIT_DOOR_BATCH  1024
-#define WAL_PASSIVE_BYTES (16 * MIB)
-#define WAL_FORCED_BYTES  (256 * MIB)
+#define LIMIT_WRITER_BATCH 1024
+#define WAL_PASSIVE_BYTES  (16 * MIB)
+#define WAL_FORCED_BYTES   (256 * MIB)
 /* from the start, so that no commit has to grow the file */
 #define WAL_GROWN_BYTES (8 * MIB)
 /* moved when idle above this: 130 commits, so fewer than 1 in 100 waits */
@@ -422,11 +424,11 @@
 #define DEFAULT_SHARE_HALF_LIFE_MS (7LL * 24 * 3600 * 1000)
 #define LIMIT_SHARE_HALF_LIFE_MS   (366LL * 24 * 3600 * 1000)
 /* whose outcome is remembered, 16 bytes each, for submissions that were read before they ended: what four
- * batches of the door end; a submission that names an older one is asked for again */
+ * batches of the writer end; a submission that names an older one is asked for again */
 #define LIMIT_ENDED_JOBS 4096
 /* moments that wait for the commit which they are of: of each event of a batch that a job is stored, that it
  * has its GPUs, and that another has ended, and as much again; of more, the rest is not known */
-#define LIMIT_COMMIT_MOMENTS (6 * LIMIT_DOOR_BATCH)
+#define LIMIT_COMMIT_MOMENTS (6 * LIMIT_WRITER_BATCH)
 /* of which it is remembered when their commit was done: minutes of the busiest cluster, 16 bytes each */
 #define LIMIT_ENDS_KEPT 4096
 /* remembered for exit reports that are repeated after a lost answer: seconds of the busiest cluster */
@@ -444,7 +446,7 @@
 #define MIN_FREE_MOST_BYTES (2 * GIB)
 /* given up when the disk is full: 16,000 cancels, exits and reports at 4 KiB each; of a disk below 1 GiB a
  * sixteenth */
-#define BALLAST_BYTES (64 * MIB)
+#define RESERVE_FILE_BYTES (64 * MIB)
 
 /* --- the HTTP thread --- */
 /* path and query: 200 ids of a filter, and within LIMIT_HEADER_BYTES */
@@ -457,15 +459,15 @@
 #define LIMIT_STREAM_BLOCK_BYTES 4096
 /* of events that wait for one client */
 #define LIMIT_SSE_FILL_BYTES (64 * KIB)
-/* specs of jobs that just came: a batch of the door at 64 connections */
+/* specs of jobs that just came: a batch of the writer at 64 connections */
 #define LIMIT_SPECS_KEPT 64
 /* larger ones are read again: 64 of these take 5 MiB decoded */
 #define LIMIT_SPEC_KEPT_BYTES (16 * KIB)
 /* a request with a path of 60 characters */
 #define REQUEST_BLOCK_BYTES 512
-/* a submission on its way to the door */
+/* a submission on its way to the writer */
 #define ASK_BLOCK_BYTES 1280
-/* of each: one batch of the door */
+/* of each: one batch of the writer */
 #define LIMIT_BLOCKS_KEPT 1024
 /* room for the receipt of a submission */
 #define RECEIPT_BYTES 96

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what the controller says to an agent: its answers to register, beat, poll and log uploads. It promises
- * that an order that starts something carries its job spec. What an agent says is in messages_agent.c; when
- * an order is given is left to the core. */
+/* Owns what the controller says to an agent: its answers to register, heartbeat, poll and log uploads. It
+ * promises that an order that starts something carries its job spec. What an agent says is in
+ * messages_agent.c; when an order is given is left to the core. */
 #include "proto/messages.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ json_t *register_reply_encode(const struct register_reply *message)
         member_put_int(json, "word", (int64_t)message->word);
     }
     member_put_int(json, "incarnation", message->incarnation);
-    member_put_int(json, "beat_ms", message->beat_ms);
+    member_put_int(json, "beat_ms", message->heartbeat_ms);
     member_put_int(json, "park_ms", message->park_ms);
     member_put_int(json, "log_limit", message->log_limit);
     return json;
@@ -32,7 +32,7 @@ bool register_reply_decode(json_t *json, struct register_reply *ret_message, str
     int64_t word = 0;
     bool good = member_holder(json, err) && json_read_int(json, "word", 0, INT64_MAX, &word, err) &&
                 json_need_int(json, "incarnation", 1, UINT32_MAX, &message.incarnation, err) &&
-                json_need_int(json, "beat_ms", 1, INT32_MAX, &message.beat_ms, err) &&
+                json_need_int(json, "beat_ms", 1, INT32_MAX, &message.heartbeat_ms, err) &&
                 json_need_int(json, "park_ms", 1, INT32_MAX, &message.park_ms, err) &&
                 json_read_int(json, "log_limit", LIMIT_STREAM_MIN_BYTES, LIMIT_STREAM_MAX_BYTES,
                               &message.log_limit, err);
@@ -51,7 +51,7 @@ void register_reply_finish(struct register_reply *message)
     *message = (struct register_reply){0};
 }
 
-/* --- beat --- */
+/* --- heartbeat --- */
 
 static json_t *encode_epochs(const uint64_t *epochs, size_t count)
 {
@@ -82,7 +82,7 @@ static bool decode_epochs(const json_t *json, const char *name, uint64_t **ret_e
     return true;
 }
 
-json_t *beat_reply_encode(const struct beat_reply *message)
+json_t *heartbeat_reply_encode(const struct heartbeat_reply *message)
 {
     json_t *json = json_object();
     if (message->fenced_count > 0) {
@@ -91,24 +91,24 @@ json_t *beat_reply_encode(const struct beat_reply *message)
     return json;
 }
 
-bool beat_reply_decode(json_t *json, struct beat_reply *ret_message, struct err *err)
+bool heartbeat_reply_decode(json_t *json, struct heartbeat_reply *ret_message, struct err *err)
 {
-    struct beat_reply message = {.json = json};
+    struct heartbeat_reply message = {.json = json};
     bool good = member_holder(json, err) &&
                 decode_epochs(json, "fenced", &message.fenced, &message.fenced_count, err);
     if (!good) {
-        beat_reply_finish(&message);
+        heartbeat_reply_finish(&message);
         return false;
     }
     *ret_message = message;
     return true;
 }
 
-void beat_reply_finish(struct beat_reply *message)
+void heartbeat_reply_finish(struct heartbeat_reply *message)
 {
     free(message->fenced);
     json_decref(message->json);
-    *message = (struct beat_reply){0};
+    *message = (struct heartbeat_reply){0};
 }
 
 /* --- orders --- */

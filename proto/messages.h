@@ -75,7 +75,7 @@ struct register_reply {
     json_t *json;
     uint64_t word; /* not taken: register again with it; 0: taken */
     int64_t incarnation;
-    int64_t beat_ms;
+    int64_t heartbeat_ms;
     int64_t park_ms;   /* how long the controller holds a poll */
     int64_t log_limit; /* bytes of one stream that it takes */
 };
@@ -102,7 +102,7 @@ struct join_reply {
 /* --- POST /v1/agent/beat
  * ----------------------------------------------------------------------------------------------- */
 
-struct beat_message {
+struct heartbeat_message {
     json_t *json;
     const char *node;
     const char *boot_id;
@@ -114,9 +114,10 @@ struct beat_message {
 };
 /* 404 not_found means: register again. */
 
-struct beat_reply {
+struct heartbeat_reply {
     json_t *json;
-    uint64_t *fenced; /* of the epochs that the beat listed, those that the node is not to have any more */
+    uint64_t
+        *fenced; /* of the epochs that the heartbeat listed, those that the node is not to have any more */
     size_t fenced_count;
 };
 
@@ -292,8 +293,8 @@ MESSAGE_DECLARE(register_message) /* that of a protocol which is not ours is ref
 MESSAGE_DECLARE(register_reply)
 MESSAGE_DECLARE(join_message)
 MESSAGE_DECLARE(join_reply)
-MESSAGE_DECLARE(beat_message)
-MESSAGE_DECLARE(beat_reply)
+MESSAGE_DECLARE(heartbeat_message)
+MESSAGE_DECLARE(heartbeat_reply)
 MESSAGE_DECLARE(poll_message)
 MESSAGE_DECLARE(poll_reply)
 MESSAGE_DECLARE(report_message)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what an agent says to the controller: register, beat, poll and report. It promises that a decoded
+/* Owns what an agent says to the controller: register, heartbeat, poll and report. It promises that a decoded
  * message has every member without which it would mean nothing, within the limits of a node. Whether it fits
  * the state of the cluster is left to the core; what the controller says is in messages.c. */
 #include "proto/messages.h"
@@ -253,9 +253,9 @@ void register_message_finish(struct register_message *message)
     *message = (struct register_message){0};
 }
 
-/* --- beat --- */
+/* --- heartbeat --- */
 
-json_t *beat_message_encode(const struct beat_message *message)
+json_t *heartbeat_message_encode(const struct heartbeat_message *message)
 {
     json_t *json = json_object();
     member_put_text(json, "node", message->node);
@@ -267,9 +267,9 @@ json_t *beat_message_encode(const struct beat_message *message)
     return json;
 }
 
-bool beat_message_decode(json_t *json, struct beat_message *ret_message, struct err *err)
+bool heartbeat_message_decode(json_t *json, struct heartbeat_message *ret_message, struct err *err)
 {
-    struct beat_message message = {.json = json};
+    struct heartbeat_message message = {.json = json};
     bool good = member_holder(json, err) && json_need_text(json, "node", &message.node, err) &&
                 json_need_text(json, "boot_id", &message.boot_id, err) &&
                 read_agent_id(json, &message.agent_id, err) &&
@@ -277,19 +277,19 @@ bool beat_message_decode(json_t *json, struct beat_message *ret_message, struct 
                 decode_faults(json, &message.faults, err) &&
                 decode_attempts(json, &message.attempts, &message.attempt_count, err);
     if (!good) {
-        beat_message_finish(&message);
+        heartbeat_message_finish(&message);
         return false;
     }
     *ret_message = message;
     return true;
 }
 
-void beat_message_finish(struct beat_message *message)
+void heartbeat_message_finish(struct heartbeat_message *message)
 {
     free(message->faults.items);
     free(message->attempts);
     json_decref(message->json);
-    *message = (struct beat_message){0};
+    *message = (struct heartbeat_message){0};
 }
 
 /* --- poll --- */

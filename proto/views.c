@@ -366,7 +366,7 @@ void node_view_encode(const struct node_view *view, struct text *out)
     member_write_text(out, ",\"host_id\":", view->host_id);
     member_write_text(out, ",\"isolation\":", isolation_text(view->isolation));
     member_write_bool(out, ",\"slots\":", view->slots);
-    write_seconds(out, ",\"beat_age_s\":", view->beat_age_ms);
+    write_seconds(out, ",\"beat_age_s\":", view->heartbeat_age_ms);
     member_write_text(out, ",\"reason\":", view->reason);
     write_json(out, ",\"labels\":", view->labels);
     write_time(out, ",\"expires_at\":", view->expires_ms);
@@ -400,14 +400,14 @@ static bool decode_node(const json_t *json, struct node_view *view, struct err *
            json_read_text(json, "host_id", &view->host_id, err) &&
            member_read_isolation(json, "isolation", false, &view->isolation, err) &&
            json_read_bool(json, "slots", &view->slots, err) &&
-           json_read_seconds(json, "beat_age_s", 0, INT64_MAX, &view->beat_age_ms, err) &&
+           json_read_seconds(json, "beat_age_s", 0, INT64_MAX, &view->heartbeat_age_ms, err) &&
            json_read_text(json, "reason", &view->reason, err) &&
            read_time(json, "expires_at", &view->expires_ms, err) && read_node_window(json, view, err);
 }
 
 bool node_view_decode(json_t *json, struct node_view *ret_view, struct err *err)
 {
-    struct node_view view = {.json = json, .beat_age_ms = -1};
+    struct node_view view = {.json = json, .heartbeat_age_ms = -1};
     if (!member_holder(json, err) || !decode_node(json, &view, err)) {
         node_view_finish(&view);
         return false;

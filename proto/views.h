@@ -98,10 +98,10 @@ struct node_view {
     const char *host_id;
     enum isolation isolation;
     bool slots;
-    int64_t beat_age_ms; /* since the last beat; -1: none since the controller started */
-    const char *reason;  /* of a drain or a loss; or NULL */
-    const char *labels;  /* JSON object of strings, or NULL */
-    int64_t expires_ms;  /* wall clock: when its provider takes it back; 0: never */
+    int64_t heartbeat_age_ms; /* since the last heartbeat; -1: none since the controller started */
+    const char *reason;       /* of a drain or a loss; or NULL */
+    const char *labels;       /* JSON object of strings, or NULL */
+    int64_t expires_ms;       /* wall clock: when its provider takes it back; 0: never */
     /* The maintenance window that it is in, else the next; 0: none. */
     int64_t window_from_ms, window_until_ms;
     bool window_hard;

@@ -89,7 +89,7 @@ static void add_row(struct grid *grid, const struct node_view *node)
 {
     char age[32], expires[32];
     print_time(node->expires_ms, expires);
-    text_from_duration_ms(node->beat_age_ms, age, sizeof age);
+    text_from_duration_ms(node->heartbeat_age_ms, age, sizeof age);
     grid_add(grid, node->name);
     grid_add(grid, node_state_text(node->state));
     grid_add(grid, node->pool);
@@ -97,7 +97,7 @@ static void add_row(struct grid *grid, const struct node_view *node)
     grid_add(grid, node->gpu_type);
     grid_addf(grid, "%lld", (long long)node->gpus);
     grid_addf(grid, "%lld", (long long)node->free_gpus);
-    if (node->beat_age_ms >= 0) {
+    if (node->heartbeat_age_ms >= 0) {
         grid_addf(grid, "%s ago", age);
     } else {
         grid_add(grid, NULL);

@@ -197,8 +197,8 @@ static bool is_ready(const json_t *nodes, int64_t number)
         if (!node_view_decode(json_incref(node), &view, NULL)) {
             continue;
         }
-        bool ready = strcmp(view.name, name) == 0 && view.beat_age_ms >= 0 && view.state != NODE_SUSPECT &&
-                     view.state != NODE_LOST;
+        bool ready = strcmp(view.name, name) == 0 && view.heartbeat_age_ms >= 0 &&
+                     view.state != NODE_SUSPECT && view.state != NODE_LOST;
         node_view_finish(&view);
         if (ready) {
             return true;

@@ -12,7 +12,7 @@
 
 struct attempt;
 struct core;
-struct group;
+struct partition;
 struct input;
 struct job;
 struct text;
@@ -41,15 +41,15 @@ struct account_limit {
 };
 /* Whether there are limits at all: then each placement may change what other jobs may do. */
 bool account_any_limited(const struct core *core);
-/* Whether limits let the job take its GPUs in this group now. ret_limit may be NULL. */
-bool account_may_run(const struct core *core, const struct job *job, const struct group *group,
+/* Whether limits let the job take its GPUs in this partition now. ret_limit may be NULL. */
+bool account_may_run(const struct core *core, const struct job *job, const struct partition *partition,
                      struct account_limit *ret_limit);
 /* Appends "project vision uses 8 of 8 A10". */
 void account_limit_text(const struct account_limit *limit, struct text *out);
 
-/* What a placement in this group would be. ENTITLED: within the quota of its project, or no project has a
+/* What a placement in this partition would be. ENTITLED: within the quota of its project, or no project has a
  * quota on this type. BORROWED: else, and where a job that asked for on-demand GPUs gets reserved ones. */
-enum claim account_claim(const struct core *core, const struct job *job, const struct group *group);
+enum claim account_claim(const struct core *core, const struct job *job, const struct partition *partition);
 /* Whether jobs that asked for on-demand GPUs may borrow from this reserved pool. */
 bool account_pool_lends(const struct core *core, const char *pool);
 
@@ -58,8 +58,8 @@ bool account_pool_lends(const struct core *core, const char *pool);
 void account_take(struct core *core, struct attempt *attempt);
 void account_give_back(struct core *core, struct attempt *attempt);
 
-/* By how much the job's turn is put off, or brought forward (negative), by what its project, and its owner
- * within it, have used beyond their shares. */
+/* By how much the job's queue entry is put off, or brought forward (negative), by what its project, and its
+ * owner within it, have used beyond their shares. */
 int64_t account_delay_ms(const struct core *core, const struct job *job);
 
 /* --- for the files of the core that own the occasion ------------------------------------------------- */

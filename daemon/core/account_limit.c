@@ -77,12 +77,12 @@ static bool allows(const struct core *core, const struct account *account, const
            has_hours(core, account, ret_limit);
 }
 
-bool account_may_run(const struct core *core, const struct job *job, const struct group *group,
+bool account_may_run(const struct core *core, const struct job *job, const struct partition *partition,
                      struct account_limit *ret_limit)
 {
-    int64_t gpus = job->lane->wish.gpus;
-    return allows(core, job->project, group->type, gpus, ret_limit) &&
-           allows(core, job->owner, group->type, gpus, ret_limit);
+    int64_t gpus = job->job_class->wish.gpus;
+    return allows(core, job->project, partition->type, gpus, ret_limit) &&
+           allows(core, job->owner, partition->type, gpus, ret_limit);
 }
 
 void account_limit_text(const struct account_limit *limit, struct text *out)
@@ -115,9 +115,10 @@ static int64_t best_ceiling(const struct core *core, const struct account *accou
 {
     const struct search search = fit_search(core, wish, VIEW_REGISTERED, NULL);
     int64_t best = 0;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        if (fit_allowed(&search, group)) {
-            int64_t here = ceiling(account, group->type);
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (fit_allowed(&search, partition)) {
+            int64_t here = ceiling(account, partition->type);
             best = here > best ? here : best;
         }
     }
@@ -183,14 +184,14 @@ int64_t account_quota(const struct core *core, const struct account *project, co
     return -1;
 }
 
-enum claim account_claim(const struct core *core, const struct job *job, const struct group *group)
+enum claim account_claim(const struct core *core, const struct job *job, const struct partition *partition)
 {
-    const struct wish *wish = &job->lane->wish;
-    if (wish->use_reserved == USE_RESERVED_FALSE && group->kind == POOL_RESERVED) {
+    const struct wish *wish = &job->job_class->wish;
+    if (wish->use_reserved == USE_RESERVED_FALSE && partition->kind == POOL_RESERVED) {
         return CLAIM_BORROWED;
     }
-    int64_t quota = account_quota(core, job->project, group->type);
-    const struct holding *holding = account_holding(job->project, group->type);
+    int64_t quota = account_quota(core, job->project, partition->type);
+    const struct holding *holding = account_holding(job->project, partition->type);
     int64_t entitled = holding != NULL ? holding->entitled : 0;
     return quota < 0 || entitled + wish->gpus <= quota ? CLAIM_ENTITLED : CLAIM_BORROWED;
 }

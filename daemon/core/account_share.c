@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns fair shares: what part of all use an account has had against the part that its weight gives it, and
- * what that does to the turn of its jobs. It promises that equal states give equal delays, also after a
+ * what that does to the sort keys of its jobs. It promises that equal states give equal delays, also after a
  * restart; that delays stay within their bounds; and that one who is alone has none. What was used is
  * account_use.c's. */
 #include "daemon/core/account_state.h"

@@ -249,27 +249,29 @@ bool account_show(struct core *core, const struct input *input, struct err *err)
 
 /* --- pools ------------------------------------------------------------------------------------------- */
 
-static void begin_pool(const struct core *core, const struct group *group, struct text *out)
+static void begin_pool(const struct core *core, const struct partition *partition, struct text *out)
 {
-    text_append(out, group == core->groups ? "{" : "]},{");
-    put_string(out, "name", group->pool);
-    text_printf(out, ",\"kind\":\"%s\",\"lend\":%s,\"types\":[", pool_kind_text(group->kind),
-                account_pool_lends(core, group->pool) ? "true" : "false");
+    text_append(out, partition == core->partitions ? "{" : "]},{");
+    put_string(out, "name", partition->pool);
+    text_printf(out, ",\"kind\":\"%s\",\"lend\":%s,\"types\":[", pool_kind_text(partition->kind),
+                account_pool_lends(core, partition->pool) ? "true" : "false");
 }
 
 void account_show_pools(struct core *core)
 {
     autotext struct text json = {0};
     text_append(&json, "{\"pools\":[");
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        bool first = group == core->groups || strcmp(group->prev->pool, group->pool) != 0;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        bool first = partition == core->partitions || strcmp(partition->prev->pool, partition->pool) != 0;
         if (first) {
-            begin_pool(core, group, &json);
+            begin_pool(core, partition, &json);
         }
         text_append(&json, first ? "{" : ",{");
-        put_string(&json, "gpu_type", group->type);
-        text_printf(&json, ",\"gpus\":%lld,\"free\":%lld}", (long long)group->total, (long long)group->free);
+        put_string(&json, "gpu_type", partition->type);
+        text_printf(&json, ",\"gpus\":%lld,\"free\":%lld}", (long long)partition->total,
+                    (long long)partition->free);
     }
-    text_append(&json, core->groups != NULL ? "]}]}" : "]}");
+    text_append(&json, core->partitions != NULL ? "]}]}" : "]}");
     record_said(core, &json);
 }

@@ -61,7 +61,7 @@ static bool shorter(struct advisor *advisor)
 {
     struct draft draft = advisor->draft;
     int64_t gap_ms = place_gap_ms(advisor->core, advisor->job, &advisor->outlook->kept) / 1000 * 1000;
-    int64_t least_ms = queue_turn(advisor->core, advisor->job).estimate_ms / LEAST_PART;
+    int64_t least_ms = queue_entry_of(advisor->core, advisor->job).estimate_ms / LEAST_PART;
     bool shorter =
         gap_ms > 0 && gap_ms >= least_ms && (draft.time_limit_ms == 0 || gap_ms < draft.time_limit_ms);
     draft.time_limit_ms = gap_ms;
@@ -113,33 +113,33 @@ static bool other_kind(struct advisor *advisor)
     return true;
 }
 
-/* The first group of each pool; groups are listed by pool. */
+/* The first partition of each pool; partitions are listed by pool. */
 static bool other_pool(struct advisor *advisor)
 {
     const char *own = advisor->draft.wish.pool, *tried = NULL;
     int tries = 0;
-    for (const struct group *group = advisor->core->groups;
-         own != NULL && group != NULL && tries < LIMIT_CHANGE_TRIES; group = group->next) {
+    for (const struct partition *partition = advisor->core->partitions;
+         own != NULL && partition != NULL && tries < LIMIT_CHANGE_TRIES; partition = partition->next) {
         struct draft draft = advisor->draft;
-        draft.wish.pool = group->pool;
+        draft.wish.pool = partition->pool;
         draft.wish.use_reserved = USE_RESERVED_AUTO;
-        if (strcmp(group->pool, own) == 0 || (tried != NULL && strcmp(group->pool, tried) == 0)) {
+        if (strcmp(partition->pool, own) == 0 || (tried != NULL && strcmp(partition->pool, tried) == 0)) {
             continue;
         }
-        tried = group->pool;
+        tried = partition->pool;
         tries++;
         if (helps(advisor, &draft)) {
-            write_text(advisor, "pool", group->pool, "in pool ");
+            write_text(advisor, "pool", partition->pool, "in pool ");
             return true;
         }
     }
     return false;
 }
 
-static bool seen_before(const struct core *core, const struct group *group)
+static bool seen_before(const struct core *core, const struct partition *partition)
 {
-    for (const struct group *other = core->groups; other != group; other = other->next) {
-        if (strcasecmp(other->type, group->type) == 0) {
+    for (const struct partition *other = core->partitions; other != partition; other = other->next) {
+        if (strcasecmp(other->type, partition->type) == 0) {
             return true;
         }
     }
@@ -150,16 +150,16 @@ static bool other_type(struct advisor *advisor)
 {
     const char *own = advisor->draft.wish.gpu_type;
     int tries = 0;
-    for (const struct group *group = advisor->core->groups;
-         own != NULL && group != NULL && tries < LIMIT_CHANGE_TRIES; group = group->next) {
+    for (const struct partition *partition = advisor->core->partitions;
+         own != NULL && partition != NULL && tries < LIMIT_CHANGE_TRIES; partition = partition->next) {
         struct draft draft = advisor->draft;
-        draft.wish.gpu_type = group->type;
-        if (strcasecmp(group->type, own) == 0 || seen_before(advisor->core, group)) {
+        draft.wish.gpu_type = partition->type;
+        if (strcasecmp(partition->type, own) == 0 || seen_before(advisor->core, partition)) {
             continue;
         }
         tries++;
         if (helps(advisor, &draft)) {
-            write_text(advisor, "gpu_type", group->type, "on GPUs of type ");
+            write_text(advisor, "gpu_type", partition->type, "on GPUs of type ");
             return true;
         }
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the list of jobs that are ahead of one. It promises the order of their turns, and an end of the list
+/* Owns the list of jobs that are ahead of one. It promises their order in the queue, and an end of the list
  * at its limit. When they will start is left to forecast.c. */
 #include "daemon/core/ahead.h"
 
@@ -10,26 +10,27 @@
 #include "proto/limits.h"
 
 struct entry {
-    struct turn turn;
+    struct queue_entry entry;
     const struct job *job;
 };
 
 struct listing {
     const struct core *core;
     const struct job *job;
-    struct turn own;
+    struct queue_entry own;
     struct search search;  /* of the job */
     struct entry *entries; /* owned */
     size_t room;
-    struct turn last; /* of ahead->before */
+    struct queue_entry last; /* of ahead->before */
     struct ahead *ahead;
 };
 
-/* Both could use GPUs of one group. */
-static bool share_a_group(const struct search *a, const struct search *b)
+/* Both could use GPUs of one partition. */
+static bool share_a_partition(const struct search *a, const struct search *b)
 {
-    for (const struct group *group = a->core->groups; group != NULL; group = group->next) {
-        if (fit_allowed(a, group) && fit_allowed(b, group)) {
+    for (const struct partition *partition = a->core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (fit_allowed(a, partition) && fit_allowed(b, partition)) {
             return true;
         }
     }
@@ -38,19 +39,19 @@ static bool share_a_group(const struct search *a, const struct search *b)
 
 /* What gets free goes to the other first: it has the same wish, or a smaller one; or the policy lets nobody
  * pass. A larger one may be passed while it waits. */
-static bool comes_first(const struct listing *listing, const struct lane *lane)
+static bool comes_first(const struct listing *listing, const struct job_class *job_class)
 {
-    const struct lane *own = listing->job->lane;
-    return lane == own || lane->wish.gpus <= own->wish.gpus || place_keeps(listing->core);
+    const struct job_class *own = listing->job->job_class;
+    return job_class == own || job_class->wish.gpus <= own->wish.gpus || place_keeps(listing->core);
 }
 
 static void note_before(struct listing *listing, const struct entry *entry)
 {
     struct ahead *ahead = listing->ahead;
     ahead->before_count++;
-    if (ahead->before == NULL || queue_before(&listing->last, &entry->turn)) {
+    if (ahead->before == NULL || queue_before(&listing->last, &entry->entry)) {
         ahead->before = entry->job;
-        listing->last = entry->turn;
+        listing->last = entry->entry;
     }
 }
 
@@ -64,12 +65,12 @@ static void append(struct listing *listing, const struct entry *entry)
     listing->entries[count] = *entry;
 }
 
-/* Jobs of one batch come in the order of their turns. */
+/* Jobs of one batch come in queue order. */
 static void list_batch(struct listing *listing, const struct batch *batch, bool first)
 {
     for (const struct job *job = batch->jobs; job != NULL; job = job->next) {
-        const struct entry entry = {queue_turn(listing->core, job), job};
-        if (job == listing->job || !queue_before(&entry.turn, &listing->own)) {
+        const struct entry entry = {queue_entry_of(listing->core, job), job};
+        if (job == listing->job || !queue_before(&entry.entry, &listing->own)) {
             return;
         }
         if (listing->ahead->count == LIMIT_AHEAD) {
@@ -83,29 +84,29 @@ static void list_batch(struct listing *listing, const struct batch *batch, bool 
     }
 }
 
-static void list_lane(struct listing *listing, const struct lane *lane)
+static void list_job_class(struct listing *listing, const struct job_class *job_class)
 {
-    const struct search search = fit_search(listing->core, &lane->wish, VIEW_WORKING, NULL);
-    if (!share_a_group(&listing->search, &search)) {
+    const struct search search = fit_search(listing->core, &job_class->wish, VIEW_WORKING, NULL);
+    if (!share_a_partition(&listing->search, &search)) {
         return;
     }
-    bool first = comes_first(listing, lane);
-    for (size_t i = 0; i < lane->turn_count; i++) {
-        list_batch(listing, lane->turns[i].batch, first);
+    bool first = comes_first(listing, job_class);
+    for (size_t i = 0; i < job_class->entry_count; i++) {
+        list_batch(listing, job_class->entries[i].batch, first);
     }
 }
 
-static int by_turn(const void *a, const void *b)
+static int by_queue_entry(const void *a, const void *b)
 {
     const struct entry *left = a, *right = b;
-    return queue_before(&left->turn, &right->turn) ? -1 : 1;
+    return queue_before(&left->entry, &right->entry) ? -1 : 1;
 }
 
 static void take_sorted(struct listing *listing)
 {
     struct ahead *ahead = listing->ahead;
     if (ahead->count > 1) {
-        qsort(listing->entries, ahead->count, sizeof *listing->entries, by_turn);
+        qsort(listing->entries, ahead->count, sizeof *listing->entries, by_queue_entry);
     }
     ahead->jobs = xalloc((ahead->count + 1) * sizeof(struct job *));
     for (size_t i = 0; i < ahead->count; i++) {
@@ -120,12 +121,13 @@ void ahead_find(const struct core *core, const struct job *job, struct ahead *re
     struct listing listing = {
         .core = core,
         .job = job,
-        .own = queue_turn(core, job),
-        .search = fit_search(core, &job->lane->wish, VIEW_WORKING, NULL),
+        .own = queue_entry_of(core, job),
+        .search = fit_search(core, &job->job_class->wish, VIEW_WORKING, NULL),
         .ahead = ret_ahead,
     };
-    for (const struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
-        list_lane(&listing, lane);
+    for (const struct job_class *job_class = core->job_classes; job_class != NULL;
+         job_class = job_class->next) {
+        list_job_class(&listing, job_class);
     }
     take_sorted(&listing);
     const struct job *last = ret_ahead->count > 0 ? ret_ahead->jobs[ret_ahead->count - 1] : NULL;

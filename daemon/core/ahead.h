@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is ahead of a job: the jobs that wait for GPUs which it could use, and whose turn is earlier. */
+/* What is ahead of a job: the jobs that wait for GPUs which it could use, and which come earlier in the
+ * queue. */
 #ifndef CORE_AHEAD_H
 #define CORE_AHEAD_H
 
@@ -11,7 +12,7 @@ struct core;
 struct job;
 
 struct ahead {
-    const struct job **jobs;   /* in the order of their turns; owned */
+    const struct job **jobs;   /* in queue order; owned */
     size_t count;              /* LIMIT_AHEAD at most */
     bool more;                 /* there are others, which are not listed */
     const struct job *before;  /* the last that gets GPUs before this one can; NULL: there is none */

@@ -9,7 +9,7 @@
 #include "daemon/core/attempt.h"
 #include "daemon/core/expiry.h"
 #include "daemon/core/history.h"
-#include "daemon/core/horizon.h"
+#include "daemon/core/availability.h"
 #include "daemon/core/job.h"
 #include "daemon/core/queue.h"
 #include "daemon/core/record.h"
@@ -93,9 +93,9 @@ bool amend_job(struct core *core, const struct input *input, struct err *err)
     record_event(core, job, EVENT_CHANGED, detail);
     requeue(core, job, input);
     if (limit && job->attempt != NULL && attempt_is_live(job->attempt)) {
-        horizon_remove(core, job->attempt);
+        availability_remove(core, job->attempt);
         job->attempt->estimate_ms = history_estimate_ms(core, job->pattern, job->time_limit_ms);
-        horizon_add(core, job->attempt);
+        availability_add(core, job->attempt);
         core->place_wanted = true;
         expiry_renew(core, job->attempt);
     }

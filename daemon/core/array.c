@@ -136,8 +136,8 @@ void array_sent(struct core *core, struct job *job)
     if (whole->state == JOB_STAGING) {
         job_fire(core, whole, JOB_EVENT_STAGED, NULL, NULL);
     }
-    if (whole->lane->promised_key == whole->key) {
-        whole->lane->promised_key = 0;
+    if (whole->job_class->promised_key == whole->key) {
+        whole->job_class->promised_key = 0;
     }
     if (!array_is_open(whole->array)) {
         queue_take(core, whole);
@@ -155,7 +155,7 @@ void array_queue_due(struct core *core)
     }
 }
 
-/* Not at once: a walk may be going on. */
+/* Not at once: a scheduling pass may be going on. */
 static void wait_again(struct core *core, struct array *array)
 {
     assert(!job_is_kept_back(array->whole)); /* none of its tasks would live */
@@ -239,7 +239,7 @@ void array_give_up(struct core *core, struct job *whole, const char *reason)
     settle(core, array);
 }
 
-/* Tasks that live, in order of key: they wait in the array's lane, have a live attempt, or are held. */
+/* Tasks that live, in order of key: they wait in the array's job class, have a live attempt, or are held. */
 struct tasks {
     struct array *array;
     struct job **jobs;
@@ -264,7 +264,7 @@ static struct tasks live_tasks(struct core *core, struct array *array)
 {
     struct tasks tasks = {.array = array,
                           .jobs = xalloc((size_t)(array->counts.running + 1) * sizeof(struct job *))};
-    queue_each(core, array->whole->lane, take_task, &tasks);
+    queue_each(core, array->whole->job_class, take_task, &tasks);
     for (const struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
         take_task(core, attempt->job, &tasks);
     }
@@ -323,7 +323,7 @@ void array_check_all(const struct core *core)
             char id[ID_LENGTH + 1];
             task_id(job->array->whole->id, job->task, id);
             assert(strcmp(id, job->id) == 0 && job->task < job->array->counts.placed);
-            assert(job->place == job->array->whole->key && job->lane == job->array->whole->lane);
+            assert(job->place == job->array->whole->key && job->job_class == job->array->whole->job_class);
             job->array->seen++;
         }
     }

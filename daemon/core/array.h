@@ -36,7 +36,7 @@ void array_sent(struct core *core, struct job *job);
 void array_note_running(struct core *core, struct job *task);
 void array_note_end(struct core *core, struct job *task);
 
-/* Arrays that may have one more task live wait again; between two looks around. */
+/* Arrays that may have one more task live wait again; between two scheduling passes. */
 void array_queue_due(struct core *core);
 
 /* None of its tasks will ever be placed, and none was: whoever calls ends the array. */

@@ -10,7 +10,7 @@
 #include "daemon/core/account.h"
 #include "daemon/core/expiry.h"
 #include "daemon/core/fit.h"
-#include "daemon/core/horizon.h"
+#include "daemon/core/availability.h"
 #include "daemon/core/job.h"
 #include "daemon/core/member.h"
 #include "daemon/core/node.h"
@@ -74,7 +74,7 @@ static const struct attempt_rule *rule_of(enum attempt_state from, enum attempt_
 static void note_leaving(struct core *core, struct attempt *attempt, enum attempt_state from)
 {
     if (from != ATTEMPT_STOPPING) {
-        horizon_leave(core, attempt);
+        availability_leave(core, attempt);
     }
 }
 
@@ -180,13 +180,14 @@ bool attempt_has_started(const struct attempt *attempt)
 
 /* --- birth ------------------------------------------------------------------------------------------- */
 
-static const char *placed_detail(struct core *core, const struct attempt *attempt, const struct group *group)
+static const char *placed_detail(struct core *core, const struct attempt *attempt,
+                                 const struct partition *partition)
 {
     struct text json = {0};
     text_append(&json, "{\"pool\":");
-    text_json_string(&json, group->pool, strlen(group->pool));
+    text_json_string(&json, partition->pool, strlen(partition->pool));
     text_append(&json, ",\"gpu_type\":");
-    text_json_string(&json, group->type, strlen(group->type));
+    text_json_string(&json, partition->type, strlen(partition->type));
     text_printf(&json, ",\"nodes\":%zu}", attempt->member_count);
     const char *detail = record_text(core, "%s", json.bytes);
     text_finish(&json);
@@ -217,7 +218,7 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
                     int64_t estimate_ms)
 {
     assert(job_is_waiting(job) && (job->attempt == NULL || !attempt_is_live(job->attempt)));
-    const struct group *group = shares[0].stock->group;
+    const struct partition *partition = shares[0].capacity->partition;
     if (job->attempt != NULL) {
         forget(core, job->attempt);
     }
@@ -225,11 +226,11 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
     attempt_list_live(core, attempt);
     job->attempt = attempt;
     attempt->estimate_ms = estimate_ms;
-    attempt->pool = xstrdup(group->pool);
-    attempt->gpu_type = xstrdup(group->type);
-    attempt->claim = account_claim(core, job, group);
+    attempt->pool = xstrdup(partition->pool);
+    attempt->gpu_type = xstrdup(partition->type);
+    attempt->claim = account_claim(core, job, partition);
     free(job->pool);
-    job->pool = xstrdup(group->pool);
+    job->pool = xstrdup(partition->pool);
     attempt->members = xalloc(count * sizeof(struct member *));
     int64_t first_rank = 0;
     for (size_t i = 0; i < count; i++) {
@@ -237,14 +238,14 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
         first_rank += attempt->members[i]->local_ranks;
         attempt->member_count++;
     }
-    bool fired =
-        job_fire(core, job, JOB_EVENT_PLACE, placed_detail(core, attempt, group), placed_note(core, attempt));
+    bool fired = job_fire(core, job, JOB_EVENT_PLACE, placed_detail(core, attempt, partition),
+                          placed_note(core, attempt));
     assert(fired);
     attempt->created_ms = job->event_ms;
     timing_place(core, attempt);
     attempt->held_since_ms = core->steady_ms;
     account_take(core, attempt);
-    horizon_add(core, attempt);
+    availability_add(core, attempt);
     expiry_set(core, attempt);
     record_attempt_birth(core, attempt);
     for (size_t i = 0; i < count; i++) {
@@ -355,7 +356,7 @@ static bool is_behind(const struct attempt *attempt, const struct fault *fault)
     return attempt->state == ATTEMPT_STOPPING && attempt->cause == CAUSE_RANK_FAILED && fault->witnessed &&
            is_infrastructures(fault->cause) && fault->member->node->name != attempt->failed_node &&
            (fault->cause != CAUSE_NODE_LOST || fault->member->state != MEMBER_LOST ||
-            fault->member->node->beat_ms <= attempt->since_ms);
+            fault->member->node->heartbeat_ms <= attempt->since_ms);
 }
 
 static void blame(struct core *core, struct attempt *attempt, const struct fault *fault)
@@ -383,7 +384,7 @@ void attempt_stop(struct core *core, struct attempt *attempt, const struct fault
         if (node_member_returns(fault->member) == (int64_t)fault->member->device_count) {
             node_hold(core, fault->member->node); /* else the devices that it declined for are out already */
         }
-        staging_doubt(core, attempt->job->lane->stage, fault->member->node);
+        staging_doubt(core, attempt->job->job_class->stage, fault->member->node);
     }
     if (tell_stop(core, attempt, fault->stops_itself ? fault->member : NULL) > 0) {
         record_event(core, attempt->job, EVENT_STOPPING, record_detail(core, "reason", fault->text));
@@ -436,7 +437,7 @@ static void end(struct core *core, struct attempt *attempt)
         job->ran_ms += core->steady_ms - attempt->ran_since_ms;
     }
     DL_DELETE(core->attempts, attempt);
-    horizon_remove(core, attempt);
+    availability_remove(core, attempt);
     free_devices(core, attempt);
     account_give_back(core, attempt);
     attempt_list_ended(core, attempt);

@@ -153,11 +153,11 @@ struct node_row {
     const char *pool;
     enum pool_kind pool_kind;
     enum node_state
-        state;          /* READY, DRAINING, DRAINED or LOST; SUSPECT is not stored, it follows from beats */
+        state; /* READY, DRAINING, DRAINED or LOST; SUSPECT is not stored, it follows from heartbeats */
     const char *reason; /* or NULL */
     enum isolation isolation;
     bool slots;
-    const char *devices; /* JSON array of {index, uuid, type, memory_bytes, group} */
+    const char *devices; /* JSON array of {index, uuid, type, memory_bytes, partition} */
     int64_t registered_ms;
     const char *labels;    /* JSON object of strings, or NULL */
     int64_t expires_at_ms; /* when its provider takes it back; 0: never */

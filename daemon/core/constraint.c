@@ -72,19 +72,19 @@ void constraints_destroy(struct constraints *constraints)
 /* --- fits -------------------------------------------------------------------------------------------- */
 
 /* NULL: there is no such label. */
-static const char *value_of(const struct constraint *constraint, const struct stock *stock)
+static const char *value_of(const struct constraint *constraint, const struct capacity *capacity)
 {
     switch (constraint->built_in) {
     case BUILT_IN_NODE:
-        return stock->node->name;
+        return capacity->node->name;
     case BUILT_IN_POOL:
-        return stock->node->pool;
+        return capacity->node->pool;
     case BUILT_IN_GPU_TYPE:
-        return stock->group->type;
+        return capacity->partition->type;
     case BUILT_IN_HOST:
-        return stock->node->host_id;
+        return capacity->node->host_id;
     case BUILT_IN_COUNT:
-        return label_value(stock->node, constraint->key);
+        return label_value(capacity->node, constraint->key);
     }
     abort();
 }
@@ -102,9 +102,9 @@ static bool is_listed(const struct constraint *constraint, const char *value)
     return false;
 }
 
-bool constraint_holds(const struct constraint *constraint, const struct stock *stock)
+bool constraint_holds(const struct constraint *constraint, const struct capacity *capacity)
 {
-    const char *value = value_of(constraint, stock);
+    const char *value = value_of(constraint, capacity);
     bool listed = value != NULL && is_listed(constraint, value);
     return listed == (constraint->kind == CONSTRAINT_IN);
 }
@@ -113,12 +113,12 @@ bool constraint_holds(const struct constraint *constraint, const struct stock *s
 enum grade { GRADE_UNKNOWN, GRADE_FORBIDDEN, GRADE_AVOIDED, GRADE_WANTED };
 
 /* By all but the GPU type. */
-static enum grade judge(const struct constraints *constraints, const struct stock *stock)
+static enum grade judge(const struct constraints *constraints, const struct capacity *capacity)
 {
     enum grade grade = GRADE_WANTED;
     for (size_t i = 0; i < constraints->count; i++) {
         const struct constraint *constraint = &constraints->items[i];
-        if (constraint->built_in == BUILT_IN_GPU_TYPE || constraint_holds(constraint, stock)) {
+        if (constraint->built_in == BUILT_IN_GPU_TYPE || constraint_holds(constraint, capacity)) {
             continue;
         }
         if (constraint->kind != CONSTRAINT_AVOID) {
@@ -130,40 +130,42 @@ static enum grade judge(const struct constraints *constraints, const struct stoc
 }
 
 static enum grade grade_of(struct constraints *constraints, const struct core *core,
-                           const struct stock *stock)
+                           const struct capacity *capacity)
 {
     if (constraints->grades == NULL || constraints->registry != core->registry) {
         free(constraints->grades);
         constraints->grades = xzalloc(core->node_count * sizeof *constraints->grades);
         constraints->registry = core->registry;
     }
-    uint8_t *grade = &constraints->grades[stock->node->index];
+    uint8_t *grade = &constraints->grades[capacity->node->index];
     if (*grade == GRADE_UNKNOWN) {
-        *grade = (uint8_t)judge(constraints, stock);
+        *grade = (uint8_t)judge(constraints, capacity);
     }
     return (enum grade) * grade;
 }
 
-static bool type_fits(const struct constraints *constraints, const struct stock *stock)
+static bool type_fits(const struct constraints *constraints, const struct capacity *capacity)
 {
     for (size_t i = 0; constraints->by_type && i < constraints->count; i++) {
         const struct constraint *constraint = &constraints->items[i];
-        if (constraint->built_in == BUILT_IN_GPU_TYPE && !constraint_holds(constraint, stock)) {
+        if (constraint->built_in == BUILT_IN_GPU_TYPE && !constraint_holds(constraint, capacity)) {
             return false;
         }
     }
     return true;
 }
 
-bool constraints_allow(struct constraints *constraints, const struct core *core, const struct stock *stock)
+bool constraints_allow(struct constraints *constraints, const struct core *core,
+                       const struct capacity *capacity)
 {
     return constraints == NULL ||
-           (grade_of(constraints, core, stock) != GRADE_FORBIDDEN && type_fits(constraints, stock));
+           (grade_of(constraints, core, capacity) != GRADE_FORBIDDEN && type_fits(constraints, capacity));
 }
 
-bool constraints_avoid(struct constraints *constraints, const struct core *core, const struct stock *stock)
+bool constraints_avoid(struct constraints *constraints, const struct core *core,
+                       const struct capacity *capacity)
 {
-    return grade_of(constraints, core, stock) == GRADE_AVOIDED;
+    return grade_of(constraints, core, capacity) == GRADE_AVOIDED;
 }
 
 void constraint_write(const struct constraint *constraint, struct text *out)

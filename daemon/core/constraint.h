@@ -10,7 +10,7 @@
 #include "proto/node_label.h"
 
 struct core;
-struct stock;
+struct capacity;
 struct text;
 
 enum constraint_kind {
@@ -44,12 +44,14 @@ struct constraints {
 struct constraints *constraints_create(const char *terms);
 void constraints_destroy(struct constraints *constraints);
 
-/* Whether the stock may be used at all; NULL allows every one. The answer is remembered. */
-bool constraints_allow(struct constraints *constraints, const struct core *core, const struct stock *stock);
+/* Whether the node capacity may be used at all; NULL allows every one. The answer is remembered. */
+bool constraints_allow(struct constraints *constraints, const struct core *core,
+                       const struct capacity *capacity);
 /* Whether it is to be used only when nothing else fits. */
-bool constraints_avoid(struct constraints *constraints, const struct core *core, const struct stock *stock);
+bool constraints_avoid(struct constraints *constraints, const struct core *core,
+                       const struct capacity *capacity);
 
-bool constraint_holds(const struct constraint *constraint, const struct stock *stock);
+bool constraint_holds(const struct constraint *constraint, const struct capacity *capacity);
 /* Appends it as people write it: "zone=a,b", "disk!=hdd", "exclude n1". */
 void constraint_write(const struct constraint *constraint, struct text *out);
 

@@ -11,7 +11,7 @@
 #include "daemon/core/follow.h"
 #include "daemon/core/hold.h"
 #include "daemon/core/history.h"
-#include "daemon/core/horizon.h"
+#include "daemon/core/availability.h"
 #include "daemon/core/invariants.h"
 #include "daemon/core/job.h"
 #include "daemon/core/node.h"
@@ -32,7 +32,7 @@
 
 struct core *core_create(const struct core_config *config)
 {
-    assert(config->incarnation > 0 && config->next_job_key > 0 && config->beat_ms > 0);
+    assert(config->incarnation > 0 && config->next_job_key > 0 && config->heartbeat_ms > 0);
     struct core *core = xzalloc(sizeof *core);
     core->config = *config;
     core->next_job_key = config->next_job_key;
@@ -96,9 +96,9 @@ void core_destroy(struct core *core)
     accounts_destroy(core->accounts);
     window_clear(core);
     history_clear(core);
-    horizon_clear(core);
+    availability_clear(core);
     timing_clear(core);
-    assert(core->groups == NULL && core->lanes_by_key == NULL && core->batches == NULL);
+    assert(core->partitions == NULL && core->job_classes_by_key == NULL && core->batches == NULL);
     free(core->outcomes);
     free(core);
 }
@@ -122,8 +122,8 @@ static bool dispatch(struct core *core, const struct input *input, struct err *e
         return amend_job(core, input, err);
     case INPUT_REGISTER:
         return register_node(core, input, err);
-    case INPUT_BEAT:
-        return node_beat(core, input, err);
+    case INPUT_HEARTBEAT:
+        return node_heartbeat(core, input, err);
     case INPUT_REPORT:
         return report_take(core, input, err);
     case INPUT_STAGING:

@@ -20,7 +20,7 @@ struct core;
 struct core_config {
     uint32_t incarnation; /* strictly larger at every start */
     int64_t next_job_key;
-    int64_t beat_ms; /* how often nodes beat; SUSPECT after BEATS_MISSED of them */
+    int64_t heartbeat_ms; /* how often nodes send heartbeats; SUSPECT after HEARTBEATS_MISSED of them */
     enum policy policy;
     int64_t share_half_life_ms; /* after which past use counts half; 0: DEFAULT_SHARE_HALF_LIFE_MS */
 };
@@ -58,7 +58,8 @@ void core_load_member(struct core *core, const struct member_row *row);
  */
 
 enum input_kind {
-    INPUT_BOOT, /* once, after loading: beats count from now, live attempts are renewed, what fits is placed
+    INPUT_BOOT, /* once, after loading: heartbeats count from now, live attempts are renewed, what fits is
+                 * placed
                  */
     INPUT_SUBMIT,
     INPUT_CANCEL,
@@ -66,7 +67,7 @@ enum input_kind {
     INPUT_RELEASE,
     INPUT_CHANGE, /* of a live job's priority or time limit */
     INPUT_REGISTER,
-    INPUT_BEAT,
+    INPUT_HEARTBEAT,
     INPUT_REPORT,
     INPUT_STAGING,  /* a node is ready for a need, or cannot be; progress is no input */
     INPUT_NODE,     /* drain, resume, fence, expire, remove */
@@ -141,7 +142,7 @@ struct input {
             int64_t time_limit_ms; /* 0: none */
         } change;
         const struct register_message *node_register;
-        const struct beat_message *beat;
+        const struct heartbeat_message *heartbeat;
         const struct report_message *report; /* its results must live until the step's changes are applied */
         const struct staging_message *staging;
         struct {
@@ -202,7 +203,7 @@ struct step {
     const struct job_life *life;    /* as it is now, changed or not; but for its reason, if it was not */
     const struct array_row *counts; /* of an array; NULL: it is none */
     const char *answer; /* LIMITS, ACCOUNTS and POOLS: JSON. REGISTER: the word to repeat, NULL: taken */
-    uint64_t *fenced;   /* BEAT: of the epochs that it lists, those that the node is not to have */
+    uint64_t *fenced;   /* HEARTBEAT: of the epochs that it lists, those that the node is not to have */
     size_t fenced_count;
     struct change *changes; /* in order; their strings live as long as the step */
     size_t change_count;

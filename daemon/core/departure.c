@@ -247,7 +247,7 @@ static void look_again(struct core *core)
     if (core->leaving_count == 0) {
         return;
     }
-    if (core->lanes != NULL && core->now_ms - core->look_ms >= LEAVES_LOOK_MS) {
+    if (core->job_classes != NULL && core->now_ms - core->look_ms >= LEAVES_LOOK_MS) {
         core->place_wanted = true;
     }
     tick_note(core, core->now_ms + LEAVES_LOOK_MS);

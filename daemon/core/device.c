@@ -10,19 +10,19 @@
 #include "proto/base/json.h"
 #include "proto/limits.h"
 
-static void encode_seat(const struct seat *seat, struct text *out)
+static void encode_device(const struct node_device *device, struct text *out)
 {
-    text_printf(out, "{\"index\":%lld,\"uuid\":", (long long)seat->index);
-    text_json_string(out, seat->uuid, strlen(seat->uuid));
+    text_printf(out, "{\"index\":%lld,\"uuid\":", (long long)device->index);
+    text_json_string(out, device->uuid, strlen(device->uuid));
     text_append(out, ",\"type\":");
-    text_json_string(out, seat->type, strlen(seat->type));
-    text_printf(out, ",\"memory_bytes\":%lld", (long long)seat->memory_bytes);
-    if (seat->group >= 0) {
-        text_printf(out, ",\"group\":%lld", (long long)seat->group);
+    text_json_string(out, device->type, strlen(device->type));
+    text_printf(out, ",\"memory_bytes\":%lld", (long long)device->memory_bytes);
+    if (device->group >= 0) {
+        text_printf(out, ",\"group\":%lld", (long long)device->group);
     }
-    if (seat->unavailable != NULL) {
+    if (device->unavailable != NULL) {
         text_append(out, ",\"unavailable\":");
-        text_json_string(out, seat->unavailable, strlen(seat->unavailable));
+        text_json_string(out, device->unavailable, strlen(device->unavailable));
     }
     text_append(out, "}");
 }
@@ -31,10 +31,10 @@ void device_list_encode(const struct node *node, struct text *out)
 {
     const char *separator = "";
     text_append(out, "[");
-    for (size_t i = 0; i < node->seat_count; i++) {
-        if (!node->seats[i].retired) {
+    for (size_t i = 0; i < node->device_count; i++) {
+        if (!node->devices[i].retired) {
             text_append(out, separator);
-            encode_seat(&node->seats[i], out);
+            encode_device(&node->devices[i], out);
             separator = ",";
         }
     }
@@ -73,9 +73,9 @@ static char *decode_unavailable(const json_t *object)
     return reason != NULL ? xstrdup(reason) : NULL;
 }
 
-static struct seat decode_seat(const json_t *object)
+static struct node_device decode_device(const json_t *object)
 {
-    return (struct seat){
+    return (struct node_device){
         .index = decode_number(object, "index"),
         .uuid = decode_text(object, "uuid"),
         .type = decode_text(object, "type"),
@@ -85,46 +85,46 @@ static struct seat decode_seat(const json_t *object)
     };
 }
 
-struct seat *device_list_decode(const char *json, size_t *ret_count)
+struct node_device *device_list_decode(const char *json, size_t *ret_count)
 {
     autojson json_t *array = json_parse(json, strlen(json), NULL);
     assert(json_is_array(array));
     size_t count = json_array_size(array);
-    struct seat *seats = xalloc(count * sizeof *seats);
+    struct node_device *devices = xalloc(count * sizeof *devices);
     for (size_t i = 0; i < count; i++) {
-        seats[i] = decode_seat(json_array_get(array, i));
+        devices[i] = decode_device(json_array_get(array, i));
     }
-    bool sound = device_seats_sort(seats, count);
+    bool sound = device_list_sort(devices, count);
     assert(sound);
     *ret_count = count;
-    return seats;
+    return devices;
 }
 
 static int by_index(const void *a, const void *b)
 {
-    const struct seat *left = a, *right = b;
+    const struct node_device *left = a, *right = b;
     return (left->index > right->index) - (left->index < right->index);
 }
 
-bool device_seats_sort(struct seat *seats, size_t count)
+bool device_list_sort(struct node_device *devices, size_t count)
 {
-    qsort(seats, count, sizeof *seats, by_index);
+    qsort(devices, count, sizeof *devices, by_index);
     for (size_t i = 0; i < count; i++) {
-        if (seats[i].index < 0 || (i > 0 && seats[i].index == seats[i - 1].index)) {
+        if (devices[i].index < 0 || (i > 0 && devices[i].index == devices[i - 1].index)) {
             return false;
         }
     }
     return true;
 }
 
-void device_seats_free(struct seat *seats, size_t count)
+void device_list_free(struct node_device *devices, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        free(seats[i].uuid);
-        free(seats[i].type);
-        free(seats[i].unavailable);
+        free(devices[i].uuid);
+        free(devices[i].type);
+        free(devices[i].unavailable);
     }
-    free(seats);
+    free(devices);
 }
 
 int64_t *device_indices_decode(const char *text, size_t *ret_count)

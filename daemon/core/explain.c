@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the answers to questions: why a job waits, what a job would meet that is not there yet, who would have
  * to go for one. It promises that nothing is different afterwards, and that each answer is made from the
- * state that decides. The reason is reason.c's, the nodes sieve.c's, the start forecast.c's, the change
+ * state that decides. The reason is reason.c's, the nodes node filter.c's, the start forecast.c's, the change
  * advice.c's. */
 #include "daemon/core/explain.h"
 
@@ -17,7 +17,7 @@
 #include "daemon/core/reason.h"
 #include "daemon/core/record.h"
 #include "daemon/core/rehearse.h"
-#include "daemon/core/sieve.h"
+#include "daemon/core/node_filter.h"
 #include "daemon/core/state.h"
 #include "daemon/core/submit.h"
 #include "daemon/core/trial.h"
@@ -56,14 +56,14 @@ static void write_time(const struct core *core, struct text *out, const char *ke
     write_wall(out, key, core->wall_ms + (ms - core->now_ms));
 }
 
-static void write_turn(const struct question *question)
+static void write_entry(const struct question *question)
 {
     const struct core *core = question->core;
     const struct job *job = question->job;
     struct text *out = question->out;
-    const struct turn turn = queue_turn(core, job);
+    const struct queue_entry entry = queue_entry_of(core, job);
     const struct history_trust trust = history_trust(job->pattern);
-    int64_t due_ms = queue_due_ms(core, &turn);
+    int64_t due_ms = queue_due_ms(core, &entry);
     text_printf(out, "{\"priority\":%d", (int)job->priority);
     write_wall(out, ",\"submitted_at\":", job->submitted_ms);
     if (due_ms != 0) {
@@ -71,8 +71,8 @@ static void write_turn(const struct question *question)
     } else {
         text_append(out, ",\"due_at\":null");
     }
-    text_printf(out, ",\"estimate_s\":%lld.%03d", (long long)(turn.estimate_ms / 1000),
-                (int)(turn.estimate_ms % 1000));
+    text_printf(out, ",\"estimate_s\":%lld.%03d", (long long)(entry.estimate_ms / 1000),
+                (int)(entry.estimate_ms % 1000));
     text_printf(out, ",\"estimate_from\":{\"runs\":%lld,\"error_percent\":%lld}", (long long)trust.runs,
                 (long long)trust.error_percent);
     text_printf(out, ",\"ahead\":%zu,\"ahead_more\":%s}", question->ahead.count,
@@ -144,9 +144,9 @@ static void write_waiting(struct question *question)
         write_reason(question);
     }
     text_append(out, ",\"turn\":");
-    write_turn(question);
+    write_entry(question);
     text_append(out, ",\"nodes\":");
-    sieve_write(core, job, &question->outlook.kept, out);
+    node_filter_write(core, job, &question->outlook.kept, out);
     text_append(out, ",\"start\":");
     if (question->admitted) {
         write_start(question);
@@ -169,9 +169,9 @@ static void write_other(struct question *question)
     if (waits) {
         write_reason(question);
         text_append(question->out, ",\"turn\":");
-        write_turn(question);
+        write_entry(question);
         text_append(question->out, ",\"nodes\":");
-        sieve_write(question->core, question->job, NULL, question->out);
+        node_filter_write(question->core, question->job, NULL, question->out);
     } else {
         text_append(question->out, "null,\"turn\":null,\"nodes\":null");
     }

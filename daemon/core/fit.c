@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the choice of nodes for one wish. It promises equal choices for equal states: the GPU type that is
  * preferred, as few nodes as can be (or as many, for those who want that), and of these the ones where idle
- * devices stay most useful to others. Gangs over several nodes are crowd.c's; which devices of a node they
- * get is left to topology.c, and whose turn it is to place.c. */
+ * devices stay most useful to others. Gangs over several nodes are gang_placement.c's; which devices of a
+ * node they get is left to topology.c, and whose turn it is to place.c. */
 #include "daemon/core/fit.h"
 
 #include <string.h>
 
 #include "daemon/core/constraint.h"
-#include "daemon/core/crowd.h"
+#include "daemon/core/gang_placement.h"
 #include "daemon/core/fragment.h"
 #include "daemon/core/account.h"
 #include "daemon/core/node.h"
@@ -17,17 +17,17 @@
 
 /* --- what a wish allows ------------------------------------------------------------------------------ */
 
-/* rank: how many types the wish prefers to the group's. */
-static bool type_allowed(const struct wish *wish, const struct group *group, size_t *ret_rank)
+/* rank: how many types the wish prefers to the partition's. */
+static bool type_allowed(const struct wish *wish, const struct partition *partition, size_t *ret_rank)
 {
     *ret_rank = 0;
-    return wish->gpu_type == NULL || pool_type_matches(wish->gpu_type, group->type, ret_rank);
+    return wish->gpu_type == NULL || pool_type_matches(wish->gpu_type, partition->type, ret_rank);
 }
 
-bool fit_node_allowed(const struct core *core, const struct wish *wish, const struct stock *stock)
+bool fit_node_allowed(const struct core *core, const struct wish *wish, const struct capacity *capacity)
 {
-    return (wish->host_id == NULL || strcmp(wish->host_id, stock->node->host_id) == 0) &&
-           constraints_allow(wish->constraints, core, stock);
+    return (wish->host_id == NULL || strcmp(wish->host_id, capacity->node->host_id) == 0) &&
+           constraints_allow(wish->constraints, core, capacity);
 }
 
 /* What a node with so many devices can give to a gang: the share, where the wish says over how many nodes. */
@@ -40,26 +40,29 @@ static int64_t share_of(const struct wish *wish, int64_t count)
     return count >= share ? share : 0;
 }
 
-/* Whether the group has so many devices, free or not, for a gang that is not bound to one node. */
-static bool has_together(const struct core *core, const struct wish *wish, const struct group *group,
+/* Whether the partition has so many devices, free or not, for a gang that is not bound to one node. */
+static bool has_together(const struct core *core, const struct wish *wish, const struct partition *partition,
                          int64_t gpus)
 {
     int64_t total = 0;
-    for (size_t i = 0; i < group->count && total < gpus; i++) {
-        total += fit_node_allowed(core, wish, group->stocks[i]) ? share_of(wish, group->stocks[i]->total) : 0;
+    for (size_t i = 0; i < partition->count && total < gpus; i++) {
+        total += fit_node_allowed(core, wish, partition->capacities[i])
+                     ? share_of(wish, partition->capacities[i]->total)
+                     : 0;
     }
     return total >= gpus;
 }
 
-static bool can_hold(const struct core *core, const struct wish *wish, const struct group *group,
+static bool can_hold(const struct core *core, const struct wish *wish, const struct partition *partition,
                      int64_t gpus)
 {
     if (wish->host_id == NULL) {
         bool fungible = wish->constraints == NULL && wish->nodes == 0;
-        return group->total >= gpus && (fungible || has_together(core, wish, group, gpus));
+        return partition->total >= gpus && (fungible || has_together(core, wish, partition, gpus));
     }
-    for (size_t i = 0; i < group->count; i++) {
-        if (fit_node_allowed(core, wish, group->stocks[i]) && group->stocks[i]->total >= gpus) {
+    for (size_t i = 0; i < partition->count; i++) {
+        if (fit_node_allowed(core, wish, partition->capacities[i]) &&
+            partition->capacities[i]->total >= gpus) {
             return true;
         }
     }
@@ -70,9 +73,10 @@ static bool can_hold(const struct core *core, const struct wish *wish, const str
 static enum pool_kind auto_kind(const struct core *core, const struct wish *wish, int64_t gpus)
 {
     size_t rank;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        if (group->kind == POOL_RESERVED && type_allowed(wish, group, &rank) &&
-            can_hold(core, wish, group, gpus)) {
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (partition->kind == POOL_RESERVED && type_allowed(wish, partition, &rank) &&
+            can_hold(core, wish, partition, gpus)) {
             return POOL_RESERVED;
         }
     }
@@ -90,17 +94,18 @@ struct search fit_search(const struct core *core, const struct wish *wish, enum 
         .core = core, .wish = wish, .kind = auto_kind(core, wish, needed), .view = view, .kept = kept};
 }
 
-bool fit_asked(const struct wish *wish, const struct group *group)
+bool fit_asked(const struct wish *wish, const struct partition *partition)
 {
     size_t rank;
-    if (!type_allowed(wish, group, &rank) || (wish->pool != NULL && strcmp(wish->pool, group->pool) != 0)) {
+    if (!type_allowed(wish, partition, &rank) ||
+        (wish->pool != NULL && strcmp(wish->pool, partition->pool) != 0)) {
         return false;
     }
     switch (wish->use_reserved) {
     case USE_RESERVED_TRUE:
-        return group->kind == POOL_RESERVED;
+        return partition->kind == POOL_RESERVED;
     case USE_RESERVED_FALSE:
-        return group->kind == POOL_ON_DEMAND;
+        return partition->kind == POOL_ON_DEMAND;
     case USE_RESERVED_AUTO:
         return true;
     case USE_RESERVED_COUNT:
@@ -110,55 +115,56 @@ bool fit_asked(const struct wish *wish, const struct group *group)
 }
 
 /* Reserved devices that lie idle, for a job that asked for on-demand ones. */
-static bool is_lent(const struct search *search, const struct group *group)
+static bool is_lent(const struct search *search, const struct partition *partition)
 {
     const struct wish *wish = search->wish;
     size_t rank;
-    return group->kind == POOL_RESERVED && wish->use_reserved == USE_RESERVED_FALSE && wish->pool == NULL &&
-           type_allowed(wish, group, &rank) && account_pool_lends(search->core, group->pool);
+    return partition->kind == POOL_RESERVED && wish->use_reserved == USE_RESERVED_FALSE &&
+           wish->pool == NULL && type_allowed(wish, partition, &rank) &&
+           account_pool_lends(search->core, partition->pool);
 }
 
-bool fit_allowed(const struct search *search, const struct group *group)
+bool fit_allowed(const struct search *search, const struct partition *partition)
 {
     const struct wish *wish = search->wish;
     bool led = wish->use_reserved == USE_RESERVED_AUTO && wish->pool == NULL;
-    return (fit_asked(wish, group) && (!led || group->kind == search->kind)) ||
-           (search->borrow && is_lent(search, group));
+    return (fit_asked(wish, partition) && (!led || partition->kind == search->kind)) ||
+           (search->borrow && is_lent(search, partition));
 }
 
-bool fit_granted(const struct search *search, const struct group *group)
+bool fit_granted(const struct search *search, const struct partition *partition)
 {
     const struct job *job = search->job;
     if (job == NULL || !account_any_limited(search->core)) {
         return true;
     }
-    return account_may_run(search->core, job, group, NULL) &&
-           (search->borrow || account_claim(search->core, job, group) == CLAIM_ENTITLED);
+    return account_may_run(search->core, job, partition, NULL) &&
+           (search->borrow || account_claim(search->core, job, partition) == CLAIM_ENTITLED);
 }
 
-bool fit_open(const struct search *search, const struct group *group)
+bool fit_open(const struct search *search, const struct partition *partition)
 {
     const struct kept *kept = search->kept;
-    bool taken = kept != NULL && (kept->groups[group->index] ||
-                                  (search->view == VIEW_COMING && kept->until_ms[group->index] != 0));
-    return !taken && fit_allowed(search, group) && fit_granted(search, group);
+    bool taken = kept != NULL && (kept->partitions[partition->index] ||
+                                  (search->view == VIEW_FUTURE && kept->until_ms[partition->index] != 0));
+    return !taken && fit_allowed(search, partition) && fit_granted(search, partition);
 }
 
-bool fit_outlasts(const struct search *search, const struct group *group)
+bool fit_outlasts(const struct search *search, const struct partition *partition)
 {
     const struct kept *kept = search->kept;
-    if (kept == NULL || kept->until_ms[group->index] == 0) {
+    if (kept == NULL || kept->until_ms[partition->index] == 0) {
         return false;
     }
-    int64_t end_ms = kept->firm[group->index] ? search->sure_ms : search->end_ms;
-    return end_ms > kept->until_ms[group->index];
+    int64_t end_ms = kept->firm[partition->index] ? search->sure_ms : search->end_ms;
+    return end_ms > kept->until_ms[partition->index];
 }
 
 /* What is free and not reserved for as long. */
-static int64_t spared(const struct search *search, const struct stock *stock)
+static int64_t spared(const struct search *search, const struct capacity *capacity)
 {
-    bool limited = fit_outlasts(search, stock->group) && stock->spare < stock->free;
-    return limited ? stock->spare : stock->free;
+    bool limited = fit_outlasts(search, capacity->partition) && capacity->spare < capacity->free;
+    return limited ? capacity->spare : capacity->free;
 }
 
 /* A job whose length nobody knows is kept off nodes that leave soon, as long as others could hold it. */
@@ -190,49 +196,50 @@ void fit_expect(struct search *search, int64_t runs_ms, int64_t grace_ms)
     }
 }
 
-static int64_t offered(const struct search *search, const struct stock *stock)
+static int64_t offered(const struct search *search, const struct capacity *capacity)
 {
-    const struct node *node = stock->node;
-    if (search->view == VIEW_FREE && stock->free == 0) {
+    const struct node *node = capacity->node;
+    if (search->view == VIEW_FREE && capacity->free == 0) {
         return 0; /* most nodes of a full cluster: looked at first */
     }
-    if (!fit_node_allowed(search->core, search->wish, stock) ||
+    if (!fit_node_allowed(search->core, search->wish, capacity) ||
         !staging_allows(search->stage, node, search->readiness) ||
-        (search->strict && constraints_avoid(search->wish->constraints, search->core, stock))) {
+        (search->strict && constraints_avoid(search->wish->constraints, search->core, capacity))) {
         return 0;
     }
     switch (search->view) {
     case VIEW_REGISTERED:
-        return stock->total;
+        return capacity->total;
     case VIEW_WORKING:
-        return node_works(node) && fit_lasts(search, node) ? stock->total - stock->unavailable : 0;
+        return node_works(node) && fit_lasts(search, node) ? capacity->total - capacity->unavailable : 0;
     case VIEW_STAYING:
-        return node->state == NODE_READY && !node->away && fit_lasts(search, node) ? stock->total : 0;
+        return node->state == NODE_READY && !node->away && fit_lasts(search, node) ? capacity->total : 0;
     case VIEW_FREE:
         if (search->kept != NULL && search->kept->nodes[node->index]) {
             return 0;
         }
-        return node_works(node) && node->hold_until_ms == 0 && fit_lasts(search, node) ? spared(search, stock)
-                                                                                       : 0;
-    case VIEW_COMING:
-        return node_works(node) && fit_lasts(search, node) ? stock->coming : 0;
+        return node_works(node) && node->hold_until_ms == 0 && fit_lasts(search, node)
+                   ? spared(search, capacity)
+                   : 0;
+    case VIEW_FUTURE:
+        return node_works(node) && fit_lasts(search, node) ? capacity->free_then : 0;
     }
     abort();
 }
 
-int64_t fit_offer(const struct search *search, const struct stock *stock)
+int64_t fit_offer(const struct search *search, const struct capacity *capacity)
 {
-    return share_of(search->wish, offered(search, stock));
+    return share_of(search->wish, offered(search, capacity));
 }
 
-int64_t fit_largest(const struct search *search, const struct group *group)
+int64_t fit_largest(const struct search *search, const struct partition *partition)
 {
     if (search->wish->host_id == NULL) {
-        return crowd_largest(search, group);
+        return gang_placement_largest(search, partition);
     }
     int64_t largest = 0;
-    for (size_t i = 0; i < group->count; i++) {
-        int64_t count = fit_offer(search, group->stocks[i]);
+    for (size_t i = 0; i < partition->count; i++) {
+        int64_t count = fit_offer(search, partition->capacities[i]);
         largest = count > largest ? count : largest;
     }
     return largest;
@@ -250,61 +257,63 @@ static bool better(const struct wish *wish, const struct fit *fit, const struct 
 }
 
 /* The whole gang on the one node that suits best. */
-static bool fit_on_one(const struct search *search, const struct group *group,
+static bool fit_on_one(const struct search *search, const struct partition *partition,
                        const struct fragments *fragments, struct fit *ret_fit)
 {
     int64_t gpus = search->wish->gpus;
     struct fit best = {.count = 1, .growth = INT64_MAX};
-    const struct stock *stock = NULL;
-    for (size_t i = 0; i < group->count; i++) {
-        int64_t count = offered(search, group->stocks[i]);
+    const struct capacity *capacity = NULL;
+    for (size_t i = 0; i < partition->count; i++) {
+        int64_t count = offered(search, partition->capacities[i]);
         if (count < gpus) {
             continue;
         }
         struct fit fit = {
             .count = 1, .growth = fragments_growth(fragments, count, gpus), .left = count - gpus};
-        if (stock == NULL || better(search->wish, &fit, &best)) {
+        if (capacity == NULL || better(search->wish, &fit, &best)) {
             best = fit;
-            stock = group->stocks[i];
+            capacity = partition->capacities[i];
         }
     }
-    if (stock == NULL) {
+    if (capacity == NULL) {
         return false;
     }
     best.shares = xalloc(sizeof *best.shares);
-    best.shares[0] = (struct share){.stock = stock, .count = gpus};
+    best.shares[0] = (struct share){.capacity = capacity, .count = gpus};
     *ret_fit = best;
     return true;
 }
 
-static bool fit_in_group(const struct search *search, const struct group *group, struct fit *ret_fit)
+static bool fit_in_partition(const struct search *search, const struct partition *partition,
+                             struct fit *ret_fit)
 {
-    int64_t most = search->view == VIEW_FREE     ? group->free
-                   : search->view == VIEW_COMING ? group->coming
-                                                 : group->total;
+    int64_t most = search->view == VIEW_FREE     ? partition->free
+                   : search->view == VIEW_FUTURE ? partition->free_then
+                                                 : partition->total;
     const struct wish *wish = search->wish;
-    if (most < wish->gpus || !fit_open(search, group)) {
+    if (most < wish->gpus || !fit_open(search, partition)) {
         return false;
     }
     struct fragments fragments;
-    fragments_count(search->core, group, &fragments);
+    fragments_count(search->core, partition, &fragments);
     bool one = wish->host_id != NULL || wish->gpus == 1 || wish->nodes == 1;
     bool may_be_one = one || (wish->placement == PLACEMENT_PACK && wish->nodes == 0);
-    if (may_be_one && fit_on_one(search, group, &fragments, ret_fit)) {
+    if (may_be_one && fit_on_one(search, partition, &fragments, ret_fit)) {
         return true;
     }
-    return !one && crowd_fit(search, group, &fragments, ret_fit);
+    return !one && gang_placement_fit(search, partition, &fragments, ret_fit);
 }
 
 /* The best fit on devices of the type that so many others are preferred to. */
 static bool find_of_rank(const struct search *search, size_t rank, struct fit *ret_fit)
 {
     struct fit best = {0};
-    for (const struct group *group = search->core->groups; group != NULL; group = group->next) {
+    for (const struct partition *partition = search->core->partitions; partition != NULL;
+         partition = partition->next) {
         struct fit fit;
         size_t rank_here;
-        if (!type_allowed(search->wish, group, &rank_here) || rank_here != rank ||
-            !fit_in_group(search, group, &fit)) {
+        if (!type_allowed(search->wish, partition, &rank_here) || rank_here != rank ||
+            !fit_in_partition(search, partition, &fit)) {
             continue;
         }
         if (best.shares == NULL || better(search->wish, &fit, &best)) {
@@ -375,8 +384,9 @@ bool fit_find(const struct search *search, struct fit *ret_fit)
     return found;
 }
 
-bool fit_could_hold(const struct search *search, const struct group *group)
+bool fit_could_hold(const struct search *search, const struct partition *partition)
 {
     int64_t gpus = search->wish->gpus;
-    return fit_allowed(search, group) && group->total >= gpus && fit_largest(search, group) >= gpus;
+    return fit_allowed(search, partition) && partition->total >= gpus &&
+           fit_largest(search, partition) >= gpus;
 }

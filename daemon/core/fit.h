@@ -11,19 +11,19 @@
 #include "proto/states.h"
 
 struct core;
-struct group;
+struct partition;
 struct job;
 struct node;
-struct stock;
+struct capacity;
 struct wish;
 
 /* What is kept for earlier jobs. */
 struct kept {
-    bool trial;               /* only to see what would come of it: nothing is promised */
-    const struct job **whose; /* by index of the group: for which job, the last one; NULL: for none */
-    uint8_t *groups, *nodes;  /* by index, 1: all of it */
-    /* A reservation in a group, by its index. Only gangs that end before it may have more than the stocks can
-     * spare; 0: there is none. */
+    bool trial;                  /* only to see what would come of it: nothing is promised */
+    const struct job **whose;    /* by index of the partition: for which job, the last one; NULL: for none */
+    uint8_t *partitions, *nodes; /* by index, 1: all of it */
+    /* A reservation in a partition, by its index. Only gangs that end before it may have more than the node
+     * capacities can spare; 0: there is none. */
     int64_t *until_ms;
     bool borrow;   /* those who are entitled have had their turn */
     uint8_t *firm; /* it was put off already: run times that are only guessed count for nothing */
@@ -34,7 +34,7 @@ enum view {
     VIEW_REGISTERED, /* all */
     VIEW_WORKING,    /* those of nodes that take work, without those that cannot be had */
     VIEW_FREE,       /* those that a job can have now */
-    VIEW_COMING,     /* those that are free by the time that horizon.c looks at */
+    VIEW_FUTURE,     /* those that are free at the time that availability.c looks at */
     VIEW_STAYING,    /* all of those that do not leave soon */
 };
 
@@ -64,34 +64,34 @@ void fit_expect(struct search *search, int64_t runs_ms, int64_t grace_ms);
 /* Whether the node stays for as long as the job is expected to be there. */
 bool fit_lasts(const struct search *search, const struct node *node);
 
-/* Whether the wish names the group's pool, kind and type, or leaves them open. */
-bool fit_asked(const struct wish *wish, const struct group *group);
+/* Whether the wish names the partition's pool, kind and type, or leaves them open. */
+bool fit_asked(const struct wish *wish, const struct partition *partition);
 /* The same, and use_reserved = auto leads there. */
-bool fit_allowed(const struct search *search, const struct group *group);
+bool fit_allowed(const struct search *search, const struct partition *partition);
 /* Whether the wish may use a node at all, by its host and its labels. */
-bool fit_node_allowed(const struct core *core, const struct wish *wish, const struct stock *stock);
+bool fit_node_allowed(const struct core *core, const struct wish *wish, const struct capacity *capacity);
 
-/* How many devices of the stock the search may count on. */
-int64_t fit_offer(const struct search *search, const struct stock *stock);
+/* How many devices of the node capacity the search may count on. */
+int64_t fit_offer(const struct search *search, const struct capacity *capacity);
 
 /* Whether limits and quotas of the job's accounts have room there. */
-bool fit_granted(const struct search *search, const struct group *group);
+bool fit_granted(const struct search *search, const struct partition *partition);
 
-/* The same, and it is not kept; where VIEW_COMING shows, not reserved either. */
-bool fit_open(const struct search *search, const struct group *group);
+/* The same, and it is not kept; where VIEW_FUTURE shows, not reserved either. */
+bool fit_open(const struct search *search, const struct partition *partition);
 
-/* The gang would run for longer than a reservation in the group waits. */
-bool fit_outlasts(const struct search *search, const struct group *group);
+/* The gang would run for longer than a reservation in the partition waits. */
+bool fit_outlasts(const struct search *search, const struct partition *partition);
 
-/* The largest gang that the group could hold. */
-int64_t fit_largest(const struct search *search, const struct group *group);
+/* The largest gang that the partition could hold. */
+int64_t fit_largest(const struct search *search, const struct partition *partition);
 
 /* Whether it could hold the whole gang. */
-bool fit_could_hold(const struct search *search, const struct group *group);
+bool fit_could_hold(const struct search *search, const struct partition *partition);
 
 /* What one node gives to a gang. */
 struct share {
-    const struct stock *stock;
+    const struct capacity *capacity;
     int64_t count;
 };
 

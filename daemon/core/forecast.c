@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the estimated start of a job that waits. It promises a bounded look: each job ahead is given the first
  * time at which enough GPUs of a pool and type are free for as long as it is estimated to run, in the order
- * of turns, and so is the job in the end.
+ * of the queue, and so is the job in the end.
  *
  * What that is worth: it counts GPUs, not nodes, so a gang may find them scattered; jobs that come later and
  * go first, nodes that come or go, and the time in which nodes get ready are not in it. Estimates are off,
@@ -12,7 +12,7 @@
 #include "daemon/core/ahead.h"
 #include "daemon/core/fit.h"
 #include "daemon/core/history.h"
-#include "daemon/core/horizon.h"
+#include "daemon/core/availability.h"
 #include "daemon/core/node.h"
 #include "daemon/core/place.h"
 #include "daemon/core/queue.h"
@@ -61,15 +61,15 @@ static int64_t bounded(int64_t ms, int64_t most_ms)
 static int64_t end_of(const struct core *core, const struct attempt *attempt, enum lean lean)
 {
     const struct job *job = attempt->job;
-    int64_t rest_ms = horizon_end_ms(core, attempt) - core->now_ms;
-    int64_t allowed_ms = job->time_limit_ms - horizon_held_ms(core, attempt);
+    int64_t rest_ms = availability_end_ms(core, attempt) - core->now_ms;
+    int64_t allowed_ms = job->time_limit_ms - availability_held_ms(core, attempt);
     int64_t most_ms = allowed_ms > rest_ms ? allowed_ms : rest_ms;
     return core->now_ms + bounded(lean_on(job, rest_ms, lean), job->time_limit_ms > 0 ? most_ms : 0);
 }
 
 static int64_t length_of(const struct core *core, const struct job *job, enum lean lean)
 {
-    return bounded(lean_on(job, queue_turn(core, job).estimate_ms, lean), job->time_limit_ms);
+    return bounded(lean_on(job, queue_entry_of(core, job).estimate_ms, lean), job->time_limit_ms);
 }
 
 /* --- what is free when ------------------------------------------------------------------------------- */
@@ -94,7 +94,7 @@ struct hints {
 #define HINT_SIZES   16
 #define HINT_LENGTHS 32 /* each twice the one before */
 
-/* Of one group. */
+/* Of one partition. */
 struct profile {
     struct point *points; /* owned; the first is now */
     size_t count, room;
@@ -104,7 +104,7 @@ struct profile {
 
 struct outline {
     const struct core *core;
-    struct profile *profiles; /* by index of the group; owned */
+    struct profile *profiles; /* by index of the partition; owned */
     size_t count;
     enum lean lean;
     int64_t steps; /* that may still be made */
@@ -228,11 +228,11 @@ static int64_t start_in(struct outline *outline, struct profile *profile, int64_
 
 /* --- the outline of what is to come ------------------------------------------------------------------ */
 
-static int64_t free_of(const struct group *group)
+static int64_t free_of(const struct partition *partition)
 {
     int64_t free = 0;
-    for (size_t i = 0; i < group->count; i++) {
-        free += node_works(group->stocks[i]->node) ? group->stocks[i]->free : 0;
+    for (size_t i = 0; i < partition->count; i++) {
+        free += node_works(partition->capacities[i]->node) ? partition->capacities[i]->free : 0;
     }
     return free;
 }
@@ -250,7 +250,7 @@ static int64_t devices_of(const struct attempt *attempt)
 
 struct release {
     int64_t at_ms, count;
-    const struct group *group;
+    const struct partition *partition;
 };
 
 static int by_time(const void *a, const void *b)
@@ -267,9 +267,9 @@ static struct release *releases_of(const struct core *core, enum lean lean, size
     }
     struct release *releases = xalloc((room + 1) * sizeof *releases);
     for (const struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
-        const struct group *group = horizon_group(attempt);
-        if (group != NULL) {
-            releases[count++] = (struct release){end_of(core, attempt, lean), devices_of(attempt), group};
+        const struct partition *partition = availability_partition(attempt);
+        if (partition != NULL) {
+            releases[count++] = (struct release){end_of(core, attempt, lean), devices_of(attempt), partition};
         }
     }
     if (count > 1) {
@@ -279,13 +279,13 @@ static struct release *releases_of(const struct core *core, enum lean lean, size
     return releases;
 }
 
-/* Each adds to the last point of its group, or behind it. */
+/* Each adds to the last point of its partition, or behind it. */
 static void add_releases(struct outline *outline)
 {
     size_t count;
     struct release *releases = releases_of(outline->core, outline->lean, &count);
     for (size_t i = 0; i < count; i++) {
-        struct profile *profile = &outline->profiles[releases[i].group->index];
+        struct profile *profile = &outline->profiles[releases[i].partition->index];
         size_t at = point_at(outline, profile, releases[i].at_ms);
         profile->points[at].free += releases[i].count;
     }
@@ -295,12 +295,13 @@ static void add_releases(struct outline *outline)
 static struct outline outline_begin(const struct core *core, enum lean lean)
 {
     struct outline outline = {.core = core, .lean = lean, .steps = LIMIT_FORECAST_STEPS};
-    outline.count = core->groups != NULL ? core->groups->prev->index + 1 : 0;
+    outline.count = core->partitions != NULL ? core->partitions->prev->index + 1 : 0;
     outline.profiles = xzalloc((outline.count + 1) * sizeof *outline.profiles);
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        struct profile *profile = &outline.profiles[group->index];
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        struct profile *profile = &outline.profiles[partition->index];
         profile->floor_ms = core->now_ms;
-        insert(&outline, profile, 0, (struct point){core->now_ms, free_of(group)});
+        insert(&outline, profile, 0, (struct point){core->now_ms, free_of(partition)});
     }
     add_releases(&outline);
     return outline;
@@ -315,32 +316,36 @@ static void outline_finish(struct outline *outline)
     free(outline->profiles);
 }
 
-/* Where a job starts first among the groups that it may use; NEVER: nowhere. */
+/* Where a job starts first among the partitions that it may use; NEVER: nowhere. */
 static int64_t earliest(struct outline *outline, const struct job *job, int64_t length_ms,
-                        const struct group **ret_group)
+                        const struct partition **ret_partition)
 {
-    const struct search search = fit_search(outline->core, &job->lane->wish, VIEW_WORKING, NULL);
+    const struct search search = fit_search(outline->core, &job->job_class->wish, VIEW_WORKING, NULL);
     int64_t best_ms = NEVER;
-    for (const struct group *group = outline->core->groups; group != NULL; group = group->next) {
-        if (!fit_allowed(&search, group)) {
+    for (const struct partition *partition = outline->core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (!fit_allowed(&search, partition)) {
             continue;
         }
-        int64_t start_ms = start_in(outline, &outline->profiles[group->index], search.wish->gpus, length_ms);
+        int64_t start_ms =
+            start_in(outline, &outline->profiles[partition->index], search.wish->gpus, length_ms);
         if (start_ms < best_ms) {
             best_ms = start_ms;
-            *ret_group = group;
+            *ret_partition = partition;
         }
     }
     return best_ms;
 }
 
-/* Where the policy lets nobody pass, those behind start no earlier in any group that the job could use. */
+/* Where the policy lets nobody pass, those behind start no earlier in any partition that the job could use.
+ */
 static void raise_floors(struct outline *outline, const struct job *job, int64_t start_ms)
 {
-    const struct search search = fit_search(outline->core, &job->lane->wish, VIEW_WORKING, NULL);
-    for (const struct group *group = outline->core->groups; group != NULL; group = group->next) {
-        struct profile *profile = &outline->profiles[group->index];
-        if (fit_allowed(&search, group) && profile->floor_ms < start_ms) {
+    const struct search search = fit_search(outline->core, &job->job_class->wish, VIEW_WORKING, NULL);
+    for (const struct partition *partition = outline->core->partitions; partition != NULL;
+         partition = partition->next) {
+        struct profile *profile = &outline->profiles[partition->index];
+        if (fit_allowed(&search, partition) && profile->floor_ms < start_ms) {
             profile->floor_ms = start_ms;
         }
     }
@@ -348,13 +353,14 @@ static void raise_floors(struct outline *outline, const struct job *job, int64_t
 
 static int64_t lay_down(struct outline *outline, const struct job *job)
 {
-    const struct group *group = NULL;
+    const struct partition *partition = NULL;
     int64_t length_ms = length_of(outline->core, job, outline->lean);
-    int64_t start_ms = earliest(outline, job, length_ms, &group);
+    int64_t start_ms = earliest(outline, job, length_ms, &partition);
     if (start_ms == NEVER) {
         return NEVER;
     }
-    take(outline, &outline->profiles[group->index], start_ms, start_ms + length_ms, job->lane->wish.gpus);
+    take(outline, &outline->profiles[partition->index], start_ms, start_ms + length_ms,
+         job->job_class->wish.gpus);
     if (place_keeps(outline->core)) {
         raise_floors(outline, job, start_ms);
     }
@@ -382,10 +388,10 @@ static int64_t start_when(const struct core *core, const struct job *job, const 
 /* The first time at which nodes could hold the gang, were nobody ahead. */
 static bool first_fit(const struct core *core, const struct job *job, int64_t *ret_at_ms)
 {
-    const struct search search = place_search(core, job, VIEW_COMING, NULL, READINESS_EVER);
+    const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_EVER);
     struct fit fit = {0};
     struct prospect prospect = {.fit = &fit};
-    bool found = horizon_find(&search, &prospect);
+    bool found = availability_find(&search, &prospect);
     *ret_at_ms = prospect.at_ms;
     free(fit.shares);
     return found;

@@ -30,12 +30,13 @@ static int64_t demand_of(const struct core *core, int64_t gpus)
 }
 
 /* A job that asks for more than the widest node has asks for whole nodes. */
-void fragments_count(const struct core *core, const struct group *group, struct fragments *ret_fragments)
+void fragments_count(const struct core *core, const struct partition *partition,
+                     struct fragments *ret_fragments)
 {
     int64_t larger = core->demand_count + USUAL_SIZES;
-    for (int64_t idle = 0; idle < group->widest; idle++) {
+    for (int64_t idle = 0; idle < partition->widest; idle++) {
         larger -= demand_of(core, idle);
         ret_fragments->of[idle] = idle * larger;
     }
-    ret_fragments->of[group->widest] = 0;
+    ret_fragments->of[partition->widest] = 0;
 }

@@ -8,7 +8,7 @@
 #include "proto/limits.h"
 
 struct core;
-struct group;
+struct partition;
 
 /* A live job more, or less, asks for so many devices. */
 void fragment_demand(struct core *core, int64_t gpus, int change);
@@ -19,8 +19,9 @@ struct fragments {
     int64_t of[LIMIT_NODE_DEVICES + 1];
 };
 
-/* The table for the nodes of a group, and for what live jobs ask for. */
-void fragments_count(const struct core *core, const struct group *group, struct fragments *ret_fragments);
+/* The table for the nodes of a partition, and for what live jobs ask for. */
+void fragments_count(const struct core *core, const struct partition *partition,
+                     struct fragments *ret_fragments);
 
 /* By how much the fragments of a node with so many idle devices grow when some are taken. */
 static inline int64_t fragments_growth(const struct fragments *fragments, int64_t idle, int64_t taken)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what was learned of run times. It promises an estimate for every job: that of its own kind as far as
- * there were runs, leaning on that of the next larger crowd as far as there were few; and that old runs count
- * less the more follow. Jobs with a time limit teach which part of their limits they use, jobs without how
- * long they run. What is made of an estimate is left to queue.c and horizon.c. */
+ * there were runs, leaning on that of the next larger family as far as there were few; and that old runs
+ * count less the more follow. Jobs with a time limit teach which part of their limits they use, jobs without
+ * how long they run. What is made of an estimate is left to queue.c and availability.c. */
 #include "daemon/core/history.h"
 
 #include <string.h>
@@ -14,37 +14,37 @@
 #include "proto/limits.h"
 
 #define FIRST_GUESS_MS  3600000 /* of a cluster's first job without a limit */
-#define CROWD_RUNS      2       /* the next larger crowd counts as much as so many runs */
+#define FAMILY_RUNS     2       /* the next larger family counts as much as so many runs */
 #define REMEMBERED_RUNS 64      /* then both sums are halved */
 #define WORST_ERROR     10000   /* percent: one estimate that was off by more says no more than this */
 
-/* Sums over runs. Those of a crowd are the sums of all patterns in it. */
+/* Sums over runs. Those of a family are the sums of all patterns in it. */
 struct sums {
     int64_t count, ran_ms, limit_ms, error_percent;
 };
 
-/* A kind of jobs, or a crowd of kinds. */
+/* A kind of jobs, or a family of kinds. */
 struct pattern {
-    char *key;             /* owned */
-    struct pattern *crowd; /* the next larger one; NULL: there is none */
+    char *key;              /* owned */
+    struct pattern *family; /* the next larger one; NULL: there is none */
     struct sums sums;
     bool limited;
-    char *project, *owner, *name; /* owned; of a kind, NULL for a crowd */
+    char *project, *owner, *name; /* owned; of a kind, NULL for a family */
     int64_t gpus;
-    size_t users; /* live jobs, and patterns of the crowd */
+    size_t users; /* live jobs, and patterns of the family */
     UT_hash_handle hh;
 };
 
 /* --- patterns ---------------------------------------------------------------------------------------- */
 
-static struct pattern *crowd_need(struct core *core, const char *key, struct pattern *larger, bool limited)
+static struct pattern *family_need(struct core *core, const char *key, struct pattern *larger, bool limited)
 {
     struct pattern *pattern;
     HASH_FIND_STR(core->patterns, key, pattern);
     if (pattern == NULL) {
         pattern = xzalloc(sizeof *pattern);
         pattern->key = xstrdup(key);
-        pattern->crowd = larger;
+        pattern->family = larger;
         pattern->limited = limited;
         if (larger != NULL) {
             larger->users++;
@@ -55,33 +55,33 @@ static struct pattern *crowd_need(struct core *core, const char *key, struct pat
 }
 
 /* All, all of that size, the owner's of that size. A tab is in no name. */
-static struct pattern *crowd_of(struct core *core, const char *project, const char *owner, int64_t gpus,
-                                bool limited)
+static struct pattern *family_of(struct core *core, const char *project, const char *owner, int64_t gpus,
+                                 bool limited)
 {
     autotext struct text key = {0};
     text_printf(&key, "%d", limited);
-    struct pattern *all = crowd_need(core, key.bytes, NULL, limited);
+    struct pattern *all = family_need(core, key.bytes, NULL, limited);
     text_printf(&key, "\t%lld", (long long)gpus);
-    struct pattern *size = crowd_need(core, key.bytes, all, limited);
+    struct pattern *size = family_need(core, key.bytes, all, limited);
     text_printf(&key, "\t%s\t%s", project, owner);
-    return crowd_need(core, key.bytes, size, limited);
+    return family_need(core, key.bytes, size, limited);
 }
 
-static struct pattern *kind_need(struct core *core, struct pattern *crowd, const char *project,
+static struct pattern *kind_need(struct core *core, struct pattern *family, const char *project,
                                  const char *owner, const char *name, int64_t gpus)
 {
     autotext struct text key = {0};
-    text_printf(&key, "%s\t%s", crowd->key, name);
+    text_printf(&key, "%s\t%s", family->key, name);
     struct pattern *kind;
     HASH_FIND_STR(core->patterns, key.bytes, kind);
     if (kind == NULL && HASH_COUNT(core->patterns) < LIMIT_PATTERNS) {
-        kind = crowd_need(core, key.bytes, crowd, crowd->limited);
+        kind = family_need(core, key.bytes, family, family->limited);
         kind->project = xstrdup(project);
         kind->owner = xstrdup(owner);
         kind->name = xstrdup(name);
         kind->gpus = gpus;
     }
-    return kind != NULL ? kind : crowd;
+    return kind != NULL ? kind : family;
 }
 
 static void pattern_free(struct core *core, struct pattern *pattern)
@@ -108,8 +108,8 @@ struct pattern *history_join(struct core *core, const struct job_spec *spec, con
 {
     autofree char *name = stem_of(spec->name);
     const char *project = job_spec_project(spec);
-    struct pattern *crowd = crowd_of(core, project, owner, spec->gpus, limited);
-    struct pattern *pattern = kind_need(core, crowd, project, owner, name, spec->gpus);
+    struct pattern *family = family_of(core, project, owner, spec->gpus, limited);
+    struct pattern *pattern = kind_need(core, family, project, owner, name, spec->gpus);
     pattern->users++;
     return pattern;
 }
@@ -124,8 +124,8 @@ struct pattern *history_vary(struct core *core, struct pattern *pattern, int64_t
 {
     struct pattern *other = pattern;
     if (pattern->project != NULL) {
-        struct pattern *crowd = crowd_of(core, pattern->project, pattern->owner, gpus, limited);
-        other = kind_need(core, crowd, pattern->project, pattern->owner, pattern->name, gpus);
+        struct pattern *family = family_of(core, pattern->project, pattern->owner, gpus, limited);
+        other = kind_need(core, family, pattern->project, pattern->owner, pattern->name, gpus);
     }
     other->users++;
     return other;
@@ -135,9 +135,9 @@ struct pattern *history_vary(struct core *core, struct pattern *pattern, int64_t
 void history_leave(struct core *core, struct pattern *pattern)
 {
     while (pattern != NULL && --pattern->users == 0 && pattern->sums.count == 0) {
-        struct pattern *crowd = pattern->crowd;
+        struct pattern *family = pattern->family;
         pattern_free(core, pattern);
-        pattern = crowd;
+        pattern = family;
     }
 }
 
@@ -155,11 +155,11 @@ void history_clear(struct core *core)
  * run weighs: its limit, or 1. */
 static double rate_of(const struct pattern *pattern, double basis)
 {
-    double crowd = pattern->crowd != NULL ? rate_of(pattern->crowd, basis)
-                   : pattern->limited     ? 1
-                                          : FIRST_GUESS_MS;
+    double family = pattern->family != NULL ? rate_of(pattern->family, basis)
+                    : pattern->limited      ? 1
+                                            : FIRST_GUESS_MS;
     double known = pattern->limited ? (double)pattern->sums.limit_ms : (double)pattern->sums.count;
-    return ((double)pattern->sums.ran_ms + CROWD_RUNS * basis * crowd) / (known + CROWD_RUNS * basis);
+    return ((double)pattern->sums.ran_ms + FAMILY_RUNS * basis * family) / (known + FAMILY_RUNS * basis);
 }
 
 int64_t history_estimate_ms(const struct core *core, const struct pattern *pattern, int64_t limit_ms)
@@ -183,7 +183,7 @@ struct history_trust history_trust(const struct pattern *pattern)
 
 static void add(struct pattern *pattern, const struct sums *sums)
 {
-    for (struct pattern *at = pattern; at != NULL; at = at->crowd) {
+    for (struct pattern *at = pattern; at != NULL; at = at->family) {
         at->sums.count += sums->count;
         at->sums.ran_ms += sums->ran_ms;
         at->sums.limit_ms += sums->limit_ms;
@@ -246,8 +246,8 @@ void history_learn(struct core *core, const struct attempt *attempt)
 void core_load_history(struct core *core, const struct history_row *row)
 {
     assert(!core->booted);
-    struct pattern *crowd = crowd_of(core, row->project, row->owner, row->gpus, row->limited);
-    struct pattern *pattern = kind_need(core, crowd, row->project, row->owner, row->name, row->gpus);
+    struct pattern *family = family_of(core, row->project, row->owner, row->gpus, row->limited);
+    struct pattern *pattern = kind_need(core, family, row->project, row->owner, row->name, row->gpus);
     add(pattern, &(struct sums){.count = row->count,
                                 .ran_ms = row->ran_ms,
                                 .limit_ms = row->limit_ms,

@@ -22,7 +22,7 @@ void history_leave(struct core *core, struct pattern *pattern);
 struct pattern *history_vary(struct core *core, struct pattern *pattern, int64_t gpus, bool limited);
 
 /* How long a job of this pattern will run, 1 at least. limit_ms 0: without a limit. What there is no history
- * of is guessed from the next larger crowd: the owner's jobs of that size, all of that size, all. */
+ * of is guessed from the next larger family: the owner's jobs of that size, all of that size, all. */
 int64_t history_estimate_ms(const struct core *core, const struct pattern *pattern, int64_t limit_ms);
 
 /* How much there is to go by. */

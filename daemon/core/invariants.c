@@ -33,18 +33,18 @@ static bool holds(const struct member *member, int64_t index)
 
 /* A device serves at most one attempt, which is live and knows it; and no member has a device that serves
  * another. */
-static void check_seats(const struct node *node)
+static void check_devices(const struct node *node)
 {
     size_t held = 0;
-    for (size_t i = 0; i < node->seat_count; i++) {
-        const struct seat *seat = &node->seats[i];
-        assert(i == 0 || node->seats[i - 1].index < seat->index);
-        assert(seat->stock == NULL || (!seat->retired && node->state != NODE_LOST));
-        assert(!seat->retired || seat->holder != NULL);
-        if (seat->holder != NULL) {
+    for (size_t i = 0; i < node->device_count; i++) {
+        const struct node_device *device = &node->devices[i];
+        assert(i == 0 || node->devices[i - 1].index < device->index);
+        assert(device->capacity == NULL || (!device->retired && node->state != NODE_LOST));
+        assert(!device->retired || device->holder != NULL);
+        if (device->holder != NULL) {
             held++;
-            assert(seat->holder->node == node && attempt_is_live(seat->holder->attempt) &&
-                   holds(seat->holder, seat->index));
+            assert(device->holder->node == node && attempt_is_live(device->holder->attempt) &&
+                   holds(device->holder, device->index));
         }
     }
     size_t claimed = 0;
@@ -54,28 +54,29 @@ static void check_seats(const struct node *node)
     assert(held == claimed);
 }
 
-static void check_stocks(const struct node *node)
+static void check_capacities(const struct node *node)
 {
-    assert((node->state == NODE_LOST || node->seat_count == 0) || node->stocks != NULL ||
-           node->seats[0].retired);
-    for (const struct stock *stock = node->stocks; stock != NULL; stock = stock->next) {
+    assert((node->state == NODE_LOST || node->device_count == 0) || node->capacities != NULL ||
+           node->devices[0].retired);
+    for (const struct capacity *capacity = node->capacities; capacity != NULL; capacity = capacity->next) {
         int64_t total = 0, free_now = 0, unavailable = 0;
-        for (size_t i = 0; i < node->seat_count; i++) {
-            const struct seat *seat = &node->seats[i];
-            total += seat->stock == stock;
-            free_now += seat->stock == stock && seat->holder == NULL && seat->unavailable == NULL;
-            unavailable += seat->stock == stock && seat->unavailable != NULL;
+        for (size_t i = 0; i < node->device_count; i++) {
+            const struct node_device *device = &node->devices[i];
+            total += device->capacity == capacity;
+            free_now += device->capacity == capacity && device->holder == NULL && device->unavailable == NULL;
+            unavailable += device->capacity == capacity && device->unavailable != NULL;
         }
-        assert(stock->node == node && stock->total == total && stock->free == free_now);
-        assert(stock->unavailable == unavailable);
-        assert(strcmp(stock->group->pool, node->pool) == 0 && stock->group->kind == node->pool_kind);
+        assert(capacity->node == node && capacity->total == total && capacity->free == free_now);
+        assert(capacity->unavailable == unavailable);
+        assert(strcmp(capacity->partition->pool, node->pool) == 0 &&
+               capacity->partition->kind == node->pool_kind);
     }
 }
 
 static void check_node(const struct node *node)
 {
-    check_seats(node);
-    check_stocks(node);
+    check_devices(node);
+    check_capacities(node);
     assert(node->state != NODE_SUSPECT && node->slot == 0 && !node->dirty);
     assert(node->state != NODE_DRAINED || node->members == NULL);
     assert(node->state != NODE_DRAINING || node->members != NULL);
@@ -106,24 +107,27 @@ static void check_nodes(const struct core *core)
     assert(HASH_COUNT(core->nodes_by_name) == core->node_count);
 }
 
-static void check_group(const struct group *group)
+static void check_partition(const struct partition *partition)
 {
     int64_t total = 0, free_now = 0, widest = 0;
-    for (size_t i = 0; i < group->count; i++) {
-        widest = group->stocks[i]->total > widest ? group->stocks[i]->total : widest;
-        assert(group->stocks[i]->group == group);
-        assert(i == 0 || strcmp(group->stocks[i - 1]->node->name, group->stocks[i]->node->name) < 0);
-        total += group->stocks[i]->total;
-        free_now += group->stocks[i]->free;
+    for (size_t i = 0; i < partition->count; i++) {
+        widest = partition->capacities[i]->total > widest ? partition->capacities[i]->total : widest;
+        assert(partition->capacities[i]->partition == partition);
+        assert(i == 0 ||
+               strcmp(partition->capacities[i - 1]->node->name, partition->capacities[i]->node->name) < 0);
+        total += partition->capacities[i]->total;
+        free_now += partition->capacities[i]->free;
     }
-    assert(group->count > 0 && total == group->total && free_now == group->free && widest == group->widest);
+    assert(partition->count > 0 && total == partition->total && free_now == partition->free &&
+           widest == partition->widest);
 }
 
 static void check_free(const struct core *core)
 {
     int64_t free_now = 0;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        free_now += group->free;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        free_now += partition->free;
     }
     assert(free_now == core->free);
 }
@@ -138,15 +142,16 @@ static void check_demand(const struct core *core)
     assert(count == core->demand_count && count == (int64_t)HASH_CNT(by_id, core->jobs_by_id));
 }
 
-static void check_groups(const struct core *core)
+static void check_partitions(const struct core *core)
 {
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        check_group(group);
-        if (group->next != NULL) {
-            int order = strcmp(group->pool, group->next->pool);
-            assert(group->next->index == group->index + 1);
-            assert(order < 0 || (order == 0 && strcasecmp(group->type, group->next->type) < 0));
-            assert(order != 0 || group->kind == group->next->kind);
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        check_partition(partition);
+        if (partition->next != NULL) {
+            int order = strcmp(partition->pool, partition->next->pool);
+            assert(partition->next->index == partition->index + 1);
+            assert(order < 0 || (order == 0 && strcasecmp(partition->type, partition->next->type) < 0));
+            assert(order != 0 || partition->kind == partition->next->kind);
         }
     }
     check_free(core);
@@ -230,7 +235,7 @@ static void check_attempt(const struct attempt *attempt)
         next_rank += member->local_ranks;
         devices += (int64_t)member->device_count;
     }
-    assert(devices == job->lane->wish.gpus);
+    assert(devices == job->job_class->wish.gpus);
     assert(next_rank == (job->launch_mode == LAUNCH_NODE ? (int64_t)attempt->member_count : devices));
 }
 
@@ -257,7 +262,8 @@ static void check_attempts(const struct core *core)
 /* An array has no attempt of its own, and may wait while tasks of it run. */
 static void check_whole(const struct job *job)
 {
-    assert(!job_state_terminal(job->state) && job->exit_code == -1 && job->slot == 0 && job->lane != NULL);
+    assert(!job_state_terminal(job->state) && job->exit_code == -1 && job->slot == 0 &&
+           job->job_class != NULL);
     assert(job_is_waiting(job) || job_is_kept_back(job) || job->state == JOB_RUNNING);
     array_check(job->array);
 }
@@ -295,11 +301,12 @@ static void check_job(const struct job *job)
         return;
     }
     bool live = job->attempt != NULL && attempt_is_live(job->attempt);
-    assert(!job_state_terminal(job->state) && job->exit_code == -1 && job->slot == 0 && job->lane != NULL);
+    assert(!job_state_terminal(job->state) && job->exit_code == -1 && job->slot == 0 &&
+           job->job_class != NULL);
     assert(live == (job->state == JOB_PLACED || job->state == JOB_RUNNING));
     check_edges(job);
     assert(live || job->cause != CAUSE_CANCELED);
-    assert(job->state != JOB_STAGING || job->lane->stage != NULL);
+    assert(job->state != JOB_STAGING || job->job_class->stage != NULL);
     assert(job->state != JOB_RUNNING || attempt_has_started(job->attempt));
     assert(job->user_failures <= job->retries && job->infra_failures <= job->infra_retries);
     if (live) {
@@ -307,24 +314,25 @@ static void check_job(const struct job *job)
     }
 }
 
-static void check_batch(const struct lane *lane, const struct batch *batch, size_t *listed)
+static void check_batch(const struct job_class *job_class, const struct batch *batch, size_t *listed)
 {
-    assert(batch->key.lane == lane && batch->jobs != NULL);
+    assert(batch->key.job_class == job_class && batch->jobs != NULL);
     for (const struct job *job = batch->jobs; job != NULL; job = job->next) {
-        assert(job->lane == lane && job->batch == batch && (job_is_waiting(job) || array_is_whole(job)));
-        assert(job->state != JOB_STAGING || staging_is_coming(lane->stage));
+        assert(job->job_class == job_class && job->batch == batch &&
+               (job_is_waiting(job) || array_is_whole(job)));
+        assert(job->state != JOB_STAGING || staging_is_coming(job_class->stage));
         assert(job->next == NULL || queue_job_before(job, job->next));
         ++*listed;
     }
 }
 
-static void check_lane(const struct lane *lane, size_t *listed)
+static void check_job_class(const struct job_class *job_class, size_t *listed)
 {
-    assert(lane->turn_count > 0);
-    for (size_t i = 0; i < lane->turn_count; i++) {
-        const struct turn *turn = &lane->turns[i];
-        assert(turn->batch->index == i && turn->key == turn->batch->jobs->key);
-        check_batch(lane, turn->batch, listed);
+    assert(job_class->entry_count > 0);
+    for (size_t i = 0; i < job_class->entry_count; i++) {
+        const struct queue_entry *entry = &job_class->entries[i];
+        assert(entry->batch->index == i && entry->key == entry->batch->jobs->key);
+        check_batch(job_class, entry->batch, listed);
     }
 }
 
@@ -341,8 +349,9 @@ static void check_jobs(const struct core *core)
         queued += job->batch != NULL;
         assert(array_is_whole(job) || (job->batch != NULL) == job_is_waiting(job));
     }
-    for (const struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
-        check_lane(lane, &listed);
+    for (const struct job_class *job_class = core->job_classes; job_class != NULL;
+         job_class = job_class->next) {
+        check_job_class(job_class, &listed);
     }
     assert(edges == followers);
     assert(queued == listed && HASH_CNT(by_id, core->jobs_by_id) == HASH_CNT(by_key, core->jobs_by_key));
@@ -388,7 +397,7 @@ void invariants_after_step(const struct core *core, const struct step *step)
 void core_check(const struct core *core)
 {
     check_nodes(core);
-    check_groups(core);
+    check_partitions(core);
     check_attempts(core);
     check_jobs(core);
     check_demand(core);

@@ -93,7 +93,7 @@ struct job *job_create_task(struct core *core, int64_t key, const char *id, stru
     job->function = whole->function;
     job->pattern = history_share(whole->pattern);
     job->early_signal = whole->early_signal;
-    queue_share(core, job, whole->lane);
+    queue_share(core, job, whole->job_class);
     account_join(core, job, whole->project->name, whole->owner->name);
     job_join_array(job, whole->array, task);
     return job;
@@ -230,7 +230,7 @@ bool job_fire(struct core *core, struct job *job, enum job_event event, const ch
     }
     trace_line(core, "job %s %s -> %s%s", job->id, job_state_text(rule->from), job_state_text(rule->to),
                note != NULL ? note : "");
-    job->lane->staging_count += (size_t)(rule->to == JOB_STAGING) - (size_t)(rule->from == JOB_STAGING);
+    job->job_class->staging_count += (size_t)(rule->to == JOB_STAGING) - (size_t)(rule->from == JOB_STAGING);
     job->state = rule->to;
     record_event(core, job, rule->history, detail);
     rule->effect(core, job);
@@ -410,7 +410,7 @@ static void hit(struct core *core, struct job *job, const struct node *node, con
     requeue(core, job, CAUSE_STAGE_FAILED);
 }
 
-/* Jobs that are to be hit all at once: an end of one may be the end of its lane. */
+/* Jobs that are to be hit all at once: an end of one may be the end of its job class. */
 struct hits {
     struct job **jobs;
     size_t count, room;
@@ -440,9 +440,9 @@ void job_stage_failed(struct core *core, const struct stage *stage, const struct
                       bool by_user)
 {
     struct hits hits = {.by_user = by_user};
-    for (struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
-        if (lane->stage == stage) {
-            queue_each(core, lane, note_hit, &hits);
+    for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {
+        if (job_class->stage == stage) {
+            queue_each(core, job_class, note_hit, &hits);
         }
     }
     if (hits.count > 1) {

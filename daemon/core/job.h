@@ -39,10 +39,10 @@ enum job_event {
     JOB_EVENT_READY, /* those have done what they should */
 };
 
-/* A job in the list of live ones, in its lane, not yet waiting in it. */
+/* A job in the list of live ones, in its job class, not yet waiting in it. */
 struct job *job_create(struct core *core, int64_t key, const char *id, const char *owner,
                        const struct job_spec *spec, const struct core_need *need);
-/* One task of an array: like it in all, and in its lane, but not waiting. */
+/* One task of an array: like it in all, and in its job class, but not waiting. */
 struct job *job_create_task(struct core *core, int64_t key, const char *id, struct job *whole, int64_t task);
 /* Makes the job a task of the array, with its place in the queue. */
 void job_join_array(struct job *job, struct array *array, int64_t task);
@@ -59,10 +59,10 @@ void job_never(struct core *core, struct job *job, const char *reason);
 /* The wish of a spec and of what it needs, NULL for nothing; both lend their strings. */
 struct wish job_wish(const struct job_spec *spec, const struct core_need *need);
 
-/* It is HELD or BLOCKED: in no lane. */
+/* It is HELD or BLOCKED: in no job class. */
 bool job_is_kept_back(const struct job *job);
 
-/* It waits in its lane, with or without nodes getting ready for it. */
+/* It waits in its job class, with or without nodes getting ready for it. */
 bool job_is_waiting(const struct job *job);
 
 /* Moves the job along its table and writes the row of its history. detail and note (for the trace) may be

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is kept for jobs that wait, for the time of one look around: everything that one could use, or what it
+/* What is kept for jobs that wait, during one scheduling pass: everything that one could use, or what it
  * will get. The searches for their devices. */
 #ifndef CORE_KEEP_H
 #define CORE_KEEP_H
@@ -11,7 +11,7 @@
 
 struct core;
 struct job;
-struct turn;
+struct queue_entry;
 
 /* Nothing is kept. */
 void kept_begin(struct kept *kept, const struct core *core);
@@ -27,11 +27,11 @@ struct search keep_search_until(const struct core *core, const struct job *job, 
 /* Keeps all that the job could use now, or could if running work ended. */
 void keep_all(struct kept *kept, const struct core *core, const struct job *job);
 
-/* Reserves this fit, which is as of stock->coming, for the job from then on. */
+/* Reserves this fit, which is as of capacity->free_then, for the job from then on. */
 void keep_fit(struct kept *kept, const struct job *job, const struct fit *fit, int64_t at_ms, bool firm);
-/* Reserves the earliest start of the job, in groups that have no reservation yet. Returns when another look
- * is due because something should have ended by then; NEVER: no look is. */
-int64_t keep_start(const struct core *core, const struct turn *turn, struct kept *kept);
+/* Reserves the earliest start of the job, in partitions that have no reservation yet. Returns when another
+ * look is due because something should have ended by then; NEVER: no look is. */
+int64_t keep_start(const struct core *core, const struct queue_entry *entry, struct kept *kept);
 /* A gang gets its devices beside a reservation: what it will still hold then is spent. */
 void keep_spend(const struct search *search, const struct fit *fit);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the way from rows to state when the controller starts. It promises a state that decides as the one did
- * which wrote the rows; what only time had told (beats, holds, deadlines) begins anew at BOOT. Rows that
+ * which wrote the rows; what only time had told (heartbeats, holds, deadlines) begins anew at BOOT. Rows that
  * contradict each other abort: the store checks itself before it hands them out. */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "daemon/core/attempt.h"
 #include "daemon/core/device.h"
 #include "daemon/core/history.h"
-#include "daemon/core/horizon.h"
+#include "daemon/core/availability.h"
 #include "daemon/core/job.h"
 #include "daemon/core/label.h"
 #include "daemon/core/member.h"
@@ -52,7 +52,7 @@ void core_load_node(struct core *core, const struct node_row *row)
     node->expires_at_ms = row->expires_at_ms;
     node->agent_expires_at_ms = row->agent_expires_at_ms;
     node->labels = labels_decode(row->labels, &node->label_count);
-    node->seats = device_list_decode(row->devices, &node->seat_count);
+    node->devices = device_list_decode(row->devices, &node->device_count);
     if (node->state != NODE_LOST) {
         core->known_count++;
         pool_join(core, node);
@@ -83,7 +83,7 @@ void core_load_job(struct core *core, const struct job_birth *birth, const struc
     job->pool = copy_or_null(life->pool);
     job->started_ms = life->started_ms;
     job->cause = life->cause;
-    job->lane->staging_count += job->state == JOB_STAGING;
+    job->job_class->staging_count += job->state == JOB_STAGING;
     if (birth->array_key != 0) {
         struct job *whole = job_by_key(core, birth->array_key);
         assert(whole != NULL && array_is_whole(whole));
@@ -158,7 +158,7 @@ void core_load_attempt(struct core *core, const struct attempt_row *row)
     } else {
         attempt->estimate_ms = history_estimate_ms(core, job->pattern, job->time_limit_ms);
         attempt_list_live(core, attempt);
-        horizon_add(core, attempt);
+        availability_add(core, attempt);
     }
 }
 
@@ -214,7 +214,7 @@ void core_load_member(struct core *core, const struct member_row *row)
     if (attempt_is_live(attempt)) {
         member_settle_on(core, member);
         if (attempt->gpu_type == NULL) {
-            attempt->gpu_type = xstrdup(node_seat(member->node, member->devices[0])->type);
+            attempt->gpu_type = xstrdup(node_device(member->node, member->devices[0])->type);
         }
     }
     int64_t failed = attempt->failed_rank;

@@ -76,7 +76,7 @@ struct member *member_create(struct core *core, struct attempt *attempt, const s
 {
     struct member *member = xzalloc(sizeof *member);
     member->attempt = attempt;
-    member->node = share->stock->node;
+    member->node = share->capacity->node;
     assert(!member->node->away);
     member->node_rank = node_rank;
     member->first_rank = first_rank;
@@ -84,7 +84,7 @@ struct member *member_create(struct core *core, struct attempt *attempt, const s
     member->state = MEMBER_ORDERED;
     member->results_missing = attempt->job->function ? member->local_ranks : 0;
     member->device_count = (size_t)share->count;
-    member->devices = topology_choose(share->stock, member->device_count);
+    member->devices = topology_choose(share->capacity, member->device_count);
     member_settle_on(core, member);
     return member;
 }
@@ -109,7 +109,7 @@ void member_settle_on(struct core *core, struct member *member)
         DL_APPEND(node->members, member);
     }
     for (size_t i = 0; i < member->device_count; i++) {
-        pool_take(core, node_seat(node, member->devices[i]), member);
+        pool_take(core, node_device(node, member->devices[i]), member);
     }
     tick_note(core, departure_due_ms(member));
 }

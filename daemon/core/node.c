@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what a node is good for: its standing (a table), its contact (beats), its holds and its seats. It
- * promises that LOST nodes offer nothing, and that a drained node becomes DRAINED by itself. It
- * forgets a node only when no live attempt names it. How nodes come is left to register.c, when they go to
- * departure.c, what silence means for attempts to tick.c. */
+/* Owns what a node is good for: its standing (a table), its contact (heartbeats), its holds and its devices.
+ * It promises that LOST nodes offer nothing, and that a drained node becomes DRAINED by itself. It forgets a
+ * node only when no live attempt names it. How nodes come is left to register.c, when they go to departure.c,
+ * what silence means for attempts to tick.c. */
 #include "daemon/core/node.h"
 
 #include <string.h>
@@ -91,8 +91,8 @@ struct node *node_removed(struct core *core, const char *name)
 
 void node_free(struct node *node)
 {
-    assert(node->stocks == NULL);
-    device_seats_free(node->seats, node->seat_count);
+    assert(node->capacities == NULL);
+    device_list_free(node->devices, node->device_count);
     labels_free(node->labels, node->label_count);
     free(node->name);
     free(node->boot_id);
@@ -208,12 +208,12 @@ int64_t node_leaves_ms(const struct core *core, const struct node *node)
 
 int64_t node_silent_ms(const struct core *core, const struct node *node)
 {
-    return node->beat_ms + BEATS_MISSED * core->config.beat_ms;
+    return node->heartbeat_ms + HEARTBEATS_MISSED * core->config.heartbeat_ms;
 }
 
 void node_heard(struct core *core, struct node *node)
 {
-    node->beat_ms = core->now_ms;
+    node->heartbeat_ms = core->now_ms;
     tick_note(core, node_silent_ms(core, node));
     if (node->contact == CONTACT_SILENT) {
         trace_line(core, "node %s is heard again", node->name);
@@ -246,59 +246,59 @@ void node_hold(struct core *core, struct node *node)
     trace_line(core, "node %s gets no work for %lld ms", node->name, (long long)hold_ms);
 }
 
-bool node_beat(struct core *core, const struct input *input, struct err *err)
+bool node_heartbeat(struct core *core, const struct input *input, struct err *err)
 {
-    const struct beat_message *beat = input->beat;
-    struct node *node = node_find(core, beat->node);
-    if (!node_speaks(node, beat->boot_id, beat->agent_id)) {
+    const struct heartbeat_message *heartbeat = input->heartbeat;
+    struct node *node = node_find(core, heartbeat->node);
+    if (!node_speaks(node, heartbeat->boot_id, heartbeat->agent_id)) {
         return err_field(err, ERR_NOT_FOUND, "node", "register again", "node %.64s is not registered",
-                         beat->node);
+                         heartbeat->node);
     }
     node_heard(core, node);
     node->contested = node->rival != NULL;
-    node_take_faults(core, node, &beat->faults);
-    for (size_t i = 0; i < beat->attempt_count; i++) {
-        const struct member *member = member_on(node, beat->attempts[i].epoch);
+    node_take_faults(core, node, &heartbeat->faults);
+    for (size_t i = 0; i < heartbeat->attempt_count; i++) {
+        const struct member *member = member_on(node, heartbeat->attempts[i].epoch);
         if (member == NULL || !member_is_listed(member)) {
-            record_fenced(core, beat->attempts[i].epoch, beat->attempt_count);
+            record_fenced(core, heartbeat->attempts[i].epoch, heartbeat->attempt_count);
         }
     }
     return true;
 }
 
-/* --- seats ------------------------------------------------------------------------------------------- */
+/* --- devices ------------------------------------------------------------------------------------------- */
 
-struct seat *node_seat(struct node *node, int64_t index)
+struct node_device *node_device(struct node *node, int64_t index)
 {
     size_t at = 0;
-    while (at < node->seat_count && node->seats[at].index < index) {
+    while (at < node->device_count && node->devices[at].index < index) {
         at++;
     }
-    if (at < node->seat_count && node->seats[at].index == index) {
-        return &node->seats[at];
+    if (at < node->device_count && node->devices[at].index == index) {
+        return &node->devices[at];
     }
-    node->seats = xrealloc(node->seats, (node->seat_count + 1) * sizeof *node->seats);
-    memmove(&node->seats[at + 1], &node->seats[at], (node->seat_count - at) * sizeof *node->seats);
-    node->seat_count++;
-    node->seats[at] = (struct seat){.index = index,
-                                    .uuid = xstrdup(""),
-                                    .type = xstrdup(""),
-                                    .group = -1,
-                                    .holder = NULL,
-                                    .retired = true};
-    return &node->seats[at];
+    node->devices = xrealloc(node->devices, (node->device_count + 1) * sizeof *node->devices);
+    memmove(&node->devices[at + 1], &node->devices[at], (node->device_count - at) * sizeof *node->devices);
+    node->device_count++;
+    node->devices[at] = (struct node_device){.index = index,
+                                             .uuid = xstrdup(""),
+                                             .type = xstrdup(""),
+                                             .group = -1,
+                                             .holder = NULL,
+                                             .retired = true};
+    return &node->devices[at];
 }
 
 static void drop_retired(struct node *node, int64_t index)
 {
-    struct seat *seat = node_seat(node, index);
-    if (seat->retired) {
-        free(seat->uuid);
-        free(seat->type);
-        free(seat->unavailable);
-        size_t at = (size_t)(seat - node->seats);
-        node->seat_count--;
-        memmove(seat, seat + 1, (node->seat_count - at) * sizeof *seat);
+    struct node_device *device = node_device(node, index);
+    if (device->retired) {
+        free(device->uuid);
+        free(device->type);
+        free(device->unavailable);
+        size_t at = (size_t)(device - node->devices);
+        node->device_count--;
+        memmove(device, device + 1, (node->device_count - at) * sizeof *device);
     }
 }
 
@@ -316,7 +316,7 @@ int64_t node_member_returns(const struct member *member)
 {
     int64_t count = 0;
     for (size_t i = 0; i < member->device_count; i++) {
-        count += node_seat(member->node, member->devices[i])->unavailable == NULL;
+        count += node_device(member->node, member->devices[i])->unavailable == NULL;
     }
     return count;
 }
@@ -329,15 +329,15 @@ static bool equal_texts(const char *left, const char *right)
 void node_take_faults(struct core *core, struct node *node, const struct device_faults *faults)
 {
     bool changed = false;
-    for (size_t i = 0; i < node->seat_count && faults->told; i++) {
-        struct seat *seat = &node->seats[i];
-        const char *reason = node_fault(faults, seat->index);
-        if (equal_texts(seat->unavailable, reason)) {
+    for (size_t i = 0; i < node->device_count && faults->told; i++) {
+        struct node_device *device = &node->devices[i];
+        const char *reason = node_fault(faults, device->index);
+        if (equal_texts(device->unavailable, reason)) {
             continue;
         }
-        trace_line(core, "device %lld of node %s is %s%s", (long long)seat->index, node->name,
+        trace_line(core, "device %lld of node %s is %s%s", (long long)device->index, node->name,
                    reason != NULL ? "unavailable: " : "available", reason != NULL ? reason : "");
-        pool_set_unavailable(core, seat, reason);
+        pool_set_unavailable(core, device, reason);
         changed = true;
     }
     if (changed) {
@@ -350,9 +350,9 @@ void node_release(struct core *core, struct member *member)
 {
     struct node *node = member->node;
     for (size_t i = 0; i < member->device_count; i++) {
-        struct seat *seat = node_seat(node, member->devices[i]);
-        assert(seat->holder == member);
-        pool_give_back(core, seat);
+        struct node_device *device = node_device(node, member->devices[i]);
+        assert(device->holder == member);
+        pool_give_back(core, device);
         drop_retired(node, member->devices[i]);
     }
     DL_DELETE(node->members, member);

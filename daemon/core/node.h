@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node: whether it takes work, whether it is heard, and its seats. */
+/* A node: whether it takes work, whether it is heard, and its devices. */
 #ifndef CORE_NODE_H
 #define CORE_NODE_H
 
@@ -13,7 +13,7 @@ struct device_faults;
 struct input;
 struct member;
 struct node;
-struct seat;
+struct node_device;
 
 /* What happens to a node. */
 enum node_event {
@@ -46,7 +46,7 @@ int64_t node_leaves_ms(const struct core *core, const struct node *node);
 
 /* It was heard now. */
 void node_heard(struct core *core, struct node *node);
-/* It missed its beats. */
+/* It missed its heartbeats. */
 void node_silent(struct core *core, struct node *node);
 /* When it will count as silent. */
 int64_t node_silent_ms(const struct core *core, const struct node *node);
@@ -54,8 +54,8 @@ int64_t node_silent_ms(const struct core *core, const struct node *node);
 /* It gets no work for a while, longer each time in a row. */
 void node_hold(struct core *core, struct node *node);
 
-/* The seat with this index; one that the node no longer has is added as retired. */
-struct seat *node_seat(struct node *node, int64_t index);
+/* The device with this index; one that the node no longer has is added as retired. */
+struct node_device *node_device(struct node *node, int64_t index);
 /* Why a device cannot be had; NULL: it is not among the faults. */
 const char *node_fault(const struct device_faults *faults, int64_t index);
 /* How many of a member's devices can be had once it gives them back. */
@@ -65,8 +65,8 @@ void node_take_faults(struct core *core, struct node *node, const struct device_
 /* The member gives back its devices and leaves the node. */
 void node_release(struct core *core, struct member *member);
 
-/* The inputs BEAT and NODE. */
-bool node_beat(struct core *core, const struct input *input, struct err *err);
+/* The inputs HEARTBEAT and NODE. */
+bool node_heartbeat(struct core *core, const struct input *input, struct err *err);
 bool node_verb(struct core *core, const struct input *input, struct err *err);
 
 #endif

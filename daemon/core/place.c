@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the look around: in the order of turns each job that waits is placed, or waits as the policy says, and
+/* Owns the scheduling pass: in queue order each waiting job is placed, or waits as the policy says, and
  * what it needs is kept or reserved for it. It promises that a gang gets all or nothing, that nodes get ready
- * for a job before it holds any of their devices, and that one which waits is not passed by for ever: it
+ * for a job before it holds any of their devices, and that one which waits is not skipped for ever: it
  * keeps what it could use (fifo, sjf), or has a reservation that shorter jobs may fill but not put off (easy,
  * default). Whose turn it is is left to queue.c, which devices a job gets to fit.c. */
 #include "daemon/core/place.h"
@@ -10,7 +10,7 @@
 #include "daemon/core/account.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/fit.h"
-#include "daemon/core/horizon.h"
+#include "daemon/core/availability.h"
 #include "daemon/core/job.h"
 #include "daemon/core/keep.h"
 #include "daemon/core/pool.h"
@@ -27,7 +27,7 @@
 enum waiting {
     WAITING_KEEPS,    /* all that it could use */
     WAITING_RESERVES, /* what it will get */
-    WAITING_PREEMPTS, /* it takes from running ones, or is passed by */
+    WAITING_PREEMPTS, /* it takes from running ones, or is skipped */
 };
 
 static enum waiting waiting_of(const struct core *core)
@@ -56,12 +56,13 @@ static bool is_barred(const struct core *core, const struct job *job, bool borro
     if (!account_any_limited(core)) {
         return false;
     }
-    const struct search search = fit_search(core, &job->lane->wish, VIEW_REGISTERED, NULL);
+    const struct search search = fit_search(core, &job->job_class->wish, VIEW_REGISTERED, NULL);
     bool limited = false;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        if (fit_allowed(&search, group)) {
-            if (account_may_run(core, job, group, ret_limit) &&
-                (borrow || account_claim(core, job, group) == CLAIM_ENTITLED)) {
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (fit_allowed(&search, partition)) {
+            if (account_may_run(core, job, partition, ret_limit) &&
+                (borrow || account_claim(core, job, partition) == CLAIM_ENTITLED)) {
                 return false;
             }
             limited = true;
@@ -88,24 +89,25 @@ static bool tell_limit(const struct core *core, const struct job *job)
     return true;
 }
 
-/* Says once why the first job of a lane waits. */
-static void tell(const struct core *core, struct lane *lane, const struct job *job)
+/* Says once why the first job of a job class waits. */
+static void tell(const struct core *core, struct job_class *job_class, const struct job *job)
 {
-    if (core->trace == NULL || lane->told_key == job->key) {
+    if (core->trace == NULL || job_class->told_key == job->key) {
         return;
     }
-    lane->told_key = job->key;
+    job_class->told_key = job->key;
     if (tell_limit(core, job)) {
         return;
     }
     const struct search search = keep_search(core, job, VIEW_FREE, NULL, READINESS_EVER);
     int64_t most = 0;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        int64_t free_now = fit_allowed(&search, group) ? fit_largest(&search, group) : 0;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        int64_t free_now = fit_allowed(&search, partition) ? fit_largest(&search, partition) : 0;
         most = free_now > most ? free_now : most;
     }
-    const char *kept = most >= lane->wish.gpus ? ", kept for earlier jobs" : "";
-    trace_line(core, "job %s waits: %lld wanted, %lld free%s", job->id, (long long)lane->wish.gpus,
+    const char *kept = most >= job_class->wish.gpus ? ", kept for earlier jobs" : "";
+    trace_line(core, "job %s waits: %lld wanted, %lld free%s", job->id, (long long)job_class->wish.gpus,
                (long long)most, kept);
 }
 
@@ -131,19 +133,20 @@ static bool fits(const struct search *search)
     return found;
 }
 
-static struct search search_of(const struct core *core, const struct turn *turn, const struct kept *kept)
+static struct search search_of(const struct core *core, const struct queue_entry *entry,
+                               const struct kept *kept)
 {
-    return keep_search_until(core, queue_first(turn), turn->estimate_ms, VIEW_FREE, kept, READINESS_READY);
+    return keep_search_until(core, queue_first(entry), entry->estimate_ms, VIEW_FREE, kept, READINESS_READY);
 }
 
 struct search place_search(const struct core *core, const struct job *job, enum view view,
                            const struct kept *kept, enum readiness readiness)
 {
-    return keep_search_until(core, job, queue_turn(core, job).estimate_ms, view, kept, readiness);
+    return keep_search_until(core, job, queue_entry_of(core, job).estimate_ms, view, kept, readiness);
 }
 
-/* Nodes on which the lane could be placed once they are ready: not needed while enough others are, or get
- * ready. */
+/* Nodes on which the job class could be placed once they are ready: not needed while enough others are, or
+ * get ready. */
 static bool find_to_stage(const struct core *core, const struct job *job, enum view view,
                           const struct kept *kept, struct fit *ret_fit)
 {
@@ -166,33 +169,33 @@ static enum move plan_staging(const struct core *core, const struct job *job, co
     return find_to_stage(core, job, VIEW_WORKING, NULL, ret_fit) ? MOVE_STAGE : MOVE_NONE;
 }
 
-static enum move plan_preemption(const struct core *core, const struct turn *turn, const struct kept *kept,
-                                 struct plan *plan)
+static enum move plan_preemption(const struct core *core, const struct queue_entry *entry,
+                                 const struct kept *kept, struct plan *plan)
 {
-    const struct job *job = queue_first(turn);
-    struct search search = keep_search(core, job, VIEW_COMING, kept, READINESS_READY);
+    const struct job *job = queue_first(entry);
+    struct search search = keep_search(core, job, VIEW_FUTURE, kept, READINESS_READY);
     search.job = job;
     search.borrow = kept->borrow;
-    if (!preempt_choose(core, turn, &search, &plan->victims, &plan->fit)) {
+    if (!preempt_choose(core, entry, &search, &plan->victims, &plan->fit)) {
         return MOVE_NONE;
     }
     return plan->victims.count > 0 ? MOVE_PREEMPT : MOVE_AWAIT;
 }
 
-static struct plan plan_for(const struct core *core, const struct turn *turn, const struct kept *kept)
+static struct plan plan_for(const struct core *core, const struct queue_entry *entry, const struct kept *kept)
 {
     struct plan plan = {0};
-    const struct search ready = search_of(core, turn, kept);
-    const struct lane *lane = queue_first(turn)->lane;
+    const struct search ready = search_of(core, entry, kept);
+    const struct job_class *job_class = queue_first(entry)->job_class;
     if (core->free > 0 && fit_find(&ready, &plan.fit)) {
         plan.move = MOVE_PLACE;
         return plan;
     }
     if (preempt_possible(core) && !kept->borrow) {
-        plan.move = plan_preemption(core, turn, kept, &plan);
+        plan.move = plan_preemption(core, entry, kept, &plan);
     }
-    if (plan.move == MOVE_NONE && lane->stage != NULL) {
-        plan.move = plan_staging(core, queue_first(turn), kept, &plan.fit);
+    if (plan.move == MOVE_NONE && job_class->stage != NULL) {
+        plan.move = plan_staging(core, queue_first(entry), kept, &plan.fit);
     }
     return plan;
 }
@@ -203,8 +206,9 @@ static bool somewhere(const struct core *core, const struct job *job, enum view 
                       enum readiness readiness)
 {
     const struct search search = keep_search(core, job, view, NULL, readiness);
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        if (fit_could_hold(&search, group)) {
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (fit_could_hold(&search, partition)) {
             return true;
         }
     }
@@ -214,7 +218,7 @@ static bool somewhere(const struct core *core, const struct job *job, enum view 
 static void begin_staging(struct core *core, struct job *job)
 {
     struct text nodes = {0};
-    staging_list_coming(job->lane->stage, &nodes);
+    staging_list_coming(job->job_class->stage, &nodes);
     const char *detail = record_text(core, "{\"nodes\":%s}", nodes.bytes);
     job_fire(core, job, JOB_EVENT_STAGE, detail, NULL);
     text_finish(&nodes);
@@ -229,10 +233,10 @@ static void end_staging_of(struct core *core, struct job *job, void *closure)
 }
 
 /* All of them wait for GPUs again: the first job, and those that were first before it came. */
-static void end_staging(struct core *core, struct lane *lane, enum job_event event)
+static void end_staging(struct core *core, struct job_class *job_class, enum job_event event)
 {
-    if (lane->staging_count > 0) {
-        queue_each(core, lane, end_staging_of, &event);
+    if (job_class->staging_count > 0) {
+        queue_each(core, job_class, end_staging_of, &event);
     }
 }
 
@@ -241,18 +245,18 @@ static bool is_ready(const struct core *core, const struct job *job)
 {
     const struct search search = keep_search(core, job, VIEW_WORKING, NULL, READINESS_READY);
     return somewhere(core, job, VIEW_WORKING, READINESS_READY) &&
-           (job->lane->wish.placement != PLACEMENT_SPREAD || fits(&search));
+           (job->job_class->wish.placement != PLACEMENT_SPREAD || fits(&search));
 }
 
-/* The state of the first job of a lane says whether it waits for nodes to get ready, or for GPUs. One for
- * which no node can ever get ready ends. */
-static void settle(struct core *core, struct lane *lane, struct job *job)
+/* The state of the first job of a job class says whether it waits for nodes to get ready, or for GPUs. One
+ * for which no node can ever get ready ends. */
+static void settle(struct core *core, struct job_class *job_class, struct job *job)
 {
     if (is_ready(core, job)) {
-        end_staging(core, lane, JOB_EVENT_STAGED);
-    } else if (!staging_is_coming(lane->stage)) {
-        end_staging(core, lane, JOB_EVENT_REQUEUE);
-        const char *failure = staging_last_failure(core, lane->stage);
+        end_staging(core, job_class, JOB_EVENT_STAGED);
+    } else if (!staging_is_coming(job_class->stage)) {
+        end_staging(core, job_class, JOB_EVENT_REQUEUE);
+        const char *failure = staging_last_failure(core, job_class->stage);
         if (failure != NULL && !somewhere(core, job, VIEW_REGISTERED, READINESS_EVER)) {
             job_stage_impossible(core, job, failure);
         }
@@ -261,94 +265,96 @@ static void settle(struct core *core, struct lane *lane, struct job *job)
     }
 }
 
-/* Others of its lane may be shorter, and fill a gap. */
-static void pass_by(const struct core *core, struct turn *turn, const struct kept *kept)
+/* Others of its job class may be shorter, and fill a gap. */
+static void pass_by(const struct core *core, struct queue_entry *entry, const struct kept *kept)
 {
-    const struct job *job = queue_first(turn);
-    struct lane *lane = job->lane;
+    const struct job *job = queue_first(entry);
+    struct job_class *job_class = job->job_class;
     const struct search search = keep_search(core, job, VIEW_FREE, NULL, READINESS_READY);
     int64_t longest_ms = keep_gap_ms(core, &search, kept);
-    if (lane->tries >= LIMIT_BACKFILL_TRIES) {
-        queue_close(lane);
+    if (job_class->tries >= LIMIT_BACKFILL_TRIES) {
+        queue_close(job_class);
     } else if (core->leaving_count > 0) { /* a shorter one may end before a node leaves */
-        lane->tries++;
-        queue_pass(turn);
+        job_class->tries++;
+        queue_skip(entry);
     } else if (longest_ms == 0 || !fits(&search)) {
-        queue_close(lane);
-    } else if (turn->estimate_ms > longest_ms) {
-        queue_narrow(lane, longest_ms);
+        queue_close(job_class);
+    } else if (entry->estimate_ms > longest_ms) {
+        queue_narrow(job_class, longest_ms);
     } else {
-        lane->tries++;
-        queue_pass(turn);
+        job_class->tries++;
+        queue_skip(entry);
     }
 }
 
-/* --- the look around --------------------------------------------------------------------------------- */
+/* --- the scheduling pass -----------------------------------------------------------------------------  */
 
 /* What a job that is not placed means for the others. Returns when another look is due; NEVER: when something
  * happens. */
-static int64_t wait(const struct core *core, struct turn *turn, const struct plan *plan, struct kept *kept)
+static int64_t wait(const struct core *core, struct queue_entry *entry, const struct plan *plan,
+                    struct kept *kept)
 {
     int64_t again_ms = NEVER;
-    struct lane *lane = queue_first(turn)->lane;
+    struct job_class *job_class = queue_first(entry)->job_class;
     bool awaits = plan->move == MOVE_AWAIT || plan->move == MOVE_PREEMPT;
-    if (is_barred(core, queue_first(turn), kept->borrow, NULL)) {
-        queue_pass_owner(lane, queue_first(turn));
+    if (is_barred(core, queue_first(entry), kept->borrow, NULL)) {
+        queue_skip_owner(job_class, queue_first(entry));
         return NEVER;
     }
     switch (waiting_of(core)) {
     case WAITING_KEEPS:
         if (core->free > 0) {
-            keep_all(kept, core, queue_first(turn));
+            keep_all(kept, core, queue_first(entry));
         }
-        queue_close(lane);
+        queue_close(job_class);
         return NEVER;
     case WAITING_RESERVES:
         if (awaits) {
-            keep_fit(kept, queue_first(turn), &plan->fit, core->now_ms, true);
+            keep_fit(kept, queue_first(entry), &plan->fit, core->now_ms, true);
         } else if (core->free > 0) {
-            again_ms = keep_start(core, turn, kept);
+            again_ms = keep_start(core, entry, kept);
         }
-        pass_by(core, turn, kept);
+        pass_by(core, entry, kept);
         return again_ms;
     case WAITING_PREEMPTS:
         if (awaits) {
-            keep_fit(kept, queue_first(turn), &plan->fit, core->now_ms, true);
+            keep_fit(kept, queue_first(entry), &plan->fit, core->now_ms, true);
         }
-        queue_close(lane);
+        queue_close(job_class);
         return NEVER;
     }
     abort();
 }
 
-static void place(struct core *core, const struct turn *turn, const struct plan *plan,
+static void place(struct core *core, const struct queue_entry *entry, const struct plan *plan,
                   const struct kept *kept)
 {
-    const struct search search = search_of(core, turn, kept);
-    struct job *job = array_send(core, queue_first(turn));
+    const struct search search = search_of(core, entry, kept);
+    struct job *job = array_send(core, queue_first(entry));
     keep_spend(&search, &plan->fit);
-    attempt_create(core, job, plan->fit.shares, plan->fit.count, turn->estimate_ms);
+    attempt_create(core, job, plan->fit.shares, plan->fit.count, entry->estimate_ms);
     array_sent(core, job);
 }
 
-static void carry_out(struct core *core, struct turn *turn, const struct plan *plan, struct kept *kept)
+static void carry_out(struct core *core, struct queue_entry *entry, const struct plan *plan,
+                      struct kept *kept)
 {
-    struct job *job = queue_first(turn);
-    struct lane *lane = job->lane;
+    struct job *job = queue_first(entry);
+    struct job_class *job_class = job->job_class;
     if (plan->move == MOVE_PLACE) {
-        place(core, turn, plan, kept);
+        place(core, entry, plan, kept);
         return;
     }
     for (size_t i = 0; plan->move == MOVE_STAGE && i < plan->fit.count; i++) {
-        staging_order(core, lane->stage, plan->fit.shares[i].stock->node);
+        staging_order(core, job_class->stage, plan->fit.shares[i].capacity->node);
     }
-    tell(core, lane, job);
-    int64_t again_ms = wait(core, turn, plan, kept);
+    tell(core, job_class, job);
+    int64_t again_ms = wait(core, entry, plan, kept);
     core->again_ms = again_ms < core->again_ms ? again_ms : core->again_ms;
     if (plan->move == MOVE_PREEMPT) {
-        preempt_stop(core, turn, &plan->victims);
-    } else if (lane->stage != NULL) {
-        settle(core, lane, job);
+        preempt_stop(core, entry, &plan->victims);
+    } else if (job_class->stage != NULL) {
+        settle(core, job_class, job);
     }
 }
 
@@ -357,31 +363,33 @@ static bool moves(enum move move)
     return move == MOVE_PLACE || move == MOVE_STAGE || move == MOVE_PREEMPT;
 }
 
-/* Where running jobs give way, what is placed by an old turn would at once give way to the next of its kind,
- * whose turn is a new one. *renewed becomes true when a turn is another one now: it may come too late. */
-static struct turn *next_turn(struct core *core, bool apply, bool *renewed)
+/* Where running jobs give way, what is placed by an old sort key would at once give way to the next of its
+ * kind, whose sort key is a new one. *renewed becomes true when a queue entry has another sort key now: it
+ * may come too late. */
+static struct queue_entry *next_entry(struct core *core, bool apply, bool *renewed)
 {
-    struct turn *turn = queue_next(core);
+    struct queue_entry *entry = queue_next(core);
     bool renews = apply && waiting_of(core) == WAITING_PREEMPTS;
-    while (renews && turn != NULL && queue_renew(core, turn)) {
+    while (renews && entry != NULL && queue_renew(core, entry)) {
         *renewed = true;
-        turn = queue_next(core);
+        entry = queue_next(core);
     }
-    return turn;
+    return entry;
 }
 
-/* Everybody in turn. apply: what is to be done is done. true: there was something, or a turn was renewed. */
-static bool walk(struct core *core, struct kept *kept, bool apply)
+/* Everybody in turn. apply: what is to be done is done. true: there was something, or a queue entry was
+ * renewed. */
+static bool visit_queue(struct core *core, struct kept *kept, bool apply)
 {
     bool moved = false;
     queue_open(core);
-    for (struct turn *turn; (turn = next_turn(core, apply, &moved)) != NULL;) {
-        struct plan plan = plan_for(core, turn, kept);
+    for (struct queue_entry *entry; (entry = next_entry(core, apply, &moved)) != NULL;) {
+        struct plan plan = plan_for(core, entry, kept);
         moved = moved || moves(plan.move);
         if (apply) {
-            carry_out(core, turn, &plan, kept);
+            carry_out(core, entry, &plan, kept);
         } else {
-            wait(core, turn, &plan, kept);
+            wait(core, entry, &plan, kept);
         }
         plan_finish(&plan);
     }
@@ -390,15 +398,15 @@ static bool walk(struct core *core, struct kept *kept, bool apply)
 
 /* First those who are entitled to what they get, then, of what these leave, those who borrow it. So nobody
  * takes anew what it has just given back. */
-static bool walk_all(struct core *core, bool apply)
+static bool visit_twice(struct core *core, bool apply)
 {
     struct kept kept;
     kept_begin(&kept, core);
     kept.trial = !apply;
-    bool moved = walk(core, &kept, apply);
+    bool moved = visit_queue(core, &kept, apply);
     kept.borrow = true;
     if (account_any_limited(core)) {
-        moved = walk(core, &kept, apply) || moved;
+        moved = visit_queue(core, &kept, apply) || moved;
     }
     kept_end(&kept);
     return moved;
@@ -406,10 +414,10 @@ static bool walk_all(struct core *core, bool apply)
 
 /* One look at all that wait; true: another is due, for what was done may be what an earlier job would have
  * got ready, have changed what is reserved, or have brought that job to a limit of its accounts. */
-static bool look_around(struct core *core)
+static bool run_pass(struct core *core)
 {
     bool settled = waiting_of(core) == WAITING_KEEPS && !account_any_limited(core);
-    return walk_all(core, true) && (!settled || HASH_COUNT(core->stages) > core->idle_stage_count);
+    return visit_twice(core, true) && (!settled || HASH_COUNT(core->stages) > core->idle_stage_count);
 }
 
 void place_pass(struct core *core)
@@ -419,14 +427,14 @@ void place_pass(struct core *core)
     do {
         core->again_ms = NEVER;
         array_queue_due(core);
-    } while (look_around(core) || core->due_arrays != NULL);
+    } while (run_pass(core) || core->due_arrays != NULL);
     tick_note(core, core->again_ms);
     core->place_wanted = false;
 }
 
 bool place_would(const struct core *core)
 {
-    return walk_all((struct core *)(uintptr_t)core, false);
+    return visit_twice((struct core *)(uintptr_t)core, false);
 }
 
 /* --- what it would do for one job --------------------------------------------------------------------- */
@@ -434,17 +442,17 @@ bool place_would(const struct core *core)
 /* true: the job's turn has come, and what would be done for it is known. */
 static bool consider(const struct core *core, const struct job *job, struct outlook *outlook)
 {
-    const struct turn own = queue_turn(core, job);
+    const struct queue_entry own = queue_entry_of(core, job);
     queue_open(core);
-    for (struct turn *turn; (turn = queue_next(core)) != NULL;) {
-        bool reached = queue_first(turn) == job;
-        if (!reached && queue_before(&own, turn)) {
-            return false; /* it was passed by with its lane, or is not the first of its kind */
+    for (struct queue_entry *entry; (entry = queue_next(core)) != NULL;) {
+        bool reached = queue_first(entry) == job;
+        if (!reached && queue_before(&own, entry)) {
+            return false; /* it was skipped with its job class, or is not the first of its kind */
         }
-        struct plan plan = plan_for(core, turn, &outlook->kept);
+        struct plan plan = plan_for(core, entry, &outlook->kept);
         enum move move = plan.move;
         if (!reached) {
-            wait(core, turn, &plan, &outlook->kept);
+            wait(core, entry, &plan, &outlook->kept);
         }
         plan_finish(&plan);
         if (reached) {
@@ -486,29 +494,31 @@ bool place_keeps(const struct core *core)
 
 /* --- what is possible at all ------------------------------------------------------------------------- */
 
-int64_t place_largest(const struct core *core, const struct wish *wish, const struct group **ret_group)
+int64_t place_largest(const struct core *core, const struct wish *wish,
+                      const struct partition **ret_partition)
 {
     const struct search search = fit_search(core, wish, VIEW_REGISTERED, NULL);
-    const struct group *best = NULL;
+    const struct partition *best = NULL;
     int64_t largest = 0;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        int64_t here = fit_allowed(&search, group) ? fit_largest(&search, group) : 0;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        int64_t here = fit_allowed(&search, partition) ? fit_largest(&search, partition) : 0;
         if (here > largest) {
             largest = here;
-            best = group;
+            best = partition;
         }
     }
-    if (ret_group != NULL) {
-        *ret_group = best;
+    if (ret_partition != NULL) {
+        *ret_partition = best;
     }
     return largest;
 }
 
-int64_t place_lane_largest(const struct core *core, struct lane *lane)
+int64_t place_job_class_largest(const struct core *core, struct job_class *job_class)
 {
-    if (lane->registry != core->registry) {
-        lane->registry = core->registry;
-        lane->largest = place_largest(core, &lane->wish, NULL);
+    if (job_class->registry != core->registry) {
+        job_class->registry = core->registry;
+        job_class->largest = place_largest(core, &job_class->wish, NULL);
     }
-    return lane->largest;
+    return job_class->largest;
 }

@@ -9,9 +9,9 @@
 #include "daemon/core/fit.h"
 
 struct core;
-struct group;
+struct partition;
 struct job;
-struct lane;
+struct job_class;
 struct wish;
 
 /* Places every job that is at the front and fits: the one scheduling function. */
@@ -33,7 +33,7 @@ enum move {
 /* How things stand for a job when its turn comes. */
 struct outlook {
     struct kept kept; /* for earlier jobs */
-    bool reached;     /* false: it was passed by with others of its lane, or stands behind one like it */
+    bool reached;     /* false: it was skipped with others of its job class, or stands behind one like it */
     bool unsettled;   /* something would be done for an earlier job, so this is not how it will be */
     enum move move;   /* what would be done for this one, once it is reached */
 };
@@ -55,11 +55,12 @@ bool place_is_limited(const struct core *core, const struct job *job, struct acc
 /* Whether a job that waits keeps all that it could use from the jobs behind it. */
 bool place_keeps(const struct core *core);
 
-/* The largest gang that the registered nodes, busy or not, could ever hold for such a wish; *ret_group,
+/* The largest gang that the registered nodes, busy or not, could ever hold for such a wish; *ret_partition,
  * unless NULL, is where, NULL for 0. */
-int64_t place_largest(const struct core *core, const struct wish *wish, const struct group **ret_group);
+int64_t place_largest(const struct core *core, const struct wish *wish,
+                      const struct partition **ret_partition);
 
-/* The same number for a lane, remembered until the registry changes. */
-int64_t place_lane_largest(const struct core *core, struct lane *lane);
+/* The same number for a job class, remembered until the registry changes. */
+int64_t place_job_class_largest(const struct core *core, struct job_class *job_class);
 
 #endif

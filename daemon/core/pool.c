@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the groups: for each pool and GPU type the nodes that have it, by name, and the sums of their seats.
- * It promises that the sums agree with the seats after every call, and that groups come by pool and type.
- * Which node a job gets is left to place.c. */
+/* Owns the partitions: for each pool and GPU type the nodes that have it, by name, and the sums of their
+ * devices. It promises that the sums agree with the devices after every call, and that partitions come by
+ * pool and type. Which node a job gets is left to place.c. */
 #include "daemon/core/pool.h"
 
 #include <string.h>
@@ -9,66 +9,67 @@
 
 #include "daemon/core/state.h"
 
-/* --- groups ------------------------------------------------------------------------------------------ */
+/* --- partitions ------------------------------------------------------------------------------------------
+ */
 
-static int group_order(const struct group *group, const char *pool, const char *type)
+static int partition_order(const struct partition *partition, const char *pool, const char *type)
 {
-    int order = strcmp(group->pool, pool);
-    return order != 0 ? order : strcasecmp(group->type, type);
+    int order = strcmp(partition->pool, pool);
+    return order != 0 ? order : strcasecmp(partition->type, type);
 }
 
 static void renumber(struct core *core)
 {
     size_t index = 0;
-    for (struct group *group = core->groups; group != NULL; group = group->next) {
-        group->index = index++;
+    for (struct partition *partition = core->partitions; partition != NULL; partition = partition->next) {
+        partition->index = index++;
     }
 }
 
-static struct group *group_need(struct core *core, const struct node *node, const char *type)
+static struct partition *partition_need(struct core *core, const struct node *node, const char *type)
 {
-    struct group *after = core->groups;
-    while (after != NULL && group_order(after, node->pool, type) < 0) {
+    struct partition *after = core->partitions;
+    while (after != NULL && partition_order(after, node->pool, type) < 0) {
         after = after->next;
     }
-    if (after != NULL && group_order(after, node->pool, type) == 0) {
+    if (after != NULL && partition_order(after, node->pool, type) == 0) {
         assert(after->kind == node->pool_kind);
         return after;
     }
-    struct group *group = xzalloc(sizeof *group);
-    group->pool = xstrdup(node->pool);
-    group->type = xstrdup(type);
-    group->kind = node->pool_kind;
+    struct partition *partition = xzalloc(sizeof *partition);
+    partition->pool = xstrdup(node->pool);
+    partition->type = xstrdup(type);
+    partition->kind = node->pool_kind;
     if (after != NULL) {
-        DL_PREPEND_ELEM(core->groups, after, group);
+        DL_PREPEND_ELEM(core->partitions, after, partition);
     } else {
-        DL_APPEND(core->groups, group);
+        DL_APPEND(core->partitions, partition);
     }
     renumber(core);
-    return group;
+    return partition;
 }
 
-static void group_drop_if_empty(struct core *core, struct group *group)
+static void partition_drop_if_empty(struct core *core, struct partition *partition)
 {
-    if (group->count > 0) {
+    if (partition->count > 0) {
         return;
     }
-    assert(group->total == 0 && group->free == 0 && group->loopback_count == 0);
-    DL_DELETE(core->groups, group);
+    assert(partition->total == 0 && partition->free == 0 && partition->loopback_count == 0);
+    DL_DELETE(core->partitions, partition);
     renumber(core);
-    free(group->pool);
-    free(group->type);
-    free(group->stocks);
-    free(group);
+    free(partition->pool);
+    free(partition->type);
+    free(partition->capacities);
+    free(partition);
 }
 
-/* Where the node is, or belongs, among the stocks. */
-static size_t stock_position(const struct group *group, const struct node *node)
+/* Where the node is, or belongs, among the node capacities. */
+static size_t capacity_position(const struct partition *partition, const struct node *node)
 {
-    size_t low = 0, high = group->count;
+    size_t low = 0, high = partition->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (strcmp(group->stocks[middle]->node->name, node->name) < 0) {
+        if (strcmp(partition->capacities[middle]->node->name, node->name) < 0) {
             low = middle + 1;
         } else {
             high = middle;
@@ -77,141 +78,144 @@ static size_t stock_position(const struct group *group, const struct node *node)
     return low;
 }
 
-struct stock *pool_stock(const struct group *group, const struct node *node)
+struct capacity *pool_capacity(const struct partition *partition, const struct node *node)
 {
-    struct stock *stock = group->stocks[stock_position(group, node)];
-    assert(stock->node == node);
-    return stock;
+    struct capacity *capacity = partition->capacities[capacity_position(partition, node)];
+    assert(capacity->node == node);
+    return capacity;
 }
 
-static void group_add(struct core *core, struct group *group, struct stock *stock)
+static void partition_add(struct core *core, struct partition *partition, struct capacity *capacity)
 {
-    size_t at = stock_position(group, stock->node);
-    group->stocks = xrealloc(group->stocks, (group->count + 1) * sizeof *group->stocks);
-    memmove(&group->stocks[at + 1], &group->stocks[at], (group->count - at) * sizeof *group->stocks);
-    group->stocks[at] = stock;
-    group->count++;
-    group->total += stock->total;
-    group->free += stock->free;
-    group->widest = stock->total > group->widest ? stock->total : group->widest;
-    group->loopback_count += pool_is_loopback(stock->node);
-    core->free += stock->free;
+    size_t at = capacity_position(partition, capacity->node);
+    partition->capacities =
+        xrealloc(partition->capacities, (partition->count + 1) * sizeof *partition->capacities);
+    memmove(&partition->capacities[at + 1], &partition->capacities[at],
+            (partition->count - at) * sizeof *partition->capacities);
+    partition->capacities[at] = capacity;
+    partition->count++;
+    partition->total += capacity->total;
+    partition->free += capacity->free;
+    partition->widest = capacity->total > partition->widest ? capacity->total : partition->widest;
+    partition->loopback_count += pool_is_loopback(capacity->node);
+    core->free += capacity->free;
 }
 
-static int64_t widest_of(const struct group *group)
+static int64_t widest_of(const struct partition *partition)
 {
     int64_t widest = 0;
-    for (size_t i = 0; i < group->count; i++) {
-        widest = group->stocks[i]->total > widest ? group->stocks[i]->total : widest;
+    for (size_t i = 0; i < partition->count; i++) {
+        widest = partition->capacities[i]->total > widest ? partition->capacities[i]->total : widest;
     }
     return widest;
 }
 
-static void group_remove(struct core *core, struct group *group, const struct stock *stock)
+static void partition_remove(struct core *core, struct partition *partition, const struct capacity *capacity)
 {
-    size_t at = stock_position(group, stock->node);
-    assert(at < group->count && group->stocks[at] == stock);
-    group->count--;
-    memmove(&group->stocks[at], &group->stocks[at + 1], (group->count - at) * sizeof *group->stocks);
-    group->total -= stock->total;
-    group->free -= stock->free;
-    group->loopback_count -= pool_is_loopback(stock->node);
-    core->free -= stock->free;
-    if (stock->total == group->widest) {
-        group->widest = widest_of(group);
+    size_t at = capacity_position(partition, capacity->node);
+    assert(at < partition->count && partition->capacities[at] == capacity);
+    partition->count--;
+    memmove(&partition->capacities[at], &partition->capacities[at + 1],
+            (partition->count - at) * sizeof *partition->capacities);
+    partition->total -= capacity->total;
+    partition->free -= capacity->free;
+    partition->loopback_count -= pool_is_loopback(capacity->node);
+    core->free -= capacity->free;
+    if (capacity->total == partition->widest) {
+        partition->widest = widest_of(partition);
     }
-    group_drop_if_empty(core, group);
+    partition_drop_if_empty(core, partition);
 }
 
 /* --- nodes ------------------------------------------------------------------------------------------- */
 
-static struct stock *stock_need(struct core *core, struct node *node, const char *type)
+static struct capacity *capacity_need(struct core *core, struct node *node, const char *type)
 {
-    struct stock *stock;
-    LL_FOREACH (node->stocks, stock) {
-        if (strcasecmp(stock->group->type, type) == 0) {
-            return stock;
+    struct capacity *capacity;
+    LL_FOREACH (node->capacities, capacity) {
+        if (strcasecmp(capacity->partition->type, type) == 0) {
+            return capacity;
         }
     }
-    stock = xzalloc(sizeof *stock);
-    stock->node = node;
-    stock->group = group_need(core, node, type);
-    LL_APPEND(node->stocks, stock);
-    return stock;
+    capacity = xzalloc(sizeof *capacity);
+    capacity->node = node;
+    capacity->partition = partition_need(core, node, type);
+    LL_APPEND(node->capacities, capacity);
+    return capacity;
 }
 
 void pool_join(struct core *core, struct node *node)
 {
-    assert(node->stocks == NULL && node->state != NODE_LOST);
-    for (size_t i = 0; i < node->seat_count; i++) {
-        struct seat *seat = &node->seats[i];
-        if (!seat->retired) {
-            seat->stock = stock_need(core, node, seat->type);
-            seat->stock->total++;
-            seat->stock->free += seat->holder == NULL && seat->unavailable == NULL;
-            seat->stock->unavailable += seat->unavailable != NULL;
+    assert(node->capacities == NULL && node->state != NODE_LOST);
+    for (size_t i = 0; i < node->device_count; i++) {
+        struct node_device *device = &node->devices[i];
+        if (!device->retired) {
+            device->capacity = capacity_need(core, node, device->type);
+            device->capacity->total++;
+            device->capacity->free += device->holder == NULL && device->unavailable == NULL;
+            device->capacity->unavailable += device->unavailable != NULL;
         }
     }
-    for (struct stock *stock = node->stocks; stock != NULL; stock = stock->next) {
-        group_add(core, stock->group, stock);
+    for (struct capacity *capacity = node->capacities; capacity != NULL; capacity = capacity->next) {
+        partition_add(core, capacity->partition, capacity);
     }
     core->registry++;
 }
 
 void pool_leave(struct core *core, struct node *node)
 {
-    for (size_t i = 0; i < node->seat_count; i++) {
-        node->seats[i].stock = NULL;
+    for (size_t i = 0; i < node->device_count; i++) {
+        node->devices[i].capacity = NULL;
     }
-    for (struct stock *stock = node->stocks, *next; stock != NULL; stock = next) {
-        next = stock->next;
-        group_remove(core, stock->group, stock);
-        free(stock);
+    for (struct capacity *capacity = node->capacities, *next; capacity != NULL; capacity = next) {
+        next = capacity->next;
+        partition_remove(core, capacity->partition, capacity);
+        free(capacity);
     }
-    node->stocks = NULL;
+    node->capacities = NULL;
     core->registry++;
 }
 
-static void count_free(struct core *core, const struct seat *seat, int64_t change)
+static void count_free(struct core *core, const struct node_device *device, int64_t change)
 {
-    struct stock *stock = seat->stock;
-    if (stock != NULL) {
-        stock->free += change;
-        stock->group->free += change;
+    struct capacity *capacity = device->capacity;
+    if (capacity != NULL) {
+        capacity->free += change;
+        capacity->partition->free += change;
         core->free += change;
-        assert(stock->free >= 0 && stock->free <= stock->total);
+        assert(capacity->free >= 0 && capacity->free <= capacity->total);
     }
 }
 
-void pool_take(struct core *core, struct seat *seat, struct member *holder)
+void pool_take(struct core *core, struct node_device *device, struct member *holder)
 {
-    assert(seat->holder == NULL && holder != NULL);
-    seat->holder = holder;
-    if (seat->unavailable == NULL) {
-        count_free(core, seat, -1);
+    assert(device->holder == NULL && holder != NULL);
+    device->holder = holder;
+    if (device->unavailable == NULL) {
+        count_free(core, device, -1);
     }
 }
 
-void pool_give_back(struct core *core, struct seat *seat)
+void pool_give_back(struct core *core, struct node_device *device)
 {
-    assert(seat->holder != NULL);
-    seat->holder = NULL;
-    if (seat->unavailable == NULL) {
-        count_free(core, seat, 1);
+    assert(device->holder != NULL);
+    device->holder = NULL;
+    if (device->unavailable == NULL) {
+        count_free(core, device, 1);
     }
 }
 
-void pool_set_unavailable(struct core *core, struct seat *seat, const char *reason)
+void pool_set_unavailable(struct core *core, struct node_device *device, const char *reason)
 {
-    int64_t change = (reason != NULL) - (seat->unavailable != NULL);
+    int64_t change = (reason != NULL) - (device->unavailable != NULL);
     char *copy = reason != NULL ? xstrdup(reason) : NULL;
-    free(seat->unavailable);
-    seat->unavailable = copy;
-    if (seat->stock != NULL) {
-        seat->stock->unavailable += change;
+    free(device->unavailable);
+    device->unavailable = copy;
+    if (device->capacity != NULL) {
+        device->capacity->unavailable += change;
     }
-    if (seat->holder == NULL) {
-        count_free(core, seat, -change);
+    if (device->holder == NULL) {
+        count_free(core, device, -change);
     }
 }
 
@@ -227,26 +231,27 @@ bool pool_is_loopback(const struct node *node)
 bool pool_kind_of(const struct core *core, const char *pool, const struct node *except,
                   enum pool_kind *ret_kind)
 {
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        bool only = group->count == 1 && group->stocks[0]->node == except;
-        if (!only && strcmp(group->pool, pool) == 0) {
-            *ret_kind = group->kind;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        bool only = partition->count == 1 && partition->capacities[0]->node == except;
+        if (!only && strcmp(partition->pool, pool) == 0) {
+            *ret_kind = partition->kind;
             return true;
         }
     }
     return false;
 }
 
-/* Whether no earlier group has this pool or type: so each is counted once. */
-static bool first_of_pool(const struct core *core, const struct group *group)
+/* Whether no earlier partition has this pool or type: so each is counted once. */
+static bool first_of_pool(const struct core *core, const struct partition *partition)
 {
-    return group == core->groups || strcmp(group->prev->pool, group->pool) != 0;
+    return partition == core->partitions || strcmp(partition->prev->pool, partition->pool) != 0;
 }
 
-static bool first_of_type(const struct core *core, const struct group *group)
+static bool first_of_type(const struct core *core, const struct partition *partition)
 {
-    for (const struct group *earlier = core->groups; earlier != group; earlier = earlier->next) {
-        if (strcasecmp(earlier->type, group->type) == 0) {
+    for (const struct partition *earlier = core->partitions; earlier != partition; earlier = earlier->next) {
+        if (strcasecmp(earlier->type, partition->type) == 0) {
             return false;
         }
     }
@@ -256,8 +261,9 @@ static bool first_of_type(const struct core *core, const struct group *group)
 size_t pool_count(const struct core *core)
 {
     size_t count = 0;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        count += first_of_pool(core, group);
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        count += first_of_pool(core, partition);
     }
     return count;
 }
@@ -265,8 +271,9 @@ size_t pool_count(const struct core *core)
 size_t pool_type_count(const struct core *core)
 {
     size_t count = 0;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        count += first_of_type(core, group);
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        count += first_of_type(core, partition);
     }
     return count;
 }
@@ -287,8 +294,9 @@ bool pool_type_matches(const char *alternatives, const char *type, size_t *ret_r
 
 bool pool_has_type(const struct core *core, const char *type)
 {
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        if (strcasecmp(group->type, type) == 0) {
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (strcasecmp(partition->type, type) == 0) {
             return true;
         }
     }
@@ -302,18 +310,20 @@ static void list_add(struct text *out, const char *name)
 
 void pool_list_names(const struct core *core, struct text *out)
 {
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        if (first_of_pool(core, group)) {
-            list_add(out, group->pool);
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (first_of_pool(core, partition)) {
+            list_add(out, partition->pool);
         }
     }
 }
 
 void pool_list_types(const struct core *core, struct text *out)
 {
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        if (first_of_type(core, group)) {
-            list_add(out, group->type);
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (first_of_type(core, partition)) {
+            list_add(out, partition->type);
         }
     }
 }
@@ -322,11 +332,12 @@ const char *pool_nearest_type(const struct core *core, const char *type)
 {
     const char *nearest = NULL;
     unsigned least = (unsigned)strlen(type) / 2 + 1; /* one further off was not meant */
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        unsigned distance = text_distance(group->type, type);
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        unsigned distance = text_distance(partition->type, type);
         if (distance < least) {
             least = distance;
-            nearest = group->type;
+            nearest = partition->type;
         }
     }
     return nearest;

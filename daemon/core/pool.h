@@ -9,23 +9,23 @@
 #include "proto/states.h"
 
 struct core;
-struct group;
+struct partition;
 struct member;
 struct node;
-struct seat;
-struct stock;
+struct node_device;
+struct capacity;
 struct text;
 
-/* Offers the seats of a node that is not LOST, and takes the offer back. */
+/* Offers the devices of a node that is not LOST, and takes the offer back. */
 void pool_join(struct core *core, struct node *node);
 void pool_leave(struct core *core, struct node *node);
 
-/* A seat changes hands: free to holder, and back. */
-void pool_take(struct core *core, struct seat *seat, struct member *holder);
-void pool_give_back(struct core *core, struct seat *seat);
+/* A device changes hands: free to holder, and back. */
+void pool_take(struct core *core, struct node_device *device, struct member *holder);
+void pool_give_back(struct core *core, struct node_device *device);
 
-/* A seat cannot be had, for a reason, which is copied; NULL: it can again. Whoever holds it keeps it. */
-void pool_set_unavailable(struct core *core, struct seat *seat, const char *reason);
+/* A device cannot be had, for a reason, which is copied; NULL: it can again. Whoever holds it keeps it. */
+void pool_set_unavailable(struct core *core, struct node_device *device, const char *reason);
 
 /* The kind of a pool as nodes other than this one made it; false when there is no such pool. except may be
  * NULL. */
@@ -44,8 +44,8 @@ void pool_list_types(const struct core *core, struct text *out);
 /* The registered type that may have been meant; NULL: none is like it. */
 const char *pool_nearest_type(const struct core *core, const char *type);
 
-/* The node's seats in a group that it is in. */
-struct stock *pool_stock(const struct group *group, const struct node *node);
+/* The node's devices in a partition that it is in. */
+struct capacity *pool_capacity(const struct partition *partition, const struct node *node);
 
 /* Whether ranks on other hosts cannot reach the node. */
 bool pool_is_loopback(const struct node *node);

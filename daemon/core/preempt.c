@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns who gives way to whom. It promises equal victims for equal states: those that lose least first, and
  * none that need not go; and that no two jobs ever yield to each other, so that nothing is placed and stopped
- * in turns. How a gang is stopped is left to attempt.c. */
+ * in queue order. How a gang is stopped is left to attempt.c. */
 #include "daemon/core/preempt.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "daemon/core/array.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/fit.h"
-#include "daemon/core/horizon.h"
+#include "daemon/core/availability.h"
 #include "daemon/core/queue.h"
 #include "daemon/core/record.h"
 #include "daemon/core/state.h"
@@ -32,12 +32,12 @@ void victims_finish(struct victims *victims)
 
 static int64_t gpus_of(const struct attempt *attempt)
 {
-    return attempt->job->lane->wish.gpus;
+    return attempt->job->job_class->wish.gpus;
 }
 
 static int64_t remaining_ms(const struct core *core, const struct attempt *attempt)
 {
-    int64_t remaining_ms = attempt->estimate_ms - attempt->job->ran_ms - horizon_held_ms(core, attempt);
+    int64_t remaining_ms = attempt->estimate_ms - attempt->job->ran_ms - availability_held_ms(core, attempt);
     return remaining_ms > 1 ? remaining_ms : 1;
 }
 
@@ -45,7 +45,7 @@ static int64_t remaining_ms(const struct core *core, const struct attempt *attem
 static bool gives_back(const struct core *core, const struct attempt *attempt, const struct job *job)
 {
     return attempt->claim == CLAIM_BORROWED && attempt->job->project != job->project &&
-           account_claim(core, job, horizon_group(attempt)) == CLAIM_ENTITLED;
+           account_claim(core, job, availability_partition(attempt)) == CLAIM_ENTITLED;
 }
 
 bool preempt_possible(const struct core *core)
@@ -55,18 +55,18 @@ bool preempt_possible(const struct core *core)
 }
 
 /* Yielding follows a strict order, which is what keeps two jobs from yielding to each other. */
-static bool yields(const struct core *core, const struct attempt *attempt, const struct turn *turn)
+static bool yields(const struct core *core, const struct attempt *attempt, const struct queue_entry *entry)
 {
     switch (core->config.policy) {
     case POLICY_SRTF:
-        return remaining_ms(core, attempt) > turn->turn;
+        return remaining_ms(core, attempt) > entry->sort_key;
     case POLICY_SRSF:
-        return remaining_ms(core, attempt) * gpus_of(attempt) > turn->turn;
+        return remaining_ms(core, attempt) * gpus_of(attempt) > entry->sort_key;
     case POLICY_FIFO:
     case POLICY_EASY:
     case POLICY_SJF:
     case POLICY_DEFAULT:
-        return gives_back(core, attempt, queue_first(turn));
+        return gives_back(core, attempt, queue_first(entry));
     case POLICY_COUNT:
         break;
     }
@@ -74,10 +74,11 @@ static bool yields(const struct core *core, const struct attempt *attempt, const
 }
 
 /* Whoever comes later in the queue, or has a lower priority, were it asked to. */
-static bool could_yield(const struct core *core, const struct attempt *attempt, const struct turn *turn)
+static bool could_yield(const struct core *core, const struct attempt *attempt,
+                        const struct queue_entry *entry)
 {
-    const struct turn own = queue_turn(core, attempt->job);
-    return queue_before(turn, &own);
+    const struct queue_entry own = queue_entry_of(core, attempt->job);
+    return queue_before(entry, &own);
 }
 
 /* What the cluster loses with it: GPU time that was spent for nothing; where jobs go on later, nothing, and
@@ -85,7 +86,7 @@ static bool could_yield(const struct core *core, const struct attempt *attempt, 
 static int64_t loss_of(const struct core *core, const struct attempt *attempt)
 {
     bool goes_on = core->config.policy == POLICY_SRTF || core->config.policy == POLICY_SRSF;
-    int64_t ms = goes_on ? -remaining_ms(core, attempt) : horizon_held_ms(core, attempt);
+    int64_t ms = goes_on ? -remaining_ms(core, attempt) : availability_held_ms(core, attempt);
     return core->config.policy == POLICY_SRTF ? ms : ms * gpus_of(attempt);
 }
 
@@ -101,14 +102,15 @@ static int by_loss(const void *a, const void *b)
 
 static bool usable(const struct search *search, const struct attempt *attempt)
 {
-    const struct group *group = horizon_group(attempt);
-    return group != NULL && fit_open(search, group);
+    const struct partition *partition = availability_partition(attempt);
+    return partition != NULL && fit_open(search, partition);
 }
 
-/* Whether a running gang goes for a job of that turn. */
-typedef bool yielding(const struct core *core, const struct attempt *attempt, const struct turn *turn);
+/* Whether a running gang goes for a job of that queue entry. */
+typedef bool yielding(const struct core *core, const struct attempt *attempt,
+                      const struct queue_entry *entry);
 
-static struct candidate *candidates_of(const struct core *core, const struct turn *turn,
+static struct candidate *candidates_of(const struct core *core, const struct queue_entry *entry,
                                        const struct search *search, yielding *goes, size_t *ret_count)
 {
     size_t room = 0, count = 0;
@@ -117,7 +119,7 @@ static struct candidate *candidates_of(const struct core *core, const struct tur
     }
     struct candidate *candidates = xalloc((room + 1) * sizeof *candidates);
     for (struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
-        if (!attempt_is_leaving(attempt) && usable(search, attempt) && goes(core, attempt, turn)) {
+        if (!attempt_is_leaving(attempt) && usable(search, attempt) && goes(core, attempt, entry)) {
             candidates[count++] = (struct candidate){attempt, loss_of(core, attempt)};
         }
     }
@@ -142,11 +144,11 @@ static void spare_some(const struct search *search, struct victims *victims, str
     size_t kept = victims->count;
     for (size_t i = victims->count; i > 0; i--) {
         struct attempt *attempt = victims->items[i - 1];
-        horizon_release(attempt, false);
+        availability_release(attempt, false);
         if (i < kept && fits(search, fit)) {
             victims->items[i - 1] = NULL;
         } else {
-            horizon_release(attempt, true);
+            availability_release(attempt, true);
         }
     }
     size_t count = 0;
@@ -164,7 +166,7 @@ static bool take_enough(const struct search *search, const struct candidate *can
                         struct victims *victims, struct fit *fit)
 {
     for (size_t i = 0; i < count; i++) {
-        horizon_release(candidates[i].attempt, true);
+        availability_release(candidates[i].attempt, true);
         victims->items[victims->count++] = candidates[i].attempt;
         if (fits(search, fit)) {
             spare_some(search, victims, fit);
@@ -174,17 +176,17 @@ static bool take_enough(const struct search *search, const struct candidate *can
     return false;
 }
 
-static bool choose(const struct core *core, const struct turn *turn, const struct search *search,
+static bool choose(const struct core *core, const struct queue_entry *entry, const struct search *search,
                    yielding *goes, struct victims *ret_victims, struct fit *ret_fit)
 {
     *ret_victims = (struct victims){0};
     *ret_fit = (struct fit){0};
-    horizon_begin(search);
+    availability_begin(search);
     if (fits(search, ret_fit)) {
         return true;
     }
     size_t count;
-    struct candidate *candidates = candidates_of(core, turn, search, goes, &count);
+    struct candidate *candidates = candidates_of(core, entry, search, goes, &count);
     ret_victims->items = xalloc((count + 1) * sizeof(struct attempt *));
     bool found = take_enough(search, candidates, count, ret_victims, ret_fit);
     free(candidates);
@@ -194,27 +196,27 @@ static bool choose(const struct core *core, const struct turn *turn, const struc
     return found;
 }
 
-bool preempt_choose(const struct core *core, const struct turn *turn, const struct search *search,
+bool preempt_choose(const struct core *core, const struct queue_entry *entry, const struct search *search,
                     struct victims *ret_victims, struct fit *ret_fit)
 {
-    return choose(core, turn, search, yields, ret_victims, ret_fit);
+    return choose(core, entry, search, yields, ret_victims, ret_fit);
 }
 
-bool preempt_rehearse(const struct core *core, const struct turn *turn, const struct search *search,
+bool preempt_rehearse(const struct core *core, const struct queue_entry *entry, const struct search *search,
                       struct victims *ret_victims, struct fit *ret_fit)
 {
-    return choose(core, turn, search, could_yield, ret_victims, ret_fit);
+    return choose(core, entry, search, could_yield, ret_victims, ret_fit);
 }
 
 /* --- stopping ---------------------------------------------------------------------------------------- */
 
-void preempt_stop(struct core *core, const struct turn *turn, const struct victims *victims)
+void preempt_stop(struct core *core, const struct queue_entry *entry, const struct victims *victims)
 {
     for (size_t i = 0; i < victims->count; i++) {
         const struct fault fault = {
             .cause = CAUSE_PREEMPTED,
             .rank = -1,
-            .text = record_text(core, "gave way to job %s", queue_first(turn)->id),
+            .text = record_text(core, "gave way to job %s", queue_first(entry)->id),
         };
         attempt_stop(core, victims->items[i], &fault);
     }

@@ -22,9 +22,10 @@
 
 #define STRETCH     10
 #define PATIENCE_MS (60LL * 24 * 3600 * 1000)
-#define REFRESH_MS  (10LL * 60 * 1000) /* how old a turn may be */
+#define REFRESH_MS  (10LL * 60 * 1000) /* how old a sort key may be */
 
-/* --- lanes ------------------------------------------------------------------------------------------- */
+/* --- job classes -------------------------------------------------------------------------------------------
+ */
 
 /* Wishes are equal when their keys are. A tab cannot be part of a name; types are told apart without regard
  * to case. */
@@ -49,13 +50,13 @@ static void wish_key(const struct wish *wish, struct text *out)
     text_append_int(out, wish->nodes);
 }
 
-struct lane *queue_find(const struct core *core, const struct wish *wish)
+struct job_class *queue_find(const struct core *core, const struct wish *wish)
 {
     autotext struct text key = {0};
     wish_key(wish, &key);
-    struct lane *lane;
-    HASH_FIND_STR(core->lanes_by_key, key.bytes, lane);
-    return lane;
+    struct job_class *job_class;
+    HASH_FIND_STR(core->job_classes_by_key, key.bytes, job_class);
+    return job_class;
 }
 
 static char *copy_or_null(const char *text)
@@ -63,71 +64,73 @@ static char *copy_or_null(const char *text)
     return text != NULL ? xstrdup(text) : NULL;
 }
 
-static struct lane *lane_create(struct core *core, const struct wish *wish, const struct core_need *need)
+static struct job_class *job_class_create(struct core *core, const struct wish *wish,
+                                          const struct core_need *need)
 {
     struct text key = {0};
     wish_key(wish, &key);
-    struct lane *lane = xzalloc(sizeof *lane);
-    lane->key = text_take(&key);
-    lane->gpu_type = copy_or_null(wish->gpu_type);
-    lane->pool = copy_or_null(wish->pool);
-    lane->host_id = copy_or_null(wish->host_id);
-    lane->constraints = constraints_create(wish->terms);
-    lane->stage = staging_join(core, need);
-    lane->wish = (struct wish){.gpu_type = lane->gpu_type,
-                               .pool = lane->pool,
-                               .host_id = lane->host_id,
-                               .need = staging_key(lane->stage),
-                               .terms = lane->constraints != NULL ? lane->constraints->terms : NULL,
-                               .constraints = lane->constraints,
-                               .use_reserved = wish->use_reserved,
-                               .placement = wish->placement,
-                               .gpus = wish->gpus,
-                               .nodes = wish->nodes};
-    HASH_ADD_KEYPTR(hh, core->lanes_by_key, lane->key, strlen(lane->key), lane);
-    return lane;
+    struct job_class *job_class = xzalloc(sizeof *job_class);
+    job_class->key = text_take(&key);
+    job_class->gpu_type = copy_or_null(wish->gpu_type);
+    job_class->pool = copy_or_null(wish->pool);
+    job_class->host_id = copy_or_null(wish->host_id);
+    job_class->constraints = constraints_create(wish->terms);
+    job_class->stage = staging_join(core, need);
+    job_class->wish =
+        (struct wish){.gpu_type = job_class->gpu_type,
+                      .pool = job_class->pool,
+                      .host_id = job_class->host_id,
+                      .need = staging_key(job_class->stage),
+                      .terms = job_class->constraints != NULL ? job_class->constraints->terms : NULL,
+                      .constraints = job_class->constraints,
+                      .use_reserved = wish->use_reserved,
+                      .placement = wish->placement,
+                      .gpus = wish->gpus,
+                      .nodes = wish->nodes};
+    HASH_ADD_KEYPTR(hh, core->job_classes_by_key, job_class->key, strlen(job_class->key), job_class);
+    return job_class;
 }
 
-static void lane_destroy(struct core *core, struct lane *lane)
+static void job_class_destroy(struct core *core, struct job_class *job_class)
 {
-    assert(lane->turn_count == 0);
-    HASH_DEL(core->lanes_by_key, lane);
-    staging_leave(core, lane->stage);
-    free(lane->gpu_type);
-    free(lane->pool);
-    free(lane->host_id);
-    free(lane->turns);
-    constraints_destroy(lane->constraints);
-    free(lane->key);
-    free(lane);
+    assert(job_class->entry_count == 0);
+    HASH_DEL(core->job_classes_by_key, job_class);
+    staging_leave(core, job_class->stage);
+    free(job_class->gpu_type);
+    free(job_class->pool);
+    free(job_class->host_id);
+    free(job_class->entries);
+    constraints_destroy(job_class->constraints);
+    free(job_class->key);
+    free(job_class);
 }
 
 void queue_join(struct core *core, struct job *job, const struct wish *wish, const struct core_need *need)
 {
-    assert(job->lane == NULL);
-    job->lane = queue_find(core, wish);
-    if (job->lane == NULL) {
-        job->lane = lane_create(core, wish, need);
+    assert(job->job_class == NULL);
+    job->job_class = queue_find(core, wish);
+    if (job->job_class == NULL) {
+        job->job_class = job_class_create(core, wish, need);
     }
-    job->lane->job_count++;
+    job->job_class->job_count++;
     fragment_demand(core, wish->gpus, 1);
 }
 
-void queue_share(struct core *core, struct job *job, struct lane *lane)
+void queue_share(struct core *core, struct job *job, struct job_class *job_class)
 {
-    assert(job->lane == NULL);
-    job->lane = lane;
-    lane->job_count++;
-    fragment_demand(core, lane->wish.gpus, 1);
+    assert(job->job_class == NULL);
+    job->job_class = job_class;
+    job_class->job_count++;
+    fragment_demand(core, job_class->wish.gpus, 1);
 }
 
 void queue_leave(struct core *core, struct job *job)
 {
-    struct lane *lane = job->lane;
-    job->lane = NULL;
-    fragment_demand(core, lane->wish.gpus, -1);
-    if (--lane->job_count == 0) {
-        lane_destroy(core, lane);
+    struct job_class *job_class = job->job_class;
+    job->job_class = NULL;
+    fragment_demand(core, job_class->wish.gpus, -1);
+    if (--job_class->job_count == 0) {
+        job_class_destroy(core, job_class);
     }
 }
 
@@ -138,7 +141,8 @@ void queue_stamp(struct core *core, struct job *job, int64_t steady_ms)
     job->submitted_ms = core->submitted_ms;
 }
 
-/* --- turns ------------------------------------------------------------------------------------------- */
+/* --- queue entries
+ * ------------------------------------------------------------------------------------------- */
 
 static int64_t estimate_of(const struct core *core, const struct job *job)
 {
@@ -156,34 +160,34 @@ static int64_t due_of(const struct job *job, int64_t estimate_ms)
     return job->submitted_ms + allowed_ms;
 }
 
-static struct turn turn_of(const struct core *core, const struct job *job)
+static struct queue_entry entry_of(const struct core *core, const struct job *job)
 {
-    struct turn turn = {.place = job->place,
-                        .task = array_is_task(job),
-                        .key = job->key,
-                        .estimate_ms = estimate_of(core, job),
-                        .batch = job->batch};
+    struct queue_entry entry = {.place = job->place,
+                                .task = array_is_task(job),
+                                .key = job->key,
+                                .estimate_ms = estimate_of(core, job),
+                                .batch = job->batch};
     switch (core->config.policy) {
     case POLICY_FIFO:
     case POLICY_EASY:
         break;
     case POLICY_SJF:
-        turn.turn = turn.estimate_ms;
+        entry.sort_key = entry.estimate_ms;
         break;
     case POLICY_SRTF:
-        turn.turn = remaining_of(job, turn.estimate_ms);
+        entry.sort_key = remaining_of(job, entry.estimate_ms);
         break;
     case POLICY_SRSF:
-        turn.turn = remaining_of(job, turn.estimate_ms) * job->lane->wish.gpus;
+        entry.sort_key = remaining_of(job, entry.estimate_ms) * job->job_class->wish.gpus;
         break;
     case POLICY_DEFAULT:
-        turn.priority = job->priority;
-        turn.turn = due_of(job, turn.estimate_ms) + account_delay_ms(core, job);
+        entry.priority = job->priority;
+        entry.sort_key = due_of(job, entry.estimate_ms) + account_delay_ms(core, job);
         break;
     case POLICY_COUNT:
         abort();
     }
-    return turn;
+    return entry;
 }
 
 bool queue_job_before(const struct job *a, const struct job *b)
@@ -195,13 +199,13 @@ bool queue_job_before(const struct job *a, const struct job *b)
     return task != array_is_task(b) ? task : a->key < b->key;
 }
 
-bool queue_before(const struct turn *a, const struct turn *b)
+bool queue_before(const struct queue_entry *a, const struct queue_entry *b)
 {
     if (a->priority != b->priority) {
         return a->priority > b->priority;
     }
-    if (a->turn != b->turn) {
-        return a->turn < b->turn;
+    if (a->sort_key != b->sort_key) {
+        return a->sort_key < b->sort_key;
     }
     if (a->place != b->place) {
         return a->place < b->place;
@@ -209,15 +213,15 @@ bool queue_before(const struct turn *a, const struct turn *b)
     return a->task != b->task ? a->task : a->key < b->key;
 }
 
-struct turn queue_turn(const struct core *core, const struct job *job)
+struct queue_entry queue_entry_of(const struct core *core, const struct job *job)
 {
     bool first = job->batch != NULL && job->batch->jobs == job;
-    return first ? job->lane->turns[job->batch->index] : turn_of(core, job);
+    return first ? job->job_class->entries[job->batch->index] : entry_of(core, job);
 }
 
-int64_t queue_due_ms(const struct core *core, const struct turn *turn)
+int64_t queue_due_ms(const struct core *core, const struct queue_entry *entry)
 {
-    return core->config.policy == POLICY_DEFAULT ? turn->turn : 0;
+    return core->config.policy == POLICY_DEFAULT ? entry->sort_key : 0;
 }
 
 /* --- batches ----------------------------------------------------------------------------------------- */
@@ -227,7 +231,7 @@ static struct batch_key key_of(const struct core *core, const struct job *job)
     bool goes_on = core->config.policy == POLICY_SRTF || core->config.policy == POLICY_SRSF;
     struct batch_key key;
     memset(&key, 0, sizeof key); /* it is hashed with its gaps */
-    key.lane = job->lane;
+    key.job_class = job->job_class;
     key.pattern = job->pattern;
     key.priority = job->priority;
     key.time_limit_ms = job->time_limit_ms;
@@ -236,40 +240,40 @@ static struct batch_key key_of(const struct core *core, const struct job *job)
     return key;
 }
 
-static void list_turn(struct core *core, struct batch *batch)
+static void list_entry(struct core *core, struct batch *batch)
 {
-    struct lane *lane = batch->key.lane;
-    if (lane->turn_count == 0) {
-        DL_APPEND(core->lanes, lane);
+    struct job_class *job_class = batch->key.job_class;
+    if (job_class->entry_count == 0) {
+        DL_APPEND(core->job_classes, job_class);
     }
-    if (lane->turn_count == lane->turn_room) {
-        lane->turn_room = lane->turn_room > 0 ? 2 * lane->turn_room : 1;
-        lane->turns = xrealloc(lane->turns, lane->turn_room * sizeof *lane->turns);
+    if (job_class->entry_count == job_class->entry_room) {
+        job_class->entry_room = job_class->entry_room > 0 ? 2 * job_class->entry_room : 1;
+        job_class->entries = xrealloc(job_class->entries, job_class->entry_room * sizeof *job_class->entries);
     }
-    batch->index = lane->turn_count++;
-    lane->turns[batch->index] = turn_of(core, batch->jobs);
-    lane->best = WALK_UNKNOWN;
+    batch->index = job_class->entry_count++;
+    job_class->entries[batch->index] = entry_of(core, batch->jobs);
+    job_class->best = BEST_UNKNOWN;
 }
 
-static void unlist_turn(struct core *core, struct batch *batch)
+static void unlist_entry(struct core *core, struct batch *batch)
 {
-    struct lane *lane = batch->key.lane;
-    lane->turns[batch->index] = lane->turns[--lane->turn_count];
-    lane->turns[batch->index].batch->index = batch->index;
-    lane->best = WALK_UNKNOWN;
-    if (lane->turn_count == 0) {
-        DL_DELETE(core->lanes, lane);
+    struct job_class *job_class = batch->key.job_class;
+    job_class->entries[batch->index] = job_class->entries[--job_class->entry_count];
+    job_class->entries[batch->index].batch->index = batch->index;
+    job_class->best = BEST_UNKNOWN;
+    if (job_class->entry_count == 0) {
+        DL_DELETE(core->job_classes, job_class);
     }
 }
 
 /* Its first job is another one. */
-static void renew_turn(struct core *core, struct batch *batch)
+static void renew_entry(struct core *core, struct batch *batch)
 {
-    struct turn *turn = &batch->key.lane->turns[batch->index];
-    bool passed = turn->passed;
-    *turn = turn_of(core, batch->jobs);
-    turn->passed = passed;
-    batch->key.lane->best = WALK_UNKNOWN;
+    struct queue_entry *entry = &batch->key.job_class->entries[batch->index];
+    bool passed = entry->passed;
+    *entry = entry_of(core, batch->jobs);
+    entry->passed = passed;
+    batch->key.job_class->best = BEST_UNKNOWN;
 }
 
 static void insert(struct batch *batch, struct job *job)
@@ -299,14 +303,14 @@ void queue_put(struct core *core, struct job *job)
             trace_line(core, "job %s waits behind %s", job->id, job->prev->id);
             return;
         }
-        renew_turn(core, batch);
+        renew_entry(core, batch);
     } else {
         batch = xzalloc(sizeof *batch);
         batch->key = key;
         HASH_ADD(hh, core->batches, key, sizeof batch->key, batch);
         insert(batch, job);
         job->batch = batch;
-        list_turn(core, batch);
+        list_entry(core, batch);
     }
     core->place_wanted = true;
 }
@@ -319,54 +323,56 @@ void queue_take(struct core *core, struct job *job)
     job->prev = job->next = NULL;
     job->batch = NULL;
     if (batch->jobs == NULL) {
-        unlist_turn(core, batch);
+        unlist_entry(core, batch);
         HASH_DEL(core->batches, batch);
         free(batch);
     } else if (first) {
-        renew_turn(core, batch);
+        renew_entry(core, batch);
     }
     core->place_wanted = core->place_wanted || first;
 }
 
 static int by_key_downwards(const void *a, const void *b)
 {
-    const struct turn *left = a, *right = b;
+    const struct queue_entry *left = a, *right = b;
     return (left->key < right->key) - (left->key > right->key);
 }
 
-/* The order of the turns depends on questions that were asked. What is done to their jobs must not. */
-static void sort_turns(struct lane *lane)
+/* The order of the queue entries depends on questions that were asked. What is done to their jobs must not.
+ */
+static void sort_entries(struct job_class *job_class)
 {
-    qsort(lane->turns, lane->turn_count, sizeof *lane->turns, by_key_downwards);
-    for (size_t i = 0; i < lane->turn_count; i++) {
-        lane->turns[i].batch->index = i;
+    qsort(job_class->entries, job_class->entry_count, sizeof *job_class->entries, by_key_downwards);
+    for (size_t i = 0; i < job_class->entry_count; i++) {
+        job_class->entries[i].batch->index = i;
     }
-    lane->best = WALK_UNKNOWN;
+    job_class->best = BEST_UNKNOWN;
 }
 
-void queue_each(struct core *core, struct lane *lane,
+void queue_each(struct core *core, struct job_class *job_class,
                 void (*visit)(struct core *core, struct job *job, void *closure), void *closure)
 {
-    if (lane->turn_count > 1) {
-        sort_turns(lane);
+    if (job_class->entry_count > 1) {
+        sort_entries(job_class);
     }
-    for (size_t i = lane->turn_count; i > 0; i--) { /* the last one takes the place of one that goes */
+    for (size_t i = job_class->entry_count; i > 0; i--) { /* the last one takes the place of one that goes */
         struct job *job, *next;
-        DL_FOREACH_SAFE (lane->turns[i - 1].batch->jobs, job, next) {
+        DL_FOREACH_SAFE (job_class->entries[i - 1].batch->jobs, job, next) {
             visit(core, job, closure);
         }
     }
 }
 
-/* --- walks ------------------------------------------------------------------------------------------- */
+/* --- scheduling passes
+ * ------------------------------------------------------------------------------------------- */
 
 void queue_refresh(struct core *core)
 {
-    for (struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
-        if (core->now_ms - lane->turned_ms >= REFRESH_MS) {
-            lane->turned_ms = core->now_ms;
-            for (size_t i = 0; i < lane->turn_count; i++) {
-                renew_turn(core, lane->turns[i].batch);
+    for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {
+        if (core->now_ms - job_class->looked_at_ms >= REFRESH_MS) {
+            job_class->looked_at_ms = core->now_ms;
+            for (size_t i = 0; i < job_class->entry_count; i++) {
+                renew_entry(core, job_class->entries[i].batch);
             }
         }
     }
@@ -374,84 +380,85 @@ void queue_refresh(struct core *core)
 
 void queue_open(const struct core *core)
 {
-    for (struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
-        lane->closed = false;
-        lane->best = WALK_UNKNOWN;
-        lane->longest_ms = NEVER;
-        lane->tries = 0;
-        for (size_t i = 0; i < lane->turn_count; i++) {
-            lane->turns[i].passed = false;
+    for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {
+        job_class->closed = false;
+        job_class->best = BEST_UNKNOWN;
+        job_class->longest_ms = NEVER;
+        job_class->tries = 0;
+        for (size_t i = 0; i < job_class->entry_count; i++) {
+            job_class->entries[i].passed = false;
         }
     }
 }
 
-static void find_best(struct lane *lane)
+static void find_best(struct job_class *job_class)
 {
-    lane->best = WALK_NONE;
-    for (size_t i = 0; i < lane->turn_count; i++) {
-        const struct turn *turn = &lane->turns[i];
-        bool open = !turn->passed && turn->estimate_ms <= lane->longest_ms;
-        if (open && (lane->best == WALK_NONE || queue_before(turn, &lane->turns[lane->best]))) {
-            lane->best = (int64_t)i;
+    job_class->best = BEST_NONE;
+    for (size_t i = 0; i < job_class->entry_count; i++) {
+        const struct queue_entry *entry = &job_class->entries[i];
+        bool open = !entry->passed && entry->estimate_ms <= job_class->longest_ms;
+        if (open &&
+            (job_class->best == BEST_NONE || queue_before(entry, &job_class->entries[job_class->best]))) {
+            job_class->best = (int64_t)i;
         }
     }
 }
 
-struct turn *queue_next(const struct core *core)
+struct queue_entry *queue_next(const struct core *core)
 {
-    struct turn *next = NULL;
-    for (struct lane *lane = core->lanes; lane != NULL; lane = lane->next) {
-        if (lane->closed) {
+    struct queue_entry *next = NULL;
+    for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {
+        if (job_class->closed) {
             continue;
         }
-        if (lane->best == WALK_UNKNOWN) {
-            find_best(lane);
+        if (job_class->best == BEST_UNKNOWN) {
+            find_best(job_class);
         }
-        if (lane->best == WALK_NONE) {
-            lane->closed = true;
-        } else if (next == NULL || queue_before(&lane->turns[lane->best], next)) {
-            next = &lane->turns[lane->best];
+        if (job_class->best == BEST_NONE) {
+            job_class->closed = true;
+        } else if (next == NULL || queue_before(&job_class->entries[job_class->best], next)) {
+            next = &job_class->entries[job_class->best];
         }
     }
     return next;
 }
 
-bool queue_renew(struct core *core, struct turn *turn)
+bool queue_renew(struct core *core, struct queue_entry *entry)
 {
-    const struct turn old = *turn;
-    renew_turn(core, turn->batch);
-    return turn->turn != old.turn || turn->estimate_ms != old.estimate_ms;
+    const struct queue_entry old = *entry;
+    renew_entry(core, entry->batch);
+    return entry->sort_key != old.sort_key || entry->estimate_ms != old.estimate_ms;
 }
 
-struct job *queue_first(const struct turn *turn)
+struct job *queue_first(const struct queue_entry *entry)
 {
-    return turn->batch->jobs;
+    return entry->batch->jobs;
 }
 
-void queue_close(struct lane *lane)
+void queue_close(struct job_class *job_class)
 {
-    lane->closed = true;
+    job_class->closed = true;
 }
 
-void queue_narrow(struct lane *lane, int64_t longest_ms)
+void queue_narrow(struct job_class *job_class, int64_t longest_ms)
 {
-    lane->longest_ms = longest_ms < lane->longest_ms ? longest_ms : lane->longest_ms;
-    lane->best = WALK_UNKNOWN;
+    job_class->longest_ms = longest_ms < job_class->longest_ms ? longest_ms : job_class->longest_ms;
+    job_class->best = BEST_UNKNOWN;
 }
 
-void queue_pass_owner(struct lane *lane, const struct job *job)
+void queue_skip_owner(struct job_class *job_class, const struct job *job)
 {
-    for (size_t i = 0; i < lane->turn_count; i++) {
-        const struct job *other = lane->turns[i].batch->jobs;
-        lane->turns[i].passed =
-            lane->turns[i].passed || (other->project == job->project && other->owner == job->owner);
+    for (size_t i = 0; i < job_class->entry_count; i++) {
+        const struct job *other = job_class->entries[i].batch->jobs;
+        job_class->entries[i].passed =
+            job_class->entries[i].passed || (other->project == job->project && other->owner == job->owner);
     }
-    lane->best = WALK_UNKNOWN;
+    job_class->best = BEST_UNKNOWN;
 }
 
-void queue_pass(struct turn *turn)
+void queue_skip(struct queue_entry *entry)
 {
-    struct lane *lane = turn->batch->key.lane;
-    turn->passed = true;
-    lane->best = WALK_UNKNOWN;
+    struct job_class *job_class = entry->batch->key.job_class;
+    entry->passed = true;
+    job_class->best = BEST_UNKNOWN;
 }

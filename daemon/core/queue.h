@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue: jobs that wait, and whose turn it is. Jobs of one lane have one wish; jobs of one batch are
+/* The queue: jobs that wait, and whose turn it is. Jobs of one job class have one wish; jobs of one batch are
  * equal to the policy as well, and go first in, first out. */
 #ifndef CORE_QUEUE_H
 #define CORE_QUEUE_H
@@ -10,18 +10,18 @@
 struct core;
 struct core_need;
 struct job;
-struct lane;
-struct turn;
+struct job_class;
+struct queue_entry;
 struct wish;
 
-/* The lane of a wish, NULL when no live job has it. */
-struct lane *queue_find(const struct core *core, const struct wish *wish);
+/* The job class of a wish, NULL when no live job has it. */
+struct job_class *queue_find(const struct core *core, const struct wish *wish);
 
-/* A live job belongs to the lane of its wish for all its life; the lane ends with its last job. need is what
- * the wish names; NULL where it names nothing. */
+/* A live job belongs to the job class of its wish for all its life; the job class ends with its last job.
+ * need is what the wish names; NULL where it names nothing. */
 void queue_join(struct core *core, struct job *job, const struct wish *wish, const struct core_need *need);
-/* The same for a job whose wish the lane has. */
-void queue_share(struct core *core, struct job *job, struct lane *lane);
+/* The same for a job whose wish the job class has. */
+void queue_share(struct core *core, struct job *job, struct job_class *job_class);
 void queue_leave(struct core *core, struct job *job);
 
 /* When it was submitted, by the steady clock: its age counts from then. Jobs come in order of key. */
@@ -35,43 +35,43 @@ bool queue_job_before(const struct job *a, const struct job *b);
 void queue_put(struct core *core, struct job *job);
 void queue_take(struct core *core, struct job *job);
 
-/* Whose turn is earlier. */
-bool queue_before(const struct turn *a, const struct turn *b);
+/* Which comes first. */
+bool queue_before(const struct queue_entry *a, const struct queue_entry *b);
 
-/* The turn of a live job, which need not wait: what it counts by, or would. */
-struct turn queue_turn(const struct core *core, const struct job *job);
+/* The queue entry of a live job, which need not wait: what it counts by, or would. */
+struct queue_entry queue_entry_of(const struct core *core, const struct job *job);
 
-/* When a turn is due, by the wall clock; 0: the policy has no due times. */
-int64_t queue_due_ms(const struct core *core, const struct turn *turn);
+/* When a queue entry is due, by the wall clock; 0: the policy has no due times. */
+int64_t queue_due_ms(const struct core *core, const struct queue_entry *entry);
 
-/* Calls visit for every job that waits in the lane; visit may end the job, but no other. */
-void queue_each(struct core *core, struct lane *lane,
+/* Calls visit for every job that waits in the job class; visit may end the job, but no other. */
+void queue_each(struct core *core, struct job_class *job_class,
                 void (*visit)(struct core *core, struct job *job, void *closure), void *closure);
 
-/* --- a walk over all that wait, in the order of their turns -------------------------------------------- */
+/* --- a pass over the waiting jobs, in queue order -------------------------------------------- */
 
-/* Estimates and shares have changed with the time: looks at turns that are old. */
+/* Estimates and shares have changed with the time: looks at queue entries that are old. */
 void queue_refresh(struct core *core);
 
-/* Begins a walk. Jobs may leave the queue while it goes on, and none may come. */
+/* Begins a pass. Jobs may leave the queue while it goes on, and none may come. */
 void queue_open(const struct core *core);
 
-/* Whose turn it is among those that were not passed by; NULL: nobody's. Valid until a job leaves the queue.
+/* Whose turn it is among those that were not skipped; NULL: nobody's. Valid until a job leaves the queue.
  */
-struct turn *queue_next(const struct core *core);
+struct queue_entry *queue_next(const struct core *core);
 
-/* Works out anew a turn that may be older than what was learned since; true: it is another one now, and
- * somebody else may be first. */
-bool queue_renew(struct core *core, struct turn *turn);
+/* Works out anew a queue entry that may be older than what was learned since; true: it is another one now,
+ * and somebody else may be first. */
+bool queue_renew(struct core *core, struct queue_entry *entry);
 
-/* The first job of a turn. */
-struct job *queue_first(const struct turn *turn);
+/* The first job of a queue entry. */
+struct job *queue_first(const struct queue_entry *entry);
 
-/* In this walk, passes by: the whole lane; jobs of it that will run longer than this; one batch. */
-void queue_close(struct lane *lane);
-void queue_narrow(struct lane *lane, int64_t longest_ms);
-void queue_pass(struct turn *turn);
-/* All jobs of the lane that are of this one's project and owner. */
-void queue_pass_owner(struct lane *lane, const struct job *job);
+/* In this pass, skips: the whole job class; jobs of it that will run longer than this; one batch. */
+void queue_close(struct job_class *job_class);
+void queue_narrow(struct job_class *job_class, int64_t longest_ms);
+void queue_skip(struct queue_entry *entry);
+/* All jobs of the job class that are of this one's project and owner. */
+void queue_skip_owner(struct job_class *job_class, const struct job *job);
 
 #endif

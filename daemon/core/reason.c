@@ -7,7 +7,7 @@
 #include "daemon/core/account.h"
 #include "daemon/core/ahead.h"
 #include "daemon/core/fit.h"
-#include "daemon/core/horizon.h"
+#include "daemon/core/availability.h"
 #include "daemon/core/node.h"
 #include "daemon/core/place.h"
 #include "daemon/core/queue.h"
@@ -18,7 +18,7 @@
 
 void reason_say_gpus(const struct job *job, struct text *out)
 {
-    const struct wish *wish = &job->lane->wish;
+    const struct wish *wish = &job->job_class->wish;
     const char *any = wish->gpus == 1 ? "GPU" : "GPUs";
     text_printf(out, "%lld %s", (long long)wish->gpus, wish->gpu_type != NULL ? wish->gpu_type : any);
 }
@@ -54,32 +54,33 @@ static bool fits_in(const struct core *core, const struct job *job, enum view vi
 /* The search on nodes, whatever they have ready. */
 static struct search bare_search(const struct core *core, const struct job *job, enum view view)
 {
-    return fit_search(core, &job->lane->wish, view, NULL);
+    return fit_search(core, &job->job_class->wish, view, NULL);
 }
 
-/* The largest gang that it could have in one group. */
+/* The largest gang that it could have in one partition. */
 static int64_t most_in(const struct core *core, const struct job *job, enum view view)
 {
     const struct search search = bare_search(core, job, view);
     int64_t most = 0;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        int64_t here = fit_allowed(&search, group) ? fit_largest(&search, group) : 0;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        int64_t here = fit_allowed(&search, partition) ? fit_largest(&search, partition) : 0;
         most = here > most ? here : most;
     }
     return most;
 }
 
-static bool is_for(const struct search *search, const struct node *node, const struct stock *stock)
+static bool is_for(const struct search *search, const struct node *node, const struct capacity *capacity)
 {
-    return node_works(node) && fit_node_allowed(search->core, search->wish, stock);
+    return node_works(node) && fit_node_allowed(search->core, search->wish, capacity);
 }
 
-static int64_t free_in(const struct search *search, const struct group *group)
+static int64_t free_in(const struct search *search, const struct partition *partition)
 {
     int64_t free = 0;
-    for (size_t i = 0; i < group->count; i++) {
-        const struct stock *stock = group->stocks[i];
-        free += is_for(search, stock->node, stock) ? stock->free : 0;
+    for (size_t i = 0; i < partition->count; i++) {
+        const struct capacity *capacity = partition->capacities[i];
+        free += is_for(search, capacity->node, capacity) ? capacity->free : 0;
     }
     return free;
 }
@@ -89,8 +90,9 @@ static int64_t free_for(const struct core *core, const struct job *job)
 {
     const struct search search = bare_search(core, job, VIEW_FREE);
     int64_t free = 0;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        free += fit_allowed(&search, group) ? free_in(&search, group) : 0;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        free += fit_allowed(&search, partition) ? free_in(&search, partition) : 0;
     }
     return free;
 }
@@ -98,10 +100,10 @@ static int64_t free_for(const struct core *core, const struct job *job)
 /* It would fit if nodes that declined were asked again. */
 static bool fits_after_hold(const struct core *core, const struct job *job)
 {
-    const struct search search = place_search(core, job, VIEW_COMING, NULL, READINESS_READY);
-    horizon_begin(&search);
-    for (size_t i = 0; i < core->horizon.leaving_count; i++) {
-        horizon_release(core->horizon.leaving[i], false); /* it is not free yet */
+    const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_READY);
+    availability_begin(&search);
+    for (size_t i = 0; i < core->availability.leaving_count; i++) {
+        availability_release(core->availability.leaving[i], false); /* it is not free yet */
     }
     return fits(&search);
 }
@@ -122,17 +124,18 @@ static void say_no_nodes(const struct core *core, const struct job *job, struct 
 static void say_unavailable(const struct core *core, const struct job *job, struct text *out)
 {
     const struct search search = bare_search(core, job, VIEW_REGISTERED);
-    const struct seat *first = NULL;
+    const struct node_device *first = NULL;
     const struct node *where = NULL;
     int64_t count = 0;
     for (size_t i = 0; i < core->node_count; i++) {
         const struct node *node = core->nodes[i];
-        for (size_t j = 0; j < node->seat_count; j++) {
-            const struct seat *seat = &node->seats[j];
-            if (seat->unavailable != NULL && seat->stock != NULL &&
-                fit_allowed(&search, seat->stock->group) && is_for(&search, node, seat->stock)) {
+        for (size_t j = 0; j < node->device_count; j++) {
+            const struct node_device *device = &node->devices[j];
+            if (device->unavailable != NULL && device->capacity != NULL &&
+                fit_allowed(&search, device->capacity->partition) &&
+                is_for(&search, node, device->capacity)) {
                 where = first == NULL ? node : where;
-                first = first == NULL ? seat : first;
+                first = first == NULL ? device : first;
                 count++;
             }
         }
@@ -150,13 +153,14 @@ static enum wait_reason reason_of_lack(const struct core *core, const struct job
     const struct search search = bare_search(core, job, VIEW_REGISTERED);
     int64_t away = 0, nodes = 0;
     const struct node *first = NULL;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        for (size_t i = 0; i < group->count && fit_allowed(&search, group); i++) {
-            const struct stock *stock = group->stocks[i];
-            if (!node_works(stock->node) && fit_node_allowed(core, search.wish, stock)) {
-                away += stock->total;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        for (size_t i = 0; i < partition->count && fit_allowed(&search, partition); i++) {
+            const struct capacity *capacity = partition->capacities[i];
+            if (!node_works(capacity->node) && fit_node_allowed(core, search.wish, capacity)) {
+                away += capacity->total;
                 nodes++;
-                first = first != NULL ? first : stock->node;
+                first = first != NULL ? first : capacity->node;
             }
         }
     }
@@ -175,7 +179,7 @@ static enum wait_reason reason_of_lack(const struct core *core, const struct job
 
 static void say_staging(struct core *core, const struct job *job, struct text *out)
 {
-    const struct stage *stage = job->lane->stage;
+    const struct stage *stage = job->job_class->stage;
     const char *failure = staging_last_failure(core, stage);
     if (staging_is_coming(stage)) {
         text_append(out, "nodes get ready what it needs: ");
@@ -190,13 +194,14 @@ static void say_staging(struct core *core, const struct job *job, struct text *o
 /* The end of the first hold after which it may fit. */
 static void say_held_off(const struct core *core, const struct job *job, struct text *out)
 {
-    const struct search search = place_search(core, job, VIEW_COMING, NULL, READINESS_READY);
+    const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_READY);
     const struct node *last = NULL;
     int64_t nodes = 0;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        for (size_t i = 0; i < group->count && fit_allowed(&search, group); i++) {
-            const struct node *node = group->stocks[i]->node;
-            if (node->hold_until_ms != 0 && group->stocks[i]->free > 0) {
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        for (size_t i = 0; i < partition->count && fit_allowed(&search, partition); i++) {
+            const struct node *node = partition->capacities[i]->node;
+            if (node->hold_until_ms != 0 && partition->capacities[i]->free > 0) {
                 last = last == NULL || node->hold_until_ms > last->hold_until_ms ? node : last;
                 nodes++;
             }
@@ -211,7 +216,7 @@ static void say_held_off(const struct core *core, const struct job *job, struct 
 
 static void say_fragmented(const struct core *core, const struct job *job, int64_t free, struct text *out)
 {
-    const struct wish *wish = &job->lane->wish;
+    const struct wish *wish = &job->job_class->wish;
     text_append(out, "needs ");
     reason_say_gpus(job, out);
     text_printf(out, ": %lld %s free, but %lld at most together ", (long long)free, are(free),
@@ -222,7 +227,7 @@ static void say_fragmented(const struct core *core, const struct job *job, int64
 
 /* --- what runs --------------------------------------------------------------------------------------- */
 
-/* What ends until a moment, in one group. */
+/* What ends until a moment, in one partition. */
 struct ending {
     const struct attempt *first, *last; /* to end */
     int64_t first_ms, last_ms;
@@ -234,20 +239,21 @@ static int64_t devices_for(const struct search *search, const struct attempt *at
     int64_t count = 0;
     for (size_t i = 0; i < attempt->member_count; i++) {
         const struct member *member = attempt->members[i];
-        const struct seat *seat = node_seat(member->node, member->devices[0]);
-        bool counts = seat->stock != NULL && is_for(search, member->node, seat->stock);
+        const struct node_device *device = node_device(member->node, member->devices[0]);
+        bool counts = device->capacity != NULL && is_for(search, member->node, device->capacity);
         count += counts ? node_member_returns(member) : 0;
     }
     return count;
 }
 
-static struct ending ending_until(const struct search *search, const struct group *group, int64_t at_ms)
+static struct ending ending_until(const struct search *search, const struct partition *partition,
+                                  int64_t at_ms)
 {
     const struct core *core = search->core;
     struct ending ending = {0};
     for (const struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
-        int64_t end_ms = horizon_end_ms(core, attempt);
-        int64_t devices = horizon_group(attempt) == group ? devices_for(search, attempt) : 0;
+        int64_t end_ms = availability_end_ms(core, attempt);
+        int64_t devices = availability_partition(attempt) == partition ? devices_for(search, attempt) : 0;
         if (devices == 0 || end_ms > at_ms) {
             continue;
         }
@@ -273,9 +279,9 @@ static void say_ending(const struct core *core, const struct ending *ending, str
                     ending->jobs == 2 ? "" : "s");
     } else {
         text_append(out, "ends, which ");
-        if (ending->last->started_ms != 0 && horizon_held_ms(core, ending->last) > 0) {
+        if (ending->last->started_ms != 0 && availability_held_ms(core, ending->last) > 0) {
             text_append(out, "has run for ");
-            say_duration(horizon_held_ms(core, ending->last), out);
+            say_duration(availability_held_ms(core, ending->last), out);
             text_append(out, " and ");
         }
         text_append(out, "is expected to end in ");
@@ -285,20 +291,20 @@ static void say_ending(const struct core *core, const struct ending *ending, str
 
 static void say_busy(const struct core *core, const struct job *job, struct text *out)
 {
-    const struct search search = place_search(core, job, VIEW_COMING, NULL, READINESS_READY);
+    const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_READY);
     struct fit fit;
     struct prospect prospect = {.fit = &fit};
     text_append(out, "waits for ");
     reason_say_gpus(job, out);
-    if (!horizon_find(&search, &prospect)) {
+    if (!availability_find(&search, &prospect)) {
         int64_t most = most_in(core, job, VIEW_FREE);
         text_printf(out, ": %lld %s free together", (long long)most, are(most));
         say_unavailable(core, job, out);
         return;
     }
-    const struct group *group = fit.shares[0].stock->group;
-    const struct ending ending = ending_until(&search, group, prospect.at_ms);
-    int64_t free_now = free_in(&search, group);
+    const struct partition *partition = fit.shares[0].capacity->partition;
+    const struct ending ending = ending_until(&search, partition, prospect.at_ms);
+    int64_t free_now = free_in(&search, partition);
     text_printf(out, ": %lld %s free", (long long)free_now, are(free_now));
     if (ending.jobs > 0) {
         say_ending(core, &ending, out);
@@ -307,21 +313,22 @@ static void say_busy(const struct core *core, const struct job *job, struct text
     free(fit.shares);
 }
 
-/* --- turns ------------------------------------------------------------------------------------------- */
+/* --- queue entries
+ * ------------------------------------------------------------------------------------------- */
 
-/* What makes the turn of another earlier. */
+/* What makes another come earlier in the queue. */
 static void say_why_earlier(const struct core *core, const struct job *job, const struct job *other,
                             struct text *out)
 {
-    const struct turn own = queue_turn(core, job), earlier = queue_turn(core, other);
+    const struct queue_entry own = queue_entry_of(core, job), earlier = queue_entry_of(core, other);
     if (earlier.priority != own.priority) {
         text_printf(out, "its priority is %lld, this one's %lld", (long long)earlier.priority,
                     (long long)own.priority);
-    } else if (earlier.turn == own.turn) {
+    } else if (earlier.sort_key == own.sort_key) {
         text_append(out, "it came first");
     } else if (queue_due_ms(core, &own) != 0) {
         text_append(out, "it is due ");
-        say_duration(own.turn - earlier.turn, out);
+        say_duration(own.sort_key - earlier.sort_key, out);
         text_append(out, " earlier");
     } else {
         text_append(out, "it is shorter");
@@ -343,34 +350,35 @@ static void say_behind(const struct core *core, const struct job *job, const str
     text_printf(out, ", and %lld %s free", (long long)most, are(most));
 }
 
-/* The group with a gap before a reservation that the job is too long for. */
-static const struct group *reserved_group(const struct core *core, const struct job *job,
-                                          const struct kept *kept)
+/* The partition with a gap before a reservation that the job is too long for. */
+static const struct partition *reserved_partition(const struct core *core, const struct job *job,
+                                                  const struct kept *kept)
 {
     const struct search search = place_search(core, job, VIEW_FREE, kept, READINESS_READY);
-    const struct group *found = NULL;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        int64_t until_ms = kept->until_ms[group->index];
-        bool in_the_way = until_ms != 0 && group->free >= search.wish->gpus && fit_allowed(&search, group) &&
-                          fit_outlasts(&search, group);
+    const struct partition *found = NULL;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        int64_t until_ms = kept->until_ms[partition->index];
+        bool in_the_way = until_ms != 0 && partition->free >= search.wish->gpus &&
+                          fit_allowed(&search, partition) && fit_outlasts(&search, partition);
         if (in_the_way && (found == NULL || until_ms > kept->until_ms[found->index])) {
-            found = group;
+            found = partition;
         }
     }
     return found;
 }
 
 static void say_reserved(const struct core *core, const struct job *job, const struct kept *kept,
-                         const struct group *group, struct text *out)
+                         const struct partition *partition, struct text *out)
 {
     const struct search search = place_search(core, job, VIEW_FREE, kept, READINESS_READY);
-    bool firm = kept->firm[group->index];
+    bool firm = kept->firm[partition->index];
     int64_t end_ms = firm ? search.sure_ms : search.end_ms;
     text_append(out, "needs ");
     reason_say_gpus(job, out);
     text_printf(out, ", which are free, but reserved for job %s, which is to start in ",
-                kept->whose[group->index]->id);
-    say_duration(kept->until_ms[group->index] - core->now_ms, out);
+                kept->whose[partition->index]->id);
+    say_duration(kept->until_ms[partition->index] - core->now_ms, out);
     if (end_ms == NEVER) {
         text_append(out, "; this one has no time limit");
         return;
@@ -382,18 +390,18 @@ static void say_reserved(const struct core *core, const struct job *job, const s
 /* --- the reason -------------------------------------------------------------------------------------- */
 
 /* Enough is free: something is kept for others. */
-static enum wait_reason reason_of_turn(const struct core *core, const struct job *job,
-                                       const struct outlook *outlook, const struct ahead *ahead,
-                                       struct text *out)
+static enum wait_reason reason_of_entry(const struct core *core, const struct job *job,
+                                        const struct outlook *outlook, const struct ahead *ahead,
+                                        struct text *out)
 {
     const struct kept *kept = &outlook->kept;
     if (ahead->count == 0 || (outlook->reached && outlook->move == MOVE_PLACE)) {
         text_append(out, "it fits, and is placed by the next change");
         return WAIT_DUE;
     }
-    const struct group *group = reserved_group(core, job, kept);
-    if (group != NULL) {
-        say_reserved(core, job, kept, group, out);
+    const struct partition *partition = reserved_partition(core, job, kept);
+    if (partition != NULL) {
+        say_reserved(core, job, kept, partition, out);
         return WAIT_RESERVED;
     }
     say_behind(core, job, ahead->nearest, ahead, out);
@@ -413,7 +421,7 @@ static enum wait_reason reason_of_nodes(const struct core *core, const struct jo
         say_held_off(core, job, out);
         return WAIT_HELD_OFF;
     }
-    if (free >= job->lane->wish.gpus) {
+    if (free >= job->job_class->wish.gpus) {
         say_fragmented(core, job, free, out);
         return WAIT_FRAGMENTED;
     }
@@ -424,7 +432,7 @@ static enum wait_reason reason_of_nodes(const struct core *core, const struct jo
 /* No node has ready what it needs, or those that have are busy and free ones get it ready. */
 static bool waits_for_staging(const struct core *core, const struct job *job, const struct outlook *outlook)
 {
-    if (job->lane->stage == NULL) {
+    if (job->job_class->stage == NULL) {
         return false;
     }
     if (!fits_in(core, job, VIEW_WORKING, READINESS_READY) || outlook->move == MOVE_STAGE) {
@@ -461,7 +469,7 @@ static enum wait_reason reason_of_waiting(struct core *core, const struct job *j
         say_staging(core, job, out);
         return WAIT_STAGING;
     }
-    return fits_in(core, job, VIEW_FREE, READINESS_READY) ? reason_of_turn(core, job, outlook, ahead, out)
+    return fits_in(core, job, VIEW_FREE, READINESS_READY) ? reason_of_entry(core, job, outlook, ahead, out)
                                                           : reason_of_nodes(core, job, ahead, out);
 }
 

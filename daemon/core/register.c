@@ -165,13 +165,13 @@ static bool check_types(const struct core *core, const struct register_message *
     return true;
 }
 
-/* Sorted seats from the message; NULL with *err when two have one index. */
-static struct seat *seats_of(const struct register_message *message, struct err *err)
+/* Sorted devices from the message; NULL with *err when two have one index. */
+static struct node_device *devices_of(const struct register_message *message, struct err *err)
 {
-    struct seat *seats = xzalloc(message->device_count * sizeof *seats);
+    struct node_device *devices = xzalloc(message->device_count * sizeof *devices);
     for (size_t i = 0; i < message->device_count; i++) {
         const struct device *device = &message->devices[i];
-        seats[i] = (struct seat){
+        devices[i] = (struct node_device){
             .index = device->index,
             .uuid = xstrdup(device->uuid),
             .type = xstrdup(device->type),
@@ -179,15 +179,15 @@ static struct seat *seats_of(const struct register_message *message, struct err 
             .group = device->group,
         };
         const char *reason = node_fault(&message->faults, device->index);
-        seats[i].unavailable = reason != NULL ? xstrdup(reason) : NULL;
+        devices[i].unavailable = reason != NULL ? xstrdup(reason) : NULL;
     }
-    if (!device_seats_sort(seats, message->device_count)) {
-        device_seats_free(seats, message->device_count);
+    if (!device_list_sort(devices, message->device_count)) {
+        device_list_free(devices, message->device_count);
         err_field(err, ERR_FIELD, "devices", "count each device once, from 0",
                   "two devices have the same index");
         return NULL;
     }
-    return seats;
+    return devices;
 }
 
 /* --- taking it in ------------------------------------------------------------------------------------ */
@@ -211,15 +211,15 @@ static void take_names(struct core *core, struct node *node, const struct regist
     node->registered_ms = core->sheet.wall_ms;
 }
 
-/* The new seats, held by those who held the old ones with the same index. */
-static void take_seats(struct node *node, struct seat *seats, size_t count)
+/* The new devices, held by those who held the old ones with the same index. */
+static void take_devices(struct node *node, struct node_device *devices, size_t count)
 {
-    device_seats_free(node->seats, node->seat_count);
-    node->seats = seats;
-    node->seat_count = count;
+    device_list_free(node->devices, node->device_count);
+    node->devices = devices;
+    node->device_count = count;
     for (struct member *member = node->members; member != NULL; member = member->next) {
         for (size_t i = 0; i < member->device_count; i++) {
-            node_seat(node, member->devices[i])->holder = member;
+            node_device(node, member->devices[i])->holder = member;
         }
     }
 }
@@ -243,7 +243,7 @@ static void take_evidence(struct core *core, const struct register_message *mess
 }
 
 static void take_in(struct core *core, struct node *node, const struct register_message *message,
-                    struct seat *seats)
+                    struct node_device *devices)
 {
     bool anew = node->state == NODE_LOST;
     bool rebooted = node->boot_id != NULL && strcmp(node->boot_id, message->boot_id) != 0;
@@ -253,7 +253,7 @@ static void take_in(struct core *core, struct node *node, const struct register_
     record_node(core, node);
     staging_forget_node(core, node); /* its agent is asked again */
     take_names(core, node, message);
-    take_seats(node, seats, message->device_count);
+    take_devices(node, devices, message->device_count);
     trace_line(core, "node %s registers %zu devices in pool %s%s", node->name, message->device_count,
                node->pool, rebooted ? ", rebooted" : "");
     node_fire(core, node, NODE_EVENT_REGISTER, NULL);
@@ -287,13 +287,13 @@ bool register_node(struct core *core, const struct input *input, struct err *err
         core->sheet.said = record_text(core, "%llu", (unsigned long long)node->orders_version);
         return true;
     }
-    struct seat *seats = seats_of(message, err);
-    if (seats == NULL) {
+    struct node_device *devices = devices_of(message, err);
+    if (devices == NULL) {
         return false;
     }
     if (node == NULL) {
         node = node_create(core, message->name);
     }
-    take_in(core, node, message, seats);
+    take_in(core, node, message, devices);
     return true;
 }

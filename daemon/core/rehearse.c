@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the rehearsal of a preemption. It promises that victims are chosen as the policy chooses them, among
- * all that run with a lower priority or a later turn, and that nobody is stopped. */
+ * all that run with a lower priority or later in the queue, and that nobody is stopped. */
 #include "daemon/core/rehearse.h"
 
 #include <string.h>
 
 #include "daemon/core/ahead.h"
 #include "daemon/core/fit.h"
-#include "daemon/core/horizon.h"
+#include "daemon/core/availability.h"
 #include "daemon/core/place.h"
 #include "daemon/core/preempt.h"
 #include "daemon/core/queue.h"
@@ -21,7 +21,7 @@ struct cost {
 
 static int64_t loss_ms(const struct core *core, const struct attempt *attempt)
 {
-    return horizon_held_ms(core, attempt) * attempt->job->lane->wish.gpus;
+    return availability_held_ms(core, attempt) * attempt->job->job_class->wish.gpus;
 }
 
 static void write_seconds(struct text *out, const char *key, int64_t ms)
@@ -32,9 +32,9 @@ static void write_seconds(struct text *out, const char *key, int64_t ms)
 static void write_victim(const struct core *core, const struct attempt *attempt, struct text *out)
 {
     const struct job *job = attempt->job;
-    text_printf(out, "{\"id\":\"%s\",\"gpus\":%lld,\"priority\":%d", job->id, (long long)job->lane->wish.gpus,
-                (int)job->priority);
-    write_seconds(out, ",\"ran_s\":", horizon_held_ms(core, attempt));
+    text_printf(out, "{\"id\":\"%s\",\"gpus\":%lld,\"priority\":%d", job->id,
+                (long long)job->job_class->wish.gpus, (int)job->priority);
+    write_seconds(out, ",\"ran_s\":", availability_held_ms(core, attempt));
     write_seconds(out, ",\"loss_gpu_s\":", loss_ms(core, attempt));
     text_append(out, ",\"nodes\":[");
     for (size_t i = 0; i < attempt->member_count; i++) {
@@ -57,11 +57,12 @@ static struct cost cost_of(const struct core *core, const struct victims *victim
 }
 
 /* The policy would do it by itself. */
-static bool is_automatic(const struct core *core, const struct turn *turn, const struct search *search)
+static bool is_automatic(const struct core *core, const struct queue_entry *entry,
+                         const struct search *search)
 {
     struct victims victims;
     struct fit fit;
-    bool found = preempt_choose(core, turn, search, &victims, &fit) && victims.count > 0;
+    bool found = preempt_choose(core, entry, search, &victims, &fit) && victims.count > 0;
     victims_finish(&victims);
     free(fit.shares);
     return found;
@@ -108,12 +109,12 @@ static void write_found(const struct core *core, const struct victims *victims, 
 void rehearse_write(const struct core *core, const struct job *job, const struct ahead *ahead,
                     struct text *out)
 {
-    const struct turn turn = queue_turn(core, job);
-    const struct search search = place_search(core, job, VIEW_COMING, NULL, READINESS_READY);
+    const struct queue_entry entry = queue_entry_of(core, job);
+    const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_READY);
     struct victims victims;
     struct fit fit;
-    if (preempt_rehearse(core, &turn, &search, &victims, &fit)) {
-        bool automatic = is_automatic(core, &turn, &search);
+    if (preempt_rehearse(core, &entry, &search, &victims, &fit)) {
+        bool automatic = is_automatic(core, &entry, &search);
         write_found(core, &victims, ahead, automatic, out);
     } else {
         text_printf(

@@ -68,7 +68,7 @@ static void site_drop(struct core *core, struct site *site)
 
 static void stage_free(struct core *core, struct stage *stage)
 {
-    assert(stage->sites == NULL && stage->lane_count == 0);
+    assert(stage->sites == NULL && stage->job_class_count == 0);
     HASH_DEL(core->stages, stage);
     free(stage->key);
     free(stage->text);
@@ -105,17 +105,17 @@ struct stage *staging_join(struct core *core, const struct core_need *need)
     HASH_FIND_STR(core->stages, need->key, stage);
     if (stage == NULL) {
         stage = stage_create(core, need);
-    } else if (stage->lane_count == 0) {
+    } else if (stage->job_class_count == 0) {
         DL_DELETE(core->idle_stages, stage);
         core->idle_stage_count--;
     }
-    stage->lane_count++;
+    stage->job_class_count++;
     return stage;
 }
 
 void staging_leave(struct core *core, struct stage *stage)
 {
-    if (stage == NULL || --stage->lane_count > 0) {
+    if (stage == NULL || --stage->job_class_count > 0) {
         return;
     }
     struct site *site, *next;
@@ -383,7 +383,7 @@ static void check_stage(const struct core *core, const struct stage *stage)
         ordered += site->state == SITE_ORDERED;
         assert(site->stage == stage && site->node->state != NODE_LOST);
         assert(site->state != SITE_HELD || (site->text != NULL && core->deadline_ms <= site->hold_until_ms));
-        assert(stage->lane_count > 0 || site->state == SITE_READY);
+        assert(stage->job_class_count > 0 || site->state == SITE_READY);
     }
     assert(ordered == stage->ordered_count);
 }

@@ -24,8 +24,8 @@ enum readiness {
     READINESS_EVER,     /* or it will be possible again by itself */
 };
 
-/* A lane more, or less, has the need. A stage without lanes is remembered for a while with what is ready, and
- * its nodes are told to stop. NULL: nothing is needed. */
+/* A job class more, or less, has the need. A stage without job classes is remembered for a while with what is
+ * ready, and its nodes are told to stop. NULL: nothing is needed. */
 struct stage *staging_join(struct core *core, const struct core_need *need);
 void staging_leave(struct core *core, struct stage *stage);
 
@@ -59,7 +59,7 @@ void staging_watch(struct core *core, struct node *node);
 /* Copies what the node is to get ready. */
 void staging_copy(const struct node *node, struct node_orders *orders);
 
-/* Before the core goes: no site is left; then, when the lanes are gone: no stage is left. */
+/* Before the core goes: no site is left; then, when the job classes are gone: no stage is left. */
 void staging_clear_sites(struct core *core);
 void staging_clear(struct core *core);
 

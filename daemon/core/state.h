@@ -33,21 +33,21 @@ struct wish {
     int64_t nodes; /* exactly so many, with equal shares; 0: any number */
 };
 
-#define WALK_NONE    (-1)
-#define WALK_UNKNOWN (-2)
+#define BEST_NONE    (-1)
+#define BEST_UNKNOWN (-2)
 
-/* Whose turn it is: the higher priority first, then the smaller turn, then the smaller key. */
-struct turn {
-    int64_t priority, turn;
+/* Whose turn it is: the higher priority first, then the smaller sort key, then the smaller key. */
+struct queue_entry {
+    int64_t priority, sort_key;
     int64_t place, key;  /* of the first job */
     bool task;           /* that is a task which waits anew: it goes before the rest of its array */
     int64_t estimate_ms; /* how long that will run */
     struct batch *batch;
-    bool passed; /* by the walk that goes on */
+    bool passed; /* in the scheduling pass that goes on */
 };
 
 /* Jobs that wait, with one wish. */
-struct lane {
+struct job_class {
     char *key;                       /* the wish as text */
     char *gpu_type, *pool, *host_id; /* owned, or NULL; the wish borrows them */
     struct constraints *constraints; /* likewise, with their terms */
@@ -56,26 +56,26 @@ struct lane {
     uint64_t registry;    /* the registry's stamp when largest was found */
     int64_t largest;      /* the largest gang that the registered nodes could ever hold */
     size_t staging_count; /* of its jobs, in STAGING */
-    size_t job_count;     /* live jobs with this wish, queued or not; the lane goes with the last one */
-    struct turn *turns;   /* of its batches, in no order */
-    size_t turn_count, turn_room;
-    int64_t turned_ms;        /* when all of them were last looked at */
-    struct lane *prev, *next; /* lanes in which jobs wait */
-    int64_t told_key;         /* the job whose waiting the trace has explained */
-    int64_t promised_key;     /* the job that was last promised a start */
-    int64_t promised_ms;      /* the first that it was promised */
+    size_t job_count;     /* live jobs with this wish, queued or not; the job class goes with the last one */
+    struct queue_entry *entries; /* of its batches, in no order */
+    size_t entry_count, entry_room;
+    int64_t looked_at_ms;          /* when all of them were last looked at */
+    struct job_class *prev, *next; /* job classes in which jobs wait */
+    int64_t told_key;              /* the job whose waiting the trace has explained */
+    int64_t promised_key;          /* the job that was last promised a start */
+    int64_t promised_ms;           /* the first that it was promised */
     UT_hash_handle hh;
 
-    /* of the walk that goes on */
+    /* of the scheduling pass that goes on */
     bool closed;
-    int32_t tries;      /* jobs that were passed by one by one */
-    int64_t longest_ms; /* jobs that will run longer are passed by */
-    int64_t best;       /* among turns; WALK_NONE; WALK_UNKNOWN: to be found */
+    int32_t tries;      /* jobs that were skipped one by one */
+    int64_t longest_ms; /* jobs that will run longer are skipped */
+    int64_t best;       /* among queue entries; BEST_NONE; BEST_UNKNOWN: to be found */
 };
 
-/* What makes waiting jobs of one lane equal to the policy. */
+/* What makes waiting jobs of one job class equal to the policy. */
 struct batch_key {
-    struct lane *lane;
+    struct job_class *job_class;
     struct pattern *pattern;
     int64_t priority, time_limit_ms;
     int64_t ran_ms; /* 0 where the policy does not ask */
@@ -86,7 +86,7 @@ struct batch_key {
 struct batch {
     struct batch_key key;
     struct job *jobs; /* by place; the tasks of an array that wait again before it */
-    size_t index;     /* among the turns of the lane */
+    size_t index;     /* among the queue entries of the job class */
     UT_hash_handle hh;
 };
 
@@ -132,7 +132,7 @@ struct job {
     enum job_state state;
     int64_t seq;
     int64_t event_ms; /* wall clock of its last event: the next one is not earlier */
-    struct lane *lane;
+    struct job_class *job_class;
     struct pattern *pattern; /* of what is known of run times */
     struct batch *batch;     /* while it waits; else NULL */
     struct job *prev, *next; /* in the batch */
@@ -220,15 +220,15 @@ struct attempt {
 };
 
 /* One device of a node. */
-struct seat {
+struct node_device {
     int64_t index;
     char *uuid, *type;
     int64_t memory_bytes;
-    int64_t group;         /* devices near each other share it; -1: unknown */
-    struct member *holder; /* NULL: nobody has it */
-    char *unavailable;     /* why no job can get it, as the agent says; NULL: it can be had */
-    struct stock *stock;   /* NULL: not offered, because the node is LOST or the seat retired */
-    bool retired;          /* the node no longer has it; it goes when its holder does */
+    int64_t group;             /* devices near each other share it; -1: unknown */
+    struct member *holder;     /* NULL: nobody has it */
+    char *unavailable;         /* why no job can get it, as the agent says; NULL: it can be had */
+    struct capacity *capacity; /* NULL: not offered, because the node is LOST or the device retired */
+    bool retired;              /* the node no longer has it; it goes when its holder does */
 };
 
 enum site_state {
@@ -253,7 +253,7 @@ struct site {
 /* What jobs need on their nodes. */
 struct stage {
     char *key, *text;          /* owned */
-    size_t lane_count;         /* lanes with this need; 0: it is idle */
+    size_t job_class_count;    /* job classes with this need; 0: it is idle */
     size_t ordered_count;      /* of its sites */
     struct site *sites;        /* by node; in order of their making */
     struct stage *prev, *next; /* idle ones, the one longest idle first */
@@ -281,9 +281,9 @@ struct node {
     int64_t registered_ms;
     struct label *labels; /* by key */
     size_t label_count;
-    struct seat *seats; /* by index */
-    size_t seat_count;
-    struct stock *stocks; /* its seats by type; none while LOST */
+    struct node_device *devices; /* by index */
+    size_t device_count;
+    struct capacity *capacities; /* its devices by type; none while LOST */
 
     enum contact contact;        /* SILENT is shown as SUSPECT */
     int64_t expires_at_ms;       /* wall clock: its provider takes it back; 0: never */
@@ -292,7 +292,7 @@ struct node {
     int64_t stops_ms;            /* when what runs there must have ended; past while that lasts; or NEVER */
     bool away;                   /* it has expired, or is in a window: no new work */
 
-    int64_t beat_ms;       /* when it was last heard */
+    int64_t heartbeat_ms;  /* when it was last heard */
     int64_t hold_until_ms; /* it declined: no work before this; 0: none */
     int64_t declines;      /* in a row */
 
@@ -315,31 +315,31 @@ struct window {
     struct window *prev, *next; /* by from_ms, then id */
 };
 
-/* The seats of one type on one node. */
-struct stock {
+/* The devices of one type on one node. */
+struct capacity {
     struct node *node;
-    struct group *group;
+    struct partition *partition;
     int64_t total, free;
-    int64_t unavailable; /* of total, whether somebody has them or not */
-    struct stock *next;  /* of the node */
+    int64_t unavailable;   /* of total, whether somebody has them or not */
+    struct capacity *next; /* of the node */
 
-    /* of the look around that goes on */
-    int64_t coming; /* free by the time that is looked at */
-    int64_t spare;  /* what a gang may have for longer than a reservation waits */
+    /* of the scheduling pass that goes on */
+    int64_t free_then; /* free at the time that availability.c looks at */
+    int64_t spare;     /* what a gang may have for longer than a reservation waits */
 };
 
 /* The nodes of one pool that have one type: what a gang may spread over. */
-struct group {
+struct partition {
     char *pool, *type;
     enum pool_kind kind;
     int64_t total, free;
-    int64_t coming;        /* free by the time that is looked at */
-    int64_t widest;        /* the largest total of a stock */
-    struct stock **stocks; /* by node name */
+    int64_t free_then;            /* free at the time that availability.c looks at */
+    int64_t widest;               /* the largest total of a node capacity */
+    struct capacity **capacities; /* by node name */
     size_t count;
     size_t loopback_count; /* nodes that other hosts cannot reach */
     size_t index;
-    struct group *prev, *next; /* by pool, then type */
+    struct partition *prev, *next; /* by pool, then type */
 };
 
 /* The step that is being made. */
@@ -354,7 +354,7 @@ struct sheet {
     bool lazy;
     struct job *answer; /* the job of a SUBMIT, CANCEL or PREEMPT */
     const char *said;   /* the answer to a question, in the arena */
-    uint64_t *fenced;   /* the answer to a beat, in the arena */
+    uint64_t *fenced;   /* the answer to a heartbeat, in the arena */
     size_t fenced_count;
     struct job *leaving; /* jobs that ended */
     struct attempt *leaving_attempts;
@@ -362,7 +362,7 @@ struct sheet {
 };
 
 /* Live attempts, by when they are expected to end. */
-struct horizon {
+struct availability {
     struct attempt **ends; /* a heap: the first ends first */
     size_t end_count, end_room;
     struct attempt **leaving; /* those that are about to give back their devices, in no order */
@@ -393,16 +393,16 @@ struct core {
     size_t leaving_count; /* nodes that go away some time */
     int64_t look_ms;      /* of the last look at waiting jobs: what lasts is judged as of then */
 
-    struct group *groups;
+    struct partition *partitions;
     uint64_t registry; /* stamp of what is registered */
-    int64_t free;      /* seats in groups that nobody holds */
+    int64_t free;      /* devices in partitions that nobody holds */
 
     struct job *jobs_by_id, *jobs_by_key;
-    struct lane *lanes_by_key;
+    struct job_class *job_classes_by_key;
     struct edge *due;         /* to be looked at before the step ends */
     struct outcome *outcomes; /* of the last LIMIT_ENDED_JOBS, in a ring; owned */
     size_t outcome_count;     /* that there ever were */
-    struct lane *lanes;
+    struct job_class *job_classes;
     int64_t demand_count;                    /* live jobs */
     uint32_t demand[LIMIT_NODE_DEVICES + 1]; /* how many of them ask for so many GPUs; those that ask for more
                                                  count at the end */
@@ -433,7 +433,7 @@ struct core {
     struct commit_moment *moments; /* owned; made when the first one waits */
     size_t moment_count;
 
-    struct horizon horizon;
+    struct availability availability;
     size_t borrowed_count; /* live attempts that may have to give way */
     struct sheet sheet;
     struct text *trace;

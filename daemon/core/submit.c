@@ -26,8 +26,9 @@
 static bool has_a_type(const struct core *core, const char *alternatives)
 {
     size_t rank;
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        if (pool_type_matches(alternatives, group->type, &rank)) {
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (pool_type_matches(alternatives, partition->type, &rank)) {
             return true;
         }
     }
@@ -78,8 +79,9 @@ static bool check_reserved(const struct core *core, const struct wish *wish, str
     if (wish->use_reserved != USE_RESERVED_TRUE) {
         return true;
     }
-    for (const struct group *group = core->groups; group != NULL; group = group->next) {
-        if (group->kind == POOL_RESERVED) {
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (partition->kind == POOL_RESERVED) {
             return true;
         }
     }
@@ -111,11 +113,13 @@ static size_t count_fitting(const struct core *core, const struct wish *wish,
     *ret_asked = 0;
     for (size_t i = 0; i < core->node_count; i++) {
         bool asked = false, fits = false;
-        for (const struct stock *stock = core->nodes[i]->stocks; stock != NULL; stock = stock->next) {
-            bool here = fit_asked(wish, stock->group);
+        for (const struct capacity *capacity = core->nodes[i]->capacities; capacity != NULL;
+             capacity = capacity->next) {
+            bool here = fit_asked(wish, capacity->partition);
             asked = asked || here;
-            fits = fits || (here && (constraint != NULL ? constraint_holds(constraint, stock)
-                                                        : constraints_allow(wish->constraints, core, stock)));
+            fits =
+                fits || (here && (constraint != NULL ? constraint_holds(constraint, capacity)
+                                                     : constraints_allow(wish->constraints, core, capacity)));
         }
         *ret_asked += asked;
         fitting += fits;
@@ -186,11 +190,11 @@ static const char *capacity_hint(const struct wish *wish)
 
 static bool check_capacity(const struct core *core, const struct wish *wish, struct err *err)
 {
-    struct lane *lane = queue_find(core, wish);
-    if (lane != NULL && place_lane_largest(core, lane) >= wish->gpus) {
+    struct job_class *job_class = queue_find(core, wish);
+    if (job_class != NULL && place_job_class_largest(core, job_class) >= wish->gpus) {
         return true;
     }
-    const struct group *where;
+    const struct partition *where;
     int64_t largest = place_largest(core, wish, &where);
     if (largest >= wish->gpus) {
         return true;
@@ -214,7 +218,7 @@ static bool check_capacity(const struct core *core, const struct wish *wish, str
 
 bool submit_admits(const struct core *core, const struct wish *wish, struct err *err)
 {
-    if (core->groups == NULL) {
+    if (core->partitions == NULL) {
         return err_field(err, ERR_CAPACITY, "gpus", "start gpuagent on a machine with GPUs",
                          "no node with GPUs is registered");
     }

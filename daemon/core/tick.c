@@ -75,7 +75,7 @@ static int64_t lease_end_ms(const struct core *core, const struct member *member
     if (job->on_disconnect == ON_DISCONNECT_KEEP || core->braked) {
         return NEVER;
     }
-    int64_t heard_ms = member->node->beat_ms;
+    int64_t heard_ms = member->node->heartbeat_ms;
     int64_t from_ms = heard_ms > core->calm_since_ms ? heard_ms : core->calm_since_ms;
     return from_ms + job->lease_ms + job->lease_ms / 20;
 }

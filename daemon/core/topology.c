@@ -7,7 +7,7 @@
 
 #include "daemon/core/state.h"
 
-/* What one group of a stock has free. */
+/* What one group of a node capacity has free. */
 struct part {
     int64_t group;
     size_t free, taken;
@@ -18,9 +18,9 @@ struct parts {
     size_t count;
 };
 
-static bool is_free(const struct seat *seat, const struct stock *stock)
+static bool is_free(const struct node_device *device, const struct capacity *capacity)
 {
-    return seat->stock == stock && seat->holder == NULL && seat->unavailable == NULL;
+    return device->capacity == capacity && device->holder == NULL && device->unavailable == NULL;
 }
 
 static struct part *part_of(const struct parts *parts, int64_t group)
@@ -34,18 +34,18 @@ static struct part *part_of(const struct parts *parts, int64_t group)
 }
 
 /* In order of their first free device. */
-static struct parts collect(const struct stock *stock)
+static struct parts collect(const struct capacity *capacity)
 {
-    const struct node *node = stock->node;
-    struct parts parts = {.items = xalloc((node->seat_count + 1) * sizeof *parts.items)};
-    for (size_t i = 0; i < node->seat_count; i++) {
-        if (!is_free(&node->seats[i], stock)) {
+    const struct node *node = capacity->node;
+    struct parts parts = {.items = xalloc((node->device_count + 1) * sizeof *parts.items)};
+    for (size_t i = 0; i < node->device_count; i++) {
+        if (!is_free(&node->devices[i], capacity)) {
             continue;
         }
-        struct part *part = part_of(&parts, node->seats[i].group);
+        struct part *part = part_of(&parts, node->devices[i].group);
         if (part == NULL) {
             part = &parts.items[parts.count++];
-            *part = (struct part){.group = node->seats[i].group};
+            *part = (struct part){.group = node->devices[i].group};
         }
         part->free++;
     }
@@ -68,11 +68,11 @@ static struct part *best_for(const struct parts *parts, size_t count)
     return tightest != NULL ? tightest : largest;
 }
 
-int64_t *topology_choose(const struct stock *stock, size_t count)
+int64_t *topology_choose(const struct capacity *capacity, size_t count)
 {
-    const struct node *node = stock->node;
+    const struct node *node = capacity->node;
     int64_t *indices = xalloc(count * sizeof *indices);
-    struct parts parts = collect(stock);
+    struct parts parts = collect(capacity);
     for (size_t rest = count; rest > 0;) {
         struct part *part = best_for(&parts, rest);
         size_t taken = part->free < rest ? part->free : rest;
@@ -82,12 +82,12 @@ int64_t *topology_choose(const struct stock *stock, size_t count)
         rest -= taken;
     }
     size_t chosen = 0;
-    for (size_t i = 0; i < node->seat_count && chosen < count; i++) {
-        const struct seat *seat = &node->seats[i];
-        struct part *part = is_free(seat, stock) ? part_of(&parts, seat->group) : NULL;
+    for (size_t i = 0; i < node->device_count && chosen < count; i++) {
+        const struct node_device *device = &node->devices[i];
+        struct part *part = is_free(device, capacity) ? part_of(&parts, device->group) : NULL;
         if (part != NULL && part->taken > 0) {
             part->taken--;
-            indices[chosen++] = seat->index;
+            indices[chosen++] = device->index;
         }
     }
     assert(chosen == count);

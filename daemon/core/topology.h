@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct stock;
+struct capacity;
 
-/* Chooses count free devices of a stock, which has them: as near to each other as can be, and so that what is
- * left is, too. Indices, rising; the caller owns them. */
-int64_t *topology_choose(const struct stock *stock, size_t count);
+/* Chooses count free devices of a node capacity, which has them: as near to each other as can be, and so that
+ * what is left is, too. Indices, rising; the caller owns them. */
+int64_t *topology_choose(const struct capacity *capacity, size_t count);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns jobs that exist for the time of a question. It promises that the code which places real ones meets
- * them as it would meet those, and that afterwards the state decides as it did before: lanes, turns,
- * patterns and promises are the old ones. What is asked is left to explain.c and advice.c. */
+ * them as it would meet those, and that afterwards the state decides as it did before: job classes, queue
+ * entries, patterns and promises are the old ones. What is asked is left to explain.c and advice.c. */
 #include "daemon/core/trial.h"
 
 #include "daemon/core/account_state.h"
@@ -17,7 +17,7 @@
 struct draft draft_of(const struct job *job)
 {
     struct draft draft = {
-        .wish = job->lane->wish,
+        .wish = job->job_class->wish,
         .pattern = job->pattern,
         .project = job->project->name,
         .owner = job->owner->name,
@@ -28,7 +28,7 @@ struct draft draft_of(const struct job *job)
         .grace_ms = job->grace_ms,
         .priority = job->priority,
     };
-    const struct stage *stage = job->lane->stage;
+    const struct stage *stage = job->job_class->stage;
     if (stage != NULL) {
         draft.need = (struct core_need){.key = stage->key, .text = stage->text};
     }
@@ -82,20 +82,20 @@ static struct job *put_in(struct core *core, const struct draft *draft)
 static void take_away(struct core *core, struct job *job, struct trial *trial)
 {
     trial->was_first = job->batch->jobs == job;
-    trial->turn = job->lane->turns[job->batch->index];
+    trial->entry = job->job_class->entries[job->batch->index];
     queue_take(core, job);
     trial->away = job;
 }
 
-/* Its turn is the old one: a look at the clock would have made it another. */
+/* Its queue entry is the old one: a look at the clock would have made it another. */
 static void put_back(struct core *core, const struct trial *trial)
 {
     struct job *job = trial->away;
     queue_put(core, job);
     if (trial->was_first) {
-        struct turn *turn = &job->lane->turns[job->batch->index];
-        *turn = trial->turn;
-        turn->batch = job->batch;
+        struct queue_entry *entry = &job->job_class->entries[job->batch->index];
+        *entry = trial->entry;
+        entry->batch = job->batch;
     }
 }
 

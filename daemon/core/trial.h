@@ -11,7 +11,7 @@
 
 struct job_spec;
 
-/* What is asked for, as far as turn and place depend on it. Strings are borrowed. */
+/* What is asked for, as far as queue order and place depend on it. Strings are borrowed. */
 struct draft {
     struct wish wish;
     struct core_need need; /* where wish.need names one */
@@ -31,9 +31,9 @@ void draft_leave(struct core *core, const struct draft *draft);
 
 struct trial {
     struct core *core;
-    struct job *job;  /* that waits meanwhile */
-    struct job *away; /* that does not, meanwhile; or NULL */
-    struct turn turn; /* of the first of its kind before it went */
+    struct job *job;          /* that waits meanwhile */
+    struct job *away;         /* that does not, meanwhile; or NULL */
+    struct queue_entry entry; /* of the first of its kind before it went */
     bool was_first;
     bool place_wanted;
     struct text *trace;
@@ -44,7 +44,7 @@ void trial_begin(struct core *core, const struct draft *draft, struct job *inste
 /* All is as it was. */
 void trial_end(struct trial *trial);
 
-/* Whether the look around would start the draft now, all else being equal. */
+/* Whether the scheduling pass would start the draft now, all else being equal. */
 bool trial_starts(struct core *core, const struct draft *draft, struct job *instead);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The resource of accounts, projects and users, and of pools: what they may use, and what they do use. It
  * promises that a user sees its own alone. All of it is asked of the core, for shares and counts are in no
- * row; the door answers in the order of changes, so that an answer shows what was committed before it. */
+ * row; the writer answers in the order of changes, so that an answer shows what was committed before it. */
 #include <string.h>
 
 #include "daemon/http/ask.h"
@@ -12,7 +12,7 @@
 #include "proto/base/json.h"
 #include "proto/limits.h"
 
-static int render_answer(const struct door_request *door, const struct step *step, struct text *out)
+static int render_answer(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     text_append(out, step->answer);
     return 200;
@@ -23,12 +23,12 @@ static int render_answer(const struct door_request *door, const struct step *ste
 static void ask_accounts(struct request *request, enum account_kind kind, const char *name)
 {
     struct ask *ask = ask_create(request, sizeof *ask, render_answer);
-    ask->door.input.kind = INPUT_ACCOUNTS;
-    ask->door.input.accounts.viewer = request_owner_scope(request);
-    ask->door.input.accounts.kind = kind;
-    ask->door.input.accounts.name = name;
-    ask->door.input.accounts.after = query_text(request->query, "cursor");
-    ask_door(ask);
+    ask->writer.input.kind = INPUT_ACCOUNTS;
+    ask->writer.input.accounts.viewer = request_owner_scope(request);
+    ask->writer.input.accounts.kind = kind;
+    ask->writer.input.accounts.name = name;
+    ask->writer.input.accounts.after = query_text(request->query, "cursor");
+    ask_writer(ask);
 }
 
 void accounts_list(struct request *request)
@@ -49,13 +49,13 @@ void accounts_show_user(struct request *request)
 void pools_list(struct request *request)
 {
     struct ask *ask = ask_create(request, sizeof *ask, render_answer);
-    ask->door.input.kind = INPUT_POOLS;
-    ask_door(ask);
+    ask->writer.input.kind = INPUT_POOLS;
+    ask_writer(ask);
 }
 
 /* --- changes ----------------------------------------------------------------------------------------- */
 
-/* Limits on their way to the door. */
+/* Limits on their way to the writer. */
 struct limits_ask {
     struct ask ask;
     struct account_limits limits;
@@ -82,10 +82,10 @@ static struct limits_ask *limits_ask_create(struct request *request, enum accoun
     struct limits_ask *asked = ask_create(request, sizeof *asked, render_answer);
     account_limits_init(&asked->limits);
     asked->ask.finish = limits_finish;
-    asked->ask.door.input.kind = INPUT_LIMITS;
-    asked->ask.door.input.limits.kind = kind;
-    asked->ask.door.input.limits.name = request->argument;
-    asked->ask.door.input.limits.force = force;
+    asked->ask.writer.input.kind = INPUT_LIMITS;
+    asked->ask.writer.input.limits.kind = kind;
+    asked->ask.writer.input.limits.name = request->argument;
+    asked->ask.writer.input.limits.force = force;
     return asked;
 }
 
@@ -103,9 +103,9 @@ static void put(struct request *request, enum account_kind kind)
     struct limits_ask *asked = limits_ask_create(request, kind, force);
     asked->limits = limits;
     account_limits_encode(&asked->limits, kind, &asked->text);
-    asked->ask.door.input.limits.limits = &asked->limits;
-    asked->ask.door.input.limits.text = asked->text.bytes;
-    ask_door(&asked->ask);
+    asked->ask.writer.input.limits.limits = &asked->limits;
+    asked->ask.writer.input.limits.text = asked->text.bytes;
+    ask_writer(&asked->ask);
 }
 
 static void unset(struct request *request, enum account_kind kind)
@@ -116,7 +116,7 @@ static void unset(struct request *request, enum account_kind kind)
         request_fail(request, &err);
         return;
     }
-    ask_door(&limits_ask_create(request, kind, force != 0)->ask);
+    ask_writer(&limits_ask_create(request, kind, force != 0)->ask);
 }
 
 void accounts_put_project(struct request *request)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource of agents: register, beat, poll, report, staging. It promises that a token which is bound to a
- * node speaks for no other, that an agent hears the same things again when it asks again, that the last log
- * bytes of an exit report are stored before the exit counts, and that its results are checked before that.
- * What a message changes is the core's part. */
+/* The resource of agents: register, heartbeat, poll, report, staging. It promises that a token which is bound
+ * to a node speaks for no other, that an agent hears the same things again when it asks again, that the last
+ * log bytes of an exit report are stored before the exit counts, and that its results are checked before
+ * that. What a message changes is the core's part. */
 #include <stdlib.h>
 
 #include "daemon/http/ask.h"
@@ -16,7 +16,7 @@
 #include "proto/limits.h"
 #include "proto/messages.h"
 
-static int render_nothing(const struct door_request *door, const struct step *step, struct text *out)
+static int render_nothing(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     text_append(out, "{}");
     return 200;
@@ -33,9 +33,9 @@ struct registration {
     bool taken;
 };
 
-static int render_registered(const struct door_request *door, const struct step *step, struct text *out)
+static int render_registered(const struct writer_request *writer, const struct step *step, struct text *out)
 {
-    struct registration *registration = door->asker;
+    struct registration *registration = writer->asker;
     const struct register_reply *reply = &registration->reply;
     registration->taken = step->answer == NULL;
     text_append(out, "{");
@@ -43,7 +43,7 @@ static int render_registered(const struct door_request *door, const struct step 
         text_printf(out, "\"word\":%s,", step->answer);
     }
     text_printf(out, "\"incarnation\":%lld,\"beat_ms\":%lld,\"park_ms\":%lld,\"log_limit\":%lld}",
-                (long long)reply->incarnation, (long long)reply->beat_ms, (long long)reply->park_ms,
+                (long long)reply->incarnation, (long long)reply->heartbeat_ms, (long long)reply->park_ms,
                 (long long)reply->log_limit);
     return 200;
 }
@@ -56,7 +56,7 @@ static void registered(struct ask *ask)
     if (!registration->taken) {
         return;
     }
-    mailbox_register(server->mailbox, message->name, message->boot_id, message->agent_id, server->now_ms);
+    outbox_register(server->outbox, message->name, message->boot_id, message->agent_id, server->now_ms);
 }
 
 static void registration_finish(struct ask *ask)
@@ -81,66 +81,66 @@ void agents_register(struct request *request)
     struct registration *registration = ask_create(request, sizeof *registration, render_registered);
     registration->message = message;
     registration->reply = (struct register_reply){.incarnation = server->config.incarnation,
-                                                  .beat_ms = server->config.beat_ms,
+                                                  .heartbeat_ms = server->config.heartbeat_ms,
                                                   .park_ms = POLL_PARK_MS,
                                                   .log_limit = server->config.log_limit};
     registration->ask.committed = registered;
     registration->ask.finish = registration_finish;
-    registration->ask.door.input.kind = INPUT_REGISTER;
-    registration->ask.door.input.node_register = &registration->message;
-    ask_door(&registration->ask);
+    registration->ask.writer.input.kind = INPUT_REGISTER;
+    registration->ask.writer.input.node_register = &registration->message;
+    ask_writer(&registration->ask);
 }
 
-/* --- beat
+/* --- heartbeat
  * -------------------------------------------------------------------------------------------------------------------
  */
 
-struct beat {
+struct heartbeat {
     struct ask ask;
-    struct beat_message message;
+    struct heartbeat_message message;
 };
 
-static int render_beaten(const struct door_request *door, const struct step *step, struct text *out)
+static int render_heartbeat(const struct writer_request *writer, const struct step *step, struct text *out)
 {
-    const struct beat_reply reply = {.fenced = step->fenced, .fenced_count = step->fenced_count};
-    autojson json_t *json = beat_reply_encode(&reply);
+    const struct heartbeat_reply reply = {.fenced = step->fenced, .fenced_count = step->fenced_count};
+    autojson json_t *json = heartbeat_reply_encode(&reply);
     autofree char *text = json_text(json);
     text_append(out, text);
     return 200;
 }
 
-static void beaten(struct ask *ask)
+static void heartbeat_committed(struct ask *ask)
 {
-    const struct beat *beat = (struct beat *)ask;
+    const struct heartbeat *heartbeat = (struct heartbeat *)ask;
     struct server *server = ask->request->server;
-    mailbox_beat(server->mailbox, beat->message.node, server->now_ms);
+    outbox_heartbeat(server->outbox, heartbeat->message.node, server->now_ms);
 }
 
-static void beat_finish(struct ask *ask)
+static void heartbeat_finish(struct ask *ask)
 {
-    beat_message_finish(&((struct beat *)ask)->message);
+    heartbeat_message_finish(&((struct heartbeat *)ask)->message);
 }
 
-void agents_beat(struct request *request)
+void agents_heartbeat(struct request *request)
 {
     struct err err;
-    struct beat_message message;
-    if (!beat_message_decode(give(request->json), &message, &err)) {
+    struct heartbeat_message message;
+    if (!heartbeat_message_decode(give(request->json), &message, &err)) {
         request_fail(request, &err);
         return;
     }
     if (!identity_acts_for(request->who, message.node, &err)) {
-        beat_message_finish(&message);
+        heartbeat_message_finish(&message);
         request_fail(request, &err);
         return;
     }
-    struct beat *beat = ask_create(request, sizeof *beat, render_beaten);
-    beat->message = message;
-    beat->ask.committed = beaten;
-    beat->ask.finish = beat_finish;
-    beat->ask.door.input.kind = INPUT_BEAT;
-    beat->ask.door.input.beat = &beat->message;
-    ask_door(&beat->ask);
+    struct heartbeat *heartbeat = ask_create(request, sizeof *heartbeat, render_heartbeat);
+    heartbeat->message = message;
+    heartbeat->ask.committed = heartbeat_committed;
+    heartbeat->ask.finish = heartbeat_finish;
+    heartbeat->ask.writer.input.kind = INPUT_HEARTBEAT;
+    heartbeat->ask.writer.input.heartbeat = &heartbeat->message;
+    ask_writer(&heartbeat->ask);
 }
 
 /* --- poll
@@ -161,7 +161,7 @@ void agents_poll(struct request *request)
         return;
     }
     request_drop_body(request);
-    mailbox_poll(request->server->mailbox, request, &message);
+    outbox_poll(request->server->outbox, request, &message);
     poll_message_finish(&message);
 }
 
@@ -213,15 +213,15 @@ void agents_report(struct request *request)
         request_fail(request, &err);
         return;
     }
-    mailbox_sent(server->mailbox, message.node, message.epoch, &message.prepare_sent_us,
-                 &message.start_sent_us);
+    outbox_sent(server->outbox, message.node, message.epoch, &message.prepare_sent_us,
+                &message.start_sent_us);
     struct report *report = ask_create(request, sizeof *report, render_nothing);
     report->message = message;
     report->results = results;
     report->ask.finish = report_finish;
-    report->ask.door.input.kind = INPUT_REPORT;
-    report->ask.door.input.report = &report->message;
-    ask_door(&report->ask);
+    report->ask.writer.input.kind = INPUT_REPORT;
+    report->ask.writer.input.report = &report->message;
+    ask_writer(&report->ask);
 }
 
 /* --- staging
@@ -244,7 +244,7 @@ static void staging_ask_finish(struct ask *ask)
 static void note_progress(struct request *request, const struct staging_message *message)
 {
     struct server *server = request->server;
-    if (!mailbox_knows(server->mailbox, message->node, message->boot_id, NULL)) {
+    if (!outbox_knows(server->outbox, message->node, message->boot_id, NULL)) {
         request_fail_with(request, ERR_NOT_FOUND, "node %.64s is not registered with this boot id",
                           message->node);
         return;
@@ -254,7 +254,7 @@ static void note_progress(struct request *request, const struct staging_message 
     request_reply_literal(request, 200, "{}");
 }
 
-/* Progress is noted here alone; what decides goes through the door. */
+/* Progress is noted here alone; what decides goes through the writer. */
 void agents_staging(struct request *request)
 {
     struct err err;
@@ -278,7 +278,7 @@ void agents_staging(struct request *request)
     staging->text = said_fit(message.text, LIMIT_STAGING_TEXT, SAID_LINES);
     staging->message.text = staging->text;
     staging->ask.finish = staging_ask_finish;
-    staging->ask.door.input.kind = INPUT_STAGING;
-    staging->ask.door.input.staging = &staging->message;
-    ask_door(&staging->ask);
+    staging->ask.writer.input.kind = INPUT_STAGING;
+    staging->ask.writer.input.staging = &staging->message;
+    ask_writer(&staging->ask);
 }

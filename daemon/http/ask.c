@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way of a change from a request to the door and back. It promises that what the change borrows from
- * the request lives until the door has answered, and that a request with an Idempotency-Key is told apart
- * from every other owner's, route's and key's. What is asked, and what the answer says, is the resource's
- * part. */
+/* Owns the way of a change from a request to the writer and back. It promises that what the change borrows
+ * from the request lives until the writer has answered, and that a request with an Idempotency-Key is told
+ * apart from every other owner's, route's and key's. What is asked, and what the answer says, is the
+ * resource's part. */
 #include "daemon/http/ask.h"
 
 #include <stdlib.h>
@@ -14,17 +14,18 @@
 #include "proto/limits.h"
 
 void *ask_create(struct request *request, size_t size,
-                 int (*render)(const struct door_request *door, const struct step *step, struct text *out))
+                 int (*render)(const struct writer_request *writer, const struct step *step,
+                               struct text *out))
 {
     struct ask *ask = blocks_take(&request->server->ask_blocks, size);
     ask->request = request;
     ask->size = size;
-    ask->door.kind = DOOR_INPUT;
-    ask->door.render = render;
-    ask->door.asker = ask;
-    ask->door.input.wall_ms = request->server->wall_ms;
-    ask->door.arrived_ms = request->server->now_ms;
-    ask->door.arrived_us = request->whole_us;
+    ask->writer.kind = WRITER_INPUT;
+    ask->writer.render = render;
+    ask->writer.asker = ask;
+    ask->writer.input.wall_ms = request->server->wall_ms;
+    ask->writer.arrived_ms = request->server->now_ms;
+    ask->writer.arrived_us = request->whole_us;
     return ask;
 }
 
@@ -34,7 +35,7 @@ void ask_destroy(struct ask *ask)
     if (ask->finish != NULL) {
         ask->finish(ask);
     }
-    text_finish(&ask->door.answer);
+    text_finish(&ask->writer.answer);
     blocks_give(&server->ask_blocks, ask, ask->size);
 }
 
@@ -60,13 +61,13 @@ static bool read_key(struct ask *ask, struct err *err)
         return err_field(err, ERR_FIELD, "Idempotency-Key", NULL,
                          "the Idempotency-Key must have 1 to %d characters", LIMIT_IDEMPOTENCY_KEY);
     }
-    ask->door.keyed = true;
-    make_scope(request, key, ask->door.scope);
-    hash_bytes(request->body != NULL ? request->body : "", request->body_length, ask->door.body);
+    ask->writer.keyed = true;
+    make_scope(request, key, ask->writer.scope);
+    hash_bytes(request->body != NULL ? request->body : "", request->body_length, ask->writer.body);
     return true;
 }
 
-void ask_door(struct ask *ask)
+void ask_writer(struct ask *ask)
 {
     struct request *request = ask->request;
     struct server *server = request->server;
@@ -76,7 +77,7 @@ void ask_door(struct ask *ask)
         ask_destroy(ask);
         return;
     }
-    if (!door_ask(server->config.door, &ask->door)) {
+    if (!writer_ask(server->config.writer, &ask->writer)) {
         request_fail_with(request, ERR_UNAVAILABLE, "too many changes wait to be stored");
         ask_destroy(ask);
         return;
@@ -87,28 +88,28 @@ void ask_door(struct ask *ask)
 
 static void reply_committed(struct ask *ask)
 {
-    bool refused = ask->door.status >= 400; /* which was remembered */
+    bool refused = ask->writer.status >= 400; /* which was remembered */
     if (ask->committed != NULL && !refused) {
         ask->committed(ask);
     }
     if (refused) {
-        request_reply_problem(ask->request, (unsigned)ask->door.status, &ask->door.answer);
+        request_reply_problem(ask->request, (unsigned)ask->writer.status, &ask->writer.answer);
     } else {
-        request_reply_json(ask->request, (unsigned)ask->door.status, &ask->door.answer);
+        request_reply_json(ask->request, (unsigned)ask->writer.status, &ask->writer.answer);
     }
-    if (ask->door.replayed) {
+    if (ask->writer.replayed) {
         request_header(ask->request, "Idempotency-Replayed", "true");
     }
 }
 
-void ask_answered(struct server *server, struct door_request *door)
+void ask_answered(struct server *server, struct writer_request *writer)
 {
-    struct ask *ask = (struct ask *)door; /* its first member */
+    struct ask *ask = (struct ask *)writer; /* its first member */
     server->asks--;
-    if (door->status != 0) {
+    if (writer->status != 0) {
         reply_committed(ask);
     } else if (ask->refused == NULL || !ask->refused(ask)) {
-        request_fail(ask->request, &door->error);
+        request_fail(ask->request, &writer->error);
     }
     ask_destroy(ask);
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request's question to the door: the change that it asks for, and how its answer becomes the reply. */
+/* A request's question to the writer: the change that it asks for, and how its answer becomes the reply. */
 #ifndef HTTP_ASK_H
 #define HTTP_ASK_H
 
 #include <stddef.h>
 
-#include "daemon/door.h"
+#include "daemon/writer.h"
 
 struct request;
 struct server;
 
-/* First member of what a resource sends to the door. */
+/* First member of what a resource sends to the writer. */
 struct ask {
-    struct door_request door;
+    struct writer_request writer;
     struct request *request;
     size_t size; /* of the whole */
     /* Called on the HTTP thread when the change is committed, before the reply is given; NULL: nothing to do.
@@ -26,18 +26,19 @@ struct ask {
 };
 
 /* Makes an ask of size bytes, whose first is the ask; the rest is zero. It asks for an input; kind may be
- * changed. The render, which runs on the door's thread, finds it as door->asker. */
+ * changed. The render, which runs on the writer's thread, finds it as writer->asker. */
 void *ask_create(struct request *request, size_t size,
-                 int (*render)(const struct door_request *door, const struct step *step, struct text *out));
+                 int (*render)(const struct writer_request *writer, const struct step *step,
+                               struct text *out));
 
-/* Hands it to the door, which takes it over; the reply follows the door's answer. A keyed route's
- * Idempotency-Key goes with it. When the door is full, the reply is 503. */
-void ask_door(struct ask *ask);
+/* Hands it to the writer, which takes it over; the reply follows the writer's answer. A keyed route's
+ * Idempotency-Key goes with it. When the writer is full, the reply is 503. */
+void ask_writer(struct ask *ask);
 
 /* Releases an ask that was not handed over. */
 void ask_destroy(struct ask *ask);
 
-/* For server.c: the door has answered. */
-void ask_answered(struct server *server, struct door_request *door);
+/* For server.c: the writer has answered. */
+void ask_answered(struct server *server, struct writer_request *writer);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns /v1/blobs. An upload is hashed while it arrives; a large one is brought to disk by the helper thread,
- * and only then does its row go through the door, so that a blob which is listed is there. */
+ * and only then does its row go through the writer, so that a blob which is listed is there. */
 #include "daemon/http/blobs.h"
 
 #include <stdlib.h>
@@ -91,9 +91,9 @@ static size_t upload_piece(struct request *request, const char *bytes, size_t le
 
 const struct body_sink blobs_sink = {.begin = upload_begin, .piece = upload_piece};
 
-static int render_put(const struct door_request *door, const struct step *step, struct text *out)
+static int render_put(const struct writer_request *writer, const struct step *step, struct text *out)
 {
-    const struct blob_ask *ask = (const struct blob_ask *)door;
+    const struct blob_ask *ask = (const struct blob_ask *)writer;
     char hex[HASH_HEX + 1];
     text_to_hex(ask->change.blob.hash, HASH_BYTES, hex);
     text_printf(out, "{\"sha256\": \"%s\", \"size\": %lld}", hex, (long long)ask->change.blob.size);
@@ -129,10 +129,10 @@ static void ask_for_row(struct request *request, struct blob_upload *upload)
                                            .bytes = blob_upload_bytes(upload),
                                            .created_ms = request->server->wall_ms}};
     memcpy(ask->change.blob.hash, hash, HASH_BYTES);
-    ask->ask.door.kind = DOOR_RECORD;
-    ask->ask.door.records = &ask->change;
-    ask->ask.door.record_count = 1;
-    ask_door(&ask->ask);
+    ask->ask.writer.kind = WRITER_RECORD;
+    ask->ask.writer.records = &ask->change;
+    ask->ask.writer.record_count = 1;
+    ask_writer(&ask->ask);
 }
 
 static void keep_work(struct task *task)

@@ -14,7 +14,7 @@ void ends_finish(struct ends *ends)
     *ends = (struct ends){0};
 }
 
-void ends_add(struct ends *ends, const struct door_end *end)
+void ends_add(struct ends *ends, const struct writer_end *end)
 {
     if (ends->ring == NULL) {
         ends->ring = xzalloc(LIMIT_ENDS_KEPT * sizeof *ends->ring);

@@ -7,16 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/door.h"
+#include "daemon/writer.h"
 
 /* Starts as {0}. */
 struct ends {
-    struct door_end *ring; /* owned */
-    size_t count;          /* of all that ever came */
+    struct writer_end *ring; /* owned */
+    size_t count;            /* of all that ever came */
 };
 
 void ends_finish(struct ends *ends);
-void ends_add(struct ends *ends, const struct door_end *end);
+void ends_add(struct ends *ends, const struct writer_end *end);
 /* Microseconds since the submission was received; 0: not known. */
 int64_t ends_find(const struct ends *ends, uint64_t epoch);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions about jobs that wait, and the preemption of one that runs: GET /v1/jobs/{id}/explanation, POST
  * /v1/plan, GET and POST /v1/jobs/{id}/preemption. It promises that a job of somebody else is not told apart
- * from none. Questions go through the door, so that what decides answers them; they store nothing. What the
+ * from none. Questions go through the writer, so that what decides answers them; they store nothing. What the
  * answers say is the core's. */
 #include "daemon/http/ask.h"
 #include "daemon/http/job_lookup.h"
@@ -12,7 +12,7 @@
 #include "proto/jobspec.h"
 #include "proto/views.h"
 
-static int render_answer(const struct door_request *door, const struct step *step, struct text *out)
+static int render_answer(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     text_append(out, step->answer);
     return 200;
@@ -37,10 +37,10 @@ static void ask_about_job(struct request *request, enum ask_kind kind)
         return;
     }
     struct ask *ask = ask_create(request, sizeof *ask, render_answer);
-    ask->door.input.kind = INPUT_ASK;
-    ask->door.input.ask.kind = kind;
-    ask->door.input.ask.id = request->argument;
-    ask_door(ask);
+    ask->writer.input.kind = INPUT_ASK;
+    ask->writer.input.ask.kind = kind;
+    ask->writer.input.ask.id = request->argument;
+    ask_writer(ask);
 }
 
 void explain_job(struct request *request)
@@ -79,7 +79,7 @@ void explain_plan(struct request *request)
     struct plan *plan = ask_create(request, sizeof *plan, render_answer);
     plan->spec = spec;
     plan->ask.finish = plan_finish;
-    struct input *input = &plan->ask.door.input;
+    struct input *input = &plan->ask.writer.input;
     input->kind = INPUT_ASK;
     input->ask.kind = ASK_PLAN;
     input->ask.owner = identity_owner(request->who);
@@ -87,12 +87,12 @@ void explain_plan(struct request *request)
     if (need_of_spec(&plan->spec, &plan->need)) {
         input->ask.need = &plan->need.core;
     }
-    ask_door(&plan->ask);
+    ask_writer(&plan->ask);
 }
 
 /* --- preemption -------------------------------------------------------------------------------------- */
 
-static int render_preempted(const struct door_request *door, const struct step *step, struct text *out)
+static int render_preempted(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     job_receipt_encode(step->job.id, step->job.state, step->job.seq, out);
     return 202;
@@ -106,8 +106,8 @@ void preempt_job(struct request *request)
         return;
     }
     struct ask *ask = ask_create(request, sizeof *ask, render_preempted);
-    ask->door.input.kind = INPUT_PREEMPT;
-    ask->door.input.preempt.id = request->argument;
-    ask->door.input.preempt.by = identity_owner(request->who);
-    ask_door(ask);
+    ask->writer.input.kind = INPUT_PREEMPT;
+    ask->writer.input.preempt.id = request->argument;
+    ask->writer.input.preempt.by = identity_owner(request->who);
+    ask_writer(ask);
 }

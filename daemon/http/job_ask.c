@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what all changes of one live job by a person share: finding the job, asking the door, answering with
+/* Owns what all changes of one live job by a person share: finding the job, asking the writer, answering with
  * the job as it then is. It promises that a job of somebody else is not told apart from none, and that one
  * that has ended says so. What is changed is the core's part. */
 #include "daemon/http/job_ask.h"
@@ -74,9 +74,9 @@ static const struct job_life *life_after(const struct job_asking *asking, const 
     return asking->life.seq == step->job.seq ? &asking->life : step->life;
 }
 
-static int render(const struct door_request *door, const struct step *step, struct text *out)
+static int render(const struct writer_request *writer, const struct step *step, struct text *out)
 {
-    const struct job_asking *asking = door->asker;
+    const struct job_asking *asking = writer->asker;
     const struct array_row *array = step->counts != NULL ? step->counts : &asking->array;
     struct job_view view;
     job_view_fill(&view, &asking->birth, life_after(asking, step), array);
@@ -122,7 +122,7 @@ static bool refused(struct ask *ask)
 {
     struct job_asking *asking = (struct job_asking *)ask;
     struct err err;
-    if (ask->door.error.code != ERR_NOT_FOUND || !read_job(asking, &err) ||
+    if (ask->writer.error.code != ERR_NOT_FOUND || !read_job(asking, &err) ||
         !job_state_terminal(asking->life.state)) {
         return false;
     }
@@ -135,9 +135,9 @@ void job_ask(struct request *request, const struct input *input, const struct jo
     struct err err;
     struct job_asking *asking = ask_create(request, sizeof *asking, render);
     struct ask *ask = &asking->ask;
-    int64_t wall_ms = ask->door.input.wall_ms;
-    ask->door.input = *input;
-    ask->door.input.wall_ms = wall_ms;
+    int64_t wall_ms = ask->writer.input.wall_ms;
+    ask->writer.input = *input;
+    ask->writer.input.wall_ms = wall_ms;
     ask->finish = finish;
     ask->refused = refused;
     asking->kind = kind;
@@ -148,6 +148,6 @@ void job_ask(struct request *request, const struct input *input, const struct jo
         reply_ended(asking);
         ask_destroy(ask);
     } else { /* with a key, it may have been answered when the job still lived */
-        ask_door(ask);
+        ask_writer(ask);
     }
 }

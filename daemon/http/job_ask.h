@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people ask of a live job: the way to the door, and the answer, which is the job as it then is. */
+/* What people ask of a live job: the way to the writer, and the answer, which is the job as it then is. */
 #ifndef HTTP_JOB_ASK_H
 #define HTTP_JOB_ASK_H
 
@@ -13,9 +13,9 @@ struct job_ask_kind {
     enum job_state achieved; /* an ended job in this state has what is asked for; JOB_STATE_COUNT: none has */
 };
 
-/* Asks the door for an input about the job that the path names; its strings must live as long as the request.
- * A job of somebody else is not told apart from none; one that has ended is ERR_CONFLICT. Replies in any
- * case. */
+/* Asks the writer for an input about the job that the path names; its strings must live as long as the
+ * request. A job of somebody else is not told apart from none; one that has ended is ERR_CONFLICT. Replies in
+ * any case. */
 void job_ask(struct request *request, const struct input *input, const struct job_ask_kind *kind);
 
 #endif

@@ -36,9 +36,9 @@ struct submit {
                         moment; 0: of none */
 };
 
-static int render_submit(const struct door_request *door, const struct step *step, struct text *out)
+static int render_submit(const struct writer_request *writer, const struct step *step, struct text *out)
 {
-    struct submit *submit = door->asker;
+    struct submit *submit = writer->asker;
     bool placed = step->job.state == JOB_PLACED;
     submit->job_key = placed || submit->spec.tasks > 0 ? step->job.key : 0;
     job_receipt_encode(step->job.id, step->job.state, step->job.seq, out);
@@ -121,14 +121,14 @@ static void store_requirements(struct submit *submit, int64_t wall_ms)
     submit->requirements =
         (struct blob_row){.size = (int64_t)text->length, .bytes = text->bytes, .created_ms = wall_ms};
     hash_bytes(text->bytes, text->length, submit->requirements.hash);
-    submit->ask.door.input.submit.requirements = &submit->requirements;
+    submit->ask.writer.input.submit.requirements = &submit->requirements;
 }
 
 /* What the job needs on its nodes, for the core. */
 static void say_need(struct submit *submit)
 {
     if (need_of_spec(&submit->spec, &submit->need)) {
-        submit->ask.door.input.submit.need = &submit->need.core;
+        submit->ask.writer.input.submit.need = &submit->need.core;
     }
 }
 
@@ -157,7 +157,7 @@ void jobs_submit(struct request *request)
     uint8_t random[10];
     server_random(server, random, sizeof random);
     text_id_from_bytes(random, submit->id);
-    struct input *input = &submit->ask.door.input;
+    struct input *input = &submit->ask.writer.input;
     input->kind = INPUT_SUBMIT;
     input->submit.id = submit->id;
     input->submit.owner = identity_owner(request->who);
@@ -169,10 +169,10 @@ void jobs_submit(struct request *request)
     input->submit.after_count = spec.after_count;
     say_need(submit);
     store_requirements(submit, server->wall_ms);
-    text_reserve(&submit->ask.door.answer,
+    text_reserve(&submit->ask.writer.answer,
                  RECEIPT_BYTES); /* here, so that one thread allocates and frees it */
     server->submits++;
-    ask_door(&submit->ask);
+    ask_writer(&submit->ask);
 }
 
 /* --- list

@@ -52,9 +52,9 @@ static char *url_of(const struct server *server)
                                    : NULL;
 }
 
-static int render_made(const struct door_request *door, const struct step *step, struct text *out)
+static int render_made(const struct writer_request *writer, const struct step *step, struct text *out)
 {
-    const struct making *making = door->asker;
+    const struct making *making = writer->asker;
     const struct join_row *row = &making->change.join;
     const char *authority = making->server->config.tls_authority;
     char pin[PIN_BYTES];
@@ -104,10 +104,10 @@ void joins_make(struct request *request)
     memcpy(row.secret, making->token.secret, sizeof row.secret);
     making->server = server;
     making->change = (struct change){.kind = CHANGE_JOIN_INSERT, .join = row};
-    making->ask.door.kind = DOOR_RECORD;
-    making->ask.door.records = &making->change;
-    making->ask.door.record_count = 1;
-    ask_door(&making->ask);
+    making->ask.writer.kind = WRITER_RECORD;
+    making->ask.writer.records = &making->change;
+    making->ask.writer.record_count = 1;
+    ask_writer(&making->ask);
 }
 
 /* --- joining
@@ -123,7 +123,7 @@ struct known {
     char token[TOKEN_ID_LENGTH + 1];
 };
 
-/* One trade, while it is with the door. */
+/* One trade, while it is with the writer. */
 struct join {
     struct ask ask;
     struct join_message message;
@@ -235,9 +235,9 @@ static bool check_under_way(const struct server *server, const char *id, const c
     return true;
 }
 
-static int render_joined(const struct door_request *door, const struct step *step, struct text *out)
+static int render_joined(const struct writer_request *writer, const struct step *step, struct text *out)
 {
-    const struct join *join = door->asker;
+    const struct join *join = writer->asker;
     const struct join_reply reply = {.token_id = join->token.id,
                                      .pool = join->known.pool[0] != '\0' ? join->known.pool : NULL,
                                      .reserved = join->known.reserved};
@@ -284,12 +284,12 @@ static void trade(struct request *request, struct join_message *message, const s
         (struct change){.kind = CHANGE_JOIN_USE,
                         .join = {.id = join->join_id, .node = join->message.name, .token = join->token.id}};
     DL_APPEND(server->joins, join);
-    join->ask.door.kind = DOOR_RECORD;
-    join->ask.door.records = join->changes;
-    join->ask.door.record_count = 2;
+    join->ask.writer.kind = WRITER_RECORD;
+    join->ask.writer.records = join->changes;
+    join->ask.writer.record_count = 2;
     join->ask.committed = join_committed;
     join->ask.finish = join_finish;
-    ask_door(&join->ask);
+    ask_writer(&join->ask);
 }
 
 static void reply_again(struct request *request, const struct known *known)

@@ -17,7 +17,8 @@ void logs_show(struct request *request);
 void logs_upload(struct request *request);
 
 /* Stores the tails of the streams in an exit report and wakes those who follow; called before the report goes
- * to the door, so that a job which shows as ended has its last lines. false: the report is refused with *err.
+ * to the writer, so that a job which shows as ended has its last lines. false: the report is refused with
+ * *err.
  */
 bool logs_store_tails(struct server *server, const struct report_message *report,
                       const struct epoch_record *epoch, struct err *err);

@@ -30,9 +30,9 @@ static void telling_finish(struct ask *ask)
     free(telling->changes);
 }
 
-static int render_told(const struct door_request *door, const struct step *step, struct text *out)
+static int render_told(const struct writer_request *writer, const struct step *step, struct text *out)
 {
-    text_printf(out, "{\"unknown\":%zu}", door->record_count);
+    text_printf(out, "{\"unknown\":%zu}", writer->record_count);
     return 200;
 }
 
@@ -51,7 +51,7 @@ static bool take_entry(struct telling *telling, struct reader *reader, const str
         return false;
     }
     if (!found) {
-        telling->changes[telling->ask.door.record_count++] =
+        telling->changes[telling->ask.writer.record_count++] =
             (struct change){.kind = CHANGE_LOST_PUT,
                             .lost = {.epoch = entry->epoch,
                                      .node = telling->message.node,
@@ -68,8 +68,8 @@ static bool take_entries(struct telling *telling, struct reader *reader, struct 
 {
     const struct journal_message *message = &telling->message;
     telling->changes = xzalloc((message->entry_count + 1) * sizeof *telling->changes);
-    telling->ask.door.kind = DOOR_RECORD;
-    telling->ask.door.records = telling->changes;
+    telling->ask.writer.kind = WRITER_RECORD;
+    telling->ask.writer.records = telling->changes;
     bool ok = true;
     for (size_t i = 0; ok && i < message->entry_count; i++) {
         ok = take_entry(telling, reader, &message->entries[i], err);
@@ -79,7 +79,7 @@ static bool take_entries(struct telling *telling, struct reader *reader, struct 
 
 static void log_lost(const struct telling *telling)
 {
-    for (size_t i = 0; i < telling->ask.door.record_count; i++) {
+    for (size_t i = 0; i < telling->ask.writer.record_count; i++) {
         const struct lost_row *row = &telling->changes[i].lost;
         log_warning("attempt lost", "job=%s epoch=%llu node=%s job_known=%d", row->job_id,
                     (unsigned long long)row->epoch, row->node, row->known);
@@ -101,19 +101,19 @@ void lost_tell(struct request *request)
     if (!identity_acts_for(request->who, message.node, &err)) {
         request_fail(request, &err);
         ask_destroy(&telling->ask);
-    } else if (!mailbox_knows(server->mailbox, message.node, message.boot_id, NULL)) {
+    } else if (!outbox_knows(server->outbox, message.node, message.boot_id, NULL)) {
         request_fail_with(request, ERR_NOT_FOUND, "node %.64s is not registered with this boot id",
                           message.node);
         ask_destroy(&telling->ask);
     } else if (!take_entries(telling, server->reader, &err)) {
         request_fail(request, &err);
         ask_destroy(&telling->ask);
-    } else if (telling->ask.door.record_count == 0) {
+    } else if (telling->ask.writer.record_count == 0) {
         request_reply_literal(request, 200, "{\"unknown\":0}");
         ask_destroy(&telling->ask);
     } else {
         log_lost(telling);
-        ask_door(&telling->ask);
+        ask_writer(&telling->ask);
     }
 }
 

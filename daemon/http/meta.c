@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/door.h"
+#include "daemon/writer.h"
 #include "daemon/http/contract.h"
 #include "daemon/http/mlflow.h"
 #include "daemon/http/parts.h"
@@ -37,12 +37,12 @@ void meta_contract(struct request *request)
                   xstrndup((const char *)contract_yaml, contract_yaml_length), contract_yaml_length);
 }
 
-/* Submissions that are on their way to the door count as live. */
+/* Submissions that are on their way to the writer count as live. */
 void meta_shutdown(struct request *request)
 {
     struct server *server = request->server;
     struct err err;
-    size_t live = door_live_jobs(server->config.door) + server->submits;
+    size_t live = writer_live_jobs(server->config.writer) + server->submits;
     if (!request_only_fields(request->json, "", &err)) {
         request_fail(request, &err);
     } else if (live > 0) {

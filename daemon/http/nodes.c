@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The resource of nodes: list, show, drain, resume, fence, expire, remove. It promises that a node which has
- * missed its beats shows as SUSPECT, which no row says. What the verbs do is the core's part. */
+ * missed its heartbeats shows as SUSPECT, which no row says. What the verbs do is the core's part. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,10 +50,11 @@ static int64_t count_free(int64_t gpus, int64_t used, int64_t unavailable)
     return rest > 0 ? rest : 0;
 }
 
-static enum node_state shown_state(const struct server *server, const struct node_row *row, int64_t beat_ms)
+static enum node_state shown_state(const struct server *server, const struct node_row *row,
+                                   int64_t heartbeat_ms)
 {
-    int64_t last_ms = beat_ms >= 0 ? beat_ms : server->opened_ms;
-    bool silent = server->now_ms - last_ms > BEATS_MISSED * server->config.beat_ms;
+    int64_t last_ms = heartbeat_ms >= 0 ? heartbeat_ms : server->opened_ms;
+    bool silent = server->now_ms - last_ms > HEARTBEATS_MISSED * server->config.heartbeat_ms;
     return row->state == NODE_READY && silent ? NODE_SUSPECT : row->state;
 }
 
@@ -70,12 +71,12 @@ static void write_node(struct listing *listing, const struct node_row *row, int6
     const struct server *server = listing->server;
     const struct span window = windows_of_node(listing->windows, row, server->wall_ms);
     autojson json_t *devices = json_parse(row->devices, strlen(row->devices), NULL);
-    int64_t beat_ms = mailbox_last_beat(server->mailbox, row->name);
+    int64_t heartbeat_ms = outbox_last_heartbeat(server->outbox, row->name);
     int64_t gpus = (int64_t)json_array_size(devices);
     const char *unavailable = NULL;
     int64_t unavailable_gpus = count_unavailable(devices, &unavailable);
     const struct node_view view = {.name = row->name,
-                                   .state = shown_state(server, row, beat_ms),
+                                   .state = shown_state(server, row, heartbeat_ms),
                                    .pool = row->pool,
                                    .pool_kind = row->pool_kind,
                                    .gpu_type = type_of(devices),
@@ -88,7 +89,7 @@ static void write_node(struct listing *listing, const struct node_row *row, int6
                                    .host_id = row->host_id,
                                    .isolation = row->isolation,
                                    .slots = row->slots,
-                                   .beat_age_ms = beat_ms >= 0 ? server->now_ms - beat_ms : -1,
+                                   .heartbeat_age_ms = heartbeat_ms >= 0 ? server->now_ms - heartbeat_ms : -1,
                                    .reason = row->reason,
                                    .labels = row->labels,
                                    .expires_ms = row->expires_at_ms,
@@ -120,7 +121,7 @@ void nodes_list(struct request *request)
         return;
     }
     text_printf(&listing.json, "],\"leases_held\":%s}",
-                door_holds_leases(request->server->config.door) ? "true" : "false");
+                writer_holds_leases(request->server->config.writer) ? "true" : "false");
     request_reply_json(request, 200, &listing.json);
 }
 
@@ -148,9 +149,9 @@ void nodes_show(struct request *request)
  */
 
 /* The state that the step has left the node in. */
-static int render_verb(const struct door_request *door, const struct step *step, struct text *out)
+static int render_verb(const struct writer_request *writer, const struct step *step, struct text *out)
 {
-    const struct input *input = &door->input;
+    const struct input *input = &writer->input;
     enum node_state state = NODE_STATE_COUNT;
     for (size_t i = 0; i < step->change_count; i++) {
         const struct change *change = &step->changes[i];
@@ -197,12 +198,12 @@ static void ask_verb(struct request *request, enum node_verb verb)
         return;
     }
     struct ask *ask = ask_create(request, sizeof *ask, render_verb);
-    ask->door.input.kind = INPUT_NODE;
-    ask->door.input.node.name = request->argument;
-    ask->door.input.node.verb = verb;
-    ask->door.input.node.reason = reason;
-    ask->door.input.node.by = identity_owner(request->who);
-    ask_door(ask);
+    ask->writer.input.kind = INPUT_NODE;
+    ask->writer.input.node.name = request->argument;
+    ask->writer.input.node.verb = verb;
+    ask->writer.input.node.reason = reason;
+    ask->writer.input.node.by = identity_owner(request->who);
+    ask_writer(ask);
 }
 
 void nodes_drain(struct request *request)
@@ -245,12 +246,12 @@ void nodes_expire(struct request *request)
         return;
     }
     struct ask *ask = ask_create(request, sizeof *ask, render_verb);
-    ask->door.input.kind = INPUT_NODE;
-    ask->door.input.node.name = request->argument;
-    ask->door.input.node.verb = NODE_VERB_EXPIRE;
-    ask->door.input.node.by = identity_owner(request->who);
-    ask->door.input.node.expires_at_ms = expires_at_ms;
-    ask_door(ask);
+    ask->writer.input.kind = INPUT_NODE;
+    ask->writer.input.node.name = request->argument;
+    ask->writer.input.node.verb = NODE_VERB_EXPIRE;
+    ask->writer.input.node.by = identity_owner(request->who);
+    ask->writer.input.node.expires_at_ms = expires_at_ms;
+    ask_writer(ask);
 }
 
 /* --- remove
@@ -269,11 +270,11 @@ static bool is_removed(const struct step *step)
 
 /* 202: it is fenced, and goes when its attempts have ended on the other nodes; then somebody has to ask
  * again. */
-static int render_removed(const struct door_request *door, const struct step *step, struct text *out)
+static int render_removed(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     bool removed = is_removed(step);
     text_append(out, "{\"name\":");
-    text_json_string(out, door->input.node.name, strlen(door->input.node.name));
+    text_json_string(out, writer->input.node.name, strlen(writer->input.node.name));
     text_printf(out, ",\"removed\":%s}", removed ? "true" : "false");
     return removed ? 200 : 202;
 }
@@ -283,10 +284,10 @@ static void removed(struct ask *ask)
 {
     struct server *server = ask->request->server;
     struct err err;
-    if (ask->door.status != 200) {
+    if (ask->writer.status != 200) {
         return;
     }
-    mailbox_forget(server->mailbox, ask->request->argument);
+    outbox_forget(server->outbox, ask->request->argument);
     log_info("node remove", "node=%s by=%s", ask->request->argument, identity_owner(ask->request->who));
     if (!auth_load(server->auth, server->reader, &err)) {
         server_fail(server, &err); /* a token that is revoked must not go on */
@@ -304,10 +305,10 @@ void nodes_remove(struct request *request)
     }
     struct ask *ask = ask_create(request, sizeof *ask, render_removed);
     ask->committed = removed;
-    ask->door.input.kind = INPUT_NODE;
-    ask->door.input.node.name = request->argument;
-    ask->door.input.node.verb = NODE_VERB_REMOVE;
-    ask->door.input.node.by = identity_owner(request->who);
-    ask->door.input.node.force = force != NULL && strcmp(force, "true") == 0;
-    ask_door(ask);
+    ask->writer.input.kind = INPUT_NODE;
+    ask->writer.input.node.name = request->argument;
+    ask->writer.input.node.verb = NODE_VERB_REMOVE;
+    ask->writer.input.node.by = identity_owner(request->who);
+    ask->writer.input.node.force = force != NULL && strcmp(force, "true") == 0;
+    ask_writer(ask);
 }

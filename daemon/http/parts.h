@@ -14,7 +14,7 @@
 #include "daemon/http/gate.h"
 #include "daemon/http/logs.h"
 #include "daemon/http/ends.h"
-#include "daemon/http/mailbox.h"
+#include "daemon/http/outbox.h"
 #include "daemon/http/peers.h"
 #include "daemon/http/request.h"
 #include "daemon/http/server.h"
@@ -40,7 +40,7 @@ struct server {
     struct auth *auth;
     struct deadlines *deadlines;
     struct waiters *waiters;
-    struct mailbox *mailbox;
+    struct outbox *outbox;
     struct ends ends;
     struct specs *specs;
     struct staging_board *stagings;
@@ -51,7 +51,7 @@ struct server {
 
     int64_t now_ms;    /* of this turn, CLOCK_BOOTTIME */
     int64_t wall_ms;   /* of this turn, for records and the life of tokens */
-    int64_t opened_ms; /* beats count from here */
+    int64_t opened_ms; /* heartbeats count from here */
 
     /* Connections. */
     struct peers *peers;
@@ -63,11 +63,11 @@ struct server {
     bool resumed;             /* one was resumed: the library, which no event tells of it, must run */
     size_t request_count;
     size_t people_count; /* of these, those of users and admins */
-    size_t asks;         /* with the door */
+    size_t asks;         /* with the writer */
     int64_t body_bytes;  /* kept for bodies above LIMIT_JSON_BYTES */
     struct blocks request_blocks, ask_blocks;
     size_t submits;     /* of these, submissions */
-    struct join *joins; /* of nodes, that are with the door */
+    struct join *joins; /* of nodes, that are with the writer */
     int64_t busy_ms;    /* when a person or a live job was last seen */
     bool ending;        /* asked to stop: nothing may park any more */
     bool refusing;      /* asked to end for good: no submissions any more */
@@ -78,14 +78,14 @@ struct server {
     /* Of server.c alone. */
     struct MHD_Daemon *daemon;
     int loop_fd;
-    struct watch library, door, signals, worker;
+    struct watch library, writer, signals, worker;
     struct deadline idle;
     const char **name_items; /* owned array of names */
     char *listen_name;
     uint16_t port;
     uint8_t random[4096];
     size_t random_left;
-    bool failed, door_failed;
+    bool failed, writer_failed;
     struct err failure;
 };
 

@@ -156,7 +156,7 @@ void request_wait(struct request *request)
     request->awaited = true;
 }
 
-/* Bodies up to LIMIT_JSON_BYTES are not counted: a beat or a cancel is let in whatever else comes. */
+/* Bodies up to LIMIT_JSON_BYTES are not counted: a heartbeat or a cancel is let in whatever else comes. */
 static int64_t counted(size_t room)
 {
     return room > LIMIT_JSON_BYTES ? (int64_t)room : 0;

@@ -112,7 +112,7 @@ void request_reply_stream(struct request *request, unsigned status, const char *
 /* Adds a header to the reply that was given in this turn of the loop; value is copied. */
 void request_header(struct request *request, const char *name, const char *value);
 
-/* Says that the reply comes after the handler has returned: by the door, a deadline, a waiter or a watched
+/* Says that the reply comes after the handler has returned: by the writer, a deadline, a waiter or a watched
  * file descriptor. A handler that neither replies nor calls this is a defect and aborts. */
 void request_wait(struct request *request);
 

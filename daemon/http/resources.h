@@ -96,7 +96,7 @@ void lost_list(struct request *request);
 
 /* agents.c */
 void agents_register(struct request *request);
-void agents_beat(struct request *request);
+void agents_heartbeat(struct request *request);
 void agents_poll(struct request *request);
 void agents_report(struct request *request);
 void agents_staging(struct request *request);

@@ -27,7 +27,7 @@ const struct route routes[] = {
      NULL, "Report what became of an order"},
     {METHOD_POST, "/v1/agent/poll", ACCESS_NODE, BODY_JSON, LIMIT_JSON_BYTES, false, NULL, agents_poll, NULL,
      "Wait for orders"},
-    {METHOD_POST, "/v1/agent/beat", ACCESS_NODE, BODY_JSON, LIMIT_REPORT_BYTES, false, NULL, agents_beat,
+    {METHOD_POST, "/v1/agent/beat", ACCESS_NODE, BODY_JSON, LIMIT_REPORT_BYTES, false, NULL, agents_heartbeat,
      NULL, "Show that a node is alive"},
     {METHOD_POST, "/v1/agent/register", ACCESS_NODE, BODY_JSON, LIMIT_REPORT_BYTES, false, NULL,
      agents_register, NULL, "Register a node"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the HTTP thread: one epoll loop over the HTTP library's own epoll set, the door's news, signals and
+/* Owns the HTTP thread: one epoll loop over the HTTP library's own epoll set, the writer's news, signals and
  * whatever else is watched. The library is run from outside, never on a thread of its own, which can sleep
  * for ever on exact multiples of 128 ready connections. The server promises that it never waits for a disk or
  * a client, that answers leave before orders of the same commit, and that its end leaves no accepted change
@@ -74,7 +74,7 @@ void server_stop(struct server *server, enum server_end end)
     server->refusing = for_good;
     server->telling = for_good && server->config.embedded;
     if (server->telling) {
-        mailbox_shut_down(server->mailbox);
+        outbox_shut_down(server->outbox);
     } else {
         int fd = MHD_quiesce_daemon(server->daemon);
         if (fd >= 0) {
@@ -101,26 +101,26 @@ static void library_ready(struct watch *watch)
     /* the library runs in every turn */
 }
 
-static void take_answers(struct server *server, struct door_request *list)
+static void take_answers(struct server *server, struct writer_request *list)
 {
     while (list != NULL) {
-        struct door_request *next = list->next;
+        struct writer_request *next = list->next;
         ask_answered(server, list);
         list = next;
     }
 }
 
-static void door_ready(struct watch *watch)
+static void writer_ready(struct watch *watch)
 {
     struct server *server = watch->closure;
-    struct door_news news;
-    door_collect(server->config.door, &news);
+    struct writer_news news;
+    writer_collect(server->config.writer, &news);
     if (news.touched_count > 0) {
         server->busy_ms = server->now_ms;
     }
     take_answers(server, news.answered);
     for (size_t i = 0; i < news.order_count; i++) {
-        mailbox_put(server->mailbox, news.orders[i]);
+        outbox_put(server->outbox, news.orders[i]);
     }
     for (size_t i = 0; i < news.touched_count; i++) {
         waiters_wake(server->waiters, news.touched[i].key, &news.touched[i]);
@@ -130,10 +130,10 @@ static void door_ready(struct watch *watch)
         ends_add(&server->ends, &news.ends[i]);
     }
     if (news.failed) {
-        server->door_failed = true;
+        server->writer_failed = true;
         server_fail(server, &news.error);
     }
-    door_news_finish(&news);
+    writer_news_finish(&news);
 }
 
 static void signal_ready(struct watch *watch)
@@ -154,7 +154,7 @@ static void worker_ready(struct watch *watch)
 
 static bool is_busy(const struct server *server)
 {
-    return server->people_count > 0 || server->submits > 0 || door_live_jobs(server->config.door) > 0;
+    return server->people_count > 0 || server->submits > 0 || writer_live_jobs(server->config.writer) > 0;
 }
 
 static void idle_due(struct deadline *deadline)
@@ -229,7 +229,7 @@ static void turn(struct server *server)
 static bool is_over(const struct server *server)
 {
     bool quiet = server->request_count == 0 && server->asks == 0;
-    bool told = !server->telling || mailbox_all_told(server->mailbox, server->now_ms);
+    bool told = !server->telling || outbox_all_told(server->outbox, server->now_ms);
     return server->ending && ((quiet && told) || server->now_ms >= server->end_ms);
 }
 
@@ -327,7 +327,7 @@ static bool open_loop(struct server *server, struct err *err)
     int library_fd = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     int worker = config->worker != NULL ? worker_fd(config->worker) : -1;
     return open_watch(server, &server->library, library_fd, library_ready, err) &&
-           open_watch(server, &server->door, door_fd(config->door), door_ready, err) &&
+           open_watch(server, &server->writer, writer_fd(config->writer), writer_ready, err) &&
            open_watch(server, &server->signals, config->signal_fd, signal_ready, err) &&
            open_watch(server, &server->worker, worker, worker_ready, err);
 }
@@ -341,7 +341,7 @@ static void open_parts(struct server *server)
     server->waiters = waiters_create();
     connections_open(server);
     server->stagings = staging_board_create();
-    server->mailbox = mailbox_create(server);
+    server->outbox = outbox_create(server);
     server->specs = specs_create(server->reader);
     server->space = space_create(server);
     if (server->config.idle_exit_ms > 0) {
@@ -353,7 +353,7 @@ static void open_parts(struct server *server)
 static void fill_defaults(struct server_config *config)
 {
     config->address = config->address != NULL ? config->address : "127.0.0.1";
-    config->beat_ms = config->beat_ms > 0 ? config->beat_ms : BEAT_MS;
+    config->heartbeat_ms = config->heartbeat_ms > 0 ? config->heartbeat_ms : HEARTBEAT_MS;
     config->log_limit = config->log_limit > 0 ? config->log_limit : LIMIT_STREAM_BYTES;
     config->patience_ms = config->patience_ms > 0 ? config->patience_ms : DEFAULT_PATIENCE_MS;
     config->lease_min_ms = config->lease_min_ms > 0 ? config->lease_min_ms : LIMIT_LEASE_MIN_MS;
@@ -389,13 +389,13 @@ uint16_t server_port(const struct server *server)
  * ------------------------------------------------------------------------------------------------------------------
  */
 
-/* The door holds what asks borrow from requests; after a failure it holds nothing any more. */
+/* The writer holds what asks borrow from requests; after a failure it holds nothing any more. */
 static void await_asks(struct server *server)
 {
-    while (server->asks > 0 && !server->door_failed) {
-        struct pollfd door = {.fd = server->door.fd, .events = POLLIN};
-        if (poll(&door, 1, -1) > 0) {
-            door_ready(&server->door);
+    while (server->asks > 0 && !server->writer_failed) {
+        struct pollfd writer = {.fd = server->writer.fd, .events = POLLIN};
+        if (poll(&writer, 1, -1) > 0) {
+            writer_ready(&server->writer);
         }
     }
 }
@@ -433,7 +433,7 @@ void server_close(struct server *server)
     blocks_finish(&server->request_blocks);
     blocks_finish(&server->ask_blocks);
     specs_destroy(server->specs);
-    mailbox_destroy(server->mailbox);
+    outbox_destroy(server->outbox);
     ends_finish(&server->ends);
     staging_board_destroy(server->stagings);
     waiters_destroy(server->waiters);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP side of the controller: one thread that parses, limits, authenticates and reads, and hands every
- * change to the door. */
+ * change to the writer. */
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
 
@@ -8,32 +8,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/door.h"
+#include "daemon/writer.h"
 #include "proto/base/err.h"
 
-struct ballast;
+struct reserve_file;
 
 /* Strings are borrowed for as long as the server lives. */
 struct server_config {
     const char *address;         /* to listen on: an IPv4 or IPv6 address; NULL: 127.0.0.1 */
     uint16_t port;               /* 0: any that is free */
-    struct door *door;           /* open; outlives the server */
+    struct writer *writer;       /* open; outlives the server */
     struct logs *logs;           /* daemon/blob; open, outlive the server; NULL: no log store */
     struct blobs *blobs;         /* NULL: no blob store */
     struct worker *worker;       /* whose finished tasks the server collects; NULL: none */
     const char *store_path;      /* of the database: the server opens one reader */
     const char *state_directory; /* whose file system must keep min_free_bytes */
-    int64_t min_free_bytes;  /* below it submissions and blobs are refused; 0: never, -1: as fits the disk */
-    struct ballast *ballast; /* of the store, outlives the server; NULL: none */
-    const char *tls_certificate; /* PEM texts; both NULL: plain HTTP */
+    int64_t min_free_bytes; /* below it submissions and blobs are refused; 0: never, -1: as fits the disk */
+    struct reserve_file *reserve_file; /* of the store, outlives the server; NULL: none */
+    const char *tls_certificate;       /* PEM texts; both NULL: plain HTTP */
     const char *tls_key;
     const char *tls_authority; /* that signed the certificate, PEM, for those who join; NULL: none of ours */
     const char *const
         *host_names; /* allowed in the Host header besides loopback names and the listen address */
     size_t host_name_count;
     uint32_t incarnation; /* store_incarnation */
-    int64_t beat_ms;      /* how often nodes beat; 0: BEAT_MS */
-    enum policy policy;   /* of the door's core: told to those who ask for the version */
+    int64_t heartbeat_ms; /* how often nodes send heartbeats; 0: HEARTBEAT_MS */
+    enum policy policy;   /* of the writer's core: told to those who ask for the version */
     int64_t patience_ms;  /* with clients that send or read slowly; 0: DEFAULT_PATIENCE_MS */
     int64_t log_limit;    /* bytes of one stream of one rank; 0: LIMIT_STREAM_BYTES */
     int64_t per_address;  /* connections that one address may hold; 0: half of all */
@@ -70,7 +70,7 @@ enum server_end {
  * SERVER_END_FAILED only. */
 enum server_end server_run(struct server *server, struct err *err);
 
-/* Closes all connections. Before door_close, for requests may be under way to the door. Takes NULL. */
+/* Closes all connections. Before writer_close, for requests may be under way to the writer. Takes NULL. */
 void server_close(struct server *server);
 
 #endif

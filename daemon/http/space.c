@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the margin of free space: what people add stops while there is still room for what must go on, the
  * exits and logs of running jobs; output stops a little earlier. When the disk is full all the same, the
- * store has given up the ballast, and nothing is taken in until it could be made anew, which is tried each
- * second. It asks the file system now and then, not for each request. What counts as adding is the resources'
- * part. */
+ * store has given up the reserve file, and nothing is taken in until it could be made anew, which is tried
+ * each second. It asks the file system now and then, not for each request. What counts as adding is the
+ * resources' part. */
 #include "daemon/http/space.h"
 
 #include <stdlib.h>
@@ -11,29 +11,29 @@
 
 #include "daemon/blob/worker.h"
 #include "daemon/http/parts.h"
-#include "daemon/store/ballast.h"
+#include "daemon/store/reserve_file.h"
 #include "proto/base/log.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-/* The ballast while the helper thread makes it. Outlives the space when that goes away. */
+/* The reserve file while the helper thread makes it. Outlives the space when that goes away. */
 struct making {
     struct task task;    /* first: a task is its making */
     struct space *space; /* NULL: gone */
-    struct ballast *ballast;
+    struct reserve_file *reserve_file;
     int64_t margin_bytes;
 };
 
 struct space {
     struct server *server;
-    struct ballast *ballast; /* NULL: none */
-    int64_t min_free_bytes;  /* 0: there is always room */
-    int64_t free_bytes;      /* as of the last look, less what was taken in since */
-    int64_t look_ms;         /* when to look again */
-    bool low;                /* something has been refused since there was room */
-    bool full;               /* it was said that the disk is full */
-    struct making *making;   /* NULL: nobody makes the ballast */
-    struct deadline again;   /* the next try to make it */
+    struct reserve_file *reserve_file; /* NULL: none */
+    int64_t min_free_bytes;            /* 0: there is always room */
+    int64_t free_bytes;                /* as of the last look, less what was taken in since */
+    int64_t look_ms;                   /* when to look again */
+    bool low;                          /* something has been refused since there was room */
+    bool full;                         /* it was said that the disk is full */
+    struct making *making;             /* NULL: nobody makes the reserve file */
+    struct deadline again;             /* the next try to make it */
 };
 
 static bool look(struct space *space, struct err *err)
@@ -47,21 +47,22 @@ static bool look(struct space *space, struct err *err)
     return true;
 }
 
-/* --- the ballast
+/* --- the reserve file
  * ----------------------------------------------------------------------------------------------- */
 
 static void making_work(struct task *task)
 {
     struct making *making = (struct making *)task;
-    ballast_make(making->ballast, making->margin_bytes);
+    reserve_file_make(making->reserve_file, making->margin_bytes);
 }
 
 static void say_room(struct space *space)
 {
-    if (space->full && ballast_is_whole(space->ballast)) {
+    if (space->full && reserve_file_is_whole(space->reserve_file)) {
         space->full = false;
         space->look_ms = 0;
-        log_info("disk ready", "ballast_mib=%lld", (long long)(ballast_bytes(space->ballast) / MIB));
+        log_info("disk ready", "reserve_file_mib=%lld",
+                 (long long)(reserve_file_bytes(space->reserve_file) / MIB));
     }
 }
 
@@ -77,41 +78,41 @@ static void making_done(struct task *task)
     }
 }
 
-/* What stays free beside the ballast: without a margin of its own, as much again. */
-static int64_t margin_of_ballast(const struct space *space)
+/* What stays free beside the reserve file: without a margin of its own, as much again. */
+static int64_t margin_of_reserve_file(const struct space *space)
 {
-    int64_t bytes = ballast_bytes(space->ballast);
+    int64_t bytes = reserve_file_bytes(space->reserve_file);
     return space->min_free_bytes > bytes ? space->min_free_bytes : bytes;
 }
 
 static void again_due(struct deadline *deadline)
 {
     struct space *space = deadline->closure;
-    if (ballast_is_whole(space->ballast) || space->server->ending) {
+    if (reserve_file_is_whole(space->reserve_file) || space->server->ending) {
         return;
     }
     struct making *making = xzalloc(sizeof *making);
     *making = (struct making){.task = {.work = making_work, .done = making_done},
                               .space = space,
-                              .ballast = space->ballast,
-                              .margin_bytes = margin_of_ballast(space)};
+                              .reserve_file = space->reserve_file,
+                              .margin_bytes = margin_of_reserve_file(space)};
     space->making = making;
     worker_give(space->server->config.worker, &making->task);
 }
 
 bool space_is_full(const struct space *space)
 {
-    return space->ballast != NULL && ballast_is_released(space->ballast);
+    return space->reserve_file != NULL && reserve_file_is_released(space->reserve_file);
 }
 
 void space_tend(struct space *space)
 {
-    if (space->ballast == NULL || ballast_is_whole(space->ballast)) {
+    if (space->reserve_file == NULL || reserve_file_is_whole(space->reserve_file)) {
         return;
     }
     if (space_is_full(space) && !space->full) {
         space->full = true;
-        log_warning("disk full", "ballast=released taken=cancels,beats,reports");
+        log_warning("disk full", "reserve_file=released taken=cancels,beats,reports");
     }
     if (space->making == NULL && space->again.place == 0) {
         deadline_set(space->server->deadlines, &space->again, space->server->now_ms + SPACE_LOOK_MS);
@@ -139,11 +140,11 @@ struct space *space_create(struct server *server)
     const struct server_config *config = &server->config;
     struct space *space = xzalloc(sizeof *space);
     space->server = server;
-    space->ballast = config->worker != NULL ? config->ballast : NULL;
+    space->reserve_file = config->worker != NULL ? config->reserve_file : NULL;
     space->min_free_bytes =
         config->min_free_bytes >= 0 ? config->min_free_bytes : default_margin(config->state_directory);
     space->again = (struct deadline){.due = again_due, .closure = space};
-    if (space->ballast != NULL) {
+    if (space->reserve_file != NULL) {
         deadline_set(server->deadlines, &space->again, server->now_ms);
     }
     return space;

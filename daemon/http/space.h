@@ -29,10 +29,10 @@ bool space_allows_output(struct space *space, int64_t length, struct err *err);
 /* The same for what running jobs track, which is small and which they cannot keep: with half the margin. */
 bool space_allows_tracking(struct space *space, int64_t length, struct err *err);
 
-/* The disk was full: from the moment when the ballast is given up until it is there again. */
+/* The disk was full: from the moment when the reserve file is given up until it is there again. */
 bool space_is_full(const struct space *space);
 
-/* Looks after the ballast; costs nothing while it is whole. Called in each turn of the loop. */
+/* Looks after the reserve file; costs nothing while it is whole. Called in each turn of the loop. */
 void space_tend(struct space *space);
 
 #endif

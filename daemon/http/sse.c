@@ -42,7 +42,7 @@ static void job_woke(struct waiter *waiter, const struct job_touch *touch)
     sse_wake(sse->request);
 }
 
-static void heart_beats(struct deadline *deadline)
+static void heartbeat_due(struct deadline *deadline)
 {
     struct sse *sse = deadline->closure;
     struct server *server = sse->request->server;
@@ -127,7 +127,7 @@ void sse_reply(struct request *request, const struct sse_source *source)
     request->waiter.wake = job_woke;
     request->waiter.closure = sse;
     waiters_add(server->waiters, &request->waiter, source->job_key);
-    request->deadline.due = heart_beats;
+    request->deadline.due = heartbeat_due;
     request->deadline.closure = sse;
     deadline_set(server->deadlines, &request->deadline, server->now_ms + SSE_HEARTBEAT_MS);
 }

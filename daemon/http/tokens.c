@@ -82,21 +82,21 @@ static void token_committed(struct ask *ask)
 }
 
 static struct token_ask *token_ask_create(struct request *request, enum change_kind kind,
-                                          int (*render)(const struct door_request *, const struct step *,
+                                          int (*render)(const struct writer_request *, const struct step *,
                                                         struct text *))
 {
     struct token_ask *asked = ask_create(request, sizeof *asked, render);
     asked->change.kind = kind;
-    asked->ask.door.kind = DOOR_RECORD;
-    asked->ask.door.records = &asked->change;
-    asked->ask.door.record_count = 1;
+    asked->ask.writer.kind = WRITER_RECORD;
+    asked->ask.writer.records = &asked->change;
+    asked->ask.writer.record_count = 1;
     asked->ask.committed = token_committed;
     return asked;
 }
 
-static int render_made(const struct door_request *door, const struct step *step, struct text *out)
+static int render_made(const struct writer_request *writer, const struct step *step, struct text *out)
 {
-    const struct token_ask *asked = door->asker;
+    const struct token_ask *asked = writer->asker;
     write_token(&asked->change.token, asked->token.text, out);
     return 201;
 }
@@ -140,12 +140,12 @@ void tokens_make(struct request *request)
     row.expires_ms = life_s > 0 ? server->wall_ms + 1000 * life_s : 0;
     memcpy(row.secret, asked->token.secret, sizeof row.secret);
     asked->change.token = row;
-    ask_door(&asked->ask);
+    ask_writer(&asked->ask);
 }
 
-static int render_revoked(const struct door_request *door, const struct step *step, struct text *out)
+static int render_revoked(const struct writer_request *writer, const struct step *step, struct text *out)
 {
-    const struct token_ask *asked = door->asker;
+    const struct token_ask *asked = writer->asker;
     text_append(out, "{\"id\":");
     text_json_string(out, asked->change.token.id, strlen(asked->change.token.id));
     text_append(out, ",\"revoked\":true}");
@@ -173,5 +173,5 @@ void tokens_revoke(struct request *request)
     asked->change.token.id = request->argument;
     asked->change.token.owner = "";
     asked->change.token.revoked = true;
-    ask_door(&asked->ask);
+    ask_writer(&asked->ask);
 }

@@ -178,7 +178,7 @@ static void window_ask_finish(struct ask *ask)
     text_finish(&((struct window_ask *)ask)->nodes);
 }
 
-static int render_made(const struct door_request *door, const struct step *step, struct text *out)
+static int render_made(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     for (size_t i = 0; i < step->change_count; i++) {
         if (step->changes[i].kind == CHANGE_WINDOW_INSERT) {
@@ -259,15 +259,15 @@ void windows_make(struct request *request)
     text_id_from_bytes(random, asked->id);
     asked->row.id = asked->id;
     asked->row.owner = identity_owner(request->who);
-    asked->ask.door.input.kind = INPUT_WINDOW;
-    asked->ask.door.input.window.row = &asked->row;
-    ask_door(&asked->ask);
+    asked->ask.writer.input.kind = INPUT_WINDOW;
+    asked->ask.writer.input.window.row = &asked->row;
+    ask_writer(&asked->ask);
 }
 
-static int render_removed(const struct door_request *door, const struct step *step, struct text *out)
+static int render_removed(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     text_append(out, "{\"id\":");
-    text_json_string(out, door->input.window.remove, strlen(door->input.window.remove));
+    text_json_string(out, writer->input.window.remove, strlen(writer->input.window.remove));
     text_append(out, ",\"removed\":true}");
     return 200;
 }
@@ -275,7 +275,7 @@ static int render_removed(const struct door_request *door, const struct step *st
 void windows_remove(struct request *request)
 {
     struct ask *ask = ask_create(request, sizeof *ask, render_removed);
-    ask->door.input.kind = INPUT_WINDOW;
-    ask->door.input.window.remove = request->argument;
-    ask_door(ask);
+    ask->writer.input.kind = INPUT_WINDOW;
+    ask->writer.input.window.remove = request->argument;
+    ask_writer(ask);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tracking store: experiments, runs, metrics, parameters and tags as clients of MLflow know them, in a
- * database of its own. Tracking data are not state: they never pass the door.
+ * database of its own. Tracking data are not state: they never pass the writer.
  *
  * All calls read or write a file and may take long: they belong on a helper thread (struct worker), never on
  * the HTTP thread. A handle serves one thread at a time and has no other ties to a thread. Each call is one

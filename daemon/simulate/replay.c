@@ -15,7 +15,7 @@
 
 #define NODE_NAME_BYTES 16
 #define UNTYPED         "gpu"
-#define NEVER_SILENT_MS (1LL << 50) /* between two beats: nodes do not beat */
+#define NEVER_SILENT_MS (1LL << 50) /* between two heartbeats: nodes send none */
 
 /* One node's part of a gang that runs. */
 struct part {
@@ -380,7 +380,7 @@ static void build(struct simulation *simulation, const struct fleet *fleet)
 {
     simulation->core = core_create(&(struct core_config){.incarnation = 1,
                                                          .next_job_key = 1,
-                                                         .beat_ms = NEVER_SILENT_MS,
+                                                         .heartbeat_ms = NEVER_SILENT_MS,
                                                          .policy = simulation->options->policy});
     must(simulation, &(struct input){.kind = INPUT_BOOT});
     size_t number = 0;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/writer.h"
+#include "daemon/store/handle.h"
 
 /* Runs a statement that must touch exactly one row. */
 static bool touch_one(struct store *store, enum sql sql, struct err *err)

@@ -155,10 +155,10 @@ static bool check_sums(struct connection *connection, struct err *err)
 }
 
 bool connection_open(struct connection *connection, const char *path, enum connection_kind kind,
-                     struct ballast *ballast, struct err *err)
+                     struct reserve_file *reserve_file, struct err *err)
 {
     int64_t torn_at = -1;
-    *connection = (struct connection){.kind = kind, .pages = pages_create(ballast)};
+    *connection = (struct connection){.kind = kind, .pages = pages_create(reserve_file)};
     if (kind == CONNECTION_WRITER && !wal_check(path, &torn_at, err)) {
         return false;
     }

@@ -29,10 +29,10 @@ struct connection {
 };
 
 /* Opens the file; a writer refuses a database that schema_check refuses, else keeps a copy of an older one
- * and migrates it, and gives up the ballast when the disk is full (borrowed; NULL: none). Closed by
+ * and migrates it, and gives up the reserve file when the disk is full (borrowed; NULL: none). Closed by
  * connection_close in any case, which moves nothing out of the WAL. */
 bool connection_open(struct connection *connection, const char *path, enum connection_kind kind,
-                     struct ballast *ballast, struct err *err);
+                     struct reserve_file *reserve_file, struct err *err);
 void connection_close(struct connection *connection);
 
 /* Runs one statement without parameters and rows that is not of sql.h: a setting. */

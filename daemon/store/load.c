@@ -5,7 +5,7 @@
 #include "daemon/store/store.h"
 
 #include "daemon/store/columns.h"
-#include "daemon/store/writer.h"
+#include "daemon/store/handle.h"
 
 static bool load_nodes(struct store *store, const struct store_visitor *visitor, struct err *err)
 {

@@ -3,7 +3,7 @@
  * written there, at that place, or not at all: each has a sum of its content and its number, which is set
  * when the page goes into the database and checked when it comes out. Pages in the write-ahead log have
  * SQLite's own sums, see wal_check.c. And it promises that a write which finds the disk full is tried once
- * more with the space of the ballast. Everything else is SQLite's unix VFS, whose files these are: their
+ * more with the space of the reserve file. Everything else is SQLite's unix VFS, whose files these are: their
  * tables of methods are copied, and four methods put before its own. */
 #include "daemon/store/pages.h"
 
@@ -22,7 +22,7 @@ enum summed { SUMMED_UNKNOWN, SUMMED_NO, SUMMED_YES };
 struct pages {
     sqlite3_vfs vfs; /* first: a VFS of this kind is its pages */
     sqlite3_vfs *real;
-    struct ballast *ballast;
+    struct reserve_file *reserve_file;
     bool strict, failed;
     enum summed summed; /* of files that do not say it yet */
     char name[32];
@@ -145,12 +145,13 @@ static int read_bytes(sqlite3_file *file, void *buffer, int amount, sqlite3_int6
     return code == SQLITE_OK && !fits(buffer, number_of(offset)) ? SQLITE_CORRUPT : code;
 }
 
-/* With the space of the ballast, where there is none. */
+/* With the space of the reserve file, where there is none. */
 static int write_somehow(sqlite3_file *file, const void *bytes, int amount, sqlite3_int64 offset)
 {
     const struct guard *guard = guard_of(file);
     int code = guard->real->xWrite(file, bytes, amount, offset);
-    if (code == SQLITE_FULL && guard->pages->ballast != NULL && ballast_release(guard->pages->ballast)) {
+    if (code == SQLITE_FULL && guard->pages->reserve_file != NULL &&
+        reserve_file_release(guard->pages->reserve_file)) {
         code = guard->real->xWrite(file, bytes, amount, offset);
     }
     return code;
@@ -212,8 +213,8 @@ static int map_index(sqlite3_file *file, int region, int bytes, int extend, void
 {
     const struct guard *guard = guard_of(file);
     int code = guard->real->xShmMap(file, region, bytes, extend, ret_memory);
-    if (code == SQLITE_IOERR_SHMSIZE && guard->pages->ballast != NULL &&
-        ballast_release(guard->pages->ballast)) {
+    if (code == SQLITE_IOERR_SHMSIZE && guard->pages->reserve_file != NULL &&
+        reserve_file_release(guard->pages->reserve_file)) {
         code = guard->real->xShmMap(file, region, bytes, extend, ret_memory);
     }
     return code;
@@ -242,11 +243,11 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
     return SQLITE_OK;
 }
 
-struct pages *pages_create(struct ballast *ballast)
+struct pages *pages_create(struct reserve_file *reserve_file)
 {
     struct pages *pages = xzalloc(sizeof *pages);
     pages->real = sqlite3_vfs_find(NULL);
-    pages->ballast = ballast;
+    pages->reserve_file = reserve_file;
     pages->vfs = *pages->real;
     pages->vfs.szOsFile = pages->real->szOsFile + (int)sizeof(struct guard);
     pages->vfs.pNext = NULL;

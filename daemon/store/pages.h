@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the database's bytes get to the disk and back: with a sum in each page, and with a ballast to give up
- * when the disk is full. A layer between SQLite and its own files (a VFS). */
+/* How the database's bytes get to the disk and back: with a sum in each page, and with a reserve file to give
+ * up when the disk is full. A layer between SQLite and its own files (a VFS). */
 #ifndef STORE_PAGES_H
 #define STORE_PAGES_H
 
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/store/ballast.h"
+#include "daemon/store/reserve_file.h"
 
 #define PAGE_BYTES 4096
 /* of each page, at its end: what a database reserves whose pages have sums */
@@ -21,8 +21,9 @@
 
 struct pages;
 
-/* A layer for one connection; ballast is borrowed, NULL: none. Destroyed after the connection was closed. */
-struct pages *pages_create(struct ballast *ballast);
+/* A layer for one connection; reserve file is borrowed, NULL: none. Destroyed after the connection was
+ * closed. */
+struct pages *pages_create(struct reserve_file *reserve_file);
 void pages_destroy(struct pages *pages);
 
 /* What sqlite3_open_v2 is told. */

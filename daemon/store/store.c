@@ -14,7 +14,7 @@
 
 #include "daemon/store/columns.h"
 #include "daemon/store/incarnation.h"
-#include "daemon/store/writer.h"
+#include "daemon/store/handle.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/text.h"
@@ -138,10 +138,11 @@ static bool load_scopes(struct store *store, struct err *err)
     return ok;
 }
 
-static bool open_all(struct store *store, const char *path, struct ballast *ballast, struct err *err)
+static bool open_all(struct store *store, const char *path, struct reserve_file *reserve_file,
+                     struct err *err)
 {
     if (!take_lock(store, path, err) || !check_there(store, path, err) || !make_file(path, err) ||
-        !connection_open(&store->connection, path, CONNECTION_WRITER, ballast, err)) {
+        !connection_open(&store->connection, path, CONNECTION_WRITER, reserve_file, err)) {
         return false;
     }
     wal_watch(&store->wal, &store->connection);
@@ -156,11 +157,11 @@ struct store *store_open(const char *path, struct err *err)
     return store_open_with(path, NULL, err);
 }
 
-struct store *store_open_with(const char *path, struct ballast *ballast, struct err *err)
+struct store *store_open_with(const char *path, struct reserve_file *reserve_file, struct err *err)
 {
     struct store *store = xzalloc(sizeof *store);
     store->lock = -1;
-    if (!open_all(store, path, ballast, err)) {
+    if (!open_all(store, path, reserve_file, err)) {
         store_close(store);
         return NULL;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The database behind a small interface: SQLite now. One writer, on the door's thread, which alone
+/* The database behind a small interface: SQLite now. One writer, on the writer's thread, which alone
  * checkpoints; any number of readers, which see committed state only. No SQL exists outside this folder. */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -16,15 +16,15 @@
  * ---------------------------------------------------------------------------------------------------------------------------
  */
 
-struct ballast;
+struct reserve_file;
 struct store;
 
 /* Opens or makes the database, migrates it in one transaction a version, checks it (quick_check), syncs its
  * directory, and bumps the incarnation durably. A newer schema is refused untouched, and so is a database
  * that is damaged (ERR_DAMAGED); an older one is copied to backups/before-schema-N.db beside it first. With a
- * ballast (borrowed) that is released when the disk is full. */
+ * reserve file (borrowed) that is released when the disk is full. */
 struct store *store_open(const char *path, struct err *err);
-struct store *store_open_with(const char *path, struct ballast *ballast, struct err *err);
+struct store *store_open_with(const char *path, struct reserve_file *reserve_file, struct err *err);
 /* Moves all of the WAL into the database, unless something has failed. */
 void store_close(struct store *store);
 

@@ -75,8 +75,8 @@ static void say(const struct bench *bench)
     const struct fleet_counts *counts = fleet_counts(bench->fleet);
     printf("{\"at_us\": %" PRId64 ", \"registered\": %zu, \"parked\": %zu, \"told\": %zu, \"ended\": %" PRIu64
            ", \"beats\": %" PRIu64 ", \"polls\": %" PRIu64 ", \"lost\": %" PRIu64 "}\n",
-           clock_boot_us(), counts->registered, counts->parked, counts->told, counts->ended, counts->beats,
-           counts->polls, counts->lost);
+           clock_boot_us(), counts->registered, counts->parked, counts->told, counts->ended,
+           counts->heartbeats, counts->polls, counts->lost);
     fflush(stdout);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench-count OPERATION TIMES: does one of the controller's hot operations so often, on fixed input and a
  * disk in memory, for someone who counts the instructions of `measured` (tests/bench/instructions). An
- * operation is what a request costs between its body and that of its reply: decoding, the door with core and
- * commit, the answer. HTTP and authentication are left out. Two runs do the same but for what depends on
+ * operation is what a request costs between its body and that of its reply: decoding, the writer with core
+ * and commit, the answer. HTTP and authentication are left out. Two runs do the same but for what depends on
  * addresses. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/blob/logs.h"
-#include "daemon/door.h"
+#include "daemon/writer.h"
 #include "daemon/need.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
@@ -36,8 +36,8 @@ static const char spec_body[] =
 
 static struct {
     struct store *store;
-    struct door *door;
-    int64_t now_ms, submitted, beats;
+    struct writer *writer;
+    int64_t now_ms, submitted, heartbeats;
     struct node_orders *orders; /* the newest of the node */
     struct logs *logs;
     int64_t appended; /* bytes */
@@ -51,7 +51,7 @@ static void must(bool ok, const struct err *err)
     }
 }
 
-static void keep_orders(struct door_news *news)
+static void keep_orders(struct writer_news *news)
 {
     for (size_t i = 0; i < news->order_count; i++) {
         if (bench.orders != NULL) {
@@ -61,24 +61,24 @@ static void keep_orders(struct door_news *news)
     }
 }
 
-/* Through the door and back. */
-static void ask(struct door_request *request)
+/* Through the writer and back. */
+static void ask(struct writer_request *request)
 {
-    struct door_news news;
+    struct writer_news news;
     const struct moment now = {.boot_ms = ++bench.now_ms, .wall_ms = bench.now_ms};
     request->arrived_ms = bench.now_ms;
     request->input.wall_ms = bench.now_ms;
-    must(door_ask(bench.door, request), &(struct err){.text = "the door is full"});
-    door_turn(bench.door, now);
-    door_collect(bench.door, &news);
+    must(writer_ask(bench.writer, request), &(struct err){.text = "the writer is full"});
+    writer_run_batch(bench.writer, now);
+    writer_collect(bench.writer, &news);
     must(!news.failed, &news.error);
     must(request->status != 0, &request->error);
     keep_orders(&news);
-    door_news_finish(&news);
+    writer_news_finish(&news);
     text_finish(&request->answer);
 }
 
-static int render_nothing(const struct door_request *request, const struct step *step, struct text *out)
+static int render_nothing(const struct writer_request *request, const struct step *step, struct text *out)
 {
     text_append(out, "{}");
     return 200;
@@ -100,7 +100,7 @@ static json_t *parse(const char *body)
 
 /* --- submit ------------------------------------------------------------------------------------------- */
 
-static int render_submitted(const struct door_request *request, const struct step *step, struct text *out)
+static int render_submitted(const struct writer_request *request, const struct step *step, struct text *out)
 {
     job_receipt_encode(step->job.id, step->job.state, step->job.seq, out);
     return 201;
@@ -114,7 +114,7 @@ static void serve_submit(const char *body)
     char id[ID_LENGTH + 1];
     must(job_spec_decode(parse(body), LEASE_MS, &spec, &err), &err);
     snprintf(id, sizeof id, "%016lld", (long long)bench.submitted++);
-    struct door_request request = {.kind = DOOR_INPUT, .keyed = true, .render = render_submitted};
+    struct writer_request request = {.kind = WRITER_INPUT, .keyed = true, .render = render_submitted};
     hash_bytes(id, strlen(id), request.scope);
     hash_bytes(body, strlen(body), request.body);
     request.input = (struct input){
@@ -131,39 +131,40 @@ static void submit(void)
     measured(serve_submit, spec_body);
 }
 
-/* --- beat: of a node whose devices all work ------------------------------------------------------------ */
+/* --- heartbeat: of a node whose devices all work
+ * ------------------------------------------------------------ */
 
-static int render_beaten(const struct door_request *request, const struct step *step, struct text *out)
+static int render_heartbeat(const struct writer_request *request, const struct step *step, struct text *out)
 {
-    const struct beat_reply reply = {.fenced = step->fenced, .fenced_count = step->fenced_count};
-    autojson json_t *json = beat_reply_encode(&reply);
+    const struct heartbeat_reply reply = {.fenced = step->fenced, .fenced_count = step->fenced_count};
+    autojson json_t *json = heartbeat_reply_encode(&reply);
     autofree char *text = json_text(json);
     text_append(out, text);
     return 200;
 }
 
-static void serve_beat(const char *body)
+static void serve_heartbeat(const char *body)
 {
     struct err err;
-    struct beat_message message;
-    must(beat_message_decode(parse(body), &message, &err), &err);
-    struct door_request request = {.kind = DOOR_INPUT, .render = render_beaten};
-    request.input = (struct input){.kind = INPUT_BEAT, .beat = &message};
+    struct heartbeat_message message;
+    must(heartbeat_message_decode(parse(body), &message, &err), &err);
+    struct writer_request request = {.kind = WRITER_INPUT, .render = render_heartbeat};
+    request.input = (struct input){.kind = INPUT_HEARTBEAT, .heartbeat = &message};
     ask(&request);
-    beat_message_finish(&message);
+    heartbeat_message_finish(&message);
 }
 
-static void beat(void)
+static void heartbeat(void)
 {
     autotext struct text body = {0};
     text_printf(&body, "{\"node\":\"gpu-1\",\"boot_id\":\"boot-1\",\"seq\":%lld,\"attempts\":[",
-                (long long)++bench.beats);
+                (long long)++bench.heartbeats);
     for (size_t i = 0; i < bench.orders->count; i++) {
         text_printf(&body, "%s{\"epoch\":%llu,\"state\":\"RUNNING\"}", i > 0 ? "," : "",
                     (unsigned long long)bench.orders->items[i].order.epoch);
     }
     text_append(&body, "]}");
-    measured(serve_beat, body.bytes);
+    measured(serve_heartbeat, body.bytes);
 }
 
 /* --- place: a job ends, the next is placed and begins -------------------------------------------------- */
@@ -173,7 +174,7 @@ static void serve_report(const char *body)
     struct err err;
     struct report_message message;
     must(report_message_decode(parse(body), &message, &err), &err);
-    struct door_request request = {.kind = DOOR_INPUT, .render = render_nothing};
+    struct writer_request request = {.kind = WRITER_INPUT, .render = render_nothing};
     request.input = (struct input){.kind = INPUT_REPORT, .report = &message};
     ask(&request);
     report_message_finish(&message);
@@ -231,16 +232,16 @@ static void append_times(const char *folder, int64_t times)
 
 /* --- the controller ----------------------------------------------------------------------------------- */
 
-static void open_door(const char *folder)
+static void open_writer(const char *folder)
 {
-    const struct door_config config = {.beat_ms = 5000, .policy = POLICY_DEFAULT};
+    const struct writer_config config = {.heartbeat_ms = 5000, .policy = POLICY_DEFAULT};
     autofree char *path = xprintf("%s/gpuctl.db", folder);
     struct err err;
     bench.now_ms = 1000;
     bench.store = store_open(path, &err);
     must(bench.store != NULL, &err);
-    bench.door = door_open(bench.store, &config, (struct moment){.boot_ms = 1000, .wall_ms = 1000}, &err);
-    must(bench.door != NULL, &err);
+    bench.writer = writer_open(bench.store, &config, (struct moment){.boot_ms = 1000, .wall_ms = 1000}, &err);
+    must(bench.writer != NULL, &err);
 }
 
 static void register_node(void)
@@ -256,22 +257,22 @@ static void register_node(void)
                                              .address = "10.0.0.1",
                                              .devices = devices,
                                              .device_count = GPUS};
-    struct door_request request = {.kind = DOOR_INPUT, .render = render_nothing};
+    struct writer_request request = {.kind = WRITER_INPUT, .render = render_nothing};
     request.input = (struct input){.kind = INPUT_REGISTER, .node_register = &message};
     ask(&request);
 }
 
-static void close_door(void)
+static void close_writer(void)
 {
     node_orders_destroy(bench.orders);
-    door_close(bench.door);
+    writer_close(bench.writer);
     store_close(bench.store);
 }
 
 /* What is there before the operation is the same for any number of times. */
 static void run_times(void (*act)(void), const char *folder, int64_t times)
 {
-    open_door(folder);
+    open_writer(folder);
     register_node();
     for (int i = 0; i < GPUS + TIMES_MAX; i++) {
         serve_submit(spec_body);
@@ -279,7 +280,7 @@ static void run_times(void (*act)(void), const char *folder, int64_t times)
     for (int64_t i = 0; i < times; i++) {
         act();
     }
-    close_door();
+    close_writer();
 }
 
 int main(int argc, char **argv)
@@ -287,7 +288,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*act)(void); /* NULL: log */
-    } operations[] = {{"submit", submit}, {"beat", beat}, {"place", place}, {"log", NULL}};
+    } operations[] = {{"submit", submit}, {"beat", heartbeat}, {"place", place}, {"log", NULL}};
     char folder[] = "/tmp/bench-count-XXXXXX";
     int64_t times;
     size_t at = 0, count = sizeof operations / sizeof operations[0];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what simulated agents say and when. Each node has a connection of its own for its poll, as an agent
- * has; the rest, its errands (register, beat, report), goes over connections that all share, since ten
+ * has; the rest, its errands (register, heartbeat, report), goes over connections that all share, since ten
  * thousand agents would need as many descriptors again in this one process. It promises the messages of
  * proto/messages.h, the pauses of agents after a failure (full jitter), and one report after the other for an
  * attempt. Bytes are channel.c's. */
@@ -25,7 +25,7 @@
 #define HOST_BYTES 65
 #define NEVER      INT64_MAX
 
-enum errand_kind { ERRAND_REGISTER, ERRAND_BEAT, ERRAND_RUNNING, ERRAND_EXITED };
+enum errand_kind { ERRAND_REGISTER, ERRAND_HEARTBEAT, ERRAND_RUNNING, ERRAND_EXITED };
 
 struct errand {
     enum errand_kind kind;
@@ -41,7 +41,7 @@ struct node {
     uint64_t version; /* of the last answer */
     uint64_t *live;   /* epochs, as many as slots at most */
     size_t live_count;
-    int64_t poll_ms, beat_ms; /* when due; NEVER: not */
+    int64_t poll_ms, heartbeat_ms; /* when due; NEVER: not */
     int64_t seq;
     unsigned failures;
     bool parked, told;
@@ -61,7 +61,7 @@ struct fleet {
     struct line lines[LINES];
     struct errand *first, **end; /* that wait for a line */
     int64_t look_ms;
-    int64_t beat_every_ms; /* as the controller says */
+    int64_t heartbeat_every_ms; /* as the controller says */
     struct fleet_counts counts;
 };
 
@@ -119,18 +119,18 @@ static json_t *registration_of(const struct node *node, uint64_t word)
     return json;
 }
 
-static json_t *beat_of(struct node *node)
+static json_t *heartbeat_of(struct node *node)
 {
     struct node_attempt *attempts = xzalloc((node->live_count + 1) * sizeof *attempts);
     for (size_t i = 0; i < node->live_count; i++) {
         attempts[i] = (struct node_attempt){node->live[i], MEMBER_RUNNING};
     }
-    const struct beat_message message = {.node = node->name,
-                                         .boot_id = node->boot_id,
-                                         .seq = ++node->seq,
-                                         .attempts = attempts,
-                                         .attempt_count = node->live_count};
-    json_t *json = beat_message_encode(&message);
+    const struct heartbeat_message message = {.node = node->name,
+                                              .boot_id = node->boot_id,
+                                              .seq = ++node->seq,
+                                              .attempts = attempts,
+                                              .attempt_count = node->live_count};
+    json_t *json = heartbeat_message_encode(&message);
     free(attempts);
     return json;
 }
@@ -157,8 +157,8 @@ static void go(struct line *line, struct errand *errand)
     case ERRAND_REGISTER:
         channel_post(line->channel, "/v1/agent/register", registration_of(node, errand->number));
         return;
-    case ERRAND_BEAT:
-        channel_post(line->channel, "/v1/agent/beat", beat_of(node));
+    case ERRAND_HEARTBEAT:
+        channel_post(line->channel, "/v1/agent/beat", heartbeat_of(node));
         return;
     case ERRAND_RUNNING:
         channel_post(line->channel, "/v1/agent/report", report_of(node, REPORT_RUNNING, errand->number));
@@ -193,8 +193,9 @@ static void registered(struct node *node, const char *body, size_t length)
     } else {
         uint32_t chance;
         random_fill(&chance, sizeof chance);
-        node->fleet->beat_every_ms = reply.beat_ms;
-        node->beat_ms = clock_boot_ms() + chance % reply.beat_ms; /* as if they had started at any time */
+        node->fleet->heartbeat_every_ms = reply.heartbeat_ms;
+        node->heartbeat_ms =
+            clock_boot_ms() + chance % reply.heartbeat_ms; /* as if they had started at any time */
         node->fleet->counts.registered++;
     }
     register_reply_finish(&reply);
@@ -224,8 +225,8 @@ static void errand_done(struct errand *errand, int status, const char *body, siz
     case ERRAND_REGISTER:
         registered(node, body, length);
         return;
-    case ERRAND_BEAT:
-        node->fleet->counts.beats++;
+    case ERRAND_HEARTBEAT:
+        node->fleet->counts.heartbeats++;
         return;
     case ERRAND_RUNNING:
         add_errand(node, ERRAND_EXITED, errand->number);
@@ -247,13 +248,13 @@ static void line_answered(void *closure, int status, const char *body, size_t le
     next_errand(line);
 }
 
-/* A beat that is lost is lost; all else is said again, at the next look. */
+/* A heartbeat that is lost is lost; all else is said again, at the next look. */
 static void line_lost(void *closure)
 {
     struct line *line = closure;
     struct errand *errand = line->errand;
     line->errand = NULL;
-    if (errand->kind != ERRAND_BEAT) {
+    if (errand->kind != ERRAND_HEARTBEAT) {
         add_errand(errand->node, errand->kind, errand->number);
     }
     free(errand);
@@ -355,7 +356,7 @@ static void make_node(struct fleet *fleet, size_t number)
 {
     static const struct channel_hooks hooks = {poll_answered, poll_lost};
     struct node *node = &fleet->nodes[number];
-    *node = (struct node){.fleet = fleet, .poll_ms = NEVER, .beat_ms = NEVER};
+    *node = (struct node){.fleet = fleet, .poll_ms = NEVER, .heartbeat_ms = NEVER};
     snprintf(node->name, sizeof node->name, "node%zu", number);
     snprintf(node->boot_id, sizeof node->boot_id, "boot-of-%zu", number);
     snprintf(node->host_id, sizeof node->host_id, "%064zx", number);
@@ -428,10 +429,10 @@ static void look(struct fleet *fleet, int64_t now_ms)
         if (node->poll_ms <= now_ms) {
             poll(node);
         }
-        if (node->beat_ms <= now_ms) {
-            node->beat_ms = now_ms + fleet->beat_every_ms;
+        if (node->heartbeat_ms <= now_ms) {
+            node->heartbeat_ms = now_ms + fleet->heartbeat_every_ms;
             if (!node->told) {
-                add_errand(node, ERRAND_BEAT, 0);
+                add_errand(node, ERRAND_HEARTBEAT, 0);
             }
         }
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fleet of simulated agents in one process: they register, keep a poll parked, beat, and answer orders as
- * agents do whose ranks end at once. */
+/* A fleet of simulated agents in one process: they register, keep a poll parked, send heartbeats, and answer
+ * orders as agents do whose ranks end at once. */
 #ifndef BENCH_FLEET_H
 #define BENCH_FLEET_H
 
@@ -16,9 +16,9 @@ struct fleet_counts {
     size_t parked;     /* nodes whose poll was answered on the connection that they have, and is out again */
     size_t told;       /* nodes that were told to end: they ask no more */
     uint64_t ended;    /* attempts whose exit was taken */
-    uint64_t beats;    /* that were answered */
-    uint64_t polls;    /* likewise */
-    uint64_t lost;     /* polls whose connection broke or was refused */
+    uint64_t heartbeats; /* that were answered */
+    uint64_t polls;      /* likewise */
+    uint64_t lost;       /* polls whose connection broke or was refused */
 };
 
 /* The token is borrowed. Ends the program on failure, here and below. */

@@ -191,8 +191,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench-passes NODES JOBS [POLICY]\n");
         return 2;
     }
-    struct bench bench = {.core = core_create(&(struct core_config){
-                              .incarnation = 1, .next_job_key = 1, .beat_ms = 1LL << 50, .policy = policy})};
+    struct bench bench = {
+        .core = core_create(&(struct core_config){
+            .incarnation = 1, .next_job_key = 1, .heartbeat_ms = 1LL << 50, .policy = policy})};
     step(&bench, &(struct input){.kind = INPUT_BOOT});
     fill(&bench, nodes, jobs);
     int samples = nodes < LARGE ? SAMPLES : SAMPLES / 10;

@@ -205,7 +205,7 @@ def expect_end(controller: Controller) -> None:
 def suffer(controller: Controller, customer: Customer, wrapper: list[str]) -> bool:
     """A life with a fault, whether it was felt: who is told that the outcome is not known is told so by a process that ends.
 
-    One that says `disk_full` has refused, and may go on: it gives up its ballast.
+    One that says `disk_full` has refused, and may go on: it gives up its reserve file.
     """
     if not controller.start(wrapper):
         expect_end(controller)

@@ -119,7 +119,7 @@ class Cycle:
                 self.api.post(f"/v1/jobs/{self.waiting}/{verb}")
                 changes += 1
             assert time.monotonic() < deadline, f"the database still had room after {changes} changes"
-        self.disk.fill()  # what the ballast gave back, too
+        self.disk.fill()  # what the reserve file gave back, too
         return changes
 
     def check_refusals(self) -> None:

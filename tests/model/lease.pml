@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The protocol of lease, gang, cancel, restart and restore, as daemon/core (register.c, report.c, tick.c,
- * attempt.c, member.c), agent/duty*.c, attempt.c, stage.c and shim_*.c play it, for one job with
+ * attempt.c, member.c), agent/reconciler*.c, attempt.c, stage.c and shim_*.c play it, for one job with
  * on_disconnect=requeue on two nodes. It owns what both sides share: the state, the messages, the clocks. It
  * follows the code by hand, and so promises something of the protocol, not of the code.
  *

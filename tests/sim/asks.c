@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what goes through the door and back, in the place of the resources of daemon/http: it decodes, makes
- * an input, and answers with what the door answered. It promises that what an input borrows lives until the
- * door is done with it. */
+/* Owns what goes through the writer and back, in the place of the resources of daemon/http: it decodes, makes
+ * an input, and answers with what the writer answered. It promises that what an input borrows lives until the
+ * writer is done with it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +19,9 @@
 
 #define LEASE_MIN_MS 10000
 
-/* A change that the door has, and all that it borrows. */
+/* A change that the writer has, and all that it borrows. */
 struct ask {
-    struct door_request door;
+    struct writer_request writer;
     uint64_t ticket;
     enum wire_kind kind;
     struct ask *next, **back; /* of all */
@@ -31,7 +31,7 @@ struct ask {
     bool has_spec;
     struct need need;
     struct register_message registration;
-    struct beat_message beat;
+    struct heartbeat_message heartbeat;
     struct report_message report;
     struct staging_message staging;
     uint8_t (*digests)[HASH_BYTES];
@@ -53,10 +53,10 @@ static void ask_free(struct ask *ask)
         account_limits_finish(&ask->limits);
     }
     register_message_finish(&ask->registration);
-    beat_message_finish(&ask->beat);
+    heartbeat_message_finish(&ask->heartbeat);
     report_message_finish(&ask->report);
     staging_message_finish(&ask->staging);
-    text_finish(&ask->door.answer);
+    text_finish(&ask->writer.answer);
     free(ask->digests);
     free(ask->argument);
     free(ask->body);
@@ -70,32 +70,32 @@ void asks_drop(struct controller *controller)
     }
 }
 
-static int render_nothing(const struct door_request *door, const struct step *step, struct text *out)
+static int render_nothing(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     text_append(out, "{}");
     return 200;
 }
 
 /* The word to repeat; 0: taken. */
-static int render_registered(const struct door_request *door, const struct step *step, struct text *out)
+static int render_registered(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     text_append(out, step->answer != NULL ? step->answer : "0");
     return 200;
 }
 
-static int render_beaten(const struct door_request *door, const struct step *step, struct text *out)
+static int render_heartbeat(const struct writer_request *writer, const struct step *step, struct text *out)
 {
-    const struct beat_reply reply = {.fenced = step->fenced, .fenced_count = step->fenced_count};
-    autojson json_t *json = beat_reply_encode(&reply);
+    const struct heartbeat_reply reply = {.fenced = step->fenced, .fenced_count = step->fenced_count};
+    autojson json_t *json = heartbeat_reply_encode(&reply);
     autofree char *text = json_text(json);
     text_append(out, text);
     return 200;
 }
 
-static int render_job(const struct door_request *door, const struct step *step, struct text *out)
+static int render_job(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     job_receipt_encode(step->job.id, step->job.state, step->job.seq, out);
-    return door->input.kind == INPUT_SUBMIT ? 201 : 200;
+    return writer->input.kind == INPUT_SUBMIT ? 201 : 200;
 }
 
 static struct ask *ask_create(struct controller *controller, const struct wire_request *request)
@@ -110,11 +110,11 @@ static struct ask *ask_create(struct controller *controller, const struct wire_r
     }
     controller->asks = ask;
     ask->body = xstrdup(request->body != NULL ? request->body : "");
-    ask->door.kind = DOOR_INPUT;
-    ask->door.arrived_ms = controller_now(controller);
-    ask->door.render = render_nothing;
-    ask->door.asker = ask;
-    ask->door.input.wall_ms = world_wall_ms(&controller->sim->world);
+    ask->writer.kind = WRITER_INPUT;
+    ask->writer.arrived_ms = controller_now(controller);
+    ask->writer.render = render_nothing;
+    ask->writer.asker = ask;
+    ask->writer.input.wall_ms = world_wall_ms(&controller->sim->world);
     return ask;
 }
 
@@ -127,24 +127,24 @@ static json_t *parse(const char *body)
 
 static bool ask_register(struct ask *ask, struct err *err)
 {
-    ask->door.input.kind = INPUT_REGISTER;
-    ask->door.input.node_register = &ask->registration;
-    ask->door.render = render_registered;
+    ask->writer.input.kind = INPUT_REGISTER;
+    ask->writer.input.node_register = &ask->registration;
+    ask->writer.render = render_registered;
     return register_message_decode(parse(ask->body), &ask->registration, err);
 }
 
-static bool ask_beat(struct ask *ask, struct err *err)
+static bool ask_heartbeat(struct ask *ask, struct err *err)
 {
-    ask->door.input.kind = INPUT_BEAT;
-    ask->door.input.beat = &ask->beat;
-    ask->door.render = render_beaten;
-    return beat_message_decode(parse(ask->body), &ask->beat, err);
+    ask->writer.input.kind = INPUT_HEARTBEAT;
+    ask->writer.input.heartbeat = &ask->heartbeat;
+    ask->writer.render = render_heartbeat;
+    return heartbeat_message_decode(parse(ask->body), &ask->heartbeat, err);
 }
 
 static bool ask_report(struct ask *ask, struct err *err)
 {
-    ask->door.input.kind = INPUT_REPORT;
-    ask->door.input.report = &ask->report;
+    ask->writer.input.kind = INPUT_REPORT;
+    ask->writer.input.report = &ask->report;
     if (!report_message_decode(parse(ask->body), &ask->report, err)) {
         return false;
     }
@@ -160,8 +160,8 @@ static bool ask_report(struct ask *ask, struct err *err)
 
 static bool ask_staging(struct ask *ask, struct err *err)
 {
-    ask->door.input.kind = INPUT_STAGING;
-    ask->door.input.staging = &ask->staging;
+    ask->writer.input.kind = INPUT_STAGING;
+    ask->writer.input.staging = &ask->staging;
     return staging_message_decode(parse(ask->body), &ask->staging, err);
 }
 
@@ -179,7 +179,7 @@ static bool ask_submit(struct controller *controller, struct ask *ask, const str
     world_bytes(&controller->sim->world, random, sizeof random);
     text_id_from_bytes(random, ask->id);
     people_issued(controller->sim->people, request->key, ask->id);
-    struct input *input = &ask->door.input;
+    struct input *input = &ask->writer.input;
     input->kind = INPUT_SUBMIT;
     input->submit.id = ask->id;
     input->submit.owner = request->who;
@@ -187,13 +187,13 @@ static bool ask_submit(struct controller *controller, struct ask *ask, const str
     input->submit.body = ask->body;
     input->submit.body_length = strlen(ask->body);
     input->submit.need = need_of_spec(&ask->spec, &ask->need) ? &ask->need.core : NULL;
-    ask->door.render = render_job;
+    ask->writer.render = render_job;
     return true;
 }
 
 static bool ask_limits(struct ask *ask, const char *project, struct err *err)
 {
-    struct input *input = &ask->door.input;
+    struct input *input = &ask->writer.input;
     autojson json_t *json = parse(ask->body);
     if (!account_limits_decode(json, ACCOUNT_PROJECT, &ask->limits, err)) {
         return false;
@@ -210,7 +210,7 @@ static bool ask_limits(struct ask *ask, const char *project, struct err *err)
 
 static bool ask_node(struct ask *ask, const char *verb, const char *name)
 {
-    struct input *input = &ask->door.input;
+    struct input *input = &ask->writer.input;
     input->kind = INPUT_NODE;
     input->node.name = name;
     input->node.by = "operator";
@@ -223,7 +223,7 @@ static bool ask_node(struct ask *ask, const char *verb, const char *name)
 /* path: VERB/NAME */
 static bool ask_job(struct ask *ask, const struct wire_request *request, struct err *err)
 {
-    struct input *input = &ask->door.input;
+    struct input *input = &ask->writer.input;
     ask->argument = xstrdup(request->path);
     char *name = strchr(ask->argument, '/');
     *name++ = '\0';
@@ -234,7 +234,7 @@ static bool ask_job(struct ask *ask, const struct wire_request *request, struct 
     if (strcmp(verb, "drain") == 0 || strcmp(verb, "resume") == 0 || strcmp(verb, "fence") == 0) {
         return ask_node(ask, verb, name);
     }
-    ask->door.render = render_job;
+    ask->writer.render = render_job;
     if (strcmp(verb, "cancel") == 0) {
         input->kind = INPUT_CANCEL;
         input->cancel.id = name;
@@ -262,9 +262,9 @@ static void set_key(struct ask *ask, const struct wire_request *request)
 {
     autofree char *scope =
         xprintf("%s\n%s\n%s", request->who, request->path != NULL ? request->path : "", request->key);
-    ask->door.keyed = true;
-    hash_bytes(scope, strlen(scope), ask->door.scope);
-    hash_bytes(ask->body, strlen(ask->body), ask->door.body);
+    ask->writer.keyed = true;
+    hash_bytes(scope, strlen(scope), ask->writer.scope);
+    hash_bytes(ask->body, strlen(ask->body), ask->writer.body);
 }
 
 /* --- both ways ---------------------------------------------------------------------------------------- */
@@ -275,8 +275,8 @@ static bool make_input(struct controller *controller, struct ask *ask, const str
     switch (request->kind) {
     case WIRE_REGISTER:
         return ask_register(ask, err);
-    case WIRE_BEAT:
-        return ask_beat(ask, err);
+    case WIRE_HEARTBEAT:
+        return ask_heartbeat(ask, err);
     case WIRE_REPORT:
         return ask_report(ask, err);
     case WIRE_STAGING:
@@ -303,7 +303,7 @@ void asks_serve(struct controller *controller, const struct wire_request *reques
     if (request->key != NULL) {
         set_key(ask, request);
     }
-    if (door_ask(controller->door, &ask->door)) {
+    if (writer_ask(controller->writer, &ask->writer)) {
         controller_asked(controller);
     } else {
         wire_reply(controller->sim->wire, request->ticket, 503, NULL);
@@ -313,33 +313,33 @@ void asks_serve(struct controller *controller, const struct wire_request *reques
 
 static void answer_registration(struct controller *controller, const struct ask *ask)
 {
-    const char *word = ask->door.answer.bytes;
+    const char *word = ask->writer.answer.bytes;
     if (strcmp(word, "0") == 0) {
         orders_registered(controller, ask->registration.name, ask->registration.boot_id);
     }
     autofree char *text = xprintf("{\"word\":%s,\"incarnation\":%u,\"beat_ms\":%lld,\"park_ms\":25000}", word,
-                                  store_incarnation(controller->store), (long long)controller->beat_ms);
+                                  store_incarnation(controller->store), (long long)controller->heartbeat_ms);
     wire_reply(controller->sim->wire, ask->ticket, 200, text);
 }
 
 static void answer(struct controller *controller, const struct ask *ask)
 {
-    const struct door_request *door = &ask->door;
-    if (door->status == 0) {
-        world_note(&controller->sim->world, "refused: %s", door->error.text);
-        wire_reply(controller->sim->wire, ask->ticket, err_http(door->error.code), door->error.text);
+    const struct writer_request *writer = &ask->writer;
+    if (writer->status == 0) {
+        world_note(&controller->sim->world, "refused: %s", writer->error.text);
+        wire_reply(controller->sim->wire, ask->ticket, err_http(writer->error.code), writer->error.text);
     } else if (ask->kind == WIRE_REGISTER) {
         answer_registration(controller, ask);
     } else {
-        autofree char *text = xstrndup(door->answer.bytes, door->answer.length);
-        wire_reply(controller->sim->wire, ask->ticket, door->status, text);
+        autofree char *text = xstrndup(writer->answer.bytes, writer->answer.length);
+        wire_reply(controller->sim->wire, ask->ticket, writer->status, text);
     }
 }
 
-void asks_answer(struct controller *controller, struct door_request *answered)
+void asks_answer(struct controller *controller, struct writer_request *answered)
 {
     while (answered != NULL) {
-        struct door_request *next = answered->next;
+        struct writer_request *next = answered->next;
         answer(controller, answered->asker);
         ask_free(answered->asker);
         answered = next;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the life of the simulated controller: opening, turns of the door, deaths. It promises that an answer
- * or an order leaves only from what the door has published, and that all that was not on disk is gone after a
- * death. What is asked is ask.c's, orders to nodes are orders.c's, what must hold is judge.c's. */
+/* Owns the life of the simulated controller: opening, batches of the writer, deaths. It promises that an
+ * answer or an order leaves only from what the writer has published, and that all that was not on disk is
+ * gone after a death. What is asked is ask.c's, orders to nodes are orders.c's, what must hold is judge.c's.
+ */
 #include "tests/sim/controller.h"
 
 #include <stdio.h>
@@ -40,10 +41,10 @@ static void start(void *closure);
 static void close_all(struct controller *controller)
 {
     reader_close(controller->reader);
-    door_close(controller->door);
+    writer_close(controller->writer);
     store_close(controller->store);
     controller->reader = NULL;
-    controller->door = NULL;
+    controller->writer = NULL;
     controller->store = NULL;
     asks_drop(controller);
     orders_drop(controller);
@@ -98,36 +99,36 @@ static void heal(struct controller *controller)
     controller->failing = false;
 }
 
-/* --- turns -------------------------------------------------------------------------------------------- */
+/* --- batches -------------------------------------------------------------------------------------------- */
 
-static void turn(void *closure);
+static void batch(void *closure);
 
-static void arrange_turn(struct controller *controller)
+static void arrange_batch(struct controller *controller)
 {
     struct world *world = world_here(controller);
     int64_t in_ms = controller->busy_until_ms - world->now_ms;
     if (!controller->turning) {
         controller->turning = true;
-        world_in(world, in_ms > 0 ? in_ms : 0, turn, controller, &controller->life);
+        world_in(world, in_ms > 0 ? in_ms : 0, batch, controller, &controller->life);
     }
 }
 
 void controller_asked(struct controller *controller)
 {
-    arrange_turn(controller);
+    arrange_batch(controller);
 }
 
 static void time_due(void *closure)
 {
     struct controller *controller = closure;
     controller->waits_ms = INT64_MAX;
-    arrange_turn(controller);
+    arrange_batch(controller);
 }
 
 static void arrange_time(struct controller *controller)
 {
     struct world *world = world_here(controller);
-    int64_t due_ms = door_due_ms(controller->door);
+    int64_t due_ms = writer_due_ms(controller->writer);
     if (due_ms != INT64_MAX && due_ms != controller->waits_ms) {
         controller->waits_ms = due_ms;
         world_in(world, clock_until(&controller->clock, world->now_ms, due_ms), time_due, controller,
@@ -137,8 +138,8 @@ static void arrange_time(struct controller *controller)
 
 static void publish(struct controller *controller)
 {
-    struct door_news news;
-    door_collect(controller->door, &news);
+    struct writer_news news;
+    writer_collect(controller->writer, &news);
     if (!news.failed) {
         judge_committed(controller->sim, controller->reader, &news);
     }
@@ -149,7 +150,7 @@ static void publish(struct controller *controller)
     for (size_t i = 0; i < HOST_TYPES; i++) {
         judge_held(controller->sim, i, orders_held(controller, LIMITED_PROJECT, host_types[i]));
     }
-    door_news_finish(&news);
+    writer_news_finish(&news);
 }
 
 /* Why the core did what it did, for whoever reads a trace. */
@@ -163,18 +164,18 @@ static void show_decisions(struct controller *controller)
 }
 
 /* A commit takes its time: what came of it is heard then, and what is asked meanwhile waits. */
-static void turn(void *closure)
+static void batch(void *closure)
 {
     struct controller *controller = closure;
     struct world *world = world_here(controller);
     controller->turning = false;
     if (controller->busy_until_ms > world->now_ms) {
-        arrange_turn(controller);
+        arrange_batch(controller);
         return;
     }
     bool slow = world_mishap(world, 2);
     controller->busy_until_ms = world->now_ms + world_between(world, 1, slow ? 5000 : 3);
-    bool ok = door_turn(controller->door, this_moment(controller));
+    bool ok = writer_run_batch(controller->writer, this_moment(controller));
     if (!ok || disk_crashed(controller->disk)) {
         world_fault(world, "controller fails: %s", disk_crashed(controller->disk) ? "no power" : "the disk");
         bool power = disk_crashed(controller->disk);
@@ -191,10 +192,10 @@ static void turn(void *closure)
         return;
     }
     publish(controller);
-    if (world_rare(world, RARE_TURN_WITHOUT_WORK)) {
-        arrange_turn(controller);
+    if (world_rare(world, RARE_BATCH_WITHOUT_WORK)) {
+        arrange_batch(controller);
     }
-    core_check(door_core(controller->door));
+    core_check(writer_core(controller->writer));
     arrange_time(controller);
 }
 
@@ -202,13 +203,14 @@ static void turn(void *closure)
 
 static bool open_all(struct controller *controller)
 {
-    const struct door_config config = {.beat_ms = controller->beat_ms, .policy = controller->policy};
+    const struct writer_config config = {.heartbeat_ms = controller->heartbeat_ms,
+                                         .policy = controller->policy};
     struct err err;
     controller->store = store_open(controller->path, &err);
     if (controller->store != NULL) {
-        controller->door = door_open(controller->store, &config, this_moment(controller), &err);
+        controller->writer = writer_open(controller->store, &config, this_moment(controller), &err);
     }
-    if (controller->door != NULL && !disk_crashed(controller->disk)) {
+    if (controller->writer != NULL && !disk_crashed(controller->disk)) {
         controller->reader = reader_open(controller->path, &err);
     }
     if (controller->reader != NULL) {
@@ -238,12 +240,12 @@ static void start(void *closure)
     controller->waits_ms = INT64_MAX;
     controller->busy_until_ms = 0;
     if (world->tracing) {
-        door_trace(controller->door, &controller->decisions);
+        writer_trace(controller->writer, &controller->decisions);
     }
     world_note(world, "controller serves, incarnation %u", store_incarnation(controller->store));
     judge_booted(controller->sim, controller->reader, store_incarnation(controller->store));
     publish(controller);
-    core_check(door_core(controller->door));
+    core_check(writer_core(controller->writer));
     arrange_time(controller);
 }
 
@@ -261,7 +263,7 @@ struct controller *controller_create(struct sim *sim, const char *folder)
     controller->disk = disk_create("sim", true, number | 1);
     disk_lie(controller->disk, planted_is(PLANTED_SKIP_FSYNC));
     controller->policy = policies[world_between(&sim->world, 0, 4)];
-    controller->beat_ms = world_of(&sim->world, 50) ? 10000 : 20000;
+    controller->heartbeat_ms = world_of(&sim->world, 50) ? 10000 : 20000;
     controller->clock = (struct machine_clock){.booted_ms = 0, .first_ms = 5000, .permille = 1000};
     controller->life = 1;
     world_in(&sim->world, 0, start, controller, &controller->life);
@@ -298,5 +300,5 @@ struct reader *controller_reader(struct controller *controller)
 
 const struct core *controller_core(const struct controller *controller)
 {
-    return controller->up ? door_core(controller->door) : NULL;
+    return controller->up ? writer_core(controller->writer) : NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The controller: the real door, core and store, on a disk that can lose power, and in the place of the HTTP
- * thread what answers requests from them. */
+/* The controller: the real writer, core and store, on a disk that can lose power, and in the place of the
+ * HTTP thread what answers requests from them. */
 #ifndef SIM_CONTROLLER_H
 #define SIM_CONTROLLER_H
 

@@ -3,7 +3,7 @@
 #ifndef SIM_CONTROLLER_PARTS_H
 #define SIM_CONTROLLER_PARTS_H
 
-#include "daemon/door.h"
+#include "daemon/writer.h"
 #include "proto/base/text.h"
 #include "proto/messages.h"
 #include "tests/sim/controller.h"
@@ -16,31 +16,31 @@ struct controller {
     char *path;
     struct disk *disk;
     enum policy policy;
-    int64_t beat_ms;
+    int64_t heartbeat_ms;
     struct machine_clock clock;
     lifetime life;
     bool up, turning;
     bool failing; /* a fault of the disk was arranged: not to start is then no fault of ours */
     int64_t busy_until_ms, waits_ms;
     struct store *store;
-    struct door *door;
+    struct writer *writer;
     struct reader *reader;
     struct text decisions; /* of the core, while a trace is made */
-    struct ask *asks;      /* that the door has */
+    struct ask *asks;      /* that the writer has */
     struct box *boxes;     /* by node */
 };
 
 int64_t controller_now(const struct controller *controller);
-/* Something was asked of the door. */
+/* Something was asked of the writer. */
 void controller_asked(struct controller *controller);
 
-/* --- what goes through the door ----------------------------------------------------------------------- */
+/* --- what goes through the writer ----------------------------------------------------------------------- */
 
 void asks_serve(struct controller *controller, const struct wire_request *request);
-void asks_answer(struct controller *controller, struct door_request *answered);
+void asks_answer(struct controller *controller, struct writer_request *answered);
 void asks_drop(struct controller *controller);
 
-/* --- orders to nodes, in the place of daemon/http/mailbox.c ------------------------------------------- */
+/* --- orders to nodes, in the place of daemon/http/outbox.c ------------------------------------------- */
 
 void orders_put(struct controller *controller, struct node_orders *orders);
 void orders_registered(struct controller *controller, const char *node, const char *boot_id);

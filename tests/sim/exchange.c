@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the requests of a simulated agent, in the place of agent/exchange.c: the real messages, encoded and
- * decoded, and what their answers mean to the duty. */
+ * decoded, and what their answers mean to the reconciler. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +70,7 @@ static void register_done(void *closure, const struct wire_answer *answer)
         exchange_register(host);
         return;
     }
-    duty_registered(host->duty, &reply, sent_at(host, answer));
+    reconciler_registered(host->reconciler, &reply, sent_at(host, answer));
     register_reply_finish(&reply);
     host_wake(host, 0);
 }
@@ -99,7 +99,7 @@ void exchange_register(struct host *host)
                                        .device_count = (size_t)host->device_count,
                                        .has_word = true,
                                        .word = host->word};
-    message.attempts = duty_list(host->duty, &message.attempt_count);
+    message.attempts = reconciler_list(host->reconciler, &message.attempt_count);
     wire_cancel(host->sim->wire, host->polling);
     host->polling = 0;
     call(host, WIRE_REGISTER, register_message_encode(&message), REQUEST_TIMEOUT_MS, true, register_done,
@@ -107,38 +107,40 @@ void exchange_register(struct host *host)
     free(message.attempts);
 }
 
-/* --- beat --------------------------------------------------------------------------------------------- */
+/* --- heartbeat ---------------------------------------------------------------------------------------------
+ */
 
-/* A beat that is out. */
+/* A heartbeat that is out. */
 struct beating {
     struct host *host;
     int64_t number;
 };
 
-static void beat_done(void *closure, const struct wire_answer *answer)
+static void heartbeat_done(void *closure, const struct wire_answer *answer)
 {
     const struct beating *beating = closure;
     struct host *host = beating->host;
-    struct beat_reply reply;
+    struct heartbeat_reply reply;
     json_t *json = answer->status / 100 == 2 ? parse(answer->body) : NULL;
-    bool taken = json != NULL && beat_reply_decode(json, &reply, NULL);
-    duty_beaten(host->duty, beating->number, taken ? &reply : NULL, sent_at(host, answer));
+    bool taken = json != NULL && heartbeat_reply_decode(json, &reply, NULL);
+    reconciler_heartbeat_done(host->reconciler, beating->number, taken ? &reply : NULL, sent_at(host, answer));
     if (taken) {
-        beat_reply_finish(&reply);
+        heartbeat_reply_finish(&reply);
     } else if (answer->status == 404) {
-        duty_stranger(host->duty);
+        reconciler_stranger(host->reconciler);
     }
     host_wake(host, 0);
 }
 
-void exchange_beat(struct host *host, const struct duty_action *action)
+void exchange_heartbeat(struct host *host, const struct reconciler_action *action)
 {
-    struct beat_message message = {
-        .node = host->name, .boot_id = host->boot_id, .agent_id = host->name, .seq = ++host->beats};
+    struct heartbeat_message message = {
+        .node = host->name, .boot_id = host->boot_id, .agent_id = host->name, .seq = ++host->heartbeats};
     struct beating *beating = world_keep(&host->sim->world, sizeof *beating);
     *beating = (struct beating){host, action->number};
-    message.attempts = duty_list(host->duty, &message.attempt_count);
-    call(host, WIRE_BEAT, beat_message_encode(&message), action->timeout_ms, false, beat_done, beating);
+    message.attempts = reconciler_list(host->reconciler, &message.attempt_count);
+    call(host, WIRE_HEARTBEAT, heartbeat_message_encode(&message), action->timeout_ms, false, heartbeat_done,
+         beating);
     free(message.attempts);
 }
 
@@ -153,7 +155,7 @@ static void staging_told(void *closure, const struct wire_answer *answer)
 {
     struct host *host = closure;
     if (answer->status == 404) {
-        duty_stranger(host->duty);
+        reconciler_stranger(host->reconciler);
         host_wake(host, 0);
     }
 }
@@ -213,11 +215,11 @@ static void poll_done(void *closure, const struct wire_answer *answer)
     json_t *json = parse(answer->body);
     host->polling = 0;
     if (answer->status / 100 != 2 || json == NULL || !poll_reply_decode(json, &reply, &err)) {
-        duty_stranger(host->duty);
+        reconciler_stranger(host->reconciler);
         host_wake(host, answer->status == 404 ? 0 : BACKOFF_MAX_MS);
         return;
     }
-    duty_polled(host->duty, &reply);
+    reconciler_polled(host->reconciler, &reply);
     host_work(host); /* now: the orders are borrowed from the reply */
     for (size_t i = 0; i < reply.staging_count; i++) {
         build(host, &reply.stagings[i]);
@@ -230,7 +232,7 @@ void exchange_poll(struct host *host)
     const struct poll_message message = {.node = host->name,
                                          .boot_id = host->boot_id,
                                          .agent_id = host->name,
-                                         .version = duty_version(host->duty)};
+                                         .version = reconciler_version(host->reconciler)};
     wire_cancel(host->sim->wire, host->polling); /* one is out: two would answer each other for ever */
     host->polling = call(host, WIRE_POLL, poll_message_encode(&message), POLL_PARK_MS + REQUEST_TIMEOUT_MS,
                          true, poll_done, host);
@@ -245,7 +247,7 @@ static void drained(void *closure)
     piece_heard(piece, NEWS_DRAINED);
 }
 
-static enum duty_answer understand(struct piece *piece, enum report_kind kind,
+static enum reconciler_answer understand(struct piece *piece, enum report_kind kind,
                                    const struct wire_answer *answer)
 {
     struct world *world = &piece->host->sim->world;
@@ -281,7 +283,7 @@ static void report_done(void *closure, const struct wire_answer *answer)
     struct host *host = reporting->host;
     struct piece *piece = piece_find(host, reporting->epoch);
     if (piece != NULL) {
-        duty_answered(host->duty, reporting->epoch, understand(piece, reporting->kind, answer));
+        reconciler_answered(host->reconciler, reporting->epoch, understand(piece, reporting->kind, answer));
         host_wake(host, 0);
     }
 }

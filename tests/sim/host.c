@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns one simulated machine: its clock, its folders, its agent. It promises that the agent decides by the
- * real agent/duty.c, and that what survives the death of agent or machine is what survives in reality:
+ * real agent/reconciler.c, and that what survives the death of agent or machine is what survives in reality:
  * claimed epochs until a reboot, exit records for ever. Shims and ranks are piece.c's, requests exchange.c's.
  */
 #include "tests/sim/host.h"
@@ -56,7 +56,7 @@ bool host_claim(struct host *host, uint64_t epoch)
 
 /* --- the agent's loop --------------------------------------------------------------------------------- */
 
-static void act_on_piece(struct host *host, const struct duty_action *action)
+static void act_on_piece(struct host *host, const struct reconciler_action *action)
 {
     struct piece *piece = piece_find(host, action->epoch);
     switch (action->act) {
@@ -98,15 +98,15 @@ static void act_on_piece(struct host *host, const struct duty_action *action)
     case ACT_WARN:
     case ACT_REGISTER:
     case ACT_POLL:
-    case ACT_BEAT:
+    case ACT_HEARTBEAT:
     case ACT_END:
         return;
     }
 }
 
-static void act_on(struct host *host, const struct duty_action *action)
+static void act_on(struct host *host, const struct reconciler_action *action)
 {
-    world_note(&host->sim->world, "%s: %s %llx", host->name, duty_act_text(action->act),
+    world_note(&host->sim->world, "%s: %s %llx", host->name, reconciler_act_text(action->act),
                (unsigned long long)action->epoch);
     switch (action->act) {
     case ACT_REGISTER:
@@ -115,8 +115,8 @@ static void act_on(struct host *host, const struct duty_action *action)
     case ACT_POLL:
         exchange_poll(host);
         return;
-    case ACT_BEAT:
-        exchange_beat(host, action);
+    case ACT_HEARTBEAT:
+        exchange_heartbeat(host, action);
         return;
     case ACT_CLAIM:
     case ACT_BURY:
@@ -144,19 +144,19 @@ static void work_due(void *closure)
 /* No action runs inside another: whoever has news arranges for this. */
 void host_work(struct host *host)
 {
-    struct duty_action action;
-    if (host->duty == NULL) {
+    struct reconciler_action action;
+    if (host->reconciler == NULL) {
         return;
     }
-    duty_tick(host->duty, host_now(host));
-    while (duty_next(host->duty, &action)) {
+    reconciler_tick(host->reconciler, host_now(host));
+    while (reconciler_next(host->reconciler, &action)) {
         if (world_rare(&host->sim->world, RARE_BETWEEN_ACTIONS)) {
             host_kill_agent(host);
             return;
         }
         act_on(host, &action);
     }
-    int64_t deadline_ms = duty_deadline(host->duty);
+    int64_t deadline_ms = reconciler_deadline(host->reconciler);
     if (deadline_ms != INT64_MAX && deadline_ms != host->waits_ms) {
         host->waits_ms = deadline_ms;
         world_in(&host->sim->world, clock_until(&host->clock, host->sim->world.now_ms, deadline_ms), work_due,
@@ -174,25 +174,25 @@ void host_wake(struct host *host, int64_t in_ms)
 static void start_agent(void *closure)
 {
     struct host *host = closure;
-    if (!host->on || host->duty != NULL) {
+    if (!host->on || host->reconciler != NULL) {
         return;
     }
     world_note(&host->sim->world, "%s: agent starts, boot %s", host->name, host->boot_id);
-    host->duty = duty_create();
+    host->reconciler = reconciler_create();
     host->word = 0;
     host->waits_ms = 0;
     for (size_t i = 0; i < host->piece_count && !planted_is(PLANTED_NO_ADOPTION); i++) {
-        duty_adopt(host->duty, host->pieces[i]->epoch);
+        reconciler_adopt(host->reconciler, host->pieces[i]->epoch);
         piece_adopt(host->pieces[i]);
     }
-    duty_start(host->duty);
+    reconciler_start(host->reconciler);
     host_wake(host, 0);
 }
 
 static void end_agent(struct host *host)
 {
-    duty_destroy(host->duty);
-    host->duty = NULL;
+    reconciler_destroy(host->reconciler);
+    host->reconciler = NULL;
     host->agent++;
     for (size_t i = 0; i < host->piece_count; i++) {
         piece_lose_agent(host->pieces[i]);
@@ -205,7 +205,7 @@ static void end_agent(struct host *host)
 void host_kill_agent(struct host *host)
 {
     struct world *world = &host->sim->world;
-    if (host->duty == NULL) {
+    if (host->reconciler == NULL) {
         return;
     }
     world_fault(world, "%s: agent is killed", host->name);
@@ -285,7 +285,7 @@ void host_destroy(struct host *host)
     if (host == NULL) {
         return;
     }
-    duty_destroy(host->duty);
+    reconciler_destroy(host->reconciler);
     while (host->piece_count > 0) {
         piece_free(host->pieces[--host->piece_count]);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node: a machine with devices, an agent whose decisions are the real ones (agent/duty.h), and shims that
+/* A node: a machine with devices, an agent whose decisions are the real ones (agent/reconciler.h), and shims that
  * outlive it.
  */
 #ifndef SIM_HOST_H

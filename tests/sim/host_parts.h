@@ -3,7 +3,7 @@
 #ifndef SIM_HOST_PARTS_H
 #define SIM_HOST_PARTS_H
 
-#include "agent/duty.h"
+#include "agent/reconciler.h"
 #include "tests/sim/host.h"
 
 #define RANKS_MAX 16
@@ -74,8 +74,8 @@ struct host {
     size_t piece_count;
     struct piece **forgotten; /* kept until the end of the run */
     size_t forgotten_count;
-    struct duty *duty; /* NULL: no agent runs */
-    int64_t waits_ms, beats;
+    struct reconciler *reconciler; /* NULL: no agent runs */
+    int64_t waits_ms, heartbeats;
     uint64_t polling; /* number of the call; 0: none is out */
     uint64_t word;    /* of the agent: with which its next register is believed */
     struct need_state *needs;
@@ -91,8 +91,8 @@ void host_wake(struct host *host, int64_t in_ms);
 
 struct piece *piece_find(const struct host *host, uint64_t epoch);
 void piece_free(struct piece *piece);
-void piece_claim(struct host *host, const struct duty_action *action);
-void piece_bury(struct host *host, const struct duty_action *action);
+void piece_claim(struct host *host, const struct reconciler_action *action);
+void piece_bury(struct host *host, const struct reconciler_action *action);
 void piece_tell_prepare(struct piece *piece);
 void piece_tell_run(struct piece *piece);
 void piece_tell_start(struct piece *piece);
@@ -106,7 +106,7 @@ void piece_lose_agent(struct piece *piece);
 void piece_lose_power(struct piece *piece);
 void piece_kill_shim(struct piece *piece);
 /* Its agent hears of it. */
-void piece_heard(struct piece *piece, enum duty_news news);
+void piece_heard(struct piece *piece, enum reconciler_news news);
 
 /* --- shims, whose orders these are -------------------------------------------------------------------- */
 
@@ -120,7 +120,7 @@ void shim_speak(struct piece *piece);
 /* --- requests ----------------------------------------------------------------------------------------- */
 
 void exchange_register(struct host *host);
-void exchange_beat(struct host *host, const struct duty_action *action);
+void exchange_heartbeat(struct host *host, const struct reconciler_action *action);
 void exchange_poll(struct host *host);
 void exchange_report(struct piece *piece, enum report_kind kind);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what is said of jobs from outside of the core, turn by turn. It promises that a state once seen by a
+/* Owns what is said of jobs from outside of the core, batch by batch. It promises that a state once seen by a
  * reader is never contradicted: no sequence goes back, no terminal state changes, nothing is granted while
  * something else has it. The audit of all that is stored is audit.c's. */
 #include "tests/sim/judge.h"
@@ -82,7 +82,7 @@ static void check_grants(struct sim *sim, const struct node_orders *orders)
     }
 }
 
-void judge_committed(struct sim *sim, struct reader *reader, const struct door_news *news)
+void judge_committed(struct sim *sim, struct reader *reader, const struct writer_news *news)
 {
     for (size_t i = 0; i < news->order_count; i++) {
         check_grants(sim, news->orders[i]);

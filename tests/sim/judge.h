@@ -4,16 +4,16 @@
 #ifndef SIM_JUDGE_H
 #define SIM_JUDGE_H
 
-#include "daemon/door.h"
+#include "daemon/writer.h"
 #include "tests/sim/sim.h"
 
 struct judge;
 
 /* The controller has come up: what it stores fits what is remembered. */
 void judge_booted(struct sim *sim, struct reader *reader, uint32_t incarnation);
-/* A turn of the door was published: jobs moved along edges of their graph, nothing was granted that is not
+/* A batch of the writer was published: jobs moved along edges of their graph, nothing was granted that is not
  * free. */
-void judge_committed(struct sim *sim, struct reader *reader, const struct door_news *news);
+void judge_committed(struct sim *sim, struct reader *reader, const struct writer_news *news);
 /* The limit of a project, of each type, is known to the controller from now on; -1: it has none. */
 void judge_limit(struct sim *sim, int64_t gpus);
 /* So many devices of a type (index into host_types) are held by it now. */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/store/writer.h"
+#include "daemon/store/handle.h"
 #include "proto/base/files.h"
 #include "proto/base/text.h"
 
@@ -108,9 +108,9 @@ static uint64_t fingerprint(struct store *store)
 
 /* --- the life ------------------------------------------------------------------------------------------ */
 
-static bool write_turn(struct store *store, const struct turn *turn, struct err *err)
+static bool write_batch(struct store *store, const struct batch *batch, struct err *err)
 {
-    return store_begin(store, err) && store_apply(store, turn->changes, turn->count, err) &&
+    return store_begin(store, err) && store_apply(store, batch->changes, batch->count, err) &&
            store_commit(store, err);
 }
 
@@ -123,7 +123,7 @@ uint64_t *life_expect(const struct script *script)
     struct store *store = store_open(stage.path, &err);
     for (size_t i = 0; store != NULL && i <= script->count; i++) {
         expected[i] = fingerprint(store);
-        if (i < script->count && !write_turn(store, &script->turns[i], &err)) {
+        if (i < script->count && !write_batch(store, &script->batches[i], &err)) {
             break;
         }
     }
@@ -136,13 +136,13 @@ uint64_t *life_expect(const struct script *script)
     return expected;
 }
 
-/* The first answer to the newest job of these turns is found again. */
+/* The first answer to the newest job of these batches is found again. */
 static bool knows_replies(const struct life *life, struct store *store, size_t done)
 {
     const struct reply_row *newest = NULL;
     for (size_t i = done; newest == NULL && i-- > 0;) {
-        for (size_t j = 0; j < life->script->turns[i].count; j++) {
-            const struct change *change = &life->script->turns[i].changes[j];
+        for (size_t j = 0; j < life->script->batches[i].count; j++) {
+            const struct change *change = &life->script->batches[i].changes[j];
             newest = change->kind == CHANGE_REPLY_INSERT ? &change->reply : newest;
         }
     }
@@ -208,11 +208,11 @@ void life_end(struct life *life, bool power)
     life_close(life);
 }
 
-bool life_turn(struct life *life)
+bool life_batch(struct life *life)
 {
     assert(life->done < life->script->count);
     life->in_flight = true;
-    if (!write_turn(life->store, &life->script->turns[life->done], &life->err)) {
+    if (!write_batch(life->store, &life->script->batches[life->done], &life->err)) {
         return false;
     }
     life->done++;

@@ -18,7 +18,7 @@ struct stage {
 void stage_begin(struct stage *stage);
 void stage_finish(struct stage *stage);
 
-/* Fingerprints of the database after 0, 1, ... turns. Owned by the caller. */
+/* Fingerprints of the database after 0, 1, ... batches. Owned by the caller. */
 uint64_t *life_expect(const struct script *script);
 
 struct life {
@@ -26,7 +26,7 @@ struct life {
     const struct script *script;
     const uint64_t *expected;
     struct store *store;  /* NULL: closed */
-    size_t done;          /* turns that were acknowledged */
+    size_t done;          /* batches that were acknowledged */
     bool in_flight;       /* one more may have been stored */
     uint32_t incarnation; /* the last that an opening has given */
     struct err err;
@@ -35,7 +35,7 @@ struct life {
 /* What is wrong, as one sentence, or NULL. */
 const char *life_judge(const struct life *life, struct store *store, uint64_t *ret_fingerprint);
 
-/* Opens, and looks which turns are there. False: it could not be opened (life->err), or something is wrong
+/* Opens, and looks which batches are there. False: it could not be opened (life->err), or something is wrong
  * (*ret_wrong). */
 bool life_open(struct life *life, const char **ret_wrong);
 void life_close(struct life *life);
@@ -43,8 +43,8 @@ void life_close(struct life *life);
 /* The process ends without closing anything. */
 void life_end(struct life *life, bool power);
 
-/* The next turn. False: it failed, and its outcome is not known. */
-bool life_turn(struct life *life);
+/* The next batch. False: it failed, and its outcome is not known. */
+bool life_batch(struct life *life);
 
 /* A checkpoint, as if the log were long. */
 bool life_checkpoint(struct life *life, bool forced);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/store/schema.h"
-#include "daemon/store/writer.h"
+#include "daemon/store/handle.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/text.h"

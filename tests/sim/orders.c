@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the newest orders and the parked poll of each node, in the place of daemon/http/mailbox.c, and
+/* Owns the newest orders and the parked poll of each node, in the place of daemon/http/outbox.c, and
  * promises what that promises. */
 #include <stdlib.h>
 #include <string.h>

@@ -24,11 +24,11 @@ void piece_free(struct piece *piece)
     free(piece);
 }
 
-void piece_heard(struct piece *piece, enum duty_news news)
+void piece_heard(struct piece *piece, enum reconciler_news news)
 {
     struct host *host = piece->host;
-    if (host->duty != NULL) {
-        duty_heard(host->duty, piece->epoch, news);
+    if (host->reconciler != NULL) {
+        reconciler_heard(host->reconciler, piece->epoch, news);
         host_wake(host, 0);
     }
 }
@@ -95,7 +95,7 @@ static void lay_done(void *closure)
     shim_begin(piece, piece->asked == ORDER_RUN);
 }
 
-void piece_claim(struct host *host, const struct duty_action *action)
+void piece_claim(struct host *host, const struct reconciler_action *action)
 {
     struct piece *piece = add(host, action->order);
     struct world *world = &host->sim->world;
@@ -110,7 +110,7 @@ void piece_claim(struct host *host, const struct duty_action *action)
              &piece->laid);
 }
 
-void piece_bury(struct host *host, const struct duty_action *action)
+void piece_bury(struct host *host, const struct reconciler_action *action)
 {
     struct piece *piece = add(host, action->order);
     host_claim(host, piece->epoch);

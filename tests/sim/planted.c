@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "agent/duty.h"
+#include "agent/reconciler.h"
 #include "daemon/core/account.h"
 #include "daemon/core/node.h"
 #include "daemon/core/state.h"
@@ -61,29 +61,29 @@ const char *planted_what(enum planted planted)
     type __wrap_##name(__VA_ARGS__);                                                                         \
     type __wrap_##name(__VA_ARGS__)
 
-static bool left_open; /* the transaction */
+static bool rank_file_open; /* the transaction */
 
 WRAPPED(bool, store_begin, struct store *store, struct err *err)
 {
-    bool open = left_open;
-    left_open = false;
+    bool open = rank_file_open;
+    rank_file_open = false;
     return open || __real_store_begin(store, err);
 }
 
 WRAPPED(bool, store_commit, struct store *store, struct err *err)
 {
-    left_open = every(PLANTED_COMMIT_LATE, 2);
-    return left_open || __real_store_commit(store, err);
+    rank_file_open = every(PLANTED_COMMIT_LATE, 2);
+    return rank_file_open || __real_store_commit(store, err);
 }
 
 WRAPPED(bool, store_checkpoint, struct store *store, bool idle, struct err *err)
 {
-    return left_open || __real_store_checkpoint(store, idle, err);
+    return rank_file_open || __real_store_checkpoint(store, idle, err);
 }
 
 WRAPPED(void, store_close, struct store *store)
 {
-    left_open = false;
+    rank_file_open = false;
     __real_store_close(store);
 }
 
@@ -242,23 +242,23 @@ WRAPPED(void, node_release, struct core *core, struct member *member)
     __real_node_release(core, member);
 }
 
-WRAPPED(bool, account_may_run, const struct core *core, const struct job *job, const struct group *group,
-        struct account_limit *ret_limit)
+WRAPPED(bool, account_may_run, const struct core *core, const struct job *job,
+        const struct partition *partition, struct account_limit *ret_limit)
 {
-    return now == PLANTED_QUOTA_IGNORED || __real_account_may_run(core, job, group, ret_limit);
+    return now == PLANTED_QUOTA_IGNORED || __real_account_may_run(core, job, partition, ret_limit);
 }
 
 /* --- the agent ---------------------------------------------------------------------------------------- */
 
-WRAPPED(void, duty_polled, struct duty *duty, const struct poll_reply *reply)
+WRAPPED(void, reconciler_polled, struct reconciler *reconciler, const struct poll_reply *reply)
 {
     struct poll_reply wrong = *reply;
     size_t known = 0;
     if (now != PLANTED_UNLISTED_LIVES) {
-        __real_duty_polled(duty, reply);
+        __real_reconciler_polled(reconciler, reply);
         return;
     }
-    struct node_attempt *list = duty_list(duty, &known);
+    struct node_attempt *list = reconciler_list(reconciler, &known);
     wrong.live = xzalloc((reply->live_count + known + 1) * sizeof *wrong.live);
     for (size_t i = 0; i < reply->live_count; i++) {
         wrong.live[i] = reply->live[i];
@@ -266,24 +266,25 @@ WRAPPED(void, duty_polled, struct duty *duty, const struct poll_reply *reply)
     for (size_t i = 0; i < known; i++) {
         wrong.live[wrong.live_count++] = list[i].epoch;
     }
-    __real_duty_polled(duty, &wrong);
+    __real_reconciler_polled(reconciler, &wrong);
     free(wrong.live);
     free(list);
 }
 
-WRAPPED(void, duty_beaten, struct duty *duty, int64_t number, const struct beat_reply *reply, int64_t sent_ms)
+WRAPPED(void, reconciler_heartbeat_done, struct reconciler *reconciler, int64_t number,
+        const struct heartbeat_reply *reply, int64_t sent_ms)
 {
-    struct beat_reply wrong = {0};
+    struct heartbeat_reply wrong = {0};
     if (reply != NULL) {
         wrong = *reply;
         wrong.fenced_count = now == PLANTED_UNLISTED_LIVES ? 0 : reply->fenced_count;
     }
-    __real_duty_beaten(duty, number, reply != NULL ? &wrong : NULL, sent_ms);
+    __real_reconciler_heartbeat_done(reconciler, number, reply != NULL ? &wrong : NULL, sent_ms);
 }
 
-WRAPPED(void, duty_heard, struct duty *duty, uint64_t epoch, enum duty_news news)
+WRAPPED(void, reconciler_heard, struct reconciler *reconciler, uint64_t epoch, enum reconciler_news news)
 {
     if (!(news == NEWS_EXITED && every(PLANTED_EXIT_MISSED, 10))) {
-        __real_duty_heard(duty, epoch, news);
+        __real_reconciler_heard(reconciler, epoch, news);
     }
 }

@@ -9,14 +9,14 @@
 #include "tests/sim/powerloss.h"
 #include "tests/trace/chance.h"
 
-enum { TURNS = 16, FIRST_TURNS = 8, LARGE_STRIDE = 200 };
+enum { BATCHES = 16, FIRST_BATCHES = 8, LARGE_STRIDE = 200 };
 
 struct failing {
     struct tally *tally;
     const struct script *script;
     const uint64_t *expected;
     struct stage *prepared; /* what lives begin with; NULL: nothing */
-    size_t prepared_turns;
+    size_t prepared_batches;
     uint32_t prepared_incarnation;
     struct chance chance;
 };
@@ -37,24 +37,24 @@ static void expect(struct failing *failing, const char *wrong, const struct faul
 
 /* --- one life ------------------------------------------------------------------------------------------ */
 
-static bool first_turns(struct life *life)
+static bool first_batches(struct life *life)
 {
-    for (int i = 0; i < FIRST_TURNS / 2; i++) {
-        if (!life_turn(life)) {
+    for (int i = 0; i < FIRST_BATCHES / 2; i++) {
+        if (!life_batch(life)) {
             return false;
         }
     }
-    return life_checkpoint(life, false) && life_turn(life) && life_turn(life);
+    return life_checkpoint(life, false) && life_batch(life) && life_batch(life);
 }
 
-/* The script to its end; its last turns are larger than the cache. */
-static bool last_turns(struct life *life)
+/* The script to its end; its last batches are larger than the cache. */
+static bool last_batches(struct life *life)
 {
     if (!life_checkpoint(life, true)) {
         return false;
     }
     while (life->done < life->script->count) {
-        if (!life_turn(life)) {
+        if (!life_batch(life)) {
             return false;
         }
     }
@@ -63,7 +63,7 @@ static bool last_turns(struct life *life)
 
 static bool lives(struct life *life, bool prepared, const char **ret_wrong)
 {
-    return life_open(life, ret_wrong) && (prepared ? last_turns(life) : first_turns(life));
+    return life_open(life, ret_wrong) && (prepared ? last_batches(life) : first_batches(life));
 }
 
 /* A failure while it serves must say that nobody knows how it ended. */
@@ -91,7 +91,7 @@ static void expect_recovery(struct failing *failing, struct life *life, const st
     life_end(life, chance_of(&failing->chance, 50));
     bool ok = life_open(life, &wrong);
     expect(failing, ok ? NULL : wrong != NULL ? wrong : life->err.text, fault);
-    if (ok && life->done < life->script->count && !life_turn(life)) {
+    if (ok && life->done < life->script->count && !life_batch(life)) {
         expect(failing, life->err.text, fault);
     }
     life_end(life, true);
@@ -104,7 +104,7 @@ static bool suffer(struct failing *failing, struct stage *stage, const struct fa
     const char *wrong = NULL;
     if (failing->prepared != NULL) {
         disk_image(failing->prepared->disk, failing->prepared->path, stage->disk, stage->path);
-        life.done = failing->prepared_turns;
+        life.done = failing->prepared_batches;
         life.incarnation = failing->prepared_incarnation;
     }
     int64_t failures = disk_failures(stage->disk);
@@ -149,7 +149,7 @@ static void suffer_all(struct failing *failing, int64_t stride)
     }
 }
 
-/* The first turns, left in the log by a process that was killed. */
+/* The first batches, left in the log by a process that was killed. */
 static bool prepare(struct failing *failing, struct stage *stage)
 {
     struct life life = {.stage = stage, .script = failing->script, .expected = failing->expected};
@@ -158,7 +158,7 @@ static bool prepare(struct failing *failing, struct stage *stage)
     if (!ok) {
         tally_violation(failing->tally, wrong != NULL ? wrong : life.err.text, 0);
     }
-    failing->prepared_turns = life.done;
+    failing->prepared_batches = life.done;
     failing->prepared_incarnation = life.incarnation;
     life_end(&life, false);
     return ok;
@@ -166,7 +166,7 @@ static bool prepare(struct failing *failing, struct stage *stage)
 
 static void live_a_script(struct tally *tally, bool large, int64_t stride)
 {
-    struct script *script = script_create(tally->seed * 1000 + 999, TURNS, large);
+    struct script *script = script_create(tally->seed * 1000 + 999, BATCHES, large);
     uint64_t *expected = life_expect(script);
     struct failing failing = {
         .tally = tally, .script = script, .expected = expected, .chance = {.state = tally->seed * 2 + 1}};

@@ -11,7 +11,7 @@
 #include "tests/sim/powerloss.h"
 #include "tests/trace/chance.h"
 
-enum { TURNS = 60, IMAGES_A_SYNC = 2, PERCENT_OF_OTHERS = 15, CUT_RECOVERIES = 3 };
+enum { BATCHES = 60, IMAGES_A_SYNC = 2, PERCENT_OF_OTHERS = 15, CUT_RECOVERIES = 3 };
 
 struct filming {
     struct tally *tally;
@@ -101,11 +101,11 @@ static bool reopen(struct filming *filming)
     return ok;
 }
 
-/* The process is killed or power goes, after some operations of the next turn. */
+/* The process is killed or power goes, after some operations of the next batch. */
 static bool die(struct filming *filming, bool power)
 {
     disk_crash_after(filming->life.stage->disk, 1 + (int64_t)chance_below(&filming->chance, 12));
-    if (life_turn(&filming->life)) {
+    if (life_batch(&filming->life)) {
         life_checkpoint(&filming->life, false);
     }
     life_end(&filming->life, power);
@@ -139,7 +139,7 @@ static bool step(struct filming *filming)
     if (kind < 33) {
         return die(filming, kind < 25);
     }
-    return must(filming, life_turn(&filming->life));
+    return must(filming, life_batch(&filming->life));
 }
 
 static void live(struct filming *filming, const struct script *script)
@@ -167,7 +167,7 @@ void powerloss_images(struct tally *tally, int64_t images)
 {
     struct filming filming = {.tally = tally, .chance = {.state = tally->seed * 2 + 1}, .until = images};
     for (uint64_t round = 0; tally->images < images && tally->violations == 0; round++) {
-        struct script *script = script_create(tally->seed * 1000 + round, TURNS, round % 4 == 3);
+        struct script *script = script_create(tally->seed * 1000 + round, BATCHES, round % 4 == 3);
         live(&filming, script);
         script_destroy(script);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what a script is made of. It promises that each turn changes rows, so that no two states of the
- * database in a row are equal, and that what a turn changes was made by an earlier one. */
+/* Owns what a script is made of. It promises that each batch changes rows, so that no two states of the
+ * database in a row are equal, and that what a batch changes was made by an earlier one. */
 #include "tests/sim/script.h"
 
 #include <assert.h>
@@ -24,7 +24,7 @@ struct script_job {
 /* How far the script is. */
 struct writer {
     struct script *script;
-    struct turn *turn;
+    struct batch *batch;
     struct chance chance;
     struct script_job jobs[MOST_JOBS]; /* by key */
     int64_t last_key, last_epoch, last_token, last_window;
@@ -39,10 +39,10 @@ static char *keep(struct writer *writer, char *text)
 
 static struct change *add(struct writer *writer, enum change_kind kind)
 {
-    struct turn *turn = writer->turn;
-    assert(turn->count < MOST_CHANGES);
-    turn->changes[turn->count] = (struct change){.kind = kind};
-    return &turn->changes[turn->count++];
+    struct batch *batch = writer->batch;
+    assert(batch->count < MOST_CHANGES);
+    batch->changes[batch->count] = (struct change){.kind = kind};
+    return &batch->changes[batch->count++];
 }
 
 static void add_event(struct writer *writer, int64_t key, enum event_kind kind)
@@ -267,7 +267,7 @@ static void make_window(struct writer *writer)
                             .limits = keep(writer, xprintf("{\"gpus\": %" PRId64 "}", writer->last_window))};
 }
 
-static void write_turn(struct writer *writer)
+static void write_batch(struct writer *writer)
 {
     uint64_t kind = chance_below(&writer->chance, 100);
     if ((kind < 25 && start(writer)) || (kind >= 25 && kind < 50 && end(writer))) {
@@ -284,22 +284,22 @@ static void write_turn(struct writer *writer)
     }
 }
 
-struct script *script_create(uint64_t seed, size_t turns, bool large)
+struct script *script_create(uint64_t seed, size_t batches, bool large)
 {
-    assert(turns <= 1000);
+    assert(batches <= 1000);
     struct script *script = xzalloc(sizeof *script);
     struct writer *writer = xzalloc(sizeof *writer);
-    script->turns = xzalloc(turns * sizeof *script->turns);
-    script->count = turns;
+    script->batches = xzalloc(batches * sizeof *script->batches);
+    script->count = batches;
     writer->script = script;
     writer->chance.state = seed * 2 + 1;
-    for (size_t i = 0; i < turns; i++) {
-        writer->turn = &script->turns[i];
-        writer->turn->changes = xzalloc(MOST_CHANGES * sizeof *writer->turn->changes);
-        if (large && i == turns - 3) {
+    for (size_t i = 0; i < batches; i++) {
+        writer->batch = &script->batches[i];
+        writer->batch->changes = xzalloc(MOST_CHANGES * sizeof *writer->batch->changes);
+        if (large && i == batches - 3) {
             submit_large(writer);
         } else {
-            write_turn(writer);
+            write_batch(writer);
         }
     }
     free(writer);
@@ -309,12 +309,12 @@ struct script *script_create(uint64_t seed, size_t turns, bool large)
 void script_destroy(struct script *script)
 {
     for (size_t i = 0; i < script->count; i++) {
-        free(script->turns[i].changes);
+        free(script->batches[i].changes);
     }
     for (size_t i = 0; i < script->text_count; i++) {
         free(script->texts[i]);
     }
-    free(script->turns);
+    free(script->batches);
     free(script->texts);
     free(script);
 }

@@ -7,20 +7,21 @@
 #include "daemon/core/change.h"
 
 /* One transaction. */
-struct turn {
+struct batch {
     struct change *changes;
     size_t count;
 };
 
 struct script {
-    struct turn *turns;
+    struct batch *batches;
     size_t count;
     char **texts; /* what rows borrow */
     size_t text_count;
 };
 
-/* The same for the same seed. At most 1,000 turns; large: the third from the end is larger than the cache. */
-struct script *script_create(uint64_t seed, size_t turns, bool large);
+/* The same for the same seed. At most 1,000 batches; large: the third from the end is larger than the cache.
+ */
+struct script *script_create(uint64_t seed, size_t batches, bool large);
 void script_destroy(struct script *script);
 
 #endif

@@ -12,7 +12,7 @@ struct link_state {
     bool cut_there, cut_back;
 };
 
-enum wire_kind { WIRE_REGISTER, WIRE_BEAT, WIRE_POLL, WIRE_REPORT, WIRE_STAGING, WIRE_SUBMIT, WIRE_JOB };
+enum wire_kind { WIRE_REGISTER, WIRE_HEARTBEAT, WIRE_POLL, WIRE_REPORT, WIRE_STAGING, WIRE_SUBMIT, WIRE_JOB };
 
 struct wire_answer {
     int status;       /* 0: nobody answered */

@@ -43,7 +43,7 @@ struct agent {
     char name[8], host[8], boot[32];
     const char *type;
     bool reserved;
-    int64_t gpus, boots, beat_ms;
+    int64_t gpus, boots, heartbeat_ms;
     struct held held[HELD_MAX];
     size_t held_count;
     uint64_t *seen;
@@ -147,7 +147,7 @@ static void claim(struct agent *agent, const struct order *order)
 static bool lease_is_over(const struct agents *agents, const struct agent *agent, const struct held *held)
 {
     return held->lease_ms > 0 &&
-           agents->cluster->now_ms - agent->beat_ms > held->lease_ms - held->lease_ms / 20;
+           agents->cluster->now_ms - agent->heartbeat_ms > held->lease_ms - held->lease_ms / 20;
 }
 
 /* Never two live attempts of one job, never two on one device. */
@@ -188,7 +188,7 @@ static void register_agent(struct agents *agents, struct agent *agent)
     ask.attempts = listed;
     ask.attempt_count = agent->held_count;
     if (cluster_register(agents->cluster, &ask) == ERR_NONE) {
-        agent->beat_ms = agents->cluster->now_ms;
+        agent->heartbeat_ms = agents->cluster->now_ms;
     }
 }
 
@@ -495,19 +495,19 @@ static int64_t break_or_mend(struct agents *agents, struct agent *agent)
     return agent->broken;
 }
 
-void agents_beat(struct agents *agents, unsigned percent)
+void agents_heartbeat(struct agents *agents, unsigned percent)
 {
     for (size_t i = 0; i < AGENT_COUNT; i++) {
         struct agent *agent = &agents->all[i];
         if (chance_of(agents->chance, percent) || agents->healthy) {
             struct device_fault fault = {.index = break_or_mend(agents, agent), .reason = "GPU is lost"};
-            const struct beat_message message = {
+            const struct heartbeat_message message = {
                 .node = agent->name,
                 .boot_id = agent->boot,
                 .faults = {.told = true, .items = &fault, .count = fault.index >= 0 ? 1 : 0}};
-            if (cluster_step(agents->cluster, &(struct input){.kind = INPUT_BEAT, .beat = &message}) ==
-                ERR_NONE) {
-                agent->beat_ms = agents->cluster->now_ms;
+            if (cluster_step(agents->cluster,
+                             &(struct input){.kind = INPUT_HEARTBEAT, .heartbeat = &message}) == ERR_NONE) {
+                agent->heartbeat_ms = agents->cluster->now_ms;
             } else {
                 register_agent(agents, agent);
             }

@@ -26,8 +26,8 @@ void agents_destroy(struct agents *agents);
 void agents_act(struct agents *agents, size_t which, unsigned kind);
 /* The controller has forgotten lazy changes: what was told may have to be told again. */
 void agents_forget_reports(struct agents *agents);
-/* Time has passed: most agents beat; ranks whose lease is over are killed. */
-void agents_beat(struct agents *agents, unsigned percent);
+/* Time has passed: most agents send a heartbeat; ranks whose lease is over are killed. */
+void agents_heartbeat(struct agents *agents, unsigned percent);
 /* The operator asserts that this node is dead, and sees to it. */
 void agents_fence(struct agents *agents, size_t which);
 /* The same, and the node is removed, if nothing holds it. */

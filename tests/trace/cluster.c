@@ -20,7 +20,7 @@ static void boot(struct cluster *cluster)
     struct core_config config = {
         .incarnation = ++cluster->incarnation,
         .next_job_key = rows_next_key(cluster->rows),
-        .beat_ms = BEAT_MS,
+        .heartbeat_ms = HEARTBEAT_MS,
         .policy = cluster->policy,
     };
     cluster->core = core_create(&config);
@@ -448,23 +448,23 @@ enum err_code unable(struct cluster *cluster, const char *need, const char *name
 
 /* --- time -------------------------------------------------------------------------------------------- */
 
-enum err_code beat(struct cluster *cluster, const char *name)
+enum err_code heartbeat(struct cluster *cluster, const char *name)
 {
     const struct node_row *row = rows_node(cluster->rows, name);
-    const struct beat_message message = {.node = name,
-                                         .boot_id = row != NULL ? row->boot_id : "boot-1",
-                                         .agent_id = row != NULL ? row->agent_id : NULL};
-    return cluster_step(cluster, &(struct input){.kind = INPUT_BEAT, .beat = &message});
+    const struct heartbeat_message message = {.node = name,
+                                              .boot_id = row != NULL ? row->boot_id : "boot-1",
+                                              .agent_id = row != NULL ? row->agent_id : NULL};
+    return cluster_step(cluster, &(struct input){.kind = INPUT_HEARTBEAT, .heartbeat = &message});
 }
 
-enum err_code beat_broken(struct cluster *cluster, const char *name, int64_t index, const char *reason)
+enum err_code heartbeat_broken(struct cluster *cluster, const char *name, int64_t index, const char *reason)
 {
     struct device_fault fault = {.index = index, .reason = reason};
-    const struct beat_message message = {
+    const struct heartbeat_message message = {
         .node = name,
         .boot_id = rows_node(cluster->rows, name)->boot_id,
         .faults = {.told = true, .items = &fault, .count = reason != NULL ? 1 : 0}};
-    return cluster_step(cluster, &(struct input){.kind = INPUT_BEAT, .beat = &message});
+    return cluster_step(cluster, &(struct input){.kind = INPUT_HEARTBEAT, .heartbeat = &message});
 }
 
 void advance(struct cluster *cluster, int64_t ms)
@@ -485,14 +485,14 @@ void advance_beating(struct cluster *cluster, int64_t ms, const char *names)
     int64_t until = cluster->now_ms + ms;
     while (cluster->now_ms < until) {
         int64_t rest = until - cluster->now_ms;
-        advance(cluster, rest < BEAT_MS ? rest : BEAT_MS);
+        advance(cluster, rest < HEARTBEAT_MS ? rest : HEARTBEAT_MS);
         for (const char *at = names; *at != '\0';) {
             char name[32];
             size_t length = strcspn(at, " ");
             ck_assert_uint_lt(length, sizeof name);
             memcpy(name, at, length);
             name[length] = '\0';
-            ck_assert_int_eq(beat(cluster, name), ERR_NONE);
+            ck_assert_int_eq(heartbeat(cluster, name), ERR_NONE);
             at += length + (at[length] == ' ');
         }
     }

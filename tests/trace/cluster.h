@@ -106,9 +106,9 @@ enum err_code change_priority(struct cluster *cluster, const char *id, int64_t p
 enum err_code change_limit(struct cluster *cluster, const char *id, int64_t time_limit_ms);
 /* The priority, if the job's newest event is still this one. */
 enum err_code change_if(struct cluster *cluster, const char *id, int64_t seq, int64_t priority);
-enum err_code beat(struct cluster *cluster, const char *name);
+enum err_code heartbeat(struct cluster *cluster, const char *name);
 /* The same, saying of all devices but this one that they can be had; reason NULL: of this one, too. */
-enum err_code beat_broken(struct cluster *cluster, const char *name, int64_t index, const char *reason);
+enum err_code heartbeat_broken(struct cluster *cluster, const char *name, int64_t index, const char *reason);
 enum err_code drain(struct cluster *cluster, const char *name);
 enum err_code resume(struct cluster *cluster, const char *name);
 enum err_code fence(struct cluster *cluster, const char *name);
@@ -145,7 +145,7 @@ enum err_code expire(struct cluster *cluster, const char *name, int64_t at_ms);
 
 /* Moves the clock; to the time of each TICK that becomes due in between. */
 void advance(struct cluster *cluster, int64_t ms);
-/* The same, while these nodes ("a b c") beat every five seconds. */
+/* The same, while these nodes ("a b c") send heartbeats every five seconds. */
 void advance_beating(struct cluster *cluster, int64_t ms, const char *names);
 
 /* Reports of a node about the newest attempt of a job. */

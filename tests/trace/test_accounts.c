@@ -455,7 +455,7 @@ START_TEST(a_bounded_number_of_accounts_is_remembered_for_its_use)
     for (int i = 0; i < LIMIT_ACCOUNTS_KEPT / 2 + 10; i++) {
         snprintf(name, sizeof name, "p%d", i);
         ck_assert_int_eq(submit(c, name, .project = name, .owner = name), ERR_NONE);
-        beat(c, "a");
+        heartbeat(c, "a");
         advance(c, 10);
         ck_assert_int_eq(exited(c, name, "a", 0), ERR_NONE);
     }
@@ -466,7 +466,7 @@ START_TEST(a_bounded_number_of_accounts_is_remembered_for_its_use)
     for (int i = 0; i < LIMIT_ACCOUNTS_KEPT; i++) {
         snprintf(name, sizeof name, "q%d", i);
         submit(c, name, .project = "q", .owner = name);
-        beat(c, "a");
+        heartbeat(c, "a");
         advance(c, 10);
         ck_assert_int_eq(exited(c, name, "a", 0), ERR_NONE);
     }

@@ -308,7 +308,7 @@ START_TEST(a_hundred_thousand_tasks_wait_at_the_cost_of_one_job)
     c->large = true;
     node(c, "a", .gpus = 1);
     submit(c, "hold");
-    struct core_config config = {.incarnation = 9, .next_job_key = 1, .beat_ms = BEAT_MS};
+    struct core_config config = {.incarnation = 9, .next_job_key = 1, .heartbeat_ms = HEARTBEAT_MS};
     struct core *core = core_create(&config);
     struct mallinfo2 before = mallinfo2();
     struct job_spec spec = {.gpus = 1, .remote = true, .tasks = 100000};

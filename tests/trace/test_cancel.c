@@ -165,7 +165,7 @@ START_TEST(a_canceled_gang_that_never_started_does_not_wait_for_a_dead_node)
     cancel(c, "gang");
     stopped(c, "gang", "a");
     expect_job(c, "gang", JOB_PLACED);
-    advance_beating(c, BEATS_MISSED * BEAT_MS, "a");
+    advance_beating(c, HEARTBEATS_MISSED * HEARTBEAT_MS, "a");
     expect_canceled(c, "canceled by alice");
 }
 END_TEST

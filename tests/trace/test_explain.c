@@ -219,7 +219,7 @@ END_TEST
 /* Loaded, as no input makes it so. */
 static void expect_reason_of_state(enum job_state state, const char *code)
 {
-    const struct core_config config = {.incarnation = 1, .next_job_key = 2, .beat_ms = BEAT_MS};
+    const struct core_config config = {.incarnation = 1, .next_job_key = 2, .heartbeat_ms = HEARTBEAT_MS};
     struct core *core = core_create(&config);
     const struct job_spec spec = {.gpus = 1, .remote = true, .lease_ms = MINUTE_MS};
     const struct job_birth birth = {

@@ -373,7 +373,7 @@ START_TEST(a_node_that_was_heard_after_a_rank_failed_is_not_why)
 {
     autocluster struct cluster *c = open_with_failed_rank(ON_DISCONNECT_REQUEUE);
     advance(c, 1);
-    beat(c, "b");
+    heartbeat(c, "b");
     advance_beating(c, 63000, "a");
     expect_ended(c, "gang", JOB_FAILED, 1, "rank 0 on node a exited with 1");
 }
@@ -383,11 +383,11 @@ START_TEST(a_node_whose_lease_had_ended_when_a_rank_failed_says_so)
 {
     struct report_message report = {.kind = REPORT_EXITED, .cause = CAUSE_NODE_LOST, .flushed = true};
     autocluster struct cluster *c = open_with_failed_rank(ON_DISCONNECT_REQUEUE);
-    beat(c, "b");
+    heartbeat(c, "b");
     cluster_report(c, "gang", "b", &report);
     expect_failures(c, 0, 1);
     autocluster struct cluster *other = open_with_failed_rank(ON_DISCONNECT_FAIL);
-    beat(other, "b");
+    heartbeat(other, "b");
     cluster_report(other, "gang", "b", &report);
     expect_ended(other, "gang", JOB_FAILED, 125, "the lease of node b ended, and on_disconnect is fail");
 }
@@ -407,7 +407,7 @@ START_TEST(a_reboot_after_a_rank_failed_is_not_why)
 {
     autocluster struct cluster *c = open_with_failed_rank(ON_DISCONNECT_KEEP);
     advance(c, 1);
-    beat(c, "b");
+    heartbeat(c, "b");
     node(c, "b", .boot = "boot-2");
     expect_ended(c, "gang", JOB_FAILED, 1, "rank 0 on node a exited with 1");
 }

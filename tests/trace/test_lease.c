@@ -6,7 +6,7 @@
 
 #define LEASE_MS 60000
 
-/* Node a beats, node b does not; a job with this policy runs on b. */
+/* Node a sends heartbeats, node b does not; a job with this policy runs on b. */
 static struct cluster *open_with_silent_node(enum on_disconnect policy)
 {
     struct cluster *c = cluster_open();
@@ -31,24 +31,25 @@ START_TEST(a_silent_node_gets_no_work_until_it_is_heard_again)
               "[15000] job aaaa is submitted: 1 of any type\n"
               "[15000] job aaaa waits: 1 wanted, 0 free\n");
     advance(c, 1000);
-    beat(c, "a");
+    heartbeat(c, "a");
     expect(c, "[16000] node a is heard again\n"
               "[16000] job aaaa QUEUED -> PLACED on a:0\n"
               "[16000] attempt aaaa/1 RESERVED -> STARTED\n");
 }
 END_TEST
 
-START_TEST(beats_are_not_written)
+START_TEST(heartbeats_are_not_written)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
     advance(c, 20000);
     ck_assert_uint_eq(c->step.change_count, 0);
-    beat(c, "a");
+    heartbeat(c, "a");
     ck_assert_uint_eq(c->step.change_count, 0);
     ck_assert_int_eq(core_deadline(c->core), 35000);
-    const struct beat_message other = {.node = "a", .boot_id = "boot-0"};
-    ck_assert_int_eq(cluster_step(c, &(struct input){.kind = INPUT_BEAT, .beat = &other}), ERR_NOT_FOUND);
+    const struct heartbeat_message other = {.node = "a", .boot_id = "boot-0"};
+    ck_assert_int_eq(cluster_step(c, &(struct input){.kind = INPUT_HEARTBEAT, .heartbeat = &other}),
+                     ERR_NOT_FOUND);
 }
 END_TEST
 
@@ -70,17 +71,17 @@ START_TEST(requeue_waits_for_the_lease_and_a_twentieth)
               "[63000] job aaaa QUEUED -> PLACED on a:0\n"
               "[63000] attempt aaaa/2 RESERVED -> STARTED\n");
     expect_orders(c, "b", "");
-    beat(c, "b");
+    heartbeat(c, "b");
     submit(c, "bbbb");
     expect_orders(c, "b", "run bbbb/1 rank 0-0 of 1 on 0\n");
 }
 END_TEST
 
-START_TEST(a_beat_renews_the_lease)
+START_TEST(a_heartbeat_renews_the_lease)
 {
     autocluster struct cluster *c = open_with_silent_node(ON_DISCONNECT_REQUEUE);
     advance_beating(c, 60000, "a");
-    beat(c, "b");
+    heartbeat(c, "b");
     advance_beating(c, 62999, "a");
     expect_job(c, "aaaa", JOB_RUNNING);
     advance(c, 1);
@@ -117,7 +118,7 @@ START_TEST(keep_never_gives_up)
     autocluster struct cluster *c = open_with_silent_node(ON_DISCONNECT_KEEP);
     advance_beating(c, 24 * 3600 * 1000LL, "a");
     expect(c, "[15000] node b is silent\n");
-    beat(c, "b");
+    heartbeat(c, "b");
     exited(c, "aaaa", "b", 0);
     expect_job(c, "aaaa", JOB_SUCCEEDED);
 }
@@ -133,7 +134,7 @@ START_TEST(no_lease_ends_while_most_nodes_are_silent)
               "[15000] node d is silent\n"
               "[15000] brake on: 2 of 3 nodes are silent\n");
     expect_job(c, "aaaa", JOB_RUNNING);
-    beat(c, "d");
+    heartbeat(c, "d");
     expect(c, "[300000] node d is heard again\n"
               "[300000] brake off: 1 of 3 nodes are silent\n");
     advance_beating(c, 62999, "a d");
@@ -173,28 +174,30 @@ START_TEST(fencing_what_is_dead_takes_it_out_of_the_brake)
 }
 END_TEST
 
-static void beat_listing(struct cluster *c, const char *name, struct node_attempt *attempts, size_t count)
+static void heartbeat_listing(struct cluster *c, const char *name, struct node_attempt *attempts,
+                              size_t count)
 {
-    const struct beat_message message = {
+    const struct heartbeat_message message = {
         .node = name, .boot_id = "boot-1", .attempts = attempts, .attempt_count = count};
-    ck_assert_int_eq(cluster_step(c, &(struct input){.kind = INPUT_BEAT, .beat = &message}), ERR_NONE);
+    ck_assert_int_eq(cluster_step(c, &(struct input){.kind = INPUT_HEARTBEAT, .heartbeat = &message}),
+                     ERR_NONE);
 }
 
-START_TEST(a_beat_is_told_what_the_node_is_not_to_have_any_more)
+START_TEST(a_heartbeat_is_told_what_the_node_is_not_to_have_any_more)
 {
     autocluster struct cluster *c = open_with_silent_node(ON_DISCONNECT_REQUEUE);
     uint64_t epoch = rows_epoch(c->rows, "aaaa");
     struct node_attempt listed[] = {{epoch, MEMBER_RUNNING}, {epoch + 7, MEMBER_RUNNING}};
-    beat_listing(c, "b", listed, 1);
+    heartbeat_listing(c, "b", listed, 1);
     ck_assert_uint_eq(c->step.fenced_count, 0);
-    beat_listing(c, "b", listed, 2);
+    heartbeat_listing(c, "b", listed, 2);
     ck_assert_uint_eq(c->step.fenced_count, 1);
     ck_assert_uint_eq(c->step.fenced[0], epoch + 7);
-    beat_listing(c, "a", listed, 1); /* it is another node's */
+    heartbeat_listing(c, "a", listed, 1); /* it is another node's */
     ck_assert_uint_eq(c->step.fenced_count, 1);
     advance_beating(c, 63000, "a");
     expect_job(c, "aaaa", JOB_PLACED);
-    beat_listing(c, "b", listed, 1); /* so late that it was given to a */
+    heartbeat_listing(c, "b", listed, 1); /* so late that it was given to a */
     ck_assert_uint_eq(c->step.fenced_count, 1);
     ck_assert_uint_eq(c->step.fenced[0], epoch);
 }
@@ -246,15 +249,15 @@ Suite *lease_suite(void)
     Suite *suite = suite_create("lease");
     TCase *tests = tcase_create("lease");
     tcase_add_test(tests, a_silent_node_gets_no_work_until_it_is_heard_again);
-    tcase_add_test(tests, beats_are_not_written);
+    tcase_add_test(tests, heartbeats_are_not_written);
     tcase_add_test(tests, requeue_waits_for_the_lease_and_a_twentieth);
-    tcase_add_test(tests, a_beat_renews_the_lease);
+    tcase_add_test(tests, a_heartbeat_renews_the_lease);
     tcase_add_test(tests, a_lost_member_stops_the_rest_of_its_gang);
     tcase_add_test(tests, fail_ends_the_job_whatever_retries_are_left);
     tcase_add_test(tests, keep_never_gives_up);
     tcase_add_test(tests, no_lease_ends_while_most_nodes_are_silent);
     tcase_add_test(tests, fencing_what_is_dead_takes_it_out_of_the_brake);
-    tcase_add_test(tests, a_beat_is_told_what_the_node_is_not_to_have_any_more);
+    tcase_add_test(tests, a_heartbeat_is_told_what_the_node_is_not_to_have_any_more);
     tcase_add_test(tests, two_nodes_are_too_few_for_the_brake);
     tcase_add_test(tests, a_restart_of_the_controller_renews_leases);
     tcase_add_test(tests, the_wall_clock_decides_nothing);

@@ -27,7 +27,7 @@ static struct core *create(int64_t share_half_life_ms)
 {
     return core_create(&(struct core_config){.incarnation = 2,
                                              .next_job_key = 100,
-                                             .beat_ms = BEAT_MS,
+                                             .heartbeat_ms = HEARTBEAT_MS,
                                              .policy = POLICY_DEFAULT,
                                              .share_half_life_ms = share_half_life_ms});
 }

@@ -192,10 +192,11 @@ START_TEST(a_second_agent_of_a_name_is_refused_while_the_first_is_heard)
         ck_assert_ptr_nonnull(strstr(c->step.err.text, "on a copy of it"));
         ck_assert_int_eq(node(c, "a", .host = "rack", .agent = "other", .boot = "boot-2"), ERR_CONFLICT);
         ck_assert_int_eq(node(c, "a", .host = "rack"), ERR_CONFLICT); /* one that has no id */
-        ck_assert_int_eq(beat(c, "a"), ERR_NONE);
+        ck_assert_int_eq(heartbeat(c, "a"), ERR_NONE);
     }
-    const struct beat_message other = {.node = "a", .boot_id = "boot-1", .agent_id = "other"};
-    ck_assert_int_eq(cluster_step(c, &(struct input){.kind = INPUT_BEAT, .beat = &other}), ERR_NOT_FOUND);
+    const struct heartbeat_message other = {.node = "a", .boot_id = "boot-1", .agent_id = "other"};
+    ck_assert_int_eq(cluster_step(c, &(struct input){.kind = INPUT_HEARTBEAT, .heartbeat = &other}),
+                     ERR_NOT_FOUND);
     struct report_message report = {.kind = REPORT_RUNNING, .boot_id = "boot-1", .agent_id = "other"};
     ck_assert_int_eq(cluster_report(c, "aaaa", "a", &report), ERR_NOT_FOUND);
     expect_job(c, "aaaa", JOB_RUNNING);
@@ -265,7 +266,7 @@ START_TEST(a_copy_of_a_machine_is_no_evidence_when_both_were_heard)
     submit(c, "aaaa");
     running(c, "aaaa", "a");
     ck_assert_int_eq(node(c, "a", .agent = "first", .boot = "copy"), ERR_CONFLICT);
-    beat(c, "a");
+    heartbeat(c, "a");
     advance(c, 15000);
     ck_assert_int_eq(node(c, "a", .agent = "first", .boot = "copy"), ERR_CONFLICT);
     expect_job(c, "aaaa", JOB_RUNNING);
@@ -391,7 +392,7 @@ START_TEST(a_fenced_node_is_lost_until_it_registers_anew)
               "[    0] job aaaa QUEUED -> PLACED on b:0\n"
               "[    0] attempt aaaa/2 RESERVED -> STARTED\n");
     ck_assert_str_eq(rows_node(c->rows, "a")->reason, "fenced by root");
-    ck_assert_int_eq(beat(c, "a"), ERR_NOT_FOUND);
+    ck_assert_int_eq(heartbeat(c, "a"), ERR_NOT_FOUND);
     ck_assert_int_eq(running(c, "aaaa", "a"), ERR_NOT_FOUND);
     ck_assert_int_eq(drain(c, "a"), ERR_CONFLICT);
     ck_assert_int_eq(resume(c, "a"), ERR_CONFLICT);
@@ -401,7 +402,7 @@ START_TEST(a_fenced_node_is_lost_until_it_registers_anew)
     node(c, "a");
     ck_assert_int_eq(rows_node(c->rows, "a")->state, NODE_READY);
     ck_assert_ptr_null(rows_node(c->rows, "a")->reason);
-    ck_assert_int_eq(beat(c, "a"), ERR_NONE);
+    ck_assert_int_eq(heartbeat(c, "a"), ERR_NONE);
 }
 END_TEST
 
@@ -432,13 +433,13 @@ START_TEST(a_device_that_cannot_be_had_goes_to_no_job_and_the_others_do)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a", .gpus = 2);
-    ck_assert_int_eq(beat_broken(c, "a", 0, HELD_BY), ERR_NONE);
+    ck_assert_int_eq(heartbeat_broken(c, "a", 0, HELD_BY), ERR_NONE);
     submit(c, "aaaa");
     submit(c, "bbbb");
     expect_orders(c, "a", "run aaaa/1 rank 0-0 of 1 on 1\n");
     expect_job(c, "bbbb", JOB_QUEUED);
     quiet(c);
-    ck_assert_int_eq(beat_broken(c, "a", 0, NULL), ERR_NONE);
+    ck_assert_int_eq(heartbeat_broken(c, "a", 0, NULL), ERR_NONE);
     expect(c, "[    0] device 0 of node a is available\n"
               "[    0] job bbbb QUEUED -> PLACED on a:0\n"
               "[    0] attempt bbbb/1 RESERVED -> STARTED\n");
@@ -460,8 +461,8 @@ START_TEST(an_agent_that_says_nothing_of_devices_changes_nothing)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
-    beat_broken(c, "a", 0, HELD_BY);
-    ck_assert_int_eq(beat(c, "a"), ERR_NONE);
+    heartbeat_broken(c, "a", 0, HELD_BY);
+    ck_assert_int_eq(heartbeat(c, "a"), ERR_NONE);
     submit(c, "aaaa");
     expect_job(c, "aaaa", JOB_QUEUED);
     ck_assert_ptr_nonnull(strstr(rows_node(c->rows, "a")->devices, HELD_BY));
@@ -475,12 +476,12 @@ START_TEST(who_has_a_device_keeps_it_when_it_breaks_and_nobody_gets_it_after)
     submit(c, "aaaa");
     running(c, "aaaa", "a");
     submit(c, "bbbb");
-    beat_broken(c, "a", 0, "GPU is lost");
+    heartbeat_broken(c, "a", 0, "GPU is lost");
     expect_job(c, "aaaa", JOB_RUNNING);
     exited(c, "aaaa", "a", 0);
     expect_ended(c, "aaaa", JOB_SUCCEEDED, 0, "");
     expect_job(c, "bbbb", JOB_QUEUED);
-    beat_broken(c, "a", 0, NULL);
+    heartbeat_broken(c, "a", 0, NULL);
     expect_job(c, "bbbb", JOB_PLACED);
 }
 END_TEST
@@ -528,7 +529,7 @@ START_TEST(a_restart_of_the_controller_forgets_no_device_that_cannot_be_had)
     submit(c, "aaaa");
     running(c, "aaaa", "a");
     submit(c, "bbbb");
-    beat_broken(c, "a", 0, "GPU is lost");
+    heartbeat_broken(c, "a", 0, "GPU is lost");
     cluster_restart(c);
     exited(c, "aaaa", "a", 0);
     expect_job(c, "bbbb", JOB_QUEUED);
@@ -540,7 +541,7 @@ START_TEST(verbs_want_a_node_that_is_known)
     autocluster struct cluster *c = cluster_open();
     ck_assert_int_eq(drain(c, "a"), ERR_NOT_FOUND);
     expect_field(c, "name");
-    ck_assert_int_eq(beat(c, "a"), ERR_NOT_FOUND);
+    ck_assert_int_eq(heartbeat(c, "a"), ERR_NOT_FOUND);
 }
 END_TEST
 

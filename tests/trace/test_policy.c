@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each policy promises: gaps that are filled, turns, nobody who starves, what is learned of run times,
+/* What each policy promises: gaps that are filled, queue order, nobody who starves, what is learned of run times,
  * and who gives way to whom. */
 #include <stdio.h>
 #include <string.h>
@@ -102,7 +102,7 @@ START_TEST(a_reservation_that_was_put_off_for_an_hour_heeds_time_limits_only)
 }
 END_TEST
 
-/* --- turns ------------------------------------------------------------------------------------------- */
+/* --- queue entries ------------------------------------------------------------------------------------------- */
 
 START_TEST(priority_goes_before_all_else_and_shorter_before_longer)
 {
@@ -541,7 +541,7 @@ static void market_look(struct market *market)
         }
         const struct attempt_row *row = rows_attempt(market->cluster->rows, epoch);
         if (epoch != market->seen[i] && row->claim == CLAIM_ENTITLED) {
-            market->entitled_gpus += job_of(market->cluster, id)->lane->wish.gpus;
+            market->entitled_gpus += job_of(market->cluster, id)->job_class->wish.gpus;
         }
         market->seen[i] = epoch;
         if (row->cause == CAUSE_PREEMPTED && market->gone[i] != epoch) {

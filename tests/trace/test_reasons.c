@@ -59,7 +59,7 @@ START_TEST(gpus_that_cannot_be_had_are_told_with_their_reason)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a", .gpus = 2);
-    beat_broken(c, "a", 1, "memory held by process 1234 (python) of user ada");
+    heartbeat_broken(c, "a", 1, "memory held by process 1234 (python) of user ada");
     submit(c, "wide", .gpus = 2);
     expect_reason(c, "wide", "UNAVAILABLE",
                   "needs 2 GPUs, and the nodes that take work have 1 together; 1 GPU is unavailable (node a, "
@@ -121,7 +121,7 @@ START_TEST(without_any_node_nothing_is_foretold)
 }
 END_TEST
 
-/* --- turns ------------------------------------------------------------------------------------------- */
+/* --- queue entries ------------------------------------------------------------------------------------------- */
 
 START_TEST(what_time_alone_has_let_start_is_due)
 {
@@ -223,14 +223,14 @@ START_TEST(an_answer_looks_at_a_bounded_number_of_jobs_that_run)
 {
     autocluster struct cluster *c = cluster_open();
     c->large = true;
-    for (int i = 0; i <= LIMIT_HORIZON / LIMIT_NODE_DEVICES; i++) {
+    for (int i = 0; i <= LIMIT_AVAILABILITY / LIMIT_NODE_DEVICES; i++) {
         char name[16];
         snprintf(name, sizeof name, "n%02d", i);
         node(c, name, .gpus = LIMIT_NODE_DEVICES);
     }
     node(c, "h", .type = "H100");
     submit(c, "last", .type = "H100", .time_limit_ms = 300 * DAY_MS);
-    for (int i = 0; i <= LIMIT_HORIZON; i++) {
+    for (int i = 0; i <= LIMIT_AVAILABILITY; i++) {
         char id[16];
         snprintf(id, sizeof id, "j%d", i);
         submit(c, id, .type = "A10", .time_limit_ms = HOUR_MS);

@@ -145,7 +145,7 @@ END_TEST
 
 /* --- nodes ------------------------------------------------------------------------------------------- */
 
-START_TEST(a_beat_that_lists_what_the_node_is_not_to_have_is_told_so)
+START_TEST(a_heartbeat_that_lists_what_the_node_is_not_to_have_is_told_so)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
@@ -157,15 +157,17 @@ START_TEST(a_beat_that_lists_what_the_node_is_not_to_have_is_told_so)
     uint64_t epoch = rows_epoch(c->rows, "aaaa");
     node(c, "a"); /* a new agent of the same boot, which does not know it */
     struct node_attempt listed[] = {{.epoch = epoch, .state = MEMBER_RUNNING}, {.epoch = 99}, {.epoch = 98}};
-    const struct beat_message beat_a = {
+    const struct heartbeat_message heartbeat_a = {
         .node = "a", .boot_id = "boot-1", .attempts = listed, .attempt_count = 3};
-    ck_assert_int_eq(cluster_step(c, &(struct input){.kind = INPUT_BEAT, .beat = &beat_a}), ERR_NONE);
+    ck_assert_int_eq(cluster_step(c, &(struct input){.kind = INPUT_HEARTBEAT, .heartbeat = &heartbeat_a}),
+                     ERR_NONE);
     ck_assert_uint_eq(c->step.fenced_count, 3);
     ck_assert_uint_eq(c->step.fenced[0], epoch);
     ck_assert_uint_eq(c->step.fenced[2], 98);
-    const struct beat_message beat_b = {
+    const struct heartbeat_message heartbeat_b = {
         .node = "b", .boot_id = "boot-1", .attempts = listed, .attempt_count = 2};
-    ck_assert_int_eq(cluster_step(c, &(struct input){.kind = INPUT_BEAT, .beat = &beat_b}), ERR_NONE);
+    ck_assert_int_eq(cluster_step(c, &(struct input){.kind = INPUT_HEARTBEAT, .heartbeat = &heartbeat_b}),
+                     ERR_NONE);
     ck_assert_uint_eq(c->step.fenced_count, 1);
     ck_assert_uint_eq(c->step.fenced[0], 99);
 }
@@ -453,7 +455,7 @@ Suite *report_suite(void)
     tcase_add_test(tests, node_rank_0_of_a_gang_says_address_and_port);
     tcase_add_test(tests, a_job_on_one_node_may_tell_its_port_alone);
     tcase_add_test(tests, gangs_do_not_go_to_nodes_that_others_cannot_reach);
-    tcase_add_test(tests, a_beat_that_lists_what_the_node_is_not_to_have_is_told_so);
+    tcase_add_test(tests, a_heartbeat_that_lists_what_the_node_is_not_to_have_is_told_so);
     tcase_add_test(tests, an_agent_that_says_it_runs_what_was_not_started_is_not_believed);
     tcase_add_test(tests, devices_are_counted_once_each_from_0);
     tcase_add_test(tests, an_operators_reason_is_kept_and_without_one_it_is_who_did_it);

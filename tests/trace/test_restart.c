@@ -123,7 +123,7 @@ START_TEST(nodes_keep_their_standing)
     fence(c, "d");
     restart(c);
     ck_assert_int_eq(submit(c, "hhhh", .type = "H100"), ERR_GPU_TYPE);
-    ck_assert_int_eq(beat(c, "d"), ERR_NOT_FOUND);
+    ck_assert_int_eq(heartbeat(c, "d"), ERR_NOT_FOUND);
     quiet(c);
     exited(c, "aaaa", "b", 0);
     expect(c, "[    0] member aaaa/1@b ORDERED -> RUNNING\n"
@@ -206,7 +206,7 @@ START_TEST(a_refusal_changes_nothing_even_when_time_alone_lets_a_job_go)
     c->now_ms += 2000; /* and no TICK in between */
     ck_assert_int_eq(cancel(c, "nobody"), ERR_NOT_FOUND);
     expect_job(c, "gap", JOB_QUEUED);
-    beat(c, "a");
+    heartbeat(c, "a");
     expect_job(c, "gap", JOB_PLACED);
 }
 END_TEST

@@ -282,7 +282,7 @@ START_TEST(a_node_that_is_lost_or_silent_while_it_gets_ready_is_replaced)
     fence(c, "a");
     expect_orders(c, "b", "stage torch\n");
     node(c, "c");
-    advance_beating(c, BEATS_MISSED * BEAT_MS, "c");
+    advance_beating(c, HEARTBEATS_MISSED * HEARTBEAT_MS, "c");
     expect_orders(c, "c", "stage torch\n");
     staged(c, "torch", "c");
     expect_job(c, "aaaa", JOB_PLACED);
@@ -340,7 +340,7 @@ START_TEST(a_restart_of_the_controller_asks_again)
 }
 END_TEST
 
-START_TEST(jobs_of_one_lane_that_were_first_wait_again_when_all_is_ready)
+START_TEST(jobs_of_one_class_that_were_first_wait_again_when_all_is_ready)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
@@ -381,7 +381,7 @@ Suite *staging_suite(void)
     tcase_add_test(tests, a_cancel_stops_what_no_other_job_waits_for);
     tcase_add_test(tests, a_node_that_declines_is_asked_again);
     tcase_add_test(tests, a_restart_of_the_controller_asks_again);
-    tcase_add_test(tests, jobs_of_one_lane_that_were_first_wait_again_when_all_is_ready);
+    tcase_add_test(tests, jobs_of_one_class_that_were_first_wait_again_when_all_is_ready);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -311,7 +311,7 @@ static void pass_time(struct walk *walk)
 {
     bool storm = chance_of(&walk->chance, 5);
     advance(walk->cluster, (int64_t)chance_below(&walk->chance, storm ? 40000 : 5000));
-    agents_beat(walk->agents, storm ? 10 : 80);
+    agents_heartbeat(walk->agents, storm ? 10 : 80);
 }
 
 static void step_once(struct walk *walk)
@@ -381,7 +381,7 @@ static void come_to_an_end(struct walk *walk)
             }
         }
         advance(walk->cluster, 1000);
-        agents_beat(walk->agents, 100);
+        agents_heartbeat(walk->agents, 100);
         show(walk);
     }
     ck_assert_uint_eq(core_live_jobs(walk->cluster->core), 0);

@@ -24,7 +24,7 @@
 #define JOB_GPUS   6
 #define NOBODY     (-1)
 #define NEVER_MS   INT64_MAX
-#define BEATING_MS (2 * BEAT_MS)
+#define BEATING_MS (2 * HEARTBEAT_MS)
 #define REACTIONS  200 /* more of them to one thing that happened are a loop */
 #define SHOWN      50  /* violations */
 
@@ -66,7 +66,7 @@ struct workload {
     int task_count;
     int starts;
     bool parted; /* the last one to end did so in parts */
-    int64_t beat_ms;
+    int64_t heartbeat_ms;
     bool violated;
 };
 
@@ -559,12 +559,12 @@ static struct task *next_of(struct workload *load)
     return next;
 }
 
-static void beat_all(struct workload *load)
+static void heartbeat_all(struct workload *load)
 {
     for (int i = 0; i < load->machine_count; i++) {
-        beat(load->cluster, load->machines[i].name);
+        heartbeat(load->cluster, load->machines[i].name);
     }
-    load->beat_ms = load->cluster->now_ms;
+    load->heartbeat_ms = load->cluster->now_ms;
 }
 
 /* TICKs that are due at that very time wait for what happens then. */
@@ -572,14 +572,14 @@ static void wait_until(struct workload *load, int64_t at_ms)
 {
     struct cluster *cluster = load->cluster;
     while (!load->violated) {
-        int64_t tick_ms = core_deadline(cluster->core), beat_ms = load->beat_ms + BEATING_MS;
-        int64_t due_ms = tick_ms < beat_ms ? tick_ms : beat_ms;
+        int64_t tick_ms = core_deadline(cluster->core), heartbeat_ms = load->heartbeat_ms + BEATING_MS;
+        int64_t due_ms = tick_ms < heartbeat_ms ? tick_ms : heartbeat_ms;
         if (due_ms >= at_ms) {
             break;
         }
         cluster->now_ms = due_ms > cluster->now_ms ? due_ms : cluster->now_ms;
-        if (due_ms == beat_ms) {
-            beat_all(load);
+        if (due_ms == heartbeat_ms) {
+            heartbeat_all(load);
         } else {
             cluster_step(cluster, &(struct input){.kind = INPUT_TICK});
         }

@@ -14,8 +14,8 @@ int main(int argc, char **argv)
         return devices_helper_run(argv);
     }
 #endif
-    SRunner *runner = srunner_create(duty_suite());
-    srunner_add_suite(runner, duty_lease_suite());
+    SRunner *runner = srunner_create(reconciler_suite());
+    srunner_add_suite(runner, reconciler_lease_suite());
     srunner_add_suite(runner, agent_config_suite());
     srunner_add_suite(runner, cgroup_suite());
     srunner_add_suite(runner, children_suite());
@@ -31,7 +31,7 @@ int main(int argc, char **argv)
     srunner_add_suite(runner, run_folder_suite());
     srunner_add_suite(runner, environments_suite());
     srunner_add_suite(runner, stagings_suite());
-    srunner_add_suite(runner, remains_suite());
+    srunner_add_suite(runner, orphans_suite());
     srunner_add_suite(runner, warm_key_suite());
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);

@@ -12,12 +12,12 @@
 #include "agent/address.h"
 #include "agent/cgroup.h"
 #include "agent/launch.h"
-#include "agent/lay.h"
+#include "agent/stage_file.h"
 #include "agent/lines.h"
 #include "agent/record.h"
 #include "agent/runner.h"
 #include "agent/shims.h"
-#include "agent/spares.h"
+#include "agent/folder_pool.h"
 #include "agent/trash.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
@@ -227,9 +227,9 @@ START_TEST(files_are_laid_with_their_folders_and_modes)
 {
     autoclose int root = open(folder, O_RDONLY | O_DIRECTORY);
     struct err err = {0};
-    autoclose int file = lay_open(root, "a/b/run.sh", true, &err);
+    autoclose int file = stage_file_open(root, "a/b/run.sh", true, &err);
     ck_assert_msg(file >= 0, "%s", err.text);
-    ck_assert(lay_write(file, "hello", 5, "a/b/run.sh", &err));
+    ck_assert(stage_file_write(file, "hello", 5, "a/b/run.sh", &err));
     struct stat status;
     ck_assert_int_eq(fstatat(root, "a/b/run.sh", &status, 0), 0);
     ck_assert_int_eq(status.st_size, 5);
@@ -248,7 +248,7 @@ START_TEST(no_file_is_laid_outside_its_folder)
     ck_assert_int_eq(symlinkat("../x", root, "file-link"), 0);
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         struct err err = {0};
-        ck_assert_msg(lay_open(root, paths[i], false, &err) == -1, "%s", paths[i]);
+        ck_assert_msg(stage_file_open(root, paths[i], false, &err) == -1, "%s", paths[i]);
         ck_assert_int_ne(err.code, ERR_NONE);
     }
     autofree char *outside = xprintf("%s/x", folder);
@@ -368,7 +368,7 @@ static void each_recorded(void (*work)(const char *recorded))
 }
 
 /* It is kept as lines; the real one has a NUL behind each word. */
-static void lay_recorded_launch(const char *recorded)
+static void stage_recorded_launch(const char *recorded)
 {
     autofree char *path = xprintf("%s/launch.txt", recorded), *target = xprintf("%s/launch", folder);
     autofree char *text = NULL;
@@ -385,7 +385,7 @@ static void read_recorded_launch(const char *recorded)
 {
     struct launch_facts facts;
     struct err err = {0};
-    lay_recorded_launch(recorded);
+    stage_recorded_launch(recorded);
     ck_assert_msg(launch_read(folder, &facts, &err), "%s", err.text);
     ck_assert_uint_eq(facts.rank_count, 2);
     ck_assert_int_eq(facts.ranks[1], 1);
@@ -421,22 +421,22 @@ END_TEST
 
 /* --- the runner of functions --------------------------------------------------------------------- */
 
-static char *lay_runner(const char *below)
+static char *stage_runner(const char *below)
 {
     struct err err = {0};
-    char *laid = runner_lay(below, &err);
+    char *laid = runner_stage(below, &err);
     ck_assert_msg(laid != NULL, "%s", err.text);
     return laid;
 }
 
 START_TEST(the_runner_is_laid_whole_under_its_hash)
 {
-    autofree char *below = xprintf("%s/runner", folder), *laid = lay_runner(below);
+    autofree char *below = xprintf("%s/runner", folder), *laid = stage_runner(below);
     autofree char *path = xprintf("%s/gpuctl_runner.py", laid), *bytes = NULL;
     ck_assert_uint_eq(strlen(laid), strlen(below) + 1 + 16);
     size_t length;
     write_file(path, "edited", 6);
-    free(lay_runner(below));
+    free(stage_runner(below));
     ck_assert(file_read(path, 1 << 20, &bytes, &length, NULL));
     ck_assert_uint_eq(length, runner_source_length);
     ck_assert_int_eq(memcmp(bytes, runner_source, length), 0);
@@ -446,7 +446,7 @@ END_TEST
 START_TEST(other_runners_go_and_this_one_stays)
 {
     autofree char *trash_path = xprintf("%s/trash", folder), *below = xprintf("%s/runner", folder);
-    autofree char *laid = lay_runner(below), *other = xprintf("%s/0000000000000000", below);
+    autofree char *laid = stage_runner(below), *other = xprintf("%s/0000000000000000", below);
     struct trash *trash = trash_create(trash_path, NULL);
     ck_assert_int_eq(mkdir(other, 0700), 0);
     runner_drop_others(below, laid, trash);
@@ -463,38 +463,38 @@ START_TEST(the_folder_of_an_attempt_has_a_place_for_results)
     autofree char *trash_path = xprintf("%s/trash", folder), *spare = xprintf("%s/spare", folder);
     autofree char *taken = xprintf("%s/7", folder), *results = xprintf("%s/7/results", folder);
     struct trash *trash = trash_create(trash_path, NULL);
-    struct spares *spares = spares_create(spare, trash, NULL);
+    struct folder_pool *folder_pool = folder_pool_create(spare, trash, NULL);
     struct err err = {0};
-    ck_assert_msg(spares_take(spares, taken, 4, &err), "%s", err.text);
+    ck_assert_msg(folder_pool_take(folder_pool, taken, 4, &err), "%s", err.text);
     struct stat status;
     ck_assert_int_eq(stat(results, &status), 0);
     ck_assert(S_ISDIR(status.st_mode));
-    spares_destroy(spares);
+    folder_pool_destroy(folder_pool);
     trash_destroy(trash);
 }
 END_TEST
 
 struct store {
     struct trash *trash;
-    struct spares *spares;
+    struct folder_pool *folder_pool;
 };
 
 static struct store store_open(void)
 {
     autofree char *trash_path = xprintf("%s/trash", folder), *spare = xprintf("%s/spare", folder);
     struct trash *trash = trash_create(trash_path, NULL);
-    return (struct store){trash, spares_create(spare, trash, NULL)};
+    return (struct store){trash, folder_pool_create(spare, trash, NULL)};
 }
 
 static void store_close(struct store *store)
 {
-    spares_destroy(store->spares);
+    folder_pool_destroy(store->folder_pool);
     trash_destroy(store->trash);
 }
 
 static void fill(struct store *store)
 {
-    while (spares_refill(store->spares)) {
+    while (folder_pool_refill(store->folder_pool)) {
     }
 }
 
@@ -519,7 +519,7 @@ static struct taken take(struct store *store, int number)
 {
     struct taken taken = {.path = xprintf("%s/attempt-%d", folder, number)};
     struct err err = {0};
-    ck_assert_msg(spares_take(store->spares, taken.path, 0, &err), "%s", err.text);
+    ck_assert_msg(folder_pool_take(store->folder_pool, taken.path, 0, &err), "%s", err.text);
     taken.work = number_of(taken.path, "work");
     taken.errors = number_of(taken.path, "errors");
     taken.results = number_of(taken.path, "results");
@@ -548,7 +548,7 @@ static void record_end(const struct taken *taken)
 /* That of the attempt after the next two, which are ready by then. */
 static struct taken take_after(struct store *store, struct taken *first)
 {
-    spares_return(store->spares, first->path);
+    folder_pool_return(store->folder_pool, first->path);
     free(take(store, 2).path);
     free(take(store, 3).path);
     return take(store, 4);

@@ -117,7 +117,7 @@ static void expect_text(const char *name, const char *expected)
     ck_assert_str_eq(text, expected);
 }
 
-static void lay_cgroup(const char *name, const char *type, const char *processes)
+static void stage_cgroup(const char *name, const char *type, const char *processes)
 {
     autofree char *procs = xprintf("%s/cgroup.procs", name);
     autofree char *control = xprintf("%s/cgroup.subtree_control", name);
@@ -161,8 +161,8 @@ START_TEST(attempts_go_where_no_other_program_manages_cgroups)
     autofree char *name = xprintf("mount%s", place);
     autofree char *expected = below(name);
     autofree char *own = bases[_i].own != NULL ? xprintf("%s%s", mount, bases[_i].own) : NULL;
-    lay_cgroup("mount", bases[_i].top ? NULL : "domain\n", "");
-    lay_cgroup(name, bases[_i].top && *place == '\0' ? NULL : "domain\n", "");
+    stage_cgroup("mount", bases[_i].top ? NULL : "domain\n", "");
+    stage_cgroup(name, bases[_i].top && *place == '\0' ? NULL : "domain\n", "");
     if (bases[_i].delegated) {
         mark_delegated(name);
     }
@@ -185,8 +185,8 @@ START_TEST(controllers_stay_off_where_a_process_remains)
 {
     static const enum cgroup_hold holds[] = {HOLD_PLAIN, HOLD_SHARED, HOLD_DELEGATED};
     struct cgroup_base base = base_of(holds[_i]);
-    lay_cgroup("a.service", "domain\n", "1\n");
-    lay_cgroup("a.service/gpuctl-agent", "domain\n", "");
+    stage_cgroup("a.service", "domain\n", "1\n");
+    stage_cgroup("a.service/gpuctl-agent", "domain\n", "");
     ck_assert(!cgroup_base_count(&base));
     expect_text("a.service/cgroup.subtree_control", "");
     expect_text("a.service/gpuctl-agent/cgroup.procs", holds[_i] == HOLD_DELEGATED ? "1" : "");
@@ -197,7 +197,7 @@ END_TEST
 START_TEST(controllers_are_on_where_no_process_is_and_off_at_the_end)
 {
     struct cgroup_base base = base_of(HOLD_DELEGATED);
-    lay_cgroup("a.service", "domain\n", "");
+    stage_cgroup("a.service", "domain\n", "");
     ck_assert(cgroup_base_count(&base));
     expect_text("a.service/cgroup.subtree_control", "+memory");
     cgroup_base_uncount(&base);

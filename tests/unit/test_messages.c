@@ -90,10 +90,10 @@ END_TEST
 START_TEST(register_reply_arrives_as_it_was_sent)
 {
     struct register_reply message = {
-        .incarnation = 3, .beat_ms = BEAT_MS, .park_ms = POLL_PARK_MS, .log_limit = 7 * MIB};
+        .incarnation = 3, .heartbeat_ms = HEARTBEAT_MS, .park_ms = POLL_PARK_MS, .log_limit = 7 * MIB};
     SEND(register_reply, &message, copy);
     ck_assert_int_eq(copy.incarnation, 3);
-    ck_assert_int_eq(copy.beat_ms, BEAT_MS);
+    ck_assert_int_eq(copy.heartbeat_ms, HEARTBEAT_MS);
     ck_assert_int_eq(copy.park_ms, POLL_PARK_MS);
     ck_assert_int_eq(copy.log_limit, 7 * MIB);
     ck_assert_uint_eq(copy.word, 0);
@@ -115,37 +115,37 @@ START_TEST(an_older_agent_knows_of_no_word)
 }
 END_TEST
 
-START_TEST(beat_arrives_as_it_was_sent)
+START_TEST(heartbeat_arrives_as_it_was_sent)
 {
     struct node_attempt attempts[] = {{EPOCH, MEMBER_PREPARED}};
-    struct beat_message message = {
+    struct heartbeat_message message = {
         .node = "n1", .boot_id = "b", .agent_id = "i", .seq = 17, .attempts = attempts, .attempt_count = 1};
-    SEND(beat_message, &message, copy);
+    SEND(heartbeat_message, &message, copy);
     ck_assert_str_eq(copy.node, "n1");
     ck_assert_str_eq(copy.boot_id, "b");
     ck_assert_str_eq(copy.agent_id, "i");
     ck_assert_int_eq(copy.seq, 17);
     ck_assert(!copy.faults.told);
     ck_assert_int_eq(copy.attempts[0].state, MEMBER_PREPARED);
-    beat_message_finish(&copy);
+    heartbeat_message_finish(&copy);
 }
 END_TEST
 
 START_TEST(devices_that_cannot_be_had_arrive_with_their_reasons)
 {
     struct device_fault fault = {.index = 3, .reason = "GPU is lost"};
-    struct beat_message beat = {
+    struct heartbeat_message heartbeat = {
         .node = "n1", .boot_id = "b", .faults = {.told = true, .items = &fault, .count = 1}};
-    SEND(beat_message, &beat, copy);
+    SEND(heartbeat_message, &heartbeat, copy);
     ck_assert(copy.faults.told);
     ck_assert_uint_eq(copy.faults.count, 1);
     ck_assert_int_eq(copy.faults.items[0].index, 3);
     ck_assert_str_eq(copy.faults.items[0].reason, "GPU is lost");
-    beat_message_finish(&copy);
-    beat.faults.count = 0;
-    SEND(beat_message, &beat, none);
+    heartbeat_message_finish(&copy);
+    heartbeat.faults.count = 0;
+    SEND(heartbeat_message, &heartbeat, none);
     ck_assert(none.faults.told && none.faults.count == 0);
-    beat_message_finish(&none);
+    heartbeat_message_finish(&none);
     struct report_message report = {.node = "n1",
                                     .boot_id = "b",
                                     .epoch = 1,
@@ -157,19 +157,19 @@ START_TEST(devices_that_cannot_be_had_arrive_with_their_reasons)
 }
 END_TEST
 
-START_TEST(beat_reply_arrives_as_it_was_sent)
+START_TEST(heartbeat_reply_arrives_as_it_was_sent)
 {
     uint64_t fenced[] = {EPOCH, EPOCH + 1};
-    struct beat_reply message = {.fenced = fenced, .fenced_count = 2};
-    SEND(beat_reply, &message, copy);
+    struct heartbeat_reply message = {.fenced = fenced, .fenced_count = 2};
+    SEND(heartbeat_reply, &message, copy);
     ck_assert_uint_eq(copy.fenced_count, 2);
     ck_assert_uint_eq(copy.fenced[0], EPOCH);
     ck_assert_uint_eq(copy.fenced[1], EPOCH + 1);
-    beat_reply_finish(&copy);
-    struct beat_reply nothing = {0};
-    SEND(beat_reply, &nothing, empty);
+    heartbeat_reply_finish(&copy);
+    struct heartbeat_reply nothing = {0};
+    SEND(heartbeat_reply, &nothing, empty);
     ck_assert_uint_eq(empty.fenced_count, 0);
-    beat_reply_finish(&empty);
+    heartbeat_reply_finish(&empty);
 }
 END_TEST
 
@@ -500,11 +500,11 @@ START_TEST(a_full_node_fits_the_limits_of_its_bodies)
         results[i] = (struct rank_result){
             .rank = LIMIT_GPUS - 1, .kind = RESULT_EXCEPTION, .size = LIMIT_BLOB_BYTES, .hash = hash};
     }
-    struct beat_message beat = {
+    struct heartbeat_message heartbeat = {
         .node = "n1", .boot_id = "b", .seq = 1, .attempts = attempts, .attempt_count = LIMIT_NODE_ATTEMPTS};
-    autojson json_t *beat_json = beat_message_encode(&beat);
-    autofree char *beat_text = json_text(beat_json);
-    ck_assert_int_le((long long)strlen(beat_text), LIMIT_JSON_BYTES);
+    autojson json_t *heartbeat_json = heartbeat_message_encode(&heartbeat);
+    autofree char *heartbeat_text = json_text(heartbeat_json);
+    ck_assert_int_le((long long)strlen(heartbeat_text), LIMIT_JSON_BYTES);
     struct report_message report = {.node = "n1",
                                     .boot_id = "b",
                                     .epoch = 1,
@@ -560,12 +560,13 @@ END_TEST
 START_TEST(members_that_are_not_known_are_ignored)
 {
     struct err err;
-    struct beat_message beat;
-    ck_assert(beat_message_decode(parse_quoted("{'node':'n','boot_id':'b','seq':0,'mood':'good','attempts':[{"
-                                               "'epoch':1,'state':'RUNNING','x':[]}]}"),
-                                  &beat, &err));
-    ck_assert_uint_eq(beat.attempts[0].epoch, 1);
-    beat_message_finish(&beat);
+    struct heartbeat_message heartbeat;
+    ck_assert(
+        heartbeat_message_decode(parse_quoted("{'node':'n','boot_id':'b','seq':0,'mood':'good','attempts':[{"
+                                              "'epoch':1,'state':'RUNNING','x':[]}]}"),
+                                 &heartbeat, &err));
+    ck_assert_uint_eq(heartbeat.attempts[0].epoch, 1);
+    heartbeat_message_finish(&heartbeat);
 }
 END_TEST
 
@@ -591,8 +592,8 @@ Suite *messages_suite(void)
     tcase_add_test(trips, register_arrives_as_it_was_sent);
     tcase_add_test(trips, register_reply_arrives_as_it_was_sent);
     tcase_add_test(trips, an_older_agent_knows_of_no_word);
-    tcase_add_test(trips, beat_arrives_as_it_was_sent);
-    tcase_add_test(trips, beat_reply_arrives_as_it_was_sent);
+    tcase_add_test(trips, heartbeat_arrives_as_it_was_sent);
+    tcase_add_test(trips, heartbeat_reply_arrives_as_it_was_sent);
     tcase_add_test(trips, devices_that_cannot_be_had_arrive_with_their_reasons);
     tcase_add_test(trips, poll_arrives_as_it_was_sent);
     tcase_add_test(trips, poll_reply_arrives_as_it_was_sent);

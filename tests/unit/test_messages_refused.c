@@ -21,8 +21,8 @@
     }
 TRY(register_message)
 TRY(register_reply)
-TRY(beat_message)
-TRY(beat_reply)
+TRY(heartbeat_message)
+TRY(heartbeat_reply)
 TRY(poll_message)
 TRY(poll_reply)
 TRY(report_message)
@@ -42,8 +42,8 @@ static const struct sound sounds[] = {
     {try_register_message, "{'name':'n','boot_id':'b','host_id':'h','version':'1','address':'a'}",
      "{'protocol':1,'pool':'p','reserved':false,'slots':true,'isolation':'none','devices':[],'attempts':[]}"},
     {try_register_reply, "{'incarnation':1,'beat_ms':5000,'park_ms':25000}", "{}"},
-    {try_beat_message, "{'node':'n','boot_id':'b','seq':1}", "{'attempts':[]}"},
-    {try_beat_reply, "{}", "{'fenced':[1]}"},
+    {try_heartbeat_message, "{'node':'n','boot_id':'b','seq':1}", "{'attempts':[]}"},
+    {try_heartbeat_reply, "{}", "{'fenced':[1]}"},
     {try_poll_message, "{'node':'n','boot_id':'b','version':0}", "{}"},
     {try_poll_reply, "{'version':1,'live':[1]}",
      "{'orders':[],'shutdown':true,'restored_ms':2,'journal_since_ms':1,"
@@ -194,7 +194,7 @@ static const struct broken brokens[] = {
      "devices[0].group"},
     {try_register_message, NODE, "{'attempts':[{'epoch':1,'state':'running'}]}", "attempts[0].state"},
     {try_register_message, NODE, "{'attempts':[{'state':'RUNNING'}]}", "attempts[0].epoch"},
-    {try_beat_reply, "{}", "{'fenced':[1,-1]}", "fenced[1]"},
+    {try_heartbeat_reply, "{}", "{'fenced':[1,-1]}", "fenced[1]"},
     {try_poll_reply, POLLED, "{'live':[1,0]}", "live[1]"},
     {try_poll_reply, POLLED, "{'live':['1']}", "live[0]"},
     {try_poll_reply, POLLED, "{'orders':[{'epoch':1,'phase':'go','job_id':'j'}]}", "orders[0].phase"},

@@ -6,7 +6,7 @@
 
 #include "agent/attempt.h"
 #include "agent/output.h"
-#include "agent/spares.h"
+#include "agent/folder_pool.h"
 #include "agent/trash.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
@@ -18,7 +18,7 @@
 #define LINE "{\"metric\": \"loss\", \"value\": 1, \"rank\": 2, \"time\": 1}\n"
 
 static struct trash *trash;
-static struct spares *spares;
+static struct folder_pool *folder_pool;
 static struct outputs *outputs;
 static struct output *output;
 static bool retires; /* the output does, once all is sent */
@@ -30,8 +30,8 @@ static void setup(void)
     rig_setup();
     autofree char *folder = rig_path("trash"), *ready = rig_path("spare");
     trash = trash_create(folder, NULL);
-    spares = spares_create(ready, trash, NULL);
-    outputs = outputs_create("alpha", rig.link, rig.loop, spares);
+    folder_pool = folder_pool_create(ready, trash, NULL);
+    outputs = outputs_create("alpha", rig.link, rig.loop, folder_pool);
     stored = 0;
     retires = false;
     rig_write_text("5/2.stdout", "");
@@ -42,7 +42,7 @@ static void teardown(void)
 {
     output_destroy(output);
     outputs_destroy(outputs);
-    spares_destroy(spares);
+    folder_pool_destroy(folder_pool);
     trash_destroy(trash);
     rig_teardown();
 }
@@ -211,7 +211,7 @@ static struct device_faults no_faults(void *closure)
 
 static bool is_flushed(struct attempt *attempt)
 {
-    autojson json_t *report = account_report(attempt, REPORT_EXITED);
+    autojson json_t *report = report_make(attempt, REPORT_EXITED);
     return json_is_true(json_object_get(report, "flushed"));
 }
 
@@ -224,12 +224,12 @@ START_TEST(an_exit_report_whose_tails_do_not_join_is_sent_again_without_them)
     begin(false);
     struct attempt attempt = {.site = &site, .epoch = 5, .output = output};
     ck_assert(is_flushed(&attempt));
-    ck_assert(!account_refused(&attempt, REPORT_EXITED, &other));
-    ck_assert(!account_refused(&attempt, REPORT_FAILED, &gap));
+    ck_assert(!report_refused(&attempt, REPORT_EXITED, &other));
+    ck_assert(!report_refused(&attempt, REPORT_FAILED, &gap));
     ck_assert(is_flushed(&attempt));
-    ck_assert(account_refused(&attempt, REPORT_EXITED, &gap));
+    ck_assert(report_refused(&attempt, REPORT_EXITED, &gap));
     ck_assert(!is_flushed(&attempt));
-    ck_assert_int_eq(account_taken(&attempt, REPORT_EXITED), ANSWER_TAKEN);
+    ck_assert_int_eq(report_taken(&attempt, REPORT_EXITED), ANSWER_TAKEN);
     ck_assert(attempt.draining);
 }
 END_TEST

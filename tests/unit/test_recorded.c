@@ -41,11 +41,11 @@ static void take_register_reply(json_t *json)
     register_reply_finish(&message);
 }
 
-static void take_beat(json_t *json)
+static void take_heartbeat(json_t *json)
 {
-    DECODE(beat_message, json, message);
+    DECODE(heartbeat_message, json, message);
     ck_assert_int_ge(message.seq, 1);
-    beat_message_finish(&message);
+    heartbeat_message_finish(&message);
 }
 
 static void take_poll(json_t *json)
@@ -139,7 +139,7 @@ static const struct {
 } kinds[] = {
     {"register_message.json", take_register},
     {"register_reply.json", take_register_reply},
-    {"beat_message.json", take_beat},
+    {"beat_message.json", take_heartbeat},
     {"poll_message.json", take_poll},
     {"poll_reply.prepare.json", take_order},
     {"poll_reply.start.json", take_order},

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/left.h"
+#include "agent/rank_file.h"
 #include "agent/results.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/hash.h"
@@ -389,7 +389,7 @@ START_TEST(a_file_of_the_host_that_a_rank_gave_a_second_name_is_no_result)
     exits[1].code = 1;
     collect(2);
     ck_assert_uint_eq(row_count, 0);
-    ck_assert_ptr_null(left_said(rig.folder, 1));
+    ck_assert_ptr_null(rank_file_error(rig.folder, 1));
 }
 END_TEST
 
@@ -408,7 +408,7 @@ START_TEST(no_link_and_no_pipe_is_followed)
     exits[1].code = 1;
     collect(3);
     ck_assert_uint_eq(row_count, 0);
-    ck_assert_ptr_null(left_said(rig.folder, 1));
+    ck_assert_ptr_null(rank_file_error(rig.folder, 1));
 }
 END_TEST
 
@@ -427,19 +427,19 @@ END_TEST
 START_TEST(a_note_of_a_rank_is_one_line_and_no_link)
 {
     rig_write_text("errors/0.note", "rank 0 is alone\nand more\n");
-    autofree char *note = left_note(rig.folder, 0);
+    autofree char *note = rank_file_note(rig.folder, 0);
     ck_assert_str_eq(note, "rank 0 is alone");
     autofree char *secret = rig_path("errors/0.note"), *linked = rig_path("errors/1.note");
     ck_assert_int_eq(symlink(secret, linked), 0);
-    ck_assert_ptr_null(left_note(rig.folder, 1));
-    ck_assert_ptr_null(left_note(rig.folder, 2));
+    ck_assert_ptr_null(rank_file_note(rig.folder, 1));
+    ck_assert_ptr_null(rank_file_note(rig.folder, 2));
 }
 END_TEST
 
 static void assert_said(const char *file, const char *expected)
 {
     rig_write_text("errors/0.json", file);
-    autofree char *said = left_said(rig.folder, 0);
+    autofree char *said = rank_file_error(rig.folder, 0);
     if (expected == NULL) {
         ck_assert_msg(said == NULL, "%s", file);
     } else {
@@ -464,7 +464,7 @@ START_TEST(who_says_nothing_is_not_quoted)
     assert_said("{\"message\":[]}", NULL);
     assert_said("[]", NULL);
     assert_said("{", NULL);
-    ck_assert_ptr_null(left_said(rig.folder, 1));
+    ck_assert_ptr_null(rank_file_error(rig.folder, 1));
 }
 END_TEST
 
@@ -477,7 +477,7 @@ START_TEST(long_last_words_are_cut_between_characters)
     }
     text_append(&file, "\xc3\xa9\xc3\xa9\"}");
     rig_write("errors/0.json", file.bytes, file.length);
-    autofree char *said = left_said(rig.folder, 0);
+    autofree char *said = rank_file_error(rig.folder, 0);
     ck_assert_uint_eq(strlen(said), LIMIT_SAID_BYTES - 1);
 }
 END_TEST
@@ -485,7 +485,7 @@ END_TEST
 START_TEST(an_error_file_that_is_too_long_for_a_report_is_quoted_still)
 {
     write_error(0, 4 * LIMIT_ERROR_FILE_BYTES);
-    autofree char *said = left_said(rig.folder, 0);
+    autofree char *said = rank_file_error(rig.folder, 0);
     ck_assert_uint_eq(strlen(said), LIMIT_SAID_BYTES);
 }
 END_TEST

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/store/copy.h"
-#include "daemon/store/writer.h"
+#include "daemon/store/handle.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/limits.h"

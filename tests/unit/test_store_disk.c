@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Full disks and damaged ones: the ballast, the sums of pages, the look at the log. SQLite's pwrite is this
- * file's own: it finds the disk full when it is told to. */
+/* Full disks and damaged ones: the reserve file, the sums of pages, the look at the log. SQLite's pwrite is
+ * this file's own: it finds the disk full when it is told to. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,22 +8,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/store/ballast.h"
+#include "daemon/store/reserve_file.h"
 #include "daemon/store/pages.h"
 #include "daemon/store/connection.h"
 #include "daemon/store/wal_check.h"
-#include "daemon/store/writer.h"
+#include "daemon/store/handle.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "tests/unit/store_rig.h"
 #include "tests/unit/store_suites.h"
 
-static struct ballast *ballast; /* the disk is full as long as it is whole */
-static bool full;               /* it is full, whatever the ballast is */
+static struct reserve_file *reserve_file; /* the disk is full as long as it is whole */
+static bool full;                         /* it is full, whatever the reserve file is */
 
 static ssize_t write_or_not(int fd, const void *bytes, size_t length, off_t offset)
 {
-    if (full || (ballast != NULL && ballast_is_whole(ballast))) {
+    if (full || (reserve_file != NULL && reserve_file_is_whole(reserve_file))) {
         errno = ENOSPC;
         return -1;
     }
@@ -40,7 +40,7 @@ static void set_pwrite(ssize_t (*call)(int, const void *, size_t, off_t))
 static void disk_begin(void)
 {
     full = false;
-    ballast = NULL;
+    reserve_file = NULL;
     rig_begin();
 }
 
@@ -48,22 +48,22 @@ static void disk_end(void)
 {
     set_pwrite(NULL);
     rig_end();
-    ballast_close(ballast);
-    ballast = NULL;
+    reserve_file_close(reserve_file);
+    reserve_file = NULL;
 }
 
-static void reopen_with_ballast(void)
+static void reopen_with_reserve_file(void)
 {
     rig_close();
-    ballast = ballast_open(rig.path);
-    rig.store = store_open_with(rig.path, ballast, &rig.err);
+    reserve_file = reserve_file_open(rig.path);
+    rig.store = store_open_with(rig.path, reserve_file, &rig.err);
     ck_assert_msg(rig.store != NULL, "%s", rig.err.text);
-    ck_assert(ballast_make(ballast, 0));
+    ck_assert(reserve_file_make(reserve_file, 0));
 }
 
-static bool ballast_file_exists(void)
+static bool reserve_file_file_exists(void)
 {
-    autofree char *path = xprintf("%s.ballast", rig.path);
+    autofree char *path = xprintf("%s.reserve", rig.path);
     return access(path, F_OK) == 0;
 }
 
@@ -75,34 +75,35 @@ static bool job_is_there(int64_t key)
     return found;
 }
 
-/* --- the ballast --------------------------------------------------------------------------------------- */
+/* --- the reserve file
+ * --------------------------------------------------------------------------------------- */
 
-START_TEST(a_ballast_takes_its_space_gives_it_back_once_and_goes_with_its_owner)
+START_TEST(a_reserve_file_takes_its_space_gives_it_back_once_and_goes_with_its_owner)
 {
     struct stat status;
-    autofree char *path = xprintf("%s.ballast", rig.path);
-    struct ballast *one = ballast_open(rig.path);
-    ck_assert(!ballast_make(one, INT64_MAX / 2)); /* no disk has that much left */
-    ck_assert(!ballast_is_whole(one) && !ballast_is_released(one));
-    ck_assert(ballast_make(one, 0));
+    autofree char *path = xprintf("%s.reserve", rig.path);
+    struct reserve_file *one = reserve_file_open(rig.path);
+    ck_assert(!reserve_file_make(one, INT64_MAX / 2)); /* no disk has that much left */
+    ck_assert(!reserve_file_is_whole(one) && !reserve_file_is_released(one));
+    ck_assert(reserve_file_make(one, 0));
     ck_assert_int_eq(stat(path, &status), 0);
-    ck_assert_int_ge((int64_t)status.st_blocks * 512, ballast_bytes(one));
-    ck_assert(ballast_release(one));
-    ck_assert(ballast_is_released(one) && !ballast_release(one));
+    ck_assert_int_ge((int64_t)status.st_blocks * 512, reserve_file_bytes(one));
+    ck_assert(reserve_file_release(one));
+    ck_assert(reserve_file_is_released(one) && !reserve_file_release(one));
     ck_assert_int_ne(access(path, F_OK), 0);
-    ck_assert(ballast_make(one, 0) && ballast_is_whole(one));
-    ballast_close(one);
+    ck_assert(reserve_file_make(one, 0) && reserve_file_is_whole(one));
+    reserve_file_close(one);
     ck_assert_int_ne(access(path, F_OK), 0);
 }
 END_TEST
 
-START_TEST(a_commit_that_finds_the_disk_full_has_the_space_of_the_ballast)
+START_TEST(a_commit_that_finds_the_disk_full_has_the_space_of_the_reserve_file)
 {
-    reopen_with_ballast();
+    reopen_with_reserve_file();
     set_pwrite(write_or_not);
     rig_write_one(job_insert(1));
-    ck_assert(ballast_is_released(ballast));
-    ck_assert(!ballast_file_exists());
+    ck_assert(reserve_file_is_released(reserve_file));
+    ck_assert(!reserve_file_file_exists());
     rig.reader = reader_open(rig.path, &rig.err);
     ck_assert(job_is_there(1));
 }
@@ -110,7 +111,7 @@ END_TEST
 
 START_TEST(a_commit_that_finds_the_disk_full_for_good_says_so)
 {
-    reopen_with_ballast();
+    reopen_with_reserve_file();
     struct change job = job_insert(1);
     full = true;
     set_pwrite(write_or_not);
@@ -397,8 +398,8 @@ Suite *store_disk_suite(void)
     TCase *cases = tcase_create("disk");
     tcase_add_checked_fixture(cases, disk_begin, disk_end);
     tcase_set_timeout(cases, 60);
-    tcase_add_test(cases, a_ballast_takes_its_space_gives_it_back_once_and_goes_with_its_owner);
-    tcase_add_test(cases, a_commit_that_finds_the_disk_full_has_the_space_of_the_ballast);
+    tcase_add_test(cases, a_reserve_file_takes_its_space_gives_it_back_once_and_goes_with_its_owner);
+    tcase_add_test(cases, a_commit_that_finds_the_disk_full_has_the_space_of_the_reserve_file);
     tcase_add_test(cases, a_commit_that_finds_the_disk_full_for_good_says_so);
     tcase_add_test(cases, a_checkpoint_without_room_is_put_off);
     tcase_add_test(cases, a_sum_knows_each_bit_of_a_page_and_its_number);

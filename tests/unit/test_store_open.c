@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/store/reader.h"
-#include "daemon/store/writer.h"
+#include "daemon/store/handle.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "tests/unit/store_rig.h"

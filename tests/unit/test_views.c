@@ -249,7 +249,7 @@ START_TEST(an_event_without_detail_shows_null)
 }
 END_TEST
 
-START_TEST(a_node_shows_its_devices_and_the_age_of_its_beat)
+START_TEST(a_node_shows_its_devices_and_the_age_of_its_heartbeat)
 {
     struct node_view view = {.name = "n1",
                              .state = NODE_DRAINING,
@@ -265,7 +265,7 @@ START_TEST(a_node_shows_its_devices_and_the_age_of_its_beat)
                              .host_id = "h",
                              .isolation = ISOLATION_CGROUP1,
                              .slots = true,
-                             .beat_age_ms = 12034,
+                             .heartbeat_age_ms = 12034,
                              .reason = "new fan",
                              .labels = "{\"zone\":\"a\"}",
                              .expires_ms = 1795253400125,
@@ -287,23 +287,23 @@ START_TEST(a_node_shows_its_devices_and_the_age_of_its_beat)
     ck_assert_int_eq(copy.window_until_ms, 2000);
     ck_assert_int_eq(copy.state, NODE_DRAINING);
     ck_assert_int_eq(copy.pool_kind, POOL_RESERVED);
-    ck_assert_int_eq(copy.beat_age_ms, 12034);
+    ck_assert_int_eq(copy.heartbeat_age_ms, 12034);
     ck_assert_str_eq(copy.labels, "{\"zone\":\"a\"}");
     ck_assert_str_eq(copy.devices, "[{\"index\":0}]");
     node_view_finish(&copy);
 }
 END_TEST
 
-START_TEST(a_node_that_never_beat_shows_null)
+START_TEST(a_node_that_never_heartbeat_shows_null)
 {
-    struct node_view view = {.name = "n1", .beat_age_ms = -1};
+    struct node_view view = {.name = "n1", .heartbeat_age_ms = -1};
     SHOW(node_view, &view,
          "{'name':'n1','state':'READY','pool':null,'pool_kind':'on-demand','gpu_type':null,'gpus':0,'free_"
          "gpus':0,'unavailable_gpus':0,'unavailable':null,"
          "'address':null,'version':null,'host_id':null,'isolation':'none','slots':false,'beat_age_s':null,"
          "'reason':null,'labels':null,'expires_at':null,'window':null,'devices':null}",
          copy);
-    ck_assert_int_eq(copy.beat_age_ms, -1);
+    ck_assert_int_eq(copy.heartbeat_age_ms, -1);
     ck_assert_ptr_null(copy.devices);
     node_view_finish(&copy);
 }
@@ -518,8 +518,8 @@ Suite *views_suite(void)
     tcase_add_test(views, finish_leaves_what_an_encode_only_borrowed);
     tcase_add_test(views, an_event_shows_its_detail_as_json);
     tcase_add_test(views, an_event_without_detail_shows_null);
-    tcase_add_test(views, a_node_shows_its_devices_and_the_age_of_its_beat);
-    tcase_add_test(views, a_node_that_never_beat_shows_null);
+    tcase_add_test(views, a_node_shows_its_devices_and_the_age_of_its_heartbeat);
+    tcase_add_test(views, a_node_that_never_heartbeat_shows_null);
     tcase_add_test(views, a_window_shows_whose_it_is);
     tcase_add_test(views, a_token_shows_its_secret_only_when_it_has_one);
     tcase_add_loop_test(views, a_view_that_means_nothing_is_refused, 0, BROKENS);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reconciler: all decisions of an agent about the attempts on its node, without its means. Pure: inputs and the time go in, actions
+ * come out, in order; no I/O and no clock. The caller carries the actions out and tells what came of them. */
+#ifndef AGENT_RECONCILER_H
+#define AGENT_RECONCILER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/messages.h"
+
+/* What the node knows of one attempt. X(name, member state that is told to the controller) */
+#define RECONCILER_PHASES(X)                                                                                       \
+    X(ADOPTED, ORDERED)   /* found at start; its shim has not spoken yet */                                  \
+    X(CLAIMED, ORDERED)   /* being prepared */                                                               \
+    X(PREPARED, PREPARED) /* waits for the start */                                                          \
+    X(STARTED, PREPARED)  /* its shim was told to start the ranks */                                         \
+    X(RUNNING, RUNNING)                                                                                      \
+    X(CLEARING, RUNNING) /* its processes are gone, its GPUs are not yet seen empty */                       \
+    X(DECLINED, ORDERED) /* nothing was started and nothing will be */                                       \
+    X(EXITED, EXITED)                                                                                        \
+    X(FLUSHED, FLUSHED) /* the controller has its exit and all its logs */
+
+/* What is heard of one attempt on the node. */
+#define RECONCILER_NEWS(X)                                                                                         \
+    X(PREPARED)                                                                                              \
+    X(DECLINED)                                                                                              \
+    X(RUNNING)                                                                                               \
+    X(FAILED)  /* a rank failed */                                                                           \
+    X(EXITED)  /* no process of it is left, or none ever was */                                              \
+    X(CLEARED) /* the answer to CLEAR */                                                                     \
+    X(DRAINED) /* every log byte was sent, after an exit report that said otherwise */
+
+/* What is to be done. X(name, spelling) */
+#define RECONCILER_ACTS(X)                                                                                         \
+    X(REGISTER, "register")                                                                                  \
+    X(POLL, "poll")                                                                                          \
+    X(HEARTBEAT, "beat")  /* number, timeout_ms */                                                           \
+    X(CLAIM, "claim")     /* order: claim the epoch and prepare it; for a RUN, start it too */               \
+    X(BURY, "bury")       /* order: a STOP of an epoch never seen; claim it, so that it never starts */      \
+    X(PREPARE, "prepare") /* tell the shim of an adopted attempt */                                          \
+    X(RUN, "run")         /* the same */                                                                     \
+    X(START, "start")     /* tell the shim */                                                                \
+    X(WARN, "warn")       /* signal: tell the shim, once */                                                  \
+    X(STOP, "stop")       /* grace_ms, cause, signal */                                                      \
+    X(LEASE, "lease")     /* term_ms, kill_ms */                                                             \
+    X(KILL, "kill")       /* its lease is long over, and its shim has not ended it: without the shim */      \
+    X(CLEAR, "clear")     /* wait until its GPUs are empty */                                                \
+    X(REPORT, "report")   /* report */                                                                       \
+    X(FORGET, "forget")   /* nobody needs it any more: clean up */                                           \
+    X(END, "end")         /* the agent was told to end, and has nothing left */
+
+#define AS_ENUM_PHASE(name, ...) RECONCILER_##name,
+#define AS_ENUM_NEWS(name, ...)  NEWS_##name,
+#define AS_ENUM_ACT(name, ...)   ACT_##name,
+enum reconciler_phase { RECONCILER_PHASES(AS_ENUM_PHASE) };
+enum reconciler_news { RECONCILER_NEWS(AS_ENUM_NEWS) };
+enum reconciler_act { RECONCILER_ACTS(AS_ENUM_ACT) };
+
+struct reconciler_action {
+    enum reconciler_act act;
+    uint64_t epoch;            /* of all that concern one attempt */
+    const struct order *order; /* CLAIM, BURY, PREPARE, RUN: borrowed from the reply that is worked in */
+    enum report_kind report;
+    int64_t grace_ms;
+    enum cause cause;
+    enum early_signal signal; /* EARLY_NONE: a STOP begins with TERM */
+    int64_t term_ms, kill_ms; /* CLOCK_BOOTTIME */
+    int64_t number;           /* of the heartbeat */
+    int64_t timeout_ms;       /* how long its answer is worth waiting for */
+};
+
+/* How a report was answered. */
+enum reconciler_answer {
+    ANSWER_TAKEN,
+    ANSWER_FLUSHED, /* of EXITED: taken, and it carried the last log bytes */
+    ANSWER_FENCED,  /* the attempt is not the current one */
+    ANSWER_STRANGER /* the controller does not know this node */
+};
+
+struct reconciler;
+struct reconciler *reconciler_create(void);
+void reconciler_destroy(struct reconciler *reconciler);
+
+/* An attempt found on the node; before reconciler_start. */
+void reconciler_adopt(struct reconciler *reconciler, uint64_t epoch);
+
+/* The inputs. now_ms and sent_ms are CLOCK_BOOTTIME; sent_ms is when the request that was answered left. */
+void reconciler_start(struct reconciler *reconciler);
+void reconciler_registered(struct reconciler *reconciler, const struct register_reply *reply, int64_t sent_ms);
+/* The controller answered a heartbeat or a poll with: I do not know this node. */
+void reconciler_stranger(struct reconciler *reconciler);
+/* Changes nothing if the poll was given up meanwhile. */
+void reconciler_polled(struct reconciler *reconciler, const struct poll_reply *reply);
+/* reply NULL: the heartbeat was not taken, or not answered. */
+void reconciler_heartbeat_done(struct reconciler *reconciler, int64_t number, const struct heartbeat_reply *reply,
+                         int64_t sent_ms);
+void reconciler_heard(struct reconciler *reconciler, uint64_t epoch, enum reconciler_news news);
+void reconciler_answered(struct reconciler *reconciler, uint64_t epoch, enum reconciler_answer answer);
+void reconciler_tick(struct reconciler *reconciler, int64_t now_ms);
+/* The next heartbeat is due at once: it has news. */
+void reconciler_hurry(struct reconciler *reconciler);
+
+/* Takes the next action; false when there is none. */
+bool reconciler_next(struct reconciler *reconciler, struct reconciler_action *ret_action);
+
+/* When a tick has something to do; INT64_MAX for never. */
+int64_t reconciler_deadline(const struct reconciler *reconciler);
+
+/* The version that the next poll names, and the attempts that registrations and heartbeats list; the array is
+ * the caller's. */
+uint64_t reconciler_version(const struct reconciler *reconciler);
+struct node_attempt *reconciler_list(const struct reconciler *reconciler, size_t *ret_count);
+
+const char *reconciler_act_text(enum reconciler_act act);
+
+#endif

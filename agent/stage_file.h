@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files laid below a folder, from paths that strangers wrote. */
+#ifndef AGENT_STAGE_FILE_H
+#define AGENT_STAGE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "proto/base/err.h"
+
+/* Makes and opens an empty file for writing, with the folders on the way to it. The path is relative, without
+ * empty, "." and ".." parts, and no link is followed. -1 on error. */
+int stage_file_open(int folder, const char *path, bool executable, struct err *err);
+
+/* Writes all bytes. */
+bool stage_file_write(int file, const void *bytes, size_t length, const char *path, struct err *err);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The handle of the store, which its files share. */
+#ifndef STORE_HANDLE_H
+#define STORE_HANDLE_H
+
+#include "daemon/store/connection.h"
+#include "daemon/store/scopes.h"
+#include "daemon/store/store.h"
+#include "daemon/store/wal.h"
+
+struct store {
+    struct connection connection;
+    struct wal wal;
+    struct scopes scopes;   /* all replies, those of the open transaction among them */
+    int64_t last_reply_key; /* 0: none yet */
+    int64_t next_job_key;
+    uint32_t incarnation;
+    struct store_restored restored;
+    int lock; /* fd of the lock file: one writer in the whole system */
+};
+
+#endif

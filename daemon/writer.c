@@ -1,0 +1,702 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the core, the store's writing side and the thread that alone uses them. It promises that nothing is
+ * answered and no order leaves before the transaction that holds its changes is on disk, that inputs take
+ * effect in the order in which they were asked, and that a failed commit ends all further work. What arrives
+ * during a commit is the next batch; there is no timer in between. It leaves rules to the core, rows to the
+ * store, and requests to the HTTP thread. */
+#include "daemon/writer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "daemon/load.h"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/limits.h"
+#include "proto/views.h"
+
+/* Steps that were done but not yet committed. */
+struct step_list {
+    struct step *items;
+    size_t count;
+    size_t room;
+};
+
+struct writer {
+    struct store *store;
+    struct core *core;
+    pthread_t thread;
+    bool threaded; /* the thread was started */
+    int fd;
+    atomic_size_t live;
+    atomic_bool braked; /* most nodes are silent */
+
+    _Atomic(struct writer_request *)
+        inbox; /* what was asked, the newest first: asking takes no lock while the thread is awake */
+    atomic_size_t waiting;  /* requests that were asked and not yet taken up */
+    atomic_bool refusing;   /* closing, or failed */
+    pthread_mutex_t asleep; /* held while it decides to sleep, and by who wakes it */
+    pthread_cond_t asked;
+
+    pthread_mutex_t telling; /* guards the news */
+    struct writer_news news;
+    size_t touched_room;
+
+    /* Of the writer's thread alone. */
+    struct writer_request *backlog; /* taken from the inbox, the oldest first */
+    struct step_list lazy;          /* applied with the next transaction */
+    int64_t lazy_since_ms;          /* when the first of them was done */
+    struct step_list batch;         /* applied in the open transaction */
+    bool in_transaction;
+    int64_t now_ms; /* time of the last step: never goes back */
+    int64_t now_us; /* of the batch, for records; 0: as now_ms says */
+    struct err failure;
+};
+
+/* --- steps
+ * -------------------------------------------------------------------------------------------------------------
+ */
+
+static void steps_add(struct step_list *list, const struct step *step)
+{
+    if (list->count == list->room) {
+        list->room = list->room ? 2 * list->room : 64;
+        list->items = xrealloc(list->items, list->room * sizeof *list->items);
+    }
+    list->items[list->count++] = *step;
+}
+
+static void steps_clear(struct step_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        step_finish(&list->items[i]);
+    }
+    list->count = 0;
+}
+
+static bool transaction_open(struct writer *writer)
+{
+    if (writer->in_transaction) {
+        return true;
+    }
+    if (!store_begin(writer->store, &writer->failure)) {
+        return false;
+    }
+    writer->in_transaction = true;
+    for (size_t i = 0; i < writer->lazy.count; i++) {
+        const struct step *step = &writer->lazy.items[i];
+        if (!store_apply(writer->store, step->changes, step->change_count, &writer->failure)) {
+            return false;
+        }
+        steps_add(&writer->batch, step);
+    }
+    writer->lazy.count = 0;
+    return true;
+}
+
+/* Applies a step's changes now, or keeps them for the next transaction. The step is the writer's from here
+ * on.
+ */
+static bool step_keep(struct writer *writer, struct step *step)
+{
+    if (step->lazy && !writer->in_transaction) {
+        if (writer->lazy.count == 0) {
+            writer->lazy_since_ms = writer->now_ms;
+        }
+        steps_add(&writer->lazy, step);
+        return true;
+    }
+    if (step->change_count > 0) {
+        if (!transaction_open(writer) ||
+            !store_apply(writer->store, step->changes, step->change_count, &writer->failure)) {
+            step_finish(step);
+            return false;
+        }
+    }
+    steps_add(&writer->batch, step);
+    return true;
+}
+
+/* --- one request
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+/* true: the request was answered from an earlier one, or refused because of it. */
+static bool answer_again(struct writer *writer, struct writer_request *request, bool *ret_ok)
+{
+    bool found = false;
+    struct stored_reply reply = {0};
+    *ret_ok = transaction_open(writer) &&
+              store_find_reply(writer->store, request->scope, &found, &reply, &writer->failure);
+    if (!*ret_ok || !found) {
+        return !*ret_ok;
+    }
+    if (memcmp(reply.body, request->body, sizeof reply.body) == 0) {
+        request->status = (int)reply.status;
+        text_append_bytes(&request->answer, reply.answer, reply.answer_length);
+        request->replayed = true;
+    } else {
+        err_field(&request->error, ERR_IDEMPOTENCY, "Idempotency-Key", "use a new key for a new request",
+                  "this key was used with another body");
+    }
+    free(reply.answer);
+    return true;
+}
+
+static bool remember_answer(struct writer *writer, const struct writer_request *request, int64_t job_key)
+{
+    struct change change = {.kind = CHANGE_REPLY_INSERT,
+                            .reply = {.job_key = job_key,
+                                      .status = request->status,
+                                      .answer = request->answer.bytes,
+                                      .answer_length = request->answer.length,
+                                      .at_ms = request->input.wall_ms}};
+    memcpy(change.reply.scope, request->scope, sizeof change.reply.scope);
+    memcpy(change.reply.body, request->body, sizeof change.reply.body);
+    return transaction_open(writer) && store_apply(writer->store, &change, 1, &writer->failure);
+}
+
+/* Whether the same request, asked again when more is free or a job waits again, might be granted. Then a
+ * second copy of it that is late would do what its sender was told is not done. */
+static bool may_change_its_mind(enum err_code code)
+{
+    return !err_retryable(code) && code != ERR_NOT_FOUND && code != ERR_PRECONDITION;
+}
+
+static bool refuse(struct writer *writer, struct writer_request *request)
+{
+    if (!request->keyed || !may_change_its_mind(request->error.code)) {
+        return true;
+    }
+    request->status = err_http(request->error.code);
+    problem_encode(&request->error, &request->answer);
+    bool kept = remember_answer(writer, request, 0);
+    request->status = 0;
+    text_clear(&request->answer);
+    return kept;
+}
+
+static bool do_record(struct writer *writer, struct writer_request *request)
+{
+    if (!transaction_open(writer) ||
+        !store_apply(writer->store, request->records, request->record_count, &writer->failure)) {
+        return false;
+    }
+    const struct step nothing = {.ok = true};
+    request->status = request->render(request, &nothing, &request->answer);
+    return !request->keyed || remember_answer(writer, request, 0);
+}
+
+static bool do_input(struct writer *writer, struct writer_request *request)
+{
+    struct step step;
+    request->input.at_us = writer->now_us;
+    request->input.arrived_us = request->arrived_us;
+    core_step(writer->core, &request->input, writer->now_ms, &step);
+    if (!step.ok) {
+        request->error = step.err;
+        step_finish(&step);
+        return refuse(writer, request);
+    }
+    request->status = request->render(request, &step, &request->answer);
+    int64_t job_key = step.job.key;
+    return step_keep(writer, &step) && (!request->keyed || remember_answer(writer, request, job_key));
+}
+
+/* false: the store failed. */
+static bool do_request(struct writer *writer, struct writer_request *request)
+{
+    if (request->arrived_ms > writer->now_ms) {
+        writer->now_ms = request->arrived_ms;
+    }
+    bool ok = true;
+    if (request->keyed && answer_again(writer, request, &ok)) {
+        return ok;
+    }
+    return request->kind == WRITER_RECORD ? do_record(writer, request) : do_input(writer, request);
+}
+
+static bool do_alone(struct writer *writer, enum input_kind kind, struct moment now)
+{
+    if (now.boot_ms > writer->now_ms) {
+        writer->now_ms = now.boot_ms;
+    }
+    const struct input input = {.kind = kind, .wall_ms = now.wall_ms, .at_us = now.boot_us};
+    struct step step;
+    core_step(writer->core, &input, writer->now_ms, &step);
+    return step_keep(writer, &step);
+}
+
+/* --- after the commit
+ * ------------------------------------------------------------------------------------------------------ */
+
+static void news_append_orders(struct writer_news *news, struct node_orders *orders)
+{
+    news->orders = xrealloc(news->orders, (news->order_count + 1) * sizeof(struct node_orders *));
+    news->orders[news->order_count++] = orders;
+}
+
+/* The newest orders of a node replace those that were not collected yet. */
+static void news_add_orders(struct writer_news *news, struct node_orders *orders)
+{
+    for (size_t i = 0; i < news->order_count; i++) {
+        if (strcmp(news->orders[i]->node, orders->node) == 0) {
+            node_orders_destroy(news->orders[i]);
+            news->orders[i] = orders;
+            return;
+        }
+    }
+    news_append_orders(news, orders);
+}
+
+static void news_add_touched(struct writer *writer, const struct step *step)
+{
+    struct writer_news *news = &writer->news;
+    size_t needed = news->touched_count + step->touched_count;
+    if (needed > writer->touched_room) {
+        writer->touched_room = 2 * needed;
+        news->touched = xrealloc(news->touched, writer->touched_room * sizeof *news->touched);
+    }
+    if (step->touched_count > 0) {
+        memcpy(news->touched + news->touched_count, step->touched,
+               step->touched_count * sizeof *step->touched);
+        news->touched_count = needed;
+    }
+}
+
+static void news_add_step(struct writer *writer, const struct step *step)
+{
+    news_add_touched(writer, step);
+    for (size_t i = 0; i < step->dirty_count; i++) {
+        struct node_orders *orders = core_orders(writer->core, step->dirty_nodes[i]);
+        if (orders != NULL) {
+            news_add_orders(&writer->news, orders);
+        }
+    }
+}
+
+static void signal_news(const struct writer *writer)
+{
+    const uint64_t one = 1;
+    ssize_t written = write(writer->fd, &one, sizeof one);
+    (void)written; /* a full counter is readable already */
+}
+
+static void note_brake(struct writer *writer)
+{
+    const struct silence silence = core_silence(writer->core);
+    if (silence.braked == atomic_load(&writer->braked)) {
+        return;
+    }
+    atomic_store(&writer->braked, silence.braked);
+    if (silence.braked) {
+        log_error("leases held",
+                  "silent=%zu nodes=%zu remedy=\"see whether the controller's own network works; "
+                  "fence the nodes that are dead\"",
+                  silence.silent_count, silence.known_count);
+    } else {
+        log_info("leases released", "silent=%zu nodes=%zu", silence.silent_count, silence.known_count);
+    }
+}
+
+/* Hands out what is committed: the steps' news and the answers in list. */
+static void publish(struct writer *writer, struct writer_request *list)
+{
+    struct writer_request **end = &list;
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    pthread_mutex_lock(&writer->telling);
+    for (size_t i = 0; i < writer->batch.count; i++) {
+        news_add_step(writer, &writer->batch.items[i]);
+    }
+    *end = writer->news.answered;
+    writer->news.answered = list;
+    pthread_mutex_unlock(&writer->telling);
+    atomic_store(&writer->live, core_live_jobs(writer->core));
+    note_brake(writer);
+    if (list != NULL || writer->batch.count > 0) {
+        signal_news(writer);
+    }
+    steps_clear(&writer->batch);
+}
+
+/* The outcome on disk is not known: all that was asked gets that answer, and nothing more is done. */
+static void publish_failure(struct writer *writer, struct writer_request *list)
+{
+    log_error("writer failed", "text=\"%s\"", writer->failure.text);
+    for (struct writer_request *request = list; request != NULL; request = request->next) {
+        request->status = 0;
+        err_set(&request->error, writer->failure.code == ERR_DISK_FULL ? ERR_DISK_FULL : ERR_UNKNOWN_OUTCOME,
+                "the change may or may not have been stored: %s", writer->failure.text);
+        err_hint(&request->error, "ask again with the same Idempotency-Key when the controller is back");
+    }
+    steps_clear(&writer->batch);
+    atomic_store(&writer->refusing, true);
+    pthread_mutex_lock(&writer->telling);
+    writer->news.failed = true;
+    writer->news.error = writer->failure;
+    pthread_mutex_unlock(&writer->telling);
+    publish(writer, list);
+    signal_news(writer);
+}
+
+/* --- batches
+ * -----------------------------------------------------------------------------------------------------------------
+ */
+
+int64_t writer_due_ms(const struct writer *writer)
+{
+    int64_t deadline = core_deadline(writer->core);
+    if (writer->lazy.count > 0 && writer->lazy_since_ms + LAZY_COMMIT_MS < deadline) {
+        deadline = writer->lazy_since_ms + LAZY_COMMIT_MS;
+    }
+    return deadline;
+}
+
+/* The inbox in the order of asking. */
+static struct writer_request *take_inbox(struct writer *writer)
+{
+    struct writer_request *newest = atomic_exchange(&writer->inbox, NULL), *oldest = NULL;
+    while (newest != NULL) {
+        struct writer_request *next = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    return oldest;
+}
+
+static struct writer_request *take_batch(struct writer *writer)
+{
+    if (writer->backlog == NULL) {
+        writer->backlog = take_inbox(writer);
+    }
+    struct writer_request *first = writer->backlog, **end = &writer->backlog;
+    size_t taken = 0;
+    while (*end != NULL && taken < LIMIT_WRITER_BATCH) {
+        end = &(*end)->next;
+        taken++;
+    }
+    if (taken == 0) {
+        return NULL;
+    }
+    writer->backlog = *end;
+    *end = NULL;
+    atomic_fetch_sub(&writer->waiting, taken);
+    return first;
+}
+
+static bool nothing_asked(const struct writer *writer)
+{
+    return writer->backlog == NULL && atomic_load(&writer->inbox) == NULL;
+}
+
+/* Orders are made from the state, and that is ahead of the disk by what is lazy. */
+static bool orders_leave(const struct writer *writer)
+{
+    for (size_t i = 0; i < writer->batch.count; i++) {
+        if (writer->batch.items[i].dirty_count > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool lazy_due(const struct writer *writer, bool closing, int64_t now_ms)
+{
+    return writer->lazy.count > 0 &&
+           (closing || now_ms >= writer->lazy_since_ms + LAZY_COMMIT_MS || orders_leave(writer));
+}
+
+static void news_add_end(void *closure, uint64_t epoch, int64_t visible_us)
+{
+    struct writer_news *news = &((struct writer *)closure)->news;
+    if (news->end_count < LIMIT_ENDS_KEPT) {
+        news->ends = xrealloc(news->ends, (news->end_count + 1) * sizeof *news->ends);
+        news->ends[news->end_count++] = (struct writer_end){epoch, visible_us};
+    }
+}
+
+/* A writer without a thread has no time but that of the batch. */
+static bool commit(struct writer *writer, struct moment now)
+{
+    if (!store_commit(writer->store, &writer->failure)) {
+        return false;
+    }
+    writer->in_transaction = false;
+    int64_t batch_us = now.boot_us != 0 ? now.boot_us : now.boot_ms * 1000;
+    pthread_mutex_lock(&writer->telling);
+    core_committed(writer->core, writer->threaded ? clock_boot_us() : batch_us, news_add_end, writer);
+    pthread_mutex_unlock(&writer->telling);
+    return true;
+}
+
+/* One batch, one transaction. */
+static bool do_batch(struct writer *writer, struct writer_request *list, bool closing, struct moment now)
+{
+    for (struct writer_request *request = list; request != NULL; request = request->next) {
+        if (!do_request(writer, request)) {
+            return false;
+        }
+    }
+    if (now.boot_ms >= core_deadline(writer->core) && !do_alone(writer, INPUT_TICK, now)) {
+        return false;
+    }
+    if (lazy_due(writer, closing, now.boot_ms) && !transaction_open(writer)) {
+        return false;
+    }
+    return !writer->in_transaction || commit(writer, now);
+}
+
+/* As writer_run_batch; *ret_closed: the writer is closing, and this was the last batch. */
+static bool run_batch(struct writer *writer, struct moment now, bool *ret_closed)
+{
+    bool refusing = atomic_load(&writer->refusing); /* first: what was asked before it is still taken */
+    struct writer_request *list = take_batch(writer);
+    *ret_closed = refusing && nothing_asked(writer);
+    writer->now_us = now.boot_us;
+    if (!do_batch(writer, list, *ret_closed, now)) {
+        publish_failure(writer, list);
+        return false;
+    }
+    publish(writer, list);
+    if (!store_checkpoint(writer->store, nothing_asked(writer), &writer->failure)) {
+        publish_failure(writer, NULL);
+        return false;
+    }
+    return true;
+}
+
+bool writer_run_batch(struct writer *writer, struct moment now)
+{
+    bool closed;
+    assert(!writer->threaded);
+    return run_batch(writer, now, &closed);
+}
+
+/* --- the thread
+ * ------------------------------------------------------------------------------------------------------------
+ */
+
+static void wait_until(struct writer *writer, int64_t deadline_ms)
+{
+    if (deadline_ms == INT64_MAX) {
+        pthread_cond_wait(&writer->asked, &writer->asleep);
+        return;
+    }
+    int64_t left_ms = deadline_ms - clock_boot_ms();
+    if (left_ms <= 0) {
+        return;
+    }
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += left_ms / 1000;
+    until.tv_nsec += left_ms % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_cond_timedwait(&writer->asked, &writer->asleep, &until);
+}
+
+static void wait_for_work(struct writer *writer)
+{
+    if (nothing_asked(writer)) {
+        pthread_mutex_lock(&writer->asleep);
+        if (nothing_asked(writer) && !atomic_load(&writer->refusing)) {
+            wait_until(writer, writer_due_ms(writer));
+        }
+        pthread_mutex_unlock(&writer->asleep);
+    }
+}
+
+static struct moment this_moment(void)
+{
+    int64_t boot_us = clock_boot_us();
+    return (struct moment){.boot_ms = boot_us / 1000, .wall_ms = clock_wall_ms(), .boot_us = boot_us};
+}
+
+static void *writer_main(void *closure)
+{
+    struct writer *writer = closure;
+    bool closed = false;
+    do {
+        wait_for_work(writer);
+    } while (run_batch(writer, this_moment(), &closed) && !closed);
+    return NULL;
+}
+
+/* --- opening and closing ------------------------------------------------------------------------------- */
+
+static void publish_node(const char *name, void *closure)
+{
+    struct writer *writer = closure;
+    struct node_orders *orders = core_orders(writer->core, name);
+    if (orders != NULL) {
+        news_append_orders(&writer->news, orders);
+    }
+}
+
+static bool boot(struct writer *writer, struct moment now, struct err *err)
+{
+    if (!load_live(writer->store, writer->core, err)) {
+        return false;
+    }
+    bool ok = do_alone(writer, INPUT_BOOT, now) && (!writer->in_transaction || commit(writer, now));
+    if (!ok) {
+        *err = writer->failure;
+        return false;
+    }
+    steps_clear(&writer->batch);
+    core_each_node(writer->core, publish_node, writer);
+    atomic_store(&writer->live, core_live_jobs(writer->core));
+    return true;
+}
+
+static void writer_destroy(struct writer *writer)
+{
+    steps_clear(&writer->batch);
+    steps_clear(&writer->lazy);
+    free(writer->batch.items);
+    free(writer->lazy.items);
+    for (size_t i = 0; i < writer->news.order_count; i++) {
+        node_orders_destroy(writer->news.orders[i]);
+    }
+    writer_news_finish(&writer->news);
+    core_destroy(writer->core);
+    pthread_cond_destroy(&writer->asked);
+    pthread_mutex_destroy(&writer->asleep);
+    pthread_mutex_destroy(&writer->telling);
+    close(writer->fd);
+    free(writer);
+}
+
+struct writer *writer_open(struct store *store, const struct writer_config *config, struct moment now,
+                           struct err *err)
+{
+    const struct core_config core = {.incarnation = store_incarnation(store),
+                                     .next_job_key = store_next_job_key(store),
+                                     .heartbeat_ms = config->heartbeat_ms,
+                                     .share_half_life_ms = config->share_half_life_ms,
+                                     .policy = config->policy};
+    struct writer *writer = xzalloc(sizeof *writer);
+    writer->store = store;
+    writer->core = core_create(&core);
+    writer->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pthread_mutex_init(&writer->asleep, NULL);
+    pthread_mutex_init(&writer->telling, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&writer->asked, &attributes);
+    pthread_condattr_destroy(&attributes);
+    if (writer->fd < 0) {
+        err_errno(err, "cannot make an eventfd");
+        writer_destroy(writer);
+        return NULL;
+    }
+    if (!boot(writer, now, err)) {
+        writer_destroy(writer);
+        return NULL;
+    }
+    signal_news(writer);
+    return writer;
+}
+
+bool writer_start(struct writer *writer, struct err *err)
+{
+    errno = pthread_create(&writer->thread, NULL, writer_main, writer);
+    writer->threaded = errno == 0;
+    return writer->threaded || err_errno(err, "cannot start the writer's thread");
+}
+
+static void wake(struct writer *writer)
+{
+    pthread_mutex_lock(&writer->asleep);
+    pthread_cond_signal(&writer->asked);
+    pthread_mutex_unlock(&writer->asleep);
+}
+
+void writer_close(struct writer *writer)
+{
+    if (writer == NULL) {
+        return;
+    }
+    if (writer->threaded) {
+        atomic_store(&writer->refusing, true);
+        wake(writer);
+        pthread_join(writer->thread, NULL);
+    }
+    writer_destroy(writer);
+}
+
+bool writer_ask(struct writer *writer, struct writer_request *request)
+{
+    if (atomic_load(&writer->refusing)) {
+        return false;
+    }
+    if (atomic_fetch_add(&writer->waiting, 1) >= LIMIT_WRITER_QUEUE) {
+        atomic_fetch_sub(&writer->waiting, 1);
+        return false;
+    }
+    struct writer_request *newest = atomic_load(&writer->inbox);
+    do {
+        request->next = newest;
+    } while (!atomic_compare_exchange_weak(&writer->inbox, &newest, request));
+    if (newest == NULL) {
+        wake(writer); /* it may sleep; the others of this batch need not look */
+    }
+    return true;
+}
+
+int writer_fd(const struct writer *writer)
+{
+    return writer->fd;
+}
+
+void writer_collect(struct writer *writer, struct writer_news *ret_news)
+{
+    uint64_t count;
+    ssize_t got = read(writer->fd, &count, sizeof count);
+    (void)got; /* nothing to read is no news */
+    pthread_mutex_lock(&writer->telling);
+    *ret_news = writer->news;
+    writer->news = (struct writer_news){.failed = writer->news.failed, .error = writer->news.error};
+    writer->touched_room = 0;
+    pthread_mutex_unlock(&writer->telling);
+}
+
+void writer_news_finish(struct writer_news *news)
+{
+    free(news->orders);
+    free(news->touched);
+    free(news->ends);
+    *news = (struct writer_news){0};
+}
+
+size_t writer_live_jobs(const struct writer *writer)
+{
+    return atomic_load(&writer->live);
+}
+
+bool writer_holds_leases(const struct writer *writer)
+{
+    return atomic_load(&writer->braked);
+}
+
+const struct core *writer_core(const struct writer *writer)
+{
+    return writer->core;
+}
+
+void writer_trace(struct writer *writer, struct text *trace)
+{
+    core_trace(writer->core, trace);
+}
