@@ -46,8 +46,8 @@ struct node {
 /* The attempt of an epoch; NULL when it is not here. */
 struct entry *node_find(struct node *node, uint64_t epoch);
 
-/* Lets the actions of reconciler be carried out at a time, 0 for at once: from the loop, never inside what caused
- * them. */
+/* Lets the actions of reconciler be carried out at a time, 0 for at once: from the loop, never inside what
+ * caused them. */
 void node_wake(struct node *node, int64_t at_ms);
 
 /* Carries out what is to be done now. */

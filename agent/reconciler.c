@@ -2,8 +2,8 @@
 /* Owns this agent's standing with the controller, and what the controller wishes of each attempt. It promises
  * that an epoch is claimed once, that one which the controller does not list is stopped, that a lease is
  * counted from the sending of the heartbeat that renewed it, and that what has no lease any more ends even if
- * its shim hangs. What becomes of an attempt is reconciler_attempt.c's; files, processes and requests are left to
- * the caller. */
+ * its shim hangs. What becomes of an attempt is reconciler_attempt.c's; files, processes and requests are
+ * left to the caller. */
 #include "agent/reconciler.h"
 
 #include <stdlib.h>
@@ -47,7 +47,8 @@ void reconciler_adopt(struct reconciler *reconciler, uint64_t epoch)
 
 /* --- orders -------------------------------------------------------------------------------------- */
 
-static void lease(const struct reconciler *reconciler, const struct known *known, struct reconciler_action *action)
+static void lease(const struct reconciler *reconciler, const struct known *known,
+                  struct reconciler_action *action)
 {
     if (known->lease_ms > 0) {
         action->term_ms = reconciler->renewed_ms + known->lease_ms / 4 * 3;
@@ -76,8 +77,8 @@ static void take_order(struct reconciler *reconciler, const struct order *order)
 {
     bool run = order->phase == ORDER_RUN;
     bool bury = order->phase == ORDER_STOP || order->phase == ORDER_START;
-    struct known *known =
-        reconciler_add(reconciler, order->epoch, run ? RECONCILER_STARTED : RECONCILER_CLAIMED, wish_of(order->phase));
+    struct known *known = reconciler_add(
+        reconciler, order->epoch, run ? RECONCILER_STARTED : RECONCILER_CLAIMED, wish_of(order->phase));
     known->lease_ms = order->lease_ms;
     known->signal = order->signal;
     struct reconciler_action *action = reconciler_act(reconciler, bury ? ACT_BURY : ACT_CLAIM, order->epoch);
@@ -166,7 +167,8 @@ static bool is_live(const struct poll_reply *reply, uint64_t epoch)
 
 static void go_on(struct reconciler *reconciler)
 {
-    if (reconciler->standing == STANDING_MEMBER && !reconciler->polling && !(reconciler->ending && reconciler->count == 0)) {
+    if (reconciler->standing == STANDING_MEMBER && !reconciler->polling &&
+        !(reconciler->ending && reconciler->count == 0)) {
         reconciler_act(reconciler, ACT_POLL, 0);
         reconciler->polling = true;
     }
@@ -279,8 +281,8 @@ static void poll_anew(struct reconciler *reconciler, int64_t silence_ms)
     }
 }
 
-void reconciler_heartbeat_done(struct reconciler *reconciler, int64_t number, const struct heartbeat_reply *reply,
-                         int64_t sent_ms)
+void reconciler_heartbeat_done(struct reconciler *reconciler, int64_t number,
+                               const struct heartbeat_reply *reply, int64_t sent_ms)
 {
     reconciler->beating--;
     if (reply == NULL || sent_ms < reconciler->renewed_ms) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reconciler: all decisions of an agent about the attempts on its node, without its means. Pure: inputs and the time go in, actions
- * come out, in order; no I/O and no clock. The caller carries the actions out and tells what came of them. */
+/* The reconciler: all decisions of an agent about the attempts on its node, without its means. Pure: inputs
+ * and the time go in, actions come out, in order; no I/O and no clock. The caller carries the actions out and
+ * tells what came of them. */
 #ifndef AGENT_RECONCILER_H
 #define AGENT_RECONCILER_H
 
@@ -11,7 +12,7 @@
 #include "proto/messages.h"
 
 /* What the node knows of one attempt. X(name, member state that is told to the controller) */
-#define RECONCILER_PHASES(X)                                                                                       \
+#define RECONCILER_PHASES(X)                                                                                 \
     X(ADOPTED, ORDERED)   /* found at start; its shim has not spoken yet */                                  \
     X(CLAIMED, ORDERED)   /* being prepared */                                                               \
     X(PREPARED, PREPARED) /* waits for the start */                                                          \
@@ -23,7 +24,7 @@
     X(FLUSHED, FLUSHED) /* the controller has its exit and all its logs */
 
 /* What is heard of one attempt on the node. */
-#define RECONCILER_NEWS(X)                                                                                         \
+#define RECONCILER_NEWS(X)                                                                                   \
     X(PREPARED)                                                                                              \
     X(DECLINED)                                                                                              \
     X(RUNNING)                                                                                               \
@@ -33,7 +34,7 @@
     X(DRAINED) /* every log byte was sent, after an exit report that said otherwise */
 
 /* What is to be done. X(name, spelling) */
-#define RECONCILER_ACTS(X)                                                                                         \
+#define RECONCILER_ACTS(X)                                                                                   \
     X(REGISTER, "register")                                                                                  \
     X(POLL, "poll")                                                                                          \
     X(HEARTBEAT, "beat")  /* number, timeout_ms */                                                           \
@@ -88,14 +89,15 @@ void reconciler_adopt(struct reconciler *reconciler, uint64_t epoch);
 
 /* The inputs. now_ms and sent_ms are CLOCK_BOOTTIME; sent_ms is when the request that was answered left. */
 void reconciler_start(struct reconciler *reconciler);
-void reconciler_registered(struct reconciler *reconciler, const struct register_reply *reply, int64_t sent_ms);
+void reconciler_registered(struct reconciler *reconciler, const struct register_reply *reply,
+                           int64_t sent_ms);
 /* The controller answered a heartbeat or a poll with: I do not know this node. */
 void reconciler_stranger(struct reconciler *reconciler);
 /* Changes nothing if the poll was given up meanwhile. */
 void reconciler_polled(struct reconciler *reconciler, const struct poll_reply *reply);
 /* reply NULL: the heartbeat was not taken, or not answered. */
-void reconciler_heartbeat_done(struct reconciler *reconciler, int64_t number, const struct heartbeat_reply *reply,
-                         int64_t sent_ms);
+void reconciler_heartbeat_done(struct reconciler *reconciler, int64_t number,
+                               const struct heartbeat_reply *reply, int64_t sent_ms);
 void reconciler_heard(struct reconciler *reconciler, uint64_t epoch, enum reconciler_news news);
 void reconciler_answered(struct reconciler *reconciler, uint64_t epoch, enum reconciler_answer answer);
 void reconciler_tick(struct reconciler *reconciler, int64_t now_ms);

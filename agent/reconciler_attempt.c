@@ -43,11 +43,13 @@ static const struct move moves[] = {
     {RECONCILER_EXITED, NEWS_DRAINED, RECONCILER_EXITED, REPORT_EXITED},
 };
 
-struct reconciler_action *reconciler_act(struct reconciler *reconciler, enum reconciler_act what, uint64_t epoch)
+struct reconciler_action *reconciler_act(struct reconciler *reconciler, enum reconciler_act what,
+                                         uint64_t epoch)
 {
     if (reconciler->action_count == reconciler->action_room) {
         reconciler->action_room = reconciler->action_room ? 2 * reconciler->action_room : 32;
-        reconciler->actions = xrealloc(reconciler->actions, reconciler->action_room * sizeof *reconciler->actions);
+        reconciler->actions =
+            xrealloc(reconciler->actions, reconciler->action_room * sizeof *reconciler->actions);
     }
     struct reconciler_action *action = &reconciler->actions[reconciler->action_count++];
     *action = (struct reconciler_action){.act = what, .epoch = epoch};
@@ -64,7 +66,8 @@ struct known *reconciler_find(const struct reconciler *reconciler, uint64_t epoc
     return NULL;
 }
 
-struct known *reconciler_add(struct reconciler *reconciler, uint64_t epoch, enum reconciler_phase phase, enum wish wish)
+struct known *reconciler_add(struct reconciler *reconciler, uint64_t epoch, enum reconciler_phase phase,
+                             enum wish wish)
 {
     assert(reconciler_find(reconciler, epoch) == NULL);
     if (reconciler->count == reconciler->room) {
@@ -72,8 +75,8 @@ struct known *reconciler_add(struct reconciler *reconciler, uint64_t epoch, enum
         reconciler->items = xrealloc(reconciler->items, reconciler->room * sizeof *reconciler->items);
     }
     struct known *known = &reconciler->items[reconciler->count++];
-    *known =
-        (struct known){.epoch = epoch, .phase = phase, .wish = wish, .first_heartbeat = reconciler->heartbeats + 1};
+    *known = (struct known){
+        .epoch = epoch, .phase = phase, .wish = wish, .first_heartbeat = reconciler->heartbeats + 1};
     return known;
 }
 

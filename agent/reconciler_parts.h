@@ -54,11 +54,13 @@ struct reconciler {
 };
 
 /* Adds an action; what goes with it is filled in by the caller. */
-struct reconciler_action *reconciler_act(struct reconciler *reconciler, enum reconciler_act what, uint64_t epoch);
+struct reconciler_action *reconciler_act(struct reconciler *reconciler, enum reconciler_act what,
+                                         uint64_t epoch);
 
 /* The attempt of an epoch, NULL when it is not known; valid until one is added or forgotten. */
 struct known *reconciler_find(const struct reconciler *reconciler, uint64_t epoch);
-struct known *reconciler_add(struct reconciler *reconciler, uint64_t epoch, enum reconciler_phase phase, enum wish wish);
+struct known *reconciler_add(struct reconciler *reconciler, uint64_t epoch, enum reconciler_phase phase,
+                             enum wish wish);
 
 /* Whether processes of it may live, or come to live. */
 bool reconciler_is_alive(const struct known *known);

@@ -123,7 +123,8 @@ static void heartbeat_done(void *closure, const struct wire_answer *answer)
     struct heartbeat_reply reply;
     json_t *json = answer->status / 100 == 2 ? parse(answer->body) : NULL;
     bool taken = json != NULL && heartbeat_reply_decode(json, &reply, NULL);
-    reconciler_heartbeat_done(host->reconciler, beating->number, taken ? &reply : NULL, sent_at(host, answer));
+    reconciler_heartbeat_done(host->reconciler, beating->number, taken ? &reply : NULL,
+                              sent_at(host, answer));
     if (taken) {
         heartbeat_reply_finish(&reply);
     } else if (answer->status == 404) {
@@ -248,7 +249,7 @@ static void drained(void *closure)
 }
 
 static enum reconciler_answer understand(struct piece *piece, enum report_kind kind,
-                                   const struct wire_answer *answer)
+                                         const struct wire_answer *answer)
 {
     struct world *world = &piece->host->sim->world;
     if (answer->status == 404) {

@@ -22,7 +22,7 @@ struct kept;
 #define RARE_POINTS(X)                                                                                       \
     X(BETWEEN_ACTIONS, 3)      /* an agent dies between two actions of one decision */                       \
     X(BEFORE_ANSWERS, 3)       /* the controller dies when it has committed and nobody knows it */           \
-    X(BATCH_WITHOUT_WORK, 100) /* the controller schedules although nothing is due */                     \
+    X(BATCH_WITHOUT_WORK, 100) /* the controller schedules although nothing is due */                        \
     X(EXIT_HEARD_LATE, 100)    /* an exit record is there long before the agent hears of it */
 
 enum rare {

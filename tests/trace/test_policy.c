@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each policy promises: gaps that are filled, queue order, nobody who starves, what is learned of run times,
- * and who gives way to whom. */
+/* What each policy promises: gaps that are filled, queue order, nobody who starves, what is learned of run
+ * times, and who gives way to whom. */
 #include <stdio.h>
 #include <string.h>
 
@@ -102,7 +102,8 @@ START_TEST(a_reservation_that_was_put_off_for_an_hour_heeds_time_limits_only)
 }
 END_TEST
 
-/* --- queue entries ------------------------------------------------------------------------------------------- */
+/* --- queue entries
+ * ------------------------------------------------------------------------------------------- */
 
 START_TEST(priority_goes_before_all_else_and_shorter_before_longer)
 {

@@ -121,7 +121,8 @@ START_TEST(without_any_node_nothing_is_foretold)
 }
 END_TEST
 
-/* --- queue entries ------------------------------------------------------------------------------------------- */
+/* --- queue entries
+ * ------------------------------------------------------------------------------------------- */
 
 START_TEST(what_time_alone_has_let_start_is_due)
 {

@@ -76,9 +76,9 @@ void order(struct order one)
 
 void registered(int64_t sent_ms)
 {
-    reconciler_registered(reconciler,
-                    &(struct register_reply){.incarnation = 1, .heartbeat_ms = HEARTBEAT, .park_ms = 25000},
-                    sent_ms);
+    reconciler_registered(
+        reconciler, &(struct register_reply){.incarnation = 1, .heartbeat_ms = HEARTBEAT, .park_ms = 25000},
+        sent_ms);
 }
 
 void heartbeat_committed(int64_t number, int64_t sent_ms)

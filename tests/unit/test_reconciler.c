@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of agent/reconciler: each is a story in inputs, and the actions that it must cause, in order. Heartbeats
- * and leases are in test_reconciler_lease.c. */
+/* Tests of agent/reconciler: each is a story in inputs, and the actions that it must cause, in order.
+ * Heartbeats and leases are in test_reconciler_lease.c. */
 #include "proto/base/cleanup.h"
 #include "tests/unit/agent_suites.h"
 #include "tests/unit/reconciler_rig.h"
