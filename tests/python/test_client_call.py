@@ -16,7 +16,8 @@ import cloudpickle
 import pytest
 
 from fake_controller import FakeController, Job, digest, run_to_end
-from serverless_gpu import call, distributed, host, spec
+from serverless_gpu import distributed
+from serverless_gpu._internal import call, host, spec
 from serverless_gpu.errors import ControllerError, ControllerUnreachable, InvalidJob, JobFailed, ResultUnreadable, SettingsError
 
 LOCK = threading.Lock()

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from serverless_gpu import card, cell, display, sparkline
-from serverless_gpu.board import POINTS, SERIES, Board
+from serverless_gpu._internal import card, cell, display, sparkline
+from serverless_gpu._internal.board import POINTS, SERIES, Board
+from serverless_gpu._internal.rate_limit import BURST_BYTES, JOB_BYTES, LAST_LINES, RATE_BYTES, Allowance, RateLimit
+from serverless_gpu._internal.tails import CHARACTERS, LINES, Tail, Tails
 from serverless_gpu.errors import JobFailed, RemoteTraceback
-from serverless_gpu.ration import BURST_BYTES, JOB_BYTES, LAST_LINES, RATE_BYTES, Allowance, Ration
-from serverless_gpu.tails import CHARACTERS, LINES, Tail, Tails
 
 
 def view(state: str = "RUNNING", attempt: int = 1, seq: int = 1, **fields: Any) -> dict[str, Any]:
@@ -169,12 +169,12 @@ class Clock:
         return self.now
 
 
-def rationed() -> tuple[Ration, list[str], list[str], Clock]:
+def rationed() -> tuple[RateLimit, list[str], list[str], Clock]:
     """A ration with what it has shown, what it has said, and its clock."""
     shown: list[str] = []
     said_lines: list[str] = []
     clock = Clock()
-    ration = Ration("job0", lambda items: shown.extend(item["text"] for item in items), said_lines.append, Allowance(clock))
+    ration = RateLimit("job0", lambda items: shown.extend(item["text"] for item in items), said_lines.append, Allowance(clock))
     return ration, shown, said_lines, clock
 
 

@@ -45,7 +45,7 @@ def test_a_dataset_gives_the_paths_of_all_files_of_the_folder_itself_in_order(vo
 
 
 def test_ranks_and_workers_share_the_files_without_doubles(volume: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from serverless_gpu import volumes
+    from serverless_gpu._internal import volumes
 
     found = []
     for rank in range(3):

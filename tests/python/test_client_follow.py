@@ -11,9 +11,10 @@ import cloudpickle
 import pytest
 
 from fake_controller import FakeController, Job
-from serverless_gpu import distributed, watch
+from serverless_gpu import distributed
+from serverless_gpu._internal import watch
+from serverless_gpu._internal.output import Output
 from serverless_gpu.errors import ControllerError
-from serverless_gpu.output import Output
 
 
 def finish(fake: FakeController, job: Job, value: Any = None) -> None:

@@ -19,8 +19,9 @@ import pytest
 
 from conftest import ROOT, SOURCES
 from fake_controller import FakeController, Job, run_to_end
-from serverless_gpu import air, distributed, host, runtime
-from serverless_gpu.command import BESIDE, HIDING_GPUS
+from serverless_gpu import air, distributed, runtime
+from serverless_gpu._internal import host
+from serverless_gpu._internal.command import BESIDE, HIDING_GPUS
 from serverless_gpu.compute import AcceleratorType, GPUType
 from serverless_gpu.errors import JobFailed
 from serverless_gpu.torch_distributor import TorchDistributor
@@ -300,7 +301,7 @@ def test_a_file_elsewhere_travels_with_the_folder_that_it_lies_in(
     TorchDistributor(2, local_mode=False).run(project / "train.py")
     assert [file["path"] for file in newest(fake)["files"]] == ["train.py", BESIDE]
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr("serverless_gpu.folder.LIMIT_FILES", 3)
+    monkeypatch.setattr("serverless_gpu._internal.folder.LIMIT_FILES", 3)
     with pytest.warns(UserWarning, match="train.py goes without the folder that it lies in"):
         TorchDistributor(2, local_mode=False).run(project / "train.py")
     assert [file["path"] for file in newest(fake)["files"]] == ["train.py", BESIDE]
@@ -322,7 +323,7 @@ def test_a_file_alone_brings_nothing_else(fake: FakeController, project: Path) -
 
 
 def test_a_file_among_too_many_others_goes_alone_and_says_so(fake: FakeController, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("serverless_gpu.command.BESIDE_FILES", 2)
+    monkeypatch.setattr("serverless_gpu._internal.command.BESIDE_FILES", 2)
     with pytest.warns(UserWarning, match="too many Python files"):
         TorchDistributor(local_mode=False, working_dir=False).run("train.py")
     assert len(newest(fake)["files"]) == 1

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from serverless_gpu import modules, payload
+from serverless_gpu._internal import modules, payload
 
 
 def test_a_payload_names_its_python_and_then_holds_the_call() -> None:

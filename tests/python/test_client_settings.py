@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from serverless_gpu import context, embedded, host, settings
+from serverless_gpu._internal import context, embedded, host, settings
+from serverless_gpu._internal.messages import Messages
 from serverless_gpu.errors import SettingsError
-from serverless_gpu.notes import Notes
 
-QUIET = Notes(quiet=True)
+QUIET = Messages(quiet=True)
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_an_instance_is_started_where_none_runs_by_the_gpuctl_that_is_found(
     )
     program.chmod(0o755)
     monkeypatch.setenv("GPUCTL_LIBEXEC", str(tmp_path))
-    assert context.load(Notes()).url == "http://127.0.0.1:1234"
+    assert context.load(Messages()).url == "http://127.0.0.1:1234"
     assert (tmp_path / "arguments").read_text().startswith(f"up -o json --state {state} --python /")
     assert "started a controller" in capsys.readouterr().err
     program.write_text("#!/bin/sh\necho 'gpuctl: the port is taken' >&2\nexit 1\n")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from serverless_gpu import snapshot
+from serverless_gpu._internal import snapshot
 
 URL = "http://127.0.0.1:7070"
 BOUND = (

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-import serverless_gpu.tracked
+import serverless_gpu._internal.tracked
 from fake_controller import FakeController, Job, run_to_end
-from serverless_gpu import card, distributed, tracked
-from serverless_gpu.board import Board
-from serverless_gpu.tracked import Run
+from serverless_gpu import distributed
+from serverless_gpu._internal import card, tracked
+from serverless_gpu._internal.board import Board
+from serverless_gpu._internal.tracked import Run
 from test_client_terminal import Screen, call, finish
 
 
@@ -60,7 +61,7 @@ def test_a_job_without_a_run_has_no_line(fake: FakeController, capsys: pytest.Ca
 def test_a_run_is_said_while_the_job_goes_on(
     fake: FakeController, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(serverless_gpu.tracked, "FIRST_S", 0.01)
+    monkeypatch.setattr(serverless_gpu._internal.tracked, "FIRST_S", 0.01)
     told = threading.Event()
 
     def program(fake: FakeController, job: Job) -> None:
@@ -75,7 +76,7 @@ def test_a_run_is_said_while_the_job_goes_on(
         told.set()
         return line(run)
 
-    monkeypatch.setattr("serverless_gpu.plain.line", spell)
+    monkeypatch.setattr("serverless_gpu._internal.plain_renderer.line", spell)
     fake.program = program
     distributed(gpus=1, remote=True)(nothing).distributed()
     assert told.is_set() and capsys.readouterr().err.count("MLflow") == 1

@@ -57,3 +57,10 @@ def test_each_word_of_the_glossary_is_where_it_says() -> None:
     assert len(words) > 30 and [word for word, _, _ in words if words.count(word) > 1] == []
     assert [where for _, _, where in words if not (ROOT / where).exists()] == []
     assert [word for word, meaning, _ in words if not meaning.endswith(".")] == []
+
+
+def test_what_is_no_public_module_of_the_client_is_internal() -> None:
+    package = ROOT / "client" / "python" / "src" / "serverless_gpu"
+    public = {path.stem for path in package.glob("*.py")} | {path.parent.name for path in package.glob("[a-z]*/__init__.py")}
+    page = (ROOT / "client" / "python" / "README.md").read_text()
+    assert public - {"__init__"} == {name for name in public if f"serverless_gpu.{name}" in page}

@@ -105,15 +105,16 @@ def ray_launch(
     **options: Any,
 ) -> Any:
     """`serverless_gpu.ray.ray_launch` with the arguments of `distributed` above. What is left open is asked of the controller here."""
-    from serverless_gpu import attached, ray
-    from serverless_gpu.controller import connect
-    from serverless_gpu.notes import Notes
+    from serverless_gpu import ray
+    from serverless_gpu._internal import defaults
+    from serverless_gpu._internal.controller import connect
+    from serverless_gpu._internal.messages import Messages
 
     asked = wanted(num_accelerators, accelerator_type, gpus, gpu_type)
     if asked.gpus == 0 or remote is None:
         open_options = launcher.Options()
         open_options.gpus, open_options.gpu_type, open_options.remote = asked.gpus, asked.gpu_type, remote
-        closed = attached.resolve(connect(Notes()), open_options)
+        closed = defaults.resolve(connect(Messages()), open_options)
         asked, remote = asked._replace(gpus=closed.gpus), closed.remote
     return ray.ray_launch(gpus=asked.gpus, gpu_type=asked.gpu_type, remote=bool(remote), timeout=timeout, **options)
 

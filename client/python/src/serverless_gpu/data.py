@@ -2,7 +2,7 @@
 """Files of a volume as data for training, and checkpoints there, with the names of `databricks.air.data`. A volume is a folder that the
 nodes have at the same path, such as a mount: nothing is copied.
 
-The classes are those of serverless_gpu.volumes, which imports torch; it is imported when one of them is asked for, not before.
+The classes are those of serverless_gpu._internal.volumes, which imports torch; it is imported when one of them is asked for, not before.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from serverless_gpu.volumes import DataLoader, UCVolumeDataset, UCVolumeReader, UCVolumeWriter
+    from serverless_gpu._internal.volumes import DataLoader, UCVolumeDataset, UCVolumeReader, UCVolumeWriter
 
 __all__ = ["Checkpointable", "DataLoader", "UCVolumeDataset", "UCVolumeReader", "UCVolumeWriter"]
 
@@ -31,6 +31,6 @@ class Checkpointable(Protocol):
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from serverless_gpu import volumes
+    from serverless_gpu._internal import volumes
 
     return getattr(volumes, name)

@@ -91,7 +91,7 @@ class JobFailed(GpuctlError, exceptions.WorkloadFailureException):
 
     def _render_traceback_(self) -> list[str]:
         """What IPython shows of it."""
-        from serverless_gpu import readable
+        from serverless_gpu._internal import readable
 
         return readable.lines(self)
 

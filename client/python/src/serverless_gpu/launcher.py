@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import ParamSpec
 
-    from serverless_gpu.call import DistributedFunctionCall
+    from serverless_gpu._internal.call import DistributedFunctionCall
+    from serverless_gpu._internal.job import Job
     from serverless_gpu.compute import AcceleratorType
-    from serverless_gpu.job import Job
 
     P = ParamSpec("P")
     R = TypeVar("R")
@@ -118,7 +118,7 @@ class DistributedFunction(_Typed["P", "R"]):
         With `run_async=True` the job is submitted, and a DistributedFunctionCall comes back at once: its `result()` waits, and returns or
         raises the same; `done()`, `status()`, `wait(timeout)`, `exception()`, `cancel()`, `logs()` and `metrics()` ask about it.
         """
-        from serverless_gpu.call import DistributedFunctionCall
+        from serverless_gpu._internal.call import DistributedFunctionCall
 
         call = DistributedFunctionCall.prepare(self.__wrapped__, self._options, args, kwargs)
         if self._options.run_async:  # then its type is AsyncDistributedFunction
@@ -437,7 +437,7 @@ def _variables(value: Any) -> dict[str, str | None]:
 def _requirements(value: Any) -> Any:
     if value is None or isinstance(value, bool):
         return value
-    from serverless_gpu.requirements import check_form
+    from serverless_gpu._internal.requirements import check_form
 
     return check_form(value)
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import uuid
 from typing import Any, Callable
 
-from serverless_gpu import attached, spec
-from serverless_gpu.controller import connect
+from serverless_gpu._internal import defaults, spec
+from serverless_gpu._internal.controller import connect
+from serverless_gpu._internal.messages import Messages
 from serverless_gpu.launcher import DistributedFunction, Options, distributed
-from serverless_gpu.notes import Notes
 
 
 def _nothing() -> None:
@@ -18,8 +18,8 @@ def _nothing() -> None:
 
 def ask(options: Options, function: Callable[..., Any]) -> dict[str, Any]:
     """The plan of a job with these options: the schema Plan of the API."""
-    controller = connect(Notes(options.quiet))
-    options = attached.resolve(controller, options)
+    controller = connect(Messages(options.quiet))
+    options = defaults.resolve(controller, options)
     job = spec.build(options, function, own_host=controller.context.embedded)
     if function is _nothing and options.name is None:
         job.pop("name", None)

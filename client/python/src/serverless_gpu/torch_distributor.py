@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from serverless_gpu.launcher import DistributedFunction, distributed
 
 if TYPE_CHECKING:
-    from serverless_gpu.controller import Controller
+    from serverless_gpu._internal.controller import Controller
 
 __all__ = ["TorchDistributor"]
 
@@ -93,7 +93,7 @@ class TorchDistributor:
         return of_rank_0.distributed(*args, **kwargs)[0]
 
     def _run_file(self, file: str, arguments: list[str]) -> None:
-        from serverless_gpu.command import ProgramCall
+        from serverless_gpu._internal.command import ProgramCall
 
         stem = re.sub(r"[^A-Za-z0-9._-]+", "-", os.path.splitext(os.path.basename(file))[0]).lstrip("._-")[:63]
         wanted = self._wanted()
@@ -107,24 +107,24 @@ class TorchDistributor:
 
     def _wanted(self) -> dict[str, Any]:
         """The arguments of `distributed`. Raises RuntimeError where a GPU is wanted and none is there."""
-        from serverless_gpu import attached
-        from serverless_gpu.controller import connect
-        from serverless_gpu.notes import Notes
+        from serverless_gpu._internal import defaults
+        from serverless_gpu._internal.controller import connect
+        from serverless_gpu._internal.messages import Messages
 
-        controller = connect(Notes(bool(self._options.get("quiet"))))
+        controller = connect(Messages(bool(self._options.get("quiet"))))
         remote = not self.local_mode
         wanted = {"gpus": self.num_processes, "remote": remote, **self._options}
         if not self.use_gpu:
-            wanted.setdefault("gpu_type", attached.slot_type(controller, remote))
+            wanted.setdefault("gpu_type", defaults.slot_type(controller, remote))
         elif wanted.get("gpu_type") is None:
             wanted["gpus"] = self._gpus(controller, remote)
         return wanted
 
     def _gpus(self, controller: Controller, remote: bool) -> int:
         """As many as there are processes; in local mode no more than this machine has, as with PySpark."""
-        from serverless_gpu import attached
+        from serverless_gpu._internal import defaults
 
-        most = attached.most_gpus(controller, remote)
+        most = defaults.most_gpus(controller, remote)
         if most == 0:
             place = "any node" if remote else "the driver"
             raise RuntimeError(f"GPUs were unable to be found on {place}.")

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the stream of a job's output to its end. No line is lost or told twice when the controller goes away in between: the stream is
+resumed behind the last event that was taken. How lines are shown is left to who takes them; why a job waits is watch.py's.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any, Callable
+
+from serverless_gpu._internal.controller import BACKOFF_S, Controller, next_pause
+from serverless_gpu._internal.sse import Event, EventParser
+from serverless_gpu.errors import ControllerUnreachable
+
+Item = dict[str, Any]  # {"rank", "stream", "attempt", "text", ...}: a piece of what a rank wrote
+
+
+class Follow:
+    """One job's output, given to `take` as (items, the id to go on behind). `run` may be called again after an interrupt."""
+
+    def __init__(self, controller: Controller, job_id: str, take: Callable[[list[Item], str | None], None], last_id: str | None = None):
+        self._controller = controller
+        self._path = f"/v1/jobs/{job_id}/logs"
+        self._to = take
+        self._last_id = last_id
+        self._state: str | None = None
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """Let a `run` on another thread end with the next that it hears of the controller, a heartbeat at the latest."""
+        self._stopped.set()
+
+    def run(self) -> str:
+        """Read until the job is over; return its state, "" when stopped. Raises ControllerError when the controller refuses to tell."""
+        pause = BACKOFF_S
+        while self._state is None and not self._stopped.is_set():
+            before = self._last_id
+            try:
+                self._read_stream()
+            except ControllerUnreachable as error:
+                if self._last_id != before:
+                    pause = BACKOFF_S
+                self._controller.lost(error)
+                self._stopped.wait(pause)
+                pause = next_pause(pause)
+        return self._state or ""
+
+    def _read_stream(self) -> None:
+        headers = {"Accept": "text/event-stream"}
+        if self._last_id is not None:
+            headers["Last-Event-ID"] = self._last_id
+        parser = EventParser()
+        with self._controller.stream(self._path, headers) as pieces:
+            self._controller.found()
+            for piece in pieces:
+                if self._stopped.is_set():
+                    return
+                events = parser.feed(piece)
+                if events:
+                    self._take(events)
+        if self._state is None:
+            raise self._controller.unreachable("it has closed the stream")
+
+    def _take(self, events: list[Event]) -> None:
+        lines = [event for event in events if event.name == "message"]
+        if lines:
+            last_id = lines[-1].id or self._last_id
+            self._to(json.loads(f"[{','.join([event.data for event in lines])}]"), last_id)
+            self._last_id = last_id
+        if events[-1].name == "end":
+            self._state = str(json.loads(events[-1].data)["state"])

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Follows a job where the screen can be changed: threads read the output, the metrics and the state of the job, and the thread that waits
+for the job shows all of it, so that nothing is ever shown by two threads at once. What it looks like is the screen's.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from typing import Any, NamedTuple, Protocol
+
+from serverless_gpu._internal.board import Board
+from serverless_gpu._internal.controller import Controller
+from serverless_gpu._internal.follow import Follow, Item
+from serverless_gpu._internal.messages import Messages
+from serverless_gpu._internal.metrics_reader import Gauge
+from serverless_gpu._internal.tracked import Run, Tracked, line
+from serverless_gpu._internal.watch import Watch
+from serverless_gpu.errors import ControllerError
+
+PAUSE_S = 0.25  # at least between two paintings
+LAST_WORDS_S = 2.0  # that metrics may arrive after the job has ended
+INBOX = 64  # batches of output that wait to be shown; further ones wait at the controller
+
+
+class Screen(Protocol):
+    """Where a job is shown. All methods are called by one thread."""
+
+    shows_state: bool  # the painting has the state of the job, which needs no messages then
+
+    def take(self, items: list[Item]) -> None:
+        """Show output."""
+
+    def note(self, text: str) -> None:
+        """Show a line about the job."""
+
+    def paint(self, board: Board) -> None:
+        """Show what the board has now."""
+
+    def finish(self, board: Board, state: str) -> None:
+        """Show the last of a job that has ended."""
+
+    def leave(self, board: Board) -> None:
+        """Say that the job is not followed any more; it may be again."""
+
+
+class _Batch(NamedTuple):
+    """A piece of the stream of the output: what ranks wrote, or a note, or the end of the stream."""
+
+    items: list[Item]
+    last_id: str | None = None
+    note: str | None = None
+    state: str | None = None
+    error: BaseException | None = None
+
+
+class _Inbox(Messages):
+    """What the reading threads leave for the one that shows. It ends when nobody looks any more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._queue: queue.Queue[_Batch] = queue.Queue(INBOX)
+        self._closed = threading.Event()
+
+    def put(self, batch: _Batch) -> None:
+        while not self._closed.is_set():
+            try:
+                self._queue.put(batch, timeout=0.5)
+                return
+            except queue.Full:
+                continue
+
+    def say(self, text: str) -> None:
+        self.put(_Batch([], note=text))
+
+    def take(self, items: list[Item], last_id: str | None) -> None:
+        self.put(_Batch(items, last_id))
+
+    def get(self, timeout_s: float) -> _Batch | None:
+        try:
+            return self._queue.get(timeout=max(timeout_s, 0.001))
+        except queue.Empty:
+            return None
+
+    def close(self) -> None:
+        self._closed.set()
+
+
+class Live:
+    """One job. `run` may be called again after an interrupt and goes on where it was."""
+
+    def __init__(self, controller: Controller, job_id: str, screen: Screen):
+        self._controller = controller
+        self._job_id = job_id
+        self._screen = screen
+        self._board = Board()
+        self._last_id: str | None = None  # of the output that is shown
+        self._gauged_id: str | None = None
+        self._painted = 0.0
+        self._told: Run | None = None
+
+    def run(self) -> str:
+        """Show the job until it is over; return its state. Raises ControllerError."""
+        context, inbox = self._controller.context, _Inbox()
+        follow = Follow(Controller(context, inbox), self._job_id, inbox.take, self._last_id)
+        threading.Thread(target=_read, args=(follow, inbox), name=f"gpuctl-follow-{self._job_id}", daemon=True).start()
+        gauge = Gauge(context, self._job_id, self._board, self._gauged_id)
+        watch = Watch(context, self._job_id, inbox, self._board.take_view if self._screen.shows_state else None)
+        tracked = Tracked(context, self._job_id, self._board.take_run)
+        state = None
+        try:
+            state = self._show(inbox)
+            gauge.join(LAST_WORDS_S)
+            tracked.finish(self._controller)
+            self._finish(state)
+            return state
+        finally:
+            for reader in (follow, gauge, watch, tracked):
+                reader.stop()
+            inbox.close()
+            self._gauged_id = gauge.last_id
+            if state is None:
+                self._screen.leave(self._board)
+
+    def _show(self, inbox: _Inbox) -> str:
+        """Until the stream of the output ends: its state."""
+        while True:
+            if self._painted + PAUSE_S <= time.monotonic():
+                self._tell_run()
+                self._screen.paint(self._board)
+                self._painted = time.monotonic()
+            batch = inbox.get(self._painted + PAUSE_S - time.monotonic())
+            if batch is None:
+                continue
+            if batch.items:
+                self._last_id = batch.last_id
+                self._screen.take(batch.items)
+            if batch.note is not None:
+                self._screen.note(batch.note)
+            if batch.error is not None:
+                raise batch.error
+            if batch.state is not None:
+                return batch.state
+
+    def _finish(self, state: str) -> None:
+        if self._screen.shows_state:
+            try:
+                view: dict[str, Any] = self._controller.get(f"/v1/jobs/{self._job_id}")
+                self._board.take_view(view)
+            except ControllerError as error:
+                self._screen.note(str(error))
+        self._tell_run()
+        self._screen.finish(self._board, state)
+
+    def _tell_run(self) -> None:
+        """In a line, where the painting does not have it."""
+        run = self._board.facts().run
+        if not self._screen.shows_state and run is not None and run != self._told:
+            self._told = run
+            self._screen.note(f"job {self._job_id} tracks with {line(run)}")
+
+
+def _read(follow: Follow, inbox: _Inbox) -> None:
+    """On a thread: the stream of the output into the inbox, and how it ended."""
+    try:
+        inbox.put(_Batch([], state=follow.run()))
+    except BaseException as error:
+        inbox.put(_Batch([], error=error))

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Follows a job where nothing on the screen can be changed afterwards, such as a file or a pipe: output and messages, line by line."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from serverless_gpu._internal.controller import Controller
+from serverless_gpu._internal.follow import Follow
+from serverless_gpu._internal.messages import Messages
+from serverless_gpu._internal.printer import Printer
+from serverless_gpu._internal.tracked import Run, Tracked, line
+from serverless_gpu._internal.watch import Watch
+
+
+class Plain:
+    """One job. `run` may be called again after an interrupt and goes on where it was."""
+
+    def __init__(self, controller: Controller, job_id: str, messages: Messages, count_ranks: Callable[[], int]):
+        self._controller = controller
+        self._job_id = job_id
+        self._messages = messages
+        self._printer = Printer(count_ranks)
+        self._follow = Follow(controller, job_id, self._printer.take)
+        self._told: Run | None = None
+
+    def run(self) -> str:
+        """Show output and notes until the job is over; return its state. Raises ControllerError."""
+        watch = Watch(self._controller.context, self._job_id, self._messages)
+        tracked = Tracked(self._controller.context, self._job_id, self._tell)
+        try:
+            state = self._follow.run()
+            self._printer.finish()
+            tracked.finish(self._controller)
+            return state
+        finally:
+            watch.stop()
+            tracked.stop()
+
+    def _tell(self, run: Run) -> None:
+        if run != self._told:
+            self._told = run
+            self._messages.say(f"job {self._job_id} tracks with {line(run)}")
