@@ -46,7 +46,7 @@ struct agent {
     struct node *node;
     struct loop_watch signals;
     int lock;       /* of the state folder */
-    int complaints; /* stderr of the shims */
+    int shim_log; /* stderr of the shims */
 };
 
 /* --- what belongs to one agent only -------------------------------------------------------------- */
@@ -116,7 +116,7 @@ static bool open_runner(struct site *site, const char *attempts, struct err *err
     return site->runner != NULL;
 }
 
-static int open_complaints(const char *path)
+static int open_shim_log(const char *path)
 {
     struct stat status;
     bool long_enough = stat(path, &status) == 0 && status.st_size > COMPLAINT_BYTES;
@@ -129,7 +129,7 @@ static bool open_folders(struct agent *agent, struct err *err)
     autofree char *attempts = xprintf("%s/attempts", site->config.state);
     autofree char *trash = xprintf("%s/trash", site->config.state);
     autofree char *spare = xprintf("%s/spare", site->config.state);
-    autofree char *complaints = xprintf("%s/shim.log", site->config.state);
+    autofree char *shim_log = xprintf("%s/shim.log", site->config.state);
     file_boot_id(site->boot_id);
     if (!file_make_directories(attempts, 0700, err) || !lock_state(agent, err) ||
         !identity_open(site->config.state, site->agent_id, err) ||
@@ -139,9 +139,9 @@ static bool open_folders(struct agent *agent, struct err *err)
     site->seen = seen_open(site->config.run, err);
     site->trash = site->seen != NULL ? trash_create(trash, err) : NULL;
     site->folder_pool = site->trash != NULL ? folder_pool_create(spare, site->trash, err) : NULL;
-    agent->complaints = open_complaints(complaints);
+    agent->shim_log = open_shim_log(shim_log);
     return site->folder_pool != NULL && open_runner(site, attempts, err) &&
-           (agent->complaints >= 0 || err_errno(err, "cannot open %s", complaints));
+           (agent->shim_log >= 0 || err_errno(err, "cannot open %s", shim_log));
 }
 
 /* --- parts --------------------------------------------------------------------------------------- */
@@ -223,7 +223,7 @@ static bool open_parts(struct agent *agent, struct err *err)
     site->loop = loop_create();
     site->link = link_create(&link, site->loop, err);
     site->shims =
-        site->link != NULL ? shims_create(agent->complaints, !config->host_memory, site->loop, err) : NULL;
+        site->link != NULL ? shims_create(agent->shim_log, !config->host_memory, site->loop, err) : NULL;
     site->payloads = site->shims != NULL ? payloads_create(payloads, site->link, err) : NULL;
     if (site->payloads == NULL) {
         return false;
@@ -235,7 +235,7 @@ static bool open_parts(struct agent *agent, struct err *err)
     const struct warm_config warm = {.folder = warm_folder,
                                      .imports = config->preload,
                                      .limit_bytes = config->warm_mib * MIB,
-                                     .complaints = agent->complaints};
+                                     .shim_log = agent->shim_log};
     site->warm = warm_create(&warm, site->shims, site->children, site->loop, err);
     if (site->warm == NULL) {
         return false;
@@ -266,7 +266,7 @@ static void close_parts(struct agent *agent)
     trash_destroy(site->trash);
     seen_close(site->seen);
     cgroup_finish(&site->cgroups);
-    cleanup_close(&agent->complaints);
+    cleanup_close(&agent->shim_log);
     cleanup_close(&agent->lock);
 }
 
@@ -408,7 +408,7 @@ int main(int argc, char **argv)
         return devices_helper_run(argv);
     }
 #endif
-    struct agent agent = {.lock = -1, .complaints = -1};
+    struct agent agent = {.lock = -1, .shim_log = -1};
     struct err err = {0};
     bool done;
     json_begin();

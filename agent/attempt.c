@@ -132,7 +132,7 @@ void attempt_claim(struct attempt *attempt, const struct reconciler_action *acti
     }
 }
 
-void attempt_bury(struct attempt *attempt, const struct reconciler_action *action)
+void attempt_tombstone(struct attempt *attempt, const struct reconciler_action *action)
 {
     mkdir(attempt->run, 0700); /* if it is there, the epoch was seen, which is all that is wanted */
     attempt_over(attempt, action->cause, NULL);

@@ -142,7 +142,7 @@ struct attempt {
  * return. */
 struct attempt *attempt_create(struct site *site, uint64_t epoch);
 void attempt_claim(struct attempt *attempt, const struct reconciler_action *action);
-void attempt_bury(struct attempt *attempt, const struct reconciler_action *action);
+void attempt_tombstone(struct attempt *attempt, const struct reconciler_action *action);
 /* One whose folders were found at the start of the agent. */
 void attempt_adopt(struct attempt *attempt);
 /* Frees the memory; what lives, lives on. */

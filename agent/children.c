@@ -30,7 +30,7 @@ struct child {
     int input; /* our end of its stdin; -1: there is none */
     int status;
     bool reaped;
-    struct loop_watch end, output, complaints;
+    struct loop_watch end, output, errors;
     struct loop_timer kill;
     struct text line; /* of stdout, unfinished */
     struct text said; /* of stderr, its end */
@@ -79,7 +79,7 @@ static void destroy_child(struct child *child)
 {
     close_watch(child, &child->end);
     close_watch(child, &child->output);
-    close_watch(child, &child->complaints);
+    close_watch(child, &child->errors);
     loop_disarm(child->children->loop, &child->kill);
     cleanup_close(&child->input);
     text_finish(&child->line);
@@ -167,7 +167,7 @@ static void take_lines(struct child *child, const char *bytes, size_t length)
     }
 }
 
-static void take_complaints(struct child *child, const char *bytes, size_t length)
+static void take_errors(struct child *child, const char *bytes, size_t length)
 {
     text_append_bytes(&child->said, bytes, length);
     if (child->said.length > LIMIT_STAGING_TEXT) {
@@ -187,7 +187,7 @@ static bool read_piece(struct child *child, struct loop_watch *watch)
     if (got > 0 && watch == &child->output) {
         take_lines(child, bytes, (size_t)got);
     } else if (got > 0) {
-        take_complaints(child, bytes, (size_t)got);
+        take_errors(child, bytes, (size_t)got);
     } else if (got == 0 || errno != EAGAIN) {
         close_watch(child, watch);
     }
@@ -200,10 +200,10 @@ static void output_ready(void *closure, uint32_t events)
     read_piece(child, &child->output);
 }
 
-static void complaints_ready(void *closure, uint32_t events)
+static void errors_ready(void *closure, uint32_t events)
 {
     struct child *child = closure;
-    read_piece(child, &child->complaints);
+    read_piece(child, &child->errors);
 }
 
 /* Nothing of its session lives: its pipes hold no more than is in them. */
@@ -213,7 +213,7 @@ static void end_ready(void *closure, uint32_t events)
     take_end(child);
     while (read_piece(child, &child->output)) {
     }
-    while (read_piece(child, &child->complaints)) {
+    while (read_piece(child, &child->errors)) {
     }
     struct child_call call = child->call;
     autofree char *said = xstrdup(child->said.length > 0 ? child->said.bytes : "");
@@ -260,7 +260,7 @@ static void adopt(struct children *children, const struct child_call *call, pid_
     if (fds[1] >= 0) {
         watch(child, &child->output, fds[1], output_ready);
     }
-    watch(child, &child->complaints, fds[2], complaints_ready);
+    watch(child, &child->errors, fds[2], errors_ready);
     watch(child, &child->end, (int)syscall(SYS_pidfd_open, pid, 0), end_ready);
 }
 
@@ -268,20 +268,20 @@ struct child *child_start(struct children *children, const struct child_call *ca
 {
     autoclose int input = -1;
     autoclose int output = -1;
-    autoclose int complaints = -1;
+    autoclose int errors = -1;
     autoclose int their_input = -1;
     autoclose int their_output = -1;
-    autoclose int their_complaints = -1;
+    autoclose int their_errors = -1;
     pid_t pid;
     if ((call->input < 0 && !make_pipe(&their_input, &input)) ||
         (call->line != NULL && !make_pipe(&output, &their_output)) ||
-        !make_pipe(&complaints, &their_complaints)) {
+        !make_pipe(&errors, &their_errors)) {
         err_errno(err, "cannot make a pipe");
         return NULL;
     }
     const int theirs[4][2] = {{call->input < 0 ? their_input : call->input, STDIN_FILENO},
                               {call->line != NULL ? their_output : children->null, STDOUT_FILENO},
-                              {their_complaints, STDERR_FILENO},
+                              {their_errors, STDERR_FILENO},
                               {call->extra, EXTRA_FD}};
     const struct program_call spawn = {call->arguments, call->variables, theirs, 4, &children->files};
     errno = program_start(&spawn, &pid);
@@ -290,6 +290,6 @@ struct child *child_start(struct children *children, const struct child_call *ca
         return NULL;
     }
     struct child *child = xzalloc(sizeof *child);
-    adopt(children, call, pid, (int[3]){give_fd(&input), give_fd(&output), give_fd(&complaints)}, child);
+    adopt(children, call, pid, (int[3]){give_fd(&input), give_fd(&output), give_fd(&errors)}, child);
     return child;
 }

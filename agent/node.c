@@ -66,7 +66,7 @@ static void begin_attempt(struct node *node, const struct reconciler_action *act
         journal_began(node->site->journal, action->epoch, job);
         attempt_claim(attempt, action);
     } else {
-        attempt_bury(attempt, action);
+        attempt_tombstone(attempt, action);
     }
 }
 
@@ -111,7 +111,7 @@ static void act_on_attempt(struct entry *entry, const struct reconciler_action *
     case ACT_POLL:
     case ACT_HEARTBEAT:
     case ACT_CLAIM:
-    case ACT_BURY:
+    case ACT_TOMBSTONE:
     case ACT_END:
         abort();
     }
@@ -130,7 +130,7 @@ static void act_on(struct node *node, const struct reconciler_action *action)
         exchange_heartbeat(node, action);
         return;
     case ACT_CLAIM:
-    case ACT_BURY:
+    case ACT_TOMBSTONE:
         begin_attempt(node, action);
         return;
     case ACT_END:

@@ -76,12 +76,13 @@ static enum wish wish_of(enum order_phase phase)
 static void take_order(struct reconciler *reconciler, const struct order *order)
 {
     bool run = order->phase == ORDER_RUN;
-    bool bury = order->phase == ORDER_STOP || order->phase == ORDER_START;
+    bool tombstone = order->phase == ORDER_STOP || order->phase == ORDER_START;
     struct known *known = reconciler_add(
         reconciler, order->epoch, run ? RECONCILER_STARTED : RECONCILER_CLAIMED, wish_of(order->phase));
     known->lease_ms = order->lease_ms;
     known->signal = order->signal;
-    struct reconciler_action *action = reconciler_act(reconciler, bury ? ACT_BURY : ACT_CLAIM, order->epoch);
+    struct reconciler_action *action =
+        reconciler_act(reconciler, tombstone ? ACT_TOMBSTONE : ACT_CLAIM, order->epoch);
     action->order = order;
     action->cause = order->phase == ORDER_START ? CAUSE_SHIM_LOST : order->cause;
     lease(reconciler, known, action);

@@ -37,20 +37,20 @@
 #define RECONCILER_ACTS(X)                                                                                   \
     X(REGISTER, "register")                                                                                  \
     X(POLL, "poll")                                                                                          \
-    X(HEARTBEAT, "beat")  /* number, timeout_ms */                                                           \
-    X(CLAIM, "claim")     /* order: claim the epoch and prepare it; for a RUN, start it too */               \
-    X(BURY, "bury")       /* order: a STOP of an epoch never seen; claim it, so that it never starts */      \
-    X(PREPARE, "prepare") /* tell the shim of an adopted attempt */                                          \
-    X(RUN, "run")         /* the same */                                                                     \
-    X(START, "start")     /* tell the shim */                                                                \
-    X(WARN, "warn")       /* signal: tell the shim, once */                                                  \
-    X(STOP, "stop")       /* grace_ms, cause, signal */                                                      \
-    X(LEASE, "lease")     /* term_ms, kill_ms */                                                             \
-    X(KILL, "kill")       /* its lease is long over, and its shim has not ended it: without the shim */      \
-    X(CLEAR, "clear")     /* wait until its GPUs are empty */                                                \
-    X(REPORT, "report")   /* report */                                                                       \
-    X(FORGET, "forget")   /* nobody needs it any more: clean up */                                           \
-    X(END, "end")         /* the agent was told to end, and has nothing left */
+    X(HEARTBEAT, "beat")      /* number, timeout_ms */                                                       \
+    X(CLAIM, "claim")         /* order: claim the epoch and prepare it; for a RUN, start it too */           \
+    X(TOMBSTONE, "tombstone") /* order: a STOP of an epoch never seen; claim it, so that it never starts */  \
+    X(PREPARE, "prepare")     /* tell the shim of an adopted attempt */                                      \
+    X(RUN, "run")             /* the same */                                                                 \
+    X(START, "start")         /* tell the shim */                                                            \
+    X(WARN, "warn")           /* signal: tell the shim, once */                                              \
+    X(STOP, "stop")           /* grace_ms, cause, signal */                                                  \
+    X(LEASE, "lease")         /* term_ms, kill_ms */                                                         \
+    X(KILL, "kill")           /* its lease is long over, and its shim has not ended it: without the shim */  \
+    X(CLEAR, "clear")         /* wait until its GPUs are empty */                                            \
+    X(REPORT, "report")       /* report */                                                                   \
+    X(FORGET, "forget")       /* nobody needs it any more: clean up */                                       \
+    X(END, "end")             /* the agent was told to end, and has nothing left */
 
 #define AS_ENUM_PHASE(name, ...) RECONCILER_##name,
 #define AS_ENUM_NEWS(name, ...)  NEWS_##name,
@@ -62,7 +62,7 @@ enum reconciler_act { RECONCILER_ACTS(AS_ENUM_ACT) };
 struct reconciler_action {
     enum reconciler_act act;
     uint64_t epoch;            /* of all that concern one attempt */
-    const struct order *order; /* CLAIM, BURY, PREPARE, RUN: borrowed from the reply that is worked in */
+    const struct order *order; /* CLAIM, TOMBSTONE, PREPARE, RUN: borrowed from the reply that is worked in */
     enum report_kind report;
     int64_t grace_ms;
     enum cause cause;

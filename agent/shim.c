@@ -26,7 +26,7 @@
 
 #define EVENTS_A_TURN 64
 
-void shim_complain(const char *format, ...)
+void shim_log_error(const char *format, ...)
 {
     char text[2 * LIMIT_SHIM_TEXT];
     va_list arguments;
@@ -174,7 +174,7 @@ static void oom_protect(void)
 static bool process_init(struct shim *shim, bool warm)
 {
     if (!descriptors_init(shim, warm)) {
-        shim_complain("is started by gpuagent, with a socket as descriptor %d", SHIM_CONTROL_FD);
+        shim_log_error("is started by gpuagent, with a socket as descriptor %d", SHIM_CONTROL_FD);
         return false;
     }
     setsid(); /* fails where the agent did so for us */
@@ -186,7 +186,7 @@ static bool process_init(struct shim *shim, bool warm)
     if (shim->epoll < 0 || shim->timer < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||
         !signals_init(shim) || !shim_watch(shim, shim->timer, WATCH_TIMER, 0) ||
         !shim_watch(shim, shim->link.fd, WATCH_LINK, 0)) {
-        shim_complain("cannot set itself up: %s", strerror(errno));
+        shim_log_error("cannot set itself up: %s", strerror(errno));
         return false;
     }
     return true;

@@ -194,7 +194,7 @@ struct shim {
     char cause[32]; /* "": not known yet */
     struct why cause_text;
     bool warned;                     /* the ranks got the signal before their limit */
-    int soften;                      /* the signal that the next stop begins with; 0: TERM */
+    int pre_stop_signal;             /* the signal that the next stop begins with; 0: TERM */
     int64_t checkpoint_ms;           /* wall; the last acknowledged one; 0: none; shim_checkpoint.c */
     bool voices[LIMIT_NODE_DEVICES]; /* by local rank, where one rank has started several; the same */
     int64_t moments[MOMENT_COUNT];   /* microseconds of boot; 0: not yet; whoever sees it happen */
@@ -204,7 +204,7 @@ struct shim {
 
 /* shim.c: a line on stderr; memory that is there or the program ends; the clocks; a whole number between the
  * two bounds; watching a descriptor; a moment is now, unless it was before. */
-void shim_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void shim_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void *shim_resize(void *pointer, size_t count, size_t size);
 int64_t shim_boot_ms(void);
 int64_t shim_wall_ms(void);

@@ -112,7 +112,7 @@ void attempt_assign(struct shim *shim, const char *folder)
         if (listens) {
             unlink(SHIM_SOCKET_FILE);
         }
-        shim_complain("cannot take an attempt: %s", why.text);
+        shim_log_error("cannot take an attempt: %s", why.text);
         shim->exit_code = 1;
         shim->ended = true;
         return;
@@ -299,7 +299,7 @@ static void attempt_record(struct shim *shim)
 {
     struct why why;
     if (!record_write(shim, &why)) {
-        shim_complain("%s", why.text);
+        shim_log_error("%s", why.text);
         shim->again_ms = shim_boot_ms() + SHIM_RECORD_RETRY_MS;
         return;
     }
@@ -328,8 +328,8 @@ void attempt_warn(struct shim *shim, int signal)
 
 void attempt_stop(struct shim *shim, int64_t grace_ms, const char *cause)
 {
-    int signal = shim->soften;
-    shim->soften = 0;
+    int signal = shim->pre_stop_signal;
+    shim->pre_stop_signal = 0;
     cause_set(shim, cause, "");
     if (shim->phase != PHASE_RUNNING) {
         attempt_gone(shim);

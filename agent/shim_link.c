@@ -100,7 +100,7 @@ void link_receive(struct shim *shim)
         return;
     }
     if (length > LIMIT_SHIM_MESSAGE) {
-        shim_complain("ignores a message of more than %d bytes", LIMIT_SHIM_MESSAGE);
+        shim_log_error("ignores a message of more than %d bytes", LIMIT_SHIM_MESSAGE);
         return;
     }
     text[length] = '\0';

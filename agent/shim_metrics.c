@@ -41,8 +41,8 @@ bool metrics_open(struct shim *shim, struct why *why)
 static void oversize_tell(struct metrics *metrics, ssize_t length)
 {
     if (!metrics->oversize_told) {
-        shim_complain("drops a message of %zd bytes from a rank, and others above %lld", length,
-                      LIMIT_RANK_MESSAGE_BYTES);
+        shim_log_error("drops a message of %zd bytes from a rank, and others above %lld", length,
+                       LIMIT_RANK_MESSAGE_BYTES);
         metrics->oversize_told = true;
     }
 }

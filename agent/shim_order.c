@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the agent may tell the shim, as a table: word, number of arguments, the phases in which it has an
  * effect. A word that comes in another phase is an echo of an older state (the agent repeats itself after a
- * restart) and does nothing; one that cannot be read is complained of. What is done is shim_attempt.c's. */
+ * restart) and does nothing; one that cannot be read is logged. What is done is shim_attempt.c's. */
 #include "agent/shim.h"
 
 #include <signal.h>
@@ -78,9 +78,9 @@ static bool warn(struct shim *shim, char *const *argument)
     return true;
 }
 
-static bool soften(struct shim *shim, char *const *argument)
+static bool pre_stop_signal(struct shim *shim, char *const *argument)
 {
-    return signal_read(argument[0], &shim->soften);
+    return signal_read(argument[0], &shim->pre_stop_signal);
 }
 
 static bool lease(struct shim *shim, char *const *argument)
@@ -115,7 +115,7 @@ static const struct order {
 } orders[] = {
     {"assign", 1, IN(PHASE_IDLE), assign},   {"prepare", 0, IN(PHASE_ASSIGNED), prepare},
     {"start", 3, IN(PHASE_PREPARED), start}, {"run", 2, IN(PHASE_ASSIGNED) | IN(PHASE_PREPARED), run},
-    {"warn", 1, IN(PHASE_RUNNING), warn},    {"soften", 1, BEFORE_END, soften},
+    {"warn", 1, IN(PHASE_RUNNING), warn},    {"soften", 1, BEFORE_END, pre_stop_signal},
     {"stop", 2, BEFORE_END, stop},           {"lease", 2, BEFORE_END, lease},
     {"seen", 0, ~IN(PHASE_IDLE), seen},      {"forget", 0, AFTER_END, forget},
 };
@@ -149,10 +149,10 @@ void order_work(struct shim *shim, char *text)
     const char *word = strsep(&rest, " ");
     const struct order *order = order_find(word);
     if (order == NULL || !arguments_cut(rest, order->arguments, argument)) {
-        shim_complain("ignores the message %.64s", word);
+        shim_log_error("ignores the message %.64s", word);
         return;
     }
     if ((order->phases & IN(shim->phase)) != 0 && !order->work(shim, argument)) {
-        shim_complain("ignores the message %.64s %.64s", word, argument[0]);
+        shim_log_error("ignores the message %.64s %.64s", word, argument[0]);
     }
 }

@@ -47,7 +47,7 @@ void shared_enter(struct shared *shared)
     shared->host = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
     shared->own = shared->host >= 0 && enter();
     if (!shared->own) {
-        shim_complain("ranks share memory with the host: %s", strerror(errno));
+        shim_log_error("ranks share memory with the host: %s", strerror(errno));
     }
 }
 

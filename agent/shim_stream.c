@@ -135,7 +135,7 @@ void stream_end(struct stream *stream, int rank, const char *kind)
     if (stream->dropped > 0 && !marker_write(stream)) {
         char reason[128];
         reason_write(stream, reason, sizeof reason);
-        shim_complain("dropped %lld bytes of %d.%s: %s", (long long)stream->dropped, rank, kind, reason);
+        shim_log_error("dropped %lld bytes of %d.%s: %s", (long long)stream->dropped, rank, kind, reason);
     }
     stream->state = STREAM_ENDED;
     if (stream->file >= 0) {

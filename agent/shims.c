@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the starting and the finding of shims. It promises that a shim inherits nothing from the agent but a
- * socket and a place to complain to, that it is in a session of its own, and that one is taken for another
+ * socket and a log file for its errors, that it is in a session of its own, and that one is taken for another
  * only if process number, start time and boot agree (run folders do not outlive a boot). What is said to a
  * shim is left to attempt.c. */
 #include "agent/shims.h"
@@ -35,21 +35,21 @@
 #define START_TIME_WORD 20 /* of /proc/PID/stat, counted from the one after the name */
 
 /* A shim that was told to end. */
-struct farewell {
+struct disconnect {
     struct shims *shims;
     struct loop_watch watch;
-    struct farewell *prev, *next;
+    struct disconnect *prev, *next;
 };
 
 struct shims {
     struct loop *loop;
     char *program;
-    int complaints, null;
+    int shim_log, null;
     struct rlimit files; /* as it was before the agent raised it */
     bool own_memory;
     struct shim_process idle[LIMIT_IDLE_SHIMS];
     size_t idle_count;
-    struct farewell *farewells;
+    struct disconnect *disconnects;
     bool failing; /* the last start failed; it is tried again when one is needed */
 };
 
@@ -64,7 +64,7 @@ static bool may_own_memory(void)
     return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-struct shims *shims_create(int complaints, bool own_memory, struct loop *loop, struct err *err)
+struct shims *shims_create(int shim_log, bool own_memory, struct loop *loop, struct err *err)
 {
     char *program = file_find_program("gpushim", err);
     if (program == NULL) {
@@ -72,7 +72,7 @@ struct shims *shims_create(int complaints, bool own_memory, struct loop *loop, s
     }
     struct shims *shims = xzalloc(sizeof *shims);
     shims->program = program;
-    shims->complaints = complaints;
+    shims->shim_log = shim_log;
     shims->files = program_limit();
     shims->own_memory = own_memory && may_own_memory();
     shims->loop = loop;
@@ -80,12 +80,12 @@ struct shims *shims_create(int complaints, bool own_memory, struct loop *loop, s
     return shims;
 }
 
-static void end_farewell(struct farewell *farewell)
+static void end_disconnect(struct disconnect *disconnect)
 {
-    loop_unwatch(farewell->shims->loop, &farewell->watch);
-    close(farewell->watch.fd);
-    DL_DELETE(farewell->shims->farewells, farewell);
-    free(farewell);
+    loop_unwatch(disconnect->shims->loop, &disconnect->watch);
+    close(disconnect->watch.fd);
+    DL_DELETE(disconnect->shims->disconnects, disconnect);
+    free(disconnect);
 }
 
 void shims_destroy(struct shims *shims)
@@ -96,8 +96,8 @@ void shims_destroy(struct shims *shims)
     while (shims->idle_count > 0) {
         shim_process_close(&shims->idle[--shims->idle_count]);
     }
-    while (shims->farewells != NULL) {
-        end_farewell(shims->farewells);
+    while (shims->disconnects != NULL) {
+        end_disconnect(shims->disconnects);
     }
     close(shims->null);
     free(shims->program);
@@ -145,7 +145,7 @@ static int spawn(const struct shims *shims, int control, pid_t *ret_pid)
 {
     const int fds[][2] = {{shims->null, STDIN_FILENO},
                           {shims->null, STDOUT_FILENO},
-                          {shims->complaints, STDERR_FILENO},
+                          {shims->shim_log, STDERR_FILENO},
                           {control, SHIM_CONTROL_FD}};
     const char *arguments[] = {shims->program, shims->own_memory ? SHIM_OWN_MEMORY : NULL, NULL};
     const struct program_call call = {arguments, (const char *const *)(uintptr_t)environ, fds,
@@ -207,24 +207,24 @@ bool shims_refill(struct shims *shims)
 
 /* --- ending --------------------------------------------------------------------------------------- */
 
-static void farewell_ready(void *closure, uint32_t events)
+static void disconnect_ready(void *closure, uint32_t events)
 {
-    struct farewell *farewell = closure;
+    struct disconnect *disconnect = closure;
     char unread[LIMIT_SHIM_MESSAGE];
-    ssize_t length = recv(farewell->watch.fd, unread, sizeof unread, MSG_DONTWAIT);
+    ssize_t length = recv(disconnect->watch.fd, unread, sizeof unread, MSG_DONTWAIT);
     if (length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR)) {
-        end_farewell(farewell);
+        end_disconnect(disconnect);
     }
 }
 
 void shims_dismiss(struct shims *shims, struct shim_process *shim)
 {
     if (shim_process_tell(shim, "forget")) {
-        struct farewell *farewell = xzalloc(sizeof *farewell);
-        farewell->shims = shims;
-        farewell->watch = (struct loop_watch){give_fd(&shim->fd), EPOLLIN, farewell_ready, farewell};
-        DL_APPEND(shims->farewells, farewell);
-        loop_watch(shims->loop, &farewell->watch);
+        struct disconnect *disconnect = xzalloc(sizeof *disconnect);
+        disconnect->shims = shims;
+        disconnect->watch = (struct loop_watch){give_fd(&shim->fd), EPOLLIN, disconnect_ready, disconnect};
+        DL_APPEND(shims->disconnects, disconnect);
+        loop_watch(shims->loop, &disconnect->watch);
     }
     shim_process_close(shim);
 }

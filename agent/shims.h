@@ -18,9 +18,9 @@ struct shim_process {
 
 struct shims;
 
-/* complaints is where the shims' stderr goes, kept by the caller; own_memory: ranks get shared memory that
+/* shim_log is where the shims' stderr goes, kept by the caller; own_memory: ranks get shared memory that
  * goes with their attempt, where the host lets us. NULL when gpushim is not found. */
-struct shims *shims_create(int complaints, bool own_memory, struct loop *loop, struct err *err);
+struct shims *shims_create(int shim_log, bool own_memory, struct loop *loop, struct err *err);
 void shims_destroy(struct shims *shims);
 
 /* Where gpushim is, and whether it gives its ranks shared memory of their own. */

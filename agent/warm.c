@@ -313,10 +313,10 @@ static void warm_shim_ready(void *closure, uint32_t events)
     }
 }
 
-static bool ask(struct kind *kind, int control, int complaints)
+static bool ask(struct kind *kind, int control, int shim_log)
 {
     char text[32];
-    int fds[2] = {control, complaints};
+    int fds[2] = {control, shim_log};
     union {
         struct cmsghdr header;
         char room[CMSG_SPACE(sizeof fds)];
@@ -343,7 +343,7 @@ static void warm_shim_ask(struct warm_shim *warm_shim)
     warm_shim->asked = true;
     warm_shim->watch = (struct loop_watch){pair[0], EPOLLIN, warm_shim_ready, warm_shim};
     loop_watch(warm->loop, &warm_shim->watch);
-    if (!ask(kind, theirs, warm->config.complaints)) {
+    if (!ask(kind, theirs, warm->config.shim_log)) {
         warm_shim_end(warm_shim);
     }
 }

@@ -82,7 +82,7 @@ bool amend_job(struct core *core, const struct input *input, struct err *err)
     if (job == NULL || !check(job, input, err)) {
         return false;
     }
-    core->sheet.answer = job;
+    core->change_set.answer = job;
     bool priority = input->change.sets_priority && input->change.priority != job->priority;
     bool limit = input->change.sets_time_limit && input->change.time_limit_ms != job->time_limit_ms;
     if (!priority && !limit) {

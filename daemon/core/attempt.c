@@ -262,7 +262,7 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
 /* START is decided: what follows must be on disk before anybody hears of it. */
 static void start(struct core *core, struct attempt *attempt)
 {
-    core->sheet.lazy = false;
+    core->change_set.lazy = false;
     fire(core, attempt, ATTEMPT_EVENT_START);
 }
 

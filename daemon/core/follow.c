@@ -216,7 +216,7 @@ static void settle(struct core *core, struct edge *edge)
     if (reason != NULL) {
         job_never(core, job, reason);
     } else if (job->state == JOB_BLOCKED && !follow_is_open(job)) {
-        core->sheet.lazy = false; /* others wait for what a report of no hurry has brought */
+        core->change_set.lazy = false; /* others wait for what a report of no hurry has brought */
         job_fire(core, job, JOB_EVENT_READY, NULL, NULL);
     }
 }

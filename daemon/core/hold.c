@@ -26,7 +26,7 @@ bool hold_job(struct core *core, const struct input *input, struct err *err)
                          "job %s has GPUs already, it is %s: only a waiting job can be held", job->id,
                          job_state_text(job->state));
     }
-    core->sheet.answer = job;
+    core->change_set.answer = job;
     return true;
 }
 
@@ -36,7 +36,7 @@ bool hold_release(struct core *core, const struct input *input, struct err *err)
     if (job == NULL) {
         return false;
     }
-    core->sheet.answer = job;
+    core->change_set.answer = job;
     if (job->state == JOB_HELD) {
         enum job_event event = follow_is_open(job) ? JOB_EVENT_BLOCK : JOB_EVENT_RELEASE;
         const char *by = input->hold.by;

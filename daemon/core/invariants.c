@@ -383,7 +383,7 @@ static void check_just_ended(const struct core *core, size_t at_most)
 void invariants_after_step(const struct core *core, const struct step *step)
 {
     assert(step->ok || (step->change_count == 0 && step->dirty_count == 0));
-    assert(!core->place_wanted && core->due == NULL && core->sheet.arena == NULL);
+    assert(!core->place_wanted && core->due == NULL && core->change_set.arena == NULL);
     check_free(core);
     for (size_t i = 0; i < step->touched_count; i++) {
         check_touched(core, &step->touched[i]);

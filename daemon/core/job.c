@@ -492,7 +492,7 @@ bool job_cancel(struct core *core, const struct input *input, struct err *err)
     if (job == NULL) {
         return false;
     }
-    core->sheet.answer = job;
+    core->change_set.answer = job;
     job_cancel_live(core, job, input->cancel.by);
     return true;
 }

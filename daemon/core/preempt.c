@@ -242,7 +242,7 @@ bool preempt_take(struct core *core, const struct input *input, struct err *err)
         return err_field(err, ERR_CONFLICT, "id", "wait for its end", "job %s is being stopped already",
                          job->id);
     }
-    core->sheet.answer = job;
+    core->change_set.answer = job;
     const struct fault fault = {
         .cause = CAUSE_PREEMPTED,
         .rank = -1,

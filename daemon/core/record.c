@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the sheet on which a step notes its row changes. It promises that a row is written once a step, with
- * its final values; that inserts come before what refers to them; and that everything it hands out lives in
- * the step's arena. It decides nothing. */
+/* Owns the change set on which a step notes its row changes. It promises that a row is written once a step,
+ * with its final values; that inserts come before what refers to them; and that everything it hands out lives
+ * in the step's arena. It decides nothing. */
 #include "daemon/core/record.h"
 
 #include <stdarg.h>
@@ -20,32 +20,33 @@
 
 void record_open(struct core *core, int64_t wall_ms)
 {
-    assert(core->sheet.arena == NULL);
+    assert(core->change_set.arena == NULL);
     /* 0 stands for never, whatever the clock says. */
-    core->sheet = (struct sheet){.arena = arena_create(), .wall_ms = wall_ms > 0 ? wall_ms : 1};
+    core->change_set = (struct change_set){.arena = arena_create(), .wall_ms = wall_ms > 0 ? wall_ms : 1};
 }
 
 /* --- noting ------------------------------------------------------------------------------------------ */
 
-static void sheet_grow(struct sheet *sheet)
+static void change_set_grow(struct change_set *change_set)
 {
-    size_t room = sheet->room > 0 ? 2 * sheet->room : FIRST_ROOM;
-    size_t used = sheet->count;
-    sheet->changes = arena_grow(sheet->arena, sheet->changes, used * sizeof *sheet->changes,
-                                room * sizeof *sheet->changes);
-    sheet->subjects = arena_grow(sheet->arena, sheet->subjects, used * sizeof *sheet->subjects,
-                                 room * sizeof *sheet->subjects);
-    sheet->room = room;
+    size_t room = change_set->room > 0 ? 2 * change_set->room : FIRST_ROOM;
+    size_t used = change_set->count;
+    change_set->changes = arena_grow(change_set->arena, change_set->changes,
+                                     used * sizeof *change_set->changes, room * sizeof *change_set->changes);
+    change_set->subjects =
+        arena_grow(change_set->arena, change_set->subjects, used * sizeof *change_set->subjects,
+                   room * sizeof *change_set->subjects);
+    change_set->room = room;
 }
 
 static struct change *append(struct core *core, enum change_kind kind, void *subject)
 {
-    struct sheet *sheet = &core->sheet;
-    if (sheet->count == sheet->room) {
-        sheet_grow(sheet);
+    struct change_set *change_set = &core->change_set;
+    if (change_set->count == change_set->room) {
+        change_set_grow(change_set);
     }
-    sheet->subjects[sheet->count] = subject;
-    struct change *change = &sheet->changes[sheet->count++];
+    change_set->subjects[change_set->count] = subject;
+    struct change *change = &change_set->changes[change_set->count++];
     memset(change, 0, sizeof *change);
     change->kind = kind;
     return change;
@@ -55,20 +56,20 @@ static struct change *append(struct core *core, enum change_kind kind, void *sub
 static struct change *append_once(struct core *core, enum change_kind kind, void *subject, uint32_t *slot)
 {
     if (*slot != 0) {
-        return &core->sheet.changes[*slot - 1];
+        return &core->change_set.changes[*slot - 1];
     }
     struct change *change = append(core, kind, subject);
-    *slot = (uint32_t)core->sheet.count;
+    *slot = (uint32_t)core->change_set.count;
     return change;
 }
 
 void record_birth(struct core *core, struct job *job, const struct input *input)
 {
     assert(job->slot == 0);
-    struct arena *arena = core->sheet.arena;
+    struct arena *arena = core->change_set.arena;
     const struct job_spec *spec = input->submit.spec;
     struct change *change = append_once(core, CHANGE_JOB_INSERT, job, &job->slot);
-    core->sheet.job_count++;
+    core->change_set.job_count++;
     change->job.birth = (struct job_birth){
         .key = job->key,
         .id = arena_copy(arena, job->id),
@@ -88,10 +89,10 @@ void record_birth(struct core *core, struct job *job, const struct input *input)
 void record_task_birth(struct core *core, struct job *task)
 {
     struct change *change = append_once(core, CHANGE_JOB_INSERT, task, &task->slot);
-    core->sheet.job_count++;
+    core->change_set.job_count++;
     change->job.birth = (struct job_birth){
         .key = task->key,
-        .id = arena_copy(core->sheet.arena, task->id),
+        .id = arena_copy(core->change_set.arena, task->id),
         .array_key = task->array->whole->key,
         .task = task->task,
         .created_ms = record_time(core, task),
@@ -107,7 +108,7 @@ void record_job(struct core *core, struct job *job)
 {
     if (job->slot == 0) {
         append_once(core, CHANGE_JOB_UPDATE, job, &job->slot);
-        core->sheet.job_count++;
+        core->change_set.job_count++;
     }
 }
 
@@ -138,16 +139,16 @@ void record_node(struct core *core, struct node *node)
 
 void record_node_gone(struct core *core, struct node *node)
 {
-    struct sheet *sheet = &core->sheet;
+    struct change_set *change_set = &core->change_set;
     size_t kept = 0;
-    for (size_t i = 0; i < sheet->dirty_count; i++) {
-        if (sheet->dirty[i] != node->name) {
-            sheet->dirty[kept++] = sheet->dirty[i];
+    for (size_t i = 0; i < change_set->dirty_count; i++) {
+        if (change_set->dirty[i] != node->name) {
+            change_set->dirty[kept++] = change_set->dirty[i];
         }
     }
-    sheet->dirty_count = kept;
+    change_set->dirty_count = kept;
     node->dirty = false;
-    append(core, CHANGE_NODE_DELETE, NULL)->node.name = arena_copy(sheet->arena, node->name);
+    append(core, CHANGE_NODE_DELETE, NULL)->node.name = arena_copy(change_set->arena, node->name);
 }
 
 void record_window(struct core *core, const struct window_row *row)
@@ -157,13 +158,13 @@ void record_window(struct core *core, const struct window_row *row)
 
 void record_window_gone(struct core *core, const char *id)
 {
-    const char *copy = arena_copy(core->sheet.arena, id);
+    const char *copy = arena_copy(core->change_set.arena, id);
     append(core, CHANGE_WINDOW_DELETE, NULL)->window.id = copy;
 }
 
 int64_t record_time(const struct core *core, const struct job *job)
 {
-    return core->sheet.wall_ms > job->event_ms ? core->sheet.wall_ms : job->event_ms;
+    return core->change_set.wall_ms > job->event_ms ? core->change_set.wall_ms : job->event_ms;
 }
 
 void record_event(struct core *core, struct job *job, enum event_kind kind, const char *detail)
@@ -225,9 +226,9 @@ void record_history(struct core *core, const struct history_row *row)
 {
     struct change *change = append(core, CHANGE_HISTORY_PUT, NULL);
     change->history = *row;
-    change->history.project = arena_copy(core->sheet.arena, row->project);
-    change->history.owner = arena_copy(core->sheet.arena, row->owner);
-    change->history.name = arena_copy(core->sheet.arena, row->name);
+    change->history.project = arena_copy(core->change_set.arena, row->project);
+    change->history.owner = arena_copy(core->change_set.arena, row->owner);
+    change->history.name = arena_copy(core->change_set.arena, row->name);
 }
 
 void record_blob(struct core *core, const struct blob_row *blob)
@@ -237,21 +238,21 @@ void record_blob(struct core *core, const struct blob_row *blob)
 
 void record_said(struct core *core, const struct text *json)
 {
-    core->sheet.said = arena_copy(core->sheet.arena, json->bytes);
+    core->change_set.said = arena_copy(core->change_set.arena, json->bytes);
 }
 
 void record_fenced(struct core *core, uint64_t epoch, size_t most)
 {
-    struct sheet *sheet = &core->sheet;
-    if (sheet->fenced == NULL) {
-        sheet->fenced = arena_alloc(sheet->arena, most * sizeof *sheet->fenced);
+    struct change_set *change_set = &core->change_set;
+    if (change_set->fenced == NULL) {
+        change_set->fenced = arena_alloc(change_set->arena, most * sizeof *change_set->fenced);
     }
-    sheet->fenced[sheet->fenced_count++] = epoch;
+    change_set->fenced[change_set->fenced_count++] = epoch;
 }
 
 void record_usage(struct core *core, enum change_kind kind, const struct usage_row *usage)
 {
-    struct arena *arena = core->sheet.arena;
+    struct arena *arena = core->change_set.arena;
     struct change *change = append(core, kind, NULL);
     change->usage = *usage;
     change->usage.project = arena_copy(arena, usage->project);
@@ -265,35 +266,36 @@ void record_limits(struct core *core, enum change_kind kind, const struct limits
 
 void record_dirty(struct core *core, struct node *node)
 {
-    struct sheet *sheet = &core->sheet;
+    struct change_set *change_set = &core->change_set;
     if (node->dirty) {
         return;
     }
     node->dirty = true;
-    if (sheet->dirty_count == sheet->dirty_room) {
-        size_t room = sheet->dirty_room > 0 ? 2 * sheet->dirty_room : FIRST_ROOM;
-        size_t used = sheet->dirty_count * sizeof *sheet->dirty;
-        sheet->dirty = arena_grow(sheet->arena, sheet->dirty, used, room * sizeof *sheet->dirty);
-        sheet->dirty_room = room;
+    if (change_set->dirty_count == change_set->dirty_room) {
+        size_t room = change_set->dirty_room > 0 ? 2 * change_set->dirty_room : FIRST_ROOM;
+        size_t used = change_set->dirty_count * sizeof *change_set->dirty;
+        change_set->dirty =
+            arena_grow(change_set->arena, change_set->dirty, used, room * sizeof *change_set->dirty);
+        change_set->dirty_room = room;
     }
-    sheet->dirty[sheet->dirty_count++] = node->name;
+    change_set->dirty[change_set->dirty_count++] = node->name;
 }
 
 void record_leaving(struct core *core, struct job *job)
 {
-    LL_PREPEND(core->sheet.leaving, job);
+    LL_PREPEND(core->change_set.leaving, job);
 }
 
 void record_leaving_attempt(struct core *core, struct attempt *attempt)
 {
-    LL_PREPEND(core->sheet.leaving_attempts, attempt);
+    LL_PREPEND(core->change_set.leaving_attempts, attempt);
 }
 
 const char *record_text(struct core *core, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    const char *text = arena_vprintf(core->sheet.arena, format, args);
+    const char *text = arena_vprintf(core->change_set.arena, format, args);
     va_end(args);
     return text;
 }
@@ -304,7 +306,7 @@ const char *record_detail(struct core *core, const char *name, const char *value
     text_printf(&json, "{\"%s\":", name);
     text_json_string(&json, value, strlen(value));
     text_append(&json, "}");
-    const char *detail = arena_copy(core->sheet.arena, json.bytes);
+    const char *detail = arena_copy(core->change_set.arena, json.bytes);
     text_finish(&json);
     return detail;
 }
@@ -440,14 +442,14 @@ static struct job_touch touch_of(const struct job *job)
 static void fill_job(struct core *core, struct change *change, struct job *job, struct step *step)
 {
     job->slot = 0;
-    change->job.life = life_of(core->sheet.arena, job);
+    change->job.life = life_of(core->change_set.arena, job);
     job->reason = NULL;
     step->touched[step->touched_count++] = touch_of(job);
 }
 
 static void fill(struct core *core, struct change *change, void *subject, struct step *step)
 {
-    struct arena *arena = core->sheet.arena;
+    struct arena *arena = core->change_set.arena;
     switch (change->kind) {
     case CHANGE_JOB_INSERT:
     case CHANGE_JOB_UPDATE:
@@ -496,11 +498,12 @@ static void fill(struct core *core, struct change *change, void *subject, struct
 
 static void free_leaving(struct core *core)
 {
-    for (struct attempt *attempt = core->sheet.leaving_attempts, *next; attempt != NULL; attempt = next) {
+    for (struct attempt *attempt = core->change_set.leaving_attempts, *next; attempt != NULL;
+         attempt = next) {
         next = attempt->next;
         attempt_free(attempt);
     }
-    for (struct job *job = core->sheet.leaving, *next; job != NULL; job = next) {
+    for (struct job *job = core->change_set.leaving, *next; job != NULL; job = next) {
         next = job->next;
         job_free(job);
     }
@@ -508,9 +511,9 @@ static void free_leaving(struct core *core)
 
 static void clean_dirty(struct core *core)
 {
-    for (size_t i = 0; i < core->sheet.dirty_count; i++) {
+    for (size_t i = 0; i < core->change_set.dirty_count; i++) {
         struct node *node;
-        HASH_FIND_STR(core->nodes_by_name, core->sheet.dirty[i], node);
+        HASH_FIND_STR(core->nodes_by_name, core->change_set.dirty[i], node);
         assert(node != NULL && node->dirty);
         node->dirty = false;
     }
@@ -518,12 +521,12 @@ static void clean_dirty(struct core *core)
 
 static void fill_answer(struct core *core, const struct job *job, struct step *step)
 {
-    struct job_life *life = arena_alloc(core->sheet.arena, sizeof *life);
-    *life = life_of(core->sheet.arena, job);
+    struct job_life *life = arena_alloc(core->change_set.arena, sizeof *life);
+    *life = life_of(core->change_set.arena, job);
     step->job = touch_of(job);
     step->life = life;
     if (array_is_whole(job)) {
-        struct array_row *counts = arena_alloc(core->sheet.arena, sizeof *counts);
+        struct array_row *counts = arena_alloc(core->change_set.arena, sizeof *counts);
         *counts = job->array->counts;
         step->counts = counts;
     }
@@ -531,29 +534,30 @@ static void fill_answer(struct core *core, const struct job *job, struct step *s
 
 void record_close(struct core *core, struct step *ret_step)
 {
-    struct sheet *sheet = &core->sheet;
-    if (sheet->job_count > 0) {
-        ret_step->touched = arena_alloc(sheet->arena, sheet->job_count * sizeof *ret_step->touched);
+    struct change_set *change_set = &core->change_set;
+    if (change_set->job_count > 0) {
+        ret_step->touched = arena_alloc(change_set->arena, change_set->job_count * sizeof *ret_step->touched);
     }
-    for (size_t i = 0; i < sheet->count; i++) {
-        fill(core, &sheet->changes[i], sheet->subjects[i], ret_step);
+    for (size_t i = 0; i < change_set->count; i++) {
+        fill(core, &change_set->changes[i], change_set->subjects[i], ret_step);
     }
-    assert(ret_step->touched_count == sheet->job_count);
-    if (sheet->answer != NULL) {
-        fill_answer(core, sheet->answer, ret_step);
+    assert(ret_step->touched_count == change_set->job_count);
+    if (change_set->answer != NULL) {
+        fill_answer(core, change_set->answer, ret_step);
     }
     free_leaving(core);
     clean_dirty(core);
-    ret_step->answer = sheet->said;
-    ret_step->fenced = sheet->fenced;
-    ret_step->fenced_count = sheet->fenced_count;
-    ret_step->changes = sheet->changes;
-    ret_step->change_count = sheet->count;
-    ret_step->lazy = sheet->lazy && sheet->dirty_count == 0; /* what a node waits for is not put off */
-    ret_step->dirty_nodes = sheet->dirty;
-    ret_step->dirty_count = sheet->dirty_count;
-    ret_step->arena = sheet->arena;
-    core->sheet = (struct sheet){0};
+    ret_step->answer = change_set->said;
+    ret_step->fenced = change_set->fenced;
+    ret_step->fenced_count = change_set->fenced_count;
+    ret_step->changes = change_set->changes;
+    ret_step->change_count = change_set->count;
+    ret_step->lazy =
+        change_set->lazy && change_set->dirty_count == 0; /* what a node waits for is not put off */
+    ret_step->dirty_nodes = change_set->dirty;
+    ret_step->dirty_count = change_set->dirty_count;
+    ret_step->arena = change_set->arena;
+    core->change_set = (struct change_set){0};
 }
 
 void step_finish(struct step *step)

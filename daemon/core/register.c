@@ -208,7 +208,7 @@ static void take_names(struct core *core, struct node *node, const struct regist
     node->slots = message->slots;
     labels_free(node->labels, node->label_count);
     node->labels = labels_copy(message->labels, &node->label_count);
-    node->registered_ms = core->sheet.wall_ms;
+    node->registered_ms = core->change_set.wall_ms;
 }
 
 /* The new devices, held by those who held the old ones with the same index. */
@@ -284,7 +284,7 @@ bool register_node(struct core *core, const struct input *input, struct err *err
         return false;
     }
     if (!is_answer(message, node)) {
-        core->sheet.said = record_text(core, "%llu", (unsigned long long)node->orders_version);
+        core->change_set.said = record_text(core, "%llu", (unsigned long long)node->orders_version);
         return true;
     }
     struct node_device *devices = devices_of(message, err);

@@ -255,7 +255,7 @@ static bool take_prepared(struct core *core, struct member *member, const struct
     if (!member_fire(core, member, MEMBER_EVENT_PREPARE)) {
         return true;
     }
-    core->sheet.lazy = true;
+    core->change_set.lazy = true;
     timing_take(core, member, report);
     member->port = report->master_port;
     if (needs_port(attempt, member)) {
@@ -275,7 +275,7 @@ static bool take_running(struct core *core, struct member *member, const struct 
     if (!member_fire(core, member, MEMBER_EVENT_RUN)) {
         return true;
     }
-    core->sheet.lazy = true;
+    core->change_set.lazy = true;
     timing_take(core, member, report);
     if (attempt->member_count == 1 && report->master_port != 0) {
         keep_master(core, attempt, report);

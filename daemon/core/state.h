@@ -163,7 +163,7 @@ struct job {
     enum cause cause;        /* CANCELED while the job is live: a cancel was acknowledged */
     const char *reason;      /* set by the step that ends the job, and as short-lived; or NULL */
 
-    uint32_t slot; /* 1 + index of its change in the open sheet; 0: none */
+    uint32_t slot; /* 1 + index of its change in the open change set; 0: none */
     bool function; /* it succeeds only with a result of every rank */
     bool fresh;    /* its submission may not be on disk yet */
     bool trial;    /* it waits for the time of a question: trial.h */
@@ -343,10 +343,10 @@ struct partition {
 };
 
 /* The step that is being made. */
-struct sheet {
+struct change_set {
     struct arena *arena;
     struct change *changes;
-    void **subjects; /* whose change it is; its values are filled in when the sheet is closed */
+    void **subjects; /* whose change it is; its values are filled in when the change set is closed */
     size_t count, room;
     const char **dirty;
     size_t dirty_count, dirty_room;
@@ -435,7 +435,7 @@ struct core {
 
     struct availability availability;
     size_t borrowed_count; /* live attempts that may have to give way */
-    struct sheet sheet;
+    struct change_set change_set;
     struct text *trace;
 };
 

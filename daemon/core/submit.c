@@ -247,7 +247,7 @@ bool submit_job(struct core *core, const struct input *input, struct err *err)
     queue_stamp(core, job, core->steady_ms);
     timing_submit(core, job, input);
     account_join(core, job, job_spec_project(spec), input->submit.owner);
-    core->sheet.answer = job;
+    core->change_set.answer = job;
     trace_line(core, "job %s is submitted: %lld of %s%s", job->id, (long long)spec->gpus,
                spec->gpu_type != NULL ? spec->gpu_type : "any type", spec->tasks > 0 ? ", an array" : "");
     if (input->submit.requirements != NULL) {

@@ -157,7 +157,7 @@ static bool check_times(const struct core *core, const struct window_row *row, s
 static bool add(struct core *core, const struct window_row *asked, struct err *err)
 {
     struct window_row row = *asked;
-    row.created_ms = core->sheet.wall_ms;
+    row.created_ms = core->change_set.wall_ms;
     if (!check_times(core, &row, err) || (row.nodes != NULL && !check_names(core, row.nodes, err)) ||
         (row.pool != NULL && !check_pool(core, row.pool, err))) {
         return false;

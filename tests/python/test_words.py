@@ -25,6 +25,10 @@ RETIRED = {
     "duty": "reconciler",
     "converse": "shim client",
     "beat": "heartbeat",
+    "sheet": "change set",
+    "complain": "log an error",
+    "farewell": "disconnect",
+    "bury": "tombstone",
 }
 #: (file, word) where the word means something else, or is part of an interface.
 KEPT = {("daemon/store/pages.c", "lane")}

@@ -63,8 +63,8 @@ static void act_on_piece(struct host *host, const struct reconciler_action *acti
     case ACT_CLAIM:
         piece_claim(host, action);
         return;
-    case ACT_BURY:
-        piece_bury(host, action);
+    case ACT_TOMBSTONE:
+        piece_tombstone(host, action);
         return;
     case ACT_PREPARE:
         piece_tell_prepare(piece);
@@ -119,7 +119,7 @@ static void act_on(struct host *host, const struct reconciler_action *action)
         exchange_heartbeat(host, action);
         return;
     case ACT_CLAIM:
-    case ACT_BURY:
+    case ACT_TOMBSTONE:
     case ACT_PREPARE:
     case ACT_RUN:
     case ACT_START:

@@ -92,7 +92,7 @@ void host_wake(struct host *host, int64_t in_ms);
 struct piece *piece_find(const struct host *host, uint64_t epoch);
 void piece_free(struct piece *piece);
 void piece_claim(struct host *host, const struct reconciler_action *action);
-void piece_bury(struct host *host, const struct reconciler_action *action);
+void piece_tombstone(struct host *host, const struct reconciler_action *action);
 void piece_tell_prepare(struct piece *piece);
 void piece_tell_run(struct piece *piece);
 void piece_tell_start(struct piece *piece);

@@ -110,7 +110,7 @@ void piece_claim(struct host *host, const struct reconciler_action *action)
              &piece->laid);
 }
 
-void piece_bury(struct host *host, const struct reconciler_action *action)
+void piece_tombstone(struct host *host, const struct reconciler_action *action)
 {
     struct piece *piece = add(host, action->order);
     host_claim(host, piece->epoch);

@@ -39,7 +39,7 @@ struct worker {
     pid_t pid;
     int pipe;
     uint64_t next, last; /* seeds without a verdict */
-    char *complaints;    /* file: its stderr */
+    char *errors;    /* file: its stderr */
 };
 
 static int usage(FILE *out)
@@ -99,7 +99,7 @@ static void run_and_compare(uint64_t seed, const char *folder, bool replay, stru
 
 static _Noreturn void work(const struct options *options, const struct worker *worker, int to)
 {
-    if (freopen(worker->complaints, "w", stderr) == NULL) {
+    if (freopen(worker->errors, "w", stderr) == NULL) {
         _exit(1);
     }
     char folder[] = "/dev/shm/gpuctl-sim-XXXXXX";
@@ -121,7 +121,7 @@ static void start_worker(const struct options *options, struct worker *worker, u
 {
     int ends[2];
     *worker = (struct worker){.next = first, .last = last};
-    worker->complaints = xprintf("/dev/shm/gpuctl-sim-%d-%llu", (int)getpid(), (unsigned long long)first);
+    worker->errors = xprintf("/dev/shm/gpuctl-sim-%d-%llu", (int)getpid(), (unsigned long long)first);
     fflush(stdout);
     if (pipe(ends) != 0 || (worker->pid = fork()) < 0) {
         perror("swarm");
@@ -142,7 +142,7 @@ static void blame(const struct worker *worker, struct verdict *ret_verdict)
     autofree char *text = NULL;
     *ret_verdict = (struct verdict){.seed = worker->next, .violated = true};
     const char *last = "the process ended";
-    if (file_read(worker->complaints, 16 * 1024 * 1024, &text, NULL, &err)) {
+    if (file_read(worker->errors, 16 * 1024 * 1024, &text, NULL, &err)) {
         size_t length = strlen(text);
         while (length > 0 && text[length - 1] == '\n') {
             text[--length] = '\0';
@@ -174,8 +174,8 @@ static void end_worker(struct worker *worker)
     kill(worker->pid, SIGKILL);
     waitpid(worker->pid, &status, 0);
     close(worker->pipe);
-    unlink(worker->complaints);
-    free(worker->complaints);
+    unlink(worker->errors);
+    free(worker->errors);
     worker->pid = 0;
 }
 

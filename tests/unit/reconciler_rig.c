@@ -27,7 +27,7 @@ static void append_action(struct text *out, const struct reconciler_action *acti
     if (action->signal != EARLY_NONE) {
         text_printf(out, " %s", early_signal_text(action->signal));
     }
-    if (action->act == ACT_BURY) {
+    if (action->act == ACT_TOMBSTONE) {
         text_printf(out, " %s", cause_text(action->cause));
     }
     if (action->term_ms != 0) {

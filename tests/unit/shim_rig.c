@@ -28,10 +28,10 @@
 
 #define WAIT_MS 30000 /* far beyond what anything here takes, sanitizers and a busy machine included */
 
-static _Noreturn void shim_become(int control, int complaints)
+static _Noreturn void shim_become(int control, int errors)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    dup2(complaints, STDERR_FILENO);
+    dup2(errors, STDERR_FILENO);
     dup2(control, SHIM_CONTROL_FD);
     const char *program = getenv("GPUSHIM");
     execl(program, program, (char *)NULL);
@@ -40,21 +40,21 @@ static _Noreturn void shim_become(int control, int complaints)
 
 static void shim_start(struct rig *rig)
 {
-    int ends[2], complaints[2];
+    int ends[2], errors[2];
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-    ck_assert_int_eq(pipe2(complaints, O_CLOEXEC), 0);
+    ck_assert_int_eq(pipe2(errors, O_CLOEXEC), 0);
     if (ends[1] == SHIM_CONTROL_FD) { /* dup2 onto itself would leave CLOEXEC set */
         ends[1] = fcntl(ends[1], F_DUPFD_CLOEXEC, SHIM_CONTROL_FD + 1);
     }
     rig->shim = fork();
     ck_assert_int_ge(rig->shim, 0);
     if (rig->shim == 0) {
-        shim_become(ends[1], complaints[1]);
+        shim_become(ends[1], errors[1]);
     }
     close(ends[1]);
-    close(complaints[1]);
+    close(errors[1]);
     rig->link = ends[0];
-    rig->complaints = complaints[0];
+    rig->errors = errors[0];
 }
 
 void rig_begin(struct rig *rig)
@@ -93,7 +93,7 @@ void rig_end(struct rig *rig)
 {
     struct err err;
     close(rig->link);
-    close(rig->complaints);
+    close(rig->errors);
     ck_assert(file_remove_tree(rig->root, &err));
 }
 
@@ -257,13 +257,13 @@ char *rig_await(struct rig *rig, const char *name, const char *text)
     }
 }
 
-void rig_complains(struct rig *rig, const char *text)
+void rig_logs_error(struct rig *rig, const char *text)
 {
     char said[4096] = "";
     size_t length = 0;
     while (strstr(said, text) == NULL) {
-        await_readable(rig->complaints, text);
-        ssize_t got = read(rig->complaints, said + length, sizeof said - 1 - length);
+        await_readable(rig->errors, text);
+        ssize_t got = read(rig->errors, said + length, sizeof said - 1 - length);
         ck_assert_int_gt(got, 0);
         length += (size_t)got;
         said[length] = '\0';

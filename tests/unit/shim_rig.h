@@ -14,7 +14,7 @@
 
 struct rig {
     char root[64], run[96], logs[96], cgroup[128];
-    int link, complaints; /* socket to the shim; its stderr */
+    int link, errors; /* socket to the shim; its stderr */
     pid_t shim;
     char launch[8192];
     size_t launch_size;
@@ -57,7 +57,7 @@ void rig_limit_file_size(struct rig *rig, uint64_t bytes);
 bool rig_has(struct rig *rig, const char *name);
 char *rig_read(struct rig *rig, const char *name);
 char *rig_await(struct rig *rig, const char *name, const char *text);
-void rig_complains(struct rig *rig, const char *text); /* returns when stderr has said so */
+void rig_logs_error(struct rig *rig, const char *text); /* returns when stderr has said so */
 
 /* rig_start: assign, run, running. rig_finish: exited, and the whole record; the caller frees. */
 void rig_start(struct rig *rig);

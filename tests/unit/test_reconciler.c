@@ -224,7 +224,7 @@ START_TEST(a_stop_of_an_unknown_epoch_buries_it)
 {
     join();
     order((struct order){.epoch = 5, .phase = ORDER_STOP, .cause = CAUSE_CANCELED});
-    expect("bury 5 CANCELED, poll");
+    expect("tombstone 5 CANCELED, poll");
     reconciler_heard(reconciler, 5, NEWS_EXITED);
     reconciler_heard(reconciler, 5, NEWS_CLEARED);
     expect("clear 5, report 5 exited");
@@ -235,7 +235,7 @@ START_TEST(a_start_of_an_unknown_epoch_starts_nothing)
 {
     join();
     order((struct order){.epoch = 5, .phase = ORDER_START});
-    expect("bury 5 SHIM_LOST, poll");
+    expect("tombstone 5 SHIM_LOST, poll");
 }
 END_TEST
 

@@ -381,9 +381,9 @@ START_TEST(words_out_of_place_do_nothing)
     rig_send(&rig, "prepare");
     rig_send(&rig, "assign /tmp");
     rig_send(&rig, "dance");
-    rig_complains(&rig, "ignores the message dance");
+    rig_logs_error(&rig, "ignores the message dance");
     rig_send(&rig, "stop soon CANCELED");
-    rig_complains(&rig, "ignores the message stop");
+    rig_logs_error(&rig, "ignores the message stop");
     rig_gate_pass(&rig, "gate");
     autofree char *record = rig_finish(&rig);
     rig_cause_is(record, "NONE");
@@ -430,7 +430,7 @@ START_TEST(a_folder_that_an_agent_has_given_up_is_not_taken)
     rig_field(&rig, "rank", "0");
     rig_assign(&rig);
     send(rig.link, "run - -", 7, MSG_NOSIGNAL); /* it may have ended by now */
-    rig_complains(&rig, "cannot take an attempt: shim.pid: File exists");
+    rig_logs_error(&rig, "cannot take an attempt: shim.pid: File exists");
     ck_assert_int_eq(waitpid(rig.shim, &status, 0), rig.shim);
     ck_assert_int_eq(WEXITSTATUS(status), 1);
     snprintf(path, sizeof path, "%s/" SHIM_SOCKET_FILE, rig.run);
@@ -447,7 +447,7 @@ START_TEST(a_folder_without_a_launch_file_is_not_taken)
     int status;
     char path[256];
     rig_send(&rig, "assign %s", rig.run);
-    rig_complains(&rig, "cannot take an attempt: launch: No such file");
+    rig_logs_error(&rig, "cannot take an attempt: launch: No such file");
     ck_assert_int_eq(waitpid(rig.shim, &status, 0), rig.shim);
     ck_assert_int_eq(WEXITSTATUS(status), 1);
     snprintf(path, sizeof path, "%s/" SHIM_PID_FILE, rig.run);

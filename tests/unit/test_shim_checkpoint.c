@@ -128,7 +128,7 @@ START_TEST(a_signal_that_is_not_on_the_list_is_sent_to_nobody)
 {
     start_ranks(TELLS, 1);
     rig_send(&rig, "warn KILL");
-    rig_complains(&rig, "ignores the message warn KILL");
+    rig_logs_error(&rig, "ignores the message warn KILL");
     rig_send(&rig, "warn USR1");
     free(rig_await(&rig, "0.stdout", "saving"));
     rig_send(&rig, "stop 0 CANCELED");
@@ -137,7 +137,7 @@ START_TEST(a_signal_that_is_not_on_the_list_is_sent_to_nobody)
 }
 END_TEST
 
-START_TEST(a_softened_stop_sends_the_signal_then_term_then_kill)
+START_TEST(a_stop_with_a_pre_stop_signal_sends_it_then_term_then_kill)
 {
     start_ranks(TELLS, 1);
     int64_t asked_ms = clock_boot_ms();
@@ -155,7 +155,7 @@ START_TEST(a_softened_stop_sends_the_signal_then_term_then_kill)
 }
 END_TEST
 
-START_TEST(a_softened_stop_that_is_repeated_sends_the_signal_once)
+START_TEST(a_repeated_stop_sends_the_pre_stop_signal_once)
 {
     start_ranks(TELLS, 1);
     for (int i = 0; i < 2; i++) {
@@ -314,8 +314,8 @@ void rig_suite_checkpoint(Suite *suite)
     tcase_add_test(tcase, a_new_agent_does_not_repeat_a_warning);
     tcase_add_test(tcase, a_rank_that_ends_with_0_after_its_warning_has_gone_well);
     tcase_add_test(tcase, a_signal_that_is_not_on_the_list_is_sent_to_nobody);
-    tcase_add_test(tcase, a_softened_stop_sends_the_signal_then_term_then_kill);
-    tcase_add_test(tcase, a_softened_stop_that_is_repeated_sends_the_signal_once);
+    tcase_add_test(tcase, a_stop_with_a_pre_stop_signal_sends_it_then_term_then_kill);
+    tcase_add_test(tcase, a_repeated_stop_sends_the_pre_stop_signal_once);
     tcase_add_test(tcase, a_hard_stop_overtakes_a_soft_one);
     tcase_add_test(tcase, a_checkpoint_after_the_signal_brings_term_at_once);
     tcase_add_test(tcase, a_checkpoint_after_term_brings_kill_at_once_and_is_recorded);

@@ -15,7 +15,7 @@ bool why_set(struct why *why, const char *format, ...)
     return false;
 }
 
-void shim_complain(const char *format, ...)
+void shim_log_error(const char *format, ...)
 {
 }
 

@@ -68,7 +68,7 @@ START_TEST(a_connection_that_comes_before_the_start_is_accepted_by_the_rank_that
     int port = assign_host("test $RANK = 3 || exec $FAKE_RANK host");
     if (_i == 1) {
         rig_send(&rig, "dance");
-        rig_complains(&rig, "dance"); /* so it has its folder, and listens there */
+        rig_logs_error(&rig, "dance"); /* so it has its folder, and listens there */
         rig_connect(&rig);
     }
     prepare(port);
