@@ -45,7 +45,7 @@ struct agent {
     struct site site;
     struct node *node;
     struct loop_watch signals;
-    int lock;       /* of the state folder */
+    int lock;     /* of the state folder */
     int shim_log; /* stderr of the shims */
 };
 

@@ -274,8 +274,7 @@ struct child *child_start(struct children *children, const struct child_call *ca
     autoclose int their_errors = -1;
     pid_t pid;
     if ((call->input < 0 && !make_pipe(&their_input, &input)) ||
-        (call->line != NULL && !make_pipe(&output, &their_output)) ||
-        !make_pipe(&errors, &their_errors)) {
+        (call->line != NULL && !make_pipe(&output, &their_output)) || !make_pipe(&errors, &their_errors)) {
         err_errno(err, "cannot make a pipe");
         return NULL;
     }

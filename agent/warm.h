@@ -21,7 +21,7 @@ struct warm_config {
     const char *folder;  /* where gpuctl_warm.py is laid */
     const char *imports; /* names of modules, with commas; those that are installed are imported */
     int64_t limit_bytes; /* of memory; 0: there are no warm workers */
-    int shim_log;      /* where stderr of shims goes */
+    int shim_log;        /* where stderr of shims goes */
 };
 
 /* imports is kept by the caller. NULL with an error. */

@@ -39,7 +39,7 @@ struct worker {
     pid_t pid;
     int pipe;
     uint64_t next, last; /* seeds without a verdict */
-    char *errors;    /* file: its stderr */
+    char *errors;        /* file: its stderr */
 };
 
 static int usage(FILE *out)
