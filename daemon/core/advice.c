@@ -60,7 +60,7 @@ static void write_text(struct advisor *advisor, const char *field, const char *v
 static bool shorter(struct advisor *advisor)
 {
     struct draft draft = advisor->draft;
-    int64_t gap_ms = place_gap_ms(advisor->core, advisor->job, &advisor->outlook->kept) / 1000 * 1000;
+    int64_t gap_ms = place_gap_ms(advisor->core, advisor->job, &advisor->outlook->reservations) / 1000 * 1000;
     int64_t least_ms = queue_entry_of(advisor->core, advisor->job).estimate_ms / LEAST_PART;
     bool shorter =
         gap_ms > 0 && gap_ms >= least_ms && (draft.time_limit_ms == 0 || gap_ms < draft.time_limit_ms);

@@ -42,7 +42,7 @@ static bool share_a_partition(const struct search *a, const struct search *b)
 static bool comes_first(const struct listing *listing, const struct job_class *job_class)
 {
     const struct job_class *own = listing->job->job_class;
-    return job_class == own || job_class->wish.gpus <= own->wish.gpus || place_keeps(listing->core);
+    return job_class == own || job_class->wish.gpus <= own->wish.gpus || place_reserves_all(listing->core);
 }
 
 static void note_before(struct listing *listing, const struct entry *entry)

@@ -146,7 +146,7 @@ static void write_waiting(struct question *question)
     text_append(out, ",\"turn\":");
     write_entry(question);
     text_append(out, ",\"nodes\":");
-    node_filter_write(core, job, &question->outlook.kept, out);
+    node_filter_write(core, job, &question->outlook.reservations, out);
     text_append(out, ",\"start\":");
     if (question->admitted) {
         write_start(question);

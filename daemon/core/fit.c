@@ -87,11 +87,14 @@ static enum pool_kind auto_kind(const struct core *core, const struct wish *wish
  * reserved pools is refused; but reserved nodes that come later do not strand a gang which waits elsewhere.
  */
 struct search fit_search(const struct core *core, const struct wish *wish, enum view view,
-                         const struct kept *kept)
+                         const struct reservations *reservations)
 {
     int64_t needed = view == VIEW_REGISTERED ? 1 : wish->gpus;
-    return (struct search){
-        .core = core, .wish = wish, .kind = auto_kind(core, wish, needed), .view = view, .kept = kept};
+    return (struct search){.core = core,
+                           .wish = wish,
+                           .kind = auto_kind(core, wish, needed),
+                           .view = view,
+                           .reservations = reservations};
 }
 
 bool fit_asked(const struct wish *wish, const struct partition *partition)
@@ -144,20 +147,21 @@ bool fit_granted(const struct search *search, const struct partition *partition)
 
 bool fit_open(const struct search *search, const struct partition *partition)
 {
-    const struct kept *kept = search->kept;
-    bool taken = kept != NULL && (kept->partitions[partition->index] ||
-                                  (search->view == VIEW_FUTURE && kept->until_ms[partition->index] != 0));
+    const struct reservations *reservations = search->reservations;
+    bool taken = reservations != NULL &&
+                 (reservations->partitions[partition->index] ||
+                  (search->view == VIEW_FUTURE && reservations->until_ms[partition->index] != 0));
     return !taken && fit_allowed(search, partition) && fit_granted(search, partition);
 }
 
 bool fit_outlasts(const struct search *search, const struct partition *partition)
 {
-    const struct kept *kept = search->kept;
-    if (kept == NULL || kept->until_ms[partition->index] == 0) {
+    const struct reservations *reservations = search->reservations;
+    if (reservations == NULL || reservations->until_ms[partition->index] == 0) {
         return false;
     }
-    int64_t end_ms = kept->firm[partition->index] ? search->sure_ms : search->end_ms;
-    return end_ms > kept->until_ms[partition->index];
+    int64_t end_ms = reservations->firm[partition->index] ? search->sure_ms : search->end_ms;
+    return end_ms > reservations->until_ms[partition->index];
 }
 
 /* What is free and not reserved for as long. */
@@ -188,7 +192,7 @@ void fit_expect(struct search *search, int64_t runs_ms, int64_t grace_ms)
     if (search->lasts_ms == NEVER && search->core->leaving_count > 0) {
         struct search staying = *search;
         staying.view = VIEW_STAYING;
-        staying.kept = NULL;
+        staying.reservations = NULL;
         staying.readiness = READINESS_EVER;
         struct fit fit;
         search->leaving = !fit_find(&staying, &fit);
@@ -215,7 +219,7 @@ static int64_t offered(const struct search *search, const struct capacity *capac
     case VIEW_STAYING:
         return node->state == NODE_READY && !node->away && fit_lasts(search, node) ? capacity->total : 0;
     case VIEW_FREE:
-        if (search->kept != NULL && search->kept->nodes[node->index]) {
+        if (search->reservations != NULL && search->reservations->nodes[node->index]) {
             return 0;
         }
         return node_works(node) && node->hold_until_ms == 0 && fit_lasts(search, node)

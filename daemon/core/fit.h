@@ -17,8 +17,8 @@ struct node;
 struct capacity;
 struct wish;
 
-/* What is kept for earlier jobs. */
-struct kept {
+/* What is reserved for earlier jobs. */
+struct reservations {
     bool trial;                  /* only to see what would come of it: nothing is promised */
     const struct job **whose;    /* by index of the partition: for which job, the last one; NULL: for none */
     uint8_t *partitions, *nodes; /* by index, 1: all of it */
@@ -43,8 +43,8 @@ struct search {
     const struct wish *wish;
     enum pool_kind kind; /* where use_reserved = auto leads */
     enum view view;
-    const struct kept *kept;   /* NULL: nothing */
-    const struct job *job;     /* whose accounts' limits count; NULL: none do */
+    const struct reservations *reservations; /* NULL: nothing */
+    const struct job *job;                   /* whose accounts' limits count; NULL: none do */
     int64_t end_ms, sure_ms;   /* when the gang will have ended: as guessed; by its time limit */
     const struct stage *stage; /* what nodes must have ready, as far as readiness says; NULL: nothing */
     enum readiness readiness;
@@ -55,7 +55,7 @@ struct search {
     bool strict;      /* nodes that the wish avoids count as not there */
 };
 struct search fit_search(const struct core *core, const struct wish *wish, enum view view,
-                         const struct kept *kept);
+                         const struct reservations *reservations);
 
 /* How long the job is expected to run, NEVER where nobody knows, and the grace that it has to end: from now
  * on the search finds nodes that work and do not leave before. To be called last. */
@@ -77,7 +77,7 @@ int64_t fit_offer(const struct search *search, const struct capacity *capacity);
 /* Whether limits and quotas of the job's accounts have room there. */
 bool fit_granted(const struct search *search, const struct partition *partition);
 
-/* The same, and it is not kept; where VIEW_FUTURE shows, not reserved either. */
+/* The same, and it is not reserved; where VIEW_FUTURE shows, not from then on either. */
 bool fit_open(const struct search *search, const struct partition *partition);
 
 /* The gang would run for longer than a reservation in the partition waits. */
@@ -103,8 +103,8 @@ struct fit {
     int64_t left;   /* devices left over there */
 };
 
-/* The best way to place the wish on what the view shows, with what is kept left out. false: there is none,
- * and shares is NULL. A gang that spreads waits for more nodes to get ready: a fit on fewer is none.
+/* The best way to place the wish on what the view shows, with what is reserved left out. false: there is
+ * none, and shares is NULL. A gang that spreads waits for more nodes to get ready: a fit on fewer is none.
  */
 bool fit_find(const struct search *search, struct fit *ret_fit);
 

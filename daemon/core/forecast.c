@@ -361,7 +361,7 @@ static int64_t lay_down(struct outline *outline, const struct job *job)
     }
     take(outline, &outline->profiles[partition->index], start_ms, start_ms + length_ms,
          job->job_class->wish.gpus);
-    if (place_keeps(outline->core)) {
+    if (place_reserves_all(outline->core)) {
         raise_floors(outline, job, start_ms);
     }
     return start_ms;

@@ -49,12 +49,14 @@ static const struct capacity *capacity_of(const struct search *search, const str
     return best;
 }
 
-static bool is_kept(const struct search *search, const struct kept *kept, const struct capacity *capacity)
+static bool is_reserved(const struct search *search, const struct reservations *reservations,
+                        const struct capacity *capacity)
 {
-    if (kept == NULL) {
+    if (reservations == NULL) {
         return false;
     }
-    return kept->partitions[capacity->partition->index] || kept->nodes[capacity->node->index] ||
+    return reservations->partitions[capacity->partition->index] ||
+           reservations->nodes[capacity->node->index] ||
            (fit_outlasts(search, capacity->partition) && capacity->spare < capacity->free);
 }
 
@@ -73,7 +75,8 @@ static enum node_test fails_itself(const struct search *search, const struct nod
 }
 
 /* The first test that a node fails; NODE_TEST_COUNT: none. */
-static enum node_test fails(const struct search *search, const struct kept *kept, const struct node *node)
+static enum node_test fails(const struct search *search, const struct reservations *reservations,
+                            const struct node *node)
 {
     const struct capacity *capacity = capacity_of(search, node);
     enum node_test itself = fails_itself(search, node, capacity);
@@ -97,7 +100,7 @@ static enum node_test fails(const struct search *search, const struct kept *kept
     if (!staging_allows(search->stage, node, READINESS_READY)) {
         return NODE_TEST_NOT_READY;
     }
-    return is_kept(search, kept, capacity) ? NODE_TEST_RESERVED : NODE_TEST_COUNT;
+    return is_reserved(search, reservations, capacity) ? NODE_TEST_RESERVED : NODE_TEST_COUNT;
 }
 
 /* --- writing ----------------------------------------------------------------------------------------- */
@@ -125,18 +128,18 @@ static void write_counts(struct count counts[NODE_TEST_COUNT], struct text *out)
     }
 }
 
-void node_filter_write(const struct core *core, const struct job *job, const struct kept *kept,
-                       struct text *out)
+void node_filter_write(const struct core *core, const struct job *job,
+                       const struct reservations *reservations, struct text *out)
 {
     struct count counts[NODE_TEST_COUNT] = {0};
-    const struct search search = place_search(core, job, VIEW_FREE, kept, READINESS_READY);
+    const struct search search = place_search(core, job, VIEW_FREE, reservations, READINESS_READY);
     int64_t total = 0, usable = 0;
     for (size_t i = 0; i < core->node_count; i++) {
         const struct node *node = core->nodes[i];
         if (node->state == NODE_LOST) {
             continue;
         }
-        enum node_test test = fails(&search, kept, node);
+        enum node_test test = fails(&search, reservations, node);
         total++;
         usable += test == NODE_TEST_COUNT;
         if (test != NODE_TEST_COUNT) {

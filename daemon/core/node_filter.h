@@ -5,12 +5,12 @@
 
 struct core;
 struct job;
-struct kept;
+struct reservations;
 struct text;
 
 /* Appends {"total", "usable", "failed": [{"test", "nodes", "names"}]}: each node counts in the first test
- * that it fails. What is kept may be NULL. */
-void node_filter_write(const struct core *core, const struct job *job, const struct kept *kept,
-                       struct text *out);
+ * that it fails. What is reservations may be NULL. */
+void node_filter_write(const struct core *core, const struct job *job,
+                       const struct reservations *reservations, struct text *out);
 
 #endif

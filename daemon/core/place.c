@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the scheduling pass: in queue order each waiting job is placed, or waits as the policy says, and
- * what it needs is kept or reserved for it. It promises that a gang gets all or nothing, that nodes get ready
+ * what it needs is reserved for it. It promises that a gang gets all or nothing, that nodes get ready
  * for a job before it holds any of their devices, and that one which waits is not skipped for ever: it
  * keeps what it could use (fifo, sjf), or has a reservation that shorter jobs may fill but not put off (easy,
  * default). Whose turn it is is left to queue.c, which devices a job gets to fit.c. */
@@ -12,7 +12,7 @@
 #include "daemon/core/fit.h"
 #include "daemon/core/availability.h"
 #include "daemon/core/job.h"
-#include "daemon/core/keep.h"
+#include "daemon/core/reservation.h"
 #include "daemon/core/pool.h"
 #include "daemon/core/preempt.h"
 #include "daemon/core/queue.h"
@@ -25,9 +25,9 @@
 
 /* What a job that does not fit does to those behind it. */
 enum waiting {
-    WAITING_KEEPS,    /* all that it could use */
-    WAITING_RESERVES, /* what it will get */
-    WAITING_PREEMPTS, /* it takes from running ones, or is skipped */
+    WAITING_RESERVES_ALL, /* all that it could use */
+    WAITING_RESERVES,     /* what it will get */
+    WAITING_PREEMPTS,     /* it takes from running ones, or is skipped */
 };
 
 static enum waiting waiting_of(const struct core *core)
@@ -35,7 +35,7 @@ static enum waiting waiting_of(const struct core *core)
     switch (core->config.policy) {
     case POLICY_FIFO:
     case POLICY_SJF:
-        return WAITING_KEEPS;
+        return WAITING_RESERVES_ALL;
     case POLICY_EASY:
     case POLICY_DEFAULT:
         return WAITING_RESERVES;
@@ -99,16 +99,16 @@ static void tell(const struct core *core, struct job_class *job_class, const str
     if (tell_limit(core, job)) {
         return;
     }
-    const struct search search = keep_search(core, job, VIEW_FREE, NULL, READINESS_EVER);
+    const struct search search = reservation_search(core, job, VIEW_FREE, NULL, READINESS_EVER);
     int64_t most = 0;
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
         int64_t free_now = fit_allowed(&search, partition) ? fit_largest(&search, partition) : 0;
         most = free_now > most ? free_now : most;
     }
-    const char *kept = most >= job_class->wish.gpus ? ", kept for earlier jobs" : "";
+    const char *reservations = most >= job_class->wish.gpus ? ", kept for earlier jobs" : "";
     trace_line(core, "job %s waits: %lld wanted, %lld free%s", job->id, (long long)job_class->wish.gpus,
-               (long long)most, kept);
+               (long long)most, reservations);
 }
 
 /* --- what is to be done for a job -------------------------------------------------------------------- */
@@ -134,35 +134,37 @@ static bool fits(const struct search *search)
 }
 
 static struct search search_of(const struct core *core, const struct queue_entry *entry,
-                               const struct kept *kept)
+                               const struct reservations *reservations)
 {
-    return keep_search_until(core, queue_first(entry), entry->estimate_ms, VIEW_FREE, kept, READINESS_READY);
+    return reservation_search_until(core, queue_first(entry), entry->estimate_ms, VIEW_FREE, reservations,
+                                    READINESS_READY);
 }
 
 struct search place_search(const struct core *core, const struct job *job, enum view view,
-                           const struct kept *kept, enum readiness readiness)
+                           const struct reservations *reservations, enum readiness readiness)
 {
-    return keep_search_until(core, job, queue_entry_of(core, job).estimate_ms, view, kept, readiness);
+    return reservation_search_until(core, job, queue_entry_of(core, job).estimate_ms, view, reservations,
+                                    readiness);
 }
 
 /* Nodes on which the job class could be placed once they are ready: not needed while enough others are, or
  * get ready. */
 static bool find_to_stage(const struct core *core, const struct job *job, enum view view,
-                          const struct kept *kept, struct fit *ret_fit)
+                          const struct reservations *reservations, struct fit *ret_fit)
 {
-    const struct search coming = keep_search(core, job, view, kept, READINESS_COMING);
-    const struct search possible = keep_search(core, job, view, kept, READINESS_POSSIBLE);
+    const struct search coming = reservation_search(core, job, view, reservations, READINESS_COMING);
+    const struct search possible = reservation_search(core, job, view, reservations, READINESS_POSSIBLE);
     return !fits(&coming) && fit_find(&possible, ret_fit);
 }
 
 /* Free nodes that are not ready get ready, and where none is free the ones that the job could have next. */
-static enum move plan_staging(const struct core *core, const struct job *job, const struct kept *kept,
-                              struct fit *ret_fit)
+static enum move plan_staging(const struct core *core, const struct job *job,
+                              const struct reservations *reservations, struct fit *ret_fit)
 {
-    if (core->free > 0 && find_to_stage(core, job, VIEW_FREE, kept, ret_fit)) {
+    if (core->free > 0 && find_to_stage(core, job, VIEW_FREE, reservations, ret_fit)) {
         return MOVE_STAGE;
     }
-    const struct search soon = keep_search(core, job, VIEW_FREE, kept, READINESS_COMING);
+    const struct search soon = reservation_search(core, job, VIEW_FREE, reservations, READINESS_COMING);
     if (core->free > 0 && fits(&soon)) {
         return MOVE_NONE;
     }
@@ -170,32 +172,33 @@ static enum move plan_staging(const struct core *core, const struct job *job, co
 }
 
 static enum move plan_preemption(const struct core *core, const struct queue_entry *entry,
-                                 const struct kept *kept, struct plan *plan)
+                                 const struct reservations *reservations, struct plan *plan)
 {
     const struct job *job = queue_first(entry);
-    struct search search = keep_search(core, job, VIEW_FUTURE, kept, READINESS_READY);
+    struct search search = reservation_search(core, job, VIEW_FUTURE, reservations, READINESS_READY);
     search.job = job;
-    search.borrow = kept->borrow;
+    search.borrow = reservations->borrow;
     if (!preempt_choose(core, entry, &search, &plan->victims, &plan->fit)) {
         return MOVE_NONE;
     }
     return plan->victims.count > 0 ? MOVE_PREEMPT : MOVE_AWAIT;
 }
 
-static struct plan plan_for(const struct core *core, const struct queue_entry *entry, const struct kept *kept)
+static struct plan plan_for(const struct core *core, const struct queue_entry *entry,
+                            const struct reservations *reservations)
 {
     struct plan plan = {0};
-    const struct search ready = search_of(core, entry, kept);
+    const struct search ready = search_of(core, entry, reservations);
     const struct job_class *job_class = queue_first(entry)->job_class;
     if (core->free > 0 && fit_find(&ready, &plan.fit)) {
         plan.move = MOVE_PLACE;
         return plan;
     }
-    if (preempt_possible(core) && !kept->borrow) {
-        plan.move = plan_preemption(core, entry, kept, &plan);
+    if (preempt_possible(core) && !reservations->borrow) {
+        plan.move = plan_preemption(core, entry, reservations, &plan);
     }
     if (plan.move == MOVE_NONE && job_class->stage != NULL) {
-        plan.move = plan_staging(core, queue_first(entry), kept, &plan.fit);
+        plan.move = plan_staging(core, queue_first(entry), reservations, &plan.fit);
     }
     return plan;
 }
@@ -205,7 +208,7 @@ static struct plan plan_for(const struct core *core, const struct queue_entry *e
 static bool somewhere(const struct core *core, const struct job *job, enum view view,
                       enum readiness readiness)
 {
-    const struct search search = keep_search(core, job, view, NULL, readiness);
+    const struct search search = reservation_search(core, job, view, NULL, readiness);
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
         if (fit_could_hold(&search, partition)) {
@@ -243,7 +246,7 @@ static void end_staging(struct core *core, struct job_class *job_class, enum job
 /* Nodes are ready for it, though perhaps busy: all of those over which it would spread. */
 static bool is_ready(const struct core *core, const struct job *job)
 {
-    const struct search search = keep_search(core, job, VIEW_WORKING, NULL, READINESS_READY);
+    const struct search search = reservation_search(core, job, VIEW_WORKING, NULL, READINESS_READY);
     return somewhere(core, job, VIEW_WORKING, READINESS_READY) &&
            (job->job_class->wish.placement != PLACEMENT_SPREAD || fits(&search));
 }
@@ -266,12 +269,13 @@ static void settle(struct core *core, struct job_class *job_class, struct job *j
 }
 
 /* Others of its job class may be shorter, and fill a gap. */
-static void pass_by(const struct core *core, struct queue_entry *entry, const struct kept *kept)
+static void pass_by(const struct core *core, struct queue_entry *entry,
+                    const struct reservations *reservations)
 {
     const struct job *job = queue_first(entry);
     struct job_class *job_class = job->job_class;
-    const struct search search = keep_search(core, job, VIEW_FREE, NULL, READINESS_READY);
-    int64_t longest_ms = keep_gap_ms(core, &search, kept);
+    const struct search search = reservation_search(core, job, VIEW_FREE, NULL, READINESS_READY);
+    int64_t longest_ms = reservation_gap_ms(core, &search, reservations);
     if (job_class->tries >= LIMIT_BACKFILL_TRIES) {
         queue_close(job_class);
     } else if (core->leaving_count > 0) { /* a shorter one may end before a node leaves */
@@ -292,33 +296,33 @@ static void pass_by(const struct core *core, struct queue_entry *entry, const st
 /* What a job that is not placed means for the others. Returns when another look is due; NEVER: when something
  * happens. */
 static int64_t wait(const struct core *core, struct queue_entry *entry, const struct plan *plan,
-                    struct kept *kept)
+                    struct reservations *reservations)
 {
     int64_t again_ms = NEVER;
     struct job_class *job_class = queue_first(entry)->job_class;
     bool awaits = plan->move == MOVE_AWAIT || plan->move == MOVE_PREEMPT;
-    if (is_barred(core, queue_first(entry), kept->borrow, NULL)) {
+    if (is_barred(core, queue_first(entry), reservations->borrow, NULL)) {
         queue_skip_owner(job_class, queue_first(entry));
         return NEVER;
     }
     switch (waiting_of(core)) {
-    case WAITING_KEEPS:
+    case WAITING_RESERVES_ALL:
         if (core->free > 0) {
-            keep_all(kept, core, queue_first(entry));
+            reserve_all(reservations, core, queue_first(entry));
         }
         queue_close(job_class);
         return NEVER;
     case WAITING_RESERVES:
         if (awaits) {
-            keep_fit(kept, queue_first(entry), &plan->fit, core->now_ms, true);
+            reserve_fit(reservations, queue_first(entry), &plan->fit, core->now_ms, true);
         } else if (core->free > 0) {
-            again_ms = keep_start(core, entry, kept);
+            again_ms = reserve_start(core, entry, reservations);
         }
-        pass_by(core, entry, kept);
+        pass_by(core, entry, reservations);
         return again_ms;
     case WAITING_PREEMPTS:
         if (awaits) {
-            keep_fit(kept, queue_first(entry), &plan->fit, core->now_ms, true);
+            reserve_fit(reservations, queue_first(entry), &plan->fit, core->now_ms, true);
         }
         queue_close(job_class);
         return NEVER;
@@ -327,29 +331,29 @@ static int64_t wait(const struct core *core, struct queue_entry *entry, const st
 }
 
 static void place(struct core *core, const struct queue_entry *entry, const struct plan *plan,
-                  const struct kept *kept)
+                  const struct reservations *reservations)
 {
-    const struct search search = search_of(core, entry, kept);
+    const struct search search = search_of(core, entry, reservations);
     struct job *job = array_send(core, queue_first(entry));
-    keep_spend(&search, &plan->fit);
+    reservation_spend(&search, &plan->fit);
     attempt_create(core, job, plan->fit.shares, plan->fit.count, entry->estimate_ms);
     array_sent(core, job);
 }
 
 static void carry_out(struct core *core, struct queue_entry *entry, const struct plan *plan,
-                      struct kept *kept)
+                      struct reservations *reservations)
 {
     struct job *job = queue_first(entry);
     struct job_class *job_class = job->job_class;
     if (plan->move == MOVE_PLACE) {
-        place(core, entry, plan, kept);
+        place(core, entry, plan, reservations);
         return;
     }
     for (size_t i = 0; plan->move == MOVE_STAGE && i < plan->fit.count; i++) {
         staging_order(core, job_class->stage, plan->fit.shares[i].capacity->node);
     }
     tell(core, job_class, job);
-    int64_t again_ms = wait(core, entry, plan, kept);
+    int64_t again_ms = wait(core, entry, plan, reservations);
     core->again_ms = again_ms < core->again_ms ? again_ms : core->again_ms;
     if (plan->move == MOVE_PREEMPT) {
         preempt_stop(core, entry, &plan->victims);
@@ -379,17 +383,17 @@ static struct queue_entry *next_entry(struct core *core, bool apply, bool *renew
 
 /* Everybody in turn. apply: what is to be done is done. true: there was something, or a queue entry was
  * renewed. */
-static bool visit_queue(struct core *core, struct kept *kept, bool apply)
+static bool visit_queue(struct core *core, struct reservations *reservations, bool apply)
 {
     bool moved = false;
     queue_open(core);
     for (struct queue_entry *entry; (entry = next_entry(core, apply, &moved)) != NULL;) {
-        struct plan plan = plan_for(core, entry, kept);
+        struct plan plan = plan_for(core, entry, reservations);
         moved = moved || moves(plan.move);
         if (apply) {
-            carry_out(core, entry, &plan, kept);
+            carry_out(core, entry, &plan, reservations);
         } else {
-            wait(core, entry, &plan, kept);
+            wait(core, entry, &plan, reservations);
         }
         plan_finish(&plan);
     }
@@ -400,15 +404,15 @@ static bool visit_queue(struct core *core, struct kept *kept, bool apply)
  * takes anew what it has just given back. */
 static bool visit_twice(struct core *core, bool apply)
 {
-    struct kept kept;
-    kept_begin(&kept, core);
-    kept.trial = !apply;
-    bool moved = visit_queue(core, &kept, apply);
-    kept.borrow = true;
+    struct reservations reservations;
+    reservations_begin(&reservations, core);
+    reservations.trial = !apply;
+    bool moved = visit_queue(core, &reservations, apply);
+    reservations.borrow = true;
     if (account_any_limited(core)) {
-        moved = visit_queue(core, &kept, apply) || moved;
+        moved = visit_queue(core, &reservations, apply) || moved;
     }
-    kept_end(&kept);
+    reservations_end(&reservations);
     return moved;
 }
 
@@ -416,7 +420,7 @@ static bool visit_twice(struct core *core, bool apply)
  * got ready, have changed what is reserved, or have brought that job to a limit of its accounts. */
 static bool run_pass(struct core *core)
 {
-    bool settled = waiting_of(core) == WAITING_KEEPS && !account_any_limited(core);
+    bool settled = waiting_of(core) == WAITING_RESERVES_ALL && !account_any_limited(core);
     return visit_twice(core, true) && (!settled || HASH_COUNT(core->stages) > core->idle_stage_count);
 }
 
@@ -449,10 +453,10 @@ static bool consider(const struct core *core, const struct job *job, struct outl
         if (!reached && queue_before(&own, entry)) {
             return false; /* it was skipped with its job class, or is not the first of its kind */
         }
-        struct plan plan = plan_for(core, entry, &outlook->kept);
+        struct plan plan = plan_for(core, entry, &outlook->reservations);
         enum move move = plan.move;
         if (!reached) {
-            wait(core, entry, &plan, &outlook->kept);
+            wait(core, entry, &plan, &outlook->reservations);
         }
         plan_finish(&plan);
         if (reached) {
@@ -468,28 +472,28 @@ static bool consider(const struct core *core, const struct job *job, struct outl
 void place_consider(const struct core *core, const struct job *job, struct outlook *ret_outlook)
 {
     *ret_outlook = (struct outlook){0};
-    kept_begin(&ret_outlook->kept, core);
-    ret_outlook->kept.trial = true;
+    reservations_begin(&ret_outlook->reservations, core);
+    ret_outlook->reservations.trial = true;
     if (!consider(core, job, ret_outlook) && account_any_limited(core)) {
-        ret_outlook->kept.borrow = true;
+        ret_outlook->reservations.borrow = true;
         consider(core, job, ret_outlook);
     }
 }
 
 void outlook_finish(struct outlook *outlook)
 {
-    kept_end(&outlook->kept);
+    reservations_end(&outlook->reservations);
 }
 
-int64_t place_gap_ms(const struct core *core, const struct job *job, const struct kept *kept)
+int64_t place_gap_ms(const struct core *core, const struct job *job, const struct reservations *reservations)
 {
-    const struct search search = keep_search(core, job, VIEW_FREE, NULL, READINESS_READY);
-    return keep_gap_ms(core, &search, kept);
+    const struct search search = reservation_search(core, job, VIEW_FREE, NULL, READINESS_READY);
+    return reservation_gap_ms(core, &search, reservations);
 }
 
-bool place_keeps(const struct core *core)
+bool place_reserves_all(const struct core *core)
 {
-    return waiting_of(core) == WAITING_KEEPS;
+    return waiting_of(core) == WAITING_RESERVES_ALL;
 }
 
 /* --- what is possible at all ------------------------------------------------------------------------- */

@@ -32,28 +32,28 @@ enum move {
 
 /* How things stand for a job when its turn comes. */
 struct outlook {
-    struct kept kept; /* for earlier jobs */
-    bool reached;     /* false: it was skipped with others of its job class, or stands behind one like it */
-    bool unsettled;   /* something would be done for an earlier job, so this is not how it will be */
-    enum move move;   /* what would be done for this one, once it is reached */
+    struct reservations reservations; /* for earlier jobs */
+    bool reached;   /* false: it was skipped with others of its job class, or stands behind one like it */
+    bool unsettled; /* something would be done for an earlier job, so this is not how it will be */
+    enum move move; /* what would be done for this one, once it is reached */
 };
 /* Looks around up to the job, which waits, and does nothing. */
 void place_consider(const struct core *core, const struct job *job, struct outlook *ret_outlook);
 void outlook_finish(struct outlook *outlook);
 
-/* The search by which a job would be placed, with another view; kept may be NULL. */
+/* The search by which a job would be placed, with another view; reservations may be NULL. */
 struct search place_search(const struct core *core, const struct job *job, enum view view,
-                           const struct kept *kept, enum readiness readiness);
+                           const struct reservations *reservations, enum readiness readiness);
 
 /* How long a job of this wish may run before a reservation where it could go; 0: there is no such gap. */
-int64_t place_gap_ms(const struct core *core, const struct job *job, const struct kept *kept);
+int64_t place_gap_ms(const struct core *core, const struct job *job, const struct reservations *reservations);
 
 /* Whether limits of its accounts keep the job from all that it could ever have; by which. */
 struct account_limit;
 bool place_is_limited(const struct core *core, const struct job *job, struct account_limit *ret_limit);
 
 /* Whether a job that waits keeps all that it could use from the jobs behind it. */
-bool place_keeps(const struct core *core);
+bool place_reserves_all(const struct core *core);
 
 /* The largest gang that the registered nodes, busy or not, could ever hold for such a wish; *ret_partition,
  * unless NULL, is where, NULL for 0. */

@@ -352,33 +352,34 @@ static void say_behind(const struct core *core, const struct job *job, const str
 
 /* The partition with a gap before a reservation that the job is too long for. */
 static const struct partition *reserved_partition(const struct core *core, const struct job *job,
-                                                  const struct kept *kept)
+                                                  const struct reservations *reservations)
 {
-    const struct search search = place_search(core, job, VIEW_FREE, kept, READINESS_READY);
+    const struct search search = place_search(core, job, VIEW_FREE, reservations, READINESS_READY);
     const struct partition *found = NULL;
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
-        int64_t until_ms = kept->until_ms[partition->index];
+        int64_t until_ms = reservations->until_ms[partition->index];
         bool in_the_way = until_ms != 0 && partition->free >= search.wish->gpus &&
                           fit_allowed(&search, partition) && fit_outlasts(&search, partition);
-        if (in_the_way && (found == NULL || until_ms > kept->until_ms[found->index])) {
+        if (in_the_way && (found == NULL || until_ms > reservations->until_ms[found->index])) {
             found = partition;
         }
     }
     return found;
 }
 
-static void say_reserved(const struct core *core, const struct job *job, const struct kept *kept,
-                         const struct partition *partition, struct text *out)
+static void say_reserved(const struct core *core, const struct job *job,
+                         const struct reservations *reservations, const struct partition *partition,
+                         struct text *out)
 {
-    const struct search search = place_search(core, job, VIEW_FREE, kept, READINESS_READY);
-    bool firm = kept->firm[partition->index];
+    const struct search search = place_search(core, job, VIEW_FREE, reservations, READINESS_READY);
+    bool firm = reservations->firm[partition->index];
     int64_t end_ms = firm ? search.sure_ms : search.end_ms;
     text_append(out, "needs ");
     reason_say_gpus(job, out);
     text_printf(out, ", which are free, but reserved for job %s, which is to start in ",
-                kept->whose[partition->index]->id);
-    say_duration(kept->until_ms[partition->index] - core->now_ms, out);
+                reservations->whose[partition->index]->id);
+    say_duration(reservations->until_ms[partition->index] - core->now_ms, out);
     if (end_ms == NEVER) {
         text_append(out, "; this one has no time limit");
         return;
@@ -389,19 +390,19 @@ static void say_reserved(const struct core *core, const struct job *job, const s
 
 /* --- the reason -------------------------------------------------------------------------------------- */
 
-/* Enough is free: something is kept for others. */
+/* Enough is free: something is reserved for others. */
 static enum wait_reason reason_of_entry(const struct core *core, const struct job *job,
                                         const struct outlook *outlook, const struct ahead *ahead,
                                         struct text *out)
 {
-    const struct kept *kept = &outlook->kept;
+    const struct reservations *reservations = &outlook->reservations;
     if (ahead->count == 0 || (outlook->reached && outlook->move == MOVE_PLACE)) {
         text_append(out, "it fits, and is placed by the next change");
         return WAIT_DUE;
     }
-    const struct partition *partition = reserved_partition(core, job, kept);
+    const struct partition *partition = reserved_partition(core, job, reservations);
     if (partition != NULL) {
-        say_reserved(core, job, kept, partition, out);
+        say_reserved(core, job, reservations, partition, out);
         return WAIT_RESERVED;
     }
     say_behind(core, job, ahead->nearest, ahead, out);

@@ -2,8 +2,8 @@
 /* Owns what waiting jobs keep from those behind them: all that they could use, or a reservation at the
  * earliest time at which they fit. It promises that a reservation is where the availability profile finds it,
  * that only what it leaves may be had for longer, and that one which was put off for an hour becomes firm.
- * When something is kept, and for whom, is left to place.c. */
-#include "daemon/core/keep.h"
+ * When something is reserved, and for whom, is left to place.c. */
+#include "daemon/core/reservation.h"
 
 #include "daemon/core/fit.h"
 #include "daemon/core/availability.h"
@@ -24,10 +24,10 @@ static void expect(struct search *search, const struct job *job)
 }
 
 /* The search for a job, on nodes that are as ready as that. */
-struct search keep_search(const struct core *core, const struct job *job, enum view view,
-                          const struct kept *kept, enum readiness readiness)
+struct search reservation_search(const struct core *core, const struct job *job, enum view view,
+                                 const struct reservations *reservations, enum readiness readiness)
 {
-    struct search search = fit_search(core, &job->job_class->wish, view, kept);
+    struct search search = fit_search(core, &job->job_class->wish, view, reservations);
     search.stage = job->job_class->stage;
     search.readiness = readiness;
     search.end_ms = search.sure_ms = NEVER;
@@ -35,36 +35,38 @@ struct search keep_search(const struct core *core, const struct job *job, enum v
     return search;
 }
 
-struct search keep_search_until(const struct core *core, const struct job *job, int64_t estimate_ms,
-                                enum view view, const struct kept *kept, enum readiness readiness)
+struct search reservation_search_until(const struct core *core, const struct job *job, int64_t estimate_ms,
+                                       enum view view, const struct reservations *reservations,
+                                       enum readiness readiness)
 {
-    struct search search = keep_search(core, job, view, kept, readiness);
+    struct search search = reservation_search(core, job, view, reservations, readiness);
     search.job = job;
-    search.borrow = kept == NULL || kept->borrow;
+    search.borrow = reservations == NULL || reservations->borrow;
     search.end_ms = core->now_ms + estimate_ms;
     search.sure_ms = job->time_limit_ms > 0 ? core->now_ms + job->time_limit_ms : NEVER;
     return search;
 }
 
-/* --- what is kept ------------------------------------------------------------------------------------ */
+/* --- reservations ------------------------------------------------------------------------------------ */
 
-void kept_begin(struct kept *kept, const struct core *core)
+void reservations_begin(struct reservations *reservations, const struct core *core)
 {
     size_t partitions = core->partitions != NULL ? core->partitions->prev->index + 1 : 0;
-    size_t words = partitions * (sizeof *kept->until_ms + sizeof *kept->whose);
-    *kept = (struct kept){.until_ms = xzalloc(words + 2 * partitions + core->node_count + 1)};
-    kept->whose = (const struct job **)(kept->until_ms + partitions);
-    kept->partitions = (uint8_t *)(kept->whose + partitions);
-    kept->firm = kept->partitions + partitions;
-    kept->nodes = kept->firm + partitions;
+    size_t words = partitions * (sizeof *reservations->until_ms + sizeof *reservations->whose);
+    *reservations = (struct reservations){.until_ms = xzalloc(words + 2 * partitions + core->node_count + 1)};
+    reservations->whose = (const struct job **)(reservations->until_ms + partitions);
+    reservations->partitions = (uint8_t *)(reservations->whose + partitions);
+    reservations->firm = reservations->partitions + partitions;
+    reservations->nodes = reservations->firm + partitions;
 }
 
-void kept_end(struct kept *kept)
+void reservations_end(struct reservations *reservations)
 {
-    free(kept->until_ms);
+    free(reservations->until_ms);
 }
 
-static void keep_nodes(struct kept *kept, const struct search *search, const struct partition *partition)
+static void reserve_nodes(struct reservations *reservations, const struct search *search,
+                       const struct partition *partition)
 {
     const struct wish *wish = search->wish;
     for (size_t i = 0; i < partition->count; i++) {
@@ -72,7 +74,7 @@ static void keep_nodes(struct kept *kept, const struct search *search, const str
         bool alone = wish->host_id == NULL || capacity->total >= wish->gpus;
         if (fit_node_allowed(search->core, wish, capacity) && alone && fit_lasts(search, capacity->node) &&
             staging_allows(search->stage, capacity->node, search->readiness)) {
-            kept->nodes[capacity->node->index] = 1;
+            reservations->nodes[capacity->node->index] = 1;
         }
     }
 }
@@ -86,23 +88,23 @@ static bool by_node(const struct core *core, const struct search *search)
 
 /* Keeps the nodes that a waiting job could use from the jobs behind it. Nodes that take no work now, or are
  * not ready for it, cannot make a job possible: one that waits for them holds up nobody. */
-void keep_all(struct kept *kept, const struct core *core, const struct job *job)
+void reserve_all(struct reservations *reservations, const struct core *core, const struct job *job)
 {
-    struct search search = keep_search(core, job, VIEW_WORKING, NULL, READINESS_READY);
+    struct search search = reservation_search(core, job, VIEW_WORKING, NULL, READINESS_READY);
     search.job = job;
-    search.borrow = kept->borrow;
+    search.borrow = reservations->borrow;
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
         bool open = partition->free > 0 &&
-                    !kept->partitions[partition->index]; /* else nobody can take from it anyway */
+                    !reservations->partitions[partition->index]; /* else nobody can take from it anyway */
         if (!open || !fit_could_hold(&search, partition) || !fit_granted(&search, partition)) {
             continue;
         }
-        kept->whose[partition->index] = job;
+        reservations->whose[partition->index] = job;
         if (by_node(core, &search)) {
-            keep_nodes(kept, &search, partition);
+            reserve_nodes(reservations, &search, partition);
         } else {
-            kept->partitions[partition->index] = 1;
+            reservations->partitions[partition->index] = 1;
         }
     }
 }
@@ -117,12 +119,13 @@ static void spend(const struct partition *partition, const struct fit *fit)
 }
 
 /* What the fit leaves in its partition, as of capacity->free_then, may be had for longer than until then. */
-void keep_fit(struct kept *kept, const struct job *job, const struct fit *fit, int64_t at_ms, bool firm)
+void reserve_fit(struct reservations *reservations, const struct job *job, const struct fit *fit,
+                 int64_t at_ms, bool firm)
 {
     const struct partition *partition = fit->shares[0].capacity->partition;
-    kept->whose[partition->index] = job;
-    kept->until_ms[partition->index] = at_ms > 0 ? at_ms : 1; /* 0: there is none */
-    kept->firm[partition->index] = firm;
+    reservations->whose[partition->index] = job;
+    reservations->until_ms[partition->index] = at_ms > 0 ? at_ms : 1; /* 0: there is none */
+    reservations->firm[partition->index] = firm;
     for (size_t i = 0; i < partition->count; i++) {
         partition->capacities[i]->spare = partition->capacities[i]->free_then;
     }
@@ -130,10 +133,10 @@ void keep_fit(struct kept *kept, const struct job *job, const struct fit *fit, i
 }
 
 /* The first of its promised starts counts. */
-static bool was_put_off(const struct core *core, const struct kept *kept, struct job_class *job_class,
-                        const struct job *job, int64_t start_ms)
+static bool was_put_off(const struct core *core, const struct reservations *reservations,
+                        struct job_class *job_class, const struct job *job, int64_t start_ms)
 {
-    if (job_class->promised_key != job->key && kept->trial) {
+    if (job_class->promised_key != job->key && reservations->trial) {
         return false;
     }
     if (job_class->promised_key != job->key) {
@@ -157,27 +160,28 @@ static bool is_open(const struct search *search)
 
 /* The earliest start of a job that waits, in partitions that have no reservation yet. Returns when another
  * look is due, because something should have ended by then. */
-int64_t keep_start(const struct core *core, const struct queue_entry *entry, struct kept *kept)
+int64_t reserve_start(const struct core *core, const struct queue_entry *entry,
+                      struct reservations *reservations)
 {
     const struct job *job = queue_first(entry);
-    struct search search = keep_search(core, job, VIEW_FUTURE, kept, READINESS_READY);
+    struct search search = reservation_search(core, job, VIEW_FUTURE, reservations, READINESS_READY);
     search.job = job;
-    search.borrow = kept->borrow;
+    search.borrow = reservations->borrow;
     struct fit fit;
     struct prospect prospect = {.change_ms = NEVER, .fit = &fit};
     if (!is_open(&search)) {
         return NEVER;
     }
     if (availability_find(&search, &prospect)) {
-        keep_fit(kept, job, &fit, prospect.at_ms,
-                 was_put_off(core, kept, job->job_class, job, prospect.at_ms));
+        reserve_fit(reservations, job, &fit, prospect.at_ms,
+                    was_put_off(core, reservations, job->job_class, job, prospect.at_ms));
         free(fit.shares);
     }
     return prospect.change_ms;
 }
 
 /* It was placed beside a reservation, and outlasts it. */
-void keep_spend(const struct search *search, const struct fit *fit)
+void reservation_spend(const struct search *search, const struct fit *fit)
 {
     const struct partition *partition = fit->shares[0].capacity->partition;
     if (fit_outlasts(search, partition)) {
@@ -186,12 +190,13 @@ void keep_spend(const struct search *search, const struct fit *fit)
 }
 
 /* How long a gang may run where the job class could go and reservations wait. */
-int64_t keep_gap_ms(const struct core *core, const struct search *search, const struct kept *kept)
+int64_t reservation_gap_ms(const struct core *core, const struct search *search,
+                           const struct reservations *reservations)
 {
     int64_t longest_ms = 0;
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
-        int64_t until_ms = kept->until_ms[partition->index];
+        int64_t until_ms = reservations->until_ms[partition->index];
         if (until_ms - core->now_ms > longest_ms && partition->free >= search->wish->gpus &&
             fit_allowed(search, partition)) {
             longest_ms = until_ms - core->now_ms;
