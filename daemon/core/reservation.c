@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what waiting jobs keep from those behind them: all that they could use, or a reservation at the
+/* Owns what waiting jobs reserve: all GPUs that they could use, or those of a start at the
  * earliest time at which they fit. It promises that a reservation is where the availability profile finds it,
  * that only what it leaves may be had for longer, and that one which was put off for an hour becomes firm.
  * When something is reserved, and for whom, is left to place.c. */

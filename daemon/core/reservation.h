@@ -25,7 +25,7 @@ struct search reservation_search_until(const struct core *core, const struct job
                                        enum view view, const struct reservations *reservations,
                                        enum readiness readiness);
 
-/* Keeps all that the job could use now, or could if running work ended. */
+/* Reserves all that the job could use now, or could if running work ended. */
 void reserve_all(struct reservations *reservations, const struct core *core, const struct job *job);
 
 /* Reserves this fit, which is as of capacity->free_then, for the job from then on. */
