@@ -66,7 +66,7 @@ void reservations_end(struct reservations *reservations)
 }
 
 static void reserve_nodes(struct reservations *reservations, const struct search *search,
-                       const struct partition *partition)
+                          const struct partition *partition)
 {
     const struct wish *wish = search->wish;
     for (size_t i = 0; i < partition->count; i++) {
