@@ -58,7 +58,7 @@ def test_a_word_that_was_given_up_is_in_no_source() -> None:
 def test_each_word_of_the_glossary_is_where_it_says() -> None:
     rows = [line.split("|")[1:-1] for line in (ROOT / "docs" / "glossary.md").read_text().splitlines() if line.startswith("| ")]
     words = [(word.strip(), meaning.strip(), where.strip()) for word, meaning, where in rows if word.strip() not in ("word", "---")]
-    assert len(words) > 30 and [word for word, _, _ in words if words.count(word) > 1] == []
+    assert len(words) > 30 and len({word for word, _, _ in words}) == len(words)
     assert [where for _, _, where in words if not (ROOT / where).exists()] == []
     assert [word for word, meaning, _ in words if not meaning.endswith(".")] == []
 
