@@ -316,7 +316,10 @@ def test_login_is_for_every_client_of_the_user(site: Site) -> None:
     home = site.folder / "home" / "gpuctl"
     assert {path.name: path.stat().st_mode & 0o777 for path in home.iterdir()} == {"config": 0o600, "token": 0o600, "ca.pem": 0o644}
     assert site.gpuctl("nodes", "-o", "json").returncode == 0
-    code = "from serverless_gpu import controller, notes; print(controller.connect(notes.Notes()).get('/version')['api'])"
+    code = (
+        "from serverless_gpu._internal import controller, messages\n"
+        "print(controller.connect(messages.Messages()).get('/version')['api'])"
+    )
     python = ran(PYTHON, "-c", code, env=site.env)
     assert python.stdout == "v1\n", python.stderr
 

@@ -172,7 +172,7 @@ def test_the_namespace_is_shared_with_distributions_of_both_kinds(tmp_path: Path
 
 def test_what_the_ranks_import_travels_where_it_is_used(tmp_path: Path) -> None:
     """Also to nodes that have a `databricks` of their own."""
-    make = f"from serverless_gpu import modules; open({str(tmp_path / 'modules.zip')!r}, 'wb').write(modules.modules().joined())"
+    make = f"from serverless_gpu._internal import modules; open({str(tmp_path / 'modules.zip')!r}, 'wb').write(modules.modules().joined())"
     names = f"import zipfile; print(any('air/__init__' in name for name in zipfile.ZipFile({str(tmp_path / 'modules.zip')!r}).namelist()))"
     assert python(f"{make}; {names}", SOURCES, AIR) == "False"
     assert python(f"import databricks.air; {make}; {names}", SOURCES, AIR) == "True"
