@@ -49,7 +49,7 @@ struct agent {
     int shim_log; /* stderr of the shims */
 };
 
-/* --- what belongs to one agent only -------------------------------------------------------------- */
+/* --- what belongs to one agent only --------------------------------------------------------------------- */
 
 /* A child of an agent that was killed holds the lock, too, until it has executed its program. */
 static bool lock_soon(int fd)
@@ -103,7 +103,7 @@ static bool lock_gpus(const struct devices *devices, struct err *err)
     return true;
 }
 
-/* --- folders ------------------------------------------------------------------------------------- */
+/* --- folders -------------------------------------------------------------------------------------------- */
 
 static bool open_runner(struct site *site, const char *attempts, struct err *err)
 {
@@ -144,7 +144,7 @@ static bool open_folders(struct agent *agent, struct err *err)
            (agent->shim_log >= 0 || err_errno(err, "cannot open %s", shim_log));
 }
 
-/* --- parts --------------------------------------------------------------------------------------- */
+/* --- parts ---------------------------------------------------------------------------------------------- */
 
 static bool open_devices(struct site *site, struct err *err)
 {
@@ -270,7 +270,7 @@ static void close_parts(struct agent *agent)
     cleanup_close(&agent->lock);
 }
 
-/* --- the process --------------------------------------------------------------------------------- */
+/* --- the process ---------------------------------------------------------------------------------------- */
 
 static void signal_ready(void *closure, uint32_t events)
 {

@@ -31,7 +31,7 @@ static void hear(struct attempt *attempt, enum reconciler_news news)
     attempt->site->heard(attempt->site->closure, attempt->epoch, news);
 }
 
-/* --- beginning ----------------------------------------------------------------------------------- */
+/* --- beginning ------------------------------------------------------------------------------------------ */
 
 struct attempt *attempt_create(struct site *site, uint64_t epoch)
 {
@@ -138,7 +138,7 @@ void attempt_tombstone(struct attempt *attempt, const struct reconciler_action *
     attempt_over(attempt, action->cause, NULL);
 }
 
-/* --- ends ---------------------------------------------------------------------------------------- */
+/* --- ends ----------------------------------------------------------------------------------------------- */
 
 static void drop_cgroup(struct attempt *attempt)
 {
@@ -311,7 +311,7 @@ void attempt_kill(struct attempt *attempt)
     }
 }
 
-/* --- empty GPUs ---------------------------------------------------------------------------------- */
+/* --- empty GPUs ----------------------------------------------------------------------------------------- */
 
 static void clear(struct attempt *attempt, const char *why)
 {
@@ -360,7 +360,7 @@ bool attempt_holds(const struct attempt *attempt, int64_t device)
     return false;
 }
 
-/* --- logs ---------------------------------------------------------------------------------------- */
+/* --- logs ----------------------------------------------------------------------------------------------- */
 
 int64_t attempt_first_rank(const struct attempt *attempt)
 {
@@ -393,7 +393,7 @@ void attempt_make_output(struct attempt *attempt, bool resume)
     output_add_metrics(attempt->output, attempt_first_rank(attempt));
 }
 
-/* --- adoption ------------------------------------------------------------------------------------ */
+/* --- adoption ------------------------------------------------------------------------------------------- */
 
 static void add_found(struct attempt *attempt, char *name)
 {
@@ -468,7 +468,7 @@ void attempt_adopt(struct attempt *attempt)
     attempt_salvage(attempt);
 }
 
-/* --- forgetting ---------------------------------------------------------------------------------- */
+/* --- forgetting ----------------------------------------------------------------------------------------- */
 
 /* The folder itself stays where nothing else would say that the epoch was seen. */
 static void remove_run_folder(const struct attempt *attempt)

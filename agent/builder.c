@@ -72,7 +72,7 @@ void builder_destroy(struct builder *builder)
     }
 }
 
-/* --- what a builder says ------------------------------------------------------------------------- */
+/* --- what a builder says -------------------------------------------------------------------------------- */
 
 static void tell_all(struct build *build, const char *text)
 {
@@ -104,7 +104,7 @@ static void line_came(void *closure, const char *line)
     }
 }
 
-/* --- builds -------------------------------------------------------------------------------------- */
+/* --- builds --------------------------------------------------------------------------------------------- */
 
 static void destroy_build(struct build *build)
 {
@@ -236,7 +236,7 @@ static void begin_next(struct builder *builder)
     }
 }
 
-/* --- orders -------------------------------------------------------------------------------------- */
+/* --- orders --------------------------------------------------------------------------------------------- */
 
 static struct build *find_build(const struct builder *builder, const char *name)
 {

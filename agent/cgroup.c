@@ -25,7 +25,7 @@
 #define PROBE      "probe"
 #define LINE_BYTES 4096
 
-/* --- finding a place ----------------------------------------------------------------------------- */
+/* --- finding a place ------------------------------------------------------------------------------------ */
 
 /* A mounted hierarchy. */
 struct mount {
@@ -206,7 +206,7 @@ int cgroup_version(const struct cgroup_root *root)
     return root->isolation == ISOLATION_CGROUP1 ? 1 : 2;
 }
 
-/* --- one epoch ----------------------------------------------------------------------------------- */
+/* --- one epoch ------------------------------------------------------------------------------------------ */
 
 char *cgroup_path(const struct cgroup_root *root, uint64_t epoch)
 {

@@ -35,7 +35,7 @@ static bool move(int64_t pid, const char *to)
     return write_word(to, "cgroup.procs", word) || errno == ESRCH;
 }
 
-/* --- choosing ------------------------------------------------------------------------------------ */
+/* --- choosing ------------------------------------------------------------------------------------------- */
 
 static bool has_mark(const char *path, const char *name)
 {
@@ -91,7 +91,7 @@ void cgroup_base_choose(const char *mount, const char *own, bool systemd, struct
     }
 }
 
-/* --- processes ----------------------------------------------------------------------------------- */
+/* --- processes ------------------------------------------------------------------------------------------ */
 
 /* Calls visit for each process that is in the cgroup itself, until it says false. */
 static bool each_process(const char *path, bool (*visit)(int64_t pid, const char *leaf), const char *leaf)
@@ -140,7 +140,7 @@ static bool clear(const struct cgroup_base *base)
     return false;
 }
 
-/* --- controllers --------------------------------------------------------------------------------- */
+/* --- controllers ---------------------------------------------------------------------------------------- */
 
 static bool turn(const char *path, const char *sign, const char *controller)
 {

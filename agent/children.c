@@ -58,7 +58,7 @@ pid_t child_pid(const struct child *child)
     return child->pid;
 }
 
-/* --- ends ---------------------------------------------------------------------------------------- */
+/* --- ends ----------------------------------------------------------------------------------------------- */
 
 /* Until it is waited for, no other session can have its number. */
 static void tell_session(const struct child *child, int signal)
@@ -148,7 +148,7 @@ void children_reap(struct children *children)
     }
 }
 
-/* --- output -------------------------------------------------------------------------------------- */
+/* --- output --------------------------------------------------------------------------------------------- */
 
 /* A line that is longer than any of ours is cut; the rest counts as another. */
 static void take_lines(struct child *child, const char *bytes, size_t length)
@@ -224,7 +224,7 @@ static void end_ready(void *closure, uint32_t events)
     }
 }
 
-/* --- starting ------------------------------------------------------------------------------------ */
+/* --- starting ------------------------------------------------------------------------------------------- */
 
 /* Ends of a pipe; false with errno. */
 static bool make_pipe(int *ret_read, int *ret_write)

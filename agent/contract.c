@@ -106,7 +106,7 @@ static void put_default_int(const struct contract *contract, struct text *launch
     put_default(contract, launch, name, number);
 }
 
-/* --- the command --------------------------------------------------------------------------------- */
+/* --- the command ---------------------------------------------------------------------------------------- */
 
 static void write_runner(const struct contract *contract, const char *python, struct text *launch)
 {
@@ -190,7 +190,7 @@ static void write_command(const struct contract *contract, struct text *launch)
     }
 }
 
-/* --- what all ranks share ------------------------------------------------------------------------ */
+/* --- what all ranks share ------------------------------------------------------------------------------- */
 
 static bool path_has(const char *path, const char *folder)
 {
@@ -405,7 +405,7 @@ static void write_measuring(const struct contract *contract, struct text *launch
     }
 }
 
-/* --- launch_mode=process ------------------------------------------------------------------------- */
+/* --- launch_mode=process -------------------------------------------------------------------------------- */
 
 static void write_torchrun(const struct contract *contract, struct text *launch)
 {
@@ -455,7 +455,7 @@ static void write_rank(const struct contract *contract, int64_t local_rank, stru
     }
 }
 
-/* --- launch_mode=node ---------------------------------------------------------------------------- */
+/* --- launch_mode=node ----------------------------------------------------------------------------------- */
 
 /* A list of nodes for the shim, which puts an address with a port in the place of each. */
 static json_t *nodes_from(int64_t first, int64_t count)

@@ -53,7 +53,7 @@ struct watcher {
     struct looks *looks;
 };
 
-/* --- the helper's process ------------------------------------------------------------------------ */
+/* --- the helper's process ------------------------------------------------------------------------------- */
 
 static int spawn(const char *library, int socket, int null, pid_t *ret_pid)
 {
@@ -150,7 +150,7 @@ static bool say(const struct watcher *watcher, const struct helper_ask *ask)
     return send(watcher->talk.fd, ask, sizeof *ask, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof *ask;
 }
 
-/* --- the start: waits, within a deadline --------------------------------------------------------- */
+/* --- the start: waits, within a deadline ---------------------------------------------------------------- */
 
 static bool wait_for(const struct watcher *watcher, int64_t deadline_ms, void *answer, size_t size,
                      struct err *err)
@@ -230,7 +230,7 @@ static void look_at_all(struct devices *devices)
     }
 }
 
-/* --- the choice of GPUs -------------------------------------------------------------------------- */
+/* --- the choice of GPUs --------------------------------------------------------------------------------- */
 
 /* Whether the list names this GPU, by index or UUID. Counts the words that it used up. */
 static bool is_listed(const char *list, const struct nvml_gpu *gpu, size_t *matched)
@@ -362,7 +362,7 @@ bool devices_open_nvml(const char *library, const char *list, const char *type, 
     return true;
 }
 
-/* --- what was seen ------------------------------------------------------------------------------- */
+/* --- what was seen -------------------------------------------------------------------------------------- */
 
 static void note(struct watcher *watcher, size_t at, const struct device_sight *sight)
 {
@@ -440,7 +440,7 @@ static void take_state(struct watcher *watcher, const struct helper_state *state
     watcher->changed(watcher->closure);
 }
 
-/* --- the order of looks -------------------------------------------------------------------------- */
+/* --- the order of looks --------------------------------------------------------------------------------- */
 
 static size_t next_due(const struct watcher *watcher, int64_t *ret_due_ms)
 {

@@ -84,7 +84,7 @@ char *environment_lock_path(const char *folder)
     return xprintf("%s.lock", folder);
 }
 
-/* --- names --------------------------------------------------------------------------------------- */
+/* --- names ---------------------------------------------------------------------------------------------- */
 
 static bool is_program(const char *path, struct stat *ret_status)
 {
@@ -133,7 +133,7 @@ bool environment_name(const struct environments *environments, const struct envi
     return true;
 }
 
-/* --- use ----------------------------------------------------------------------------------------- */
+/* --- use ------------------------------------------------------------------------------------------------ */
 
 /* What the environment says of itself; NULL where it is not whole. */
 static json_t *read_marker(const char *folder)
@@ -187,7 +187,7 @@ int environment_use(const struct environments *environments, const char *name, b
     return give_fd(&lock);
 }
 
-/* --- room ---------------------------------------------------------------------------------------- */
+/* --- room ----------------------------------------------------------------------------------------------- */
 
 /* Moves a folder away that nobody uses. */
 static bool throw_away(struct environments *environments, const char *folder)

@@ -64,8 +64,7 @@ static void join_finish(struct join *join)
     free(join->pool);
 }
 
-/* --- the command line
- * ------------------------------------------------------------------------------------------ */
+/* --- the command line ----------------------------------------------------------------------------------- */
 
 static void table_fill(struct join *join)
 {
@@ -150,8 +149,7 @@ static bool read_command_line(struct join *join, int argc, char **argv, struct e
            config_check(&join->config, err);
 }
 
-/* --- what is there already
- * ------------------------------------------------------------------------------------- */
+/* --- what is there already ------------------------------------------------------------------------------ */
 
 static bool place_files(struct join *join)
 {
@@ -204,8 +202,7 @@ static bool check_named(struct join *join, struct err *err)
     return true;
 }
 
-/* --- the trade
- * ------------------------------------------------------------------------------------------------- */
+/* --- the trade ------------------------------------------------------------------------------------------ */
 
 /* The same secret until the join is complete: to the controller it shows that the same node asks. */
 static bool draw_secret(struct join *join, struct err *err)
@@ -345,8 +342,7 @@ static bool trade(struct join *join, char **ret_token, struct err *err)
     return true;
 }
 
-/* --- what is kept
- * ---------------------------------------------------------------------------------------------- */
+/* --- what is kept --------------------------------------------------------------------------------------- */
 
 /* Which pool a node is in is the join token's to say, where that says it. */
 static bool settle_pool(struct join *join, struct err *err)
@@ -408,8 +404,7 @@ static bool keep(struct join *join, const char *token, struct err *err)
     return kept;
 }
 
-/* --- the unit
- * -------------------------------------------------------------------------------------------------- */
+/* --- the unit ------------------------------------------------------------------------------------------- */
 
 static bool any_exists(const char *const *paths, size_t count)
 {
@@ -483,8 +478,7 @@ static bool start(const struct join *join, struct err *err)
     return true;
 }
 
-/* --- all of it
- * ------------------------------------------------------------------------------------------------- */
+/* --- all of it ------------------------------------------------------------------------------------------ */
 
 static bool join_once(struct join *join, bool (*look)(struct config *config, struct err *err),
                       struct err *err)

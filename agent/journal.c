@@ -32,7 +32,7 @@ struct journal {
     int64_t size;
 };
 
-/* --- writing ------------------------------------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------------------------------------- */
 
 static bool open_file(struct journal *journal)
 {
@@ -104,7 +104,7 @@ void journal_ended(struct journal *journal, uint64_t epoch, int64_t code)
     add(journal, line, (size_t)length);
 }
 
-/* --- reading ------------------------------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------------------------------------- */
 
 struct reading {
     struct journal_item *items;

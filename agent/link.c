@@ -65,7 +65,7 @@ struct socket_watch {
 
 static void collect(struct link *link);
 
-/* --- curl in the loop ---------------------------------------------------------------------------- */
+/* --- curl in the loop ----------------------------------------------------------------------------------- */
 
 /* A socket that curl has just given up is no mistake. */
 static void act_on(struct link *link, curl_socket_t socket, int mask)
@@ -129,7 +129,7 @@ static void timer_due(void *closure)
     collect(link);
 }
 
-/* --- one try ------------------------------------------------------------------------------------- */
+/* --- one try -------------------------------------------------------------------------------------------- */
 
 static size_t on_bytes(char *bytes, size_t size, size_t count, void *closure)
 {
@@ -304,7 +304,7 @@ void link_abandon(struct link_request *request)
     }
 }
 
-/* --- answers ------------------------------------------------------------------------------------- */
+/* --- answers -------------------------------------------------------------------------------------------- */
 
 static bool read_token(struct link *link, struct err *err)
 {
@@ -428,7 +428,7 @@ static void collect(struct link *link)
     }
 }
 
-/* --- from outside -------------------------------------------------------------------------------- */
+/* --- from outside --------------------------------------------------------------------------------------- */
 
 struct link *link_create(const struct link_config *config, struct loop *loop, struct err *err)
 {

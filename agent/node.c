@@ -54,7 +54,7 @@ static void drop(struct node *node, struct entry *entry)
     free(entry);
 }
 
-/* --- actions ------------------------------------------------------------------------------------- */
+/* --- actions -------------------------------------------------------------------------------------------- */
 
 static void begin_attempt(struct node *node, const struct reconciler_action *action)
 {
@@ -170,7 +170,7 @@ static void work_due(void *closure)
     node_work(closure);
 }
 
-/* --- life ---------------------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------------------------------------- */
 
 static void adopt(struct node *node, uint64_t epoch)
 {
@@ -241,7 +241,7 @@ static struct attempt *holder(void *closure, uint64_t epoch, const int64_t *devi
     return NULL;
 }
 
-/* --- devices that no job can get ------------------------------------------------------------------ */
+/* --- devices that no job can get ------------------------------------------------------------------------ */
 
 static bool is_held(const struct node *node, int64_t device)
 {

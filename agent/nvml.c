@@ -84,7 +84,7 @@ struct nvml {
     bool doubted; /* a GPU had an error: what the library knows may be old */
 };
 
-/* --- errors -------------------------------------------------------------------------------------- */
+/* --- errors --------------------------------------------------------------------------------------------- */
 
 static const struct {
     int code;
@@ -116,7 +116,7 @@ static void say_problem(const struct nvml *nvml, int code, char *text, size_t si
              nvml->get_error != NULL ? nvml->get_error(code) : "the NVIDIA driver reports an error", code);
 }
 
-/* --- loading ------------------------------------------------------------------------------------- */
+/* --- loading -------------------------------------------------------------------------------------------- */
 
 static bool find_symbol(struct nvml *nvml, const char *name, void *ret_function)
 {
@@ -194,7 +194,7 @@ void nvml_close(struct nvml *nvml)
     }
 }
 
-/* --- looks --------------------------------------------------------------------------------------- */
+/* --- looks ---------------------------------------------------------------------------------------------- */
 
 static void find(struct device_sight *sight, enum device_state state, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -381,7 +381,7 @@ void nvml_look(struct nvml *nvml, const char *uuid, struct device_sight *ret_sig
     }
 }
 
-/* --- groups -------------------------------------------------------------------------------------- */
+/* --- groups --------------------------------------------------------------------------------------------- */
 
 /* Whether two GPUs are joined by NVLink, directly or through switches. */
 static bool are_linked(const struct nvml *nvml, void *one, void *other)
@@ -439,7 +439,7 @@ static void find_groups(const struct nvml *nvml, struct nvml_gpu *gpus, size_t c
     }
 }
 
-/* --- the list ------------------------------------------------------------------------------------ */
+/* --- the list ------------------------------------------------------------------------------------------- */
 
 /* One that cannot be read is listed all the same, so that people see why it is not there. */
 static void describe(struct nvml *nvml, unsigned int index, struct nvml_gpu *gpu, void **ret_handle)

@@ -24,7 +24,7 @@
 
 static void ship(struct output *output);
 
-/* --- files --------------------------------------------------------------------------------------- */
+/* --- files ---------------------------------------------------------------------------------------------- */
 
 static char *file_name(const struct follow *follow)
 {
@@ -56,7 +56,7 @@ char *output_part(const struct output *output, const struct follow *follow, int6
     return bytes;
 }
 
-/* --- life ---------------------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------------------------------------- */
 
 struct outputs *outputs_create(const char *node, struct link *link, struct loop *loop,
                                struct folder_pool *folder_pool)
@@ -156,7 +156,7 @@ void output_destroy(struct output *output)
     free(output);
 }
 
-/* --- uploads ------------------------------------------------------------------------------------- */
+/* --- uploads -------------------------------------------------------------------------------------------- */
 
 static void take_reply(struct output *output, struct follow *follow, json_t *json)
 {

@@ -54,7 +54,7 @@ struct payloads {
     struct payload_order *orders;
 };
 
-/* --- the cache ----------------------------------------------------------------------------------- */
+/* --- the cache ------------------------------------------------------------------------------------------ */
 
 /* What a killed agent had begun. */
 static void remove_parts(const struct payloads *payloads)
@@ -132,7 +132,7 @@ static int open_cached(const struct payloads *payloads, const char *hash)
     return fd;
 }
 
-/* --- orders -------------------------------------------------------------------------------------- */
+/* --- orders --------------------------------------------------------------------------------------------- */
 
 static void destroy_fetch(struct fetch *fetch)
 {
@@ -235,7 +235,7 @@ static bool serve_one(struct payloads *payloads, const char *hash, const struct 
     return false;
 }
 
-/* --- fetching ------------------------------------------------------------------------------------ */
+/* --- fetching ------------------------------------------------------------------------------------------- */
 
 static bool fetch_arrived(void *closure, const void *bytes, size_t length, bool first)
 {
@@ -351,7 +351,7 @@ int payload_open(const struct payloads *payloads, const char *hash)
     return open_cached(payloads, hash);
 }
 
-/* --- copying ------------------------------------------------------------------------------------- */
+/* --- copying -------------------------------------------------------------------------------------------- */
 
 static ssize_t copy_piece(int from, int to)
 {

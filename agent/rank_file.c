@@ -19,7 +19,7 @@
 
 #define SAID_FILE_BYTES (256 * KIB) /* an error file that is read for its message: parsed in about 1 ms */
 
-/* --- files --------------------------------------------------------------------------------------- */
+/* --- files ---------------------------------------------------------------------------------------------- */
 
 /* Without O_NONBLOCK a pipe of that name would hold the agent up. A file that has another name, too, may be
  * one of the host's that the rank itself could not read. */
@@ -59,7 +59,7 @@ char *rank_file_read(const char *logs, const char *folder, const char *name, int
     return give(bytes);
 }
 
-/* --- last words ---------------------------------------------------------------------------------- */
+/* --- last words ----------------------------------------------------------------------------------------- */
 
 /* torch writes {"message": {"message": text, ...}}, and some programs {"message": text}. */
 static const char *message_of(const json_t *file)

@@ -45,7 +45,7 @@ void reconciler_adopt(struct reconciler *reconciler, uint64_t epoch)
     reconciler_add(reconciler, epoch, RECONCILER_ADOPTED, WISH_UNKNOWN);
 }
 
-/* --- orders -------------------------------------------------------------------------------------- */
+/* --- orders --------------------------------------------------------------------------------------------- */
 
 static void lease(const struct reconciler *reconciler, const struct known *known,
                   struct reconciler_action *action)
@@ -207,7 +207,7 @@ void reconciler_polled(struct reconciler *reconciler, const struct poll_reply *r
     go_on(reconciler);
 }
 
-/* --- standing ------------------------------------------------------------------------------------ */
+/* --- standing ------------------------------------------------------------------------------------------- */
 
 void reconciler_start(struct reconciler *reconciler)
 {

@@ -95,7 +95,7 @@ void reconciler_end_if_done(struct reconciler *reconciler)
     }
 }
 
-/* --- reports ------------------------------------------------------------------------------------- */
+/* --- reports -------------------------------------------------------------------------------------------- */
 
 void reconciler_push_report(struct reconciler *reconciler, struct known *known)
 {
@@ -119,7 +119,7 @@ void reconciler_report(struct reconciler *reconciler, struct known *known, enum 
     reconciler_push_report(reconciler, known);
 }
 
-/* --- one attempt --------------------------------------------------------------------------------- */
+/* --- one attempt ---------------------------------------------------------------------------------------- */
 
 bool reconciler_is_alive(const struct known *known)
 {

@@ -62,7 +62,7 @@ static bool parse_line(char *line, struct record *record)
     return strcmp(word, "cause") == 0 && parse_cause(line, record);
 }
 
-/* --- behind the end ----------------------------------------------------------------------------- */
+/* --- behind the end ------------------------------------------------------------------------------------- */
 
 static void read_moments(char *rest, struct record_moments *moments)
 {

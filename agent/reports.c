@@ -19,7 +19,7 @@
 #define REPORT_BASE_BYTES (4 * KIB) /* of a report: its heads, a cause, a sentence */
 #define RANK_EXIT_BYTES   200       /* of a report: the exit of one rank */
 
-/* --- a taken port -------------------------------------------------------------------------------- */
+/* --- a taken port --------------------------------------------------------------------------------------- */
 
 /* The end of rank 0's stderr; the caller frees it. */
 static char *read_last_words(const struct attempt *attempt)
@@ -60,7 +60,7 @@ static int64_t first_failed(const struct record *record)
     return first != NULL ? first->rank : -1;
 }
 
-/* --- reports ------------------------------------------------------------------------------------- */
+/* --- reports -------------------------------------------------------------------------------------------- */
 
 static void fill_failed(const struct attempt *attempt, struct report_message *message)
 {
@@ -84,7 +84,7 @@ static void fill_results(const struct attempt *attempt, struct report_message *m
     }
 }
 
-/* --- where the time went ----------------------------------------------------------------------------- */
+/* --- where the time went -------------------------------------------------------------------------------- */
 
 /* 0: one of them is not known. */
 static int64_t between(int64_t from_us, int64_t to_us)

@@ -48,7 +48,7 @@ struct results {
 
 static void put_next(struct results *results);
 
-/* --- reasons ------------------------------------------------------------------------------------- */
+/* --- reasons -------------------------------------------------------------------------------------------- */
 
 /* The first one stays. */
 static void take_problem(struct results *results, const struct item *item, char *problem)
@@ -74,7 +74,7 @@ static char *cannot_be_had(const struct item *item, const char *why)
     return xprintf("the result of rank %lld cannot be stored: %s", (long long)item->rank->rank, why);
 }
 
-/* --- one rank ------------------------------------------------------------------------------------ */
+/* --- one rank ------------------------------------------------------------------------------------------- */
 
 static char *pickle_name(const struct item *item)
 {
@@ -142,7 +142,7 @@ static void look(struct results *results, struct item *item, bool is_function)
     }
 }
 
-/* --- error files --------------------------------------------------------------------------------- */
+/* --- error files ---------------------------------------------------------------------------------------- */
 
 /* What failed by itself and early tells most. */
 static int tells_more(const void *left, const void *right)
@@ -182,7 +182,7 @@ static void take_error_files(struct results *results)
     }
 }
 
-/* --- putting ------------------------------------------------------------------------------------- */
+/* --- putting -------------------------------------------------------------------------------------------- */
 
 static void lose(struct results *results, struct item *item, const char *why)
 {
@@ -236,7 +236,7 @@ static void put_next(struct results *results)
     }
 }
 
-/* --- from outside -------------------------------------------------------------------------------- */
+/* --- from outside --------------------------------------------------------------------------------------- */
 
 /* A record has the ranks as they ended, a report lists results by rank. */
 static int by_rank(const void *left, const void *right)

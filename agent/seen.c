@@ -62,7 +62,7 @@ bool seen_has(const struct seen *seen, uint64_t epoch)
            (incarnation_of(epoch) == incarnation_of(seen->floor) && epoch <= seen->floor);
 }
 
-/* --- the file ------------------------------------------------------------------------------------ */
+/* --- the file ------------------------------------------------------------------------------------------- */
 
 static bool open_file(struct seen *seen, struct err *err)
 {
@@ -98,7 +98,7 @@ static bool write_all(struct seen *seen)
     return file_replace(seen->path, text.bytes, text.length, 0600, NULL) && open_file(seen, NULL);
 }
 
-/* --- the set ------------------------------------------------------------------------------------- */
+/* --- the set -------------------------------------------------------------------------------------------- */
 
 static void put(struct seen *seen, uint64_t epoch)
 {

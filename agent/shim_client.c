@@ -24,7 +24,7 @@
 #define CATCH_UP_MS                                                                                          \
     100 /* for the first word of a shim that was found; it speaks at once unless it is stopped */
 
-/* --- what is said -------------------------------------------------------------------------------- */
+/* --- what is said --------------------------------------------------------------------------------------- */
 
 /* Until the ranks run, the cores are theirs. */
 static void hurry(struct attempt *attempt)
@@ -75,7 +75,7 @@ void shim_client_start(struct attempt *attempt)
                       (long long)order->master_port, interface);
 }
 
-/* --- what is heard ------------------------------------------------------------------------------- */
+/* --- what is heard -------------------------------------------------------------------------------------- */
 
 static void hear(struct attempt *attempt, enum reconciler_news news)
 {

@@ -242,7 +242,7 @@ static bool rank_spawn(struct shim *shim, struct rank *rank, struct spawn *spawn
     return got != sizeof report || report_take(shim, &report, ret_code, why);
 }
 
-/* --- from warm workers --------------------------------------------------------------------------------- */
+/* --- from warm workers ---------------------------------------------------------------------------------- */
 
 static int store_of(const struct shim *shim, size_t index)
 {

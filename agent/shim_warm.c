@@ -18,7 +18,7 @@
 #define BECOME_MS 5000 /* for what takes a few */
 #define FDS_MAX   5
 
-/* --- who there is -------------------------------------------------------------------------------------- */
+/* --- who there is --------------------------------------------------------------------------------------- */
 
 static bool fds_send(int to, const void *bytes, size_t size, const int *fds, size_t count)
 {
@@ -114,7 +114,7 @@ void warm_end(struct shim *shim)
     }
 }
 
-/* --- identities ---------------------------------------------------------------------------------------- */
+/* --- identities ----------------------------------------------------------------------------------------- */
 
 struct bytes {
     char *at;
@@ -192,7 +192,7 @@ bool warm_give(const struct shim *shim, const struct warm_worker *worker, const 
     return given;
 }
 
-/* --- what became of them ------------------------------------------------------------------------------- */
+/* --- what became of them -------------------------------------------------------------------------------- */
 
 static bool is_readable(int fd, int64_t until_ms)
 {

@@ -139,7 +139,7 @@ bool shim_process_tell(const struct shim_process *shim, const char *format, ...)
            send(shim->fd, message, (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT) == length;
 }
 
-/* --- starting ------------------------------------------------------------------------------------ */
+/* --- starting ------------------------------------------------------------------------------------------- */
 
 static int spawn(const struct shims *shims, int control, pid_t *ret_pid)
 {
@@ -205,7 +205,7 @@ bool shims_refill(struct shims *shims)
     return ++shims->idle_count < LIMIT_IDLE_SHIMS;
 }
 
-/* --- ending --------------------------------------------------------------------------------------- */
+/* --- ending --------------------------------------------------------------------------------------------- */
 
 static void disconnect_ready(void *closure, uint32_t events)
 {
@@ -229,7 +229,7 @@ void shims_dismiss(struct shims *shims, struct shim_process *shim)
     shim_process_close(shim);
 }
 
-/* --- finding ------------------------------------------------------------------------------------- */
+/* --- finding -------------------------------------------------------------------------------------------- */
 
 /* What follows the name in /proc/PID/stat: the name may hold anything. The caller frees *ret_stat. */
 static const char *read_stat(pid_t pid, char **ret_stat)

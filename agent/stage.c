@@ -27,7 +27,7 @@ static const char *const inherited_names[] = {"PATH", "HOME", "USER", "LANG", "L
 
 #define FUNCTION_FILES 2 /* its payload and its modules */
 
-/* --- checks ----------------------------------------------------------------------------------- */
+/* --- checks --------------------------------------------------------------------------------------------- */
 
 /* By what was seen last, within a second: nothing is asked here, for the driver may take its time. */
 static bool check_devices(const struct attempt *attempt, struct err *err)
@@ -65,7 +65,7 @@ static bool take_environment(struct attempt *attempt, struct err *err)
     return attempt->environment_lock >= 0;
 }
 
-/* --- files --------------------------------------------------------------------------------------- */
+/* --- files ---------------------------------------------------------------------------------------------- */
 
 static void finish(struct attempt *attempt);
 
@@ -151,7 +151,7 @@ static bool stage_files(struct attempt *attempt, struct err *err)
     return stage_function(attempt, err);
 }
 
-/* --- the bundle ---------------------------------------------------------------------------------- */
+/* --- the bundle ----------------------------------------------------------------------------------------- */
 
 /* Files over the bundle: then a shim may have the attempt. */
 static void lay(struct attempt *attempt)
@@ -252,7 +252,7 @@ static bool stage_bundle(struct attempt *attempt, struct err *err)
     return true;
 }
 
-/* --- the launch file ----------------------------------------------------------------------------- */
+/* --- the launch file ------------------------------------------------------------------------------------ */
 
 static int64_t log_limit(const struct site *site)
 {
@@ -357,7 +357,7 @@ static bool write_launch(struct attempt *attempt, const struct text *launch, str
     return stage_file_write(file, launch->bytes, launch->length, path, err);
 }
 
-/* --- from order to shim -------------------------------------------------------------------------- */
+/* --- from order to shim --------------------------------------------------------------------------------- */
 
 static bool take_shim(struct attempt *attempt, const struct text *launch, struct err *err)
 {

@@ -56,7 +56,7 @@ static struct environment_need need_of(const struct item *item)
     return (struct environment_need){item->wish.requirements, item->wish.python_version, item->wish.python};
 }
 
-/* --- telling ------------------------------------------------------------------------------------- */
+/* --- telling -------------------------------------------------------------------------------------------- */
 
 static void tell(struct item *item);
 
@@ -140,7 +140,7 @@ static void progress(struct item *item, const char *text)
     tell(item);
 }
 
-/* --- getting ready -------------------------------------------------------------------------------- */
+/* --- getting ready -------------------------------------------------------------------------------------- */
 
 /* Ends what goes on for it. */
 static void stop(struct item *item)
@@ -287,7 +287,7 @@ static void begin(struct item *item)
     }
 }
 
-/* --- wishes -------------------------------------------------------------------------------------- */
+/* --- wishes --------------------------------------------------------------------------------------------- */
 
 static struct item *find(const struct stagings *stagings, const char *key)
 {
@@ -368,7 +368,7 @@ void stagings_wish(struct stagings *stagings, const struct staging *wished, size
     }
 }
 
-/* --- life ---------------------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------------------------------------- */
 
 struct stagings *stagings_create(const struct stagings_site *site)
 {

@@ -101,7 +101,7 @@ static void end(struct upload *upload, const struct err *err)
     done(closure, err == NULL ? hash : NULL, err);
 }
 
-/* --- sending ------------------------------------------------------------------------------------- */
+/* --- sending -------------------------------------------------------------------------------------------- */
 
 static bool read_exactly(const struct upload *upload, int64_t offset, void *buffer, size_t length)
 {
@@ -158,7 +158,7 @@ static void send_next(struct uploads *uploads)
     }
 }
 
-/* --- hashing ------------------------------------------------------------------------------------- */
+/* --- hashing -------------------------------------------------------------------------------------------- */
 
 static void finish_sum(struct upload *upload)
 {

@@ -108,7 +108,7 @@ static void set_unfit(struct kind *kind, const char *why)
     kind->why = xstrdup(why);
 }
 
-/* --- memory -------------------------------------------------------------------------------------- */
+/* --- memory --------------------------------------------------------------------------------------------- */
 
 static int64_t resident_bytes(int64_t pid)
 {
@@ -150,7 +150,7 @@ static void make_room(struct warm *warm, const struct kind *kept)
     }
 }
 
-/* --- the forkserver ------------------------------------------------------------------------------ */
+/* --- the forkserver ------------------------------------------------------------------------------------- */
 
 static void hear_ready(struct kind *kind, const char *imports)
 {
@@ -286,7 +286,7 @@ static void forkserver_start(struct kind *kind)
     }
 }
 
-/* --- shims that wait ------------------------------------------------------------------------------ */
+/* --- shims that wait ------------------------------------------------------------------------------------ */
 
 /* It says how many workers it has, or it has ended. */
 static void warm_shim_ready(void *closure, uint32_t events)
@@ -358,7 +358,7 @@ static struct warm_shim *find_absent(struct kind *kind)
     return NULL;
 }
 
-/* --- from outside --------------------------------------------------------------------------------- */
+/* --- from outside --------------------------------------------------------------------------------------- */
 
 static struct kind *find_kind(struct warm *warm, const char *hash)
 {

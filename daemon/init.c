@@ -77,8 +77,7 @@ static void table_fill(struct init *init, struct option_spec table[OPTION_COUNT]
     memcpy(table, filled, sizeof filled);
 }
 
-/* --- the configuration
- * ------------------------------------------------------------------------------------------ */
+/* --- the configuration ---------------------------------------------------------------------------------- */
 
 /* Reads a configuration as the controller would. */
 static bool read_config(struct init *init, struct err *err)
@@ -173,8 +172,7 @@ static bool open_config(struct init *init, struct err *err)
            refuse_other("--listen", listen, init->config.listen, init->config_path, err);
 }
 
-/* --- the state
- * -------------------------------------------------------------------------------------------------- */
+/* --- the state ------------------------------------------------------------------------------------------ */
 
 /* Root works in another user's folder as that user: what it makes there is theirs. */
 static bool become_owner(const char *state, struct err *err)
@@ -237,8 +235,7 @@ static bool make_state(struct init *init, struct err *err)
            make_token(init, err);
 }
 
-/* --- what people are told
- * --------------------------------------------------------------------------------------- */
+/* --- what people are told ------------------------------------------------------------------------------- */
 
 static void tell_start(const struct init *init)
 {
@@ -280,8 +277,7 @@ static void tell(const struct init *init)
     puts("  gpuctl nodes join-command   # prints the line that each node runs");
 }
 
-/* --- all of it
- * -------------------------------------------------------------------------------------------------- */
+/* --- all of it ------------------------------------------------------------------------------------------ */
 
 static bool read_options(struct init *init, int argc, char **argv, struct err *err)
 {

@@ -72,8 +72,7 @@ static bool take_state(struct daemon *daemon, struct err *err)
     return true;
 }
 
-/* --- opening and closing
- * --------------------------------------------------------------------------------------------------- */
+/* --- opening and closing -------------------------------------------------------------------------------- */
 
 static int open_signals(struct err *err)
 {

@@ -63,8 +63,7 @@ bool tls_exists(const char *state)
     return access(path, F_OK) == 0;
 }
 
-/* --- keys
- * ------------------------------------------------------------------------------------------------------ */
+/* --- keys ----------------------------------------------------------------------------------------------- */
 
 static bool make_key(const char *path, gnutls_x509_privkey_t key, struct err *err)
 {
@@ -100,8 +99,7 @@ static bool open_key(const char *path, gnutls_x509_privkey_t *ret_key, struct er
     return sound || damaged(path, err);
 }
 
-/* --- certificates
- * ---------------------------------------------------------------------------------------------- */
+/* --- certificates --------------------------------------------------------------------------------------- */
 
 /* The one in the file; NULL without an error where there is none. */
 static bool read_certificate(const char *path, gnutls_x509_crt_t *ret_certificate, struct err *err)
@@ -154,8 +152,7 @@ static bool write_certificate(const char *path, gnutls_x509_crt_t certificate, s
     return written;
 }
 
-/* --- the authority
- * --------------------------------------------------------------------------------------------- */
+/* --- the authority -------------------------------------------------------------------------------------- */
 
 static bool make_authority(const char *path, const char *host, gnutls_x509_privkey_t key, int64_t wall_ms,
                            gnutls_x509_crt_t *ret_authority, struct err *err)
@@ -169,8 +166,7 @@ static bool make_authority(const char *path, const char *host, gnutls_x509_privk
            write_certificate(path, *ret_authority, err);
 }
 
-/* --- the server
- * ------------------------------------------------------------------------------------------------ */
+/* --- the server ----------------------------------------------------------------------------------------- */
 
 /* "[::1]" to "::1". */
 static char *without_brackets(const char *name)
@@ -255,8 +251,7 @@ static bool sign_server(const char *path, gnutls_x509_crt_t authority, gnutls_x5
            write_certificate(path, certificate, err);
 }
 
-/* --- all of it
- * ------------------------------------------------------------------------------------------------- */
+/* --- all of it ------------------------------------------------------------------------------------------ */
 
 static bool open_authority(const char *state, const char *host, int64_t wall_ms, struct tls *tls,
                            gnutls_x509_crt_t *ret_authority, gnutls_x509_privkey_t *ret_key, struct err *err)

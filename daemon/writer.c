@@ -233,8 +233,7 @@ static bool do_alone(struct writer *writer, enum input_kind kind, struct moment 
     return step_keep(writer, &step);
 }
 
-/* --- after the commit
- * ------------------------------------------------------------------------------------------------------ */
+/* --- after the commit ----------------------------------------------------------------------------------- */
 
 static void news_append_orders(struct writer_news *news, struct node_orders *orders)
 {
@@ -533,7 +532,7 @@ static void *writer_main(void *closure)
     return NULL;
 }
 
-/* --- opening and closing ------------------------------------------------------------------------------- */
+/* --- opening and closing -------------------------------------------------------------------------------- */
 
 static void publish_node(const char *name, void *closure)
 {

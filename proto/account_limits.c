@@ -48,7 +48,7 @@ void account_limits_copy(const struct account_limits *limits, struct account_lim
     ret_copy->most = types_copy(limits->most, limits->most_count);
 }
 
-/* --- reading ----------------------------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------------------------------------- */
 
 static bool only_members(const json_t *json, enum account_kind kind, struct err *err)
 {
@@ -191,7 +191,7 @@ bool account_limits_decode(const json_t *json, enum account_kind kind, struct ac
     return true;
 }
 
-/* --- writing ----------------------------------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------------------------------------- */
 
 static json_t *types_json(const struct type_limit *types, size_t count)
 {

@@ -15,8 +15,7 @@
 #include "proto/states.h"
 #include "proto/timing.h"
 
-/* --- POST /v1/agent/register
- * ------------------------------------------------------------------------------------------- */
+/* --- POST /v1/agent/register ---------------------------------------------------------------------------- */
 
 struct device {
     int64_t index;        /* as CUDA counts it on that node; slots count from 0 */
@@ -80,8 +79,7 @@ struct register_reply {
     int64_t log_limit; /* bytes of one stream that it takes */
 };
 
-/* --- POST /v1/agent/join
- * ----------------------------------------------------------------------------------------------- */
+/* --- POST /v1/agent/join -------------------------------------------------------------------------------- */
 
 /* A node trades a join token for a token of its own, of whose secret it tells the hash alone. The same again
  * has the same answer, as long as the join token lasts. */
@@ -99,8 +97,7 @@ struct join_reply {
     bool reserved;
 };
 
-/* --- POST /v1/agent/beat
- * ----------------------------------------------------------------------------------------------- */
+/* --- POST /v1/agent/beat -------------------------------------------------------------------------------- */
 
 struct heartbeat_message {
     json_t *json;
@@ -121,8 +118,7 @@ struct heartbeat_reply {
     size_t fenced_count;
 };
 
-/* --- POST /v1/agent/poll
- * ----------------------------------------------------------------------------------------------- */
+/* --- POST /v1/agent/poll -------------------------------------------------------------------------------- */
 
 struct poll_message {
     json_t *json;
@@ -177,8 +173,7 @@ struct poll_reply {
     size_t staging_count;
 };
 
-/* --- POST /v1/agent/report
- * --------------------------------------------------------------------------------------------- */
+/* --- POST /v1/agent/report ------------------------------------------------------------------------------ */
 
 struct rank_exit {
     int64_t rank;                 /* global rank; the node rank in node mode */
@@ -241,8 +236,7 @@ struct report_message {
     int64_t prepare_sent_us, start_sent_us;
 };
 
-/* --- POST /v1/agent/staging
- * --------------------------------------------------------------------------------------------- */
+/* --- POST /v1/agent/staging ----------------------------------------------------------------------------- */
 
 struct staging_message {
     json_t *json;
@@ -257,8 +251,7 @@ struct staging_message {
 };
 /* The reply is {}; 404 not_found means: register again. BUILDING need not be repeated. */
 
-/* --- POST /v1/agent/journal
- * --------------------------------------------------------------------------------------------- */
+/* --- POST /v1/agent/journal ----------------------------------------------------------------------------- */
 
 /* An attempt that the node has claimed. */
 struct journal_entry {

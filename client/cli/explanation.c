@@ -39,7 +39,7 @@ static const char *several(int64_t count)
     return count == 1 ? "" : "s";
 }
 
-/* --- times ------------------------------------------------------------------------------------------- */
+/* --- times ---------------------------------------------------------------------------------------------- */
 
 static bool moment_of(const json_t *object, const char *name, int64_t *ret_ms)
 {
@@ -61,7 +61,7 @@ static void append_time(struct text *out, int64_t wall_ms)
     text_append(out, at);
 }
 
-/* --- the parts --------------------------------------------------------------------------------------- */
+/* --- the parts ------------------------------------------------------------------------------------------ */
 
 static void print_state(const json_t *answer, struct text *out)
 {
@@ -194,7 +194,7 @@ static void print_change(const json_t *answer, struct text *out)
     }
 }
 
-/* --- nodes ------------------------------------------------------------------------------------------- */
+/* --- nodes ---------------------------------------------------------------------------------------------- */
 
 /* Of a test that a node may fail, for people. */
 static const struct {

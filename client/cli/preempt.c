@@ -23,7 +23,7 @@ static void describe(void *options, struct option_table *table)
     option_add_format(table, &o->format);
 }
 
-/* --- rehearsal --------------------------------------------------------------------------------------- */
+/* --- rehearsal ------------------------------------------------------------------------------------------ */
 
 static const struct column columns[] = {{"WOULD GO", false}, {"GPUS", false},  {"PRIORITY", false},
                                         {"RAN", false},      {"LOSES", false}, {"NODES", false}};
@@ -91,7 +91,7 @@ static bool rehearse(struct api *api, const char *id, enum print_format format, 
     return print_out(&out, err);
 }
 
-/* --- the verb ---------------------------------------------------------------------------------------- */
+/* --- the verb ------------------------------------------------------------------------------------------- */
 
 static bool stop(struct api *api, const char *id, enum print_format format, struct err *err)
 {

@@ -14,7 +14,7 @@
 
 #define NOWHERE SIZE_MAX
 
-/* --- documents --------------------------------------------------------------------------------------- */
+/* --- documents ------------------------------------------------------------------------------------------ */
 
 /* A line "---": no text of YAML may hold one at its beginning. */
 static bool is_separator(const char *line, size_t length)
@@ -120,7 +120,7 @@ void several_finish(struct several *several)
     *several = (struct several){0};
 }
 
-/* --- names ------------------------------------------------------------------------------------------- */
+/* --- names ---------------------------------------------------------------------------------------------- */
 
 static const char *name_of(const struct several *several, size_t index)
 {
@@ -160,7 +160,7 @@ static bool check_names(const struct several *several, size_t index, struct err 
     return true;
 }
 
-/* --- order ------------------------------------------------------------------------------------------- */
+/* --- order ---------------------------------------------------------------------------------------------- */
 
 /* One that this job follows and that has no place in the order yet. */
 static size_t first_open(const struct several *several, const bool *placed, size_t index)

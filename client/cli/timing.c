@@ -50,7 +50,7 @@ struct rows {
     size_t count;
 };
 
-/* --- rows -------------------------------------------------------------------------------------------- */
+/* --- rows ----------------------------------------------------------------------------------------------- */
 
 static double moment_of(const json_t *object, const char *name)
 {
@@ -150,7 +150,7 @@ static void sort_rows(struct rows *rows)
     }
 }
 
-/* --- cells ------------------------------------------------------------------------------------------- */
+/* --- cells ---------------------------------------------------------------------------------------------- */
 
 /* "0.412 ms" with all digits, or as people count what takes longer; "-" for less than nothing. */
 static void print_duration(double ms, char out[32])
@@ -213,7 +213,7 @@ static double scale_of(const struct rows *rows)
     return most_ms;
 }
 
-/* --- tables ------------------------------------------------------------------------------------------ */
+/* --- tables --------------------------------------------------------------------------------------------- */
 
 static const struct column moment_columns[] = {{"MOMENT", false},       {"          AT", false},
                                                {"        TOOK", false}, {"", false},

@@ -29,7 +29,7 @@ const struct backup_part backup_parts[] = {
     {.name = NULL},
 };
 
-/* --- making -------------------------------------------------------------------------------------------- */
+/* --- making --------------------------------------------------------------------------------------------- */
 
 /* Adds {name: {size, sha256}} to the manifest. */
 static bool note_file(const char *path, const char *name, json_t *files, int64_t *bytes, struct err *err)
@@ -151,7 +151,7 @@ bool backup_fits(const char *state, const char *folder, int64_t margin_bytes, st
                          "--min-free");
 }
 
-/* --- reading ------------------------------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------------------------------------- */
 
 static json_t *read_manifest(const char *folder, struct err *err)
 {

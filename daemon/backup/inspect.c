@@ -39,7 +39,7 @@ static void find_error(struct inspection *inspection, const struct err *err)
     find(inspection, err->text);
 }
 
-/* --- rows ---------------------------------------------------------------------------------------------- */
+/* --- rows ----------------------------------------------------------------------------------------------- */
 
 static void found(const char *finding, void *closure)
 {
@@ -63,7 +63,7 @@ static void show_counts(const struct inspection *inspection, const struct check_
             counts->jobs, counts->events, counts->attempts, counts->blobs);
 }
 
-/* --- payloads ------------------------------------------------------------------------------------------ */
+/* --- payloads ------------------------------------------------------------------------------------------- */
 
 static void look_at_file(struct inspection *inspection, const struct blob_row *row, const char *name)
 {
@@ -123,7 +123,7 @@ static void show_blobs(const struct inspection *inspection)
     }
 }
 
-/* --- databases ----------------------------------------------------------------------------------------- */
+/* --- databases ------------------------------------------------------------------------------------------ */
 
 static bool look_at_copy(struct inspection *inspection, const char *copy, struct err *err)
 {
@@ -183,7 +183,7 @@ static void look_at_tracking(struct inspection *inspection, const char *from, co
     }
 }
 
-/* --- all of it ----------------------------------------------------------------------------------------- */
+/* --- all of it ------------------------------------------------------------------------------------------ */
 
 static void look_at_manifest(struct inspection *inspection, const char *folder)
 {

@@ -32,7 +32,7 @@ static bool is_there(const char *path)
     return lstat(path, &status) == 0;
 }
 
-/* --- carrying it out ----------------------------------------------------------------------------------- */
+/* --- carrying it out ------------------------------------------------------------------------------------ */
 
 static bool set_aside(const char *state, const char *aside, const char *name, const char *suffix,
                       struct err *err)
@@ -94,7 +94,7 @@ bool restore_finish(const char *state, bool *ret_finished, struct err *err)
     return !*ret_finished || carry_out(state, ready, &replaced, err);
 }
 
-/* --- laying it ready ----------------------------------------------------------------------------------- */
+/* --- laying it ready ------------------------------------------------------------------------------------ */
 
 static bool lay_parts(const char *from, const char *arriving, struct err *err)
 {

@@ -20,7 +20,7 @@
 #define ARRIVING ".arriving"
 #define STAMP    "20261121T093000Z"
 
-/* --- names --------------------------------------------------------------------------------------------- */
+/* --- names ---------------------------------------------------------------------------------------------- */
 
 #define A_SECOND 99 /* backups at most */
 
@@ -66,7 +66,7 @@ static bool is_name(const char *name)
     return *rest == '\0' || (*rest == '-' && strspn(rest + 1, "0123456789") == 2 && rest[3] == '\0');
 }
 
-/* --- what is there ------------------------------------------------------------------------------------- */
+/* --- what is there -------------------------------------------------------------------------------------- */
 
 static int newest_first(const void *a, const void *b)
 {
@@ -113,7 +113,7 @@ bool shelf_list(const char *shelf, struct shelved **ret_items, size_t *ret_count
     return true;
 }
 
-/* --- adding and removing ------------------------------------------------------------------------------- */
+/* --- adding and removing -------------------------------------------------------------------------------- */
 
 /* What a controller that was killed left half made. */
 static void remove_unfinished(const char *shelf)

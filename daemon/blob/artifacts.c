@@ -31,8 +31,7 @@ struct artifact_upload {
     char name[33]; /* of the temporary file; "" once it is kept */
 };
 
-/* --- opening
- * ------------------------------------------------------------------------------------------------------- */
+/* --- opening -------------------------------------------------------------------------------------------- */
 
 static int open_folder(const char *path, struct err *err)
 {
@@ -93,8 +92,7 @@ bool artifact_path_check(const char *path, struct err *err)
     return true;
 }
 
-/* --- uploads
- * ------------------------------------------------------------------------------------------------------- */
+/* --- uploads -------------------------------------------------------------------------------------------- */
 
 struct artifact_upload *artifact_upload_begin(struct artifacts *artifacts, const char *path, struct err *err)
 {
@@ -201,8 +199,7 @@ void artifact_upload_end(struct artifact_upload *upload)
     free(upload);
 }
 
-/* --- reading
- * ------------------------------------------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------------------------------------- */
 
 int artifacts_open_file(const struct artifacts *artifacts, const char *path, uint64_t *ret_length,
                         struct err *err)

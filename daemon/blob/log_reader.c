@@ -62,8 +62,7 @@ static bool wanted(const struct log_reader *reader, int64_t channel)
     return fits && (reader->rank < 0 || log_channel_rank(channel) == reader->rank);
 }
 
-/* --- ids: ATTEMPT.RECORD.OFFSET
- * ---------------------------------------------------------------------------------------------- */
+/* --- ids: ATTEMPT.RECORD.OFFSET ------------------------------------------------------------------------- */
 
 void log_piece_id(const struct log_piece *piece, size_t length, char out[LOG_ID_BYTES])
 {
@@ -164,8 +163,7 @@ void log_reader_close(struct log_reader *reader)
     free(reader);
 }
 
-/* --- bytes of one record
- * ------------------------------------------------------------------------------------------------------ */
+/* --- bytes of one record -------------------------------------------------------------------------------- */
 
 /* Opens the stream of the channel; reader->fd stays -1 when nothing of it is there. */
 static bool open_channel(struct log_reader *reader, int64_t channel, struct err *err)

@@ -38,8 +38,7 @@ bool logs_append(struct logs *logs, const struct log_name *name, int64_t offset,
 int logs_open_stream(const struct logs *logs, const struct log_name *name, int64_t *ret_size,
                      struct err *err);
 
-/* --- reading in order of arrival
- * ------------------------------------------------------------------------------------------- */
+/* --- reading in order of arrival ------------------------------------------------------------------------ */
 
 /* A piece of output is cut inside a line only where the line is longer than LIMIT_LOG_PIECE_BYTES, or its end
  * has not come yet. A piece of metrics always is a number of whole lines, each in the piece in which it ends;

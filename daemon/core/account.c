@@ -14,7 +14,7 @@
 #include "daemon/core/tick.h"
 #include "proto/limits.h"
 
-/* --- finding ----------------------------------------------------------------------------------------- */
+/* --- finding -------------------------------------------------------------------------------------------- */
 
 /* A tab cannot be part of a name. */
 static void key_of(enum account_kind kind, const char *project, const char *owner, struct text *out)
@@ -56,7 +56,7 @@ struct account *account_tie(const struct core *core, const struct job *job)
     return account_find(core, job->project->name, job->owner->name);
 }
 
-/* --- birth ------------------------------------------------------------------------------------------- */
+/* --- birth ---------------------------------------------------------------------------------------------- */
 
 static struct account *create(struct core *core, enum account_kind kind, const char *project,
                               const char *owner)
@@ -110,7 +110,7 @@ struct account *account_need_pool(struct core *core, const char *pool)
     return account != NULL ? account : create(core, ACCOUNT_POOL, pool, NULL);
 }
 
-/* --- rest and death ---------------------------------------------------------------------------------- */
+/* --- rest and death ------------------------------------------------------------------------------------- */
 
 bool account_is_live(const struct account *account)
 {
@@ -233,7 +233,7 @@ void accounts_destroy(struct accounts *accounts)
     free(accounts);
 }
 
-/* --- jobs -------------------------------------------------------------------------------------------- */
+/* --- jobs ----------------------------------------------------------------------------------------------- */
 
 static void count_job(struct core *core, struct account *account, int64_t queued, int64_t running)
 {
@@ -285,7 +285,7 @@ void account_leave(struct core *core, struct job *job)
     account_settle(core, within); /* and with it, when it goes, the other two */
 }
 
-/* --- GPUs -------------------------------------------------------------------------------------------- */
+/* --- GPUs ----------------------------------------------------------------------------------------------- */
 
 int64_t account_gpus(const struct attempt *attempt)
 {
@@ -355,7 +355,7 @@ void account_give_back(struct core *core, struct attempt *attempt)
     account_promote(core, job->project);
 }
 
-/* --- time -------------------------------------------------------------------------------------------- */
+/* --- time ----------------------------------------------------------------------------------------------- */
 
 void account_clock(struct core *core, int64_t at_ms)
 {
@@ -389,7 +389,7 @@ void account_watch(struct core *core)
     }
 }
 
-/* --- what must hold ---------------------------------------------------------------------------------- */
+/* --- what must hold ------------------------------------------------------------------------------------- */
 
 struct count {
     int64_t queued, running, gpus;

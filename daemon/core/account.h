@@ -62,7 +62,7 @@ void account_give_back(struct core *core, struct attempt *attempt);
  * owner within it, have used beyond their shares. */
 int64_t account_delay_ms(const struct core *core, const struct job *job);
 
-/* --- for the files of the core that own the occasion ------------------------------------------------- */
+/* --- for the files of the core that own the occasion ---------------------------------------------------- */
 
 struct accounts;
 /* share_half_life_ms 0: the default. */

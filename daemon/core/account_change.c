@@ -11,7 +11,7 @@
 #include "daemon/core/trace.h"
 #include "proto/limits.h"
 
-/* --- claims ------------------------------------------------------------------------------------------ */
+/* --- claims --------------------------------------------------------------------------------------------- */
 
 static void set_claim(struct core *core, struct attempt *attempt, enum claim claim)
 {
@@ -86,7 +86,7 @@ static void demote(struct core *core)
     }
 }
 
-/* --- what a change would take away ------------------------------------------------------------------- */
+/* --- what a change would take away ---------------------------------------------------------------------- */
 
 /* The first project by name that is entitled to less than it uses as entitled; NULL: none. */
 static const struct account *first_over(const struct core *core, const struct holding **ret_holding)
@@ -116,7 +116,7 @@ static bool refuse_loss(const struct core *core, const struct account *project, 
         (long long)holding->entitled, holding->type, (long long)account_quota(core, project, holding->type));
 }
 
-/* --- the change -------------------------------------------------------------------------------------- */
+/* --- the change ----------------------------------------------------------------------------------------- */
 
 static bool check_pool(const struct core *core, const struct input *input, struct err *err)
 {

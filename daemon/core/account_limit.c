@@ -32,7 +32,7 @@ bool account_any_limited(const struct core *core)
     return core->accounts->limited != NULL;
 }
 
-/* --- what may start ---------------------------------------------------------------------------------- */
+/* --- what may start ------------------------------------------------------------------------------------- */
 
 /* true: what is used, and this many more, is within most; -1 is no bound. */
 static bool within(const struct account *account, const char *what, int64_t used, int64_t more, int64_t most,
@@ -91,7 +91,7 @@ void account_limit_text(const struct account_limit *limit, struct text *out)
                 limit->account->name, (long long)limit->used, (long long)limit->most, limit->what);
 }
 
-/* --- what never will --------------------------------------------------------------------------------- */
+/* --- what never will ------------------------------------------------------------------------------------ */
 
 static bool refuse_wait(const struct account *account, struct err *err)
 {
@@ -163,7 +163,7 @@ bool account_admits(const struct core *core, const char *project, const char *ow
            admits(core, account_find(core, NULL, owner), wish, err);
 }
 
-/* --- quotas ------------------------------------------------------------------------------------------ */
+/* --- quotas --------------------------------------------------------------------------------------------- */
 
 static int64_t quota_of(const struct account *account, const char *type)
 {

@@ -12,7 +12,7 @@
 #define HOUR_MS   (3600LL * 1000)
 #define MINUTE_MS (60LL * 1000)
 
-/* --- values ------------------------------------------------------------------------------------------ */
+/* --- values --------------------------------------------------------------------------------------------- */
 
 static void put_string(struct text *out, const char *name, const char *value)
 {
@@ -53,7 +53,7 @@ static void put_share(const struct core *core, struct account *account, struct t
     put_ratio(out, "delay_s", share.delay_ms, 1000);
 }
 
-/* --- types ------------------------------------------------------------------------------------------- */
+/* --- types ---------------------------------------------------------------------------------------------- */
 
 static void put_type(const struct core *core, const struct account *account, const char *type,
                      struct text *out)
@@ -95,7 +95,7 @@ static void put_types(const struct core *core, const struct account *account, st
     text_append(out, "]");
 }
 
-/* --- one account ------------------------------------------------------------------------------------- */
+/* --- one account ---------------------------------------------------------------------------------------- */
 
 static void put_period(const struct core *core, const struct account *account, struct text *out)
 {
@@ -149,7 +149,7 @@ static void put_account(const struct core *core, struct account *account, const 
     text_append(out, "}");
 }
 
-/* --- many -------------------------------------------------------------------------------------------- */
+/* --- many ----------------------------------------------------------------------------------------------- */
 
 static bool may_see(const struct core *core, const struct account *account, const char *viewer)
 {
@@ -247,7 +247,7 @@ bool account_show(struct core *core, const struct input *input, struct err *err)
     return true;
 }
 
-/* --- pools ------------------------------------------------------------------------------------------- */
+/* --- pools ---------------------------------------------------------------------------------------------- */
 
 static void begin_pool(const struct core *core, const struct partition *partition, struct text *out)
 {

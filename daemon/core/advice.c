@@ -53,7 +53,7 @@ static void write_text(struct advisor *advisor, const char *field, const char *v
     end(advisor, &sentence);
 }
 
-/* --- what could be changed --------------------------------------------------------------------------- */
+/* --- what could be changed ------------------------------------------------------------------------------ */
 
 /* It would end before GPUs that are free now are needed by another job. What is cut to a small part of its
  * run time is another job. */

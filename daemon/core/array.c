@@ -14,7 +14,7 @@
 #include "daemon/core/trace.h"
 #include "proto/tasks.h"
 
-/* --- birth and death --------------------------------------------------------------------------------- */
+/* --- birth and death ------------------------------------------------------------------------------------ */
 
 void array_create(struct core *core, struct job *whole, int64_t tasks, int64_t parallel)
 {
@@ -31,7 +31,7 @@ void array_free(struct array *array)
     free(array);
 }
 
-/* --- questions --------------------------------------------------------------------------------------- */
+/* --- questions ------------------------------------------------------------------------------------------ */
 
 bool array_is_whole(const struct job *job)
 {
@@ -55,7 +55,7 @@ bool array_is_open(const struct array *array)
     return array_left(array) > 0 && (counts->parallel == 0 || counts->running < counts->parallel);
 }
 
-/* --- the end ----------------------------------------------------------------------------------------- */
+/* --- the end -------------------------------------------------------------------------------------------- */
 
 static const char *were(int64_t count)
 {
@@ -105,7 +105,7 @@ static void settle(struct core *core, struct array *array)
     }
 }
 
-/* --- placing ----------------------------------------------------------------------------------------- */
+/* --- placing -------------------------------------------------------------------------------------------- */
 
 struct job *array_send(struct core *core, struct job *job)
 {
@@ -166,7 +166,7 @@ static void wait_again(struct core *core, struct array *array)
     }
 }
 
-/* --- what becomes of tasks --------------------------------------------------------------------------- */
+/* --- what becomes of tasks ------------------------------------------------------------------------------ */
 
 void array_note_running(struct core *core, struct job *task)
 {
@@ -211,7 +211,7 @@ void array_note_end(struct core *core, struct job *task)
     settle(core, array);
 }
 
-/* --- no more of them --------------------------------------------------------------------------------- */
+/* --- no more of them ------------------------------------------------------------------------------------ */
 
 static void drop(struct core *core, struct array *array, int64_t *count, const char *reason)
 {
@@ -294,7 +294,7 @@ void array_cancel(struct core *core, struct job *whole, const char *by)
     settle(core, array);
 }
 
-/* --- what must hold ---------------------------------------------------------------------------------- */
+/* --- what must hold ------------------------------------------------------------------------------------- */
 
 void array_check(const struct array *array)
 {

@@ -33,7 +33,7 @@ enum attempt_event {
     ATTEMPT_EVENT_FLUSH_EXPIRED,
 };
 
-/* --- the table --------------------------------------------------------------------------------------- */
+/* --- the table ------------------------------------------------------------------------------------------ */
 
 static void start(struct core *core, struct attempt *attempt);
 static void tell_start(struct core *core, struct attempt *attempt);
@@ -102,7 +102,7 @@ static bool fire(struct core *core, struct attempt *attempt, enum attempt_event 
     return true;
 }
 
-/* --- lists ------------------------------------------------------------------------------------------- */
+/* --- lists ---------------------------------------------------------------------------------------------- */
 
 struct attempt *attempt_alloc(struct core *core, struct job *job, uint64_t epoch, int64_t number)
 {
@@ -178,7 +178,7 @@ bool attempt_has_started(const struct attempt *attempt)
     return attempt->started_ms != 0;
 }
 
-/* --- birth ------------------------------------------------------------------------------------------- */
+/* --- birth ---------------------------------------------------------------------------------------------- */
 
 static const char *placed_detail(struct core *core, const struct attempt *attempt,
                                  const struct partition *partition)
@@ -257,7 +257,7 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
     }
 }
 
-/* --- start ------------------------------------------------------------------------------------------- */
+/* --- start ---------------------------------------------------------------------------------------------- */
 
 /* START is decided: what follows must be on disk before anybody hears of it. */
 static void start(struct core *core, struct attempt *attempt)
@@ -315,7 +315,7 @@ void attempt_note_running(struct core *core, struct attempt *attempt)
     }
 }
 
-/* --- stop -------------------------------------------------------------------------------------------- */
+/* --- stop ----------------------------------------------------------------------------------------------- */
 
 static void keep_fault(struct attempt *attempt, const struct fault *fault)
 {
@@ -403,7 +403,7 @@ void attempt_lose(struct core *core, struct member *member, const char *text)
     attempt_settle(core, member->attempt);
 }
 
-/* --- end --------------------------------------------------------------------------------------------- */
+/* --- end ------------------------------------------------------------------------------------------------ */
 
 void attempt_settle(struct core *core, struct attempt *attempt)
 {

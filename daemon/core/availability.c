@@ -12,7 +12,7 @@
 
 #define LEAST_MS 1000 /* that anything is expected to run */
 
-/* --- one attempt ------------------------------------------------------------------------------------- */
+/* --- one attempt ---------------------------------------------------------------------------------------- */
 
 const struct partition *availability_partition(const struct attempt *attempt)
 {
@@ -50,7 +50,7 @@ int64_t availability_end_ms(const struct core *core, const struct attempt *attem
     return leaves ? core->now_ms : core->now_ms + expect_end(core, attempt) - core->steady_ms;
 }
 
-/* --- the heap of ends -------------------------------------------------------------------------------- */
+/* --- the heap of ends ----------------------------------------------------------------------------------- */
 
 static bool sooner(const struct attempt *a, const struct attempt *b)
 {
@@ -169,7 +169,7 @@ static void refresh(struct core *core)
     }
 }
 
-/* --- what is free ------------------------------------------------------------------------------------ */
+/* --- what is free --------------------------------------------------------------------------------------- */
 
 static void release(struct node_device *device, int64_t count)
 {
@@ -203,7 +203,7 @@ void availability_begin(const struct search *search)
     }
 }
 
-/* --- the look ahead ---------------------------------------------------------------------------------- */
+/* --- the look ahead ------------------------------------------------------------------------------------- */
 
 /* A walk over the heap in order of ends, which leaves it as it is: the front holds the places in the heap
  * that may be next. */

@@ -157,7 +157,7 @@ struct node_row {
     const char *reason; /* or NULL */
     enum isolation isolation;
     bool slots;
-    const char *devices; /* JSON array of {index, uuid, type, memory_bytes, partition} */
+    const char *devices; /* JSON array of {index, uuid, type, memory_bytes, group} */
     int64_t registered_ms;
     const char *labels;    /* JSON object of strings, or NULL */
     int64_t expires_at_ms; /* when its provider takes it back; 0: never */

@@ -10,7 +10,7 @@
 #include "daemon/core/label.h"
 #include "daemon/core/state.h"
 
-/* --- from terms -------------------------------------------------------------------------------------- */
+/* --- from terms ----------------------------------------------------------------------------------------- */
 
 /* Cuts a word, "zone=a,b", in place. */
 static struct constraint parse(char *word)
@@ -69,7 +69,7 @@ void constraints_destroy(struct constraints *constraints)
     free(constraints);
 }
 
-/* --- fits -------------------------------------------------------------------------------------------- */
+/* --- fits ----------------------------------------------------------------------------------------------- */
 
 /* NULL: there is no such label. */
 static const char *value_of(const struct constraint *constraint, const struct capacity *capacity)

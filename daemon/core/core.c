@@ -43,7 +43,7 @@ struct core *core_create(const struct core_config *config)
     return core;
 }
 
-/* --- end --------------------------------------------------------------------------------------------- */
+/* --- end ------------------------------------------------------------------------------------------------ */
 
 static void destroy_jobs(struct core *core)
 {
@@ -103,7 +103,7 @@ void core_destroy(struct core *core)
     free(core);
 }
 
-/* --- step -------------------------------------------------------------------------------------------- */
+/* --- step ----------------------------------------------------------------------------------------------- */
 
 static bool dispatch(struct core *core, const struct input *input, struct err *err)
 {
@@ -174,7 +174,7 @@ void core_step(struct core *core, const struct input *input, int64_t now_ms, str
     invariants_after_step(core, ret_step);
 }
 
-/* --- questions --------------------------------------------------------------------------------------- */
+/* --- questions ------------------------------------------------------------------------------------------ */
 
 void core_each_node(const struct core *core, void (*visit)(const char *name, void *closure), void *closure)
 {

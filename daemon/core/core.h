@@ -228,8 +228,7 @@ void core_committed(struct core *core, int64_t at_us,
 /* The earliest time at which a TICK has something to do; INT64_MAX when there is none. */
 int64_t core_deadline(const struct core *core);
 
-/* --- orders: the whole desired state of one node, derived from the state
- * ----------------------------------------------------------------- */
+/* --- orders: the whole desired state of one node, derived from the state -------------------------------- */
 
 struct node_order {
     struct order order;   /* spec is NULL: whoever sends it reads the spec of spec_key */

@@ -20,7 +20,7 @@
 
 #define REASON_EXPIRED "expired" /* of the drain; who moves the expiry ends a drain for this reason alone */
 
-/* --- the clock --------------------------------------------------------------------------------------- */
+/* --- the clock ------------------------------------------------------------------------------------------ */
 
 int64_t departure_time(const struct core *core, int64_t wall_ms)
 {
@@ -37,7 +37,7 @@ void departure_set_clock(struct core *core, int64_t wall_ms)
     }
 }
 
-/* --- when each goes ---------------------------------------------------------------------------------- */
+/* --- when each goes ------------------------------------------------------------------------------------- */
 
 static int64_t earlier(int64_t a, int64_t b)
 {
@@ -143,7 +143,7 @@ void departure_judge_all(struct core *core)
     departure_note(core);
 }
 
-/* --- expiry ------------------------------------------------------------------------------------------ */
+/* --- expiry --------------------------------------------------------------------------------------------- */
 
 static bool is_drained_for_expiry(const struct node *node)
 {
@@ -183,7 +183,7 @@ bool departure_expire(struct core *core, struct node *node, int64_t expires_at_m
     return true;
 }
 
-/* --- what runs there --------------------------------------------------------------------------------- */
+/* --- what runs there ------------------------------------------------------------------------------------ */
 
 static bool may_be_stopped(const struct attempt *attempt)
 {
@@ -239,7 +239,7 @@ static void watch_members(struct core *core, struct node *node)
     }
 }
 
-/* --- time -------------------------------------------------------------------------------------------- */
+/* --- time ----------------------------------------------------------------------------------------------- */
 
 /* A job that waits may become too long for a node that leaves, and a shorter one behind it be the next. */
 static void look_again(struct core *core)
@@ -283,7 +283,7 @@ void departure_watch(struct core *core)
     look_again(core);
 }
 
-/* --- invariants -------------------------------------------------------------------------------------- */
+/* --- invariants ----------------------------------------------------------------------------------------- */
 
 void departure_check(const struct core *core)
 {

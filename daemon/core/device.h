@@ -11,7 +11,7 @@ struct node;
 struct node_device;
 struct text;
 
-/* Appends the JSON array of {index, uuid, type, memory_bytes, partition, unavailable} of the devices that the
+/* Appends the JSON array of {index, uuid, type, memory_bytes, group, unavailable} of the devices that the
  * node has. */
 void device_list_encode(const struct node *node, struct text *out);
 /* Devices from such an array, which the caller owns; a text that device_list_encode did not write aborts. */

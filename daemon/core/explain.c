@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the answers to questions: why a job waits, what a job would meet that is not there yet, who would have
  * to go for one. It promises that nothing is different afterwards, and that each answer is made from the
- * state that decides. The reason is reason.c's, the nodes node filter.c's, the start forecast.c's, the change
+ * state that decides. The reason is reason.c's, the nodes node_filter.c's, the start forecast.c's, the change
  * advice.c's. */
 #include "daemon/core/explain.h"
 
@@ -35,7 +35,7 @@ struct question {
     struct text *out;
 };
 
-/* --- members ----------------------------------------------------------------------------------------- */
+/* --- members -------------------------------------------------------------------------------------------- */
 
 static void write_text(struct text *out, const char *key, const char *value)
 {
@@ -128,7 +128,7 @@ static void write_reason(const struct question *question)
     text_append(question->out, "}");
 }
 
-/* --- explanations ------------------------------------------------------------------------------------ */
+/* --- explanations --------------------------------------------------------------------------------------- */
 
 /* A job that waits for GPUs. */
 static void write_waiting(struct question *question)
@@ -199,7 +199,7 @@ static void explain(struct core *core, struct job *job, struct text *out)
     text_append(out, "}");
 }
 
-/* --- plans ------------------------------------------------------------------------------------------- */
+/* --- plans ---------------------------------------------------------------------------------------------- */
 
 static void write_refusal(const struct err *err, struct text *out)
 {
@@ -243,7 +243,7 @@ static void plan(struct core *core, const struct input *input, struct text *out)
     text_append(out, "}");
 }
 
-/* --- rehearsals -------------------------------------------------------------------------------------- */
+/* --- rehearsals ----------------------------------------------------------------------------------------- */
 
 static bool rehearse(const struct core *core, const struct job *job, struct text *out, struct err *err)
 {
@@ -260,7 +260,7 @@ static bool rehearse(const struct core *core, const struct job *job, struct text
     return true;
 }
 
-/* --- the input --------------------------------------------------------------------------------------- */
+/* --- the input ------------------------------------------------------------------------------------------ */
 
 static bool answer(struct core *core, const struct input *input, struct job *job, struct text *out,
                    struct err *err)

@@ -15,7 +15,7 @@
 #include "daemon/core/pool.h"
 #include "daemon/core/state.h"
 
-/* --- what a wish allows ------------------------------------------------------------------------------ */
+/* --- what a wish allows --------------------------------------------------------------------------------- */
 
 /* rank: how many types the wish prefers to the partition's. */
 static bool type_allowed(const struct wish *wish, const struct partition *partition, size_t *ret_rank)
@@ -249,7 +249,7 @@ int64_t fit_largest(const struct search *search, const struct partition *partiti
     return largest;
 }
 
-/* --- fits -------------------------------------------------------------------------------------------- */
+/* --- fits ----------------------------------------------------------------------------------------------- */
 
 /* A node that is left with more fragments is worse, then one that is left with more. */
 static bool better(const struct wish *wish, const struct fit *fit, const struct fit *than)

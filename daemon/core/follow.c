@@ -40,7 +40,7 @@ static enum prospect prospect_now(enum dependency kind, const struct job *on)
     return prospect_of(kind, on->state, on->started_ms != 0);
 }
 
-/* --- edges ------------------------------------------------------------------------------------------- */
+/* --- edges ---------------------------------------------------------------------------------------------- */
 
 static struct job *find_live(const struct core *core, int64_t key)
 {
@@ -102,7 +102,7 @@ void follow_clear(struct core *core)
     }
 }
 
-/* --- jobs that have ended ---------------------------------------------------------------------------- */
+/* --- jobs that have ended ------------------------------------------------------------------------------- */
 
 static void remember(struct core *core, const struct job *job)
 {
@@ -144,7 +144,7 @@ void follow_started(struct core *core, struct job *job)
     }
 }
 
-/* --- submission -------------------------------------------------------------------------------------- */
+/* --- submission ----------------------------------------------------------------------------------------- */
 
 bool follow_check(const struct core *core, const struct input *input, struct err *err)
 {
@@ -203,7 +203,7 @@ void core_load_dependency(struct core *core, const struct dependency_row *row)
     }
 }
 
-/* --- what is due ------------------------------------------------------------------------------------- */
+/* --- what is due ---------------------------------------------------------------------------------------- */
 
 static void settle(struct core *core, struct edge *edge)
 {

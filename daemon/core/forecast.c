@@ -25,7 +25,7 @@
 
 enum lean { LEAN_SHORT, LEAN_NONE, LEAN_LONG };
 
-/* --- run times --------------------------------------------------------------------------------------- */
+/* --- run times ------------------------------------------------------------------------------------------ */
 
 /* How far the estimate of a job is off. Few runs say little. */
 static int64_t error_percent(const struct job *job)
@@ -72,7 +72,7 @@ static int64_t length_of(const struct core *core, const struct job *job, enum le
     return bounded(lean_on(job, queue_entry_of(core, job).estimate_ms, lean), job->time_limit_ms);
 }
 
-/* --- what is free when ------------------------------------------------------------------------------- */
+/* --- what is free when ---------------------------------------------------------------------------------- */
 
 /* So many GPUs are free from then until the next point. */
 struct point {
@@ -226,7 +226,7 @@ static int64_t start_in(struct outline *outline, struct profile *profile, int64_
     return start_ms;
 }
 
-/* --- the outline of what is to come ------------------------------------------------------------------ */
+/* --- the outline of what is to come --------------------------------------------------------------------- */
 
 static int64_t free_of(const struct partition *partition)
 {
@@ -383,7 +383,7 @@ static int64_t start_when(const struct core *core, const struct job *job, const 
     return start_ms;
 }
 
-/* --- the forecast ------------------------------------------------------------------------------------ */
+/* --- the forecast --------------------------------------------------------------------------------------- */
 
 /* The first time at which nodes could hold the gang, were nobody ahead. */
 static bool first_fit(const struct core *core, const struct job *job, int64_t *ret_at_ms)

@@ -25,7 +25,7 @@ struct tally {
     int64_t most; /* the most that one could give */
 };
 
-/* --- who may join ------------------------------------------------------------------------------------ */
+/* --- who may join --------------------------------------------------------------------------------------- */
 
 static int by_host(const void *a, const void *b)
 {
@@ -149,7 +149,7 @@ int64_t gang_placement_largest(const struct search *search, const struct partiti
     return candidates.sum;
 }
 
-/* --- equal shares ------------------------------------------------------------------------------------ */
+/* --- equal shares --------------------------------------------------------------------------------------- */
 
 /* An equal share that enough nodes can give, 0 when there is none: the largest, or the smallest. */
 static int64_t equal_share(const struct tally *tally, int64_t gpus, enum placement placement)
@@ -198,7 +198,7 @@ static void lay_equally(struct candidates *candidates, struct tally *tally, cons
     keep(candidates, &wanted);
 }
 
-/* --- shares that differ ------------------------------------------------------------------------------ */
+/* --- shares that differ --------------------------------------------------------------------------------- */
 
 /* By what they could give, the largest first, then by name. */
 static void sort_falling(struct candidates *candidates, const struct tally *tally)
@@ -262,7 +262,7 @@ static void lay_falling(struct candidates *candidates, int64_t gpus)
     candidates->count = used;
 }
 
-/* --- fits -------------------------------------------------------------------------------------------- */
+/* --- fits ----------------------------------------------------------------------------------------------- */
 
 static int64_t growth_of(const struct candidates *candidates, const struct search *search,
                          const struct fragments *fragments)

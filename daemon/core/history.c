@@ -35,7 +35,7 @@ struct pattern {
     UT_hash_handle hh;
 };
 
-/* --- patterns ---------------------------------------------------------------------------------------- */
+/* --- patterns ------------------------------------------------------------------------------------------- */
 
 static struct pattern *family_need(struct core *core, const char *key, struct pattern *larger, bool limited)
 {
@@ -149,7 +149,7 @@ void history_clear(struct core *core)
     }
 }
 
-/* --- estimates --------------------------------------------------------------------------------------- */
+/* --- estimates ------------------------------------------------------------------------------------------ */
 
 /* What part of its limit such a job uses; without a limit, for how many ms it runs. basis is what one more
  * run weighs: its limit, or 1. */
@@ -179,7 +179,7 @@ struct history_trust history_trust(const struct pattern *pattern)
                                   .error_percent = sums->count > 0 ? sums->error_percent / sums->count : 0};
 }
 
-/* --- learning ---------------------------------------------------------------------------------------- */
+/* --- learning ------------------------------------------------------------------------------------------- */
 
 static void add(struct pattern *pattern, const struct sums *sums)
 {

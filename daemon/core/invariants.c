@@ -20,7 +20,7 @@
 #include "daemon/core/window.h"
 #include "proto/limits.h"
 
-/* --- nodes ------------------------------------------------------------------------------------------- */
+/* --- nodes ---------------------------------------------------------------------------------------------- */
 
 static bool holds(const struct member *member, int64_t index)
 {
@@ -157,7 +157,7 @@ static void check_partitions(const struct core *core)
     check_free(core);
 }
 
-/* --- attempts ---------------------------------------------------------------------------------------- */
+/* --- attempts ------------------------------------------------------------------------------------------- */
 
 static size_t count_in(const struct attempt *attempt, enum member_state state)
 {
@@ -257,7 +257,7 @@ static void check_attempts(const struct core *core)
     assert(ended == core->ended_count && ended <= LIMIT_ENDED_ATTEMPTS);
 }
 
-/* --- jobs -------------------------------------------------------------------------------------------- */
+/* --- jobs ----------------------------------------------------------------------------------------------- */
 
 /* An array has no attempt of its own, and may wait while tasks of it run. */
 static void check_whole(const struct job *job)
@@ -357,7 +357,7 @@ static void check_jobs(const struct core *core)
     assert(queued == listed && HASH_CNT(by_id, core->jobs_by_id) == HASH_CNT(by_key, core->jobs_by_key));
 }
 
-/* --- when -------------------------------------------------------------------------------------------- */
+/* --- when ----------------------------------------------------------------------------------------------- */
 
 static void check_touched(const struct core *core, const struct job_touch *touch)
 {

@@ -24,7 +24,7 @@
 /* What the limits of the project allow a waiting job to cost: two hash tables add 16 bytes to it. */
 static_assert(sizeof(struct job) <= 600, "a waiting job is too large");
 
-/* --- birth and death --------------------------------------------------------------------------------- */
+/* --- birth and death ------------------------------------------------------------------------------------ */
 
 struct wish job_wish(const struct job_spec *spec, const struct core_need *need)
 {
@@ -133,7 +133,7 @@ static void leave(struct core *core, struct job *job)
     record_leaving(core, job);
 }
 
-/* --- the table --------------------------------------------------------------------------------------- */
+/* --- the table ------------------------------------------------------------------------------------------ */
 
 /* A task that is placed for the first time has never waited. */
 static void stop_waiting(struct core *core, struct job *job)
@@ -237,7 +237,7 @@ bool job_fire(struct core *core, struct job *job, enum job_event event, const ch
     return true;
 }
 
-/* --- before it waits --------------------------------------------------------------------------------- */
+/* --- before it waits ------------------------------------------------------------------------------------ */
 
 void job_begin(struct core *core, struct job *job, const char *held_by)
 {
@@ -259,7 +259,7 @@ bool job_is_kept_back(const struct job *job)
     return job->state == JOB_HELD || job->state == JOB_BLOCKED;
 }
 
-/* --- the end of an attempt --------------------------------------------------------------------------- */
+/* --- the end of an attempt ------------------------------------------------------------------------------ */
 
 void job_finish(struct core *core, struct job *job, enum job_event event, int64_t exit_code, enum cause cause,
                 const char *reason)
@@ -369,7 +369,7 @@ void job_conclude(struct core *core, struct job *job, const struct attempt *atte
     abort();
 }
 
-/* --- nodes that cannot get ready --------------------------------------------------------------------- */
+/* --- nodes that cannot get ready ------------------------------------------------------------------------ */
 
 bool job_is_waiting(const struct job *job)
 {
@@ -455,7 +455,7 @@ void job_stage_failed(struct core *core, const struct stage *stage, const struct
     free(hits.jobs);
 }
 
-/* --- cancel ------------------------------------------------------------------------------------------ */
+/* --- cancel --------------------------------------------------------------------------------------------- */
 
 void job_cancel_live(struct core *core, struct job *job, const char *by)
 {

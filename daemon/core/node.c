@@ -20,7 +20,7 @@
 #include "daemon/core/trace.h"
 #include "proto/limits.h"
 
-/* --- the list ---------------------------------------------------------------------------------------- */
+/* --- the list ------------------------------------------------------------------------------------------- */
 
 struct node *node_find(const struct core *core, const char *name)
 {
@@ -106,7 +106,7 @@ void node_free(struct node *node)
     free(node);
 }
 
-/* --- standing ---------------------------------------------------------------------------------------- */
+/* --- standing ------------------------------------------------------------------------------------------- */
 
 static void come(struct core *core, struct node *node)
 {
@@ -204,7 +204,7 @@ int64_t node_leaves_ms(const struct core *core, const struct node *node)
     return node->leaves_ms;
 }
 
-/* --- contact ----------------------------------------------------------------------------------------- */
+/* --- contact -------------------------------------------------------------------------------------------- */
 
 int64_t node_silent_ms(const struct core *core, const struct node *node)
 {
@@ -266,7 +266,7 @@ bool node_heartbeat(struct core *core, const struct input *input, struct err *er
     return true;
 }
 
-/* --- devices ------------------------------------------------------------------------------------------- */
+/* --- devices -------------------------------------------------------------------------------------------- */
 
 struct node_device *node_device(struct node *node, int64_t index)
 {
@@ -361,7 +361,7 @@ void node_release(struct core *core, struct member *member)
     }
 }
 
-/* --- the operator ------------------------------------------------------------------------------------ */
+/* --- the operator --------------------------------------------------------------------------------------- */
 
 static bool refuse_lost(const struct node *node, struct err *err)
 {

@@ -19,7 +19,7 @@ struct count {
     int64_t named;
 };
 
-/* --- the tests --------------------------------------------------------------------------------------- */
+/* --- the tests ------------------------------------------------------------------------------------------ */
 
 /* A partition that the wish would allow were it not for pools. */
 static bool has_type(const struct search *search, const struct node *node)
@@ -103,7 +103,7 @@ static enum node_test fails(const struct search *search, const struct reservatio
     return is_reserved(search, reservations, capacity) ? NODE_TEST_RESERVED : NODE_TEST_COUNT;
 }
 
-/* --- writing ----------------------------------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------------------------------------- */
 
 static void add(struct count *count, const struct node *node)
 {

@@ -111,7 +111,7 @@ static void tell(const struct core *core, struct job_class *job_class, const str
                (long long)most, reservations);
 }
 
-/* --- what is to be done for a job -------------------------------------------------------------------- */
+/* --- what is to be done for a job ----------------------------------------------------------------------- */
 
 struct plan {
     enum move move;
@@ -203,7 +203,7 @@ static struct plan plan_for(const struct core *core, const struct queue_entry *e
     return plan;
 }
 
-/* --- getting ready ----------------------------------------------------------------------------------- */
+/* --- getting ready -------------------------------------------------------------------------------------- */
 
 static bool somewhere(const struct core *core, const struct job *job, enum view view,
                       enum readiness readiness)
@@ -291,7 +291,7 @@ static void pass_by(const struct core *core, struct queue_entry *entry,
     }
 }
 
-/* --- the scheduling pass -----------------------------------------------------------------------------  */
+/* --- the scheduling pass -------------------------------------------------------------------------------- */
 
 /* What a job that is not placed means for the others. Returns when another look is due; NEVER: when something
  * happens. */
@@ -441,7 +441,7 @@ bool place_would(const struct core *core)
     return visit_twice((struct core *)(uintptr_t)core, false);
 }
 
-/* --- what it would do for one job --------------------------------------------------------------------- */
+/* --- what it would do for one job ----------------------------------------------------------------------- */
 
 /* true: the job's turn has come, and what would be done for it is known. */
 static bool consider(const struct core *core, const struct job *job, struct outlook *outlook)
@@ -496,7 +496,7 @@ bool place_reserves_all(const struct core *core)
     return waiting_of(core) == WAITING_RESERVES_ALL;
 }
 
-/* --- what is possible at all ------------------------------------------------------------------------- */
+/* --- what is possible at all ---------------------------------------------------------------------------- */
 
 int64_t place_largest(const struct core *core, const struct wish *wish,
                       const struct partition **ret_partition)

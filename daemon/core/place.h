@@ -20,7 +20,7 @@ void place_pass(struct core *core);
 /* Whether place_pass would place something. */
 bool place_would(const struct core *core);
 
-/* --- what it would do for one job ---------------------------------------------------------------------- */
+/* --- what it would do for one job ----------------------------------------------------------------------- */
 
 enum move {
     MOVE_NONE,

@@ -9,8 +9,7 @@
 
 #include "daemon/core/state.h"
 
-/* --- partitions ------------------------------------------------------------------------------------------
- */
+/* --- partitions ----------------------------------------------------------------------------------------- */
 
 static int partition_order(const struct partition *partition, const char *pool, const char *type)
 {
@@ -127,7 +126,7 @@ static void partition_remove(struct core *core, struct partition *partition, con
     partition_drop_if_empty(core, partition);
 }
 
-/* --- nodes ------------------------------------------------------------------------------------------- */
+/* --- nodes ---------------------------------------------------------------------------------------------- */
 
 static struct capacity *capacity_need(struct core *core, struct node *node, const char *type)
 {
@@ -226,7 +225,7 @@ bool pool_is_loopback(const struct node *node)
            strcasecmp(address, "localhost") == 0;
 }
 
-/* --- questions --------------------------------------------------------------------------------------- */
+/* --- questions ------------------------------------------------------------------------------------------ */
 
 bool pool_kind_of(const struct core *core, const char *pool, const struct node *except,
                   enum pool_kind *ret_kind)

@@ -28,7 +28,7 @@ void victims_finish(struct victims *victims)
     *victims = (struct victims){0};
 }
 
-/* --- who yields -------------------------------------------------------------------------------------- */
+/* --- who yields ----------------------------------------------------------------------------------------- */
 
 static int64_t gpus_of(const struct attempt *attempt)
 {
@@ -130,7 +130,7 @@ static struct candidate *candidates_of(const struct core *core, const struct que
     return candidates;
 }
 
-/* --- how many ---------------------------------------------------------------------------------------- */
+/* --- how many ------------------------------------------------------------------------------------------- */
 
 static bool fits(const struct search *search, struct fit *ret_fit)
 {
@@ -208,7 +208,7 @@ bool preempt_rehearse(const struct core *core, const struct queue_entry *entry, 
     return choose(core, entry, search, could_yield, ret_victims, ret_fit);
 }
 
-/* --- stopping ---------------------------------------------------------------------------------------- */
+/* --- stopping ------------------------------------------------------------------------------------------- */
 
 void preempt_stop(struct core *core, const struct queue_entry *entry, const struct victims *victims)
 {

@@ -24,8 +24,7 @@
 #define PATIENCE_MS (60LL * 24 * 3600 * 1000)
 #define REFRESH_MS  (10LL * 60 * 1000) /* how old a sort key may be */
 
-/* --- job classes -------------------------------------------------------------------------------------------
- */
+/* --- job classes ---------------------------------------------------------------------------------------- */
 
 /* Wishes are equal when their keys are. A tab cannot be part of a name; types are told apart without regard
  * to case. */
@@ -141,8 +140,7 @@ void queue_stamp(struct core *core, struct job *job, int64_t steady_ms)
     job->submitted_ms = core->submitted_ms;
 }
 
-/* --- queue entries
- * ------------------------------------------------------------------------------------------- */
+/* --- queue entries -------------------------------------------------------------------------------------- */
 
 static int64_t estimate_of(const struct core *core, const struct job *job)
 {
@@ -224,7 +222,7 @@ int64_t queue_due_ms(const struct core *core, const struct queue_entry *entry)
     return core->config.policy == POLICY_DEFAULT ? entry->sort_key : 0;
 }
 
-/* --- batches ----------------------------------------------------------------------------------------- */
+/* --- batches -------------------------------------------------------------------------------------------- */
 
 static struct batch_key key_of(const struct core *core, const struct job *job)
 {
@@ -363,8 +361,7 @@ void queue_each(struct core *core, struct job_class *job_class,
     }
 }
 
-/* --- scheduling passes
- * ------------------------------------------------------------------------------------------- */
+/* --- scheduling passes ---------------------------------------------------------------------------------- */
 
 void queue_refresh(struct core *core)
 {

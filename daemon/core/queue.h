@@ -48,7 +48,7 @@ int64_t queue_due_ms(const struct core *core, const struct queue_entry *entry);
 void queue_each(struct core *core, struct job_class *job_class,
                 void (*visit)(struct core *core, struct job *job, void *closure), void *closure);
 
-/* --- a pass over the waiting jobs, in queue order -------------------------------------------- */
+/* --- a pass over the waiting jobs, in queue order ------------------------------------------------------- */
 
 /* Estimates and shares have changed with the time: looks at queue entries that are old. */
 void queue_refresh(struct core *core);

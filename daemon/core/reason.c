@@ -14,7 +14,7 @@
 #include "daemon/core/staging.h"
 #include "daemon/core/state.h"
 
-/* --- words ------------------------------------------------------------------------------------------- */
+/* --- words ---------------------------------------------------------------------------------------------- */
 
 void reason_say_gpus(const struct job *job, struct text *out)
 {
@@ -35,7 +35,7 @@ static void say_duration(int64_t ms, struct text *out)
     text_append(out, duration);
 }
 
-/* --- counts ------------------------------------------------------------------------------------------ */
+/* --- counts --------------------------------------------------------------------------------------------- */
 
 static bool fits(const struct search *search)
 {
@@ -108,7 +108,7 @@ static bool fits_after_hold(const struct core *core, const struct job *job)
     return fits(&search);
 }
 
-/* --- nodes ------------------------------------------------------------------------------------------- */
+/* --- nodes ---------------------------------------------------------------------------------------------- */
 
 static void say_no_nodes(const struct core *core, const struct job *job, struct text *out)
 {
@@ -225,7 +225,7 @@ static void say_fragmented(const struct core *core, const struct job *job, int64
                                            : "in one pool and of one type, on nodes that reach each other");
 }
 
-/* --- what runs --------------------------------------------------------------------------------------- */
+/* --- what runs ------------------------------------------------------------------------------------------ */
 
 /* What ends until a moment, in one partition. */
 struct ending {
@@ -313,8 +313,7 @@ static void say_busy(const struct core *core, const struct job *job, struct text
     free(fit.shares);
 }
 
-/* --- queue entries
- * ------------------------------------------------------------------------------------------- */
+/* --- queue entries -------------------------------------------------------------------------------------- */
 
 /* What makes another come earlier in the queue. */
 static void say_why_earlier(const struct core *core, const struct job *job, const struct job *other,
@@ -388,7 +387,7 @@ static void say_reserved(const struct core *core, const struct job *job,
     say_duration(end_ms - core->now_ms, out);
 }
 
-/* --- the reason -------------------------------------------------------------------------------------- */
+/* --- the reason ----------------------------------------------------------------------------------------- */
 
 /* Enough is free: something is reserved for others. */
 static enum wait_reason reason_of_entry(const struct core *core, const struct job *job,

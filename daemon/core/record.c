@@ -25,7 +25,7 @@ void record_open(struct core *core, int64_t wall_ms)
     core->change_set = (struct change_set){.arena = arena_create(), .wall_ms = wall_ms > 0 ? wall_ms : 1};
 }
 
-/* --- noting ------------------------------------------------------------------------------------------ */
+/* --- noting --------------------------------------------------------------------------------------------- */
 
 static void change_set_grow(struct change_set *change_set)
 {
@@ -311,7 +311,7 @@ const char *record_detail(struct core *core, const char *name, const char *value
     return detail;
 }
 
-/* --- filling in -------------------------------------------------------------------------------------- */
+/* --- filling in ----------------------------------------------------------------------------------------- */
 
 /* Of an array that lives, what will be its reason. */
 static const char *reason_of(struct arena *arena, const struct job *job)

@@ -30,7 +30,7 @@ static void replace(char **text, const char *with)
     *text = copy;
 }
 
-/* --- may it come? ------------------------------------------------------------------------------------ */
+/* --- may it come? --------------------------------------------------------------------------------------- */
 
 static const char *pool_of(const struct register_message *message)
 {
@@ -190,7 +190,7 @@ static struct node_device *devices_of(const struct register_message *message, st
     return devices;
 }
 
-/* --- taking it in ------------------------------------------------------------------------------------ */
+/* --- taking it in --------------------------------------------------------------------------------------- */
 
 static void take_names(struct core *core, struct node *node, const struct register_message *message)
 {

@@ -17,7 +17,7 @@
 #include "daemon/core/timing.h"
 #include "proto/limits.h"
 
-/* --- whose report? ----------------------------------------------------------------------------------- */
+/* --- whose report? -------------------------------------------------------------------------------------- */
 
 static bool fenced(const struct report_message *report, struct err *err)
 {
@@ -79,7 +79,7 @@ static bool check_ranks(const struct member *member, const struct report_message
     return true;
 }
 
-/* --- faults ------------------------------------------------------------------------------------------ */
+/* --- faults --------------------------------------------------------------------------------------------- */
 
 static const char *signal_name(int64_t number)
 {
@@ -226,7 +226,7 @@ static enum cause exit_cause(const struct member *member, const struct report_me
     return complete ? CAUSE_NONE : CAUSE_SHIM_LOST;
 }
 
-/* --- the kinds --------------------------------------------------------------------------------------- */
+/* --- the kinds ------------------------------------------------------------------------------------------ */
 
 static bool needs_port(const struct attempt *attempt, const struct member *member)
 {

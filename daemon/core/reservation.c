@@ -15,7 +15,7 @@
 /* A reservation that is put off for so long becomes firm. */
 #define FIRM_MS (3600LL * 1000)
 
-/* --- searches ------------------------------------------------------------------------------------------ */
+/* --- searches ------------------------------------------------------------------------------------------- */
 
 /* How long the job may run. */
 static void expect(struct search *search, const struct job *job)
@@ -47,7 +47,7 @@ struct search reservation_search_until(const struct core *core, const struct job
     return search;
 }
 
-/* --- reservations ------------------------------------------------------------------------------------ */
+/* --- reservations --------------------------------------------------------------------------------------- */
 
 void reservations_begin(struct reservations *reservations, const struct core *core)
 {
@@ -109,7 +109,7 @@ void reserve_all(struct reservations *reservations, const struct core *core, con
     }
 }
 
-/* --- reservations ------------------------------------------------------------------------------------ */
+/* --- reservations --------------------------------------------------------------------------------------- */
 
 static void spend(const struct partition *partition, const struct fit *fit)
 {

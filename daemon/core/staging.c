@@ -19,7 +19,7 @@
 
 #define SHOWN_KEY 8 /* characters of a key in a trace */
 
-/* --- sites ------------------------------------------------------------------------------------------- */
+/* --- sites ---------------------------------------------------------------------------------------------- */
 
 static struct site *site_find(const struct stage *stage, const struct node *node)
 {
@@ -64,7 +64,7 @@ static void site_drop(struct core *core, struct site *site)
     site_free(site);
 }
 
-/* --- stages ------------------------------------------------------------------------------------------ */
+/* --- stages --------------------------------------------------------------------------------------------- */
 
 static void stage_free(struct core *core, struct stage *stage)
 {
@@ -139,7 +139,7 @@ const char *staging_key(const struct stage *stage)
     return stage != NULL ? stage->key : NULL;
 }
 
-/* --- questions --------------------------------------------------------------------------------------- */
+/* --- questions ------------------------------------------------------------------------------------------ */
 
 static bool may_be_told(const struct site *site, const struct node *node, enum readiness readiness)
 {
@@ -208,7 +208,7 @@ const char *staging_last_failure(struct core *core, const struct stage *stage)
     return last != NULL ? record_text(core, "node %s: %s", last->node->name, last->text) : NULL;
 }
 
-/* --- orders ------------------------------------------------------------------------------------------ */
+/* --- orders --------------------------------------------------------------------------------------------- */
 
 void staging_order(struct core *core, struct stage *stage, struct node *node)
 {
@@ -253,7 +253,7 @@ void staging_copy(const struct node *node, struct node_orders *orders)
     }
 }
 
-/* --- answers ----------------------------------------------------------------------------------------- */
+/* --- answers -------------------------------------------------------------------------------------------- */
 
 static int64_t hold_ms(const struct site *site)
 {
@@ -333,7 +333,7 @@ bool staging_take(struct core *core, const struct input *input, struct err *err)
     return true;
 }
 
-/* --- time -------------------------------------------------------------------------------------------- */
+/* --- time ----------------------------------------------------------------------------------------------- */
 
 /* A site whose hold is over goes on as one that can be told, and remembers how often it failed: its next hold
  * is longer. */
@@ -353,7 +353,7 @@ void staging_watch(struct core *core, struct node *node)
     }
 }
 
-/* --- end --------------------------------------------------------------------------------------------- */
+/* --- end ------------------------------------------------------------------------------------------------ */
 
 void staging_clear_sites(struct core *core)
 {
@@ -374,7 +374,7 @@ void staging_clear(struct core *core)
     assert(core->stages == NULL);
 }
 
-/* --- what must hold ---------------------------------------------------------------------------------- */
+/* --- what must hold ------------------------------------------------------------------------------------- */
 
 static void check_stage(const struct core *core, const struct stage *stage)
 {

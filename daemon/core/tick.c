@@ -29,7 +29,7 @@ int64_t core_deadline(const struct core *core)
     return core->deadline_ms;
 }
 
-/* --- nodes ------------------------------------------------------------------------------------------- */
+/* --- nodes ---------------------------------------------------------------------------------------------- */
 
 static void watch_node(struct core *core, struct node *node)
 {
@@ -66,7 +66,7 @@ void tick_watch_brake(struct core *core)
     }
 }
 
-/* --- attempts ---------------------------------------------------------------------------------------- */
+/* --- attempts ------------------------------------------------------------------------------------------- */
 
 /* When the lease of a member on a silent node is over, NEVER when it has none. */
 static int64_t lease_end_ms(const struct core *core, const struct member *member)
@@ -121,7 +121,7 @@ static void watch_attempt(struct core *core, struct attempt *attempt)
     }
 }
 
-/* --- the inputs -------------------------------------------------------------------------------------- */
+/* --- the inputs ----------------------------------------------------------------------------------------- */
 
 bool tick_pass(struct core *core, const struct input *input, struct err *err)
 {

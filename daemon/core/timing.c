@@ -27,7 +27,7 @@ void timing_clear(struct core *core)
     free(core->moments);
 }
 
-/* --- moments that a step has ------------------------------------------------------------------------- */
+/* --- moments that a step has ---------------------------------------------------------------------------- */
 
 static int64_t latest(const struct attempt *attempt)
 {
@@ -93,7 +93,7 @@ void timing_end(struct core *core, struct attempt *attempt)
     await_commit(core, DURABLE_END, attempt->epoch, attempt->timing.received_us);
 }
 
-/* --- moments of a commit ------------------------------------------------------------------------------- */
+/* --- moments of a commit -------------------------------------------------------------------------------- */
 
 static struct attempt *attempt_of(const struct core *core, uint64_t epoch)
 {
@@ -165,7 +165,7 @@ void core_committed(struct core *core, int64_t at_us,
     core->moment_count = 0;
 }
 
-/* --- what nodes say ------------------------------------------------------------------------------------ */
+/* --- what nodes say ------------------------------------------------------------------------------------- */
 
 static void keep(int64_t *ours, int64_t said)
 {

@@ -12,7 +12,7 @@
 #include "daemon/core/staging.h"
 #include "proto/tasks.h"
 
-/* --- drafts ------------------------------------------------------------------------------------------ */
+/* --- drafts --------------------------------------------------------------------------------------------- */
 
 struct draft draft_of(const struct job *job)
 {
@@ -57,7 +57,7 @@ void draft_leave(struct core *core, const struct draft *draft)
     history_leave(core, draft->pattern);
 }
 
-/* --- trials ------------------------------------------------------------------------------------------ */
+/* --- trials --------------------------------------------------------------------------------------------- */
 
 /* A job that no list of jobs has. */
 static struct job *put_in(struct core *core, const struct draft *draft)

@@ -14,7 +14,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
 
-/* --- the list ---------------------------------------------------------------------------------------- */
+/* --- the list ------------------------------------------------------------------------------------------- */
 
 static char *copy_or_null(const char *text)
 {
@@ -81,7 +81,7 @@ void window_drop_past(struct core *core)
     }
 }
 
-/* --- whose ------------------------------------------------------------------------------------------- */
+/* --- whose ---------------------------------------------------------------------------------------------- */
 
 /* The next of the names in a list; *at moves behind it. false: there is none. */
 static bool next_name(const char **at, const char **ret_name, size_t *ret_length)
@@ -116,7 +116,7 @@ bool window_covers(const struct window *window, const struct node *node)
     return window->pool == NULL || strcmp(window->pool, node->pool) == 0;
 }
 
-/* --- what may become one ----------------------------------------------------------------------------- */
+/* --- what may become one -------------------------------------------------------------------------------- */
 
 static bool check_names(const struct core *core, const char *list, struct err *err)
 {

@@ -18,7 +18,7 @@ static int render_answer(const struct writer_request *writer, const struct step 
     return 200;
 }
 
-/* --- questions --------------------------------------------------------------------------------------- */
+/* --- questions ------------------------------------------------------------------------------------------ */
 
 static void ask_accounts(struct request *request, enum account_kind kind, const char *name)
 {
@@ -53,7 +53,7 @@ void pools_list(struct request *request)
     ask_writer(ask);
 }
 
-/* --- changes ----------------------------------------------------------------------------------------- */
+/* --- changes -------------------------------------------------------------------------------------------- */
 
 /* Limits on their way to the writer. */
 struct limits_ask {

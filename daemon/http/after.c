@@ -13,7 +13,7 @@
 
 #define NAMED 3 /* jobs that a sentence has room for */
 
-/* --- finding ----------------------------------------------------------------------------------------- */
+/* --- finding -------------------------------------------------------------------------------------------- */
 
 struct finding {
     const struct request *request;
@@ -61,7 +61,7 @@ bool after_read(const struct request *request, const struct job_spec *spec,
     return true;
 }
 
-/* --- why it waits ------------------------------------------------------------------------------------ */
+/* --- why it waits --------------------------------------------------------------------------------------- */
 
 static void say_holder(const struct event_row *event, void *closure)
 {

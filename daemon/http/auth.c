@@ -29,8 +29,7 @@ struct auth {
     struct identity *identities; /* by id */
 };
 
-/* --- tokens
- * --------------------------------------------------------------------------------------------------- */
+/* --- tokens --------------------------------------------------------------------------------------------- */
 
 void token_make(const uint8_t random[TOKEN_RANDOM_BYTES], struct token *ret_token)
 {
@@ -46,8 +45,7 @@ void token_make(const uint8_t random[TOKEN_RANDOM_BYTES], struct token *ret_toke
     snprintf(ret_token->text, sizeof ret_token->text, TOKEN_PREFIX "%s_%s", ret_token->id, secret);
 }
 
-/* --- those that are known
- * --------------------------------------------------------------------------------------- */
+/* --- those that are known ------------------------------------------------------------------------------- */
 
 const char *identity_owner(const struct identity *who)
 {
@@ -211,8 +209,7 @@ const struct identity *auth_check(struct auth *auth, const char *credential, int
     return identity;
 }
 
-/* --- roles
- * ------------------------------------------------------------------------------------------------------- */
+/* --- roles ---------------------------------------------------------------------------------------------- */
 
 bool auth_allows(enum access access, enum role role, struct err *err)
 {

@@ -13,8 +13,7 @@
 #include "proto/states.h"
 #include "proto/token.h"
 
-/* --- tokens: gct_<id>_<secret>
- * ------------------------------------------------------------------------------- */
+/* --- tokens: gct_<id>_<secret> -------------------------------------------------------------------------- */
 
 struct token {
     char id[TOKEN_ID_LENGTH + 1];
@@ -26,8 +25,7 @@ struct token {
 #define TOKEN_RANDOM_BYTES 37
 void token_make(const uint8_t random[TOKEN_RANDOM_BYTES], struct token *ret_token);
 
-/* --- those that are known
- * -------------------------------------------------------------------------------------- */
+/* --- those that are known ------------------------------------------------------------------------------- */
 
 /* One token's bearer. Lives as long as the auth that it comes from. */
 struct identity;
@@ -67,8 +65,7 @@ const struct identity *auth_ranks(void);
 const struct identity *auth_check(struct auth *auth, const char *credential, int64_t wall_ms,
                                   struct err *err);
 
-/* --- roles
- * ------------------------------------------------------------------------------------------------------- */
+/* --- roles ---------------------------------------------------------------------------------------------- */
 
 /* Who may use a route. */
 enum access {

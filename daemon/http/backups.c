@@ -52,7 +52,7 @@ struct backups {
     size_t fresh_count;
 };
 
-/* --- the worker's thread ------------------------------------------------------------------------------- */
+/* --- the worker's thread -------------------------------------------------------------------------------- */
 
 /* On Linux these are of the calling thread alone. */
 static void give_way(void)
@@ -81,7 +81,7 @@ static void work(struct task *task)
         shelf_list(config->backup_shelf, &backups->fresh_items, &backups->fresh_count, &backups->err);
 }
 
-/* --- one after the other ------------------------------------------------------------------------------- */
+/* --- one after the other -------------------------------------------------------------------------------- */
 
 static void done(struct task *task);
 
@@ -187,7 +187,7 @@ static void worker_done(struct watch *watch)
     worker_collect(watch->closure);
 }
 
-/* --- life ---------------------------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------------------------------------- */
 
 /* As if the controller had not been away since the newest backup. The wall clock may have jumped. */
 static int64_t first_wait(const struct backups *backups)
@@ -244,7 +244,7 @@ void backups_close(struct server *server)
     free(backups);
 }
 
-/* --- the resource -------------------------------------------------------------------------------------- */
+/* --- the resource --------------------------------------------------------------------------------------- */
 
 static bool refuse_without_shelf(struct request *request)
 {

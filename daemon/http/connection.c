@@ -37,8 +37,7 @@ struct connection {
     struct connection *prev, *next;
 };
 
-/* --- looking
- * ----------------------------------------------------------------------------------------------------- */
+/* --- looking -------------------------------------------------------------------------------------------- */
 
 static const char *phase_name(enum connection_phase phase)
 {
@@ -154,8 +153,7 @@ void connections_open(struct server *server)
     server->look = (struct deadline){.due = look_due, .closure = server};
 }
 
-/* --- life
- * -------------------------------------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------------------------------------- */
 
 static void watch(struct connection *connection)
 {

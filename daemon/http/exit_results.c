@@ -17,7 +17,7 @@
 /* How deep in an answer the JSON of a result stands. */
 #define SHOWN_DEPTH 3
 
-/* --- JSON -------------------------------------------------------------------------------------------- */
+/* --- JSON ----------------------------------------------------------------------------------------------- */
 
 /* Parses it as deep as it will be shown, so that whoever reads the answer meets no more levels than our
  * limit. Text that is not exactly one value makes one of the arrays longer or shorter. NULL: it is none. */
@@ -57,7 +57,7 @@ static bool take_json(struct rank_result *result, struct err *err)
     return true;
 }
 
-/* --- pickles ----------------------------------------------------------------------------------------- */
+/* --- pickles -------------------------------------------------------------------------------------------- */
 
 static void take_size(const struct blob_row *row, void *closure)
 {
@@ -109,7 +109,7 @@ static bool take_pickle(struct rank_result *result, uint8_t digest[HASH_BYTES], 
     return result->base64 != NULL ? take_inline(result, ret_bytes, err) : check_stored(result, reader, err);
 }
 
-/* --- all --------------------------------------------------------------------------------------------- */
+/* --- all ------------------------------------------------------------------------------------------------ */
 
 static bool check_sum(const struct report_message *message, struct err *err)
 {

@@ -53,7 +53,7 @@ void explain_preemption(struct request *request)
     ask_about_job(request, ASK_REHEARSE);
 }
 
-/* --- plans ------------------------------------------------------------------------------------------- */
+/* --- plans ---------------------------------------------------------------------------------------------- */
 
 struct plan {
     struct ask ask;
@@ -90,7 +90,7 @@ void explain_plan(struct request *request)
     ask_writer(&plan->ask);
 }
 
-/* --- preemption -------------------------------------------------------------------------------------- */
+/* --- preemption ----------------------------------------------------------------------------------------- */
 
 static int render_preempted(const struct writer_request *writer, const struct step *step, struct text *out)
 {

@@ -16,8 +16,7 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-/* --- the URI
- * ------------------------------------------------------------------------------------------------ */
+/* --- the URI -------------------------------------------------------------------------------------------- */
 
 static bool is_alnum(char c)
 {
@@ -161,8 +160,7 @@ bool gate_uri(const char *uri, struct err *err)
     return path_allowed(uri, length, err) && (question == NULL || query_allowed(question + 1, err));
 }
 
-/* --- headers
- * ------------------------------------------------------------------------------------------------ */
+/* --- headers -------------------------------------------------------------------------------------------- */
 
 static bool is_token(const char *name)
 {
@@ -268,8 +266,7 @@ bool headers_announce_body(const struct headers *headers)
     return headers->content_length > 0 || headers->transfer_encoding != NULL;
 }
 
-/* --- together
- * ----------------------------------------------------------------------------------------------- */
+/* --- together ------------------------------------------------------------------------------------------- */
 
 /* The length of the name in "name", "name:port" or "[v6]:port"; 0 when it is none of these. */
 static size_t host_name_length(const char *host)

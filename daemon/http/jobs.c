@@ -335,8 +335,7 @@ void jobs_list(struct request *request)
     request_reply_json(request, 200, &listing.json);
 }
 
-/* --- show and wait
- * -------------------------------------------------------------------------------------------------------- */
+/* --- show and wait -------------------------------------------------------------------------------------- */
 
 static void reply_view(struct request *request)
 {

@@ -20,8 +20,7 @@
 
 #define HINT_ANOTHER "have an administrator make another with gpuctl nodes join-command"
 
-/* --- the authority
- * --------------------------------------------------------------------------------------------- */
+/* --- the authority -------------------------------------------------------------------------------------- */
 
 void joins_authority(struct request *request)
 {
@@ -34,8 +33,7 @@ void joins_authority(struct request *request)
     request_reply(request, 200, "application/x-pem-file", xstrdup(authority), strlen(authority));
 }
 
-/* --- making a join token
- * --------------------------------------------------------------------------------------- */
+/* --- making a join token -------------------------------------------------------------------------------- */
 
 struct making {
     struct ask ask;
@@ -110,8 +108,7 @@ void joins_make(struct request *request)
     ask_writer(&making->ask);
 }
 
-/* --- joining
- * --------------------------------------------------------------------------------------------------- */
+/* --- joining -------------------------------------------------------------------------------------------- */
 
 /* A join token as the database has it. */
 struct known {

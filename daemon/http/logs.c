@@ -172,8 +172,7 @@ void logs_upload(struct request *request)
     request_reply_json(request, 200, &reply);
 }
 
-/* --- which job, and what of it
- * ---------------------------------------------------------------------------------------------------- */
+/* --- which job, and what of it -------------------------------------------------------------------------- */
 
 struct wish {
     struct trail_wish trail; /* rank -1 and stream STREAM_COUNT: not said */

@@ -37,8 +37,7 @@ struct follower {
     struct deadline look;
 };
 
-/* --- points of the run
- * ------------------------------------------------------------------------------------------------- */
+/* --- points of the run ---------------------------------------------------------------------------------- */
 
 static void take_answer(void *closure, const struct metric_answer *answer)
 {

@@ -35,8 +35,7 @@ bool metric_place_read(const char *id, struct metric_place *ret_place)
     return true;
 }
 
-/* --- the run
- * ------------------------------------------------------------------------------------------------------ */
+/* --- the run -------------------------------------------------------------------------------------------- */
 
 struct search {
     int64_t number;
@@ -85,8 +84,7 @@ bool metric_run_of(struct server *server, const struct job_facts *job, int64_t a
     return find_own(server, job, attempt, ret_run_id, err);
 }
 
-/* --- reading
- * ------------------------------------------------------------------------------------------------------ */
+/* --- reading -------------------------------------------------------------------------------------------- */
 
 struct metric_reading {
     struct task task; /* first */

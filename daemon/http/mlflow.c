@@ -20,8 +20,7 @@
 
 #define RUN_URI "mlflow-artifacts:/" /* how the artifacts of a run that are here begin */
 
-/* --- artifacts/list
- * ------------------------------------------------------------------------------------------------ */
+/* --- artifacts/list ------------------------------------------------------------------------------------- */
 
 static bool list_run(const struct artifacts *artifacts, const char *uri, const char *path, struct text *out,
                      struct tracking_error *error)
@@ -234,8 +233,7 @@ void mlflow_call(struct request *request)
     worker_give(mlflow->worker, &call->task);
 }
 
-/* --- what the server is
- * ------------------------------------------------------------------------------------------------ */
+/* --- what the server is --------------------------------------------------------------------------------- */
 
 void mlflow_server_info(struct request *request)
 {
@@ -256,8 +254,7 @@ bool mlflow_asks(const struct request *request)
     return agent != NULL && strncmp(agent, "mlflow-", 7) == 0;
 }
 
-/* --- opening and closing
- * ----------------------------------------------------------------------------------------------- */
+/* --- opening and closing -------------------------------------------------------------------------------- */
 
 static void worker_ready(struct watch *watch)
 {

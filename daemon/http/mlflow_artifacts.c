@@ -181,8 +181,7 @@ void mlflow_artifacts_list(struct request *request)
     chore_give(chore_begin(request, give(path)), work_list);
 }
 
-/* --- DELETE
- * ------------------------------------------------------------------------------------------------------ */
+/* --- DELETE --------------------------------------------------------------------------------------------- */
 
 static void work_delete(struct task *task)
 {

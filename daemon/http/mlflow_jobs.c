@@ -52,8 +52,7 @@ struct errand {
     UT_hash_handle hh;
 };
 
-/* --- opening
- * ------------------------------------------------------------------------------------------------------- */
+/* --- opening -------------------------------------------------------------------------------------------- */
 
 static bool see_newest(const struct job_record *job, void *closure)
 {
@@ -109,8 +108,7 @@ static struct job_run *find(const struct job_runs *runs, int64_t job_key)
     return run;
 }
 
-/* --- errands
- * ------------------------------------------------------------------------------------------------------- */
+/* --- errands -------------------------------------------------------------------------------------------- */
 
 static struct errand *errand_create(struct job_runs *runs, uint64_t epoch, void (*work)(struct task *task),
                                     void (*done)(struct task *task))
@@ -131,8 +129,7 @@ static bool may_go_later(const struct errand *errand)
            errand->runs->server->mlflow != NULL;
 }
 
-/* --- the beginning
- * ------------------------------------------------------------------------------------------------- */
+/* --- the beginning -------------------------------------------------------------------------------------- */
 
 static void begin_work(struct task *task)
 {
@@ -279,8 +276,7 @@ void job_runs_metrics(struct job_runs *runs, uint64_t epoch, const struct epoch_
     metric_copies_begin(runs->server->mlflow->copies, epoch, attempt->job_id, attempt->number, rank);
 }
 
-/* --- the end
- * ------------------------------------------------------------------------------------------------------- */
+/* --- the end -------------------------------------------------------------------------------------------- */
 
 static void end_work(struct task *task)
 {

@@ -70,8 +70,7 @@ void metric_copies_destroy(struct metric_copies *copies)
     free(copies);
 }
 
-/* --- a turn
- * -------------------------------------------------------------------------------------------------------- */
+/* --- a turn --------------------------------------------------------------------------------------------- */
 
 /* What is read of a stream at once, and its points; these borrow from the lines. */
 struct turn {
@@ -173,8 +172,7 @@ static void copy_work(struct task *task)
     turn_finish(&turn);
 }
 
-/* --- copies
- * -------------------------------------------------------------------------------------------------------- */
+/* --- copies --------------------------------------------------------------------------------------------- */
 
 static void give_turn(struct copy *copy)
 {

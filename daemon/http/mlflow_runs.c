@@ -62,8 +62,7 @@ static void add(struct inquiry *inquiry, int64_t attempt, const char *run_id)
     inquiry->items[inquiry->count++] = (struct candidate){attempt, xstrdup(run_id)};
 }
 
-/* --- runs that are here
- * -------------------------------------------------------------------------------------------- */
+/* --- runs that are here --------------------------------------------------------------------------------- */
 
 static bool append_run(struct inquiry *inquiry, const struct candidate *item, bool *begun)
 {
@@ -160,8 +159,7 @@ static void ask_store(struct request *request, int64_t job_key, const char *own_
     worker_give(server->mlflow->worker, &inquiry->task);
 }
 
-/* --- runs at another server
- * ---------------------------------------------------------------------------------------- */
+/* --- runs at another server ----------------------------------------------------------------------------- */
 
 /* The URI without a name and a password; the caller frees it. */
 static char *public_uri(const char *uri)

@@ -113,8 +113,7 @@ static uint64_t version_of(const struct outbox *outbox, const struct box *box)
     return box->orders != NULL ? box->orders->version : (uint64_t)outbox->server->config.incarnation << 32;
 }
 
-/* --- answers
- * ------------------------------------------------------------------------------------------------------ */
+/* --- answers -------------------------------------------------------------------------------------------- */
 
 /* What the ranks of an order are called towards tracking. */
 struct names {
@@ -242,8 +241,7 @@ static void park_is_over(struct deadline *deadline)
     answer_parked(box->parked->server->outbox, box);
 }
 
-/* --- from outside
- * ----------------------------------------------------------------------------------------------------- */
+/* --- from outside --------------------------------------------------------------------------------------- */
 
 /* Both are in order of epoch. */
 static struct sent *carry_sent(const struct box *box, const struct node_orders *orders)

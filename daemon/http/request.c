@@ -248,8 +248,7 @@ static enum MHD_Result take_body(struct request *request, const char *data, size
     return MHD_YES;
 }
 
-/* --- what the library calls
- * ------------------------------------------------------------------------------------------------- */
+/* --- what the library calls ----------------------------------------------------------------------------- */
 
 /* The library would make a list of the arguments, which nobody asks it for, out of the memory of the
  * connection: some 130 fill it, and it closes without an answer. Arguments that begin with their end are
@@ -370,8 +369,7 @@ void request_close(void *closure, struct MHD_Connection *connection, void **slot
     request_drop(give(*slot));
 }
 
-/* --- helpers of handlers
- * ------------------------------------------------------------------------------------------------------ */
+/* --- helpers of handlers -------------------------------------------------------------------------------- */
 
 bool request_only_fields(const json_t *object, const char *known, struct err *err)
 {

@@ -82,8 +82,7 @@ struct request {
     char uri[];
 };
 
-/* --- replies: exactly one, at once or later
- * ------------------------------------------------------------------------------ */
+/* --- replies: exactly one, at once or later ------------------------------------------------------------- */
 
 /* Replies with text, which is taken over (text_take of a struct text, xprintf); content_type is a literal. */
 void request_reply(struct request *request, unsigned status, const char *content_type, char *text,
@@ -124,8 +123,7 @@ void request_drop_body(struct request *request);
 void request_suspend(struct request *request);
 void request_resume(struct request *request);
 
-/* --- helpers of handlers
- * --------------------------------------------------------------------------------------------------- */
+/* --- helpers of handlers -------------------------------------------------------------------------------- */
 
 /* false with ERR_UNKNOWN_FIELD when the JSON object has a member that known, names separated by spaces, does
  * not list. */
@@ -140,8 +138,7 @@ bool request_may_see(const struct request *request, const char *owner);
 /* true when the reply should be a stream of events: Accept names text/event-stream. */
 bool request_wants_events(const struct request *request);
 
-/* --- for server.c: what the HTTP library calls
- * ------------------------------------------------------------------------------ */
+/* --- for server.c: what the HTTP library calls ---------------------------------------------------------- */
 
 void *request_open(void *server, const char *uri, struct MHD_Connection *connection);
 enum MHD_Result request_call(void *server, struct MHD_Connection *connection, const char *url,

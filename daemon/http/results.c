@@ -11,7 +11,7 @@
 #include "proto/limits.h"
 #include "proto/members.h"
 
-/* --- what is asked for ------------------------------------------------------------------------------- */
+/* --- what is asked for ---------------------------------------------------------------------------------- */
 
 struct wish {
     int64_t attempt;    /* number; 0: there is none yet */
@@ -46,7 +46,7 @@ static bool match_number(const struct attempt_row *row, void *closure)
     return row->number > search->number; /* the newest come first */
 }
 
-/* --- writing ----------------------------------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------------------------------------- */
 
 struct page {
     struct text *out;

@@ -93,8 +93,7 @@ void server_fail(struct server *server, const struct err *err)
     }
 }
 
-/* --- what is watched
- * -------------------------------------------------------------------------------------------------------- */
+/* --- what is watched ------------------------------------------------------------------------------------ */
 
 static void library_ready(struct watch *watch)
 {

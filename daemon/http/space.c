@@ -47,8 +47,7 @@ static bool look(struct space *space, struct err *err)
     return true;
 }
 
-/* --- the reserve file
- * ----------------------------------------------------------------------------------------------- */
+/* --- the reserve file ----------------------------------------------------------------------------------- */
 
 static void making_work(struct task *task)
 {
@@ -119,8 +118,7 @@ void space_tend(struct space *space)
     }
 }
 
-/* --- the margin
- * ------------------------------------------------------------------------------------------------ */
+/* --- the margin ----------------------------------------------------------------------------------------- */
 
 /* A twentieth of the disk, within bounds; of a very small one a quarter is the least. */
 static int64_t default_margin(const char *folder)

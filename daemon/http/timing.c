@@ -56,7 +56,7 @@ struct timed_mark {
     int64_t rank, at_us;
 };
 
-/* --- rows -------------------------------------------------------------------------------------------- */
+/* --- rows ----------------------------------------------------------------------------------------------- */
 
 static int64_t since(int64_t from_ms, int64_t at_ms)
 {
@@ -148,7 +148,7 @@ static void nodes_finish(struct timed_nodes *nodes)
     free(nodes->items);
 }
 
-/* --- the whole of the nodes -------------------------------------------------------------------------- */
+/* --- the whole of the nodes ----------------------------------------------------------------------------- */
 
 /* The last of one moment of all nodes, or the first; 0: no node knows it. */
 static int64_t last_of(const struct timed_nodes *nodes, size_t offset)
@@ -209,7 +209,7 @@ static struct timed_mark *collect_marks(const struct timed_nodes *nodes, size_t 
     return marks;
 }
 
-/* --- writing ----------------------------------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------------------------------------- */
 
 /* Microseconds as milliseconds, null for 0. */
 static void write_moment(struct text *out, const char *key, int64_t us)

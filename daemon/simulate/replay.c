@@ -65,7 +65,7 @@ struct simulation {
     size_t stopping_count; /* attempts that are to give way */
 };
 
-/* --- the heap of what runs --------------------------------------------------------------------------- */
+/* --- the heap of what runs ------------------------------------------------------------------------------ */
 
 static bool ends_before(const struct running *a, const struct running *b)
 {
@@ -111,7 +111,7 @@ static struct running heap_take(struct simulation *simulation, size_t at)
     }
 }
 
-/* --- steps of the core ------------------------------------------------------------------------------- */
+/* --- steps of the core ---------------------------------------------------------------------------------- */
 
 static struct gang *gang_of(struct simulation *simulation, uint64_t epoch)
 {
@@ -195,7 +195,7 @@ static void tell(struct simulation *simulation, const char *node, struct report_
     must(simulation, &(struct input){.kind = INPUT_REPORT, .report = report});
 }
 
-/* --- what happens ------------------------------------------------------------------------------------ */
+/* --- what happens --------------------------------------------------------------------------------------- */
 
 static void note_moment(struct simulation *simulation)
 {
@@ -354,7 +354,7 @@ static void end_first(struct simulation *simulation)
     settle(simulation);
 }
 
-/* --- the whole --------------------------------------------------------------------------------------- */
+/* --- the whole ------------------------------------------------------------------------------------------ */
 
 static void register_node(struct simulation *simulation, size_t number, const struct fleet_part *part)
 {

@@ -17,7 +17,7 @@
 #define FIRST_ROOM          1024
 #define LIMIT_PRIORITY_READ (1LL << 53) /* doubles are exact up to there */
 
-/* --- the list ---------------------------------------------------------------------------------------- */
+/* --- the list ------------------------------------------------------------------------------------------- */
 
 void trace_add(struct trace *trace, const struct trace_job *job)
 {
@@ -69,7 +69,7 @@ void trace_finish(struct trace *trace)
     *trace = (struct trace){0};
 }
 
-/* --- what readers share ------------------------------------------------------------------------------ */
+/* --- what readers share --------------------------------------------------------------------------------- */
 
 bool reading_refuse(const struct reading *reading, const char *field, const char *what)
 {
@@ -128,7 +128,7 @@ int64_t reading_priority(const struct reading *reading)
                                                                                                    : 0;
 }
 
-/* --- lines ------------------------------------------------------------------------------------------- */
+/* --- lines ---------------------------------------------------------------------------------------------- */
 
 /* The first line that is no comment tells the form. */
 static bool begin(struct reading *reading, char *line)

@@ -7,7 +7,7 @@
 
 #include "daemon/simulate/trace_parts.h"
 
-/* --- reading ----------------------------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------------------------------------- */
 
 /* Takes the quotes off the field that begins at text; returns its end in the line. */
 static char *unquote(char *text)
@@ -99,7 +99,7 @@ bool trace_csv_begin(struct reading *reading, char *line)
            need(reading, COLUMN_GPUS, "gpus");
 }
 
-/* --- writing ----------------------------------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------------------------------------- */
 
 /* As few decimals as it needs. */
 static void write_seconds(int64_t ms, struct text *out)

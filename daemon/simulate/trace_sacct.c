@@ -31,7 +31,7 @@ static bool refuse(const struct reading *reading, enum trace_column column, cons
     return reading_refuse(reading, reading->titles[column], what);
 }
 
-/* --- times ------------------------------------------------------------------------------------------- */
+/* --- times ---------------------------------------------------------------------------------------------- */
 
 /* "2026-11-21T09:30:00", or seconds since 1970. NAN where Slurm knows none. */
 static bool read_moment(const struct reading *reading, enum trace_column column, double *ret_s)
@@ -118,7 +118,7 @@ static bool read_limit(const struct reading *reading, double *ret_s)
     return good;
 }
 
-/* --- GPUs -------------------------------------------------------------------------------------------- */
+/* --- GPUs ----------------------------------------------------------------------------------------------- */
 
 struct gpus {
     int64_t total, typed; /* Slurm tells the sum and those of each type, or one of the two */
@@ -177,7 +177,7 @@ static bool read_gpus(const struct reading *reading, int64_t *ret_gpus, char **r
     return true;
 }
 
-/* --- jobs -------------------------------------------------------------------------------------------- */
+/* --- jobs ----------------------------------------------------------------------------------------------- */
 
 static void split(struct reading *reading, char *line)
 {
@@ -245,7 +245,7 @@ static bool take(struct reading *reading, char *line)
     return strchr(id, '.') != NULL || take_job(reading);
 }
 
-/* --- the first line ---------------------------------------------------------------------------------- */
+/* --- the first line ------------------------------------------------------------------------------------- */
 
 static bool need(const struct reading *reading, bool there, const char *field)
 {

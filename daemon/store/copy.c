@@ -51,7 +51,7 @@ static bool copy_fail(const struct copy *copy, int code, struct err *err)
                    "cannot copy the database to %s: %s", copy->path, sqlite3_errstr(code));
 }
 
-/* --- the snapshot -------------------------------------------------------------------------------------- */
+/* --- the snapshot --------------------------------------------------------------------------------------- */
 
 static int64_t log_bytes(const struct copy *copy)
 {
@@ -80,7 +80,7 @@ static bool may_go_on(const struct copy *copy, struct err *err)
     return true;
 }
 
-/* --- the copy ------------------------------------------------------------------------------------------ */
+/* --- the copy ------------------------------------------------------------------------------------------- */
 
 static bool set(struct copy *copy, const char *sql, struct err *err)
 {
@@ -144,7 +144,7 @@ static bool close_target(struct copy *copy, bool copied, struct err *err)
     return copied && (code == SQLITE_OK || copy_fail(copy, code, err)) && synced;
 }
 
-/* --- reading back -------------------------------------------------------------------------------------- */
+/* --- reading back --------------------------------------------------------------------------------------- */
 
 static int over(void *closure)
 {
@@ -182,7 +182,7 @@ static bool read_back(const char *from, const char *to, const struct copy_watch 
     return good;
 }
 
-/* --- all of it ----------------------------------------------------------------------------------------- */
+/* --- all of it ------------------------------------------------------------------------------------------ */
 
 static bool make_copy(const char *from, const char *to, const struct copy_watch *watch, struct err *err)
 {

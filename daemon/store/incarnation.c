@@ -27,7 +27,7 @@
 #define LEAP_LEAST  (1 << 16)
 #define LEAP_RANDOM (1 << 22)
 
-/* --- the mark beside the database ---------------------------------------------------------------------- */
+/* --- the mark beside the database ----------------------------------------------------------------------- */
 
 /* "INCARNATION RESTORED_MS FROM_MS": the largest that was ever begun, and the last restore; 0 0: there was
  * none. */
@@ -84,7 +84,7 @@ static bool mark_write(const char *path, const struct mark *mark, struct err *er
     return file_replace(name, text, strlen(text), 0600, err) && file_give_to_owner_of(folder, name, err);
 }
 
-/* --- starts -------------------------------------------------------------------------------------------- */
+/* --- starts --------------------------------------------------------------------------------------------- */
 
 static bool read_number(struct connection *writer, sqlite3_stmt *statement, int64_t *ret_value,
                         struct err *err)
@@ -149,7 +149,7 @@ bool incarnation_begin(struct connection *writer, const char *path, uint32_t *re
     return mark_write(path, &mark, err);
 }
 
-/* --- restores ------------------------------------------------------------------------------------------ */
+/* --- restores ------------------------------------------------------------------------------------------- */
 
 static bool leap_within(sqlite3 *db, int64_t least, int64_t leap, struct err *err)
 {

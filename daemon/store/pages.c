@@ -42,7 +42,7 @@ static struct guard *guard_of(const sqlite3_file *file)
     return (struct guard *)((uintptr_t)file->pMethods - offsetof(struct guard, methods));
 }
 
-/* --- sums ---------------------------------------------------------------------------------------------- */
+/* --- sums ----------------------------------------------------------------------------------------------- */
 
 /* One to one in word, so that no change of a single word goes unseen. */
 static uint64_t stir(uint64_t lane, uint64_t word)
@@ -121,7 +121,7 @@ static bool is_summed(struct guard *guard, sqlite3_file *file)
     return guard->summed == SUMMED_YES;
 }
 
-/* --- methods ------------------------------------------------------------------------------------------- */
+/* --- methods -------------------------------------------------------------------------------------------- */
 
 static int read_bytes(sqlite3_file *file, void *buffer, int amount, sqlite3_int64 offset)
 {
@@ -220,7 +220,7 @@ static int map_index(sqlite3_file *file, int region, int bytes, int extend, void
     return code;
 }
 
-/* --- the layer ----------------------------------------------------------------------------------------- */
+/* --- the layer ------------------------------------------------------------------------------------------ */
 
 static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *ret_flags)
 {

@@ -19,7 +19,7 @@
 #include "proto/base/files.h"
 #include "proto/base/text.h"
 
-/* --- opening ------------------------------------------------------------------------------------------- */
+/* --- opening -------------------------------------------------------------------------------------------- */
 
 static bool take_lock(struct store *store, const char *path, struct err *err)
 {
@@ -205,7 +205,7 @@ int64_t store_next_job_key(struct store *store)
     return store->next_job_key;
 }
 
-/* --- transactions -------------------------------------------------------------------------------------- */
+/* --- transactions --------------------------------------------------------------------------------------- */
 
 bool store_begin(struct store *store, struct err *err)
 {
@@ -222,7 +222,7 @@ bool store_checkpoint(struct store *store, bool idle, struct err *err)
     return wal_checkpoint(&store->wal, &store->connection, idle, err);
 }
 
-/* --- first answers ------------------------------------------------------------------------------------- */
+/* --- first answers -------------------------------------------------------------------------------------- */
 
 /* The reply of this row when it has the scope. */
 static bool read_reply(struct store *store, int64_t key, const uint8_t scope[32], bool *ret_found,

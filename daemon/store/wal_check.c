@@ -209,7 +209,7 @@ static bool refuse(const char *path, const char *what, struct err *err)
     return err_hint(err, PAGES_REMEDY);
 }
 
-/* --- a log without a header ---------------------------------------------------------------------------- */
+/* --- a log without a header ----------------------------------------------------------------------------- */
 
 /* The header is on disk before the first frame is written, so frames without one are of a log that was in the
  * database, and whose next header was torn, or they are what is left of a damaged one. Frames of transactions
@@ -316,7 +316,7 @@ static bool check_moved(struct walk *walk, sqlite3_file *database, const char *p
     return true;
 }
 
-/* --- all of it ----------------------------------------------------------------------------------------- */
+/* --- all of it ------------------------------------------------------------------------------------------ */
 
 static bool check(struct walk *walk, sqlite3_file *database, const char *path, int64_t *ret_torn_at,
                   struct err *err)

@@ -24,8 +24,7 @@
 #define COPY_STEP  (64 << 20)
 #define TREE_DEPTH 64 /* open folders at once; what lies deeper is moved up first */
 
-/* --- reading and replacing
- * ------------------------------------------------------------------------------------------- */
+/* --- reading and replacing ------------------------------------------------------------------------------ */
 
 /* Reads until the end or until more than max bytes came; false with errno. */
 static bool read_to_end(int fd, size_t max, struct text *text)
@@ -346,7 +345,7 @@ bool file_remove_tree(const char *path, struct err *err)
     return err_errno(err, "cannot remove %s below %s", removal.name, path);
 }
 
-/* --- listing ------------------------------------------------------------------------------------------- */
+/* --- listing -------------------------------------------------------------------------------------------- */
 
 void file_names_finish(struct file_names *names)
 {
@@ -386,8 +385,7 @@ bool file_list(const char *folder, struct file_names *ret_names, struct err *err
     return true;
 }
 
-/* --- our programs
- * ---------------------------------------------------------------------------------------------------- */
+/* --- our programs --------------------------------------------------------------------------------------- */
 
 /* From the caller's folder: beside it, in the build tree, and as installed in bin and libexec. */
 static const char *const program_places[] = {
@@ -451,8 +449,7 @@ char *file_find_program(const char *name, struct err *err)
     return found;
 }
 
-/* --- the host
- * -------------------------------------------------------------------------------------------------------- */
+/* --- the host ------------------------------------------------------------------------------------------- */
 
 /* The first word of a small file; NULL when there is none. The caller frees it. */
 static char *read_word(const char *path)

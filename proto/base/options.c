@@ -208,8 +208,7 @@ static bool take_value_or_next(struct walk *walk, const struct option_spec *spec
     return options_take(spec, shown, value, walk->err);
 }
 
-/* --- arguments
- * ------------------------------------------------------------------------------------------------------- */
+/* --- arguments ------------------------------------------------------------------------------------------ */
 
 /* A flag by its name or by "no-" and its name; *ret_on tells which. NULL when it is neither. */
 static const struct option_spec *find_flag(const struct walk *walk, const char *name, size_t length,

@@ -207,8 +207,7 @@ char *settings_place(const char *name)
     return xprintf("%s/%s", folder, name);
 }
 
-/* --- settings
- * -------------------------------------------------------------------------------------------------------- */
+/* --- settings ------------------------------------------------------------------------------------------- */
 
 static bool read_both(struct settings *settings, const char *name, struct err *err)
 {

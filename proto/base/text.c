@@ -76,8 +76,7 @@ char *xprintf(const char *format, ...)
     return printed;
 }
 
-/* --- the buffer
- * ------------------------------------------------------------------------------------------------------ */
+/* --- the buffer ----------------------------------------------------------------------------------------- */
 
 void text_finish(struct text *text)
 {
@@ -174,8 +173,7 @@ char *text_take(struct text *text)
     return bytes;
 }
 
-/* --- JSON strings
- * ---------------------------------------------------------------------------------------------------- */
+/* --- JSON strings --------------------------------------------------------------------------------------- */
 
 /* Eight bytes at once: are they all ASCII that JSON takes as it is? A borrow can turn a yes into a no, never
  * a no into a yes. */

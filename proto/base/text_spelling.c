@@ -10,8 +10,7 @@
 
 #define DISTANCE_WORD 64 /* longer words are no option or field names, and are like nothing */
 
-/* --- numbers and durations
- * ------------------------------------------------------------------------------------------- */
+/* --- numbers and durations ------------------------------------------------------------------------------ */
 
 static bool is_digit(char c)
 {
@@ -142,8 +141,7 @@ void text_from_duration_ms(int64_t ms, char *buffer, size_t size)
     }
 }
 
-/* --- hex, ids, base64
- * ------------------------------------------------------------------------------------------------ */
+/* --- hex, ids, base64 ----------------------------------------------------------------------------------- */
 
 void text_to_hex(const uint8_t *bytes, size_t length, char *out)
 {

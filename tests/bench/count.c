@@ -98,7 +98,7 @@ static json_t *parse(const char *body)
     return json;
 }
 
-/* --- submit ------------------------------------------------------------------------------------------- */
+/* --- submit --------------------------------------------------------------------------------------------- */
 
 static int render_submitted(const struct writer_request *request, const struct step *step, struct text *out)
 {
@@ -131,8 +131,7 @@ static void submit(void)
     measured(serve_submit, spec_body);
 }
 
-/* --- heartbeat: of a node whose devices all work
- * ------------------------------------------------------------ */
+/* --- heartbeat: of a node whose devices all work -------------------------------------------------------- */
 
 static int render_heartbeat(const struct writer_request *request, const struct step *step, struct text *out)
 {
@@ -167,7 +166,7 @@ static void heartbeat(void)
     measured(serve_heartbeat, body.bytes);
 }
 
-/* --- place: a job ends, the next is placed and begins -------------------------------------------------- */
+/* --- place: a job ends, the next is placed and begins --------------------------------------------------- */
 
 static void serve_report(const char *body)
 {
@@ -200,7 +199,7 @@ static void place(void)
            "\"flushed\":true");
 }
 
-/* --- log append --------------------------------------------------------------------------------------- */
+/* --- log append ----------------------------------------------------------------------------------------- */
 
 static void serve_append(const char *piece)
 {
@@ -230,7 +229,7 @@ static void append_times(const char *folder, int64_t times)
     logs_close(bench.logs);
 }
 
-/* --- the controller ----------------------------------------------------------------------------------- */
+/* --- the controller ------------------------------------------------------------------------------------- */
 
 static void open_writer(const char *folder)
 {

@@ -238,8 +238,7 @@ static bool strikes_from_program(enum kind kind, void *caller)
     return control != NULL && object_of(caller, &libc, &program) != NULL && program && strikes(kind);
 }
 
-/* --- allocations: glibc's own have these names, too; the address sanitizer has its own, which stay -------
- */
+/* --- allocations: glibc's own have these names, too; the address sanitizer has its own, which stay ------ */
 
 #ifndef __SANITIZE_ADDRESS__
 extern void *__libc_malloc(size_t size);
@@ -294,8 +293,7 @@ int posix_memalign(void **ret_pointer, size_t alignment, size_t size)
 }
 #endif
 
-/* --- functions of libraries ------------------------------------------------------------------------------
- */
+/* --- functions of libraries ----------------------------------------------------------------------------- */
 
 /* The library's own, found where it is first needed. */
 #define REAL(name)                                                                                           \

@@ -118,7 +118,7 @@ static struct ask *ask_create(struct controller *controller, const struct wire_r
     return ask;
 }
 
-/* --- agents ------------------------------------------------------------------------------------------- */
+/* --- agents --------------------------------------------------------------------------------------------- */
 
 static json_t *parse(const char *body)
 {
@@ -165,7 +165,7 @@ static bool ask_staging(struct ask *ask, struct err *err)
     return staging_message_decode(parse(ask->body), &ask->staging, err);
 }
 
-/* --- people ------------------------------------------------------------------------------------------- */
+/* --- people --------------------------------------------------------------------------------------------- */
 
 static bool ask_submit(struct controller *controller, struct ask *ask, const struct wire_request *request,
                        struct err *err)
@@ -267,7 +267,7 @@ static void set_key(struct ask *ask, const struct wire_request *request)
     hash_bytes(ask->body, strlen(ask->body), ask->writer.body);
 }
 
-/* --- both ways ---------------------------------------------------------------------------------------- */
+/* --- both ways ------------------------------------------------------------------------------------------ */
 
 static bool make_input(struct controller *controller, struct ask *ask, const struct wire_request *request,
                        struct err *err)

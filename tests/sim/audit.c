@@ -30,7 +30,7 @@ struct auditing {
     int64_t results;
 };
 
-/* --- events ------------------------------------------------------------------------------------------- */
+/* --- events --------------------------------------------------------------------------------------------- */
 
 /* Sets of states: a bit for each. */
 #define IS(state) (1U << JOB_##state)
@@ -118,7 +118,7 @@ static void audit_events(struct auditing *auditing)
           (long long)auditing->terminals);
 }
 
-/* --- attempts ----------------------------------------------------------------------------------------- */
+/* --- attempts ------------------------------------------------------------------------------------------- */
 
 static void count_cause(struct auditing *auditing, const struct attempt_row *row)
 {
@@ -212,7 +212,7 @@ static void audit_attempts(struct auditing *auditing)
     audit_outcome(auditing);
 }
 
-/* --- results ------------------------------------------------------------------------------------------ */
+/* --- results -------------------------------------------------------------------------------------------- */
 
 static bool audit_result(const struct result_row *row, const void *bytes, void *closure)
 {
@@ -245,7 +245,7 @@ static void audit_results(struct auditing *auditing)
           auditing->id);
 }
 
-/* --- jobs --------------------------------------------------------------------------------------------- */
+/* --- jobs ----------------------------------------------------------------------------------------------- */
 
 static void check_spec(const struct job_record *job, void *closure)
 {
@@ -313,7 +313,7 @@ void judge_audit(struct sim *sim, struct reader *reader)
     audit_wishes(&auditing);
 }
 
-/* --- rest --------------------------------------------------------------------------------------------- */
+/* --- rest ----------------------------------------------------------------------------------------------- */
 
 static bool job_is_over(const struct job_record *job, void *closure)
 {

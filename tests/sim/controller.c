@@ -34,7 +34,7 @@ static struct moment this_moment(const struct controller *controller)
                            .wall_ms = world_wall_ms(world_here(controller))};
 }
 
-/* --- death -------------------------------------------------------------------------------------------- */
+/* --- death ---------------------------------------------------------------------------------------------- */
 
 static void start(void *closure);
 
@@ -199,7 +199,7 @@ static void batch(void *closure)
     arrange_time(controller);
 }
 
-/* --- life --------------------------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------------------------------------- */
 
 static bool open_all(struct controller *controller)
 {

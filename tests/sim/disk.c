@@ -57,7 +57,7 @@ void disk_destroy(struct disk *disk)
     free(disk);
 }
 
-/* --- files --------------------------------------------------------------------------------------------- */
+/* --- files ---------------------------------------------------------------------------------------------- */
 
 struct disk_file *disk_find(const struct disk *disk, const char *name)
 {
@@ -153,7 +153,7 @@ void disk_put(struct disk *disk, const char *path, const uint8_t *bytes, size_t 
     file->kept = true;
 }
 
-/* --- counting and failing ------------------------------------------------------------------------------ */
+/* --- counting and failing ------------------------------------------------------------------------------- */
 
 int64_t disk_operations(const struct disk *disk)
 {
@@ -280,7 +280,7 @@ int disk_begin(struct disk *disk, enum disk_operation operation)
     return failure(operation, disk->fail_code);
 }
 
-/* --- the end of the process ---------------------------------------------------------------------------- */
+/* --- the end of the process ----------------------------------------------------------------------------- */
 
 static void void_handles(struct disk *disk)
 {
@@ -327,7 +327,7 @@ void disk_restart(struct disk *disk, bool power)
     disk->crash_left = -1;
 }
 
-/* --- images -------------------------------------------------------------------------------------------- */
+/* --- images --------------------------------------------------------------------------------------------- */
 
 static struct disk_file *find_any(const struct disk *disk, const char *name)
 {

@@ -12,7 +12,7 @@
 /* Those of SQLite's VFS for Unix, which decide how the log is padded. */
 enum { SECTOR_SIZE = 4096, PATH_BYTES = 512 };
 
-/* --- files --------------------------------------------------------------------------------------------- */
+/* --- files ---------------------------------------------------------------------------------------------- */
 
 static bool is_void(const struct disk_handle *handle)
 {
@@ -109,7 +109,7 @@ static int file_size(sqlite3_file *base, sqlite3_int64 *ret_size)
     return SQLITE_OK;
 }
 
-/* --- locks of files ------------------------------------------------------------------------------------ */
+/* --- locks of files ------------------------------------------------------------------------------------- */
 
 /* The highest lock that another connection holds. */
 static int lock_of_others(const struct disk_handle *handle)
@@ -161,7 +161,7 @@ static int file_check_reserved_lock(sqlite3_file *base, int *ret_reserved)
     return SQLITE_OK;
 }
 
-/* --- what files say about themselves ------------------------------------------------------------------- */
+/* --- what files say about themselves -------------------------------------------------------------------- */
 
 static int file_control(sqlite3_file *base, int operation, void *argument)
 {
@@ -198,7 +198,7 @@ static const sqlite3_io_methods methods = {
     .xShmUnmap = shared_unmap,
 };
 
-/* --- the VFS ------------------------------------------------------------------------------------------- */
+/* --- the VFS -------------------------------------------------------------------------------------------- */
 
 /* Whoever may write a database may make it, without saying so: a store makes the real file by itself. */
 static struct disk_file *file_of(struct disk *disk, const char *name, int flags)

@@ -43,7 +43,7 @@ static json_t *parse(const char *body)
     return body != NULL ? json_parse(body, strlen(body), NULL) : NULL;
 }
 
-/* --- register ----------------------------------------------------------------------------------------- */
+/* --- register ------------------------------------------------------------------------------------------- */
 
 static void register_again(void *closure)
 {
@@ -107,8 +107,7 @@ void exchange_register(struct host *host)
     free(message.attempts);
 }
 
-/* --- heartbeat ---------------------------------------------------------------------------------------------
- */
+/* --- heartbeat ------------------------------------------------------------------------------------------ */
 
 /* A heartbeat that is out. */
 struct beating {
@@ -145,7 +144,7 @@ void exchange_heartbeat(struct host *host, const struct reconciler_action *actio
     free(message.attempts);
 }
 
-/* --- staging ------------------------------------------------------------------------------------------ */
+/* --- staging -------------------------------------------------------------------------------------------- */
 
 struct building {
     struct host *host;
@@ -206,7 +205,7 @@ static void build(struct host *host, const struct staging *staging)
     world_in(world, need->ready ? 1 : world_between(world, 500, 20000), built, building, &host->agent);
 }
 
-/* --- poll --------------------------------------------------------------------------------------------- */
+/* --- poll ----------------------------------------------------------------------------------------------- */
 
 static void poll_done(void *closure, const struct wire_answer *answer)
 {
@@ -239,7 +238,7 @@ void exchange_poll(struct host *host)
                          true, poll_done, host);
 }
 
-/* --- report ------------------------------------------------------------------------------------------- */
+/* --- report --------------------------------------------------------------------------------------------- */
 
 static void drained(void *closure)
 {

@@ -40,7 +40,7 @@ int64_t host_now(const struct host *host)
     return clock_at(&host->clock, host->sim->world.now_ms);
 }
 
-/* --- claimed epochs ----------------------------------------------------------------------------------- */
+/* --- claimed epochs ------------------------------------------------------------------------------------- */
 
 bool host_claim(struct host *host, uint64_t epoch)
 {
@@ -54,7 +54,7 @@ bool host_claim(struct host *host, uint64_t epoch)
     return true;
 }
 
-/* --- the agent's loop --------------------------------------------------------------------------------- */
+/* --- the agent's loop ----------------------------------------------------------------------------------- */
 
 static void act_on_piece(struct host *host, const struct reconciler_action *action)
 {
@@ -169,7 +169,7 @@ void host_wake(struct host *host, int64_t in_ms)
     world_in(&host->sim->world, in_ms, work_due, host, &host->agent);
 }
 
-/* --- the agent's life --------------------------------------------------------------------------------- */
+/* --- the agent's life ----------------------------------------------------------------------------------- */
 
 static void start_agent(void *closure)
 {

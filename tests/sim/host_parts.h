@@ -87,7 +87,7 @@ bool host_claim(struct host *host, uint64_t epoch);
 void host_work(struct host *host);
 void host_wake(struct host *host, int64_t in_ms);
 
-/* --- pieces ------------------------------------------------------------------------------------------- */
+/* --- pieces --------------------------------------------------------------------------------------------- */
 
 struct piece *piece_find(const struct host *host, uint64_t epoch);
 void piece_free(struct piece *piece);
@@ -108,7 +108,7 @@ void piece_kill_shim(struct piece *piece);
 /* Its agent hears of it. */
 void piece_heard(struct piece *piece, enum reconciler_news news);
 
-/* --- shims, whose orders these are -------------------------------------------------------------------- */
+/* --- shims, whose orders these are ---------------------------------------------------------------------- */
 
 void shim_begin(struct piece *piece, bool run);
 void shim_start(struct piece *piece);
@@ -117,7 +117,7 @@ void shim_lease(struct piece *piece);
 /* What a shim says to an agent that has just connected. */
 void shim_speak(struct piece *piece);
 
-/* --- requests ----------------------------------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------------------------------------- */
 
 void exchange_register(struct host *host);
 void exchange_heartbeat(struct host *host, const struct reconciler_action *action);

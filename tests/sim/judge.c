@@ -62,7 +62,7 @@ void judge_saw(struct sim *sim, struct judge *judge, const char *id, enum job_st
     }
 }
 
-/* --- grants ------------------------------------------------------------------------------------------- */
+/* --- grants --------------------------------------------------------------------------------------------- */
 
 static size_t host_index(const struct sim *sim, const char *node)
 {
@@ -106,7 +106,7 @@ void judge_booted(struct sim *sim, struct reader *reader, uint32_t incarnation)
     }
 }
 
-/* --- limits ------------------------------------------------------------------------------------------- */
+/* --- limits --------------------------------------------------------------------------------------------- */
 
 void judge_limit(struct sim *sim, int64_t gpus)
 {

@@ -14,7 +14,7 @@
 #include "proto/base/files.h"
 #include "proto/base/text.h"
 
-/* --- the stage ----------------------------------------------------------------------------------------- */
+/* --- the stage ------------------------------------------------------------------------------------------ */
 
 /* The store's lock and the folder that it syncs are real: best in memory. */
 void stage_begin(struct stage *stage)
@@ -41,7 +41,7 @@ void stage_finish(struct stage *stage)
     free(stage->image_path);
 }
 
-/* --- fingerprints -------------------------------------------------------------------------------------- */
+/* --- fingerprints --------------------------------------------------------------------------------------- */
 
 static uint64_t mixed(uint64_t hash, uint64_t word)
 {
@@ -106,7 +106,7 @@ static uint64_t fingerprint(struct store *store)
     return hash;
 }
 
-/* --- the life ------------------------------------------------------------------------------------------ */
+/* --- the life ------------------------------------------------------------------------------------------- */
 
 static bool write_batch(struct store *store, const struct batch *batch, struct err *err)
 {

@@ -37,7 +37,7 @@ struct run {
     int64_t points, violations;
 };
 
-/* --- the stage ----------------------------------------------------------------------------------------- */
+/* --- the stage ------------------------------------------------------------------------------------------ */
 
 /* Locks, marks and the folder of copies are real: best in memory. */
 static void stage_begin(struct run *run)
@@ -97,7 +97,7 @@ static void put_back(struct run *run, uint64_t seed)
     disk_seed(run->disk, seed);
 }
 
-/* --- one start ----------------------------------------------------------------------------------------- */
+/* --- one start ------------------------------------------------------------------------------------------ */
 
 static void violation(struct run *run, enum harm harm, int64_t at, const char *what)
 {
@@ -174,7 +174,7 @@ static void start_twice(struct run *run, enum harm harm, int64_t at)
     run->points++;
 }
 
-/* --- all of them --------------------------------------------------------------------------------------- */
+/* --- all of them ---------------------------------------------------------------------------------------- */
 
 static int64_t count_operations(struct run *run)
 {

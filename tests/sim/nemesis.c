@@ -32,7 +32,7 @@ static struct host *some_host(struct sim *sim)
     return sim->hosts[world_between(&sim->world, 0, (int64_t)sim->host_count - 1)];
 }
 
-/* --- links -------------------------------------------------------------------------------------------- */
+/* --- links ---------------------------------------------------------------------------------------------- */
 
 static void mend(void *closure)
 {
@@ -74,7 +74,7 @@ static void swizzle(struct nemesis *nemesis)
     }
 }
 
-/* --- machines ----------------------------------------------------------------------------------------- */
+/* --- machines ------------------------------------------------------------------------------------------- */
 
 static void kill_agent(struct nemesis *nemesis)
 {
@@ -156,7 +156,7 @@ static void drain(struct nemesis *nemesis)
     operate(nemesis->sim, verb, host_name(some_host(nemesis->sim)), false);
 }
 
-/* --- the controller ----------------------------------------------------------------------------------- */
+/* --- the controller ------------------------------------------------------------------------------------- */
 
 static void kill_controller(struct nemesis *nemesis)
 {
@@ -194,7 +194,7 @@ static void set_wall_clock(struct nemesis *nemesis)
     world_fault(world, "the wall clock is set to %lld", (long long)world_wall_ms(world));
 }
 
-/* --- the choice --------------------------------------------------------------------------------------- */
+/* --- the choice ----------------------------------------------------------------------------------------- */
 
 static const struct {
     unsigned weight;

@@ -44,7 +44,7 @@ struct people {
 
 static const lifetime forever = 1;
 
-/* --- submissions -------------------------------------------------------------------------------------- */
+/* --- submissions ---------------------------------------------------------------------------------------- */
 
 static const char *pick(struct world *world, const char *const *choices, int64_t count)
 {
@@ -154,7 +154,7 @@ static void misuse(struct person *person)
     }
 }
 
-/* --- what people do to their jobs --------------------------------------------------------------------- */
+/* --- what people do to their jobs ----------------------------------------------------------------------- */
 
 static void canceled(void *closure, const struct wire_answer *answer)
 {
@@ -201,7 +201,7 @@ static void act(void *closure)
     world_in(world, world_between(world, 100, 2 * people->pace_ms), act, person, NULL);
 }
 
-/* --- rest --------------------------------------------------------------------------------------------- */
+/* --- rest ----------------------------------------------------------------------------------------------- */
 
 static void release_all(void *closure)
 {
@@ -233,7 +233,7 @@ bool people_are_served(const struct people *people)
     return true;
 }
 
-/* --- who wanted what ---------------------------------------------------------------------------------- */
+/* --- who wanted what ------------------------------------------------------------------------------------ */
 
 void people_issued(struct people *people, const char *key, const char *id)
 {

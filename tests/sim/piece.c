@@ -76,7 +76,7 @@ static void decline(struct piece *piece)
     piece_heard(piece, NEWS_DECLINED);
 }
 
-/* --- from order to shim ------------------------------------------------------------------------------- */
+/* --- from order to shim --------------------------------------------------------------------------------- */
 
 static void lay_done(void *closure)
 {
@@ -117,7 +117,7 @@ void piece_tombstone(struct host *host, const struct reconciler_action *action)
     over(piece, action->cause);
 }
 
-/* --- what is told ------------------------------------------------------------------------------------- */
+/* --- what is told --------------------------------------------------------------------------------------- */
 
 void piece_tell_prepare(struct piece *piece)
 {
@@ -162,7 +162,7 @@ void piece_tell_lease(struct piece *piece, int64_t term_ms, int64_t kill_ms)
     }
 }
 
-/* --- the end ------------------------------------------------------------------------------------------ */
+/* --- the end -------------------------------------------------------------------------------------------- */
 
 static void cleared(void *closure)
 {
@@ -198,7 +198,7 @@ void piece_forget(struct piece *piece)
     }
 }
 
-/* --- deaths ------------------------------------------------------------------------------------------- */
+/* --- deaths --------------------------------------------------------------------------------------------- */
 
 void piece_adopt(struct piece *piece)
 {

@@ -54,7 +54,7 @@ const char *planted_what(enum planted planted)
     return whats[planted];
 }
 
-/* --- the store ---------------------------------------------------------------------------------------- */
+/* --- the store ------------------------------------------------------------------------------------------ */
 
 #define WRAPPED(type, name, ...)                                                                             \
     type __real_##name(__VA_ARGS__);                                                                         \
@@ -157,7 +157,7 @@ WRAPPED(bool, wal_renew, struct connection *connection, struct err *err)
     return now == PLANTED_WAL_NOT_RENEWED || __real_wal_renew(connection, err);
 }
 
-/* --- the core ----------------------------------------------------------------------------------------- */
+/* --- the core ------------------------------------------------------------------------------------------- */
 
 WRAPPED(void, core_load_job, struct core *core, const struct job_birth *birth, const struct job_life *life,
         const struct job_spec *spec, const struct core_need *need)
@@ -248,7 +248,7 @@ WRAPPED(bool, account_may_run, const struct core *core, const struct job *job,
     return now == PLANTED_QUOTA_IGNORED || __real_account_may_run(core, job, partition, ret_limit);
 }
 
-/* --- the agent ---------------------------------------------------------------------------------------- */
+/* --- the agent ------------------------------------------------------------------------------------------ */
 
 WRAPPED(void, reconciler_polled, struct reconciler *reconciler, const struct poll_reply *reply)
 {

@@ -35,7 +35,7 @@ static void expect(struct failing *failing, const char *wrong, const struct faul
     }
 }
 
-/* --- one life ------------------------------------------------------------------------------------------ */
+/* --- one life ------------------------------------------------------------------------------------------- */
 
 static bool first_batches(struct life *life)
 {
@@ -120,7 +120,7 @@ static bool suffer(struct failing *failing, struct stage *stage, const struct fa
     return failed;
 }
 
-/* --- all faults ---------------------------------------------------------------------------------------- */
+/* --- all faults ----------------------------------------------------------------------------------------- */
 
 static void suffer_at_each(struct failing *failing, struct fault fault, int64_t stride)
 {

@@ -27,7 +27,7 @@ static void expect(struct filming *filming, const char *wrong)
     }
 }
 
-/* --- images -------------------------------------------------------------------------------------------- */
+/* --- images --------------------------------------------------------------------------------------------- */
 
 /* Opens the image and judges it; returns its fingerprint. */
 static uint64_t recover(struct filming *filming, struct life *life)
@@ -91,7 +91,7 @@ static void before(enum disk_operation operation, void *closure)
     }
 }
 
-/* --- lives --------------------------------------------------------------------------------------------- */
+/* --- lives ---------------------------------------------------------------------------------------------- */
 
 static bool reopen(struct filming *filming)
 {

@@ -76,7 +76,7 @@ static void mark_hash(uint8_t hash[32], int64_t number, uint8_t kind)
     memcpy(hash, &number, sizeof number);
 }
 
-/* --- submissions --------------------------------------------------------------------------------------- */
+/* --- submissions ---------------------------------------------------------------------------------------- */
 
 static char *filled(struct writer *writer, const char *form, size_t size)
 {
@@ -129,7 +129,7 @@ static void submit_large(struct writer *writer)
     }
 }
 
-/* --- attempts ------------------------------------------------------------------------------------------ */
+/* --- attempts ------------------------------------------------------------------------------------------- */
 
 /* Some job in that state; 0: none. */
 static int64_t find(struct writer *writer, enum job_state state)
@@ -221,7 +221,7 @@ static bool end(struct writer *writer)
     return true;
 }
 
-/* --- what people and nodes say ------------------------------------------------------------------------- */
+/* --- what people and nodes say -------------------------------------------------------------------------- */
 
 static void put_node(struct writer *writer)
 {

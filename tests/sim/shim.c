@@ -13,7 +13,7 @@ static struct world *world_of_piece(const struct piece *piece)
     return &piece->host->sim->world;
 }
 
-/* --- ranks -------------------------------------------------------------------------------------------- */
+/* --- ranks ---------------------------------------------------------------------------------------------- */
 
 static void rank_ends(struct piece *piece, int64_t local, int64_t code, bool by_us);
 
@@ -136,7 +136,7 @@ static void rank_ends(struct piece *piece, int64_t local, int64_t code, bool by_
     }
 }
 
-/* --- the lease ---------------------------------------------------------------------------------------- */
+/* --- the lease ------------------------------------------------------------------------------------------ */
 
 static bool lease_over(const struct piece *piece)
 {
@@ -176,7 +176,7 @@ void shim_lease(struct piece *piece)
     }
 }
 
-/* --- life --------------------------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------------------------------------- */
 
 static struct truth_gang gang_of(const struct piece *piece)
 {

@@ -56,7 +56,7 @@ static int usage(FILE *out)
     return out == stdout ? 0 : 2;
 }
 
-/* --- verdicts ----------------------------------------------------------------------------------------- */
+/* --- verdicts ------------------------------------------------------------------------------------------- */
 
 static void print_verdict(const struct verdict *verdict)
 {
@@ -95,7 +95,7 @@ static void run_and_compare(uint64_t seed, const char *folder, bool replay, stru
     }
 }
 
-/* --- workers ------------------------------------------------------------------------------------------ */
+/* --- workers -------------------------------------------------------------------------------------------- */
 
 static _Noreturn void work(const struct options *options, const struct worker *worker, int to)
 {
@@ -252,7 +252,7 @@ static void run_swarm(const struct options *options, bool enough, struct totals 
     }
 }
 
-/* --- the ways to run ---------------------------------------------------------------------------------- */
+/* --- the ways to run ------------------------------------------------------------------------------------ */
 
 static int run_one(const struct options *options)
 {
@@ -300,7 +300,7 @@ static int run_planted(const struct options *options)
     return found != PLANTED_COUNT - 1;
 }
 
-/* --- the command line --------------------------------------------------------------------------------- */
+/* --- the command line ----------------------------------------------------------------------------------- */
 
 static bool read_range(const char *text, struct options *options)
 {

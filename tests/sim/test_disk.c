@@ -81,7 +81,7 @@ START_TEST(large_sorts_use_temporary_files_that_go)
 }
 END_TEST
 
-/* --- failures ------------------------------------------------------------------------------------------ */
+/* --- failures ------------------------------------------------------------------------------------------- */
 
 START_TEST(the_operation_that_is_named_fails_once_or_from_then_on)
 {

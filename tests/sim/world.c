@@ -58,7 +58,7 @@ void world_finish(struct world *world)
     *world = (struct world){0};
 }
 
-/* --- the agenda --------------------------------------------------------------------------------------- */
+/* --- the agenda ----------------------------------------------------------------------------------------- */
 
 static bool earlier(const struct appointment *a, const struct appointment *b)
 {
@@ -128,7 +128,7 @@ bool world_step(struct world *world, int64_t until_ms)
     return true;
 }
 
-/* --- the trace ---------------------------------------------------------------------------------------- */
+/* --- the trace ------------------------------------------------------------------------------------------ */
 
 static void put_line(struct world *world, const char *mark, const char *format, va_list arguments)
 {
@@ -177,7 +177,7 @@ void world_violate(struct world *world, const char *invariant, const char *forma
     world_note(world, "VIOLATED %s: %s", invariant, what);
 }
 
-/* --- chance ------------------------------------------------------------------------------------------- */
+/* --- chance --------------------------------------------------------------------------------------------- */
 
 int64_t world_between(struct world *world, int64_t first, int64_t last)
 {

@@ -61,7 +61,7 @@ struct agents {
     size_t sent_count;
 };
 
-/* --- chance ------------------------------------------------------------------------------------------ */
+/* --- chance --------------------------------------------------------------------------------------------- */
 
 /* Something goes wrong with this chance, but not when all is well. */
 static bool mishap(struct agents *agents, unsigned percent)
@@ -69,7 +69,7 @@ static bool mishap(struct agents *agents, unsigned percent)
     return chance_of(agents->chance, percent) && !agents->healthy;
 }
 
-/* --- needs ------------------------------------------------------------------------------------------- */
+/* --- needs ---------------------------------------------------------------------------------------------- */
 
 static const char *const needs[NEEDS] = {"torch", "numpy", "code"};
 
@@ -94,7 +94,7 @@ static size_t need_index(const char *key)
     return index;
 }
 
-/* --- what is held ------------------------------------------------------------------------------------ */
+/* --- what is held --------------------------------------------------------------------------------------- */
 
 static struct held *find(struct agent *agent, uint64_t epoch)
 {
@@ -168,7 +168,7 @@ static void check_start(const struct agents *agents, const struct agent *agent, 
     }
 }
 
-/* --- messages ---------------------------------------------------------------------------------------- */
+/* --- messages ------------------------------------------------------------------------------------------- */
 
 static void register_agent(struct agents *agents, struct agent *agent)
 {
@@ -321,7 +321,7 @@ static void start_ranks(struct agents *agents, struct agent *agent, struct held 
     }
 }
 
-/* --- what one agent does ----------------------------------------------------------------------------- */
+/* --- what one agent does -------------------------------------------------------------------------------- */
 
 static void go_on(struct agents *agents, struct agent *agent, struct held *held)
 {
@@ -557,7 +557,7 @@ void agents_heal(struct agents *agents)
     }
 }
 
-/* --- life -------------------------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------------------------------------- */
 
 struct agents *agents_create(struct cluster *cluster, struct chance *chance)
 {

@@ -109,7 +109,7 @@ enum err_code cluster_step(struct cluster *cluster, const struct input *input)
     return step_with(cluster, input, NULL);
 }
 
-/* --- nodes and jobs ---------------------------------------------------------------------------------- */
+/* --- nodes and jobs ------------------------------------------------------------------------------------- */
 
 static const char *text_or(const char *text, const char *otherwise)
 {
@@ -249,7 +249,7 @@ enum err_code preempt(struct cluster *cluster, const char *id)
                         &(struct input){.kind = INPUT_PREEMPT, .preempt = {.id = id, .by = "alice"}});
 }
 
-/* --- questions --------------------------------------------------------------------------------------- */
+/* --- questions ------------------------------------------------------------------------------------------ */
 
 static enum err_code ask_core(struct cluster *cluster, const struct input *input)
 {
@@ -338,7 +338,7 @@ enum err_code remove_node(struct cluster *cluster, const char *name, bool force)
     return cluster_step(cluster, &input);
 }
 
-/* --- accounts ---------------------------------------------------------------------------------------- */
+/* --- accounts ------------------------------------------------------------------------------------------- */
 
 static enum err_code set_limits(struct cluster *cluster, enum account_kind kind, const char *name,
                                 const char *json, bool force)
@@ -407,7 +407,7 @@ enum err_code remove_window(struct cluster *cluster, const char *id)
     return cluster_step(cluster, &(struct input){.kind = INPUT_WINDOW, .window = {.remove = id}});
 }
 
-/* --- stagings ---------------------------------------------------------------------------------------- */
+/* --- stagings ------------------------------------------------------------------------------------------- */
 
 enum err_code cluster_staging(struct cluster *cluster, const char *name,
                               const struct staging_message *message)
@@ -446,7 +446,7 @@ enum err_code unable(struct cluster *cluster, const char *need, const char *name
     return cluster_staging(cluster, name, &message);
 }
 
-/* --- time -------------------------------------------------------------------------------------------- */
+/* --- time ----------------------------------------------------------------------------------------------- */
 
 enum err_code heartbeat(struct cluster *cluster, const char *name)
 {
@@ -498,7 +498,7 @@ void advance_beating(struct cluster *cluster, int64_t ms, const char *names)
     }
 }
 
-/* --- reports ----------------------------------------------------------------------------------------- */
+/* --- reports -------------------------------------------------------------------------------------------- */
 
 enum err_code cluster_report(struct cluster *cluster, const char *id, const char *name,
                              const struct report_message *report)
@@ -593,7 +593,7 @@ enum err_code stopped(struct cluster *cluster, const char *id, const char *name)
     return cluster_report(cluster, id, name, &report);
 }
 
-/* --- what came of it --------------------------------------------------------------------------------- */
+/* --- what came of it ------------------------------------------------------------------------------------ */
 
 void expect(struct cluster *cluster, const char *trace)
 {

@@ -38,7 +38,7 @@ static inline void cleanup_cluster(struct cluster **cluster)
 }
 #define autocluster __attribute__((cleanup(cleanup_cluster)))
 
-/* --- what happens: each returns ERR_NONE or why the core refused ------------------------------------- */
+/* --- what happens: each returns ERR_NONE or why the core refused ---------------------------------------- */
 
 enum err_code cluster_step(struct cluster *cluster, const struct input *input);
 
@@ -174,7 +174,7 @@ enum err_code cluster_staging(struct cluster *cluster, const char *name,
 enum err_code cluster_report(struct cluster *cluster, const char *id, const char *name,
                              const struct report_message *report);
 
-/* --- what came of it --------------------------------------------------------------------------------- */
+/* --- what came of it ------------------------------------------------------------------------------------ */
 
 /* The trace since the last call is exactly this. */
 void expect(struct cluster *cluster, const char *trace);

@@ -47,7 +47,7 @@ static struct fill begin(uint64_t seed, const int64_t *nodes)
     return fill;
 }
 
-/* --- best fit ---------------------------------------------------------------------------------------- */
+/* --- best fit ------------------------------------------------------------------------------------------- */
 
 static bool take_tightest(struct fill *fill, int64_t gpus)
 {
@@ -63,7 +63,7 @@ static bool take_tightest(struct fill *fill, int64_t gpus)
     return best >= 0;
 }
 
-/* --- the core ---------------------------------------------------------------------------------------- */
+/* --- the core ------------------------------------------------------------------------------------------- */
 
 /* All nodes are of one host and jobs are bound to it, which keeps each on one node. */
 static struct cluster *open_nodes(const struct fill *fill)

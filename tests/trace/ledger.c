@@ -22,7 +22,7 @@ static void drop(const char *text)
     free((void *)(uintptr_t)text);
 }
 
-/* --- use and limits ---------------------------------------------------------------------------------- */
+/* --- use and limits ------------------------------------------------------------------------------------- */
 
 static bool same(const char *a, const char *b)
 {
@@ -92,7 +92,7 @@ static void load_limits(const struct limits_row *row, struct core *core)
     account_limits_finish(&limits);
 }
 
-/* --- what was learned -------------------------------------------------------------------------------- */
+/* --- what was learned ----------------------------------------------------------------------------------- */
 
 static bool same_kind(const struct history_row *a, const struct history_row *b)
 {
@@ -122,7 +122,7 @@ void ledger_put_history(struct ledger *ledger, const struct history_row *row)
     mine->error_percent = row->error_percent;
 }
 
-/* --- the whole --------------------------------------------------------------------------------------- */
+/* --- the whole ------------------------------------------------------------------------------------------ */
 
 void ledger_load(const struct ledger *ledger, struct core *core)
 {

@@ -60,7 +60,7 @@ struct rows *rows_create(void)
     return xzalloc(sizeof(struct rows));
 }
 
-/* --- nodes ------------------------------------------------------------------------------------------- */
+/* --- nodes ---------------------------------------------------------------------------------------------- */
 
 static void node_finish(struct node_row *row)
 {
@@ -118,7 +118,7 @@ static void put_node(struct rows *rows, const struct node_row *row)
     rows->nodes[rows->node_count++] = node_copy(row);
 }
 
-/* --- windows ----------------------------------------------------------------------------------------- */
+/* --- windows -------------------------------------------------------------------------------------------- */
 
 static void insert_window(struct rows *rows, const struct window_row *row)
 {
@@ -152,7 +152,7 @@ static void delete_window(struct rows *rows, const char *id)
     rows->windows[at] = rows->windows[--rows->window_count];
 }
 
-/* --- jobs -------------------------------------------------------------------------------------------- */
+/* --- jobs ----------------------------------------------------------------------------------------------- */
 
 static struct job_rows *job_at(const struct rows *rows, int64_t key)
 {
@@ -289,7 +289,7 @@ static void job_finish(struct job_rows *job)
     free(job->owners);
 }
 
-/* --- attempts ---------------------------------------------------------------------------------------- */
+/* --- attempts ------------------------------------------------------------------------------------------- */
 
 static struct attempt_rows *attempt_at(const struct rows *rows, uint64_t epoch)
 {
@@ -413,7 +413,7 @@ static void put_result(struct rows *rows, const struct result_row *row, const st
     attempt->result_counts[row->kind]++;
 }
 
-/* --- changes ----------------------------------------------------------------------------------------- */
+/* --- changes -------------------------------------------------------------------------------------------- */
 
 static void apply(struct rows *rows, const struct change *change, const struct job_spec *spec)
 {
@@ -586,7 +586,7 @@ void rows_load(const struct rows *rows, struct core *core)
     }
 }
 
-/* --- questions --------------------------------------------------------------------------------------- */
+/* --- questions ------------------------------------------------------------------------------------------ */
 
 int64_t rows_next_key(const struct rows *rows)
 {
@@ -679,7 +679,7 @@ size_t rows_result_count(const struct rows *rows, uint64_t epoch, enum result_ki
     return attempt != NULL ? attempt->result_counts[kind] : 0;
 }
 
-/* --- end --------------------------------------------------------------------------------------------- */
+/* --- end ------------------------------------------------------------------------------------------------ */
 
 void rows_destroy(struct rows *rows)
 {

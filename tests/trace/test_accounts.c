@@ -39,7 +39,7 @@ static double number(struct cluster *c, enum account_kind kind, const char *name
     return json_number_value(value);
 }
 
-/* --- limits ------------------------------------------------------------------------------------------ */
+/* --- limits --------------------------------------------------------------------------------------------- */
 
 START_TEST(a_job_over_the_cap_of_its_project_waits_and_says_why_and_holds_up_nobody)
 {
@@ -149,7 +149,7 @@ START_TEST(hours_count_from_the_setting_of_their_limit)
 }
 END_TEST
 
-/* --- quotas ------------------------------------------------------------------------------------------ */
+/* --- quotas --------------------------------------------------------------------------------------------- */
 
 START_TEST(without_a_quota_nobody_has_borrowed)
 {
@@ -260,7 +260,7 @@ START_TEST(only_reserved_pools_that_are_there_lend)
 }
 END_TEST
 
-/* --- shares ------------------------------------------------------------------------------------------ */
+/* --- shares --------------------------------------------------------------------------------------------- */
 
 START_TEST(powers_of_a_half_and_logarithms_are_those_of_the_library)
 {
@@ -404,7 +404,7 @@ START_TEST(a_wall_clock_that_is_set_leaves_the_order_of_submission)
 }
 END_TEST
 
-/* --- who sees what, and how long --------------------------------------------------------------------- */
+/* --- who sees what, and how long ------------------------------------------------------------------------ */
 
 START_TEST(a_user_sees_its_own_account_and_itself_in_its_projects)
 {

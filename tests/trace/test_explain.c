@@ -11,7 +11,7 @@
 #include "tests/trace/explain_rig.h"
 #include "tests/trace/suites.h"
 
-/* --- reasons ----------------------------------------------------------------------------------------- */
+/* --- reasons -------------------------------------------------------------------------------------------- */
 
 START_TEST(a_job_for_which_too_few_gpus_are_free_names_what_has_to_end)
 {
@@ -262,7 +262,7 @@ START_TEST(a_job_that_has_its_gpus_waits_for_nothing)
 END_TEST
 
 /* A job that outruns its estimate puts off a reservation, and no event says so. */
-/* --- nodes ------------------------------------------------------------------------------------------- */
+/* --- nodes ---------------------------------------------------------------------------------------------- */
 
 START_TEST(each_node_counts_in_the_first_test_that_it_fails)
 {
@@ -295,7 +295,7 @@ START_TEST(of_many_nodes_eight_are_named)
 }
 END_TEST
 
-/* --- changes ----------------------------------------------------------------------------------------- */
+/* --- changes -------------------------------------------------------------------------------------------- */
 
 START_TEST(another_type_that_is_free_is_named)
 {
@@ -377,7 +377,7 @@ START_TEST(nothing_is_advised_where_nothing_helps)
 }
 END_TEST
 
-/* --- starts ------------------------------------------------------------------------------------------ */
+/* --- starts --------------------------------------------------------------------------------------------- */
 
 START_TEST(the_start_counts_those_ahead)
 {
@@ -444,7 +444,7 @@ START_TEST(behind_too_many_jobs_the_start_is_later_than_theirs)
 }
 END_TEST
 
-/* --- what a question leaves alone -------------------------------------------------------------------- */
+/* --- what a question leaves alone ----------------------------------------------------------------------- */
 
 /* Two GPUs are free, two run a job of an estimated 16 h; jobs with two GPUs are known to run for long, others
  * are not. So a change of the number of GPUs changes whose turn it is. */

@@ -72,7 +72,7 @@ static void load_job(struct core *core, const char *id, const char *owner, enum 
     core_load_job(core, &birth, &life, &spec, NULL);
 }
 
-/* --- attempts ---------------------------------------------------------------------------------------- */
+/* --- attempts ------------------------------------------------------------------------------------------- */
 
 START_TEST(members_are_put_in_order_and_an_old_attempt_learns_its_type)
 {
@@ -115,7 +115,7 @@ START_TEST(members_are_put_in_order_and_an_old_attempt_learns_its_type)
 }
 END_TEST
 
-/* --- what was used ----------------------------------------------------------------------------------- */
+/* --- what was used -------------------------------------------------------------------------------------- */
 
 START_TEST(of_more_accounts_than_are_kept_those_longest_idle_are_forgotten)
 {
@@ -203,7 +203,7 @@ START_TEST(a_share_moves_a_job_by_a_bounded_time)
 }
 END_TEST
 
-/* --- what was learned -------------------------------------------------------------------------------- */
+/* --- what was learned ----------------------------------------------------------------------------------- */
 
 static void load_runs(struct core *core, const char *name, int64_t count, int64_t ran_ms, int64_t limit_ms)
 {
@@ -317,7 +317,7 @@ START_TEST(a_job_without_a_kind_of_its_own_is_explained_and_teaches_nothing)
 }
 END_TEST
 
-/* --- nodes ------------------------------------------------------------------------------------------- */
+/* --- nodes ---------------------------------------------------------------------------------------------- */
 
 START_TEST(a_node_that_was_drained_without_a_reason_stays_so_when_it_is_to_expire)
 {

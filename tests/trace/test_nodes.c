@@ -425,7 +425,7 @@ START_TEST(devices_of_a_fenced_node_stay_taken_until_the_gang_has_ended)
 }
 END_TEST
 
-/* --- devices that cannot be had (G2) ------------------------------------------------------------------ */
+/* --- devices that cannot be had (G2) -------------------------------------------------------------------- */
 
 #define HELD_BY "memory held by process 1234 (python) of user ada"
 

@@ -8,7 +8,7 @@
 #include "tests/trace/fill.h"
 #include "tests/trace/suites.h"
 
-/* --- labels ------------------------------------------------------------------------------------------ */
+/* --- labels --------------------------------------------------------------------------------------------- */
 
 START_TEST(a_constraint_leaves_the_nodes_with_that_label)
 {
@@ -116,7 +116,7 @@ START_TEST(labels_outlive_the_controller_and_change_with_the_agent)
 }
 END_TEST
 
-/* --- nodes that are not wanted ----------------------------------------------------------------------- */
+/* --- nodes that are not wanted -------------------------------------------------------------------------- */
 
 START_TEST(avoided_nodes_are_taken_only_when_nothing_else_fits)
 {
@@ -145,7 +145,7 @@ START_TEST(excluded_nodes_are_never_taken)
 }
 END_TEST
 
-/* --- types ------------------------------------------------------------------------------------------- */
+/* --- types ---------------------------------------------------------------------------------------------- */
 
 START_TEST(the_first_type_on_which_a_gang_fits_is_taken)
 {
@@ -167,7 +167,7 @@ START_TEST(the_first_type_on_which_a_gang_fits_is_taken)
 }
 END_TEST
 
-/* --- spread ------------------------------------------------------------------------------------------ */
+/* --- spread --------------------------------------------------------------------------------------------- */
 
 START_TEST(spread_takes_as_many_nodes_as_give_equal_shares)
 {
@@ -246,7 +246,7 @@ START_TEST(pack_stays_on_one_node)
 }
 END_TEST
 
-/* --- devices ----------------------------------------------------------------------------------------- */
+/* --- devices -------------------------------------------------------------------------------------------- */
 
 START_TEST(devices_come_from_the_group_with_the_least_to_spare)
 {
@@ -287,7 +287,7 @@ START_TEST(groups_are_kept_over_a_restart)
 }
 END_TEST
 
-/* --- fragments --------------------------------------------------------------------------------------- */
+/* --- fragments ------------------------------------------------------------------------------------------ */
 
 /* Best fit would take a, which is left with one device; but then none of a's four serves those who ask for
  * four, and b's seven become four that do. */

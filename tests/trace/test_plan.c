@@ -11,7 +11,7 @@
 #include "tests/trace/explain_rig.h"
 #include "tests/trace/suites.h"
 
-/* --- plans ------------------------------------------------------------------------------------------- */
+/* --- plans ---------------------------------------------------------------------------------------------- */
 
 START_TEST(a_plan_that_fits_starts_now)
 {
@@ -69,7 +69,7 @@ START_TEST(a_plan_with_a_need_waits_for_nodes_to_get_ready)
 }
 END_TEST
 
-/* --- rehearsals and preemption ----------------------------------------------------------------------- */
+/* --- rehearsals and preemption -------------------------------------------------------------------------- */
 
 START_TEST(a_rehearsal_names_who_would_go_and_what_they_lose)
 {

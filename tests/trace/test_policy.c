@@ -37,7 +37,7 @@ static void run_one(struct cluster *c, const struct job_ask *ask, int64_t ms)
     ck_assert_int_eq(exited(c, ask->id, "a", 0), ERR_NONE);
 }
 
-/* --- gaps -------------------------------------------------------------------------------------------- */
+/* --- gaps ----------------------------------------------------------------------------------------------- */
 
 START_TEST(a_shorter_job_fills_the_gap_before_a_reserved_start_and_puts_nothing_off)
 {
@@ -102,8 +102,7 @@ START_TEST(a_reservation_that_was_put_off_for_an_hour_heeds_time_limits_only)
 }
 END_TEST
 
-/* --- queue entries
- * ------------------------------------------------------------------------------------------- */
+/* --- queue entries -------------------------------------------------------------------------------------- */
 
 START_TEST(priority_goes_before_all_else_and_shorter_before_longer)
 {
@@ -163,7 +162,7 @@ START_TEST(a_job_that_is_requeued_has_its_old_place)
 }
 END_TEST
 
-/* --- nobody starves ---------------------------------------------------------------------------------- */
+/* --- nobody starves ------------------------------------------------------------------------------------- */
 
 #define STREAM_GPUS  8
 #define STREAM_RUNS  (10 * MINUTE_MS)
@@ -280,7 +279,7 @@ START_TEST(under_easy_a_gang_waits_for_what_came_before_it)
 }
 END_TEST
 
-/* --- estimates --------------------------------------------------------------------------------------- */
+/* --- estimates ------------------------------------------------------------------------------------------ */
 
 static int64_t estimate_of(struct cluster *c, const struct job_ask *ask)
 {
@@ -383,7 +382,7 @@ START_TEST(how_far_estimates_were_off_is_known)
 }
 END_TEST
 
-/* --- the shorter takes from the longer --------------------------------------------------------------- */
+/* --- the shorter takes from the longer ------------------------------------------------------------------ */
 
 START_TEST(a_shorter_job_takes_the_gpus_of_a_longer_one_which_goes_on_later)
 {
@@ -426,7 +425,7 @@ START_TEST(srsf_counts_gpus_as_well_as_time)
 }
 END_TEST
 
-/* --- what is borrowed goes back ---------------------------------------------------------------------- */
+/* --- what is borrowed goes back ------------------------------------------------------------------------- */
 
 START_TEST(those_that_lose_least_give_way_and_wait_again_at_their_old_places)
 {
@@ -511,7 +510,7 @@ START_TEST(what_a_reserved_pool_lent_goes_back_to_those_who_reserved)
 }
 END_TEST
 
-/* --- no loops ---------------------------------------------------------------------------------------- */
+/* --- no loops ------------------------------------------------------------------------------------------- */
 
 #define RANDOM_JOBS 40
 #define RANDOM_GPUS 16

@@ -17,7 +17,7 @@ static void expect_claim(const struct cluster *c, const char *id, enum claim cla
     ck_assert_str_eq(claim_text(rows_attempt(c->rows, rows_epoch(c->rows, id))->claim), claim_text(claim));
 }
 
-/* --- entitlements ------------------------------------------------------------------------------------ */
+/* --- entitlements --------------------------------------------------------------------------------------- */
 
 START_TEST(what_was_lent_is_entitled_only_once_its_pool_is_no_longer_reserved)
 {
@@ -53,7 +53,7 @@ START_TEST(an_on_demand_job_over_its_quota_rises_when_another_ends)
 }
 END_TEST
 
-/* --- limits ------------------------------------------------------------------------------------------ */
+/* --- limits --------------------------------------------------------------------------------------------- */
 
 START_TEST(small_budgets_are_told_in_minutes_and_large_ones_in_hours)
 {
@@ -109,7 +109,7 @@ START_TEST(a_bounded_number_of_accounts_have_limits)
 }
 END_TEST
 
-/* --- what is shown ----------------------------------------------------------------------------------- */
+/* --- what is shown -------------------------------------------------------------------------------------- */
 
 START_TEST(types_that_are_only_limited_are_shown_and_pools_are_no_accounts)
 {
@@ -169,7 +169,7 @@ START_TEST(pools_list_all_types_that_they_have)
 }
 END_TEST
 
-/* --- constraints ------------------------------------------------------------------------------------- */
+/* --- constraints ---------------------------------------------------------------------------------------- */
 
 START_TEST(a_type_among_other_constraints_chooses_within_a_node)
 {

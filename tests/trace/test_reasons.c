@@ -22,7 +22,7 @@ static void register_mixed(struct cluster *c, const char *name, const char *pool
     ck_assert_int_eq(node(c, name, .pool = pool, .devices = devices, .device_count = 3), ERR_NONE);
 }
 
-/* --- nodes ------------------------------------------------------------------------------------------- */
+/* --- nodes ---------------------------------------------------------------------------------------------- */
 
 START_TEST(several_nodes_that_declined_are_told_by_the_last)
 {
@@ -121,8 +121,7 @@ START_TEST(without_any_node_nothing_is_foretold)
 }
 END_TEST
 
-/* --- queue entries
- * ------------------------------------------------------------------------------------------- */
+/* --- queue entries -------------------------------------------------------------------------------------- */
 
 START_TEST(what_time_alone_has_let_start_is_due)
 {
@@ -201,7 +200,7 @@ START_TEST(at_most_so_many_of_one_kind_are_tried_one_by_one)
 }
 END_TEST
 
-/* --- what is looked at ------------------------------------------------------------------------------- */
+/* --- what is looked at ---------------------------------------------------------------------------------- */
 
 START_TEST(a_long_list_of_those_who_run_is_walked_in_the_order_of_their_ends)
 {
@@ -241,7 +240,7 @@ START_TEST(an_answer_looks_at_a_bounded_number_of_jobs_that_run)
 }
 END_TEST
 
-/* --- advice ------------------------------------------------------------------------------------------ */
+/* --- advice --------------------------------------------------------------------------------------------- */
 
 START_TEST(so_many_other_pools_and_types_are_tried_and_no_more)
 {

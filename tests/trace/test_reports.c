@@ -9,7 +9,7 @@
 #include "tests/trace/cluster.h"
 #include "tests/trace/suites.h"
 
-/* --- ranks ------------------------------------------------------------------------------------------- */
+/* --- ranks ---------------------------------------------------------------------------------------------- */
 
 START_TEST(a_node_reports_only_its_own_ranks)
 {
@@ -73,7 +73,7 @@ START_TEST(a_fault_without_a_rank_is_told_in_the_agents_words)
 }
 END_TEST
 
-/* --- late -------------------------------------------------------------------------------------------- */
+/* --- late ----------------------------------------------------------------------------------------------- */
 
 START_TEST(an_attempt_that_has_exited_is_neither_declined_nor_failed)
 {
@@ -93,7 +93,7 @@ START_TEST(an_attempt_that_has_exited_is_neither_declined_nor_failed)
 }
 END_TEST
 
-/* --- where the master is ----------------------------------------------------------------------------- */
+/* --- where the master is -------------------------------------------------------------------------------- */
 
 START_TEST(node_rank_0_of_a_gang_says_address_and_port)
 {
@@ -143,7 +143,7 @@ START_TEST(gangs_do_not_go_to_nodes_that_others_cannot_reach)
 }
 END_TEST
 
-/* --- nodes ------------------------------------------------------------------------------------------- */
+/* --- nodes ---------------------------------------------------------------------------------------------- */
 
 START_TEST(a_heartbeat_that_lists_what_the_node_is_not_to_have_is_told_so)
 {
@@ -276,7 +276,7 @@ START_TEST(a_node_that_is_removed_by_force_is_fenced_and_goes_when_its_gang_has_
 }
 END_TEST
 
-/* --- stagings ---------------------------------------------------------------------------------------- */
+/* --- stagings ------------------------------------------------------------------------------------------- */
 
 START_TEST(progress_decides_nothing_and_a_failure_may_come_without_a_reason)
 {

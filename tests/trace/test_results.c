@@ -58,7 +58,7 @@ static enum err_code exit_with(struct cluster *c, int64_t code, int64_t other, s
     return cluster_report(c, "func", "a", &report);
 }
 
-/* --- success ----------------------------------------------------------------------------------------- */
+/* --- success -------------------------------------------------------------------------------------------- */
 
 START_TEST(a_function_succeeds_with_a_result_of_every_rank)
 {
@@ -134,7 +134,7 @@ START_TEST(pickles_that_come_along_are_written_with_their_results)
 }
 END_TEST
 
-/* --- what is missing --------------------------------------------------------------------------------- */
+/* --- what is missing ------------------------------------------------------------------------------------ */
 
 START_TEST(a_function_without_a_result_of_some_rank_fails_and_names_it)
 {
@@ -229,7 +229,7 @@ START_TEST(a_canceled_function_lacks_nothing)
 }
 END_TEST
 
-/* --- twice, and after a restart ---------------------------------------------------------------------- */
+/* --- twice, and after a restart ------------------------------------------------------------------------- */
 
 START_TEST(a_repeated_exit_changes_nothing)
 {
@@ -276,7 +276,7 @@ START_TEST(a_function_is_still_one_after_a_restart)
 }
 END_TEST
 
-/* --- refusals ---------------------------------------------------------------------------------------- */
+/* --- refusals ------------------------------------------------------------------------------------------- */
 
 START_TEST(results_that_do_not_belong_to_the_node_are_refused)
 {
@@ -292,7 +292,7 @@ START_TEST(results_that_do_not_belong_to_the_node_are_refused)
 }
 END_TEST
 
-/* --- last words -------------------------------------------------------------------------------------- */
+/* --- last words ----------------------------------------------------------------------------------------- */
 
 /* Why a job of one rank failed that said this, by a report of that kind. */
 static void expect_said(enum report_kind kind, const char *said, int64_t code, const char *reason)

@@ -25,7 +25,7 @@ static const char *nodes_of(struct cluster *c, const char *id)
     return answers[which];
 }
 
-/* --- placing ----------------------------------------------------------------------------------------- */
+/* --- placing -------------------------------------------------------------------------------------------- */
 
 START_TEST(a_job_goes_only_where_it_ends_before_the_node_leaves)
 {
@@ -128,7 +128,7 @@ START_TEST(a_gang_needs_all_of_its_nodes_to_stay)
 }
 END_TEST
 
-/* --- stopping ---------------------------------------------------------------------------------------- */
+/* --- stopping ------------------------------------------------------------------------------------------- */
 
 START_TEST(what_runs_on_a_node_that_expires_is_stopped_a_grace_before_and_goes_on_elsewhere)
 {
@@ -309,7 +309,7 @@ START_TEST(a_node_that_comes_later_is_in_the_window_of_its_pool)
 }
 END_TEST
 
-/* --- what is refused --------------------------------------------------------------------------------- */
+/* --- what is refused ------------------------------------------------------------------------------------ */
 
 START_TEST(windows_that_make_no_sense_are_refused)
 {
@@ -347,7 +347,7 @@ START_TEST(there_are_no_more_windows_than_the_limit)
 }
 END_TEST
 
-/* --- who says when it expires ------------------------------------------------------------------------ */
+/* --- who says when it expires --------------------------------------------------------------------------- */
 
 START_TEST(a_persons_word_stands_until_the_agent_says_something_else)
 {
@@ -389,7 +389,7 @@ START_TEST(a_node_that_comes_after_its_time_gets_no_work)
 }
 END_TEST
 
-/* --- clocks and restarts ----------------------------------------------------------------------------- */
+/* --- clocks and restarts -------------------------------------------------------------------------------- */
 
 START_TEST(a_restart_knows_windows_and_expiries)
 {

@@ -91,7 +91,7 @@ static void __attribute__((format(printf, 2, 3))) violate(struct workload *load,
     }
 }
 
-/* --- the oracle: what there is ----------------------------------------------------------------------- */
+/* --- the oracle: what there is -------------------------------------------------------------------------- */
 
 static int total_of(const struct workload *load, int type)
 {
@@ -163,7 +163,7 @@ static int64_t first_start(const struct workload *load, const struct task *task,
     return best;
 }
 
-/* --- the oracle: whose turn it is -------------------------------------------------------------------- */
+/* --- the oracle: whose turn it is ----------------------------------------------------------------------- */
 
 static int64_t remaining_ms(const struct workload *load, const struct task *task)
 {
@@ -213,7 +213,7 @@ static struct task *first_of(struct workload *load)
     return first;
 }
 
-/* --- the oracle: what must never be ------------------------------------------------------------------ */
+/* --- the oracle: what must never be --------------------------------------------------------------------- */
 
 static void check_first(struct workload *load, const struct task *first)
 {
@@ -392,7 +392,7 @@ static void check(struct workload *load)
     }
 }
 
-/* --- nodes do what they are told --------------------------------------------------------------------- */
+/* --- nodes do what they are told ------------------------------------------------------------------------ */
 
 static void note_dirty(struct workload *load)
 {
@@ -486,7 +486,7 @@ static void react(struct workload *load)
     }
 }
 
-/* --- what happens ------------------------------------------------------------------------------------ */
+/* --- what happens --------------------------------------------------------------------------------------- */
 
 static void come(struct workload *load, struct task *task)
 {
@@ -588,7 +588,7 @@ static void wait_until(struct workload *load, int64_t at_ms)
     cluster->now_ms = at_ms;
 }
 
-/* --- one workload ------------------------------------------------------------------------------------ */
+/* --- one workload --------------------------------------------------------------------------------------- */
 
 static void draw_machines(struct workload *load)
 {

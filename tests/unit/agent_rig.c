@@ -27,7 +27,7 @@ struct rig_connection {
 
 struct rig rig;
 
-/* --- the server ---------------------------------------------------------------------------------- */
+/* --- the server ----------------------------------------------------------------------------------------- */
 
 static void hang_up(struct rig_connection *connection)
 {
@@ -133,7 +133,7 @@ static int listen_on_loopback(void)
     return ntohs(address.sin_port);
 }
 
-/* --- life ---------------------------------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------------------------------------- */
 
 static struct rig_answer fine(struct rig *unused, const struct rig_request *request)
 {
@@ -201,7 +201,7 @@ void rig_run(void)
     loop_disarm(rig.loop, &rig.first);
 }
 
-/* --- files --------------------------------------------------------------------------------------- */
+/* --- files ---------------------------------------------------------------------------------------------- */
 
 char *rig_path(const char *name)
 {

@@ -197,7 +197,7 @@ struct change reply_insert(uint8_t scope, const char *answer)
     return change;
 }
 
-/* --- text ---------------------------------------------------------------------------------------------- */
+/* --- text ----------------------------------------------------------------------------------------------- */
 
 static const char *or_null(const char *text)
 {

@@ -36,7 +36,7 @@ static void teardown(void)
     ck_assert(file_remove_tree(folder, NULL));
 }
 
-/* --- exit records -------------------------------------------------------------------------------- */
+/* --- exit records --------------------------------------------------------------------------------------- */
 
 START_TEST(a_record_is_read_whole)
 {
@@ -131,7 +131,7 @@ START_TEST(a_record_without_its_end_is_none)
 }
 END_TEST
 
-/* --- launch files -------------------------------------------------------------------------------- */
+/* --- launch files --------------------------------------------------------------------------------------- */
 
 static void write_file(const char *path, const void *bytes, size_t length)
 {
@@ -170,7 +170,7 @@ START_TEST(what_is_put_into_a_launch_file_is_found_again)
 }
 END_TEST
 
-/* --- pieces of logs ------------------------------------------------------------------------------ */
+/* --- pieces of logs ------------------------------------------------------------------------------------- */
 
 #define CUT(text, full, final, old) lines_cut(text, strlen(text), full, final, old)
 
@@ -221,7 +221,7 @@ START_TEST(characters_are_not_cut_in_two)
 }
 END_TEST
 
-/* --- laid files ---------------------------------------------------------------------------------- */
+/* --- laid files ----------------------------------------------------------------------------------------- */
 
 START_TEST(files_are_laid_with_their_folders_and_modes)
 {
@@ -256,7 +256,7 @@ START_TEST(no_file_is_laid_outside_its_folder)
 }
 END_TEST
 
-/* --- folders that go away ------------------------------------------------------------------------ */
+/* --- folders that go away ------------------------------------------------------------------------------- */
 
 START_TEST(trash_goes_in_steps_and_follows_no_link)
 {
@@ -303,7 +303,7 @@ START_TEST(trash_is_taken_whatever_an_earlier_agent_has_left_under_its_name)
 }
 END_TEST
 
-/* --- what a lost shim leaves ---------------------------------------------------------------------- */
+/* --- what a lost shim leaves ---------------------------------------------------------------------------- */
 
 START_TEST(a_run_folder_without_a_shim_is_closed_to_those_that_come_late)
 {
@@ -349,7 +349,7 @@ START_TEST(a_cgroup_in_which_something_is_left_is_not_cleared)
 }
 END_TEST
 
-/* --- what agents and shims of earlier versions have written ---------------------------------------- */
+/* --- what agents and shims of earlier versions have written --------------------------------------------- */
 
 static void each_recorded(void (*work)(const char *recorded))
 {
@@ -419,7 +419,7 @@ START_TEST(exit_records_of_earlier_shims_are_read)
 }
 END_TEST
 
-/* --- the runner of functions --------------------------------------------------------------------- */
+/* --- the runner of functions ---------------------------------------------------------------------------- */
 
 static char *stage_runner(const char *below)
 {
@@ -456,7 +456,7 @@ START_TEST(other_runners_go_and_this_one_stays)
 }
 END_TEST
 
-/* --- folders made ahead of need ------------------------------------------------------------------ */
+/* --- folders made ahead of need ------------------------------------------------------------------------- */
 
 START_TEST(the_folder_of_an_attempt_has_a_place_for_results)
 {
@@ -639,7 +639,7 @@ START_TEST(a_folder_with_attributes_is_not_used_again)
 }
 END_TEST
 
-/* --- routes -------------------------------------------------------------------------------------- */
+/* --- routes --------------------------------------------------------------------------------------------- */
 
 START_TEST(the_way_to_this_host_is_the_loopback)
 {

@@ -92,7 +92,7 @@ START_TEST(an_agent_that_ends_leaves_no_cgroup)
 }
 END_TEST
 
-/* --- the base of version 2, in a folder that looks like one ------------------------------------------- */
+/* --- the base of version 2, in a folder that looks like one --------------------------------------------- */
 
 static char *below(const char *name)
 {
@@ -206,7 +206,7 @@ START_TEST(controllers_are_on_where_no_process_is_and_off_at_the_end)
 }
 END_TEST
 
-/* --- the same before the kernel ------------------------------------------------------------------------ */
+/* --- the same before the kernel ------------------------------------------------------------------------- */
 
 static const char *real_mount(void)
 {

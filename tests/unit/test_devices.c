@@ -276,7 +276,7 @@ START_TEST(a_list_of_uuids_or_indices_leads_to_the_same_devices)
 }
 END_TEST
 
-/* --- looks while the agent runs ---------------------------------------------------------------------- */
+/* --- looks while the agent runs ------------------------------------------------------------------------- */
 
 /* What the library shows, and how a GPU is seen then. */
 struct act {

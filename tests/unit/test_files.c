@@ -42,8 +42,7 @@ static void assert_content(const char *name, const char *expected)
     ck_assert_str_eq(bytes, expected);
 }
 
-/* --- reading and replacing
- * ------------------------------------------------------------------------------------------- */
+/* --- reading and replacing ------------------------------------------------------------------------------ */
 
 START_TEST(a_copy_has_the_bytes_and_the_mode_and_overwrites_nothing)
 {
@@ -319,8 +318,7 @@ START_TEST(what_cannot_be_removed_is_named_and_the_rest_is_removed)
 }
 END_TEST
 
-/* --- our programs and the host
- * --------------------------------------------------------------------------------------- */
+/* --- our programs and the host -------------------------------------------------------------------------- */
 
 /* Copies this program to a place in the scratch folder. */
 static void plant(const char *name)

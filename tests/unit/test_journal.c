@@ -25,7 +25,7 @@ static struct journal *open_journal(void)
     return journal;
 }
 
-/* --- lines --------------------------------------------------------------------------------------------- */
+/* --- lines ---------------------------------------------------------------------------------------------- */
 
 START_TEST(attempts_are_read_back_with_their_ends_also_by_the_next_agent)
 {
@@ -107,7 +107,7 @@ START_TEST(the_files_stay_within_their_bound_and_the_newest_attempts_stay)
 }
 END_TEST
 
-/* --- telling ------------------------------------------------------------------------------------------- */
+/* --- telling -------------------------------------------------------------------------------------------- */
 
 struct scene {
     struct site site;

@@ -16,7 +16,7 @@
 
 #define SIZE (3 * MIB + 17)
 
-/* --- what is put, and what came of it ------------------------------------------------------------ */
+/* --- what is put, and what came of it ------------------------------------------------------------------- */
 
 static char *sent;
 static int64_t unreadable; /* from here on */
@@ -163,7 +163,7 @@ START_TEST(a_put_whose_bytes_cannot_be_read_is_over)
 }
 END_TEST
 
-/* --- uploads ------------------------------------------------------------------------------------- */
+/* --- uploads -------------------------------------------------------------------------------------------- */
 
 #define UPLOADS 4
 

@@ -99,7 +99,7 @@ START_TEST(what_there_is_no_descriptor_to_look_at_is_not_taken_for_gone)
 }
 END_TEST
 
-/* --- the last steps ------------------------------------------------------------------------------------ */
+/* --- the last steps ------------------------------------------------------------------------------------- */
 
 static struct site site;
 static int cleared;

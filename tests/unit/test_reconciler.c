@@ -5,7 +5,7 @@
 #include "tests/unit/agent_suites.h"
 #include "tests/unit/reconciler_rig.h"
 
-/* --- life of an attempt -------------------------------------------------------------------------- */
+/* --- life of an attempt --------------------------------------------------------------------------------- */
 
 START_TEST(a_node_registers_then_polls)
 {
@@ -146,7 +146,7 @@ START_TEST(an_exit_is_reported_again_when_its_logs_have_followed)
 }
 END_TEST
 
-/* --- stopping ------------------------------------------------------------------------------------ */
+/* --- stopping ------------------------------------------------------------------------------------------- */
 
 START_TEST(a_stop_reaches_the_shim_each_time)
 {
@@ -291,7 +291,7 @@ START_TEST(an_order_that_is_not_listed_is_not_taken)
 }
 END_TEST
 
-/* --- standing ------------------------------------------------------------------------------------ */
+/* --- standing ------------------------------------------------------------------------------------------- */
 
 START_TEST(a_stranger_registers_again_and_its_reports_wait)
 {

@@ -5,7 +5,7 @@
 #include "tests/unit/agent_suites.h"
 #include "tests/unit/reconciler_rig.h"
 
-/* --- time ---------------------------------------------------------------------------------------- */
+/* --- time ----------------------------------------------------------------------------------------------- */
 
 START_TEST(heartbeats_come_at_their_interval)
 {

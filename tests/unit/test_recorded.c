@@ -21,7 +21,7 @@
     struct err err = {0};                                                                                    \
     ck_assert_msg(type##_decode(json, &message, &err), "%s", err.text)
 
-/* --- what is to be found in each ----------------------------------------------------------------- */
+/* --- what is to be found in each ------------------------------------------------------------------------ */
 
 static void take_register(json_t *json)
 {
@@ -155,7 +155,7 @@ static const struct {
 };
 #define KINDS ((int)(sizeof kinds / sizeof kinds[0]))
 
-/* --- all that was recorded ----------------------------------------------------------------------- */
+/* --- all that was recorded ------------------------------------------------------------------------------ */
 
 static void take_file(const char *version, int kind)
 {

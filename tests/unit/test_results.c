@@ -99,7 +99,7 @@ static void write_error(int64_t rank, size_t length)
     rig_write(name, bytes, length);
 }
 
-/* --- values -------------------------------------------------------------------------------------- */
+/* --- values --------------------------------------------------------------------------------------------- */
 
 /* A record has the ranks in the order of their ends. */
 START_TEST(results_are_listed_by_rank_whoever_ended_first)
@@ -207,7 +207,7 @@ START_TEST(a_command_has_no_value)
 }
 END_TEST
 
-/* --- large ones ---------------------------------------------------------------------------------- */
+/* --- large ones ----------------------------------------------------------------------------------------- */
 
 START_TEST(large_values_are_with_the_controller_before_they_are_listed)
 {
@@ -312,7 +312,7 @@ START_TEST(results_are_refused_once)
 }
 END_TEST
 
-/* --- exceptions ---------------------------------------------------------------------------------- */
+/* --- exceptions ----------------------------------------------------------------------------------------- */
 
 START_TEST(an_exception_comes_with_its_error_file)
 {
@@ -375,7 +375,7 @@ START_TEST(of_many_error_files_those_of_the_first_to_fail_are_kept)
 }
 END_TEST
 
-/* --- what is not to be trusted ------------------------------------------------------------------- */
+/* --- what is not to be trusted -------------------------------------------------------------------------- */
 
 /* A17: the agent may read what the rank may not. */
 START_TEST(a_file_of_the_host_that_a_rank_gave_a_second_name_is_no_result)
@@ -422,7 +422,7 @@ START_TEST(a_folder_that_became_a_link_is_empty)
 }
 END_TEST
 
-/* --- last words ---------------------------------------------------------------------------------- */
+/* --- last words ----------------------------------------------------------------------------------------- */
 
 START_TEST(a_note_of_a_rank_is_one_line_and_no_link)
 {

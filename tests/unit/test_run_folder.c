@@ -95,7 +95,7 @@ START_TEST(what_an_earlier_boot_left_in_the_folder_goes)
 }
 END_TEST
 
-/* --- attempts that are over --------------------------------------------------------------------------- */
+/* --- attempts that are over ----------------------------------------------------------------------------- */
 
 static struct seen *open_seen(void)
 {

@@ -153,7 +153,7 @@ static void teardown(void)
     rig_teardown();
 }
 
-/* --- what was told -------------------------------------------------------------------------------- */
+/* --- what was told -------------------------------------------------------------------------------------- */
 
 /* The number of reports of a wish in a state; of any wish with -1, with any text that holds `text`. */
 static size_t told(int number, const char *state, const char *text)
@@ -200,7 +200,7 @@ static bool runs(int number)
     return file_read(path, 4096, &text, NULL, NULL) && kill((pid_t)strtol(text, NULL, 10), 0) == 0;
 }
 
-/* --- tests ---------------------------------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------------------------------------- */
 
 static bool first_is_ready(void)
 {

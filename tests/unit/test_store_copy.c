@@ -34,7 +34,7 @@ static int64_t number(const char *path, const char *sql)
     return value;
 }
 
-/* --- beside a writer ----------------------------------------------------------------------------------- */
+/* --- beside a writer ------------------------------------------------------------------------------------ */
 
 struct writing {
     atomic_int_fast64_t committed; /* the largest key */
@@ -137,7 +137,7 @@ START_TEST(a_database_whose_controller_was_killed_is_copied_with_its_log)
 }
 END_TEST
 
-/* --- copies that do not come about --------------------------------------------------------------------- */
+/* --- copies that do not come about ---------------------------------------------------------------------- */
 
 /* Several pieces' worth. */
 static void make_large(void)

@@ -75,8 +75,7 @@ static bool job_is_there(int64_t key)
     return found;
 }
 
-/* --- the reserve file
- * --------------------------------------------------------------------------------------- */
+/* --- the reserve file ----------------------------------------------------------------------------------- */
 
 START_TEST(a_reserve_file_takes_its_space_gives_it_back_once_and_goes_with_its_owner)
 {
@@ -140,7 +139,7 @@ START_TEST(a_checkpoint_without_room_is_put_off)
 }
 END_TEST
 
-/* --- sums ---------------------------------------------------------------------------------------------- */
+/* --- sums ----------------------------------------------------------------------------------------------- */
 
 START_TEST(a_sum_knows_each_bit_of_a_page_and_its_number)
 {
@@ -183,7 +182,7 @@ START_TEST(damage_that_comes_while_it_is_open_is_seen_when_it_is_read)
 }
 END_TEST
 
-/* --- the log ------------------------------------------------------------------------------------------- */
+/* --- the log -------------------------------------------------------------------------------------------- */
 
 /* As a power failure leaves it, which takes the index, too: a copy of database and log in the place of rig's.
  */

@@ -10,8 +10,7 @@
 #include "proto/base/text.h"
 #include "tests/unit/base_suites.h"
 
-/* --- the buffer
- * ------------------------------------------------------------------------------------------------------ */
+/* --- the buffer ----------------------------------------------------------------------------------------- */
 
 START_TEST(a_buffer_grows_and_stays_terminated)
 {
@@ -103,8 +102,7 @@ START_TEST(copies_are_cut_where_asked)
 }
 END_TEST
 
-/* --- JSON strings
- * ---------------------------------------------------------------------------------------------------- */
+/* --- JSON strings --------------------------------------------------------------------------------------- */
 
 static void assert_json(const char *bytes, size_t length, const char *expected)
 {
@@ -162,8 +160,7 @@ START_TEST(bytes_that_are_not_utf8_become_the_replacement_character)
 }
 END_TEST
 
-/* --- numbers and durations
- * ------------------------------------------------------------------------------------------- */
+/* --- numbers and durations ------------------------------------------------------------------------------ */
 
 START_TEST(whole_numbers_are_read_to_both_ends_of_their_range)
 {
@@ -268,8 +265,7 @@ START_TEST(durations_are_shown_in_at_most_two_units)
 }
 END_TEST
 
-/* --- hex, ids, base64, names
- * ----------------------------------------------------------------------------------------- */
+/* --- hex, ids, base64, names ---------------------------------------------------------------------------- */
 
 START_TEST(hex_goes_there_and_back)
 {
