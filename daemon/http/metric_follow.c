@@ -114,7 +114,7 @@ static bool send_points(struct follower *follower, struct text *out)
     return follower->points_at < points->length;
 }
 
-/* The streams have nothing more for now. */
+/* All lines that are stored were sent: looks at the run, unless a look is under way or due. */
 static void look_later(struct follower *follower)
 {
     if (follower->filter.rank < 0 && follower->reading == NULL && follower->look.place == 0) {
