@@ -2,11 +2,11 @@
 """One run for all processes of an attempt at a tracking server that is not the controller's.
 
 The controller gives each attempt a run of its own, and ranks take it. Another server knows nothing of attempts, so each process that logs
-would make a run. Here the first run that a process starts is the attempt's: on the first node of the gang the process that comes first
-makes it and tags it with the attempt, and the other nodes look for the tag. The processes of a node tell each other by a file beside
-$GPUCTL_SOCKET, so it does not matter who started them: the agent, torchrun, also anew, or a rank. The later runs of a process are its own,
-and so are those of processes that it starts from then on, as with the controller's run. An experiment that several processes make at the
-same time is found by all of them. gpuctl_watch.py, beside which this file lies, calls it once MLflow is imported.
+would make a run. Here the first run that a process starts is the attempt's. The nodes of the gang agree on it by tags of that server
+(`common`), and the processes of a node tell each other by a file beside $GPUCTL_SOCKET, so it does not matter who started them: the agent,
+torchrun, also anew, or a rank. The later runs of a process are its own, and so are those of processes that it starts from then on, as with
+the controller's run. An experiment that several processes make at the same time is found by all of them. gpuctl_watch.py, beside which
+this file lies, calls it once MLflow is imported.
 """
 
 import os
@@ -15,10 +15,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-TAG = "gpuctl.attempt"
+TAG = "gpuctl.attempt"  # of the run of the attempt
+CANDIDATE = "gpuctl.candidate"  # of a run that may become it: the attempt, too
+NODE = "gpuctl.candidate_node"  # the node rank of who made that
+YIELDED = "gpuctl.candidate_yielded"  # it will not become the run of the attempt
 FILE = "mlflow"
 SETTLED = "GPUCTL_RUN_SETTLED"  # there once the first run has been started, or was named by the job
-PATIENCE_S = 10.0  # for a run of the first node, which may log nothing
+PATIENCE_S = 10.0  # for the first node, which may log nothing
+ELECTION_S = 60.0  # for another node between two of its requests; one that takes longer has died
 PAUSE_S = 0.1
 
 
@@ -84,7 +88,7 @@ def is_apart(fluent: "Any") -> bool:
 
 
 def run_of_attempt(fluent: "Any", original: "Callable[..., Any]", asked: "dict[str, Any]") -> "Any":
-    """Starts the run that a process of this node has told of, or that another node has made, else a new one. One process at a time."""
+    """Starts the run that a process of this node has told of, else the common one of all nodes. One process of a node at a time."""
     import fcntl
 
     with open(os.path.join(os.path.dirname(os.environ["GPUCTL_SOCKET"]), FILE), "a+b", 0) as file:
@@ -93,11 +97,13 @@ def run_of_attempt(fluent: "Any", original: "Callable[..., Any]", asked: "dict[s
         place = digest(experiment)
         file.seek(0)
         told = dict(line.split() for line in file)
-        found = told.get(place, b"").decode() or (os.environ["GPUCTL_NODE_RANK"] != "0" and find(experiment))
+        found = told.get(place, b"").decode()
         if found:
             run = original(**{**asked, "run_id": found})
+        elif os.environ["GPUCTL_NODES"] == "1":
+            run = original(**with_tags(asked, {TAG: attempt()}))
         else:
-            run = original(**{**asked, "tags": {**(asked.get("tags") or {}), TAG: attempt()}})
+            run = common(fluent, original, asked, experiment, int(os.environ["GPUCTL_NODE_RANK"]))
         if place not in told:
             file.write(b"%b %b\n" % (place, run.info.run_id.encode()))
     return run
@@ -122,16 +128,67 @@ def digest(experiment: str) -> bytes:
     return hashlib.sha256(f"{mlflow.get_tracking_uri()} {experiment}".encode()).hexdigest().encode()
 
 
-def find(experiment: str) -> "str | None":
-    """The run of the attempt, once another node has made it; None where none does in time."""
-    import time
+def with_tags(asked: "dict[str, Any]", tags: "dict[str, str]") -> "dict[str, Any]":
+    return {**asked, "tags": {**(asked.get("tags") or {}), **tags}}
+
+
+def common(fluent: "Any", original: "Callable[..., Any]", asked: "dict[str, Any]", experiment: str, node: int) -> "Any":
+    """Starts the run on which all nodes agree.
+
+    A node that finds no run of the attempt makes one, a candidate, and only then looks for those of other nodes: so of two that do this at
+    the same time at least one sees the other. Who loses deletes its own.
+    """
+    import contextlib
 
     import mlflow
 
     client = mlflow.MlflowClient()
-    end = time.monotonic() + PATIENCE_S
+    found = find(client, experiment, PATIENCE_S if node else 0.0)
+    if found:
+        return original(**{**asked, "run_id": found})
+    run = original(**with_tags(asked, {CANDIDATE: attempt(), NODE: str(node)}))
+    found = elect(client, experiment, run.info.run_id, node)
+    if found == run.info.run_id:
+        return run
+    fluent.end_run()
+    with contextlib.suppress(mlflow.exceptions.MlflowException):  # not everybody may delete
+        client.delete_run(run.info.run_id)
+    return original(**{**asked, "run_id": found})
+
+
+def find(client: "Any", experiment: str, patience: float) -> "str | None":
+    """The run of the attempt, once another node has made it; None where none does in time."""
+    import time
+
+    end = time.monotonic() + patience
     while True:
-        runs = client.search_runs([experiment], f"tags.`{TAG}` = '{attempt()}'", max_results=1, order_by=["attributes.start_time ASC"])
-        if runs or time.monotonic() > end:
+        runs = client.search_runs([experiment], f"tags.`{TAG}` = '{attempt()}'", max_results=1)
+        if runs or time.monotonic() >= end:
             return str(runs[0].info.run_id) if runs else None
+        time.sleep(PAUSE_S)
+
+
+def elect(client: "Any", experiment: str, mine: str, node: int) -> str:
+    """Which candidate is the run of the attempt: the one that says so, else that of the lowest node.
+
+    A candidate that sees one of a lower node yields, for good. Another becomes the run as soon as all that it sees have yielded: a node
+    that it does not see yet makes its candidate later, sees this one, and waits for it.
+    """
+    import time
+
+    end = time.monotonic() + ELECTION_S
+    yielded = False
+    while True:
+        runs = client.search_runs([experiment], f"tags.`{CANDIDATE}` = '{attempt()}'")
+        chosen = [run.info.run_id for run in runs if TAG in run.data.tags]
+        if chosen:
+            return str(chosen[0])
+        others = [run.data.tags for run in runs if run.info.run_id != mine]
+        late = time.monotonic() >= end
+        if not yielded and any(int(tags[NODE]) < node for tags in others):
+            client.set_tag(mine, YIELDED, "true")
+            yielded = True
+        elif late or all(YIELDED in tags for tags in others):
+            client.set_tag(mine, TAG, attempt())
+            return mine
         time.sleep(PAUSE_S)

@@ -185,6 +185,22 @@ def test_one_process_a_node_and_what_it_starts_log_into_one_run(
     assert not [path for path in cluster.folder.glob("*.run/*") if path.name.isdigit()], "run folders of jobs that have ended"
 
 
+def test_a_first_node_that_logs_after_all_others_takes_their_run(server: str, cluster: Cluster, tmp_path: Path) -> None:
+    text = """
+        import os, pathlib, time, mlflow
+        rank, sign = os.environ["RANK"], pathlib.Path(os.environ["SIGN"])
+        while rank == "0" and not sign.exists():
+            time.sleep(0.05)
+        mlflow.log_metric("rank" + rank, 1)
+        sign.touch()
+        """
+    env = {"MLFLOW_TRACKING_URI": server, "MLFLOW_EXPERIMENT_NAME": "late", "SIGN": str(tmp_path / "sign")}
+    job = submit(cluster, text, gpus=2, nodes=2, env=env)
+    assert cluster.api.wait(job, CLIENT_PATIENCE)["state"] == "SUCCEEDED", cluster.api.log(job, 1, "stderr")
+    (run,) = runs_there(server, "late")
+    assert metrics_of(run) == {"rank0": 1, "rank1": 1} and run["info"]["status"] == "FINISHED"
+
+
 def test_a_rank_alone_whose_code_sets_the_server_has_its_run_there(server: str, cluster: Cluster) -> None:
     text = f"""
         import mlflow

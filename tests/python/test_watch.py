@@ -169,20 +169,33 @@ def test_a_python_that_is_too_old_to_be_watched_is_left_alone(rank: Rank) -> Non
 
 # --- the run of an attempt at another tracking server ---
 
-#: Says with what each run is started; a search finds the run that $FOUND names.
+#: Says with what each run is started; a search for the run of the attempt finds what $FOUND names, one for candidates that of $RIVAL, too.
 MLFLOW = """
 import os, types
+import mlflow.exceptions
+from mlflow.tracking import fluent
 def get_tracking_uri(): return os.environ["MLFLOW_TRACKING_URI"]
+def a_run(name, tags): return types.SimpleNamespace(info=types.SimpleNamespace(run_id=name), data=types.SimpleNamespace(tags=tags))
 class MlflowClient:
-    def search_runs(self, experiments, text, max_results, order_by):
+    def search_runs(self, experiments, text, max_results=1000):
         print("search", experiments, text)
-        return [types.SimpleNamespace(info=types.SimpleNamespace(run_id=os.environ["FOUND"]))] if os.environ.get("FOUND") else []
+        if "candidate" not in text:
+            return [a_run(os.environ["FOUND"], {})] if os.environ.get("FOUND") else []
+        rival = os.environ.get("RIVAL")
+        tags = {"gpuctl.candidate_node": "0", **({"gpuctl.attempt": "aaaa/2"} if fluent.yielded else {})}
+        return [a_run(name, tags) for name, tags in fluent.made.items()] + ([a_run(rival, tags)] if rival else [])
+    def set_tag(self, run, name, value):
+        print("tag", run == list(fluent.made)[-1], name, value)
+        fluent.yielded |= "yielded" in name
+    def delete_run(self, run):
+        print("delete", run == list(fluent.made)[-1])
 from mlflow.tracking.fluent import end_run, set_experiment, start_run
 """
 FLUENT = """
 import os, types
 from mlflow.exceptions import MlflowException
-made = []
+made = {}
+yielded = False
 _active_experiment_id = None
 def set_experiment(name):
     global _active_experiment_id
@@ -200,16 +213,23 @@ def start_run(run_id=None, experiment_id=None, run_name=None, nested=False, pare
     print("start", run_id, run_name, nested, tags, flush=True)
     if run_id in os.environ.get("UNKNOWN", "").split():
         raise MlflowException("RESOURCE_DOES_NOT_EXIST")
-    made.append(run_id or f"{os.getpid()}.{len(made)}")
-    return types.SimpleNamespace(info=types.SimpleNamespace(run_id=made[-1]))
+    made[run_id or f"{os.getpid()}.{len(made)}"] = tags or {}
+    return types.SimpleNamespace(info=types.SimpleNamespace(run_id=list(made)[-1]))
 """
 EXCEPTIONS = """
 class MlflowException(Exception):
     error_code = property(lambda self: self.args[0])
 """
 TWICE = "import mlflow\nmlflow.start_run(run_name='a')\nmlflow.end_run()\nmlflow.start_run(run_name='b')\n"
-TAGGED = "start None a False {'gpuctl.attempt': 'aaaa/2'}\n"
 SEARCHED = "search ['7'] tags.`gpuctl.attempt` = 'aaaa/2'\n"
+LISTED = "search ['7'] tags.`gpuctl.candidate` = 'aaaa/2'\n"
+CHOSEN = "tag True gpuctl.attempt aaaa/2\n"
+
+
+def candidate(node: int) -> str:
+    return f"start None a False {{'gpuctl.candidate': 'aaaa/2', 'gpuctl.candidate_node': '{node}'}}\n{LISTED}"
+
+
 SECOND = "start None b False None\n"
 
 
@@ -235,16 +255,22 @@ def tracking(rank: Rank, request: pytest.FixtureRequest) -> Rank:
 def test_the_first_run_of_the_first_node_is_tagged_with_the_attempt(tracking: Rank) -> None:
     tracking.env["GPUCTL_NODE_RANK"] = "0"
     ran = tracking.run(TWICE)
-    assert ran.stdout == TAGGED + SECOND, ran.stderr
+    assert ran.stdout == SEARCHED + candidate(0) + CHOSEN + SECOND, ran.stderr
+
+
+def test_where_there_is_one_node_it_asks_nobody(tracking: Rank) -> None:
+    tracking.env.update(GPUCTL_NODE_RANK="0", GPUCTL_NODES="1")
+    assert tracking.run(TWICE).stdout == "start None a False {'gpuctl.attempt': 'aaaa/2'}\n" + SECOND
 
 
 def test_other_processes_of_the_node_take_the_run_of_the_first(tracking: Rank) -> None:
     tracking.env["GPUCTL_NODE_RANK"] = "0"
-    made = tracking.run(TWICE + "print(mlflow.tracking.fluent.made[0])\n").stdout.split()[-1]
+    made = tracking.run(TWICE + "print(list(mlflow.tracking.fluent.made)[0])\n").stdout.split()[-1]
     assert tracking.run(TWICE).stdout == f"start {made} a False None\n{SECOND}"
     assert tracking.run(below(TWICE)).stdout == f"start {made} a False None\n{SECOND}"
     other = "import mlflow\nmlflow.start_run(experiment_id='8')\n"
-    assert tracking.run(other).stdout == "start None None False {'gpuctl.attempt': 'aaaa/2'}\n", "the run is in another experiment"
+    text = (SEARCHED + candidate(0) + CHOSEN).replace("['7']", "['8']").replace("None a", "None None")
+    assert tracking.run(other).stdout == text, "the run is in another experiment"
 
 
 def test_other_nodes_take_the_run_of_the_attempt_first(tracking: Rank) -> None:
@@ -256,8 +282,15 @@ def test_other_nodes_take_the_run_of_the_attempt_first(tracking: Rank) -> None:
 
 def test_a_node_makes_the_run_where_the_first_logs_nothing_and_its_processes_do_not_wait_again(tracking: Rank) -> None:
     ran = tracking.run("import mlflow, sys\nsys.modules['gpuctl_mlflow'].PATIENCE_S = 0.0\n" + TWICE)
-    assert ran.stdout == SEARCHED + TAGGED + SECOND, ran.stderr
+    assert ran.stdout == SEARCHED + candidate(1) + CHOSEN + SECOND, ran.stderr
     assert "search" not in tracking.run(TWICE).stdout
+
+
+def test_of_two_nodes_that_make_a_run_at_the_same_time_the_higher_deletes_its_own(tracking: Rank) -> None:
+    tracking.env["RIVAL"] = "abc"
+    ran = tracking.run("import mlflow, sys\nsys.modules['gpuctl_mlflow'].PATIENCE_S = 0.0\n" + TWICE)
+    lost = f"tag True gpuctl.candidate_yielded true\n{LISTED}delete True\n"
+    assert ran.stdout == SEARCHED + candidate(1) + lost + "start abc a False None\n" + SECOND, ran.stderr
 
 
 def test_what_a_process_with_a_run_starts_has_runs_of_its_own(tracking: Rank) -> None:
@@ -284,7 +317,7 @@ def test_a_run_that_could_not_be_started_is_tried_again(tracking: Rank) -> None:
 def test_ranks_whose_code_sets_another_server_share_a_run_there(tracking: Rank) -> None:
     tracking.env.update(MLFLOW_RUN_ID="abc", GPUCTL_RUN_ID="abc", UNKNOWN="abc", GPUCTL_NODE_RANK="0")
     ran = tracking.run(TWICE)
-    assert ran.stdout == "start abc a False None\n" + TAGGED + SECOND, ran.stderr
+    assert ran.stdout == "start abc a False None\n" + SEARCHED + candidate(0) + CHOSEN + SECOND, ran.stderr
     assert tracking.run(TWICE).stdout.endswith(f" a False None\n{SECOND}")
     tracking.env.update(GPUCTL_RUN_ID="def")
     ran = tracking.run(TWICE)
