@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "daemon/need.h"
+#include "daemon/spec_environment.h"
 #include "proto/base/json.h"
 #include "proto/jobspec.h"
 
@@ -52,10 +52,10 @@ static bool load_job(const struct job_birth *birth, const struct job_life *life,
     if (json == NULL || !job_spec_decode(json, 0, &spec, err)) {
         return false;
     }
-    struct need need;
-    bool needs = need_of_spec(&spec, &need);
-    core_load_job(closure, birth, life, &spec, needs ? &need.core : NULL);
-    need_finish(&need);
+    struct spec_environment environment;
+    bool needs = spec_environment_of(&spec, &environment);
+    core_load_job(closure, birth, life, &spec, needs ? &environment.core : NULL);
+    spec_environment_finish(&environment);
     job_spec_finish(&spec);
     return true;
 }

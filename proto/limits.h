@@ -123,7 +123,8 @@
 #define LIMIT_AFTER 64
 /* on either side of 0: room for any scheme of steps */
 #define LIMIT_PRIORITY 1000
-/* jobs of one wish that are tried for a gap in one scheduling pass; each costs a look at the nodes */
+/* jobs of one resource request that are tried for a gap in one scheduling pass; each costs a look at the
+ * nodes */
 #define LIMIT_BACKFILL_TRIES 64
 /* jobs ahead of one that are looked at to say when it will start: 10 ms */
 #define LIMIT_AHEAD 10000

@@ -289,7 +289,7 @@ void account_leave(struct core *core, struct job *job)
 
 int64_t account_gpus(const struct attempt *attempt)
 {
-    return attempt->job->job_class->wish.gpus;
+    return attempt->job->job_class->request.gpus;
 }
 
 struct holding *account_holding(const struct account *account, const char *type)
@@ -411,7 +411,7 @@ static struct count count_of(const struct core *core, const struct account *acco
         if (is_of(job, account)) {
             count.queued += !runs;
             count.running += runs;
-            count.gpus += runs ? job->job_class->wish.gpus : 0;
+            count.gpus += runs ? job->job_class->request.gpus : 0;
         }
     }
     return count;

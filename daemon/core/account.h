@@ -16,7 +16,7 @@ struct partition;
 struct input;
 struct job;
 struct text;
-struct wish;
+struct resource_request;
 
 /* A project, a user, or a user within a project. It lives as long as it has live jobs, limits, or use that is
  * worth remembering: LIMIT_ACCOUNTS_KEPT. */
@@ -30,8 +30,8 @@ void account_leave(struct core *core, struct job *job);
 
 /* Whether limits would ever let such a job run, and whether one more may wait. ERR_LIMIT names the field and
  * the remedy. */
-bool account_admits(const struct core *core, const char *project, const char *owner, const struct wish *wish,
-                    struct err *err);
+bool account_admits(const struct core *core, const char *project, const char *owner,
+                    const struct resource_request *request, struct err *err);
 
 /* What keeps a job from its GPUs; valid as long as the step. */
 struct account_limit {

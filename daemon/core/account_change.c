@@ -30,7 +30,7 @@ static void set_claim(struct core *core, struct attempt *attempt, enum claim cla
 static bool is_lent(const struct core *core, const struct attempt *attempt)
 {
     enum pool_kind kind = POOL_ON_DEMAND;
-    return attempt->job->job_class->wish.use_reserved == USE_RESERVED_FALSE &&
+    return attempt->job->job_class->request.use_reserved == USE_RESERVED_FALSE &&
            pool_kind_of(core, attempt->pool, NULL, &kind) && kind == POOL_RESERVED;
 }
 

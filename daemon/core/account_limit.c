@@ -80,7 +80,7 @@ static bool allows(const struct core *core, const struct account *account, const
 bool account_may_run(const struct core *core, const struct job *job, const struct partition *partition,
                      struct account_limit *ret_limit)
 {
-    int64_t gpus = job->job_class->wish.gpus;
+    int64_t gpus = job->job_class->request.gpus;
     return allows(core, job->project, partition->type, gpus, ret_limit) &&
            allows(core, job->owner, partition->type, gpus, ret_limit);
 }
@@ -110,10 +110,11 @@ static int64_t ceiling(const struct account *account, const char *type)
     return of_type < of_all ? of_type : of_all;
 }
 
-/* The best ceiling among the types that the wish may get. */
-static int64_t best_ceiling(const struct core *core, const struct account *account, const struct wish *wish)
+/* The best ceiling among the types that the resource request may get. */
+static int64_t best_ceiling(const struct core *core, const struct account *account,
+                            const struct resource_request *request)
 {
-    const struct search search = fit_search(core, wish, VIEW_REGISTERED, NULL);
+    const struct search search = fit_search(core, request, VIEW_REGISTERED, NULL);
     int64_t best = 0;
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
@@ -125,21 +126,22 @@ static int64_t best_ceiling(const struct core *core, const struct account *accou
     return best;
 }
 
-static bool check_gang(const struct core *core, const struct account *account, const struct wish *wish,
-                       struct err *err)
+static bool check_gang(const struct core *core, const struct account *account,
+                       const struct resource_request *request, struct err *err)
 {
-    int64_t most = account->limits.most_count > 0 ? best_ceiling(core, account, wish) : INT64_MAX;
-    if (wish->gpus <= most) {
+    int64_t most = account->limits.most_count > 0 ? best_ceiling(core, account, request) : INT64_MAX;
+    if (request->gpus <= most) {
         return true;
     }
     return err_field(err, ERR_LIMIT, "gpus", "ask for fewer GPUs, or an administrator for a higher limit",
                      "the job needs %lld GPUs, and %s %.64s may use %lld%s%.64s at once",
-                     (long long)wish->gpus, account_kind_text(account->kind), account->name, (long long)most,
-                     wish->gpu_type != NULL ? " " : "", wish->gpu_type != NULL ? wish->gpu_type : "");
+                     (long long)request->gpus, account_kind_text(account->kind), account->name,
+                     (long long)most, request->gpu_type != NULL ? " " : "",
+                     request->gpu_type != NULL ? request->gpu_type : "");
 }
 
-static bool admits(const struct core *core, const struct account *account, const struct wish *wish,
-                   struct err *err)
+static bool admits(const struct core *core, const struct account *account,
+                   const struct resource_request *request, struct err *err)
 {
     if (account == NULL || !account->limited) {
         return true;
@@ -153,14 +155,14 @@ static bool admits(const struct core *core, const struct account *account, const
                          "ask an administrator for a higher limit", "%s %.64s may run no jobs",
                          account_kind_text(account->kind), account->name);
     }
-    return check_gang(core, account, wish, err);
+    return check_gang(core, account, request, err);
 }
 
-bool account_admits(const struct core *core, const char *project, const char *owner, const struct wish *wish,
-                    struct err *err)
+bool account_admits(const struct core *core, const char *project, const char *owner,
+                    const struct resource_request *request, struct err *err)
 {
-    return admits(core, account_find(core, project, NULL), wish, err) &&
-           admits(core, account_find(core, NULL, owner), wish, err);
+    return admits(core, account_find(core, project, NULL), request, err) &&
+           admits(core, account_find(core, NULL, owner), request, err);
 }
 
 /* --- quotas --------------------------------------------------------------------------------------------- */
@@ -186,14 +188,14 @@ int64_t account_quota(const struct core *core, const struct account *project, co
 
 enum claim account_claim(const struct core *core, const struct job *job, const struct partition *partition)
 {
-    const struct wish *wish = &job->job_class->wish;
-    if (wish->use_reserved == USE_RESERVED_FALSE && partition->kind == POOL_RESERVED) {
+    const struct resource_request *request = &job->job_class->request;
+    if (request->use_reserved == USE_RESERVED_FALSE && partition->kind == POOL_RESERVED) {
         return CLAIM_BORROWED;
     }
     int64_t quota = account_quota(core, job->project, partition->type);
     const struct holding *holding = account_holding(job->project, partition->type);
     int64_t entitled = holding != NULL ? holding->entitled : 0;
-    return quota < 0 || entitled + wish->gpus <= quota ? CLAIM_ENTITLED : CLAIM_BORROWED;
+    return quota < 0 || entitled + request->gpus <= quota ? CLAIM_ENTITLED : CLAIM_BORROWED;
 }
 
 bool account_pool_lends(const struct core *core, const char *pool)

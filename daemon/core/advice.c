@@ -82,10 +82,10 @@ static bool shorter(struct advisor *advisor)
 static bool anywhere(struct advisor *advisor)
 {
     struct draft draft = advisor->draft;
-    if (draft.wish.host_id == NULL) {
+    if (draft.request.host_id == NULL) {
         return false;
     }
-    draft.wish.host_id = NULL;
+    draft.request.host_id = NULL;
     if (!helps(advisor, &draft)) {
         return false;
     }
@@ -99,10 +99,10 @@ static bool anywhere(struct advisor *advisor)
 
 static bool other_kind(struct advisor *advisor)
 {
-    bool reserved = advisor->draft.wish.use_reserved == USE_RESERVED_FALSE;
+    bool reserved = advisor->draft.request.use_reserved == USE_RESERVED_FALSE;
     struct draft draft = advisor->draft;
-    draft.wish.use_reserved = reserved ? USE_RESERVED_TRUE : USE_RESERVED_FALSE;
-    if (draft.wish.pool != NULL || !helps(advisor, &draft)) {
+    draft.request.use_reserved = reserved ? USE_RESERVED_TRUE : USE_RESERVED_FALSE;
+    if (draft.request.pool != NULL || !helps(advisor, &draft)) {
         return false;
     }
     autotext struct text sentence = {0};
@@ -116,13 +116,13 @@ static bool other_kind(struct advisor *advisor)
 /* The first partition of each pool; partitions are listed by pool. */
 static bool other_pool(struct advisor *advisor)
 {
-    const char *own = advisor->draft.wish.pool, *tried = NULL;
+    const char *own = advisor->draft.request.pool, *tried = NULL;
     int tries = 0;
     for (const struct partition *partition = advisor->core->partitions;
          own != NULL && partition != NULL && tries < LIMIT_CHANGE_TRIES; partition = partition->next) {
         struct draft draft = advisor->draft;
-        draft.wish.pool = partition->pool;
-        draft.wish.use_reserved = USE_RESERVED_AUTO;
+        draft.request.pool = partition->pool;
+        draft.request.use_reserved = USE_RESERVED_AUTO;
         if (strcmp(partition->pool, own) == 0 || (tried != NULL && strcmp(partition->pool, tried) == 0)) {
             continue;
         }
@@ -148,12 +148,12 @@ static bool seen_before(const struct core *core, const struct partition *partiti
 
 static bool other_type(struct advisor *advisor)
 {
-    const char *own = advisor->draft.wish.gpu_type;
+    const char *own = advisor->draft.request.gpu_type;
     int tries = 0;
     for (const struct partition *partition = advisor->core->partitions;
          own != NULL && partition != NULL && tries < LIMIT_CHANGE_TRIES; partition = partition->next) {
         struct draft draft = advisor->draft;
-        draft.wish.gpu_type = partition->type;
+        draft.request.gpu_type = partition->type;
         if (strcasecmp(partition->type, own) == 0 || seen_before(advisor->core, partition)) {
             continue;
         }
@@ -169,14 +169,14 @@ static bool other_type(struct advisor *advisor)
 static bool helps_with(struct advisor *advisor, int64_t gpus)
 {
     struct draft draft = advisor->draft;
-    draft.wish.gpus = gpus;
+    draft.request.gpus = gpus;
     return helps(advisor, &draft);
 }
 
 /* The largest number that helps, as far as halving finds it; 0: none. */
 static int64_t largest_that_helps(struct advisor *advisor)
 {
-    int64_t low = 0, high = advisor->draft.wish.gpus - 1;
+    int64_t low = 0, high = advisor->draft.request.gpus - 1;
     high = high < advisor->core->free ? high : advisor->core->free;
     while (low < high) {
         int64_t middle = low + (high - low + 1) / 2;
@@ -197,7 +197,7 @@ static bool fewer(struct advisor *advisor)
     }
     autotext struct text sentence = {0};
     text_printf(&sentence, "with %lld GPU%s instead of %lld it would start now", (long long)gpus,
-                gpus == 1 ? "" : "s", (long long)advisor->draft.wish.gpus);
+                gpus == 1 ? "" : "s", (long long)advisor->draft.request.gpus);
     begin(advisor, "gpus");
     text_append_int(advisor->out, gpus);
     end(advisor, &sentence);

@@ -37,12 +37,13 @@ static bool share_a_partition(const struct search *a, const struct search *b)
     return false;
 }
 
-/* What gets free goes to the other first: it has the same wish, or a smaller one; or the policy lets nobody
- * pass. A larger one may be passed while it waits. */
+/* What gets free goes to the other first: it has the same resource request, or a smaller one; or the policy
+ * lets nobody pass. A larger one may be passed while it waits. */
 static bool comes_first(const struct listing *listing, const struct job_class *job_class)
 {
     const struct job_class *own = listing->job->job_class;
-    return job_class == own || job_class->wish.gpus <= own->wish.gpus || place_reserves_all(listing->core);
+    return job_class == own || job_class->request.gpus <= own->request.gpus ||
+           place_reserves_all(listing->core);
 }
 
 static void note_before(struct listing *listing, const struct entry *entry)
@@ -86,7 +87,7 @@ static void list_batch(struct listing *listing, const struct batch *batch, bool 
 
 static void list_job_class(struct listing *listing, const struct job_class *job_class)
 {
-    const struct search search = fit_search(listing->core, &job_class->wish, VIEW_WORKING, NULL);
+    const struct search search = fit_search(listing->core, &job_class->request, VIEW_WORKING, NULL);
     if (!share_a_partition(&listing->search, &search)) {
         return;
     }
@@ -122,7 +123,7 @@ void ahead_find(const struct core *core, const struct job *job, struct ahead *re
         .core = core,
         .job = job,
         .own = queue_entry_of(core, job),
-        .search = fit_search(core, &job->job_class->wish, VIEW_WORKING, NULL),
+        .search = fit_search(core, &job->job_class->request, VIEW_WORKING, NULL),
         .ahead = ret_ahead,
     };
     for (const struct job_class *job_class = core->job_classes; job_class != NULL;

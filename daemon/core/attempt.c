@@ -384,7 +384,7 @@ void attempt_stop(struct core *core, struct attempt *attempt, const struct fault
         if (node_member_returns(fault->member) == (int64_t)fault->member->device_count) {
             node_hold(core, fault->member->node); /* else the devices that it declined for are out already */
         }
-        staging_doubt(core, attempt->job->job_class->stage, fault->member->node);
+        staging_doubt(core, attempt->job->job_class->environment, fault->member->node);
     }
     if (tell_stop(core, attempt, fault->stops_itself ? fault->member : NULL) > 0) {
         record_event(core, attempt->job, EVENT_STOPPING, record_detail(core, "reason", fault->text));

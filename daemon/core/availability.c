@@ -257,7 +257,7 @@ static bool enough(const struct search *search)
 {
     for (const struct partition *partition = search->core->partitions; partition != NULL;
          partition = partition->next) {
-        if (partition->free_then >= search->wish->gpus && fit_open(search, partition)) {
+        if (partition->free_then >= search->request->gpus && fit_open(search, partition)) {
             return true;
         }
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the question whether a node fits the constraints of a wish. It promises that the answer follows from
- * what is registered alone, and that texts are compared once for a node and a registry. Which of the nodes
- * that fit are taken is left to fit.c. */
+/* Owns the question whether a node fits the constraints of a resource request. It promises that the answer
+ * follows from what is registered alone, and that texts are compared once for a node and a registry. Which of
+ * the nodes that fit are taken is left to fit.c. */
 #include "daemon/core/constraint.h"
 
 #include <string.h>

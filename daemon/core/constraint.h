@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constraints: which nodes a wish allows by their labels, and which it would rather not have. */
+/* Constraints: which nodes a resource request allows by their labels, and which it would rather not have. */
 #ifndef CORE_CONSTRAINT_H
 #define CORE_CONSTRAINT_H
 

@@ -87,7 +87,7 @@ static void destroy_nodes(struct core *core)
 
 void core_destroy(struct core *core)
 {
-    staging_clear_sites(core);
+    staging_clear_copies(core);
     follow_clear(core);
     destroy_jobs(core);
     staging_clear(core);

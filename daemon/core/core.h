@@ -37,15 +37,15 @@ void core_load_usage(struct core *core, const struct usage_row *row);
 void core_load_node(struct core *core, const struct node_row *row);
 void core_load_window(struct core *core, const struct window_row *row);
 /* What a job needs on its nodes before it may be placed there (proto/staging.h), as far as the core cares. */
-struct core_need {
+struct environment_spec {
     const char *key;  /* equal needs have equal keys */
     const char *text; /* what nodes are told: JSON, as staging_decode reads it */
 };
 
-/* Tasks come after their arrays, which are jobs as well; spec and need of a task are those of its array.
- * spec and need are only read; need NULL: nothing. user_failures etc. come from life. */
+/* Tasks come after their arrays, which are jobs as well; spec and environment of a task are those of its
+ * array. spec and environment are only read; environment NULL: nothing. user_failures etc. come from life. */
 void core_load_job(struct core *core, const struct job_birth *birth, const struct job_life *life,
-                   const struct job_spec *spec, const struct core_need *need);
+                   const struct job_spec *spec, const struct environment_spec *environment);
 /* After the jobs. */
 void core_load_array(struct core *core, const struct array_row *row);
 /* All of a job after all jobs. */
@@ -69,7 +69,7 @@ enum input_kind {
     INPUT_REGISTER,
     INPUT_HEARTBEAT,
     INPUT_REPORT,
-    INPUT_STAGING,  /* a node is ready for a need, or cannot be; progress is no input */
+    INPUT_STAGING,  /* a node has an environment ready, or cannot be; progress is no input */
     INPUT_NODE,     /* drain, resume, fence, expire, remove */
     INPUT_WINDOW,   /* a maintenance window is made or removed */
     INPUT_LIMITS,   /* an account's limits change */
@@ -118,8 +118,8 @@ struct input {
             const char
                 *body; /* the spec's JSON as received; must live until the step's changes are applied */
             size_t body_length;
-            const char *shown;            /* the spec as people are shown it, or NULL: body; lives as long */
-            const struct core_need *need; /* or NULL; only read */
+            const char *shown; /* the spec as people are shown it, or NULL: body; lives as long */
+            const struct environment_spec *environment; /* or NULL; only read */
             const struct blob_row
                 *requirements; /* of its environment, to be stored with it; or NULL; lives as long */
             const struct core_dependency *after; /* as many as the spec names; only read */
@@ -162,7 +162,7 @@ struct input {
             const char *id;    /* of the job; PLAN: NULL */
             const char *owner; /* PLAN: as in submit, and only read */
             const struct job_spec *spec;
-            const struct core_need *need;
+            const struct environment_spec *environment;
         } ask;
         struct {
             enum account_kind kind;

@@ -213,11 +213,11 @@ static void write_refusal(const struct err *err, struct text *out)
 /* As a submission would be. */
 static bool admits(const struct core *core, const struct draft *draft, struct err *err)
 {
-    struct wish wish = draft->wish;
-    struct constraints *constraints = constraints_create(wish.terms);
-    wish.constraints = constraints;
-    bool sound =
-        submit_admits(core, &wish, err) && account_admits(core, draft->project, draft->owner, &wish, err);
+    struct resource_request request = draft->request;
+    struct constraints *constraints = constraints_create(request.terms);
+    request.constraints = constraints;
+    bool sound = submit_admits(core, &request, err) &&
+                 account_admits(core, draft->project, draft->owner, &request, err);
     constraints_destroy(constraints);
     return sound;
 }
@@ -226,7 +226,7 @@ static void plan(struct core *core, const struct input *input, struct text *out)
 {
     struct err err;
     struct trial trial;
-    const struct draft draft = draft_join(core, input->ask.spec, input->ask.owner, input->ask.need);
+    const struct draft draft = draft_join(core, input->ask.spec, input->ask.owner, input->ask.environment);
     struct question question = {.core = core, .out = out};
     question.admitted = admits(core, &draft, &err);
     text_printf(out, "{\"admitted\":%s,\"refusal\":", question.admitted ? "true" : "false");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the choice of nodes for one wish. It promises equal choices for equal states: the GPU type that is
- * preferred, as few nodes as can be (or as many, for those who want that), and of these the ones where idle
- * devices stay most useful to others. Gangs over several nodes are gang_placement.c's; which devices of a
- * node they get is left to topology.c, and whose turn it is to place.c. */
+/* Owns the choice of nodes for one resource request. It promises equal choices for equal states: the GPU type
+ * that is preferred, as few nodes as can be (or as many, for those who want that), and of these the ones
+ * where idle devices stay most useful to others. Gangs over several nodes are gang_placement.c's; which
+ * devices of a node they get is left to topology.c, and whose turn it is to place.c. */
 #include "daemon/core/fit.h"
 
 #include <string.h>
@@ -15,53 +15,56 @@
 #include "daemon/core/pool.h"
 #include "daemon/core/state.h"
 
-/* --- what a wish allows --------------------------------------------------------------------------------- */
+/* --- what a resource request allows --------------------------------------------------------------------- */
 
-/* rank: how many types the wish prefers to the partition's. */
-static bool type_allowed(const struct wish *wish, const struct partition *partition, size_t *ret_rank)
+/* rank: how many types the resource request prefers to the partition's. */
+static bool type_allowed(const struct resource_request *request, const struct partition *partition,
+                         size_t *ret_rank)
 {
     *ret_rank = 0;
-    return wish->gpu_type == NULL || pool_type_matches(wish->gpu_type, partition->type, ret_rank);
+    return request->gpu_type == NULL || pool_type_matches(request->gpu_type, partition->type, ret_rank);
 }
 
-bool fit_node_allowed(const struct core *core, const struct wish *wish, const struct capacity *capacity)
+bool fit_node_allowed(const struct core *core, const struct resource_request *request,
+                      const struct capacity *capacity)
 {
-    return (wish->host_id == NULL || strcmp(wish->host_id, capacity->node->host_id) == 0) &&
-           constraints_allow(wish->constraints, core, capacity);
+    return (request->host_id == NULL || strcmp(request->host_id, capacity->node->host_id) == 0) &&
+           constraints_allow(request->constraints, core, capacity);
 }
 
-/* What a node with so many devices can give to a gang: the share, where the wish says over how many nodes. */
-static int64_t share_of(const struct wish *wish, int64_t count)
+/* What a node with so many devices can give to a gang: the share, where the resource request says over how
+ * many nodes. */
+static int64_t share_of(const struct resource_request *request, int64_t count)
 {
-    if (wish->nodes == 0) {
+    if (request->nodes == 0) {
         return count;
     }
-    int64_t share = wish->gpus % wish->nodes == 0 ? wish->gpus / wish->nodes : INT64_MAX;
+    int64_t share = request->gpus % request->nodes == 0 ? request->gpus / request->nodes : INT64_MAX;
     return count >= share ? share : 0;
 }
 
 /* Whether the partition has so many devices, free or not, for a gang that is not bound to one node. */
-static bool has_together(const struct core *core, const struct wish *wish, const struct partition *partition,
-                         int64_t gpus)
+static bool has_together(const struct core *core, const struct resource_request *request,
+                         const struct partition *partition, int64_t gpus)
 {
     int64_t total = 0;
     for (size_t i = 0; i < partition->count && total < gpus; i++) {
-        total += fit_node_allowed(core, wish, partition->capacities[i])
-                     ? share_of(wish, partition->capacities[i]->total)
+        total += fit_node_allowed(core, request, partition->capacities[i])
+                     ? share_of(request, partition->capacities[i]->total)
                      : 0;
     }
     return total >= gpus;
 }
 
-static bool can_hold(const struct core *core, const struct wish *wish, const struct partition *partition,
-                     int64_t gpus)
+static bool can_hold(const struct core *core, const struct resource_request *request,
+                     const struct partition *partition, int64_t gpus)
 {
-    if (wish->host_id == NULL) {
-        bool fungible = wish->constraints == NULL && wish->nodes == 0;
-        return partition->total >= gpus && (fungible || has_together(core, wish, partition, gpus));
+    if (request->host_id == NULL) {
+        bool fungible = request->constraints == NULL && request->nodes == 0;
+        return partition->total >= gpus && (fungible || has_together(core, request, partition, gpus));
     }
     for (size_t i = 0; i < partition->count; i++) {
-        if (fit_node_allowed(core, wish, partition->capacities[i]) &&
+        if (fit_node_allowed(core, request, partition->capacities[i]) &&
             partition->capacities[i]->total >= gpus) {
             return true;
         }
@@ -70,13 +73,13 @@ static bool can_hold(const struct core *core, const struct wish *wish, const str
 }
 
 /* Auto leads to the reserved pools if one of them has this many GPUs that would do, free or not. */
-static enum pool_kind auto_kind(const struct core *core, const struct wish *wish, int64_t gpus)
+static enum pool_kind auto_kind(const struct core *core, const struct resource_request *request, int64_t gpus)
 {
     size_t rank;
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
-        if (partition->kind == POOL_RESERVED && type_allowed(wish, partition, &rank) &&
-            can_hold(core, wish, partition, gpus)) {
+        if (partition->kind == POOL_RESERVED && type_allowed(request, partition, &rank) &&
+            can_hold(core, request, partition, gpus)) {
             return POOL_RESERVED;
         }
     }
@@ -86,25 +89,25 @@ static enum pool_kind auto_kind(const struct core *core, const struct wish *wish
 /* One reserved GPU is enough to be admitted there and nowhere else, so that a gang which is too large for the
  * reserved pools is refused; but reserved nodes that come later do not strand a gang which waits elsewhere.
  */
-struct search fit_search(const struct core *core, const struct wish *wish, enum view view,
+struct search fit_search(const struct core *core, const struct resource_request *request, enum view view,
                          const struct reservations *reservations)
 {
-    int64_t needed = view == VIEW_REGISTERED ? 1 : wish->gpus;
+    int64_t needed = view == VIEW_REGISTERED ? 1 : request->gpus;
     return (struct search){.core = core,
-                           .wish = wish,
-                           .kind = auto_kind(core, wish, needed),
+                           .request = request,
+                           .kind = auto_kind(core, request, needed),
                            .view = view,
                            .reservations = reservations};
 }
 
-bool fit_asked(const struct wish *wish, const struct partition *partition)
+bool fit_asked(const struct resource_request *request, const struct partition *partition)
 {
     size_t rank;
-    if (!type_allowed(wish, partition, &rank) ||
-        (wish->pool != NULL && strcmp(wish->pool, partition->pool) != 0)) {
+    if (!type_allowed(request, partition, &rank) ||
+        (request->pool != NULL && strcmp(request->pool, partition->pool) != 0)) {
         return false;
     }
-    switch (wish->use_reserved) {
+    switch (request->use_reserved) {
     case USE_RESERVED_TRUE:
         return partition->kind == POOL_RESERVED;
     case USE_RESERVED_FALSE:
@@ -120,18 +123,18 @@ bool fit_asked(const struct wish *wish, const struct partition *partition)
 /* Reserved devices that lie idle, for a job that asked for on-demand ones. */
 static bool is_lent(const struct search *search, const struct partition *partition)
 {
-    const struct wish *wish = search->wish;
+    const struct resource_request *request = search->request;
     size_t rank;
-    return partition->kind == POOL_RESERVED && wish->use_reserved == USE_RESERVED_FALSE &&
-           wish->pool == NULL && type_allowed(wish, partition, &rank) &&
+    return partition->kind == POOL_RESERVED && request->use_reserved == USE_RESERVED_FALSE &&
+           request->pool == NULL && type_allowed(request, partition, &rank) &&
            account_pool_lends(search->core, partition->pool);
 }
 
 bool fit_allowed(const struct search *search, const struct partition *partition)
 {
-    const struct wish *wish = search->wish;
-    bool led = wish->use_reserved == USE_RESERVED_AUTO && wish->pool == NULL;
-    return (fit_asked(wish, partition) && (!led || partition->kind == search->kind)) ||
+    const struct resource_request *request = search->request;
+    bool led = request->use_reserved == USE_RESERVED_AUTO && request->pool == NULL;
+    return (fit_asked(request, partition) && (!led || partition->kind == search->kind)) ||
            (search->borrow && is_lent(search, partition));
 }
 
@@ -206,9 +209,9 @@ static int64_t offered(const struct search *search, const struct capacity *capac
     if (search->view == VIEW_FREE && capacity->free == 0) {
         return 0; /* most nodes of a full cluster: looked at first */
     }
-    if (!fit_node_allowed(search->core, search->wish, capacity) ||
-        !staging_allows(search->stage, node, search->readiness) ||
-        (search->strict && constraints_avoid(search->wish->constraints, search->core, capacity))) {
+    if (!fit_node_allowed(search->core, search->request, capacity) ||
+        !staging_allows(search->environment, node, search->readiness) ||
+        (search->strict && constraints_avoid(search->request->constraints, search->core, capacity))) {
         return 0;
     }
     switch (search->view) {
@@ -233,12 +236,12 @@ static int64_t offered(const struct search *search, const struct capacity *capac
 
 int64_t fit_offer(const struct search *search, const struct capacity *capacity)
 {
-    return share_of(search->wish, offered(search, capacity));
+    return share_of(search->request, offered(search, capacity));
 }
 
 int64_t fit_largest(const struct search *search, const struct partition *partition)
 {
-    if (search->wish->host_id == NULL) {
+    if (search->request->host_id == NULL) {
         return gang_placement_largest(search, partition);
     }
     int64_t largest = 0;
@@ -252,10 +255,10 @@ int64_t fit_largest(const struct search *search, const struct partition *partiti
 /* --- fits ----------------------------------------------------------------------------------------------- */
 
 /* A node that is left with more fragments is worse, then one that is left with more. */
-static bool better(const struct wish *wish, const struct fit *fit, const struct fit *than)
+static bool better(const struct resource_request *request, const struct fit *fit, const struct fit *than)
 {
     if (fit->count != than->count) {
-        return wish->placement == PLACEMENT_SPREAD ? fit->count > than->count : fit->count < than->count;
+        return request->placement == PLACEMENT_SPREAD ? fit->count > than->count : fit->count < than->count;
     }
     return fit->growth != than->growth ? fit->growth < than->growth : fit->left < than->left;
 }
@@ -264,7 +267,7 @@ static bool better(const struct wish *wish, const struct fit *fit, const struct 
 static bool fit_on_one(const struct search *search, const struct partition *partition,
                        const struct fragments *fragments, struct fit *ret_fit)
 {
-    int64_t gpus = search->wish->gpus;
+    int64_t gpus = search->request->gpus;
     struct fit best = {.count = 1, .growth = INT64_MAX};
     const struct capacity *capacity = NULL;
     for (size_t i = 0; i < partition->count; i++) {
@@ -274,7 +277,7 @@ static bool fit_on_one(const struct search *search, const struct partition *part
         }
         struct fit fit = {
             .count = 1, .growth = fragments_growth(fragments, count, gpus), .left = count - gpus};
-        if (capacity == NULL || better(search->wish, &fit, &best)) {
+        if (capacity == NULL || better(search->request, &fit, &best)) {
             best = fit;
             capacity = partition->capacities[i];
         }
@@ -294,14 +297,14 @@ static bool fit_in_partition(const struct search *search, const struct partition
     int64_t most = search->view == VIEW_FREE     ? partition->free
                    : search->view == VIEW_FUTURE ? partition->free_then
                                                  : partition->total;
-    const struct wish *wish = search->wish;
-    if (most < wish->gpus || !fit_open(search, partition)) {
+    const struct resource_request *request = search->request;
+    if (most < request->gpus || !fit_open(search, partition)) {
         return false;
     }
     struct fragments fragments;
     fragments_count(search->core, partition, &fragments);
-    bool one = wish->host_id != NULL || wish->gpus == 1 || wish->nodes == 1;
-    bool may_be_one = one || (wish->placement == PLACEMENT_PACK && wish->nodes == 0);
+    bool one = request->host_id != NULL || request->gpus == 1 || request->nodes == 1;
+    bool may_be_one = one || (request->placement == PLACEMENT_PACK && request->nodes == 0);
     if (may_be_one && fit_on_one(search, partition, &fragments, ret_fit)) {
         return true;
     }
@@ -316,11 +319,11 @@ static bool find_of_rank(const struct search *search, size_t rank, struct fit *r
          partition = partition->next) {
         struct fit fit;
         size_t rank_here;
-        if (!type_allowed(search->wish, partition, &rank_here) || rank_here != rank ||
+        if (!type_allowed(search->request, partition, &rank_here) || rank_here != rank ||
             !fit_in_partition(search, partition, &fit)) {
             continue;
         }
-        if (best.shares == NULL || better(search->wish, &fit, &best)) {
+        if (best.shares == NULL || better(search->request, &fit, &best)) {
             free(best.shares);
             best = fit;
         } else {
@@ -331,10 +334,10 @@ static bool find_of_rank(const struct search *search, size_t rank, struct fit *r
     return best.shares != NULL;
 }
 
-static size_t count_types(const struct wish *wish)
+static size_t count_types(const struct resource_request *request)
 {
     size_t count = 1;
-    for (const char *at = wish->gpu_type; at != NULL && *at != '\0'; at++) {
+    for (const char *at = request->gpu_type; at != NULL && *at != '\0'; at++) {
         count += *at == '|';
     }
     return count;
@@ -342,7 +345,7 @@ static size_t count_types(const struct wish *wish)
 
 static bool find(const struct search *search, struct fit *ret_fit)
 {
-    size_t types = count_types(search->wish);
+    size_t types = count_types(search->request);
     for (size_t rank = 0; rank < types; rank++) {
         if (find_of_rank(search, rank, ret_fit)) {
             return true;
@@ -354,7 +357,7 @@ static bool find(const struct search *search, struct fit *ret_fit)
 static bool find_avoiding(const struct search *search, struct fit *ret_fit)
 {
     struct search strict = *search;
-    const struct constraints *constraints = search->wish->constraints;
+    const struct constraints *constraints = search->request->constraints;
     strict.strict = constraints != NULL && constraints->avoids;
     return find(&strict, ret_fit) || (strict.strict && find(search, ret_fit));
 }
@@ -362,9 +365,9 @@ static bool find_avoiding(const struct search *search, struct fit *ret_fit)
 /* A gang that spreads would have more nodes if those that can get ready were ready. */
 static bool would_widen(const struct search *search, const struct fit *fit)
 {
-    const struct wish *wish = search->wish;
-    if (search->stage == NULL || search->readiness >= READINESS_POSSIBLE ||
-        wish->placement != PLACEMENT_SPREAD || (int64_t)fit->count >= wish->gpus) {
+    const struct resource_request *request = search->request;
+    if (search->environment == NULL || search->readiness >= READINESS_POSSIBLE ||
+        request->placement != PLACEMENT_SPREAD || (int64_t)fit->count >= request->gpus) {
         return false;
     }
     struct search possible = *search;
@@ -390,7 +393,7 @@ bool fit_find(const struct search *search, struct fit *ret_fit)
 
 bool fit_could_hold(const struct search *search, const struct partition *partition)
 {
-    int64_t gpus = search->wish->gpus;
+    int64_t gpus = search->request->gpus;
     return fit_allowed(search, partition) && partition->total >= gpus &&
            fit_largest(search, partition) >= gpus;
 }

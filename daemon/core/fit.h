@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fits: which devices a wish could get. */
+/* Fits: which devices a resource request could get. */
 #ifndef CORE_FIT_H
 #define CORE_FIT_H
 
@@ -15,7 +15,7 @@ struct partition;
 struct job;
 struct node;
 struct capacity;
-struct wish;
+struct resource_request;
 
 /* What is reserved for earlier jobs. */
 struct reservations {
@@ -40,21 +40,22 @@ enum view {
 
 struct search {
     const struct core *core;
-    const struct wish *wish;
+    const struct resource_request *request;
     enum pool_kind kind; /* where use_reserved = auto leads */
     enum view view;
     const struct reservations *reservations; /* NULL: nothing */
     const struct job *job;                   /* whose accounts' limits count; NULL: none do */
-    int64_t end_ms, sure_ms;   /* when the gang will have ended: as guessed; by its time limit */
-    const struct stage *stage; /* what nodes must have ready, as far as readiness says; NULL: nothing */
+    int64_t end_ms, sure_ms; /* when the gang will have ended: as guessed; by its time limit */
+    const struct environment
+        *environment; /* what nodes must have ready, as far as readiness says; NULL: nothing */
     enum readiness readiness;
     bool borrow;      /* what the job would only have borrowed counts, too */
     int64_t lasts_ms; /* how long the job is expected to be there, its grace included; NEVER: unknown */
     int64_t grace_ms; /* the least that it needs there */
     bool leaving;     /* of unknown length, and no nodes but those that leave soon could ever hold it */
-    bool strict;      /* nodes that the wish avoids count as not there */
+    bool strict;      /* nodes that the resource request avoids count as not there */
 };
-struct search fit_search(const struct core *core, const struct wish *wish, enum view view,
+struct search fit_search(const struct core *core, const struct resource_request *request, enum view view,
                          const struct reservations *reservations);
 
 /* How long the job is expected to run, NEVER where nobody knows, and the grace that it has to end: from now
@@ -64,12 +65,13 @@ void fit_expect(struct search *search, int64_t runs_ms, int64_t grace_ms);
 /* Whether the node stays for as long as the job is expected to be there. */
 bool fit_lasts(const struct search *search, const struct node *node);
 
-/* Whether the wish names the partition's pool, kind and type, or leaves them open. */
-bool fit_asked(const struct wish *wish, const struct partition *partition);
+/* Whether the resource request names the partition's pool, kind and type, or leaves them open. */
+bool fit_asked(const struct resource_request *request, const struct partition *partition);
 /* The same, and use_reserved = auto leads there. */
 bool fit_allowed(const struct search *search, const struct partition *partition);
-/* Whether the wish may use a node at all, by its host and its labels. */
-bool fit_node_allowed(const struct core *core, const struct wish *wish, const struct capacity *capacity);
+/* Whether the resource request may use a node at all, by its host and its labels. */
+bool fit_node_allowed(const struct core *core, const struct resource_request *request,
+                      const struct capacity *capacity);
 
 /* How many devices of the node capacity the search may count on. */
 int64_t fit_offer(const struct search *search, const struct capacity *capacity);
@@ -103,8 +105,9 @@ struct fit {
     int64_t left;   /* devices left over there */
 };
 
-/* The best way to place the wish on what the view shows, with what is reserved left out. false: there is
- * none, and shares is NULL. A gang that spreads waits for more nodes to get ready: a fit on fewer is none.
+/* The best way to place the resource request on what the view shows, with what is reserved left out. false:
+ * there is none, and shares is NULL. A gang that spreads waits for more nodes to get ready: a fit on fewer is
+ * none.
  */
 bool fit_find(const struct search *search, struct fit *ret_fit);
 

@@ -320,7 +320,7 @@ static void outline_finish(struct outline *outline)
 static int64_t earliest(struct outline *outline, const struct job *job, int64_t length_ms,
                         const struct partition **ret_partition)
 {
-    const struct search search = fit_search(outline->core, &job->job_class->wish, VIEW_WORKING, NULL);
+    const struct search search = fit_search(outline->core, &job->job_class->request, VIEW_WORKING, NULL);
     int64_t best_ms = NEVER;
     for (const struct partition *partition = outline->core->partitions; partition != NULL;
          partition = partition->next) {
@@ -328,7 +328,7 @@ static int64_t earliest(struct outline *outline, const struct job *job, int64_t 
             continue;
         }
         int64_t start_ms =
-            start_in(outline, &outline->profiles[partition->index], search.wish->gpus, length_ms);
+            start_in(outline, &outline->profiles[partition->index], search.request->gpus, length_ms);
         if (start_ms < best_ms) {
             best_ms = start_ms;
             *ret_partition = partition;
@@ -341,7 +341,7 @@ static int64_t earliest(struct outline *outline, const struct job *job, int64_t 
  */
 static void raise_floors(struct outline *outline, const struct job *job, int64_t start_ms)
 {
-    const struct search search = fit_search(outline->core, &job->job_class->wish, VIEW_WORKING, NULL);
+    const struct search search = fit_search(outline->core, &job->job_class->request, VIEW_WORKING, NULL);
     for (const struct partition *partition = outline->core->partitions; partition != NULL;
          partition = partition->next) {
         struct profile *profile = &outline->profiles[partition->index];
@@ -360,7 +360,7 @@ static int64_t lay_down(struct outline *outline, const struct job *job)
         return NEVER;
     }
     take(outline, &outline->profiles[partition->index], start_ms, start_ms + length_ms,
-         job->job_class->wish.gpus);
+         job->job_class->request.gpus);
     if (place_reserves_all(outline->core)) {
         raise_floors(outline, job, start_ms);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns gangs over several nodes. It promises equal shares where they are possible, from as few nodes as can
- * be or as many, as the wish has it; else the largest first, or as even as can be. Nodes whose idle devices
- * stay most useful to others give first, by name; and all of it costs a few looks at each node, without
- * comparing them. Whether a gang must lie on one node is left to fit.c. */
+ * be or as many, as the resource request has it; else the largest first, or as even as can be. Nodes whose
+ * idle devices stay most useful to others give first, by name; and all of it costs a few looks at each node,
+ * without comparing them. Whether a gang must lie on one node is left to fit.c. */
 #include "daemon/core/gang_placement.h"
 
 #include <string.h>
@@ -278,14 +278,14 @@ static int64_t growth_of(const struct candidates *candidates, const struct searc
 bool gang_placement_fit(const struct search *search, const struct partition *partition,
                         const struct fragments *fragments, struct fit *ret_fit)
 {
-    int64_t gpus = search->wish->gpus;
+    int64_t gpus = search->request->gpus;
     struct candidates candidates = gather(search, partition, gpus);
     if (candidates.sum < gpus) {
         free(candidates.shares);
         return false;
     }
     struct tally tally = tally_of(&candidates);
-    enum placement placement = search->wish->nodes > 0 ? PLACEMENT_PACK : search->wish->placement;
+    enum placement placement = search->request->nodes > 0 ? PLACEMENT_PACK : search->request->placement;
     int64_t share =
         equal_share(&tally, gpus, placement); /* all that a node offers, if the nodes are counted */
     if (share > 0) {

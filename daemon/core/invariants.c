@@ -235,7 +235,7 @@ static void check_attempt(const struct attempt *attempt)
         next_rank += member->local_ranks;
         devices += (int64_t)member->device_count;
     }
-    assert(devices == job->job_class->wish.gpus);
+    assert(devices == job->job_class->request.gpus);
     assert(next_rank == (job->launch_mode == LAUNCH_NODE ? (int64_t)attempt->member_count : devices));
 }
 
@@ -306,7 +306,7 @@ static void check_job(const struct job *job)
     assert(live == (job->state == JOB_PLACED || job->state == JOB_RUNNING));
     check_edges(job);
     assert(live || job->cause != CAUSE_CANCELED);
-    assert(job->state != JOB_STAGING || job->job_class->stage != NULL);
+    assert(job->state != JOB_STAGING || job->job_class->environment != NULL);
     assert(job->state != JOB_RUNNING || attempt_has_started(job->attempt));
     assert(job->user_failures <= job->retries && job->infra_failures <= job->infra_retries);
     if (live) {
@@ -320,7 +320,7 @@ static void check_batch(const struct job_class *job_class, const struct batch *b
     for (const struct job *job = batch->jobs; job != NULL; job = job->next) {
         assert(job->job_class == job_class && job->batch == batch &&
                (job_is_waiting(job) || array_is_whole(job)));
-        assert(job->state != JOB_STAGING || staging_is_coming(job_class->stage));
+        assert(job->state != JOB_STAGING || staging_is_coming(job_class->environment));
         assert(job->next == NULL || queue_job_before(job, job->next));
         ++*listed;
     }

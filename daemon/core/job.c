@@ -26,13 +26,13 @@ static_assert(sizeof(struct job) <= 600, "a waiting job is too large");
 
 /* --- birth and death ------------------------------------------------------------------------------------ */
 
-struct wish job_wish(const struct job_spec *spec, const struct core_need *need)
+struct resource_request job_request(const struct job_spec *spec, const struct environment_spec *environment)
 {
-    return (struct wish){
+    return (struct resource_request){
         .gpu_type = spec->gpu_type,
         .pool = spec->pool,
         .host_id = spec->remote ? NULL : spec->host_id,
-        .need = need != NULL ? need->key : NULL,
+        .environment = environment != NULL ? environment->key : NULL,
         .terms = spec->terms,
         .use_reserved = spec->use_reserved_pool,
         .placement = spec->placement,
@@ -60,7 +60,7 @@ static struct job *list_job(struct core *core, int64_t key, const char *id)
 }
 
 struct job *job_create(struct core *core, int64_t key, const char *id, const char *owner,
-                       const struct job_spec *spec, const struct core_need *need)
+                       const struct job_spec *spec, const struct environment_spec *environment)
 {
     struct job *job = list_job(core, key, id);
     job->time_limit_ms = spec->time_limit_ms;
@@ -73,8 +73,8 @@ struct job *job_create(struct core *core, int64_t key, const char *id, const cha
     job->launch_mode = spec->launch_mode;
     job->on_disconnect = spec->on_disconnect;
     job->function = job_spec_is_function(spec);
-    const struct wish wish = job_wish(spec, need);
-    queue_join(core, job, &wish, need);
+    const struct resource_request request = job_request(spec, environment);
+    queue_join(core, job, &request, environment);
     job->pattern = history_join(core, spec, owner, job->time_limit_ms > 0);
     return job;
 }
@@ -182,7 +182,7 @@ static const struct job_rule {
     void (*effect)(struct core *core, struct job *job);
 } rules[] = {
     {JOB_QUEUED, JOB_EVENT_PLACE, JOB_PLACED, EVENT_PLACED, stop_waiting},
-    {JOB_QUEUED, JOB_EVENT_STAGE, JOB_STAGING, EVENT_STAGING, stay},
+    {JOB_QUEUED, JOB_EVENT_ENVIRONMENT, JOB_STAGING, EVENT_STAGING, stay},
     {JOB_QUEUED, JOB_EVENT_FAIL, JOB_FAILED, EVENT_FAILED, end_waiting},
     {JOB_STAGING, JOB_EVENT_PLACE, JOB_PLACED, EVENT_PLACED, stop_waiting},
     {JOB_STAGING, JOB_EVENT_STAGED, JOB_QUEUED, EVENT_STAGED, stay},
@@ -386,7 +386,7 @@ static void end_unstaged(struct core *core, struct job *job, const struct node *
     job_finish(core, job, JOB_EVENT_FAIL, EXIT_INFRA, CAUSE_STAGE_FAILED, reason);
 }
 
-void job_stage_impossible(struct core *core, struct job *job, const char *reason)
+void job_environment_impossible(struct core *core, struct job *job, const char *reason)
 {
     end_unstaged(core, job, NULL, reason);
 }
@@ -436,12 +436,12 @@ static int by_key(const void *a, const void *b)
     return (*left)->key < (*right)->key ? -1 : 1;
 }
 
-void job_stage_failed(struct core *core, const struct stage *stage, const struct node *node, const char *text,
-                      bool by_user)
+void job_environment_failed(struct core *core, const struct environment *environment, const struct node *node,
+                            const char *text, bool by_user)
 {
     struct hits hits = {.by_user = by_user};
     for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {
-        if (job_class->stage == stage) {
+        if (job_class->environment == environment) {
             queue_each(core, job_class, note_hit, &hits);
         }
     }

@@ -12,19 +12,19 @@
 struct array;
 struct attempt;
 struct core;
-struct core_need;
+struct environment_spec;
 struct input;
 struct job;
 struct node;
-struct stage;
-struct wish;
+struct environment;
+struct resource_request;
 
 #define EXIT_INFRA    125
 #define EXIT_CANCELED 130
 
 /* What happens to a job. */
 enum job_event {
-    JOB_EVENT_STAGE,
+    JOB_EVENT_ENVIRONMENT,
     JOB_EVENT_STAGED,
     JOB_EVENT_PLACE,
     JOB_EVENT_RUN,
@@ -41,7 +41,7 @@ enum job_event {
 
 /* A job in the list of live ones, in its job class, not yet waiting in it. */
 struct job *job_create(struct core *core, int64_t key, const char *id, const char *owner,
-                       const struct job_spec *spec, const struct core_need *need);
+                       const struct job_spec *spec, const struct environment_spec *environment);
 /* One task of an array: like it in all, and in its job class, but not waiting. */
 struct job *job_create_task(struct core *core, int64_t key, const char *id, struct job *whole, int64_t task);
 /* Makes the job a task of the array, with its place in the queue. */
@@ -56,8 +56,8 @@ void job_begin(struct core *core, struct job *job, const char *held_by);
 /* What it follows can never be: it ends. */
 void job_never(struct core *core, struct job *job, const char *reason);
 
-/* The wish of a spec and of what it needs, NULL for nothing; both lend their strings. */
-struct wish job_wish(const struct job_spec *spec, const struct core_need *need);
+/* The resource request of a spec and of what it needs, NULL for nothing; both lend their strings. */
+struct resource_request job_request(const struct job_spec *spec, const struct environment_spec *environment);
 
 /* It is HELD or BLOCKED: in no job class. */
 bool job_is_kept_back(const struct job *job);
@@ -78,10 +78,10 @@ void job_conclude(struct core *core, struct job *job, const struct attempt *atte
 
 /* A node could not get ready what jobs wait for. by_user: no node could. Those that have no retry left end.
  */
-void job_stage_failed(struct core *core, const struct stage *stage, const struct node *node, const char *text,
-                      bool by_user);
+void job_environment_failed(struct core *core, const struct environment *environment, const struct node *node,
+                            const char *text, bool by_user);
 /* No node can ever get ready what the job needs: it ends. */
-void job_stage_impossible(struct core *core, struct job *job, const char *reason);
+void job_environment_impossible(struct core *core, struct job *job, const char *reason);
 
 /* Somebody does not want it any more; nothing for one that was canceled before. */
 void job_cancel_live(struct core *core, struct job *job, const char *by);

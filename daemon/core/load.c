@@ -66,10 +66,10 @@ void core_load_window(struct core *core, const struct window_row *row)
 }
 
 void core_load_job(struct core *core, const struct job_birth *birth, const struct job_life *life,
-                   const struct job_spec *spec, const struct core_need *need)
+                   const struct job_spec *spec, const struct environment_spec *environment)
 {
     assert(!core->booted && birth->key < core->next_job_key && !job_state_terminal(life->state));
-    struct job *job = job_create(core, birth->key, birth->id, birth->owner, spec, need);
+    struct job *job = job_create(core, birth->key, birth->id, birth->owner, spec, environment);
     account_join(core, job, birth->project, birth->owner);
     job->state = life->state;
     job->seq = life->seq;

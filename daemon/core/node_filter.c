@@ -21,14 +21,14 @@ struct count {
 
 /* --- the tests ------------------------------------------------------------------------------------------ */
 
-/* A partition that the wish would allow were it not for pools. */
+/* A partition that the resource request would allow were it not for pools. */
 static bool has_type(const struct search *search, const struct node *node)
 {
-    struct wish wish = *search->wish;
-    wish.pool = NULL;
-    wish.use_reserved = node->pool_kind == POOL_RESERVED ? USE_RESERVED_TRUE : USE_RESERVED_FALSE;
+    struct resource_request request = *search->request;
+    request.pool = NULL;
+    request.use_reserved = node->pool_kind == POOL_RESERVED ? USE_RESERVED_TRUE : USE_RESERVED_FALSE;
     struct search anywhere = *search;
-    anywhere.wish = &wish;
+    anywhere.request = &request;
     for (const struct capacity *capacity = node->capacities; capacity != NULL; capacity = capacity->next) {
         if (fit_allowed(&anywhere, capacity->partition)) {
             return true;
@@ -67,11 +67,11 @@ static enum node_test fails_itself(const struct search *search, const struct nod
     if (capacity == NULL) {
         return has_type(search, node) ? NODE_TEST_POOL : NODE_TEST_GPU_TYPE;
     }
-    const struct wish *wish = search->wish;
-    if (wish->host_id != NULL && strcmp(wish->host_id, node->host_id) != 0) {
+    const struct resource_request *request = search->request;
+    if (request->host_id != NULL && strcmp(request->host_id, node->host_id) != 0) {
         return NODE_TEST_HOST;
     }
-    return fit_node_allowed(search->core, wish, capacity) ? NODE_TEST_COUNT : NODE_TEST_LABELS;
+    return fit_node_allowed(search->core, request, capacity) ? NODE_TEST_COUNT : NODE_TEST_LABELS;
 }
 
 /* The first test that a node fails; NODE_TEST_COUNT: none. */
@@ -92,12 +92,13 @@ static enum node_test fails(const struct search *search, const struct reservatio
     if (!fit_lasts(search, node)) {
         return NODE_TEST_LEAVING;
     }
-    int64_t nodes = search->wish->nodes > 0 ? search->wish->nodes : 1, each = search->wish->gpus / nodes;
+    int64_t nodes = search->request->nodes > 0 ? search->request->nodes : 1,
+            each = search->request->gpus / nodes;
     int64_t wanted = each < capacity->total ? each : capacity->total;
     if (capacity->free < wanted) {
         return NODE_TEST_BUSY;
     }
-    if (!staging_allows(search->stage, node, READINESS_READY)) {
+    if (!staging_allows(search->environment, node, READINESS_READY)) {
         return NODE_TEST_NOT_READY;
     }
     return is_reserved(search, reservations, capacity) ? NODE_TEST_RESERVED : NODE_TEST_COUNT;

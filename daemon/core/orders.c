@@ -99,7 +99,7 @@ static struct order order_of(const struct member *member)
     const struct job *job = attempt->job;
     enum order_phase phase = phase_of(member);
     bool by_node = job->launch_mode == LAUNCH_NODE;
-    int64_t world = by_node ? (int64_t)attempt->member_count : job->job_class->wish.gpus;
+    int64_t world = by_node ? (int64_t)attempt->member_count : job->job_class->request.gpus;
     return (struct order){
         .epoch = attempt->epoch,
         .phase = phase,

@@ -56,7 +56,7 @@ static bool is_barred(const struct core *core, const struct job *job, bool borro
     if (!account_any_limited(core)) {
         return false;
     }
-    const struct search search = fit_search(core, &job->job_class->wish, VIEW_REGISTERED, NULL);
+    const struct search search = fit_search(core, &job->job_class->request, VIEW_REGISTERED, NULL);
     bool limited = false;
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
@@ -106,8 +106,8 @@ static void tell(const struct core *core, struct job_class *job_class, const str
         int64_t free_now = fit_allowed(&search, partition) ? fit_largest(&search, partition) : 0;
         most = free_now > most ? free_now : most;
     }
-    const char *reservations = most >= job_class->wish.gpus ? ", kept for earlier jobs" : "";
-    trace_line(core, "job %s waits: %lld wanted, %lld free%s", job->id, (long long)job_class->wish.gpus,
+    const char *reservations = most >= job_class->request.gpus ? ", kept for earlier jobs" : "";
+    trace_line(core, "job %s waits: %lld wanted, %lld free%s", job->id, (long long)job_class->request.gpus,
                (long long)most, reservations);
 }
 
@@ -149,8 +149,8 @@ struct search place_search(const struct core *core, const struct job *job, enum 
 
 /* Nodes on which the job class could be placed once they are ready: not needed while enough others are, or
  * get ready. */
-static bool find_to_stage(const struct core *core, const struct job *job, enum view view,
-                          const struct reservations *reservations, struct fit *ret_fit)
+static bool find_to_environment(const struct core *core, const struct job *job, enum view view,
+                                const struct reservations *reservations, struct fit *ret_fit)
 {
     const struct search coming = reservation_search(core, job, view, reservations, READINESS_COMING);
     const struct search possible = reservation_search(core, job, view, reservations, READINESS_POSSIBLE);
@@ -161,14 +161,14 @@ static bool find_to_stage(const struct core *core, const struct job *job, enum v
 static enum move plan_staging(const struct core *core, const struct job *job,
                               const struct reservations *reservations, struct fit *ret_fit)
 {
-    if (core->free > 0 && find_to_stage(core, job, VIEW_FREE, reservations, ret_fit)) {
+    if (core->free > 0 && find_to_environment(core, job, VIEW_FREE, reservations, ret_fit)) {
         return MOVE_STAGE;
     }
     const struct search soon = reservation_search(core, job, VIEW_FREE, reservations, READINESS_COMING);
     if (core->free > 0 && fits(&soon)) {
         return MOVE_NONE;
     }
-    return find_to_stage(core, job, VIEW_WORKING, NULL, ret_fit) ? MOVE_STAGE : MOVE_NONE;
+    return find_to_environment(core, job, VIEW_WORKING, NULL, ret_fit) ? MOVE_STAGE : MOVE_NONE;
 }
 
 static enum move plan_preemption(const struct core *core, const struct queue_entry *entry,
@@ -197,7 +197,7 @@ static struct plan plan_for(const struct core *core, const struct queue_entry *e
     if (preempt_possible(core) && !reservations->borrow) {
         plan.move = plan_preemption(core, entry, reservations, &plan);
     }
-    if (plan.move == MOVE_NONE && job_class->stage != NULL) {
+    if (plan.move == MOVE_NONE && job_class->environment != NULL) {
         plan.move = plan_staging(core, queue_first(entry), reservations, &plan.fit);
     }
     return plan;
@@ -221,9 +221,9 @@ static bool somewhere(const struct core *core, const struct job *job, enum view 
 static void begin_staging(struct core *core, struct job *job)
 {
     struct text nodes = {0};
-    staging_list_coming(job->job_class->stage, &nodes);
+    staging_list_coming(job->job_class->environment, &nodes);
     const char *detail = record_text(core, "{\"nodes\":%s}", nodes.bytes);
-    job_fire(core, job, JOB_EVENT_STAGE, detail, NULL);
+    job_fire(core, job, JOB_EVENT_ENVIRONMENT, detail, NULL);
     text_finish(&nodes);
 }
 
@@ -248,7 +248,7 @@ static bool is_ready(const struct core *core, const struct job *job)
 {
     const struct search search = reservation_search(core, job, VIEW_WORKING, NULL, READINESS_READY);
     return somewhere(core, job, VIEW_WORKING, READINESS_READY) &&
-           (job->job_class->wish.placement != PLACEMENT_SPREAD || fits(&search));
+           (job->job_class->request.placement != PLACEMENT_SPREAD || fits(&search));
 }
 
 /* The state of the first job of a job class says whether it waits for nodes to get ready, or for GPUs. One
@@ -257,11 +257,11 @@ static void settle(struct core *core, struct job_class *job_class, struct job *j
 {
     if (is_ready(core, job)) {
         end_staging(core, job_class, JOB_EVENT_STAGED);
-    } else if (!staging_is_coming(job_class->stage)) {
+    } else if (!staging_is_coming(job_class->environment)) {
         end_staging(core, job_class, JOB_EVENT_REQUEUE);
-        const char *failure = staging_last_failure(core, job_class->stage);
+        const char *failure = staging_last_failure(core, job_class->environment);
         if (failure != NULL && !somewhere(core, job, VIEW_REGISTERED, READINESS_EVER)) {
-            job_stage_impossible(core, job, failure);
+            job_environment_impossible(core, job, failure);
         }
     } else if (job->state == JOB_QUEUED) {
         begin_staging(core, job);
@@ -350,14 +350,14 @@ static void carry_out(struct core *core, struct queue_entry *entry, const struct
         return;
     }
     for (size_t i = 0; plan->move == MOVE_STAGE && i < plan->fit.count; i++) {
-        staging_order(core, job_class->stage, plan->fit.shares[i].capacity->node);
+        staging_order(core, job_class->environment, plan->fit.shares[i].capacity->node);
     }
     tell(core, job_class, job);
     int64_t again_ms = wait(core, entry, plan, reservations);
     core->again_ms = again_ms < core->again_ms ? again_ms : core->again_ms;
     if (plan->move == MOVE_PREEMPT) {
         preempt_stop(core, entry, &plan->victims);
-    } else if (job_class->stage != NULL) {
+    } else if (job_class->environment != NULL) {
         settle(core, job_class, job);
     }
 }
@@ -421,7 +421,8 @@ static bool visit_twice(struct core *core, bool apply)
 static bool run_pass(struct core *core)
 {
     bool settled = waiting_of(core) == WAITING_RESERVES_ALL && !account_any_limited(core);
-    return visit_twice(core, true) && (!settled || HASH_COUNT(core->stages) > core->idle_stage_count);
+    return visit_twice(core, true) &&
+           (!settled || HASH_COUNT(core->environments) > core->idle_environment_count);
 }
 
 void place_pass(struct core *core)
@@ -498,10 +499,10 @@ bool place_reserves_all(const struct core *core)
 
 /* --- what is possible at all ---------------------------------------------------------------------------- */
 
-int64_t place_largest(const struct core *core, const struct wish *wish,
+int64_t place_largest(const struct core *core, const struct resource_request *request,
                       const struct partition **ret_partition)
 {
-    const struct search search = fit_search(core, wish, VIEW_REGISTERED, NULL);
+    const struct search search = fit_search(core, request, VIEW_REGISTERED, NULL);
     const struct partition *best = NULL;
     int64_t largest = 0;
     for (const struct partition *partition = core->partitions; partition != NULL;
@@ -522,7 +523,7 @@ int64_t place_job_class_largest(const struct core *core, struct job_class *job_c
 {
     if (job_class->registry != core->registry) {
         job_class->registry = core->registry;
-        job_class->largest = place_largest(core, &job_class->wish, NULL);
+        job_class->largest = place_largest(core, &job_class->request, NULL);
     }
     return job_class->largest;
 }

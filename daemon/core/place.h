@@ -12,7 +12,7 @@ struct core;
 struct partition;
 struct job;
 struct job_class;
-struct wish;
+struct resource_request;
 
 /* Places every job that is at the front and fits: the one scheduling function. */
 void place_pass(struct core *core);
@@ -45,7 +45,8 @@ void outlook_finish(struct outlook *outlook);
 struct search place_search(const struct core *core, const struct job *job, enum view view,
                            const struct reservations *reservations, enum readiness readiness);
 
-/* How long a job of this wish may run before a reservation where it could go; 0: there is no such gap. */
+/* How long a job of this resource request may run before a reservation where it could go; 0: there is no such
+ * gap. */
 int64_t place_gap_ms(const struct core *core, const struct job *job, const struct reservations *reservations);
 
 /* Whether limits of its accounts keep the job from all that it could ever have; by which. */
@@ -55,9 +56,9 @@ bool place_is_limited(const struct core *core, const struct job *job, struct acc
 /* Whether a job that waits keeps all that it could use from the jobs behind it. */
 bool place_reserves_all(const struct core *core);
 
-/* The largest gang that the registered nodes, busy or not, could ever hold for such a wish; *ret_partition,
- * unless NULL, is where, NULL for 0. */
-int64_t place_largest(const struct core *core, const struct wish *wish,
+/* The largest gang that the registered nodes, busy or not, could ever hold for such a resource request;
+ * *ret_partition, unless NULL, is where, NULL for 0. */
+int64_t place_largest(const struct core *core, const struct resource_request *request,
                       const struct partition **ret_partition);
 
 /* The same number for a job class, remembered until the registry changes. */

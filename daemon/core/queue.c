@@ -26,17 +26,17 @@
 
 /* --- job classes ---------------------------------------------------------------------------------------- */
 
-/* Wishes are equal when their keys are. A tab cannot be part of a name; types are told apart without regard
- * to case. */
-static void wish_key(const struct wish *wish, struct text *out)
+/* Resource requests are equal when their keys are. A tab cannot be part of a name; types are told apart
+ * without regard to case. */
+static void request_key(const struct resource_request *request, struct text *out)
 {
-    const char *const parts[] = {wish->gpu_type,
-                                 wish->pool,
-                                 wish->host_id,
-                                 use_reserved_text(wish->use_reserved),
-                                 wish->need,
-                                 wish->terms,
-                                 placement_text(wish->placement)};
+    const char *const parts[] = {request->gpu_type,
+                                 request->pool,
+                                 request->host_id,
+                                 use_reserved_text(request->use_reserved),
+                                 request->environment,
+                                 request->terms,
+                                 placement_text(request->placement)};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         text_append(out, parts[i] != NULL ? parts[i] : "");
         for (char *at = i == 0 ? out->bytes : NULL; at != NULL && *at != '\0'; at++) {
@@ -44,15 +44,15 @@ static void wish_key(const struct wish *wish, struct text *out)
         }
         text_append(out, "\t");
     }
-    text_append_int(out, wish->gpus);
+    text_append_int(out, request->gpus);
     text_append(out, "\t");
-    text_append_int(out, wish->nodes);
+    text_append_int(out, request->nodes);
 }
 
-struct job_class *queue_find(const struct core *core, const struct wish *wish)
+struct job_class *queue_find(const struct core *core, const struct resource_request *request)
 {
     autotext struct text key = {0};
-    wish_key(wish, &key);
+    request_key(request, &key);
     struct job_class *job_class;
     HASH_FIND_STR(core->job_classes_by_key, key.bytes, job_class);
     return job_class;
@@ -63,29 +63,29 @@ static char *copy_or_null(const char *text)
     return text != NULL ? xstrdup(text) : NULL;
 }
 
-static struct job_class *job_class_create(struct core *core, const struct wish *wish,
-                                          const struct core_need *need)
+static struct job_class *job_class_create(struct core *core, const struct resource_request *request,
+                                          const struct environment_spec *environment)
 {
     struct text key = {0};
-    wish_key(wish, &key);
+    request_key(request, &key);
     struct job_class *job_class = xzalloc(sizeof *job_class);
     job_class->key = text_take(&key);
-    job_class->gpu_type = copy_or_null(wish->gpu_type);
-    job_class->pool = copy_or_null(wish->pool);
-    job_class->host_id = copy_or_null(wish->host_id);
-    job_class->constraints = constraints_create(wish->terms);
-    job_class->stage = staging_join(core, need);
-    job_class->wish =
-        (struct wish){.gpu_type = job_class->gpu_type,
-                      .pool = job_class->pool,
-                      .host_id = job_class->host_id,
-                      .need = staging_key(job_class->stage),
-                      .terms = job_class->constraints != NULL ? job_class->constraints->terms : NULL,
-                      .constraints = job_class->constraints,
-                      .use_reserved = wish->use_reserved,
-                      .placement = wish->placement,
-                      .gpus = wish->gpus,
-                      .nodes = wish->nodes};
+    job_class->gpu_type = copy_or_null(request->gpu_type);
+    job_class->pool = copy_or_null(request->pool);
+    job_class->host_id = copy_or_null(request->host_id);
+    job_class->constraints = constraints_create(request->terms);
+    job_class->environment = staging_join(core, environment);
+    job_class->request = (struct resource_request){
+        .gpu_type = job_class->gpu_type,
+        .pool = job_class->pool,
+        .host_id = job_class->host_id,
+        .environment = staging_key(job_class->environment),
+        .terms = job_class->constraints != NULL ? job_class->constraints->terms : NULL,
+        .constraints = job_class->constraints,
+        .use_reserved = request->use_reserved,
+        .placement = request->placement,
+        .gpus = request->gpus,
+        .nodes = request->nodes};
     HASH_ADD_KEYPTR(hh, core->job_classes_by_key, job_class->key, strlen(job_class->key), job_class);
     return job_class;
 }
@@ -94,7 +94,7 @@ static void job_class_destroy(struct core *core, struct job_class *job_class)
 {
     assert(job_class->entry_count == 0);
     HASH_DEL(core->job_classes_by_key, job_class);
-    staging_leave(core, job_class->stage);
+    staging_leave(core, job_class->environment);
     free(job_class->gpu_type);
     free(job_class->pool);
     free(job_class->host_id);
@@ -104,15 +104,16 @@ static void job_class_destroy(struct core *core, struct job_class *job_class)
     free(job_class);
 }
 
-void queue_join(struct core *core, struct job *job, const struct wish *wish, const struct core_need *need)
+void queue_join(struct core *core, struct job *job, const struct resource_request *request,
+                const struct environment_spec *environment)
 {
     assert(job->job_class == NULL);
-    job->job_class = queue_find(core, wish);
+    job->job_class = queue_find(core, request);
     if (job->job_class == NULL) {
-        job->job_class = job_class_create(core, wish, need);
+        job->job_class = job_class_create(core, request, environment);
     }
     job->job_class->job_count++;
-    fragment_demand(core, wish->gpus, 1);
+    fragment_demand(core, request->gpus, 1);
 }
 
 void queue_share(struct core *core, struct job *job, struct job_class *job_class)
@@ -120,14 +121,14 @@ void queue_share(struct core *core, struct job *job, struct job_class *job_class
     assert(job->job_class == NULL);
     job->job_class = job_class;
     job_class->job_count++;
-    fragment_demand(core, job_class->wish.gpus, 1);
+    fragment_demand(core, job_class->request.gpus, 1);
 }
 
 void queue_leave(struct core *core, struct job *job)
 {
     struct job_class *job_class = job->job_class;
     job->job_class = NULL;
-    fragment_demand(core, job_class->wish.gpus, -1);
+    fragment_demand(core, job_class->request.gpus, -1);
     if (--job_class->job_count == 0) {
         job_class_destroy(core, job_class);
     }
@@ -176,7 +177,7 @@ static struct queue_entry entry_of(const struct core *core, const struct job *jo
         entry.sort_key = remaining_of(job, entry.estimate_ms);
         break;
     case POLICY_SRSF:
-        entry.sort_key = remaining_of(job, entry.estimate_ms) * job->job_class->wish.gpus;
+        entry.sort_key = remaining_of(job, entry.estimate_ms) * job->job_class->request.gpus;
         break;
     case POLICY_DEFAULT:
         entry.priority = job->priority;

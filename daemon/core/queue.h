@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue: jobs that wait, and whose turn it is. Jobs of one job class have one wish; jobs of one batch are
- * equal to the policy as well, and go first in, first out. */
+/* The queue: jobs that wait, and whose turn it is. Jobs of one job class have one resource request; jobs of
+ * one batch are equal to the policy as well, and go first in, first out. */
 #ifndef CORE_QUEUE_H
 #define CORE_QUEUE_H
 
@@ -8,19 +8,20 @@
 #include <stdint.h>
 
 struct core;
-struct core_need;
+struct environment_spec;
 struct job;
 struct job_class;
 struct queue_entry;
-struct wish;
+struct resource_request;
 
-/* The job class of a wish, NULL when no live job has it. */
-struct job_class *queue_find(const struct core *core, const struct wish *wish);
+/* The job class of a resource request, NULL when no live job has it. */
+struct job_class *queue_find(const struct core *core, const struct resource_request *request);
 
-/* A live job belongs to the job class of its wish for all its life; the job class ends with its last job.
- * need is what the wish names; NULL where it names nothing. */
-void queue_join(struct core *core, struct job *job, const struct wish *wish, const struct core_need *need);
-/* The same for a job whose wish the job class has. */
+/* A live job belongs to the job class of its resource request for all its life; the job class ends with its
+ * last job. environment is the one that the resource request names; NULL where it names nothing. */
+void queue_join(struct core *core, struct job *job, const struct resource_request *request,
+                const struct environment_spec *environment);
+/* The same for a job whose resource request the job class has. */
 void queue_share(struct core *core, struct job *job, struct job_class *job_class);
 void queue_leave(struct core *core, struct job *job);
 

@@ -18,9 +18,10 @@
 
 void reason_say_gpus(const struct job *job, struct text *out)
 {
-    const struct wish *wish = &job->job_class->wish;
-    const char *any = wish->gpus == 1 ? "GPU" : "GPUs";
-    text_printf(out, "%lld %s", (long long)wish->gpus, wish->gpu_type != NULL ? wish->gpu_type : any);
+    const struct resource_request *request = &job->job_class->request;
+    const char *any = request->gpus == 1 ? "GPU" : "GPUs";
+    text_printf(out, "%lld %s", (long long)request->gpus,
+                request->gpu_type != NULL ? request->gpu_type : any);
 }
 
 static const char *are(int64_t count)
@@ -54,7 +55,7 @@ static bool fits_in(const struct core *core, const struct job *job, enum view vi
 /* The search on nodes, whatever they have ready. */
 static struct search bare_search(const struct core *core, const struct job *job, enum view view)
 {
-    return fit_search(core, &job->job_class->wish, view, NULL);
+    return fit_search(core, &job->job_class->request, view, NULL);
 }
 
 /* The largest gang that it could have in one partition. */
@@ -72,7 +73,7 @@ static int64_t most_in(const struct core *core, const struct job *job, enum view
 
 static bool is_for(const struct search *search, const struct node *node, const struct capacity *capacity)
 {
-    return node_works(node) && fit_node_allowed(search->core, search->wish, capacity);
+    return node_works(node) && fit_node_allowed(search->core, search->request, capacity);
 }
 
 static int64_t free_in(const struct search *search, const struct partition *partition)
@@ -157,7 +158,7 @@ static enum wait_reason reason_of_lack(const struct core *core, const struct job
          partition = partition->next) {
         for (size_t i = 0; i < partition->count && fit_allowed(&search, partition); i++) {
             const struct capacity *capacity = partition->capacities[i];
-            if (!node_works(capacity->node) && fit_node_allowed(core, search.wish, capacity)) {
+            if (!node_works(capacity->node) && fit_node_allowed(core, search.request, capacity)) {
                 away += capacity->total;
                 nodes++;
                 first = first != NULL ? first : capacity->node;
@@ -179,11 +180,11 @@ static enum wait_reason reason_of_lack(const struct core *core, const struct job
 
 static void say_staging(struct core *core, const struct job *job, struct text *out)
 {
-    const struct stage *stage = job->job_class->stage;
-    const char *failure = staging_last_failure(core, stage);
-    if (staging_is_coming(stage)) {
+    const struct environment *environment = job->job_class->environment;
+    const char *failure = staging_last_failure(core, environment);
+    if (staging_is_coming(environment)) {
         text_append(out, "nodes get ready what it needs: ");
-        staging_say_coming(stage, out);
+        staging_say_coming(environment, out);
     } else if (failure != NULL) {
         text_printf(out, "no node has ready what it needs; %s", failure);
     } else {
@@ -216,13 +217,14 @@ static void say_held_off(const struct core *core, const struct job *job, struct 
 
 static void say_fragmented(const struct core *core, const struct job *job, int64_t free, struct text *out)
 {
-    const struct wish *wish = &job->job_class->wish;
+    const struct resource_request *request = &job->job_class->request;
     text_append(out, "needs ");
     reason_say_gpus(job, out);
     text_printf(out, ": %lld %s free, but %lld at most together ", (long long)free, are(free),
                 (long long)most_in(core, job, VIEW_FREE));
-    text_append(out, wish->host_id != NULL ? "on one node of the submitter's host"
-                                           : "in one pool and of one type, on nodes that reach each other");
+    text_append(out, request->host_id != NULL
+                         ? "on one node of the submitter's host"
+                         : "in one pool and of one type, on nodes that reach each other");
 }
 
 /* --- what runs ------------------------------------------------------------------------------------------ */
@@ -358,7 +360,7 @@ static const struct partition *reserved_partition(const struct core *core, const
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
         int64_t until_ms = reservations->until_ms[partition->index];
-        bool in_the_way = until_ms != 0 && partition->free >= search.wish->gpus &&
+        bool in_the_way = until_ms != 0 && partition->free >= search.request->gpus &&
                           fit_allowed(&search, partition) && fit_outlasts(&search, partition);
         if (in_the_way && (found == NULL || until_ms > reservations->until_ms[found->index])) {
             found = partition;
@@ -421,7 +423,7 @@ static enum wait_reason reason_of_nodes(const struct core *core, const struct jo
         say_held_off(core, job, out);
         return WAIT_HELD_OFF;
     }
-    if (free >= job->job_class->wish.gpus) {
+    if (free >= job->job_class->request.gpus) {
         say_fragmented(core, job, free, out);
         return WAIT_FRAGMENTED;
     }
@@ -432,7 +434,7 @@ static enum wait_reason reason_of_nodes(const struct core *core, const struct jo
 /* No node has ready what it needs, or those that have are busy and free ones get it ready. */
 static bool waits_for_staging(const struct core *core, const struct job *job, const struct outlook *outlook)
 {
-    if (job->job_class->stage == NULL) {
+    if (job->job_class->environment == NULL) {
         return false;
     }
     if (!fits_in(core, job, VIEW_WORKING, READINESS_READY) || outlook->move == MOVE_STAGE) {

@@ -21,7 +21,7 @@ struct cost {
 
 static int64_t loss_ms(const struct core *core, const struct attempt *attempt)
 {
-    return availability_held_ms(core, attempt) * attempt->job->job_class->wish.gpus;
+    return availability_held_ms(core, attempt) * attempt->job->job_class->request.gpus;
 }
 
 static void write_seconds(struct text *out, const char *key, int64_t ms)
@@ -33,7 +33,7 @@ static void write_victim(const struct core *core, const struct attempt *attempt,
 {
     const struct job *job = attempt->job;
     text_printf(out, "{\"id\":\"%s\",\"gpus\":%lld,\"priority\":%d", job->id,
-                (long long)job->job_class->wish.gpus, (int)job->priority);
+                (long long)job->job_class->request.gpus, (int)job->priority);
     write_seconds(out, ",\"ran_s\":", availability_held_ms(core, attempt));
     write_seconds(out, ",\"loss_gpu_s\":", loss_ms(core, attempt));
     text_append(out, ",\"nodes\":[");

@@ -27,8 +27,8 @@ static void expect(struct search *search, const struct job *job)
 struct search reservation_search(const struct core *core, const struct job *job, enum view view,
                                  const struct reservations *reservations, enum readiness readiness)
 {
-    struct search search = fit_search(core, &job->job_class->wish, view, reservations);
-    search.stage = job->job_class->stage;
+    struct search search = fit_search(core, &job->job_class->request, view, reservations);
+    search.environment = job->job_class->environment;
     search.readiness = readiness;
     search.end_ms = search.sure_ms = NEVER;
     expect(&search, job);
@@ -68,12 +68,12 @@ void reservations_end(struct reservations *reservations)
 static void reserve_nodes(struct reservations *reservations, const struct search *search,
                           const struct partition *partition)
 {
-    const struct wish *wish = search->wish;
+    const struct resource_request *request = search->request;
     for (size_t i = 0; i < partition->count; i++) {
         const struct capacity *capacity = partition->capacities[i];
-        bool alone = wish->host_id == NULL || capacity->total >= wish->gpus;
-        if (fit_node_allowed(search->core, wish, capacity) && alone && fit_lasts(search, capacity->node) &&
-            staging_allows(search->stage, capacity->node, search->readiness)) {
+        bool alone = request->host_id == NULL || capacity->total >= request->gpus;
+        if (fit_node_allowed(search->core, request, capacity) && alone && fit_lasts(search, capacity->node) &&
+            staging_allows(search->environment, capacity->node, search->readiness)) {
             reservations->nodes[capacity->node->index] = 1;
         }
     }
@@ -82,8 +82,9 @@ static void reserve_nodes(struct reservations *reservations, const struct search
 /* Not every node of a partition would do. */
 static bool by_node(const struct core *core, const struct search *search)
 {
-    const struct wish *wish = search->wish;
-    return wish->host_id != NULL || wish->terms != NULL || search->stage != NULL || core->leaving_count > 0;
+    const struct resource_request *request = search->request;
+    return request->host_id != NULL || request->terms != NULL || search->environment != NULL ||
+           core->leaving_count > 0;
 }
 
 /* Keeps the nodes that a waiting job could use from the jobs behind it. Nodes that take no work now, or are
@@ -197,7 +198,7 @@ int64_t reservation_gap_ms(const struct core *core, const struct search *search,
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
         int64_t until_ms = reservations->until_ms[partition->index];
-        if (until_ms - core->now_ms > longest_ms && partition->free >= search->wish->gpus &&
+        if (until_ms - core->now_ms > longest_ms && partition->free >= search->request->gpus &&
             fit_allowed(search, partition)) {
             longest_ms = until_ms - core->now_ms;
         }

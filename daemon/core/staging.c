@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns which node has what waiting jobs need: an environment, blobs. It promises that a node is told once of
- * a need, whatever the number of jobs that have it, that nobody is told to go on when no job wants it any
- * more, and that a node which failed is left alone for longer each time. None of it is written down: after a
- * restart, of the controller or an agent, nodes are asked again. Which nodes are chosen is place.c's, what a
- * failure means for a job job.c's. */
+ * an environment, whatever the number of jobs that have it, that nobody is told to go on when no job wants it
+ * any more, and that a node which failed is left alone for longer each time. None of it is written down:
+ * after a restart, of the controller or an agent, nodes are asked again. Which nodes are chosen is place.c's,
+ * what a failure means for a job job.c's. */
 #include "daemon/core/staging.h"
 
 #include <string.h>
@@ -19,190 +19,191 @@
 
 #define SHOWN_KEY 8 /* characters of a key in a trace */
 
-/* --- sites ---------------------------------------------------------------------------------------------- */
+/* --- copies --------------------------------------------------------------------------------------------- */
 
-static struct site *site_find(const struct stage *stage, const struct node *node)
+static struct environment_copy *copy_find(const struct environment *environment, const struct node *node)
 {
-    struct site *site;
-    HASH_FIND_PTR(stage->sites, &node, site);
-    return site;
+    struct environment_copy *copy;
+    HASH_FIND_PTR(environment->copies, &node, copy);
+    return copy;
 }
 
-/* Counts of ordered sites follow their states. */
-static void site_set(struct core *core, struct site *site, enum site_state state)
+/* Counts of ordered copies follow their states. */
+static void copy_set(struct core *core, struct environment_copy *copy, enum copy_state state)
 {
-    bool was = site->state == SITE_ORDERED, is = state == SITE_ORDERED;
-    site->state = state;
-    site->stage->ordered_count += (size_t)is - (size_t)was;
-    site->node->ordered_count += (size_t)is - (size_t)was;
+    bool was = copy->state == COPY_ORDERED, is = state == COPY_ORDERED;
+    copy->state = state;
+    copy->environment->ordered_count += (size_t)is - (size_t)was;
+    copy->node->ordered_count += (size_t)is - (size_t)was;
     if (is != was) {
-        orders_staging_changed(core, site->node);
+        orders_staging_changed(core, copy->node);
     }
 }
 
-static struct site *site_make(struct stage *stage, struct node *node)
+static struct environment_copy *copy_make(struct environment *environment, struct node *node)
 {
-    struct site *site = xzalloc(sizeof *site);
-    site->stage = stage;
-    site->node = node;
-    HASH_ADD_PTR(stage->sites, node, site);
-    DL_APPEND(node->sites, site);
-    return site;
+    struct environment_copy *copy = xzalloc(sizeof *copy);
+    copy->environment = environment;
+    copy->node = node;
+    HASH_ADD_PTR(environment->copies, node, copy);
+    DL_APPEND(node->copies, copy);
+    return copy;
 }
 
-static void site_free(struct site *site)
+static void copy_free(struct environment_copy *copy)
 {
-    HASH_DEL(site->stage->sites, site);
-    DL_DELETE(site->node->sites, site);
-    free(site->text);
-    free(site);
+    HASH_DEL(copy->environment->copies, copy);
+    DL_DELETE(copy->node->copies, copy);
+    free(copy->text);
+    free(copy);
 }
 
-static void site_drop(struct core *core, struct site *site)
+static void copy_drop(struct core *core, struct environment_copy *copy)
 {
-    site_set(core, site, SITE_FREE);
-    site_free(site);
+    copy_set(core, copy, COPY_FREE);
+    copy_free(copy);
 }
 
-/* --- stages --------------------------------------------------------------------------------------------- */
+/* --- environments --------------------------------------------------------------------------------------- */
 
-static void stage_free(struct core *core, struct stage *stage)
+static void environment_free(struct core *core, struct environment *environment)
 {
-    assert(stage->sites == NULL && stage->job_class_count == 0);
-    HASH_DEL(core->stages, stage);
-    free(stage->key);
-    free(stage->text);
-    free(stage);
+    assert(environment->copies == NULL && environment->job_class_count == 0);
+    HASH_DEL(core->environments, environment);
+    free(environment->key);
+    free(environment->text);
+    free(environment);
 }
 
 static void forget_oldest(struct core *core)
 {
-    struct stage *stage = core->idle_stages;
-    DL_DELETE(core->idle_stages, stage);
-    core->idle_stage_count--;
-    struct site *site, *next;
-    HASH_ITER (hh, stage->sites, site, next) {
-        site_drop(core, site);
+    struct environment *environment = core->idle_environments;
+    DL_DELETE(core->idle_environments, environment);
+    core->idle_environment_count--;
+    struct environment_copy *copy, *next;
+    HASH_ITER (hh, environment->copies, copy, next) {
+        copy_drop(core, copy);
     }
-    stage_free(core, stage);
+    environment_free(core, environment);
 }
 
-static struct stage *stage_create(struct core *core, const struct core_need *need)
+static struct environment *environment_create(struct core *core, const struct environment_spec *spec)
 {
-    struct stage *stage = xzalloc(sizeof *stage);
-    stage->key = xstrdup(need->key);
-    stage->text = xstrdup(need->text);
-    HASH_ADD_KEYPTR(hh, core->stages, stage->key, strlen(stage->key), stage);
-    return stage;
+    struct environment *environment = xzalloc(sizeof *environment);
+    environment->key = xstrdup(spec->key);
+    environment->text = xstrdup(spec->text);
+    HASH_ADD_KEYPTR(hh, core->environments, environment->key, strlen(environment->key), environment);
+    return environment;
 }
 
-struct stage *staging_join(struct core *core, const struct core_need *need)
+struct environment *staging_join(struct core *core, const struct environment_spec *spec)
 {
-    struct stage *stage;
-    if (need == NULL) {
+    struct environment *environment;
+    if (spec == NULL) {
         return NULL;
     }
-    HASH_FIND_STR(core->stages, need->key, stage);
-    if (stage == NULL) {
-        stage = stage_create(core, need);
-    } else if (stage->job_class_count == 0) {
-        DL_DELETE(core->idle_stages, stage);
-        core->idle_stage_count--;
+    HASH_FIND_STR(core->environments, spec->key, environment);
+    if (environment == NULL) {
+        environment = environment_create(core, spec);
+    } else if (environment->job_class_count == 0) {
+        DL_DELETE(core->idle_environments, environment);
+        core->idle_environment_count--;
     }
-    stage->job_class_count++;
-    return stage;
+    environment->job_class_count++;
+    return environment;
 }
 
-void staging_leave(struct core *core, struct stage *stage)
+void staging_leave(struct core *core, struct environment *environment)
 {
-    if (stage == NULL || --stage->job_class_count > 0) {
+    if (environment == NULL || --environment->job_class_count > 0) {
         return;
     }
-    struct site *site, *next;
-    HASH_ITER (hh, stage->sites, site, next) {
-        if (site->state != SITE_READY) {
-            site_drop(core, site);
+    struct environment_copy *copy, *next;
+    HASH_ITER (hh, environment->copies, copy, next) {
+        if (copy->state != COPY_READY) {
+            copy_drop(core, copy);
         }
     }
-    if (stage->sites == NULL) {
-        stage_free(core, stage); /* there is nothing to remember */
+    if (environment->copies == NULL) {
+        environment_free(core, environment); /* there is nothing to remember */
         return;
     }
-    DL_APPEND(core->idle_stages, stage);
-    if (++core->idle_stage_count > LIMIT_STAGINGS_KEPT) {
+    DL_APPEND(core->idle_environments, environment);
+    if (++core->idle_environment_count > LIMIT_STAGINGS_KEPT) {
         forget_oldest(core);
     }
 }
 
-const char *staging_key(const struct stage *stage)
+const char *staging_key(const struct environment *environment)
 {
-    return stage != NULL ? stage->key : NULL;
+    return environment != NULL ? environment->key : NULL;
 }
 
 /* --- questions ------------------------------------------------------------------------------------------ */
 
-static bool may_be_told(const struct site *site, const struct node *node, enum readiness readiness)
+static bool may_be_told(const struct environment_copy *copy, const struct node *node,
+                        enum readiness readiness)
 {
-    if (site == NULL || site->state == SITE_FREE) {
+    if (copy == NULL || copy->state == COPY_FREE) {
         return node->ordered_count < LIMIT_NODE_STAGINGS;
     }
-    return readiness == READINESS_EVER && site->hold_until_ms != NEVER;
+    return readiness == READINESS_EVER && copy->hold_until_ms != NEVER;
 }
 
-bool staging_allows(const struct stage *stage, const struct node *node, enum readiness readiness)
+bool staging_allows(const struct environment *environment, const struct node *node, enum readiness readiness)
 {
-    const struct site *site = stage != NULL ? site_find(stage, node) : NULL;
-    if (stage == NULL || (site != NULL && site->state == SITE_READY)) {
+    const struct environment_copy *copy = environment != NULL ? copy_find(environment, node) : NULL;
+    if (environment == NULL || (copy != NULL && copy->state == COPY_READY)) {
         return true;
     }
     switch (readiness) {
     case READINESS_READY:
         return false;
     case READINESS_COMING:
-        return site != NULL && site->state == SITE_ORDERED;
+        return copy != NULL && copy->state == COPY_ORDERED;
     case READINESS_POSSIBLE:
     case READINESS_EVER:
-        return (site != NULL && site->state == SITE_ORDERED) || may_be_told(site, node, readiness);
+        return (copy != NULL && copy->state == COPY_ORDERED) || may_be_told(copy, node, readiness);
     }
     abort();
 }
 
-bool staging_is_coming(const struct stage *stage)
+bool staging_is_coming(const struct environment *environment)
 {
-    return stage->ordered_count > 0;
+    return environment->ordered_count > 0;
 }
 
-void staging_list_coming(const struct stage *stage, struct text *out)
+void staging_list_coming(const struct environment *environment, struct text *out)
 {
     const char *before = "";
     text_append(out, "[");
-    for (const struct site *site = stage->sites; site != NULL; site = site->hh.next) {
-        if (site->state == SITE_ORDERED) {
+    for (const struct environment_copy *copy = environment->copies; copy != NULL; copy = copy->hh.next) {
+        if (copy->state == COPY_ORDERED) {
             text_append(out, before);
-            text_json_string(out, site->node->name, strlen(site->node->name));
+            text_json_string(out, copy->node->name, strlen(copy->node->name));
             before = ",";
         }
     }
     text_append(out, "]");
 }
 
-void staging_say_coming(const struct stage *stage, struct text *out)
+void staging_say_coming(const struct environment *environment, struct text *out)
 {
     const char *before = "";
-    for (const struct site *site = stage->sites; site != NULL; site = site->hh.next) {
-        if (site->state == SITE_ORDERED) {
-            text_printf(out, "%s%s", before, site->node->name);
+    for (const struct environment_copy *copy = environment->copies; copy != NULL; copy = copy->hh.next) {
+        if (copy->state == COPY_ORDERED) {
+            text_printf(out, "%s%s", before, copy->node->name);
             before = ", ";
         }
     }
 }
 
-const char *staging_last_failure(struct core *core, const struct stage *stage)
+const char *staging_last_failure(struct core *core, const struct environment *environment)
 {
-    const struct site *last = NULL;
-    for (const struct site *site = stage->sites; site != NULL; site = site->hh.next) {
-        if (site->state == SITE_HELD && (last == NULL || site->failed_ms >= last->failed_ms)) {
-            last = site;
+    const struct environment_copy *last = NULL;
+    for (const struct environment_copy *copy = environment->copies; copy != NULL; copy = copy->hh.next) {
+        if (copy->state == COPY_HELD && (last == NULL || copy->failed_ms >= last->failed_ms)) {
+            last = copy;
         }
     }
     return last != NULL ? record_text(core, "node %s: %s", last->node->name, last->text) : NULL;
@@ -210,75 +211,75 @@ const char *staging_last_failure(struct core *core, const struct stage *stage)
 
 /* --- orders --------------------------------------------------------------------------------------------- */
 
-void staging_order(struct core *core, struct stage *stage, struct node *node)
+void staging_order(struct core *core, struct environment *environment, struct node *node)
 {
-    struct site *site = site_find(stage, node);
-    if (site == NULL) {
-        site = site_make(stage, node);
+    struct environment_copy *copy = copy_find(environment, node);
+    if (copy == NULL) {
+        copy = copy_make(environment, node);
     }
-    if (site->state != SITE_FREE) {
-        assert(site->state != SITE_HELD);
+    if (copy->state != COPY_FREE) {
+        assert(copy->state != COPY_HELD);
         return;
     }
-    site_set(core, site, SITE_ORDERED);
-    trace_line(core, "node %s is to get ready for %.*s", node->name, SHOWN_KEY, stage->key);
+    copy_set(core, copy, COPY_ORDERED);
+    trace_line(core, "node %s is to get ready for %.*s", node->name, SHOWN_KEY, environment->key);
 }
 
-void staging_doubt(struct core *core, struct stage *stage, const struct node *node)
+void staging_doubt(struct core *core, struct environment *environment, const struct node *node)
 {
-    struct site *site = stage != NULL ? site_find(stage, node) : NULL;
-    if (site != NULL && site->state == SITE_READY) {
-        trace_line(core, "node %s is not ready for %.*s any more", node->name, SHOWN_KEY, stage->key);
-        site_drop(core, site);
+    struct environment_copy *copy = environment != NULL ? copy_find(environment, node) : NULL;
+    if (copy != NULL && copy->state == COPY_READY) {
+        trace_line(core, "node %s is not ready for %.*s any more", node->name, SHOWN_KEY, environment->key);
+        copy_drop(core, copy);
         core->place_wanted = true;
     }
 }
 
 void staging_forget_node(struct core *core, struct node *node)
 {
-    struct site *site, *next;
-    DL_FOREACH_SAFE (node->sites, site, next) {
-        site_drop(core, site);
+    struct environment_copy *copy, *next;
+    DL_FOREACH_SAFE (node->copies, copy, next) {
+        copy_drop(core, copy);
     }
 }
 
 void staging_copy(const struct node *node, struct node_orders *orders)
 {
     orders->stagings = xzalloc((node->ordered_count + 1) * sizeof *orders->stagings);
-    for (const struct site *site = node->sites; site != NULL; site = site->next) {
-        if (site->state == SITE_ORDERED) {
-            orders->stagings[orders->staging_count++] =
-                (struct node_staging){.key = xstrdup(site->stage->key), .text = xstrdup(site->stage->text)};
+    for (const struct environment_copy *copy = node->copies; copy != NULL; copy = copy->next) {
+        if (copy->state == COPY_ORDERED) {
+            orders->stagings[orders->staging_count++] = (struct node_staging){
+                .key = xstrdup(copy->environment->key), .text = xstrdup(copy->environment->text)};
         }
     }
 }
 
 /* --- answers -------------------------------------------------------------------------------------------- */
 
-static int64_t hold_ms(const struct site *site)
+static int64_t hold_ms(const struct environment_copy *copy)
 {
     int64_t hold = STAGING_HOLD_MS;
-    for (int64_t i = 1; i < site->failures && hold < STAGING_HOLD_MAX_MS; i++) {
+    for (int64_t i = 1; i < copy->failures && hold < STAGING_HOLD_MAX_MS; i++) {
         hold *= 2;
     }
     return hold < STAGING_HOLD_MAX_MS ? hold : STAGING_HOLD_MAX_MS;
 }
 
-static void hold(struct core *core, struct site *site, bool lasting, const char *text)
+static void hold(struct core *core, struct environment_copy *copy, bool lasting, const char *text)
 {
-    site->failures++;
-    site->failed_ms = core->now_ms;
-    site->hold_until_ms = lasting ? NEVER : core->now_ms + hold_ms(site);
-    free(site->text);
-    site->text = xstrdup(text);
-    site_set(core, site, SITE_HELD);
-    tick_note(core, site->hold_until_ms);
+    copy->failures++;
+    copy->failed_ms = core->now_ms;
+    copy->hold_until_ms = lasting ? NEVER : core->now_ms + hold_ms(copy);
+    free(copy->text);
+    copy->text = xstrdup(text);
+    copy_set(core, copy, COPY_HELD);
+    tick_note(core, copy->hold_until_ms);
 }
 
-static bool some_are_ready(const struct stage *stage)
+static bool some_are_ready(const struct environment *environment)
 {
-    for (const struct site *site = stage->sites; site != NULL; site = site->hh.next) {
-        if (site->state == SITE_READY) {
+    for (const struct environment_copy *copy = environment->copies; copy != NULL; copy = copy->hh.next) {
+        if (copy->state == COPY_READY) {
             return true;
         }
     }
@@ -286,20 +287,21 @@ static bool some_are_ready(const struct stage *stage)
 }
 
 /* What is refused to all is the jobs' own fault, unless another node shows that it can be had. */
-static void take_failure(struct core *core, struct site *site, const struct staging_message *message)
+static void take_failure(struct core *core, struct environment_copy *copy,
+                         const struct staging_message *message)
 {
-    struct stage *stage = site->stage;
-    struct node *node = site->node;
-    bool by_user = message->by_user && !some_are_ready(stage);
+    struct environment *environment = copy->environment;
+    struct node *node = copy->node;
+    bool by_user = message->by_user && !some_are_ready(environment);
     const char *text = record_text(core, "%s", message->text != NULL ? message->text : "it gave no reason");
-    trace_line(core, "node %s cannot get ready for %.*s%s: %s", node->name, SHOWN_KEY, stage->key,
+    trace_line(core, "node %s cannot get ready for %.*s%s: %s", node->name, SHOWN_KEY, environment->key,
                by_user ? ", nor can any" : "", text);
     if (by_user) {
-        site_drop(core, site);
+        copy_drop(core, copy);
     } else {
-        hold(core, site, message->lasting, text);
+        hold(core, copy, message->lasting, text);
     }
-    job_stage_failed(core, stage, node, text, by_user);
+    job_environment_failed(core, environment, node, text, by_user);
 }
 
 bool staging_take(struct core *core, const struct input *input, struct err *err)
@@ -310,21 +312,21 @@ bool staging_take(struct core *core, const struct input *input, struct err *err)
         return err_field(err, ERR_NOT_FOUND, "node", "register again", "node %.64s is not registered",
                          message->node);
     }
-    struct stage *stage;
-    HASH_FIND_STR(core->stages, message->key, stage);
-    struct site *site = stage != NULL ? site_find(stage, node) : NULL;
-    if (site == NULL || site->state != SITE_ORDERED) {
+    struct environment *environment;
+    HASH_FIND_STR(core->environments, message->key, environment);
+    struct environment_copy *copy = environment != NULL ? copy_find(environment, node) : NULL;
+    if (copy == NULL || copy->state != COPY_ORDERED) {
         return true; /* it is not wanted any more, or was said before */
     }
     core->place_wanted = true;
     switch (message->state) {
     case STAGING_READY:
-        trace_line(core, "node %s is ready for %.*s", node->name, SHOWN_KEY, stage->key);
-        site->failures = 0;
-        site_set(core, site, SITE_READY);
+        trace_line(core, "node %s is ready for %.*s", node->name, SHOWN_KEY, environment->key);
+        copy->failures = 0;
+        copy_set(core, copy, COPY_READY);
         return true;
     case STAGING_FAILED:
-        take_failure(core, site, message);
+        take_failure(core, copy, message);
         return true;
     case STAGING_BUILDING: /* progress changes nothing that decides */
     case STAGING_STATE_COUNT:
@@ -335,19 +337,19 @@ bool staging_take(struct core *core, const struct input *input, struct err *err)
 
 /* --- time ----------------------------------------------------------------------------------------------- */
 
-/* A site whose hold is over goes on as one that can be told, and remembers how often it failed: its next hold
+/* A copy whose hold is over goes on as one that can be told, and remembers how often it failed: its next hold
  * is longer. */
 void staging_watch(struct core *core, struct node *node)
 {
-    struct site *site, *next;
-    DL_FOREACH_SAFE (node->sites, site, next) {
-        if (site->state != SITE_HELD) {
+    struct environment_copy *copy, *next;
+    DL_FOREACH_SAFE (node->copies, copy, next) {
+        if (copy->state != COPY_HELD) {
             continue;
         }
-        if (core->now_ms < site->hold_until_ms) {
-            tick_note(core, site->hold_until_ms);
+        if (core->now_ms < copy->hold_until_ms) {
+            tick_note(core, copy->hold_until_ms);
         } else {
-            site_set(core, site, SITE_FREE);
+            copy_set(core, copy, COPY_FREE);
             core->place_wanted = true;
         }
     }
@@ -355,50 +357,51 @@ void staging_watch(struct core *core, struct node *node)
 
 /* --- end ------------------------------------------------------------------------------------------------ */
 
-void staging_clear_sites(struct core *core)
+void staging_clear_copies(struct core *core)
 {
-    struct stage *stage, *next_stage;
-    HASH_ITER (hh, core->stages, stage, next_stage) {
-        struct site *site, *next;
-        HASH_ITER (hh, stage->sites, site, next) {
-            site_free(site);
+    struct environment *environment, *next_environment;
+    HASH_ITER (hh, core->environments, environment, next_environment) {
+        struct environment_copy *copy, *next;
+        HASH_ITER (hh, environment->copies, copy, next) {
+            copy_free(copy);
         }
     }
 }
 
 void staging_clear(struct core *core)
 {
-    while (core->idle_stages != NULL) {
+    while (core->idle_environments != NULL) {
         forget_oldest(core);
     }
-    assert(core->stages == NULL);
+    assert(core->environments == NULL);
 }
 
 /* --- what must hold ------------------------------------------------------------------------------------- */
 
-static void check_stage(const struct core *core, const struct stage *stage)
+static void check_environment(const struct core *core, const struct environment *environment)
 {
     size_t ordered = 0;
-    for (const struct site *site = stage->sites; site != NULL; site = site->hh.next) {
-        ordered += site->state == SITE_ORDERED;
-        assert(site->stage == stage && site->node->state != NODE_LOST);
-        assert(site->state != SITE_HELD || (site->text != NULL && core->deadline_ms <= site->hold_until_ms));
-        assert(stage->job_class_count > 0 || site->state == SITE_READY);
+    for (const struct environment_copy *copy = environment->copies; copy != NULL; copy = copy->hh.next) {
+        ordered += copy->state == COPY_ORDERED;
+        assert(copy->environment == environment && copy->node->state != NODE_LOST);
+        assert(copy->state != COPY_HELD || (copy->text != NULL && core->deadline_ms <= copy->hold_until_ms));
+        assert(environment->job_class_count > 0 || copy->state == COPY_READY);
     }
-    assert(ordered == stage->ordered_count);
+    assert(ordered == environment->ordered_count);
 }
 
 void staging_check(const struct core *core)
 {
-    for (const struct stage *stage = core->stages; stage != NULL; stage = stage->hh.next) {
-        check_stage(core, stage);
+    for (const struct environment *environment = core->environments; environment != NULL;
+         environment = environment->hh.next) {
+        check_environment(core, environment);
     }
     for (size_t i = 0; i < core->node_count; i++) {
         size_t ordered = 0;
-        for (const struct site *site = core->nodes[i]->sites; site != NULL; site = site->next) {
-            ordered += site->state == SITE_ORDERED;
+        for (const struct environment_copy *copy = core->nodes[i]->copies; copy != NULL; copy = copy->next) {
+            ordered += copy->state == COPY_ORDERED;
         }
         assert(ordered == core->nodes[i]->ordered_count && ordered <= LIMIT_NODE_STAGINGS);
     }
-    assert(core->idle_stage_count <= LIMIT_STAGINGS_KEPT);
+    assert(core->idle_environment_count <= LIMIT_STAGINGS_KEPT);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Staging: what jobs need on their nodes, and which nodes have it. A stage is one need, a site is one node of
- * it. */
+/* Staging: what jobs need on their nodes, and which nodes have it. An environment is
+ * one such set; a copy is the environment on one node. */
 #ifndef CORE_STAGING_H
 #define CORE_STAGING_H
 
@@ -9,11 +9,11 @@
 #include "proto/base/err.h"
 
 struct core;
-struct core_need;
+struct environment_spec;
 struct input;
 struct node;
 struct node_orders;
-struct stage;
+struct environment;
 struct text;
 
 /* How far a node must be. */
@@ -24,43 +24,43 @@ enum readiness {
     READINESS_EVER,     /* or it will be possible again by itself */
 };
 
-/* A job class more, or less, has the need. A stage without job classes is remembered for a while with what is
- * ready, and its nodes are told to stop. NULL: nothing is needed. */
-struct stage *staging_join(struct core *core, const struct core_need *need);
-void staging_leave(struct core *core, struct stage *stage);
+/* A job class more, or less, has the environment. One without job classes is remembered for a while with what
+ * is ready, and its nodes are told to stop. NULL: nothing is needed. */
+struct environment *staging_join(struct core *core, const struct environment_spec *spec);
+void staging_leave(struct core *core, struct environment *environment);
 
-const char *staging_key(const struct stage *stage);
+const char *staging_key(const struct environment *environment);
 
-/* Whether a node is that far. stage NULL: it always is. */
-bool staging_allows(const struct stage *stage, const struct node *node, enum readiness readiness);
+/* Whether a node is that far. environment NULL: it always is. */
+bool staging_allows(const struct environment *environment, const struct node *node, enum readiness readiness);
 
 /* Tells a node to get ready, if it is not ready or told. */
-void staging_order(struct core *core, struct stage *stage, struct node *node);
+void staging_order(struct core *core, struct environment *environment, struct node *node);
 
 /* Some node was told and has not answered. */
-bool staging_is_coming(const struct stage *stage);
+bool staging_is_coming(const struct environment *environment);
 /* Appends their names, as a JSON array. */
-void staging_list_coming(const struct stage *stage, struct text *out);
+void staging_list_coming(const struct environment *environment, struct text *out);
 /* The same for people: "n1, n2". */
-void staging_say_coming(const struct stage *stage, struct text *out);
+void staging_say_coming(const struct environment *environment, struct text *out);
 /* Why a node cannot get ready, "node n1: no space left", for the step; NULL: none has failed. */
-const char *staging_last_failure(struct core *core, const struct stage *stage);
+const char *staging_last_failure(struct core *core, const struct environment *environment);
 
 /* The node says that it is not ready after all. */
-void staging_doubt(struct core *core, struct stage *stage, const struct node *node);
+void staging_doubt(struct core *core, struct environment *environment, const struct node *node);
 /* Nothing that was known of the node counts any more. */
 void staging_forget_node(struct core *core, struct node *node);
 
 /* The input STAGING. */
 bool staging_take(struct core *core, const struct input *input, struct err *err);
-/* Time has passed: holds of the node's sites end. */
+/* Time has passed: holds of the node's copies end. */
 void staging_watch(struct core *core, struct node *node);
 
 /* Copies what the node is to get ready. */
 void staging_copy(const struct node *node, struct node_orders *orders);
 
-/* Before the core goes: no site is left; then, when the job classes are gone: no stage is left. */
-void staging_clear_sites(struct core *core);
+/* Before the core goes: no copy is left; then, when the job classes are gone: no environment is left. */
+void staging_clear_copies(struct core *core);
 void staging_clear(struct core *core);
 
 /* What must hold. */

@@ -19,12 +19,12 @@
 
 #define NEVER INT64_MAX
 
-/* What a job asks of the cluster; equal wishes are indistinguishable to the scheduler. */
-struct wish {
+/* What a job asks of the cluster; equal requests are indistinguishable to the scheduler. */
+struct resource_request {
     const char *gpu_type;            /* "H100|A100": the first that fits; NULL: any one type */
     const char *pool;                /* NULL: any that use_reserved allows */
     const char *host_id;             /* NULL: anywhere; else one node on this host */
-    const char *need;                /* key of what it needs on its nodes; NULL: nothing */
+    const char *environment;         /* key of what it needs on its nodes; NULL: nothing */
     const char *terms;               /* which nodes it may run on, by their labels; NULL: any */
     struct constraints *constraints; /* the same, parsed; it remembers what nodes fit */
     enum use_reserved use_reserved;
@@ -46,17 +46,19 @@ struct queue_entry {
     bool passed; /* in the scheduling pass that goes on */
 };
 
-/* Jobs that wait, with one wish. */
+/* Jobs that wait, with one resource request. */
 struct job_class {
-    char *key;                       /* the wish as text */
-    char *gpu_type, *pool, *host_id; /* owned, or NULL; the wish borrows them */
+    char *key;                       /* the resource request as text */
+    char *gpu_type, *pool, *host_id; /* owned, or NULL; the resource request borrows them */
     struct constraints *constraints; /* likewise, with their terms */
-    struct wish wish;
-    struct stage *stage;  /* of its need; NULL: it has none, and the wish borrows the key of this one */
-    uint64_t registry;    /* the registry's stamp when largest was found */
-    int64_t largest;      /* the largest gang that the registered nodes could ever hold */
-    size_t staging_count; /* of its jobs, in STAGING */
-    size_t job_count;     /* live jobs with this wish, queued or not; the job class goes with the last one */
+    struct resource_request request;
+    struct environment *environment; /* of its jobs; NULL: it has none, and the resource request borrows the
+                                        key of this one */
+    uint64_t registry;               /* the registry's stamp when largest was found */
+    int64_t largest;                 /* the largest gang that the registered nodes could ever hold */
+    size_t staging_count;            /* of its jobs, in STAGING */
+    size_t job_count; /* live jobs with this resource request, queued or not; the job class goes with the last
+                         one */
     struct queue_entry *entries; /* of its batches, in no order */
     size_t entry_count, entry_room;
     int64_t looked_at_ms;          /* when all of them were last looked at */
@@ -231,32 +233,32 @@ struct node_device {
     bool retired;              /* the node no longer has it; it goes when its holder does */
 };
 
-enum site_state {
-    SITE_FREE,    /* may be told; it may have failed before */
-    SITE_ORDERED, /* told, and not answered */
-    SITE_READY,
-    SITE_HELD, /* failed, and is left alone for a while */
+enum copy_state {
+    COPY_FREE,    /* may be told; it may have failed before */
+    COPY_ORDERED, /* told, and not answered */
+    COPY_READY,
+    COPY_HELD, /* failed, and is left alone for a while */
 };
 
-/* One node, for one need. */
-struct site {
-    struct stage *stage;
+/* An environment as one node has it. */
+struct environment_copy {
+    struct environment *environment;
     struct node *node;
-    enum site_state state;
-    int64_t failures;                 /* in a row */
-    int64_t failed_ms, hold_until_ms; /* of HELD; until NEVER: as long as the agent is what it is */
-    char *text;                       /* of HELD: why; owned */
-    struct site *prev, *next;         /* of the node */
-    UT_hash_handle hh;                /* of the stage, by node */
+    enum copy_state state;
+    int64_t failures;                     /* in a row */
+    int64_t failed_ms, hold_until_ms;     /* of HELD; until NEVER: as long as the agent is what it is */
+    char *text;                           /* of HELD: why; owned */
+    struct environment_copy *prev, *next; /* of the node */
+    UT_hash_handle hh;                    /* of the environment, by node */
 };
 
 /* What jobs need on their nodes. */
-struct stage {
-    char *key, *text;          /* owned */
-    size_t job_class_count;    /* job classes with this need; 0: it is idle */
-    size_t ordered_count;      /* of its sites */
-    struct site *sites;        /* by node; in order of their making */
-    struct stage *prev, *next; /* idle ones, the one longest idle first */
+struct environment {
+    char *key, *text;                /* owned */
+    size_t job_class_count;          /* job classes with this environment; 0: it is idle */
+    size_t ordered_count;            /* of its copies */
+    struct environment_copy *copies; /* by node; in order of their making */
+    struct environment *prev, *next; /* idle ones, the one longest idle first */
     UT_hash_handle hh;
 };
 
@@ -296,12 +298,12 @@ struct node {
     int64_t hold_until_ms; /* it declined: no work before this; 0: none */
     int64_t declines;      /* in a row */
 
-    struct member *members;  /* of live attempts, by epoch */
-    struct site *sites;      /* what it has, or is to have, ready */
-    size_t ordered_count;    /* of these */
-    uint64_t orders_version; /* incarnation << 32 | how often they changed since */
-    bool dirty;              /* its orders changed in this step */
-    size_t index;            /* in core->nodes */
+    struct member *members;          /* of live attempts, by epoch */
+    struct environment_copy *copies; /* what it has, or is to have, ready */
+    size_t ordered_count;            /* of these */
+    uint64_t orders_version;         /* incarnation << 32 | how often they changed since */
+    bool dirty;                      /* its orders changed in this step */
+    size_t index;                    /* in core->nodes */
     struct node *next_removed;
     uint32_t slot;
     UT_hash_handle hh;
@@ -420,9 +422,9 @@ struct core {
 
     struct accounts *accounts;
 
-    struct stage *stages; /* by key */
-    struct stage *idle_stages;
-    size_t idle_stage_count;
+    struct environment *environments; /* by key */
+    struct environment *idle_environments;
+    size_t idle_environment_count;
 
     struct attempt *attempts_by_epoch;
     struct attempt *attempts; /* live */

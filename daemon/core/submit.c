@@ -22,7 +22,7 @@
 #include "daemon/core/trace.h"
 #include "proto/limits.h"
 
-/* Whether a registered node has one of the types that the wish names. */
+/* Whether a registered node has one of the types that the resource request names. */
 static bool has_a_type(const struct core *core, const char *alternatives)
 {
     size_t rank;
@@ -35,48 +35,48 @@ static bool has_a_type(const struct core *core, const char *alternatives)
     return false;
 }
 
-static bool check_type(const struct core *core, const struct wish *wish, struct err *err)
+static bool check_type(const struct core *core, const struct resource_request *request, struct err *err)
 {
-    if (wish->gpu_type == NULL || has_a_type(core, wish->gpu_type)) {
+    if (request->gpu_type == NULL || has_a_type(core, request->gpu_type)) {
         return true;
     }
     autotext struct text types = {0};
     pool_list_types(core, &types);
-    bool several = strchr(wish->gpu_type, '|') != NULL;
+    bool several = strchr(request->gpu_type, '|') != NULL;
     err_field(err, ERR_GPU_TYPE, "gpu_type", NULL, "no registered node has %s %.128s",
-              several ? "any of the GPU types" : "the GPU type", wish->gpu_type);
-    const char *nearest = several ? NULL : pool_nearest_type(core, wish->gpu_type);
+              several ? "any of the GPU types" : "the GPU type", request->gpu_type);
+    const char *nearest = several ? NULL : pool_nearest_type(core, request->gpu_type);
     if (nearest == NULL) {
         return err_hint(err, "registered: %.150s", types.bytes);
     }
     return err_hint(err, "did you mean %.64s? Registered: %.150s", nearest, types.bytes);
 }
 
-static bool check_pool(const struct core *core, const struct wish *wish, struct err *err)
+static bool check_pool(const struct core *core, const struct resource_request *request, struct err *err)
 {
     enum pool_kind kind;
-    if (wish->pool == NULL) {
+    if (request->pool == NULL) {
         return true;
     }
-    if (!pool_kind_of(core, wish->pool, NULL, &kind)) {
+    if (!pool_kind_of(core, request->pool, NULL, &kind)) {
         autotext struct text pools = {0};
         pool_list_names(core, &pools);
-        err_field(err, ERR_FIELD, "pool", NULL, "there is no pool %.64s", wish->pool);
+        err_field(err, ERR_FIELD, "pool", NULL, "there is no pool %.64s", request->pool);
         return err_hint(err, "pools: %.200s", pools.bytes);
     }
-    bool wants_other = (wish->use_reserved == USE_RESERVED_TRUE && kind != POOL_RESERVED) ||
-                       (wish->use_reserved == USE_RESERVED_FALSE && kind != POOL_ON_DEMAND);
+    bool wants_other = (request->use_reserved == USE_RESERVED_TRUE && kind != POOL_RESERVED) ||
+                       (request->use_reserved == USE_RESERVED_FALSE && kind != POOL_ON_DEMAND);
     if (wants_other) {
         return err_field(err, ERR_FIELD, "use_reserved_pool",
-                         "name a pool, or whether it is reserved; not both", "pool %.64s is %s", wish->pool,
-                         pool_kind_text(kind));
+                         "name a pool, or whether it is reserved; not both", "pool %.64s is %s",
+                         request->pool, pool_kind_text(kind));
     }
     return true;
 }
 
-static bool check_reserved(const struct core *core, const struct wish *wish, struct err *err)
+static bool check_reserved(const struct core *core, const struct resource_request *request, struct err *err)
 {
-    if (wish->use_reserved != USE_RESERVED_TRUE) {
+    if (request->use_reserved != USE_RESERVED_TRUE) {
         return true;
     }
     for (const struct partition *partition = core->partitions; partition != NULL;
@@ -90,13 +90,13 @@ static bool check_reserved(const struct core *core, const struct wish *wish, str
                      "no reserved pool is registered");
 }
 
-static bool check_host(const struct core *core, const struct wish *wish, struct err *err)
+static bool check_host(const struct core *core, const struct resource_request *request, struct err *err)
 {
-    if (wish->host_id == NULL) {
+    if (request->host_id == NULL) {
         return true;
     }
     for (size_t i = 0; i < core->node_count; i++) {
-        if (core->nodes[i]->state != NODE_LOST && strcmp(core->nodes[i]->host_id, wish->host_id) == 0) {
+        if (core->nodes[i]->state != NODE_LOST && strcmp(core->nodes[i]->host_id, request->host_id) == 0) {
             return true;
         }
     }
@@ -104,9 +104,9 @@ static bool check_host(const struct core *core, const struct wish *wish, struct 
                      "remote=false wants a node on the submitter's host, and none is registered there");
 }
 
-/* Whether a registered node that the wish asks for would do; constraint NULL: by all of its constraints.
- * *ret_asked counts such nodes, whatever their labels; what they lack is the difference. */
-static size_t count_fitting(const struct core *core, const struct wish *wish,
+/* Whether a registered node that the resource request asks for would do; constraint NULL: by all of its
+ * constraints. *ret_asked counts such nodes, whatever their labels; what they lack is the difference. */
+static size_t count_fitting(const struct core *core, const struct resource_request *request,
                             const struct constraint *constraint, size_t *ret_asked)
 {
     size_t fitting = 0;
@@ -115,11 +115,11 @@ static size_t count_fitting(const struct core *core, const struct wish *wish,
         bool asked = false, fits = false;
         for (const struct capacity *capacity = core->nodes[i]->capacities; capacity != NULL;
              capacity = capacity->next) {
-            bool here = fit_asked(wish, capacity->partition);
+            bool here = fit_asked(request, capacity->partition);
             asked = asked || here;
-            fits =
-                fits || (here && (constraint != NULL ? constraint_holds(constraint, capacity)
-                                                     : constraints_allow(wish->constraints, core, capacity)));
+            fits = fits ||
+                   (here && (constraint != NULL ? constraint_holds(constraint, capacity)
+                                                : constraints_allow(request->constraints, core, capacity)));
         }
         *ret_asked += asked;
         fitting += fits;
@@ -128,12 +128,13 @@ static size_t count_fitting(const struct core *core, const struct wish *wish,
 }
 
 /* "zone=a fails on 3 of 3 nodes, exclude n1 on 1"; the field of the first that fails on all. */
-static const char *list_failures(const struct core *core, const struct wish *wish, struct text *out)
+static const char *list_failures(const struct core *core, const struct resource_request *request,
+                                 struct text *out)
 {
     const char *field = NULL;
-    for (size_t i = 0; i < wish->constraints->count; i++) {
-        const struct constraint *constraint = &wish->constraints->items[i];
-        size_t asked, fitting = count_fitting(core, wish, constraint, &asked);
+    for (size_t i = 0; i < request->constraints->count; i++) {
+        const struct constraint *constraint = &request->constraints->items[i];
+        size_t asked, fitting = count_fitting(core, request, constraint, &asked);
         if (constraint->kind == CONSTRAINT_AVOID || fitting == asked) {
             continue;
         }
@@ -149,15 +150,16 @@ static const char *list_failures(const struct core *core, const struct wish *wis
     return field;
 }
 
-/* Whether nodes are left that fit, where the wish may use any at all. */
-static bool check_constraints(const struct core *core, const struct wish *wish, struct err *err)
+/* Whether nodes are left that fit, where the resource request may use any at all. */
+static bool check_constraints(const struct core *core, const struct resource_request *request,
+                              struct err *err)
 {
     size_t asked;
-    if (wish->constraints == NULL || count_fitting(core, wish, NULL, &asked) > 0 || asked == 0) {
+    if (request->constraints == NULL || count_fitting(core, request, NULL, &asked) > 0 || asked == 0) {
         return true;
     }
     autotext struct text failures = {0};
-    const char *key = list_failures(core, wish, &failures);
+    const char *key = list_failures(core, request, &failures);
     char field[LIMIT_NAME_BYTES + 1] = "constraints";
     if (key != NULL) {
         bool excluded = strcmp(key, "exclude") == 0;
@@ -170,53 +172,53 @@ static bool check_constraints(const struct core *core, const struct wish *wish, 
         "no registered node fits: %.300s", failures.bytes);
 }
 
-static const char *capacity_hint(const struct wish *wish)
+static const char *capacity_hint(const struct resource_request *request)
 {
-    if (wish->host_id != NULL) {
+    if (request->host_id != NULL) {
         return "ask for fewer GPUs, or set remote=true; remote=false runs on one node of this host";
     }
-    if (wish->nodes > 1) {
+    if (request->nodes > 1) {
         return "ask for fewer GPUs on each node, or for fewer nodes; a gang is of one pool and type";
     }
-    if (wish->constraints != NULL) {
+    if (request->constraints != NULL) {
         return "ask for fewer GPUs, or loosen constraints and exclude; a gang is of one pool and type";
     }
-    if (wish->use_reserved == USE_RESERVED_AUTO && wish->pool == NULL) {
+    if (request->use_reserved == USE_RESERVED_AUTO && request->pool == NULL) {
         return "ask for fewer GPUs, for another pool or type, or for on-demand GPUs; a gang is of one pool "
                "and type";
     }
     return "ask for fewer GPUs, or name another pool or type; a gang is of one pool and type";
 }
 
-static bool check_capacity(const struct core *core, const struct wish *wish, struct err *err)
+static bool check_capacity(const struct core *core, const struct resource_request *request, struct err *err)
 {
-    struct job_class *job_class = queue_find(core, wish);
-    if (job_class != NULL && place_job_class_largest(core, job_class) >= wish->gpus) {
+    struct job_class *job_class = queue_find(core, request);
+    if (job_class != NULL && place_job_class_largest(core, job_class) >= request->gpus) {
         return true;
     }
     const struct partition *where;
-    int64_t largest = place_largest(core, wish, &where);
-    if (largest >= wish->gpus) {
+    int64_t largest = place_largest(core, request, &where);
+    if (largest >= request->gpus) {
         return true;
     }
-    if (!check_constraints(core, wish, err)) {
+    if (!check_constraints(core, request, err)) {
         return false;
     }
     if (where == NULL) {
-        return err_field(err, ERR_CAPACITY, "gpus", capacity_hint(wish),
+        return err_field(err, ERR_CAPACITY, "gpus", capacity_hint(request),
                          "the job needs %lld GPUs, and no node that it may use has any",
-                         (long long)wish->gpus);
+                         (long long)request->gpus);
     }
     char nodes[40] = "";
-    if (wish->nodes > 1) {
-        snprintf(nodes, sizeof nodes, " on %lld nodes", (long long)wish->nodes);
+    if (request->nodes > 1) {
+        snprintf(nodes, sizeof nodes, " on %lld nodes", (long long)request->nodes);
     }
-    return err_field(err, ERR_CAPACITY, "gpus", capacity_hint(wish),
+    return err_field(err, ERR_CAPACITY, "gpus", capacity_hint(request),
                      "the job needs %lld GPUs%s, and the most it can get is %lld of type %.64s in pool %.64s",
-                     (long long)wish->gpus, nodes, (long long)largest, where->type, where->pool);
+                     (long long)request->gpus, nodes, (long long)largest, where->type, where->pool);
 }
 
-bool submit_admits(const struct core *core, const struct wish *wish, struct err *err)
+bool submit_admits(const struct core *core, const struct resource_request *request, struct err *err)
 {
     if (core->partitions == NULL) {
         return err_field(err, ERR_CAPACITY, "gpus", "start gpuagent on a machine with GPUs",
@@ -226,24 +228,25 @@ bool submit_admits(const struct core *core, const struct wish *wish, struct err 
         return err_field(err, ERR_TOO_MANY, NULL, "wait until some have ended", "there are %d live jobs",
                          LIMIT_LIVE_JOBS);
     }
-    return check_type(core, wish, err) && check_pool(core, wish, err) && check_reserved(core, wish, err) &&
-           check_host(core, wish, err) && check_capacity(core, wish, err);
+    return check_type(core, request, err) && check_pool(core, request, err) &&
+           check_reserved(core, request, err) && check_host(core, request, err) &&
+           check_capacity(core, request, err);
 }
 
 bool submit_job(struct core *core, const struct input *input, struct err *err)
 {
     const struct job_spec *spec = input->submit.spec;
-    struct wish wish = job_wish(spec, input->submit.need);
-    struct constraints *constraints = constraints_create(wish.terms);
-    wish.constraints = constraints;
-    bool sound = submit_admits(core, &wish, err) && follow_check(core, input, err) &&
-                 account_admits(core, job_spec_project(spec), input->submit.owner, &wish, err);
+    struct resource_request request = job_request(spec, input->submit.environment);
+    struct constraints *constraints = constraints_create(request.terms);
+    request.constraints = constraints;
+    bool sound = submit_admits(core, &request, err) && follow_check(core, input, err) &&
+                 account_admits(core, job_spec_project(spec), input->submit.owner, &request, err);
     constraints_destroy(constraints);
     if (!sound) {
         return false;
     }
     struct job *job = job_create(core, core->next_job_key++, input->submit.id, input->submit.owner, spec,
-                                 input->submit.need);
+                                 input->submit.environment);
     queue_stamp(core, job, core->steady_ms);
     timing_submit(core, job, input);
     account_join(core, job, job_spec_project(spec), input->submit.owner);

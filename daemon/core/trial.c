@@ -17,7 +17,7 @@
 struct draft draft_of(const struct job *job)
 {
     struct draft draft = {
-        .wish = job->job_class->wish,
+        .request = job->job_class->request,
         .pattern = job->pattern,
         .project = job->project->name,
         .owner = job->owner->name,
@@ -28,19 +28,19 @@ struct draft draft_of(const struct job *job)
         .grace_ms = job->grace_ms,
         .priority = job->priority,
     };
-    const struct stage *stage = job->job_class->stage;
-    if (stage != NULL) {
-        draft.need = (struct core_need){.key = stage->key, .text = stage->text};
+    const struct environment *environment = job->job_class->environment;
+    if (environment != NULL) {
+        draft.environment = (struct environment_spec){.key = environment->key, .text = environment->text};
     }
     return draft;
 }
 
 struct draft draft_join(struct core *core, const struct job_spec *spec, const char *owner,
-                        const struct core_need *need)
+                        const struct environment_spec *environment)
 {
     return (struct draft){
-        .wish = job_wish(spec, need),
-        .need = need != NULL ? *need : (struct core_need){0},
+        .request = job_request(spec, environment),
+        .environment = environment != NULL ? *environment : (struct environment_spec){0},
         .pattern = history_join(core, spec, owner, spec->time_limit_ms > 0),
         .project = job_spec_project(spec),
         .owner = owner,
@@ -72,8 +72,8 @@ static struct job *put_in(struct core *core, const struct draft *draft)
     job->grace_ms = draft->grace_ms;
     job->priority = draft->priority;
     job->submitted_ms = draft->submitted_ms;
-    queue_join(core, job, &draft->wish, draft->wish.need != NULL ? &draft->need : NULL);
-    job->pattern = history_vary(core, draft->pattern, draft->wish.gpus, draft->time_limit_ms > 0);
+    queue_join(core, job, &draft->request, draft->request.environment != NULL ? &draft->environment : NULL);
+    job->pattern = history_vary(core, draft->pattern, draft->request.gpus, draft->time_limit_ms > 0);
     account_join(core, job, draft->project, draft->owner);
     queue_put(core, job);
     return job;

@@ -13,8 +13,8 @@ struct job_spec;
 
 /* What is asked for, as far as queue order and place depend on it. Strings are borrowed. */
 struct draft {
-    struct wish wish;
-    struct core_need need; /* where wish.need names one */
+    struct resource_request request;
+    struct environment_spec environment; /* where resource request.need names one */
     struct pattern *pattern;
     const char *project, *owner;
     int64_t key, submitted_ms;
@@ -26,7 +26,7 @@ struct draft {
 struct draft draft_of(const struct job *job);
 /* One that is submitted now. The pattern is joined: draft_leave. */
 struct draft draft_join(struct core *core, const struct job_spec *spec, const char *owner,
-                        const struct core_need *need);
+                        const struct environment_spec *environment);
 void draft_leave(struct core *core, const struct draft *draft);
 
 struct trial {

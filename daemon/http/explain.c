@@ -7,7 +7,7 @@
 #include "daemon/http/job_lookup.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/resources.h"
-#include "daemon/need.h"
+#include "daemon/spec_environment.h"
 #include "proto/base/cleanup.h"
 #include "proto/jobspec.h"
 #include "proto/views.h"
@@ -58,13 +58,13 @@ void explain_preemption(struct request *request)
 struct plan {
     struct ask ask;
     struct job_spec spec;
-    struct need need;
+    struct spec_environment environment;
 };
 
 static void plan_finish(struct ask *ask)
 {
     struct plan *plan = (struct plan *)ask;
-    need_finish(&plan->need);
+    spec_environment_finish(&plan->environment);
     job_spec_finish(&plan->spec);
 }
 
@@ -84,8 +84,8 @@ void explain_plan(struct request *request)
     input->ask.kind = ASK_PLAN;
     input->ask.owner = identity_owner(request->who);
     input->ask.spec = &plan->spec;
-    if (need_of_spec(&plan->spec, &plan->need)) {
-        input->ask.need = &plan->need.core;
+    if (spec_environment_of(&plan->spec, &plan->environment)) {
+        input->ask.environment = &plan->environment.core;
     }
     ask_writer(&plan->ask);
 }

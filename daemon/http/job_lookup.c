@@ -10,7 +10,7 @@
 #include "daemon/http/leaving.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/router.h"
-#include "daemon/need.h"
+#include "daemon/spec_environment.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
@@ -368,7 +368,7 @@ static bool read_stagings(const struct server *server, const struct job_facts *j
                           struct err *err)
 {
     struct job_spec spec;
-    struct need need;
+    struct spec_environment environment;
     if (job->state != JOB_STAGING) {
         return true;
     }
@@ -376,12 +376,12 @@ static bool read_stagings(const struct server *server, const struct job_facts *j
     if (json == NULL || !job_spec_decode(json, 0, &spec, err)) {
         return false;
     }
-    if (need_of_spec(&spec, &need)) {
-        showing->stagings =
-            staging_board_look(server->stagings, need.core.key, server->now_ms, &showing->staging_count);
+    if (spec_environment_of(&spec, &environment)) {
+        showing->stagings = staging_board_look(server->stagings, environment.core.key, server->now_ms,
+                                               &showing->staging_count);
         showing->environment = job_spec_has_environment(&spec);
     }
-    need_finish(&need);
+    spec_environment_finish(&environment);
     job_spec_finish(&spec);
     return true;
 }

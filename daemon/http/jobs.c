@@ -10,7 +10,7 @@
 #include "daemon/http/job_lookup.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/resources.h"
-#include "daemon/need.h"
+#include "daemon/spec_environment.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/hash.h"
 #include "proto/base/json.h"
@@ -28,7 +28,7 @@ struct submit {
     struct job_spec spec;
     char *shown;                   /* or NULL */
     struct core_dependency *after; /* or NULL */
-    struct need need;
+    struct spec_environment environment;
     struct text requirements_text; /* those that stand in the spec */
     struct blob_row requirements;  /* the same as it is stored */
     char id[ID_LENGTH + 1];
@@ -58,7 +58,7 @@ static void submit_finish(struct ask *ask)
 {
     struct submit *submit = (struct submit *)ask;
     ask->request->server->submits--;
-    need_finish(&submit->need);
+    spec_environment_finish(&submit->environment);
     text_finish(&submit->requirements_text);
     job_spec_finish(&submit->spec);
     free(submit->shown);
@@ -127,8 +127,8 @@ static void store_requirements(struct submit *submit, int64_t wall_ms)
 /* What the job needs on its nodes, for the core. */
 static void say_need(struct submit *submit)
 {
-    if (need_of_spec(&submit->spec, &submit->need)) {
-        submit->ask.writer.input.submit.need = &submit->need.core;
+    if (spec_environment_of(&submit->spec, &submit->environment)) {
+        submit->ask.writer.input.submit.environment = &submit->environment.core;
     }
 }
 

@@ -11,7 +11,7 @@
 
 #include "daemon/blob/logs.h"
 #include "daemon/writer.h"
-#include "daemon/need.h"
+#include "daemon/spec_environment.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/hash.h"
@@ -110,7 +110,7 @@ static void serve_submit(const char *body)
 {
     struct err err;
     struct job_spec spec;
-    struct need need;
+    struct spec_environment environment;
     char id[ID_LENGTH + 1];
     must(job_spec_decode(parse(body), LEASE_MS, &spec, &err), &err);
     snprintf(id, sizeof id, "%016lld", (long long)bench.submitted++);
@@ -120,9 +120,9 @@ static void serve_submit(const char *body)
     request.input = (struct input){
         .kind = INPUT_SUBMIT,
         .submit = {.id = id, .owner = "ann", .spec = &spec, .body = body, .body_length = strlen(body)}};
-    request.input.submit.need = need_of_spec(&spec, &need) ? &need.core : NULL;
+    request.input.submit.environment = spec_environment_of(&spec, &environment) ? &environment.core : NULL;
     ask(&request);
-    need_finish(&need);
+    spec_environment_finish(&environment);
     job_spec_finish(&spec);
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/need.h"
+#include "daemon/spec_environment.h"
 #include "proto/account_limits.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/hash.h"
@@ -29,7 +29,7 @@ struct ask {
     char id[ID_LENGTH + 1];
     struct job_spec spec;
     bool has_spec;
-    struct need need;
+    struct spec_environment environment;
     struct register_message registration;
     struct heartbeat_message heartbeat;
     struct report_message report;
@@ -47,7 +47,7 @@ static void ask_free(struct ask *ask)
     }
     if (ask->has_spec) {
         job_spec_finish(&ask->spec);
-        need_finish(&ask->need);
+        spec_environment_finish(&ask->environment);
     }
     if (ask->has_limits) {
         account_limits_finish(&ask->limits);
@@ -186,7 +186,8 @@ static bool ask_submit(struct controller *controller, struct ask *ask, const str
     input->submit.spec = &ask->spec;
     input->submit.body = ask->body;
     input->submit.body_length = strlen(ask->body);
-    input->submit.need = need_of_spec(&ask->spec, &ask->need) ? &ask->need.core : NULL;
+    input->submit.environment =
+        spec_environment_of(&ask->spec, &ask->environment) ? &ask->environment.core : NULL;
     ask->writer.render = render_job;
     return true;
 }

@@ -160,11 +160,11 @@ WRAPPED(bool, wal_renew, struct connection *connection, struct err *err)
 /* --- the core ------------------------------------------------------------------------------------------- */
 
 WRAPPED(void, core_load_job, struct core *core, const struct job_birth *birth, const struct job_life *life,
-        const struct job_spec *spec, const struct core_need *need)
+        const struct job_spec *spec, const struct environment_spec *environment)
 {
     struct job_life wrong = *life;
     wrong.event_ms = now == PLANTED_TIME_GOES_BACK ? birth->created_ms : life->event_ms;
-    __real_core_load_job(core, birth, &wrong, spec, need);
+    __real_core_load_job(core, birth, &wrong, spec, environment);
 }
 
 /* The first attempt that is on the node; 0: none. */

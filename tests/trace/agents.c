@@ -125,8 +125,8 @@ static void claim(struct agent *agent, const struct order *order)
 {
     assert(agent->held_count < HELD_MAX && order->device_count <= RANKS_MAX);
     const char *name = order->array_id != NULL ? order->array_id : order->job_id;
-    size_t need = need_of(atoi(name + 1));
-    assert(need == NEEDS || agent->ready[need] || order->phase == ORDER_STOP);
+    size_t environment = need_of(atoi(name + 1));
+    assert(environment == NEEDS || agent->ready[environment] || order->phase == ORDER_STOP);
     agent->seen = xrealloc(agent->seen, (agent->seen_count + 1) * sizeof *agent->seen);
     agent->seen[agent->seen_count++] = order->epoch;
     struct held *held = &agent->held[agent->held_count++];

@@ -216,7 +216,7 @@ static struct job_spec spec_of(const struct job_ask *ask)
         .hold = ask->hold,
     };
     spec.infra_retries = spec.infra_retries > 0 ? spec.infra_retries : 0;
-    spec.bundle.blob = ask->need; /* where the rows find it */
+    spec.bundle.blob = ask->environment; /* where the rows find it */
     return spec;
 }
 
@@ -229,8 +229,8 @@ enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
                                      .spec = &spec,
                                      .body = "{}",
                                      .body_length = 2}};
-    struct core_need need = {.key = ask->need, .text = "{}"};
-    input.submit.need = ask->need != NULL ? &need : NULL;
+    struct environment_spec environment = {.key = ask->environment, .text = "{}"};
+    input.submit.environment = ask->environment != NULL ? &environment : NULL;
     struct core_dependency after[8];
     autofree char *words = ask->after != NULL ? xstrdup(ask->after) : NULL;
     input.submit.after = after;
@@ -268,12 +268,13 @@ enum err_code cluster_ask(struct cluster *cluster, enum ask_kind kind, const cha
 enum err_code cluster_plan(struct cluster *cluster, const struct job_ask *ask)
 {
     struct job_spec spec = spec_of(ask);
-    struct core_need need = {.key = ask->need, .text = "{}"};
-    return ask_core(cluster, &(struct input){.kind = INPUT_ASK,
-                                             .ask = {.kind = ASK_PLAN,
-                                                     .owner = "alice",
-                                                     .spec = &spec,
-                                                     .need = ask->need != NULL ? &need : NULL}});
+    struct environment_spec environment = {.key = ask->environment, .text = "{}"};
+    return ask_core(cluster,
+                    &(struct input){.kind = INPUT_ASK,
+                                    .ask = {.kind = ASK_PLAN,
+                                            .owner = "alice",
+                                            .spec = &spec,
+                                            .environment = ask->environment != NULL ? &environment : NULL}});
 }
 
 enum err_code hold(struct cluster *cluster, const char *id)
@@ -421,28 +422,29 @@ enum err_code cluster_staging(struct cluster *cluster, const char *name,
     return cluster_step(cluster, &(struct input){.kind = INPUT_STAGING, .staging = &whole});
 }
 
-enum err_code staged(struct cluster *cluster, const char *need, const char *name)
+enum err_code staged(struct cluster *cluster, const char *environment, const char *name)
 {
-    return cluster_staging(cluster, name, &(struct staging_message){.key = need, .state = STAGING_READY});
+    return cluster_staging(cluster, name,
+                           &(struct staging_message){.key = environment, .state = STAGING_READY});
 }
 
-enum err_code unstaged(struct cluster *cluster, const char *need, const char *name, const char *text)
+enum err_code unstaged(struct cluster *cluster, const char *environment, const char *name, const char *text)
 {
-    const struct staging_message message = {.key = need, .state = STAGING_FAILED, .text = text};
+    const struct staging_message message = {.key = environment, .state = STAGING_FAILED, .text = text};
     return cluster_staging(cluster, name, &message);
 }
 
-enum err_code refused(struct cluster *cluster, const char *need, const char *name, const char *text)
+enum err_code refused(struct cluster *cluster, const char *environment, const char *name, const char *text)
 {
     const struct staging_message message = {
-        .key = need, .state = STAGING_FAILED, .by_user = true, .text = text};
+        .key = environment, .state = STAGING_FAILED, .by_user = true, .text = text};
     return cluster_staging(cluster, name, &message);
 }
 
-enum err_code unable(struct cluster *cluster, const char *need, const char *name, const char *text)
+enum err_code unable(struct cluster *cluster, const char *environment, const char *name, const char *text)
 {
     const struct staging_message message = {
-        .key = need, .state = STAGING_FAILED, .lasting = true, .text = text};
+        .key = environment, .state = STAGING_FAILED, .lasting = true, .text = text};
     return cluster_staging(cluster, name, &message);
 }
 

@@ -85,15 +85,15 @@ struct job_ask {
     const char *owner;     /* "alice" */
     int64_t priority;      /* 0 */
     const char *name;
-    const char *after; /* "aaaa:after bbbb:afterok"; NULL: nothing */
-    bool stale;        /* those were seen running when the submission was read */
-    bool hold;         /* kept back from the start */
-    const char *need;  /* key of what it needs on its nodes; NULL: nothing */
-    const char *terms; /* as proto/jobspec_place.h makes them: "zone=a,b avoid:n1"; NULL: none */
-    bool spread;       /* placement */
-    int64_t nodes;     /* exactly so many; 0: any number */
-    int64_t tasks;     /* 0: it is no array */
-    int64_t parallel;  /* 0: any number */
+    const char *after;       /* "aaaa:after bbbb:afterok"; NULL: nothing */
+    bool stale;              /* those were seen running when the submission was read */
+    bool hold;               /* kept back from the start */
+    const char *environment; /* key of what it needs on its nodes; NULL: nothing */
+    const char *terms;       /* as proto/jobspec_place.h makes them: "zone=a,b avoid:n1"; NULL: none */
+    bool spread;             /* placement */
+    int64_t nodes;           /* exactly so many; 0: any number */
+    int64_t tasks;           /* 0: it is no array */
+    int64_t parallel;        /* 0: any number */
 };
 enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask);
 #define submit(cluster, ...) cluster_submit(cluster, &(struct job_ask){.id = __VA_ARGS__})
@@ -160,12 +160,12 @@ enum err_code returned(struct cluster *cluster, const char *id, const char *name
 /* The same, killed by us. */
 enum err_code stopped(struct cluster *cluster, const char *id, const char *name);
 /* A node answers that it is ready for a need, or why it is not. */
-enum err_code staged(struct cluster *cluster, const char *need, const char *name);
-enum err_code unstaged(struct cluster *cluster, const char *need, const char *name, const char *text);
+enum err_code staged(struct cluster *cluster, const char *environment, const char *name);
+enum err_code unstaged(struct cluster *cluster, const char *environment, const char *name, const char *text);
 /* The same, whatever the node. */
-enum err_code refused(struct cluster *cluster, const char *need, const char *name, const char *text);
+enum err_code refused(struct cluster *cluster, const char *environment, const char *name, const char *text);
 /* The same, for as long as its agent lives. */
-enum err_code unable(struct cluster *cluster, const char *need, const char *name, const char *text);
+enum err_code unable(struct cluster *cluster, const char *environment, const char *name, const char *text);
 enum err_code cluster_staging(struct cluster *cluster, const char *name,
                               const struct staging_message *message);
 

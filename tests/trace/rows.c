@@ -557,8 +557,9 @@ void rows_load(const struct rows *rows, struct core *core)
     for (size_t i = 0; i < rows->job_count; i++) {
         const struct job_rows *job = &rows->jobs[i];
         if (!job_state_terminal(job->life.state)) {
-            const struct core_need need = {.key = job->spec.bundle.blob, .text = "{}"};
-            core_load_job(core, &job->birth, &job->life, &job->spec, need.key != NULL ? &need : NULL);
+            const struct environment_spec environment = {.key = job->spec.bundle.blob, .text = "{}"};
+            core_load_job(core, &job->birth, &job->life, &job->spec,
+                          environment.key != NULL ? &environment : NULL);
         }
     }
     for (size_t i = 0; i < rows->dependency_count; i++) {

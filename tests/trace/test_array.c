@@ -247,7 +247,7 @@ START_TEST(nodes_get_ready_for_an_array_once)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a", .gpus = 2);
-    submit(c, "many", .tasks = 3, .need = "torch");
+    submit(c, "many", .tasks = 3, .environment = "torch");
     expect_job(c, "many", JOB_STAGING);
     staged(c, "torch", "a");
     expect_job(c, "many", JOB_QUEUED);
@@ -266,7 +266,7 @@ START_TEST(an_array_that_has_sent_all_its_tasks_waits_for_no_node)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a", .gpus = 2);
-    submit(c, "many", .tasks = 2, .need = "torch");
+    submit(c, "many", .tasks = 2, .environment = "torch");
     staged(c, "torch", "a");
     expect_counts(c, "many", "2 of 2 placed, 2 running, 0 succeeded, 0 failed, 0 canceled");
     expect_job(c, "many", JOB_QUEUED);
@@ -277,7 +277,7 @@ START_TEST(an_array_whose_packages_nobody_can_have_fails_after_what_runs)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a", .gpus = 1);
-    submit(c, "many", .tasks = 3, .need = "torch");
+    submit(c, "many", .tasks = 3, .environment = "torch");
     staged(c, "torch", "a");
     expect_job(c, task("many", 0), JOB_PLACED);
     cluster_restart(c);
@@ -413,7 +413,7 @@ START_TEST(tasks_that_no_node_gets_ready_for_end_one_after_the_other)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
-    submit(c, "many", .tasks = 2, .parallel = 1, .need = "env", .infra_retries = 9);
+    submit(c, "many", .tasks = 2, .parallel = 1, .environment = "env", .infra_retries = 9);
     staged(c, "env", "a");
     expect_job(c, task("many", 0), JOB_PLACED);
     declined(c, task("many", 0), "a"); /* it is asked again */

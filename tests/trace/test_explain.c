@@ -208,7 +208,7 @@ START_TEST(a_job_whose_nodes_get_ready_names_them)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
-    submit(c, "wait", .need = "k1");
+    submit(c, "wait", .environment = "k1");
     expect_reason(c, "wait", "STAGING", "nodes get ready what it needs: a");
     expect_nodes(c, "wait", 0, "not_ready 1: a");
     unable(c, "k1", "a", "no space left");

@@ -253,7 +253,7 @@ START_TEST(a_job_that_no_node_can_get_ready_takes_its_followers_along)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
-    submit(c, "aaaa", .need = "env", .infra_retries = -1);
+    submit(c, "aaaa", .environment = "env", .infra_retries = -1);
     submit(c, "next", .after = "aaaa:afterok");
     refused(c, "env", "a", "no such package");
     expect_job(c, "aaaa", JOB_FAILED);

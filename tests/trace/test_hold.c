@@ -117,7 +117,7 @@ START_TEST(a_job_in_staging_is_held)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
-    submit(c, "aaaa", .need = "env");
+    submit(c, "aaaa", .environment = "env");
     expect_job(c, "aaaa", JOB_STAGING);
     hold(c, "aaaa");
     expect_job(c, "aaaa", JOB_HELD);

@@ -62,7 +62,7 @@ START_TEST(a_plan_with_a_need_waits_for_nodes_to_get_ready)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
-    plan(c, .need = "k1");
+    plan(c, .environment = "k1");
     autojson json_t *answer = answer_of(c);
     expect_reason_in(answer, "STAGING", "no node has ready what it needs; they are told when it is its turn");
     expect_orders(c, "a", "");

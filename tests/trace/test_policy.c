@@ -541,7 +541,7 @@ static void market_look(struct market *market)
         }
         const struct attempt_row *row = rows_attempt(market->cluster->rows, epoch);
         if (epoch != market->seen[i] && row->claim == CLAIM_ENTITLED) {
-            market->entitled_gpus += job_of(market->cluster, id)->job_class->wish.gpus;
+            market->entitled_gpus += job_of(market->cluster, id)->job_class->request.gpus;
         }
         market->seen[i] = epoch;
         if (row->cause == CAUSE_PREEMPTED && market->gone[i] != epoch) {

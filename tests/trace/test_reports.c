@@ -282,7 +282,7 @@ START_TEST(progress_decides_nothing_and_a_failure_may_come_without_a_reason)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
-    submit(c, "aaaa", .need = "env");
+    submit(c, "aaaa", .environment = "env");
     quiet(c);
     const struct staging_message building = {.key = "env", .state = STAGING_BUILDING};
     ck_assert_int_eq(cluster_staging(c, "a", &building), ERR_NONE);
@@ -301,18 +301,18 @@ START_TEST(of_needs_that_nobody_has_any_more_a_bounded_number_is_remembered)
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
     for (int i = 0; i <= LIMIT_STAGINGS_KEPT; i++) {
-        char id[16], need[16];
+        char id[16], environment[16];
         snprintf(id, sizeof id, "j%03d", i);
-        snprintf(need, sizeof need, "env%03d", i);
-        submit(c, id, .need = need);
-        staged(c, need, "a");
+        snprintf(environment, sizeof environment, "env%03d", i);
+        submit(c, id, .environment = environment);
+        staged(c, environment, "a");
         exited(c, id, "a", 0);
         expect_ended(c, id, JOB_SUCCEEDED, 0, "");
     }
-    submit(c, "last", .need = "env001"); /* is remembered: its node is ready */
+    submit(c, "last", .environment = "env001"); /* is remembered: its node is ready */
     expect_job(c, "last", JOB_PLACED);
     exited(c, "last", "a", 0);
-    submit(c, "frst", .need = "env000"); /* was forgotten */
+    submit(c, "frst", .environment = "env000"); /* was forgotten */
     expect_job(c, "frst", JOB_STAGING);
     expect_orders(c, "a", "stage env000\n");
 }
@@ -322,7 +322,7 @@ START_TEST(a_node_that_fails_again_and_again_is_left_alone_for_longer_but_not_fo
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
-    submit(c, "aaaa", .need = "env", .infra_retries = 100);
+    submit(c, "aaaa", .environment = "env", .infra_retries = 100);
     int64_t held_ms = 0;
     for (int i = 0; i < 12; i++) {
         expect_orders(c, "a", "stage env\n");

@@ -9,7 +9,7 @@ START_TEST(a_job_holds_no_gpu_until_its_node_is_ready)
     autocluster struct cluster *c = cluster_open();
     node(c, "a", .gpus = 2);
     quiet(c);
-    submit(c, "aaaa", .gpus = 2, .need = "torch");
+    submit(c, "aaaa", .gpus = 2, .environment = "torch");
     expect(c, "[    0] job aaaa is submitted: 2 of any type\n"
               "[    0] node a is to get ready for torch\n"
               "[    0] job aaaa waits: 2 wanted, 2 free, kept for earlier jobs\n"
@@ -32,16 +32,16 @@ START_TEST(a_node_that_is_ready_starts_the_next_job_at_once)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a", .gpus = 2);
-    submit(c, "aaaa", .need = "torch");
+    submit(c, "aaaa", .environment = "torch");
     staged(c, "torch", "a");
-    submit(c, "bbbb", .need = "torch");
+    submit(c, "bbbb", .environment = "torch");
     expect_job(c, "bbbb", JOB_PLACED);
     expect_history(c, "bbbb", "submitted placed started");
     exited(c, "aaaa", "a", 0);
     exited(c, "bbbb", "a", 0);
-    submit(c, "cccc", .need = "torch");
+    submit(c, "cccc", .environment = "torch");
     expect_job(c, "cccc", JOB_PLACED);
-    submit(c, "dddd", .need = "numpy");
+    submit(c, "dddd", .environment = "numpy");
     expect_job(c, "dddd", JOB_STAGING);
 }
 END_TEST
@@ -50,8 +50,8 @@ START_TEST(one_order_serves_all_jobs_with_the_same_need)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a", .gpus = 4);
-    submit(c, "aaaa", .need = "torch");
-    submit(c, "bbbb", .gpus = 2, .need = "torch");
+    submit(c, "aaaa", .environment = "torch");
+    submit(c, "bbbb", .gpus = 2, .environment = "torch");
     expect_orders(c, "a", "stage torch\n");
     expect_job(c, "bbbb", JOB_STAGING);
     staged(c, "torch", "a");
@@ -65,7 +65,7 @@ START_TEST(all_nodes_of_a_gang_get_ready_before_it_is_placed)
     autocluster struct cluster *c = cluster_open();
     node(c, "a", .gpus = 2);
     node(c, "b", .gpus = 2);
-    submit(c, "gang", .gpus = 4, .need = "torch");
+    submit(c, "gang", .gpus = 4, .environment = "torch");
     expect_orders(c, "a", "stage torch\n");
     expect_orders(c, "b", "stage torch\n");
     staged(c, "torch", "b");
@@ -82,7 +82,7 @@ START_TEST(a_gang_that_spreads_waits_for_all_its_nodes_to_get_ready)
     autocluster struct cluster *c = cluster_open();
     node(c, "a", .gpus = 2);
     node(c, "b", .gpus = 2);
-    submit(c, "wide", .gpus = 2, .spread = true, .need = "torch");
+    submit(c, "wide", .gpus = 2, .spread = true, .environment = "torch");
     expect_orders(c, "a", "stage torch\n");
     expect_orders(c, "b", "stage torch\n");
     staged(c, "torch", "b");
@@ -98,13 +98,13 @@ START_TEST(a_gang_that_spreads_has_more_nodes_get_ready_where_some_are)
     autocluster struct cluster *c = cluster_open();
     node(c, "a", .gpus = 2);
     node(c, "b", .gpus = 2);
-    submit(c, "once", .need = "torch");
+    submit(c, "once", .environment = "torch");
     staged(c, "torch", "a");
     exited(c, "once", "a", 0);
-    submit(c, "pack", .gpus = 2, .need = "torch");
+    submit(c, "pack", .gpus = 2, .environment = "torch");
     expect_job(c, "pack", JOB_PLACED);
     exited(c, "pack", "a", 0);
-    submit(c, "wide", .gpus = 2, .spread = true, .need = "torch");
+    submit(c, "wide", .gpus = 2, .spread = true, .environment = "torch");
     expect_job(c, "wide", JOB_STAGING);
     expect_orders(c, "b", "stage torch\n");
     unstaged(c, "torch", "b", "no space left");
@@ -118,7 +118,7 @@ START_TEST(nodes_get_ready_while_the_job_waits_for_their_gpus)
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
     submit(c, "busy");
-    submit(c, "aaaa", .need = "torch");
+    submit(c, "aaaa", .environment = "torch");
     expect_job(c, "aaaa", JOB_STAGING);
     staged(c, "torch", "a");
     expect_job(c, "aaaa", JOB_QUEUED);
@@ -133,7 +133,7 @@ START_TEST(a_job_whose_nodes_are_ready_keeps_them_from_later_jobs)
     autocluster struct cluster *c = cluster_open();
     node(c, "a", .gpus = 2);
     submit(c, "busy");
-    submit(c, "wide", .gpus = 2, .need = "torch");
+    submit(c, "wide", .gpus = 2, .environment = "torch");
     submit(c, "fill");
     expect_job(c, "fill", JOB_PLACED); /* wide only gets ready */
     exited(c, "fill", "a", 0);
@@ -150,9 +150,9 @@ START_TEST(another_node_that_becomes_free_gets_ready_for_a_job_that_waits)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
-    submit(c, "aaaa", .need = "torch");
+    submit(c, "aaaa", .environment = "torch");
     staged(c, "torch", "a");
-    submit(c, "bbbb", .need = "torch");
+    submit(c, "bbbb", .environment = "torch");
     expect_job(c, "bbbb", JOB_QUEUED);
     node(c, "b");
     expect_orders(c, "b", "stage torch\n");
@@ -167,10 +167,10 @@ START_TEST(what_pip_refuses_ends_all_jobs_that_wait_for_it)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a", .gpus = 2);
-    submit(c, "aaaa", .need = "torch");
-    submit(c, "bbbb", .gpus = 2, .need = "torch");
-    submit(c, "more", .need = "torch");
-    submit(c, "keen", .need = "torch", .retries = 1);
+    submit(c, "aaaa", .environment = "torch");
+    submit(c, "bbbb", .gpus = 2, .environment = "torch");
+    submit(c, "more", .environment = "torch");
+    submit(c, "keen", .environment = "torch", .retries = 1);
     quiet(c);
     refused(c, "torch", "a", "ERROR: no matching distribution");
     expect_ended(c, "aaaa", JOB_FAILED, 125, "node a: ERROR: no matching distribution");
@@ -190,10 +190,10 @@ START_TEST(what_one_node_refuses_and_another_has_is_the_nodes_own_fault)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
-    submit(c, "aaaa", .need = "torch");
+    submit(c, "aaaa", .environment = "torch");
     staged(c, "torch", "a");
     node(c, "b");
-    submit(c, "bbbb", .need = "torch");
+    submit(c, "bbbb", .environment = "torch");
     expect_orders(c, "b", "stage torch\n");
     refused(c, "torch", "b", "ERROR: no matching distribution");
     expect_job(c, "bbbb", JOB_QUEUED);
@@ -207,7 +207,7 @@ START_TEST(a_node_that_fails_is_left_alone_for_a_while_and_others_are_tried)
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
     node(c, "b");
-    submit(c, "aaaa", .need = "torch");
+    submit(c, "aaaa", .environment = "torch");
     expect_orders(c, "a", "stage torch\n");
     unstaged(c, "torch", "a", "no space left");
     expect_orders(c, "a", "");
@@ -230,7 +230,7 @@ START_TEST(the_second_hold_of_a_node_is_longer)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
-    submit(c, "aaaa", .need = "torch");
+    submit(c, "aaaa", .environment = "torch");
     unstaged(c, "torch", "a", "no space left");
     advance_beating(c, STAGING_HOLD_MS, "a");
     expect_orders(c, "a", "stage torch\n");
@@ -247,13 +247,13 @@ START_TEST(a_need_that_no_node_can_ever_meet_ends_the_job)
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
     node(c, "b");
-    submit(c, "aaaa", .need = "py39");
+    submit(c, "aaaa", .environment = "py39");
     unable(c, "py39", "a", "it has Python 3.12");
     expect_orders(c, "b", "stage py39\n");
     expect_job(c, "aaaa", JOB_STAGING);
     unable(c, "py39", "b", "it has Python 3.11");
     expect_ended(c, "aaaa", JOB_FAILED, 125, "node b: it has Python 3.11");
-    submit(c, "bbbb", .need = "py39");
+    submit(c, "bbbb", .environment = "py39");
     expect_job(c, "bbbb", JOB_STAGING); /* nobody remembers failures for which no job waits */
 }
 END_TEST
@@ -262,13 +262,13 @@ START_TEST(an_agent_that_starts_anew_is_asked_again)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
-    submit(c, "aaaa", .need = "torch");
+    submit(c, "aaaa", .environment = "torch");
     node(c, "a");
     expect_orders(c, "a", "stage torch\n");
     staged(c, "torch", "a");
     exited(c, "aaaa", "a", 0);
     node(c, "a");
-    submit(c, "bbbb", .need = "torch");
+    submit(c, "bbbb", .environment = "torch");
     expect_job(c, "bbbb", JOB_STAGING);
 }
 END_TEST
@@ -278,7 +278,7 @@ START_TEST(a_node_that_is_lost_or_silent_while_it_gets_ready_is_replaced)
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
     node(c, "b");
-    submit(c, "aaaa", .need = "torch");
+    submit(c, "aaaa", .environment = "torch");
     fence(c, "a");
     expect_orders(c, "b", "stage torch\n");
     node(c, "c");
@@ -293,15 +293,15 @@ START_TEST(a_cancel_stops_what_no_other_job_waits_for)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a", .gpus = 2);
-    submit(c, "aaaa", .need = "torch");
-    submit(c, "bbbb", .gpus = 2, .need = "torch");
+    submit(c, "aaaa", .environment = "torch");
+    submit(c, "bbbb", .gpus = 2, .environment = "torch");
     cancel(c, "aaaa");
     expect_ended(c, "aaaa", JOB_CANCELED, 130, "canceled by alice");
     expect_orders(c, "a", "stage torch\n");
     cancel(c, "bbbb");
     expect_orders(c, "a", "");
     staged(c, "torch", "a"); /* too late: it counts for nothing */
-    submit(c, "cccc", .need = "torch");
+    submit(c, "cccc", .environment = "torch");
     expect_job(c, "cccc", JOB_STAGING);
 }
 END_TEST
@@ -310,7 +310,7 @@ START_TEST(a_node_that_declines_is_asked_again)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
-    submit(c, "aaaa", .need = "torch");
+    submit(c, "aaaa", .environment = "torch");
     staged(c, "torch", "a");
     declined(c, "aaaa", "a");
     expect_job(c, "aaaa", JOB_STAGING);
@@ -326,8 +326,8 @@ START_TEST(a_restart_of_the_controller_asks_again)
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
     submit(c, "busy");
-    submit(c, "aaaa", .need = "torch");
-    submit(c, "bbbb", .need = "numpy");
+    submit(c, "aaaa", .environment = "torch");
+    submit(c, "bbbb", .environment = "numpy");
     staged(c, "torch", "a");
     expect_job(c, "aaaa", JOB_QUEUED);
     cluster_restart(c);
@@ -344,9 +344,9 @@ START_TEST(jobs_of_one_class_that_were_first_wait_again_when_all_is_ready)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
-    submit(c, "aaaa", .need = "torch");
+    submit(c, "aaaa", .environment = "torch");
     staged(c, "torch", "a");
-    submit(c, "bbbb", .need = "torch");
+    submit(c, "bbbb", .environment = "torch");
     expect_job(c, "bbbb", JOB_QUEUED);
     node(c, "a"); /* what ran goes on, what was ready counts no more */
     expect_job(c, "bbbb", JOB_STAGING);

@@ -90,7 +90,7 @@ static void submit_one(struct walk *walk)
     char id[17];
     bool function = job_is_function(walk->jobs);
     static const char *const names[] = {NULL, "train-1", "train-2", "sweep"};
-    const char *need = agents_need(walk->jobs);
+    const char *environment = agents_need(walk->jobs);
     job_name(walk->jobs++, id);
     struct job_ask ask = {
         .id = id,
@@ -110,7 +110,7 @@ static void submit_one(struct walk *walk)
         .owner = chance_of(chance, 50) ? NULL : owners[chance_below(chance, 2)],
         .priority = chance_of(chance, 20) ? (int64_t)chance_below(chance, 7) - 3 : 0,
         .name = names[chance_below(chance, 4)],
-        .need = need,
+        .environment = environment,
         .hold = chance_of(chance, 5),
         .stale = chance_of(chance, 50),
     };
@@ -353,11 +353,11 @@ static void step_once(struct walk *walk)
 static void ask_about_some(struct walk *walk, int step)
 {
     char id[17];
-    const char *need = agents_need(step);
+    const char *environment = agents_need(step);
     job_name(walk->jobs > step % 7 ? walk->jobs - 1 - step % 7 : 0, id);
     cluster_ask(walk->cluster, step % 2 == 0 ? ASK_EXPLAIN : ASK_REHEARSE, id);
-    plan(walk->cluster, .gpus = 1 + step % 9, .type = step % 4 == 0 ? "A10" : NULL, .need = need,
-         .time_limit_ms = step % 3 == 0 ? 60000 : 0, .priority = step % 5 - 2);
+    plan(walk->cluster, .gpus = 1 + step % 9, .type = step % 4 == 0 ? "A10" : NULL,
+         .environment = environment, .time_limit_ms = step % 3 == 0 ? 60000 : 0, .priority = step % 5 - 2);
 }
 
 /* Nothing goes wrong any more, and every node stays: within bounded time every job ends. */

@@ -81,14 +81,14 @@ static void add_node(const char *name)
 static void submit(const char *id, int64_t gpus, const char *need_key)
 {
     const struct job_spec spec = {.gpus = gpus, .remote = true, .lease_ms = LIMIT_LEASE_MIN_MS};
-    struct core_need need = {.key = need_key, .text = "{}"};
+    struct environment_spec environment = {.key = need_key, .text = "{}"};
     ask((struct input){.kind = INPUT_SUBMIT,
                        .submit = {.id = id,
                                   .owner = "ann",
                                   .spec = &spec,
                                   .body = "{}",
                                   .body_length = 2,
-                                  .need = need_key != NULL ? &need : NULL}});
+                                  .environment = need_key != NULL ? &environment : NULL}});
 }
 
 static bool take_member(const struct member_row *row, void *closure)

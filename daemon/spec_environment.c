@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the need of a job as the core keeps it: a key and a text. What is needed follows from the spec in
+ * proto/staging.c. */
+#include "daemon/spec_environment.h"
+
+#include <stdlib.h>
+
+#include "proto/base/json.h"
+#include "proto/staging.h"
+
+bool spec_environment_of(const struct job_spec *spec, struct spec_environment *ret_environment)
+{
+    *ret_environment = (struct spec_environment){.json = staging_of_spec(spec)};
+    if (ret_environment->json == NULL) {
+        return false;
+    }
+    ret_environment->text = json_text(ret_environment->json);
+    ret_environment->core =
+        (struct environment_spec){.key = json_string_value(json_object_get(ret_environment->json, "key")),
+                                  .text = ret_environment->text};
+    return true;
+}
+
+void spec_environment_finish(struct spec_environment *environment)
+{
+    free(environment->text);
+    json_decref(environment->json);
+    *environment = (struct spec_environment){0};
+}
