@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the life of an attempt on this node: its claim, what is wished of it, its end and what is left of it.
+/* Owns the life of an attempt on this node: its claim, its desired state, its end and what is left of it.
  * It promises that an epoch is claimed by mkdir and never twice in one boot, that no attempt is called over
  * while a process of it lives, and that its GPUs were seen empty, or were waited for long enough. Why things
  * are done is left to reconciler.c. */

@@ -36,8 +36,8 @@ static json_t *register_body(void *closure)
         .labels = site->config.labels,
         .devices = site->devices.items,
         .device_count = site->devices.count,
-        .has_word = true,
-        .word = node->word,
+        .has_nonce = true,
+        .nonce = node->nonce,
     };
     message.attempts = reconciler_list(node->reconciler, &message.attempt_count);
     message.faults = site->faults(site->closure);
@@ -89,8 +89,8 @@ static void register_done(void *closure, const struct link_answer *answer)
         refused(node, answer, &err);
         return;
     }
-    if (reply.word != 0) {
-        node->word = reply.word;
+    if (reply.nonce != 0) {
+        node->nonce = reply.nonce;
         register_reply_finish(&reply);
         exchange_register(node);
         return;
@@ -220,7 +220,7 @@ static void poll_done(void *closure, const struct link_answer *answer)
     reconciler_polled(node->reconciler, &reply);
     node_work(node); /* now: the orders are borrowed from the reply */
     recall_hear(node->recall, &reply);
-    stagings_wish(node->site->stagings, reply.stagings, reply.staging_count, answer->sent_ms);
+    stagings_set(node->site->stagings, reply.stagings, reply.staging_count, answer->sent_ms);
     poll_reply_finish(&reply);
 }
 

@@ -32,7 +32,7 @@ struct node {
     struct link_request *registering, *polling;
     struct heartbeat heartbeats[HEARTBEATS_OUT];
     int64_t park_ms;
-    uint64_t word; /* with which the next register is believed; 0: none was given */
+    uint64_t nonce; /* with which the next register is believed; 0: none was given */
     int64_t heartbeat_seq;
     char *faults;            /* the devices that no job can get, with their reasons, as text */
     struct loop_timer work;  /* reconciler has actions, or soon will */

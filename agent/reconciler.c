@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns this agent's standing with the controller, and what the controller wishes of each attempt. It promises
- * that an epoch is claimed once, that one which the controller does not list is stopped, that a lease is
- * counted from the sending of the heartbeat that renewed it, and that what has no lease any more ends even if
- * its shim hangs. What becomes of an attempt is reconciler_attempt.c's; files, processes and requests are
- * left to the caller. */
+/* Owns this agent's standing with the controller, and the state that the controller desires for each attempt.
+ * It promises that an epoch is claimed once, that one which the controller does not list is stopped, that a
+ * lease is counted from the sending of the heartbeat that renewed it, and that what has no lease any more
+ * ends even if its shim hangs. What becomes of an attempt is reconciler_attempt.c's; files, processes and
+ * requests are left to the caller. */
 #include "agent/reconciler.h"
 
 #include <stdlib.h>
@@ -42,33 +42,33 @@ bool reconciler_next(struct reconciler *reconciler, struct reconciler_action *re
 
 void reconciler_adopt(struct reconciler *reconciler, uint64_t epoch)
 {
-    reconciler_add(reconciler, epoch, RECONCILER_ADOPTED, WISH_UNKNOWN);
+    reconciler_add(reconciler, epoch, RECONCILER_ADOPTED, DESIRED_UNKNOWN);
 }
 
 /* --- orders --------------------------------------------------------------------------------------------- */
 
-static void lease(const struct reconciler *reconciler, const struct known *known,
+static void lease(const struct reconciler *reconciler, const struct entry *entry,
                   struct reconciler_action *action)
 {
-    if (known->lease_ms > 0) {
-        action->term_ms = reconciler->renewed_ms + known->lease_ms / 4 * 3;
-        action->kill_ms = reconciler->renewed_ms + known->lease_ms / 20 * 17;
+    if (entry->lease_ms > 0) {
+        action->term_ms = reconciler->renewed_ms + entry->lease_ms / 4 * 3;
+        action->kill_ms = reconciler->renewed_ms + entry->lease_ms / 20 * 17;
     }
 }
 
-static enum wish wish_of(enum order_phase phase)
+static enum desired desired_of(enum order_phase phase)
 {
     switch (phase) {
     case ORDER_PREPARE:
-        return WISH_READY;
+        return DESIRED_READY;
     case ORDER_START:
     case ORDER_RUN:
-        return WISH_RUN;
+        return DESIRED_RUN;
     case ORDER_STOP:
     case ORDER_PHASE_COUNT:
         break;
     }
-    return WISH_STOP;
+    return DESIRED_STOP;
 }
 
 /* An epoch that is not known here: PREPARE and RUN are taken up. START is for what was prepared, and that is
@@ -77,35 +77,35 @@ static void take_order(struct reconciler *reconciler, const struct order *order)
 {
     bool run = order->phase == ORDER_RUN;
     bool tombstone = order->phase == ORDER_STOP || order->phase == ORDER_START;
-    struct known *known = reconciler_add(
-        reconciler, order->epoch, run ? RECONCILER_STARTED : RECONCILER_CLAIMED, wish_of(order->phase));
-    known->lease_ms = order->lease_ms;
-    known->signal = order->signal;
+    struct entry *entry = reconciler_add(
+        reconciler, order->epoch, run ? RECONCILER_STARTED : RECONCILER_CLAIMED, desired_of(order->phase));
+    entry->lease_ms = order->lease_ms;
+    entry->signal = order->signal;
     struct reconciler_action *action =
         reconciler_act(reconciler, tombstone ? ACT_TOMBSTONE : ACT_CLAIM, order->epoch);
     action->order = order;
     action->cause = order->phase == ORDER_START ? CAUSE_SHIM_LOST : order->cause;
-    lease(reconciler, known, action);
+    lease(reconciler, entry, action);
 }
 
 /* The controller repeats an order when it has forgotten what it had not yet written: it hears again how
  * things are. */
-static void tell_again(struct reconciler *reconciler, struct known *known, enum order_phase phase)
+static void tell_again(struct reconciler *reconciler, struct entry *entry, enum order_phase phase)
 {
-    switch (known->phase) {
+    switch (entry->phase) {
     case RECONCILER_RUNNING:
         if (phase == ORDER_RUN || phase == ORDER_START) {
-            reconciler_report(reconciler, known, REPORT_RUNNING);
+            reconciler_report(reconciler, entry, REPORT_RUNNING);
         }
         return;
     case RECONCILER_DECLINED:
         if (phase != ORDER_STOP) {
-            reconciler_report(reconciler, known, REPORT_DECLINED);
+            reconciler_report(reconciler, entry, REPORT_DECLINED);
         }
         return;
     case RECONCILER_EXITED:
     case RECONCILER_FLUSHED:
-        reconciler_report(reconciler, known, REPORT_EXITED);
+        reconciler_report(reconciler, entry, REPORT_EXITED);
         return;
     case RECONCILER_ADOPTED:
     case RECONCILER_CLAIMED:
@@ -118,41 +118,41 @@ static void tell_again(struct reconciler *reconciler, struct known *known, enum 
 
 /* An attempt that was found at start may have lost its agent before its shim was told anything, its lease
  * included. */
-static void tell_adopted(struct reconciler *reconciler, struct known *known, const struct order *order)
+static void tell_adopted(struct reconciler *reconciler, struct entry *entry, const struct order *order)
 {
     if (order->phase != ORDER_PREPARE && order->phase != ORDER_RUN) {
         return;
     }
-    if (known->lease_ms > 0) {
-        lease(reconciler, known, reconciler_act(reconciler, ACT_LEASE, known->epoch));
+    if (entry->lease_ms > 0) {
+        lease(reconciler, entry, reconciler_act(reconciler, ACT_LEASE, entry->epoch));
     }
     bool run = order->phase == ORDER_RUN;
-    known->phase = run ? RECONCILER_STARTED : RECONCILER_CLAIMED;
-    reconciler_act(reconciler, run ? ACT_RUN : ACT_PREPARE, known->epoch)->order = order;
+    entry->phase = run ? RECONCILER_STARTED : RECONCILER_CLAIMED;
+    reconciler_act(reconciler, run ? ACT_RUN : ACT_PREPARE, entry->epoch)->order = order;
 }
 
 static void work_order(struct reconciler *reconciler, const struct order *order)
 {
-    struct known *known = reconciler_find(reconciler, order->epoch);
-    if (known == NULL) {
+    struct entry *entry = reconciler_find(reconciler, order->epoch);
+    if (entry == NULL) {
         take_order(reconciler, order);
         return;
     }
-    known->lease_ms = order->lease_ms > 0 ? order->lease_ms : known->lease_ms;
-    known->signal = order->signal;
-    if (known->phase == RECONCILER_ADOPTED) {
-        tell_adopted(reconciler, known, order);
+    entry->lease_ms = order->lease_ms > 0 ? order->lease_ms : entry->lease_ms;
+    entry->signal = order->signal;
+    if (entry->phase == RECONCILER_ADOPTED) {
+        tell_adopted(reconciler, entry, order);
     }
-    if (order->phase == ORDER_STOP && reconciler_is_alive(known)) {
+    if (order->phase == ORDER_STOP && reconciler_is_alive(entry)) {
         struct reconciler_action *action = reconciler_act(reconciler, ACT_STOP, order->epoch);
         action->grace_ms = order->grace_ms;
         action->cause = order->cause;
         action->signal = order->signal;
     }
-    tell_again(reconciler, known, order->phase);
-    if (wish_of(order->phase) >= known->wish) {
-        known->wish = wish_of(order->phase);
-        reconciler_settle(reconciler, known);
+    tell_again(reconciler, entry, order->phase);
+    if (desired_of(order->phase) >= entry->desired) {
+        entry->desired = desired_of(order->phase);
+        reconciler_settle(reconciler, entry);
     }
 }
 
@@ -179,9 +179,9 @@ static void go_on(struct reconciler *reconciler)
 static void drop_unlisted(struct reconciler *reconciler, const struct poll_reply *reply, bool only_alive)
 {
     for (size_t i = 0; i < reconciler->count;) {
-        struct known *known = &reconciler->items[i];
-        bool spared = is_live(reply, known->epoch) || (only_alive && !reconciler_is_alive(known));
-        i += spared || !reconciler_drop(reconciler, known);
+        struct entry *entry = &reconciler->items[i];
+        bool spared = is_live(reply, entry->epoch) || (only_alive && !reconciler_is_alive(entry));
+        i += spared || !reconciler_drop(reconciler, entry);
     }
 }
 
@@ -252,11 +252,11 @@ static int64_t heartbeat_interval(const struct reconciler *reconciler)
 static void renew(struct reconciler *reconciler, int64_t number)
 {
     for (size_t i = 0; i < reconciler->count; i++) {
-        struct known *known = &reconciler->items[i];
-        bool listed = known->first_heartbeat <= number && known->wish != WISH_NOTHING;
-        if (known->lease_ms > 0 && listed && reconciler_is_alive(known)) {
-            known->killed = false;
-            lease(reconciler, known, reconciler_act(reconciler, ACT_LEASE, known->epoch));
+        struct entry *entry = &reconciler->items[i];
+        bool listed = entry->first_heartbeat <= number && entry->desired != DESIRED_NOTHING;
+        if (entry->lease_ms > 0 && listed && reconciler_is_alive(entry)) {
+            entry->killed = false;
+            lease(reconciler, entry, reconciler_act(reconciler, ACT_LEASE, entry->epoch));
         }
     }
 }
@@ -264,9 +264,9 @@ static void renew(struct reconciler *reconciler, int64_t number)
 static void drop_fenced(struct reconciler *reconciler, const struct heartbeat_reply *reply)
 {
     for (size_t i = 0; i < reply->fenced_count; i++) {
-        struct known *known = reconciler_find(reconciler, reply->fenced[i]);
-        if (known != NULL) {
-            reconciler_drop(reconciler, known);
+        struct entry *entry = reconciler_find(reconciler, reply->fenced[i]);
+        if (entry != NULL) {
+            reconciler_drop(reconciler, entry);
         }
     }
     reconciler_end_if_done(reconciler);
@@ -297,10 +297,10 @@ void reconciler_heartbeat_done(struct reconciler *reconciler, int64_t number,
 
 /* When the agent itself ends what its shim has not: later than a shim does it, and early enough to be done
  * before the controller gives the job away. */
-static int64_t guard_ms(const struct reconciler *reconciler, const struct known *known)
+static int64_t guard_ms(const struct reconciler *reconciler, const struct entry *entry)
 {
-    bool guarded = known->lease_ms > 0 && !known->killed && reconciler_is_alive(known);
-    return guarded ? reconciler->renewed_ms + known->lease_ms / 10 * 9 : INT64_MAX;
+    bool guarded = entry->lease_ms > 0 && !entry->killed && reconciler_is_alive(entry);
+    return guarded ? reconciler->renewed_ms + entry->lease_ms / 10 * 9 : INT64_MAX;
 }
 
 static int64_t next_heartbeat_ms(const struct reconciler *reconciler)
@@ -332,10 +332,10 @@ static void heartbeat(struct reconciler *reconciler, int64_t now_ms)
 void reconciler_tick(struct reconciler *reconciler, int64_t now_ms)
 {
     for (size_t i = 0; i < reconciler->count; i++) {
-        struct known *known = &reconciler->items[i];
-        if (now_ms >= guard_ms(reconciler, known)) {
-            known->killed = true;
-            reconciler_act(reconciler, ACT_KILL, known->epoch);
+        struct entry *entry = &reconciler->items[i];
+        if (now_ms >= guard_ms(reconciler, entry)) {
+            entry->killed = true;
+            reconciler_act(reconciler, ACT_KILL, entry->epoch);
         }
     }
     if (now_ms >= next_heartbeat_ms(reconciler)) {

@@ -56,7 +56,7 @@ struct reconciler_action *reconciler_act(struct reconciler *reconciler, enum rec
     return action;
 }
 
-struct known *reconciler_find(const struct reconciler *reconciler, uint64_t epoch)
+struct entry *reconciler_find(const struct reconciler *reconciler, uint64_t epoch)
 {
     for (size_t i = 0; i < reconciler->count; i++) {
         if (reconciler->items[i].epoch == epoch) {
@@ -66,26 +66,26 @@ struct known *reconciler_find(const struct reconciler *reconciler, uint64_t epoc
     return NULL;
 }
 
-struct known *reconciler_add(struct reconciler *reconciler, uint64_t epoch, enum reconciler_phase phase,
-                             enum wish wish)
+struct entry *reconciler_add(struct reconciler *reconciler, uint64_t epoch, enum reconciler_phase phase,
+                             enum desired desired)
 {
     assert(reconciler_find(reconciler, epoch) == NULL);
     if (reconciler->count == reconciler->room) {
         reconciler->room = reconciler->room ? 2 * reconciler->room : 16;
         reconciler->items = xrealloc(reconciler->items, reconciler->room * sizeof *reconciler->items);
     }
-    struct known *known = &reconciler->items[reconciler->count++];
-    *known = (struct known){
-        .epoch = epoch, .phase = phase, .wish = wish, .first_heartbeat = reconciler->heartbeats + 1};
-    return known;
+    struct entry *entry = &reconciler->items[reconciler->count++];
+    *entry = (struct entry){
+        .epoch = epoch, .phase = phase, .desired = desired, .first_heartbeat = reconciler->heartbeats + 1};
+    return entry;
 }
 
-static void forget(struct reconciler *reconciler, struct known *known)
+static void forget(struct reconciler *reconciler, struct entry *entry)
 {
-    reconciler_act(reconciler, ACT_FORGET, known->epoch);
-    size_t index = (size_t)(known - reconciler->items);
+    reconciler_act(reconciler, ACT_FORGET, entry->epoch);
+    size_t index = (size_t)(entry - reconciler->items);
     reconciler->count--;
-    memmove(known, known + 1, (reconciler->count - index) * sizeof *known);
+    memmove(entry, entry + 1, (reconciler->count - index) * sizeof *entry);
 }
 
 void reconciler_end_if_done(struct reconciler *reconciler)
@@ -97,110 +97,110 @@ void reconciler_end_if_done(struct reconciler *reconciler)
 
 /* --- reports -------------------------------------------------------------------------------------------- */
 
-void reconciler_push_report(struct reconciler *reconciler, struct known *known)
+void reconciler_push_report(struct reconciler *reconciler, struct entry *entry)
 {
-    if (known->due_count > 0 && !known->asking && reconciler->standing == STANDING_MEMBER) {
-        reconciler_act(reconciler, ACT_REPORT, known->epoch)->report = known->due[0];
-        known->asking = true;
+    if (entry->due_count > 0 && !entry->asking && reconciler->standing == STANDING_MEMBER) {
+        reconciler_act(reconciler, ACT_REPORT, entry->epoch)->report = entry->due[0];
+        entry->asking = true;
     }
 }
 
 /* Adds a report behind those that wait. The same one is not added twice, but for the one that is out: what it
  * tells may be old. */
-void reconciler_report(struct reconciler *reconciler, struct known *known, enum report_kind kind)
+void reconciler_report(struct reconciler *reconciler, struct entry *entry, enum report_kind kind)
 {
-    for (size_t i = known->asking ? 1 : 0; i < known->due_count; i++) {
-        if (known->due[i] == kind) {
+    for (size_t i = entry->asking ? 1 : 0; i < entry->due_count; i++) {
+        if (entry->due[i] == kind) {
             return;
         }
     }
-    assert(known->due_count < REPORTS_DUE);
-    known->due[known->due_count++] = kind;
-    reconciler_push_report(reconciler, known);
+    assert(entry->due_count < REPORTS_DUE);
+    entry->due[entry->due_count++] = kind;
+    reconciler_push_report(reconciler, entry);
 }
 
 /* --- one attempt ---------------------------------------------------------------------------------------- */
 
-bool reconciler_is_alive(const struct known *known)
+bool reconciler_is_alive(const struct entry *entry)
 {
-    return known->phase < RECONCILER_CLEARING;
+    return entry->phase < RECONCILER_CLEARING;
 }
 
-/* Nobody wants it: what lives is killed, what is over is forgotten. True when it was forgotten, and known is
- * gone. */
-bool reconciler_drop(struct reconciler *reconciler, struct known *known)
+/* Nobody wants it: what lives is killed, what is over is forgotten. True when it was forgotten, and the entry
+ * is gone. */
+bool reconciler_drop(struct reconciler *reconciler, struct entry *entry)
 {
-    bool first = known->wish != WISH_NOTHING;
-    known->wish = WISH_NOTHING;
-    known->due_count = 0;
-    known->asking = false;
-    if (reconciler_is_alive(known)) {
+    bool first = entry->desired != DESIRED_NOTHING;
+    entry->desired = DESIRED_NOTHING;
+    entry->due_count = 0;
+    entry->asking = false;
+    if (reconciler_is_alive(entry)) {
         if (first) {
-            reconciler_act(reconciler, ACT_STOP, known->epoch)->cause = CAUSE_NODE_LOST;
+            reconciler_act(reconciler, ACT_STOP, entry->epoch)->cause = CAUSE_NODE_LOST;
         }
         return false;
     }
-    if (known->phase == RECONCILER_CLEARING) {
+    if (entry->phase == RECONCILER_CLEARING) {
         return false;
     }
-    forget(reconciler, known);
+    forget(reconciler, entry);
     return true;
 }
 
-void reconciler_settle(struct reconciler *reconciler, struct known *known)
+void reconciler_settle(struct reconciler *reconciler, struct entry *entry)
 {
-    switch (known->wish) {
-    case WISH_UNKNOWN:
+    switch (entry->desired) {
+    case DESIRED_UNKNOWN:
         return;
-    case WISH_READY:
-        if (known->phase == RECONCILER_PREPARED) {
-            reconciler_report(reconciler, known, REPORT_PREPARED);
+    case DESIRED_READY:
+        if (entry->phase == RECONCILER_PREPARED) {
+            reconciler_report(reconciler, entry, REPORT_PREPARED);
         }
         return;
-    case WISH_RUN:
-        if (known->phase == RECONCILER_PREPARED) {
-            known->phase = RECONCILER_STARTED;
-            reconciler_act(reconciler, ACT_START, known->epoch);
+    case DESIRED_RUN:
+        if (entry->phase == RECONCILER_PREPARED) {
+            entry->phase = RECONCILER_STARTED;
+            reconciler_act(reconciler, ACT_START, entry->epoch);
         }
-        if (known->phase == RECONCILER_RUNNING && known->signal != EARLY_NONE && !known->warned) {
-            known->warned = true;
-            reconciler_act(reconciler, ACT_WARN, known->epoch)->signal = known->signal;
-        }
-        return;
-    case WISH_STOP:
-        if (known->phase == RECONCILER_DECLINED) {
-            known->phase = RECONCILER_EXITED;
-            known->due_count = known->asking ? 1 : 0;
-            reconciler_report(reconciler, known, REPORT_EXITED);
+        if (entry->phase == RECONCILER_RUNNING && entry->signal != EARLY_NONE && !entry->warned) {
+            entry->warned = true;
+            reconciler_act(reconciler, ACT_WARN, entry->epoch)->signal = entry->signal;
         }
         return;
-    case WISH_NOTHING:
-        reconciler_drop(reconciler, known);
+    case DESIRED_STOP:
+        if (entry->phase == RECONCILER_DECLINED) {
+            entry->phase = RECONCILER_EXITED;
+            entry->due_count = entry->asking ? 1 : 0;
+            reconciler_report(reconciler, entry, REPORT_EXITED);
+        }
+        return;
+    case DESIRED_NOTHING:
+        reconciler_drop(reconciler, entry);
         return;
     }
 }
 
 void reconciler_answered(struct reconciler *reconciler, uint64_t epoch, enum reconciler_answer answer)
 {
-    struct known *known = reconciler_find(reconciler, epoch);
-    if (known == NULL || !known->asking) {
+    struct entry *entry = reconciler_find(reconciler, epoch);
+    if (entry == NULL || !entry->asking) {
         return;
     }
-    known->asking = false;
+    entry->asking = false;
     switch (answer) {
     case ANSWER_FLUSHED:
-        known->phase = known->phase == RECONCILER_EXITED ? RECONCILER_FLUSHED : known->phase;
+        entry->phase = entry->phase == RECONCILER_EXITED ? RECONCILER_FLUSHED : entry->phase;
         __attribute__((fallthrough));
     case ANSWER_TAKEN:
-        known->due_count--;
-        memmove(known->due, known->due + 1, known->due_count * sizeof known->due[0]);
-        reconciler_push_report(reconciler, known);
+        entry->due_count--;
+        memmove(entry->due, entry->due + 1, entry->due_count * sizeof entry->due[0]);
+        reconciler_push_report(reconciler, entry);
         return;
     case ANSWER_STRANGER:
         reconciler_stranger(reconciler);
         return;
     case ANSWER_FENCED:
-        reconciler_drop(reconciler, known);
+        reconciler_drop(reconciler, entry);
         reconciler_end_if_done(reconciler);
         return;
     }
@@ -208,21 +208,21 @@ void reconciler_answered(struct reconciler *reconciler, uint64_t epoch, enum rec
 
 void reconciler_heard(struct reconciler *reconciler, uint64_t epoch, enum reconciler_news news)
 {
-    struct known *known = reconciler_find(reconciler, epoch);
+    struct entry *entry = reconciler_find(reconciler, epoch);
     const struct move *move = NULL;
-    for (size_t i = 0; known != NULL && move == NULL && i < sizeof moves / sizeof moves[0]; i++) {
-        move = moves[i].from == known->phase && moves[i].news == news ? &moves[i] : NULL;
+    for (size_t i = 0; entry != NULL && move == NULL && i < sizeof moves / sizeof moves[0]; i++) {
+        move = moves[i].from == entry->phase && moves[i].news == news ? &moves[i] : NULL;
     }
     if (move == NULL) {
         return;
     }
-    known->phase = move->to;
+    entry->phase = move->to;
     if (move->to == RECONCILER_CLEARING) {
         reconciler_act(reconciler, ACT_CLEAR, epoch);
     }
-    if (move->report != SILENT && known->wish != WISH_NOTHING) {
-        reconciler_report(reconciler, known, move->report);
+    if (move->report != SILENT && entry->desired != DESIRED_NOTHING) {
+        reconciler_report(reconciler, entry, move->report);
     }
-    reconciler_settle(reconciler, known);
+    reconciler_settle(reconciler, entry);
     reconciler_end_if_done(reconciler);
 }

@@ -11,20 +11,20 @@ enum standing {
 };
 
 /* What the controller wants of an attempt. It only ever grows: later orders supersede earlier ones. */
-enum wish {
-    WISH_UNKNOWN, /* adopted, and not told yet */
-    WISH_READY,
-    WISH_RUN,
-    WISH_STOP,
-    WISH_NOTHING, /* it is not listed any more, or was fenced */
+enum desired {
+    DESIRED_UNKNOWN, /* adopted, and not told yet */
+    DESIRED_READY,
+    DESIRED_RUN,
+    DESIRED_STOP,
+    DESIRED_NOTHING, /* it is not listed any more, or was fenced */
 };
 
 #define REPORTS_DUE 8 /* prepared, running, failed, exited, exited again, and room for repetitions */
 
-struct known {
+struct entry {
     uint64_t epoch;
     enum reconciler_phase phase;
-    enum wish wish;
+    enum desired desired;
     int64_t lease_ms;
     int64_t first_heartbeat;  /* number of the first heartbeat that lists it */
     bool killed;              /* its lease was over, and its shim did not end it */
@@ -47,7 +47,7 @@ struct reconciler {
     int64_t heartbeats;        /* how many were sent */
     int64_t heartbeat_sent_ms; /* when the last heartbeat left */
     int64_t renewed_ms;        /* when the last heartbeat or register that was answered left */
-    struct known *items;
+    struct entry *items;
     size_t count, room;
     struct reconciler_action *actions;
     size_t action_first, action_count, action_room;
@@ -58,23 +58,23 @@ struct reconciler_action *reconciler_act(struct reconciler *reconciler, enum rec
                                          uint64_t epoch);
 
 /* The attempt of an epoch, NULL when it is not known; valid until one is added or forgotten. */
-struct known *reconciler_find(const struct reconciler *reconciler, uint64_t epoch);
-struct known *reconciler_add(struct reconciler *reconciler, uint64_t epoch, enum reconciler_phase phase,
-                             enum wish wish);
+struct entry *reconciler_find(const struct reconciler *reconciler, uint64_t epoch);
+struct entry *reconciler_add(struct reconciler *reconciler, uint64_t epoch, enum reconciler_phase phase,
+                             enum desired desired);
 
 /* Whether processes of it may live, or come to live. */
-bool reconciler_is_alive(const struct known *known);
+bool reconciler_is_alive(const struct entry *entry);
 
 /* Adds a report behind those that wait; sends the first of them, if none is out and the node is a member. */
-void reconciler_report(struct reconciler *reconciler, struct known *known, enum report_kind kind);
-void reconciler_push_report(struct reconciler *reconciler, struct known *known);
+void reconciler_report(struct reconciler *reconciler, struct entry *entry, enum report_kind kind);
+void reconciler_push_report(struct reconciler *reconciler, struct entry *entry);
 
-/* Brings together what is and what is wished, after one of them changed. */
-void reconciler_settle(struct reconciler *reconciler, struct known *known);
+/* Brings together the actual and the desired state, after one of them changed. */
+void reconciler_settle(struct reconciler *reconciler, struct entry *entry);
 
-/* Nobody wants it: what lives is stopped, what is over is forgotten. True when it was forgotten, and known is
- * gone. */
-bool reconciler_drop(struct reconciler *reconciler, struct known *known);
+/* Nobody wants it: what lives is stopped, what is over is forgotten. True when it was forgotten, and the
+ * entry is gone. */
+bool reconciler_drop(struct reconciler *reconciler, struct entry *entry);
 
 /* The end of an agent that was told to end. */
 void reconciler_end_if_done(struct reconciler *reconciler);

@@ -249,7 +249,7 @@ bool rank_start(struct shim *shim, size_t index, char *const *added, int *ret_co
 /* shim_warm.c: has workers forked in the shim's namespaces; takes one in; lets them go. What a worker is
  * asked for, to become the rank of the launch's command; gives it that; waits for what came of it: the rank,
  * which says "warm", or "cold" and why, or a report, or nothing, and then the worker is dead. */
-struct warm_wish {
+struct warm_start {
     char **env;
     int output[2], report, cgroup, store; /* the last two: -1, none */
 };
@@ -257,7 +257,7 @@ enum warm_end { WARM_RANK, WARM_FAILED, WARM_NOTHING };
 void warm_begin(struct shim *shim);
 void warm_hear(struct shim *shim);
 void warm_end(struct shim *shim);
-bool warm_give(const struct shim *shim, const struct warm_worker *worker, const struct warm_wish *wish);
+bool warm_give(const struct shim *shim, const struct warm_worker *worker, const struct warm_start *start);
 enum warm_end warm_await(const struct warm_worker *worker, int report, struct report *ret_report, char *said,
                          size_t room);
 

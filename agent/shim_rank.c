@@ -253,21 +253,22 @@ static int store_of(const struct shim *shim, size_t index)
 static void rank_offer(struct shim *shim, size_t index, char *const *added)
 {
     struct rank *rank = &shim->ranks[index];
-    struct warm_wish wish = {.cgroup = -1, .store = store_of(shim, index)};
+    struct warm_start start = {.cgroup = -1, .store = store_of(shim, index)};
     struct why ignored;
     int ends[2];
     if (!output_pipes(shim, index, rank->ends, &ignored) || pipe2(ends, O_CLOEXEC) != 0) {
         return;
     }
-    memcpy(wish.output, rank->ends, sizeof wish.output);
-    wish.report = ends[1];
-    wish.env = launch_environment(&shim->launch, index, added);
-    wish.cgroup = shim->cgroup >= 0 ? openat(shim->cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC) : -1;
-    bool given = (shim->cgroup < 0 || wish.cgroup >= 0) && warm_give(shim, &shim->warm.workers[index], &wish);
-    free(wish.env);
+    memcpy(start.output, rank->ends, sizeof start.output);
+    start.report = ends[1];
+    start.env = launch_environment(&shim->launch, index, added);
+    start.cgroup = shim->cgroup >= 0 ? openat(shim->cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC) : -1;
+    bool given =
+        (shim->cgroup < 0 || start.cgroup >= 0) && warm_give(shim, &shim->warm.workers[index], &start);
+    free(start.env);
     close(ends[1]);
-    if (wish.cgroup >= 0) {
-        close(wish.cgroup);
+    if (start.cgroup >= 0) {
+        close(start.cgroup);
     }
     if (given) {
         rank->report = ends[0];

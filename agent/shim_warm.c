@@ -145,17 +145,17 @@ static void number_add(struct bytes *bytes, const char *key, int64_t number)
     field_add(bytes, key, text);
 }
 
-static struct bytes identity_make(const struct shim *shim, const struct warm_wish *wish)
+static struct bytes identity_make(const struct shim *shim, const struct warm_start *start)
 {
     struct bytes bytes = {0};
     number_add(&bytes, "shim", getpid());
-    number_add(&bytes, "cgroup", wish->cgroup >= 0);
-    number_add(&bytes, "store", wish->store >= 0);
+    number_add(&bytes, "cgroup", start->cgroup >= 0);
+    number_add(&bytes, "store", start->store >= 0);
     field_add(&bytes, "cwd", shim->launch.cwd);
     for (size_t i = 0; i < shim->launch.argument_count; i++) {
         field_add(&bytes, "arg", shim->launch.arguments[i]);
     }
-    for (char *const *at = wish->env; *at != NULL; at++) {
+    for (char *const *at = start->env; *at != NULL; at++) {
         field_add(&bytes, "env", *at);
     }
     return bytes;
@@ -173,18 +173,18 @@ static bool bytes_send(int to, const struct bytes *bytes)
     return true;
 }
 
-bool warm_give(const struct shim *shim, const struct warm_worker *worker, const struct warm_wish *wish)
+bool warm_give(const struct shim *shim, const struct warm_worker *worker, const struct warm_start *start)
 {
-    int fds[FDS_MAX] = {wish->output[0], wish->output[1], wish->report};
+    int fds[FDS_MAX] = {start->output[0], start->output[1], start->report};
     size_t count = 3;
     struct timeval patience = {.tv_sec = BECOME_MS / 1000};
-    if (wish->cgroup >= 0) {
-        fds[count++] = wish->cgroup;
+    if (start->cgroup >= 0) {
+        fds[count++] = start->cgroup;
     }
-    if (wish->store >= 0) {
-        fds[count++] = wish->store;
+    if (start->store >= 0) {
+        fds[count++] = start->store;
     }
-    struct bytes bytes = identity_make(shim, wish);
+    struct bytes bytes = identity_make(shim, start);
     int64_t size = (int64_t)bytes.length;
     setsockopt(worker->voice, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     bool given = fds_send(worker->voice, &size, sizeof size, fds, count) && bytes_send(worker->voice, &bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the stagings of this node. It promises that each is begun once, that its end is told until the
  * controller has answered, that progress is told while there is any and no more often than a person reads,
- * and that an environment which is ready stays while the controller wishes for it. Bytes are payload.c's,
+ * and that an environment which is ready stays while the controller wants it. Bytes are payload.c's,
  * environments builder.c's. */
 #include "agent/stagings.h"
 
@@ -21,7 +21,7 @@
 
 struct item {
     struct stagings *stagings;
-    struct staging wish;
+    struct staging desired;
     enum staging_state state;
     enum build_end fault; /* of FAILED */
     char *text;           /* NULL: nothing is to be said */
@@ -53,7 +53,8 @@ struct stagings {
 
 static struct environment_need need_of(const struct item *item)
 {
-    return (struct environment_need){item->wish.requirements, item->wish.python_version, item->wish.python};
+    return (struct environment_need){item->desired.requirements, item->desired.python_version,
+                                     item->desired.python};
 }
 
 /* --- telling -------------------------------------------------------------------------------------------- */
@@ -68,7 +69,7 @@ static json_t *report_body(void *closure)
     return staging_message_encode(&(struct staging_message){
         .node = item->stagings->site.node,
         .boot_id = item->stagings->site.boot_id,
-        .key = item->wish.key,
+        .key = item->desired.key,
         .state = item->state,
         .by_user = item->state == STAGING_FAILED && item->fault == BUILD_REFUSED,
         .lasting = item->state == STAGING_FAILED && item->fault == BUILD_UNABLE,
@@ -86,11 +87,11 @@ static void report_done(void *closure, const struct link_answer *answer)
     if (answer->status == 404) {
         item->changed = true;
         item->told = STAGING_BUILDING;
-        stagings->site.stranger(stagings->site.closure); /* the next wish brings it here again */
+        stagings->site.stranger(stagings->site.closure); /* the next order brings it here again */
         return;
     }
     if (answer->status / 100 != 2) {
-        log_warning("staging report refused", "key=%.16s status=%d problem=\"%s\"", item->wish.key,
+        log_warning("staging report refused", "key=%.16s status=%d problem=\"%s\"", item->desired.key,
                     answer->status, answer->problem.text);
     }
     tell(item);
@@ -145,7 +146,7 @@ static void progress(struct item *item, const char *text)
 /* Ends what goes on for it. */
 static void stop(struct item *item)
 {
-    for (size_t i = 0; item->fetches != NULL && i < item->wish.blob_count; i++) {
+    for (size_t i = 0; item->fetches != NULL && i < item->desired.blob_count; i++) {
         payload_cancel(item->fetches[i].order);
     }
     free(give(item->fetches));
@@ -163,9 +164,9 @@ static void end(struct item *item, enum build_end fault, const char *text)
     set_text(item, text);
     item->changed = true;
     if (fault == BUILD_READY) {
-        log_info("staging ready", "key=%.16s", item->wish.key);
+        log_info("staging ready", "key=%.16s", item->desired.key);
     } else {
-        log_warning("staging failed", "key=%.16s by_user=%d problem=\"%s\"", item->wish.key,
+        log_warning("staging failed", "key=%.16s by_user=%d problem=\"%s\"", item->desired.key,
                     fault == BUILD_REFUSED, text);
     }
     tell(item);
@@ -214,7 +215,7 @@ static void begin_environment(struct item *item)
 {
     struct stagings *stagings = item->stagings;
     struct err err;
-    if (item->wish.requirements == NULL || take_environment(item, &err)) {
+    if (item->desired.requirements == NULL || take_environment(item, &err)) {
         end(item, BUILD_READY, NULL);
         return;
     }
@@ -222,7 +223,7 @@ static void begin_environment(struct item *item)
         build_start(stagings->site.builder,
                     &(struct build_call){
                         .need = need_of(item),
-                        .requirements = payload_open(stagings->site.payloads, item->wish.requirements),
+                        .requirements = payload_open(stagings->site.payloads, item->desired.requirements),
                         .told = build_told,
                         .done = build_done,
                         .closure = item,
@@ -252,11 +253,11 @@ static void watch_due(void *closure)
 {
     struct item *item = closure;
     int64_t bytes = 0;
-    for (size_t i = 0; i < item->wish.blob_count; i++) {
+    for (size_t i = 0; i < item->desired.blob_count; i++) {
         bytes += item->fetches[i].order != NULL ? payload_arrived(item->fetches[i].order) : 0;
     }
     autofree char *text = xprintf("fetches %zu of %zu files: %.1f MB have come", item->fetching,
-                                  item->wish.blob_count, (double)bytes / MEGABYTE);
+                                  item->desired.blob_count, (double)bytes / MEGABYTE);
     if (item->text == NULL || strcmp(item->text, text) != 0) {
         progress(item, text);
     }
@@ -273,12 +274,12 @@ static void begin(struct item *item)
     item->changed = item->alive = false;
     free(give(item->text));
     item->told_ms = clock_boot_ms();
-    item->fetching = item->wish.blob_count;
-    item->fetches = xzalloc((item->wish.blob_count + 1) * sizeof *item->fetches);
-    for (size_t i = 0; i < item->wish.blob_count; i++) {
+    item->fetching = item->desired.blob_count;
+    item->fetches = xzalloc((item->desired.blob_count + 1) * sizeof *item->fetches);
+    for (size_t i = 0; i < item->desired.blob_count; i++) {
         struct fetch *fetch = &item->fetches[i];
         fetch->item = item;
-        fetch->order = payload_fetch(stagings->site.payloads, item->wish.blobs[i], fetched, fetch);
+        fetch->order = payload_fetch(stagings->site.payloads, item->desired.blobs[i], fetched, fetch);
     }
     if (item->fetching == 0) {
         begin_environment(item);
@@ -287,23 +288,23 @@ static void begin(struct item *item)
     }
 }
 
-/* --- wishes --------------------------------------------------------------------------------------------- */
+/* --- desired state -------------------------------------------------------------------------------------- */
 
 static struct item *find(const struct stagings *stagings, const char *key)
 {
     struct item *item;
     DL_FOREACH (stagings->items, item) {
-        if (strcmp(item->wish.key, key) == 0) {
+        if (strcmp(item->desired.key, key) == 0) {
             return item;
         }
     }
     return NULL;
 }
 
-static void add(struct stagings *stagings, const struct staging *wished)
+static void add(struct stagings *stagings, const struct staging *desired)
 {
     struct item *item = xzalloc(sizeof *item);
-    if (!staging_decode(json_incref(wished->json), &item->wish, NULL)) {
+    if (!staging_decode(json_incref(desired->json), &item->desired, NULL)) {
         abort(); /* it was decoded before */
     }
     item->stagings = stagings;
@@ -311,8 +312,9 @@ static void add(struct stagings *stagings, const struct staging *wished)
     item->tell = (struct loop_timer){.due = tell_due, .closure = item};
     item->watch = (struct loop_timer){.due = watch_due, .closure = item};
     DL_APPEND(stagings->items, item);
-    log_info("staging begins", "key=%.16s requirements=%.16s blobs=%zu", item->wish.key,
-             item->wish.requirements != NULL ? item->wish.requirements : "none", item->wish.blob_count);
+    log_info("staging begins", "key=%.16s requirements=%.16s blobs=%zu", item->desired.key,
+             item->desired.requirements != NULL ? item->desired.requirements : "none",
+             item->desired.blob_count);
     begin(item);
 }
 
@@ -323,22 +325,22 @@ static void drop(struct item *item)
     link_abandon(item->report);
     cleanup_close(&item->environment);
     DL_DELETE(item->stagings->items, item);
-    staging_finish(&item->wish);
+    staging_finish(&item->desired);
     free(item->text);
     free(item);
 }
 
-static bool is_wished(const struct item *item, const struct staging *wished, size_t count)
+static bool is_desired(const struct item *item, const struct staging *desired, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(wished[i].key, item->wish.key) == 0) {
+        if (strcmp(desired[i].key, item->desired.key) == 0) {
             return true;
         }
     }
     return false;
 }
 
-/* The controller may have asked while the answer was on its way to it: only later is it a new wish. */
+/* The controller may have asked while the answer was on its way to it: only later is it a new order. */
 static void renew(struct item *item, int64_t sent_ms)
 {
     bool known = item->state != STAGING_BUILDING && item->told == item->state && item->report == NULL;
@@ -349,21 +351,22 @@ static void renew(struct item *item, int64_t sent_ms)
     }
 }
 
-void stagings_wish(struct stagings *stagings, const struct staging *wished, size_t count, int64_t sent_ms)
+void stagings_set(struct stagings *stagings, const struct staging *desired, size_t count, int64_t sent_ms)
 {
     struct item *item, *next;
     DL_FOREACH_SAFE (stagings->items, item, next) {
-        if (!is_wished(item, wished, count)) {
-            log_info("staging ends", "key=%.16s state=%s", item->wish.key, staging_state_text(item->state));
+        if (!is_desired(item, desired, count)) {
+            log_info("staging ends", "key=%.16s state=%s", item->desired.key,
+                     staging_state_text(item->state));
             drop(item);
         }
     }
     for (size_t i = 0; i < count; i++) {
-        item = find(stagings, wished[i].key);
+        item = find(stagings, desired[i].key);
         if (item != NULL) {
             renew(item, sent_ms);
         } else {
-            add(stagings, &wished[i]);
+            add(stagings, &desired[i]);
         }
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this node gets ready for jobs to come, as the controller wishes, and the reports of it. */
+/* What this node gets ready for jobs to come, as the controller orders, and the reports of it. */
 #ifndef AGENT_STAGINGS_H
 #define AGENT_STAGINGS_H
 
@@ -31,8 +31,8 @@ struct stagings *stagings_create(const struct stagings_site *site);
 /* Stops what goes on. */
 void stagings_destroy(struct stagings *stagings);
 
-/* The whole wish: what is new is begun, what is not in it is stopped, and what had ended and was told before
- * sent_ms (CLOCK_BOOTTIME, when the controller was asked) is begun anew. */
-void stagings_wish(struct stagings *stagings, const struct staging *wished, size_t count, int64_t sent_ms);
+/* The whole desired state: what is new is begun, what is not in it is stopped, and what had ended and was
+ * told before sent_ms (CLOCK_BOOTTIME, when the controller was asked) is begun anew. */
+void stagings_set(struct stagings *stagings, const struct staging *desired, size_t count, int64_t sent_ms);
 
 #endif

@@ -410,7 +410,7 @@ static bool take_warm_shim(struct kind *kind, struct shim_process *ret_shim)
     return false;
 }
 
-/* Those with too few workers for what is wished now. */
+/* Those with too few workers for what is wanted now. */
 static void drop_small(struct kind *kind)
 {
     for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {

@@ -16,8 +16,8 @@
 json_t *register_reply_encode(const struct register_reply *message)
 {
     json_t *json = json_object();
-    if (message->word != 0) {
-        member_put_int(json, "word", (int64_t)message->word);
+    if (message->nonce != 0) {
+        member_put_int(json, "word", (int64_t)message->nonce);
     }
     member_put_int(json, "incarnation", message->incarnation);
     member_put_int(json, "beat_ms", message->heartbeat_ms);
@@ -29,8 +29,8 @@ json_t *register_reply_encode(const struct register_reply *message)
 bool register_reply_decode(json_t *json, struct register_reply *ret_message, struct err *err)
 {
     struct register_reply message = {.json = json, .log_limit = LIMIT_STREAM_BYTES};
-    int64_t word = 0;
-    bool good = member_holder(json, err) && json_read_int(json, "word", 0, INT64_MAX, &word, err) &&
+    int64_t nonce = 0;
+    bool good = member_holder(json, err) && json_read_int(json, "word", 0, INT64_MAX, &nonce, err) &&
                 json_need_int(json, "incarnation", 1, UINT32_MAX, &message.incarnation, err) &&
                 json_need_int(json, "beat_ms", 1, INT32_MAX, &message.heartbeat_ms, err) &&
                 json_need_int(json, "park_ms", 1, INT32_MAX, &message.park_ms, err) &&
@@ -40,7 +40,7 @@ bool register_reply_decode(json_t *json, struct register_reply *ret_message, str
         register_reply_finish(&message);
         return false;
     }
-    message.word = (uint64_t)word;
+    message.nonce = (uint64_t)nonce;
     *ret_message = message;
     return true;
 }

@@ -64,15 +64,15 @@ struct register_message {
     struct device_faults faults; /* not told: there are none */
     struct node_attempt *attempts;
     size_t attempt_count;
-    bool has_word; /* false: an agent that knows of no word, and is believed at once */
-    uint64_t word; /* that of the last reply that gave one; 0: none yet */
+    bool has_nonce; /* false: an agent that knows of no nonce, and is believed at once */
+    uint64_t nonce; /* that of the last reply that gave one; 0: none yet */
 };
 
-/* A node that is known registers in two steps: the first reply gives a word, and only the message that
+/* A node that is known registers in two steps: the first reply gives a nonce, and only the message that
  * repeats it is taken. So one that was under way for long, or comes twice, changes nothing. */
 struct register_reply {
     json_t *json;
-    uint64_t word; /* not taken: register again with it; 0: taken */
+    uint64_t nonce; /* not taken: register again with it; 0: taken */
     int64_t incarnation;
     int64_t heartbeat_ms;
     int64_t park_ms;   /* how long the controller holds a poll */

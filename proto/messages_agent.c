@@ -186,8 +186,8 @@ json_t *register_message_encode(const struct register_message *message)
 {
     json_t *json = json_object();
     member_put_int(json, "protocol", message->protocol);
-    if (message->has_word) {
-        member_put_int(json, "word", (int64_t)message->word);
+    if (message->has_nonce) {
+        member_put_int(json, "word", (int64_t)message->nonce);
     }
     member_put_text(json, "name", message->name);
     member_put_text(json, "boot_id", message->boot_id);
@@ -218,7 +218,7 @@ json_t *register_message_encode(const struct register_message *message)
 bool register_message_decode(json_t *json, struct register_message *ret_message, struct err *err)
 {
     struct register_message message = {.json = json};
-    int64_t word = -1;
+    int64_t nonce = -1;
     bool good = member_holder(json, err) && decode_protocol(json, &message, err) &&
                 json_need_text(json, "name", &message.name, err) && check_name("name", message.name, err) &&
                 need_plain(json, "boot_id", LIMIT_NODE_TEXT_BYTES, &message.boot_id, err) &&
@@ -231,15 +231,16 @@ bool register_message_decode(json_t *json, struct register_message *ret_message,
                 json_read_bool(json, "slots", &message.slots, err) &&
                 member_read_isolation(json, "isolation", false, &message.isolation, err) &&
                 json_read_int(json, "expires_at_ms", 0, LIMIT_WALL_MS, &message.expires_at_ms, err) &&
-                json_read_int(json, "word", 0, INT64_MAX, &word, err) && decode_labels(json, &message, err) &&
-                decode_devices(json, &message, err) && decode_faults(json, &message.faults, err) &&
+                json_read_int(json, "word", 0, INT64_MAX, &nonce, err) &&
+                decode_labels(json, &message, err) && decode_devices(json, &message, err) &&
+                decode_faults(json, &message.faults, err) &&
                 decode_attempts(json, &message.attempts, &message.attempt_count, err);
     if (!good) {
         register_message_finish(&message);
         return false;
     }
-    message.has_word = word >= 0;
-    message.word = message.has_word ? (uint64_t)word : 0;
+    message.has_nonce = nonce >= 0;
+    message.nonce = message.has_nonce ? (uint64_t)nonce : 0;
     *ret_message = message;
     return true;
 }

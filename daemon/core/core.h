@@ -202,7 +202,7 @@ struct step {
     struct job_touch job;           /* SUBMIT, CANCEL, HOLD, RELEASE and CHANGE: the job */
     const struct job_life *life;    /* as it is now, changed or not; but for its reason, if it was not */
     const struct array_row *counts; /* of an array; NULL: it is none */
-    const char *answer; /* LIMITS, ACCOUNTS and POOLS: JSON. REGISTER: the word to repeat, NULL: taken */
+    const char *answer; /* LIMITS, ACCOUNTS and POOLS: JSON. REGISTER: the nonce to repeat, NULL: taken */
     uint64_t *fenced;   /* HEARTBEAT: of the epochs that it lists, those that the node is not to have */
     size_t fenced_count;
     struct change *changes; /* in order; their strings live as long as the step */

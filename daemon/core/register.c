@@ -2,7 +2,7 @@
 /* Owns the coming of nodes. It promises that a refused registration takes nothing from what runs, and that an
  * attempt is given up only on evidence: a new boot of the same machine, or an agent that no longer knows what
  * ran. Another machine or another agent under the same name is no evidence while the first may live, nor is a
- * message that was under way for long: of a node that is known, only the answer to our own last word is
+ * message that was under way for long: of a node that is known, only the answer to our own last nonce is
  * taken. */
 #include "daemon/core/register.h"
 
@@ -272,7 +272,7 @@ static void take_in(struct core *core, struct node *node, const struct register_
  * of the node's orders was never the same before, and is another one after this. */
 static bool is_answer(const struct register_message *message, const struct node *node)
 {
-    return node == NULL || !message->has_word || message->word == node->orders_version;
+    return node == NULL || !message->has_nonce || message->nonce == node->orders_version;
 }
 
 bool register_node(struct core *core, const struct input *input, struct err *err)

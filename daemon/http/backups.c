@@ -26,9 +26,9 @@
 #include "proto/limits.h"
 
 /* A request that waits for a backup which is not begun yet, or is being made. */
-struct wish {
+struct backup_waiter {
     struct request *request; /* NULL: it went away */
-    struct wish *prev, *next;
+    struct backup_waiter *prev, *next;
 };
 
 struct backups {
@@ -38,7 +38,8 @@ struct backups {
     struct deadline due;
     struct shelved *items; /* what lies on the shelf, the newest first */
     size_t count;
-    struct wish *next_wishes, *served_wishes; /* for the next backup; for the one that is being made */
+    struct backup_waiter *next_waiters,
+        *served_waiters; /* for the next backup; for the one that is being made */
     atomic_bool stop;
 
     /* The backup that is being made: of the worker's thread meanwhile. */
@@ -89,7 +90,7 @@ static void begin(struct backups *backups)
 {
     backups->busy = true;
     backups->margin_bytes = space_margin(backups->server->space);
-    backups->served_wishes = give(backups->next_wishes);
+    backups->served_waiters = give(backups->next_waiters);
     backups->task = (struct task){.work = work, .done = done};
     deadline_clear(backups->server->deadlines, &backups->due);
     worker_give(backups->worker, &backups->task);
@@ -118,15 +119,15 @@ static void answer(struct backups *backups, struct request *request)
 
 static void answer_all(struct backups *backups)
 {
-    struct wish *wish, *next;
-    DL_FOREACH_SAFE (backups->served_wishes, wish, next) {
-        struct request *request = give(wish->request);
-        DL_DELETE(backups->served_wishes, wish);
+    struct backup_waiter *waiter, *next;
+    DL_FOREACH_SAFE (backups->served_waiters, waiter, next) {
+        struct request *request = give(waiter->request);
+        DL_DELETE(backups->served_waiters, waiter);
         if (request != NULL) {
             request->state = NULL;
             answer(backups, request);
         }
-        free(wish);
+        free(waiter);
     }
 }
 
@@ -169,7 +170,7 @@ static void done(struct task *task)
         return;
     }
     set_due(backups, backups->made ? interval_ms : least(interval_ms, BACKUP_FIRST_MS));
-    if (backups->next_wishes != NULL) {
+    if (backups->next_waiters != NULL) {
         begin(backups);
     }
 }
@@ -219,11 +220,11 @@ bool backups_open(struct server *server, struct err *err)
     return server_watch(server, &backups->watch, err);
 }
 
-static void free_wishes(struct wish *wishes)
+static void free_waiters(struct backup_waiter *waiters)
 {
-    struct wish *wish, *next;
-    DL_FOREACH_SAFE (wishes, wish, next) {
-        free(wish);
+    struct backup_waiter *waiter, *next;
+    DL_FOREACH_SAFE (waiters, waiter, next) {
+        free(waiter);
     }
 }
 
@@ -237,8 +238,8 @@ void backups_close(struct server *server)
     worker_close(backups->worker);
     server->backups = NULL;
     deadline_clear(server->deadlines, &backups->due);
-    free_wishes(backups->next_wishes);
-    free_wishes(backups->served_wishes);
+    free_waiters(backups->next_waiters);
+    free_waiters(backups->served_waiters);
     free(backups->items);
     free(backups->fresh_items);
     free(backups);
@@ -274,11 +275,11 @@ void backups_list(struct request *request)
     request_reply_json(request, 200, &json);
 }
 
-static void wish_gone(void *state)
+static void waiter_gone(void *state)
 {
-    struct wish *wish = state;
-    if (wish != NULL) {
-        wish->request = NULL;
+    struct backup_waiter *waiter = state;
+    if (waiter != NULL) {
+        waiter->request = NULL;
     }
 }
 
@@ -293,11 +294,11 @@ void backups_make(struct request *request)
         request_fail(request, &err);
         return;
     }
-    struct wish *wish = xzalloc(sizeof *wish);
-    wish->request = request;
-    DL_APPEND(backups->next_wishes, wish);
-    request->state = wish;
-    request->state_finish = wish_gone;
+    struct backup_waiter *waiter = xzalloc(sizeof *waiter);
+    waiter->request = request;
+    DL_APPEND(backups->next_waiters, waiter);
+    request->state = waiter;
+    request->state_finish = waiter_gone;
     request_wait(request);
     if (!backups->busy) {
         begin(backups);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the routes of the logs: the agents' uploads of all streams, metrics included, one stream of output as
  * bytes with ranges, and the output followed in order of arrival. It promises that what was stored wakes
- * those who follow. The way through the attempts is trail.c, the metrics are metrics.c. */
+ * those who follow. The way through the attempts is log_cursor.c, the metrics are metrics.c. */
 #include "daemon/http/logs.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "daemon/http/parts.h"
 #include "daemon/http/router.h"
 #include "daemon/http/sse.h"
-#include "daemon/http/trail.h"
+#include "daemon/http/log_cursor.h"
 #include "proto/base/cleanup.h"
 #include "proto/views.h"
 
@@ -174,9 +174,9 @@ void logs_upload(struct request *request)
 
 /* --- which job, and what of it -------------------------------------------------------------------------- */
 
-struct wish {
-    struct trail_wish trail; /* rank -1 and stream STREAM_COUNT: not said */
-    int64_t tail;            /* bytes; -1: all */
+struct output_query {
+    struct log_query log; /* rank -1 and stream STREAM_COUNT: not said */
+    int64_t tail;         /* bytes; -1: all */
 };
 
 /* Output only: the bytes of a metrics stream are lines between node and controller. */
@@ -193,29 +193,29 @@ static bool read_output(const struct query *query, const char *job_id, enum stre
     return err_hint(err, "GET /v1/jobs/%s/metrics shows metrics", job_id);
 }
 
-static bool read_wish(struct request *request, struct wish *wish, struct err *err)
+static bool read_query(struct request *request, struct output_query *wanted, struct err *err)
 {
-    struct trail_wish *trail = &wish->trail;
+    struct log_query *log = &wanted->log;
     int64_t follow = 1;
-    *wish = (struct wish){.trail = {.attempt = -1, .rank = -1, .stream = STREAM_COUNT}, .tail = -1};
-    if (!job_find(request, &trail->job, err)) {
+    *wanted = (struct output_query){.log = {.attempt = -1, .rank = -1, .stream = STREAM_COUNT}, .tail = -1};
+    if (!job_find(request, &log->job, err)) {
         return false;
     }
-    if (trail->job.tasks > 0) {
+    if (log->job.tasks > 0) {
         err_field(err, ERR_FIELD, "id", NULL,
-                  "job %s is an array of %lld tasks, and each has output of its own", trail->job.id,
-                  (long long)trail->job.tasks);
-        return err_hint(err, "name a task: %s.0 for instance", trail->job.id);
+                  "job %s is an array of %lld tasks, and each has output of its own", log->job.id,
+                  (long long)log->job.tasks);
+        return err_hint(err, "name a task: %s.0 for instance", log->job.id);
     }
     const struct query *query = request->query;
-    int64_t attempts = trail->job.attempt > 0 ? trail->job.attempt : 1;
-    bool ok = query_int(query, "attempt", 1, attempts, &trail->attempt, err) &&
-              query_int(query, "rank", 0, trail->job.gpus - 1, &trail->rank, err) &&
-              read_output(query, trail->job.id, &trail->stream, err) &&
-              query_int(query, "tail", 0, INT64_MAX, &wish->tail, err) &&
+    int64_t attempts = log->job.attempt > 0 ? log->job.attempt : 1;
+    bool ok = query_int(query, "attempt", 1, attempts, &log->attempt, err) &&
+              query_int(query, "rank", 0, log->job.gpus - 1, &log->rank, err) &&
+              read_output(query, log->job.id, &log->stream, err) &&
+              query_int(query, "tail", 0, INT64_MAX, &wanted->tail, err) &&
               query_int(query, "follow", 0, 1, &follow, err);
-    trail->follow = follow != 0;
-    trail->after = request->headers.last_event_id;
+    log->follow = follow != 0;
+    log->after = request->headers.last_event_id;
     return ok;
 }
 
@@ -258,12 +258,12 @@ static void reply_range(struct request *request, int fd, int64_t size, int64_t f
     request_header(request, "Content-Range", content_range);
 }
 
-static void show_bytes(struct request *request, const struct wish *wish)
+static void show_bytes(struct request *request, const struct output_query *wanted)
 {
-    const struct trail_wish *trail = &wish->trail;
-    const struct log_name name = {trail->job.id, trail->attempt > 0 ? trail->attempt : trail->job.attempt,
-                                  trail->rank >= 0 ? trail->rank : 0,
-                                  trail->stream == STREAM_COUNT ? STREAM_STDOUT : trail->stream};
+    const struct log_query *log = &wanted->log;
+    const struct log_name name = {log->job.id, log->attempt > 0 ? log->attempt : log->job.attempt,
+                                  log->rank >= 0 ? log->rank : 0,
+                                  log->stream == STREAM_COUNT ? STREAM_STDOUT : log->stream};
     struct err err = {0};
     int64_t size, first, last;
     int fd = logs_open_stream(request->server->config.logs, &name, &size, &err);
@@ -275,7 +275,7 @@ static void show_bytes(struct request *request, const struct wish *wish)
     } else if (range != NULL && read_range(range, size, &first, &last)) {
         reply_range(request, fd, size, first, last);
     } else {
-        first = wish->tail >= 0 && wish->tail < size ? size - wish->tail : 0;
+        first = wanted->tail >= 0 && wanted->tail < size ? size - wanted->tail : 0;
         request_reply_file(request, 200, "text/plain; charset=utf-8", fd, (uint64_t)first,
                            (uint64_t)(size - first));
     }
@@ -300,23 +300,23 @@ static void append_piece(const struct log_piece *piece, struct text *out)
 
 static enum sse_more fill(void *closure, struct text *out)
 {
-    struct trail *trail = closure;
+    struct log_cursor *cursor = closure;
     struct log_piece piece;
-    enum trail_step step;
-    while ((step = trail_next(trail, &piece)) == TRAIL_TURN) {
-        trail_turn(trail);
+    enum log_cursor_step step;
+    while ((step = log_cursor_next(cursor, &piece)) == LOG_CURSOR_TURN) {
+        log_cursor_turn(cursor);
     }
     switch (step) {
-    case TRAIL_PIECE:
+    case LOG_CURSOR_PIECE:
         append_piece(&piece, out);
         return SSE_MORE;
-    case TRAIL_WAIT:
+    case LOG_CURSOR_WAIT:
         return SSE_WAIT;
-    case TRAIL_OVER:
-        trail_append_end(trail, out);
+    case LOG_CURSOR_OVER:
+        log_cursor_append_end(cursor, out);
         break;
-    case TRAIL_TURN:
-    case TRAIL_LOST:
+    case LOG_CURSOR_TURN:
+    case LOG_CURSOR_LOST:
         break;
     }
     return SSE_END;
@@ -324,31 +324,31 @@ static enum sse_more fill(void *closure, struct text *out)
 
 static void finish(void *closure)
 {
-    trail_close(closure);
+    log_cursor_close(closure);
 }
 
-static void show_events(struct request *request, const struct wish *wish)
+static void show_events(struct request *request, const struct output_query *wanted)
 {
     struct err err = {0};
-    struct trail *trail = trail_open(request->server, &wish->trail, &err);
-    if (trail == NULL) {
+    struct log_cursor *cursor = log_cursor_open(request->server, &wanted->log, &err);
+    if (cursor == NULL) {
         request_fail(request, &err);
         return;
     }
     const struct sse_source source = {
-        .fill = fill, .finish = finish, .closure = trail, .job_key = wish->trail.job.key};
+        .fill = fill, .finish = finish, .closure = cursor, .job_key = wanted->log.job.key};
     sse_reply(request, &source);
 }
 
 void logs_show(struct request *request)
 {
-    struct wish wish;
+    struct output_query wanted;
     struct err err;
-    if (!read_wish(request, &wish, &err)) {
+    if (!read_query(request, &wanted, &err)) {
         request_fail(request, &err);
     } else if (request_wants_events(request)) {
-        show_events(request, &wish);
+        show_events(request, &wanted);
     } else {
-        show_bytes(request, &wish);
+        show_bytes(request, &wanted);
     }
 }

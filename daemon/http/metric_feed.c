@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the choice of lines and how they become pages and events. It promises each line of the pieces once and
  * in order, also from an id inside a piece, and that no call looks at more than its budget, whatever the
- * lines hold. Where pieces come from is left to log_reader.c and trail.c. */
+ * lines hold. Where pieces come from is left to log_reader.c and log_cursor.c. */
 #include "daemon/http/metric_feed.h"
 
 #include <string.h>

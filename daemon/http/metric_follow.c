@@ -21,7 +21,7 @@
 struct follower {
     struct request *request;
     struct metric_filter filter;
-    struct trail *trail;
+    struct log_cursor *cursor;
     struct job_facts job;
     struct metric_lines lines;
     char log_id[LOG_ID_BYTES]; /* how far the streams of the attempt were read; "" nothing of them */
@@ -63,7 +63,8 @@ static bool know_run(struct follower *follower)
     struct server *server = follower->request->server;
     struct err err;
     if (follower->run_id == NULL &&
-        !metric_run_of(server, &follower->job, trail_attempt(follower->trail), &follower->run_id, &err)) {
+        !metric_run_of(server, &follower->job, log_cursor_attempt(follower->cursor), &follower->run_id,
+                       &err)) {
         follower->lost = true;
     }
     return follower->run_id != NULL;
@@ -106,7 +107,7 @@ static bool send_points(struct follower *follower, struct text *out)
         follower->number = strtoll(points->bytes + follower->points_at, &line, 10);
         line++;
         size_t length = strcspn(line, "\n");
-        text_printf(&id, METRIC_RUN_ID "%s%s", trail_attempt(follower->trail), follower->number,
+        text_printf(&id, METRIC_RUN_ID "%s%s", log_cursor_attempt(follower->cursor), follower->number,
                     follower->log_id[0] != '\0' ? "/" : "", follower->log_id);
         sse_append(out, id.bytes, "metric", line, length);
         follower->points_at = (size_t)(line - points->bytes) + length + 1;
@@ -144,13 +145,13 @@ static void turn(struct follower *follower)
 {
     char *before = follower->run_id;
     struct err err;
-    trail_turn(follower->trail);
+    log_cursor_turn(follower->cursor);
     follower->run_id = NULL;
     follower->log_id[0] = '\0';
     follower->lines.piece = (struct log_piece){0};
     follower->lines.at = 0;
     follower->closing = follower->closed = false;
-    if (!metric_run_of(follower->request->server, &follower->job, trail_attempt(follower->trail),
+    if (!metric_run_of(follower->request->server, &follower->job, log_cursor_attempt(follower->cursor),
                        &follower->run_id, &err)) {
         follower->lost = true;
     }
@@ -163,7 +164,7 @@ static bool append_lines(struct follower *follower, struct text *out)
 {
     autotext struct text prefix = {0};
     if (follower->filter.rank < 0) {
-        text_printf(&prefix, METRIC_RUN_ID "/", trail_attempt(follower->trail), follower->number);
+        text_printf(&prefix, METRIC_RUN_ID "/", log_cursor_attempt(follower->cursor), follower->number);
     }
     bool on = metric_events(&follower->lines, &follower->filter, prefix.length > 0 ? prefix.bytes : "", out);
     if (follower->lines.piece.attempt > 0) {
@@ -176,27 +177,27 @@ static bool append_lines(struct follower *follower, struct text *out)
 static enum sse_more next_piece(struct follower *follower, struct text *out)
 {
     struct log_piece piece;
-    switch (trail_next(follower->trail, &piece)) {
-    case TRAIL_PIECE:
+    switch (log_cursor_next(follower->cursor, &piece)) {
+    case LOG_CURSOR_PIECE:
         follower->lines.piece = piece;
         follower->lines.at = 0;
         return SSE_MORE;
-    case TRAIL_WAIT:
+    case LOG_CURSOR_WAIT:
         look_later(follower);
         return SSE_WAIT;
-    case TRAIL_TURN:
+    case LOG_CURSOR_TURN:
         if (!close_run(follower)) {
             return SSE_WAIT;
         }
         turn(follower);
         return SSE_MORE;
-    case TRAIL_OVER:
+    case LOG_CURSOR_OVER:
         if (!close_run(follower)) {
             return SSE_WAIT;
         }
-        trail_append_end(follower->trail, out);
+        log_cursor_append_end(follower->cursor, out);
         return SSE_END;
-    case TRAIL_LOST:
+    case LOG_CURSOR_LOST:
         break;
     }
     return SSE_END;
@@ -221,34 +222,35 @@ static void finish(void *closure)
     struct follower *follower = closure;
     deadline_clear(follower->request->server->deadlines, &follower->look);
     metric_run_leave(follower->reading);
-    trail_close(follower->trail);
+    log_cursor_close(follower->cursor);
     text_finish(&follower->points);
     free(follower->run_id);
     free(follower);
 }
 
-void metric_follow(struct request *request, struct trail_wish *wish, const struct metric_filter *filter)
+void metric_follow(struct request *request, struct log_query *wanted, const struct metric_filter *filter)
 {
     struct err err = {0};
     struct metric_place place = {0};
-    if (metric_place_read(wish->after, &place) && (wish->attempt <= 0 || wish->attempt == place.attempt)) {
-        wish->after = place.log[0] != '\0' ? place.log : NULL;
-        wish->from = place.attempt;
+    if (metric_place_read(wanted->after, &place) &&
+        (wanted->attempt <= 0 || wanted->attempt == place.attempt)) {
+        wanted->after = place.log[0] != '\0' ? place.log : NULL;
+        wanted->from = place.attempt;
     }
-    struct trail *trail = trail_open(request->server, wish, &err);
-    if (trail == NULL) {
+    struct log_cursor *cursor = log_cursor_open(request->server, wanted, &err);
+    if (cursor == NULL) {
         request_fail(request, &err);
         return;
     }
     struct follower *follower = xzalloc(sizeof *follower);
     follower->request = request;
     follower->filter = *filter;
-    follower->job = wish->job;
-    follower->trail = trail;
+    follower->job = wanted->job;
+    follower->cursor = cursor;
     follower->number = place.number;
     follower->look = (struct deadline){.due = look_due, .closure = follower};
-    snprintf(follower->log_id, sizeof follower->log_id, "%s", wish->after != NULL ? wish->after : "");
+    snprintf(follower->log_id, sizeof follower->log_id, "%s", wanted->after != NULL ? wanted->after : "");
     const struct sse_source source = {
-        .fill = fill, .finish = finish, .closure = follower, .job_key = wish->job.key};
+        .fill = fill, .finish = finish, .closure = follower, .job_key = wanted->job.key};
     sse_reply(request, &source);
 }

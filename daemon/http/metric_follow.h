@@ -5,12 +5,12 @@
 #define HTTP_METRIC_FOLLOW_H
 
 #include "daemon/http/metric_feed.h"
-#include "daemon/http/trail.h"
+#include "daemon/http/log_cursor.h"
 
 struct request;
 
-/* Replies with the stream. wish.after may be an id of its events, or one of log_piece_id. The name of the
+/* Replies with the stream. wanted.after may be an id of its events, or one of log_piece_id. The name of the
  * filter is borrowed from the request. */
-void metric_follow(struct request *request, struct trail_wish *wish, const struct metric_filter *filter);
+void metric_follow(struct request *request, struct log_query *wanted, const struct metric_filter *filter);
 
 #endif

@@ -11,13 +11,13 @@
 #include "daemon/http/metric_run.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/resources.h"
-#include "daemon/http/trail.h"
+#include "daemon/http/log_cursor.h"
 #include "proto/limits.h"
 #include "proto/base/cleanup.h"
 #include "proto/members.h"
 
-struct metric_wish {
-    struct trail_wish trail; /* its rank stays -1: that is the node's first, not the one in a line */
+struct metric_query {
+    struct log_query log; /* its rank stays -1: that is the node's first, not the one in a line */
     struct metric_filter filter;
     int64_t limit;
 };
@@ -30,25 +30,25 @@ static bool name_allowed(const char *name, struct err *err)
                      LIMIT_METRIC_NAME);
 }
 
-static bool read_wish(struct request *request, struct metric_wish *wish, struct err *err)
+static bool read_query(struct request *request, struct metric_query *wanted, struct err *err)
 {
-    struct trail_wish *trail = &wish->trail;
+    struct log_query *log = &wanted->log;
     const struct query *query = request->query;
-    *wish = (struct metric_wish){
-        .trail = {.attempt = -1, .rank = -1, .stream = STREAM_METRICS, .follow = true},
+    *wanted = (struct metric_query){
+        .log = {.attempt = -1, .rank = -1, .stream = STREAM_METRICS, .follow = true},
         .filter = {.rank = -1, .name = query_text(query, "name")},
         .limit = LIMIT_METRIC_DEFAULT_ROWS,
     };
-    if (!job_find(request, &trail->job, err)) {
+    if (!job_find(request, &log->job, err)) {
         return false;
     }
-    int64_t attempts = trail->job.attempt > 0 ? trail->job.attempt : 1;
-    trail->after = query_text(query, "cursor");
-    wish->filter.ranks = trail->job.gpus;
-    return name_allowed(wish->filter.name, err) &&
-           query_int(query, "attempt", 1, attempts, &trail->attempt, err) &&
-           query_int(query, "rank", 0, trail->job.gpus - 1, &wish->filter.rank, err) &&
-           query_int(query, "limit", 1, LIMIT_METRIC_ROWS, &wish->limit, err);
+    int64_t attempts = log->job.attempt > 0 ? log->job.attempt : 1;
+    log->after = query_text(query, "cursor");
+    wanted->filter.ranks = log->job.gpus;
+    return name_allowed(wanted->filter.name, err) &&
+           query_int(query, "attempt", 1, attempts, &log->attempt, err) &&
+           query_int(query, "rank", 0, log->job.gpus - 1, &wanted->filter.rank, err) &&
+           query_int(query, "limit", 1, LIMIT_METRIC_ROWS, &wanted->limit, err);
 }
 
 /* --- pages
@@ -56,33 +56,33 @@ static bool read_wish(struct request *request, struct metric_wish *wish, struct 
  */
 
 /* A cursor goes on in its own attempt, also when there is a newer one by now. */
-static struct log_reader *open_reader(const struct request *request, const struct trail_wish *trail,
+static struct log_reader *open_reader(const struct request *request, const struct log_query *log,
                                       int64_t *ret_attempt, struct err *err)
 {
-    *ret_attempt = trail->attempt > 0 ? trail->attempt : trail->job.attempt;
-    if (trail->after != NULL && trail->attempt <= 0) {
-        log_id_attempt(trail->after, ret_attempt); /* what is no cursor is refused by the reader */
+    *ret_attempt = log->attempt > 0 ? log->attempt : log->job.attempt;
+    if (log->after != NULL && log->attempt <= 0) {
+        log_id_attempt(log->after, ret_attempt); /* what is no cursor is refused by the reader */
     }
-    struct log_reader *reader = log_reader_open(request->server->config.logs, trail->job.id, *ret_attempt, -1,
-                                                STREAM_METRICS, trail->after, err);
+    struct log_reader *reader = log_reader_open(request->server->config.logs, log->job.id, *ret_attempt, -1,
+                                                STREAM_METRICS, log->after, err);
     if (reader == NULL) {
         err_field(err, ERR_FIELD, "cursor", "send `next` of a page of this job and attempt, or none",
-                  "the cursor \"%.64s\" is not of these metrics", trail->after);
+                  "the cursor \"%.64s\" is not of these metrics", log->after);
     }
     return reader;
 }
 
 /* Begins a page with what is in the streams. *limit becomes what it has room for, next the cursor behind it,
  * "" when nothing more is there. */
-static bool begin_page(const struct request *request, const struct metric_wish *wish, int64_t *ret_attempt,
+static bool begin_page(const struct request *request, const struct metric_query *wanted, int64_t *ret_attempt,
                        int64_t *limit, struct text *json, char next[LOG_ID_BYTES], struct err *err)
 {
-    struct log_reader *reader = open_reader(request, &wish->trail, ret_attempt, err);
+    struct log_reader *reader = open_reader(request, &wanted->log, ret_attempt, err);
     if (reader == NULL) {
         return false;
     }
     text_printf(json, "{\"attempt\":%lld,\"metrics\":[", (long long)*ret_attempt);
-    bool good = metric_page(reader, &wish->filter, limit, json, next, err);
+    bool good = metric_page(reader, &wanted->filter, limit, json, next, err);
     log_reader_close(reader);
     return good;
 }
@@ -147,12 +147,12 @@ static void take_answer(void *closure, const struct metric_answer *answer)
 }
 
 /* Ends the page, which is taken over, with points of the run: these have no rank. */
-static void add_run(struct request *request, const struct metric_wish *wish, const struct metric_place *place,
-                    struct text *json, bool comma)
+static void add_run(struct request *request, const struct metric_query *wanted,
+                    const struct metric_place *place, struct text *json, bool comma)
 {
     struct err err;
     autofree char *run_id = NULL;
-    if (!metric_run_of(request->server, &wish->trail.job, place->attempt, &run_id, &err)) {
+    if (!metric_run_of(request->server, &wanted->log.job, place->attempt, &run_id, &err)) {
         text_finish(json);
         request_fail(request, &err);
         return;
@@ -163,7 +163,7 @@ static void add_run(struct request *request, const struct metric_wish *wish, con
     }
     struct rest *rest = xzalloc(sizeof *rest);
     const struct metric_question question = {
-        .run_id = run_id, .name = wish->filter.name, .after = place->number, .limit = wish->limit};
+        .run_id = run_id, .name = wanted->filter.name, .after = place->number, .limit = wanted->limit};
     *rest = (struct rest){.request = request, .json = *json, .attempt = place->attempt, .comma = comma};
     *json = (struct text){0};
     request->state = rest;
@@ -173,27 +173,27 @@ static void add_run(struct request *request, const struct metric_wish *wish, con
 }
 
 /* A page goes from the streams on to the run of the attempt. */
-static void show_page(struct request *request, struct metric_wish *wish)
+static void show_page(struct request *request, struct metric_query *wanted)
 {
     struct err err = {0};
     struct text json = {0};
     char next[LOG_ID_BYTES];
     struct metric_place place = {0};
-    int64_t limit = wish->limit;
-    if (metric_place_read(wish->trail.after, &place) &&
-        (wish->trail.attempt <= 0 || wish->trail.attempt == place.attempt)) {
+    int64_t limit = wanted->limit;
+    if (metric_place_read(wanted->log.after, &place) &&
+        (wanted->log.attempt <= 0 || wanted->log.attempt == place.attempt)) {
         text_printf(&json, "{\"attempt\":%lld,\"metrics\":[", (long long)place.attempt);
-        add_run(request, wish, &place, &json, false);
+        add_run(request, wanted, &place, &json, false);
         return;
     }
     place.number = 0;
-    if (!begin_page(request, wish, &place.attempt, &limit, &json, next, &err)) {
+    if (!begin_page(request, wanted, &place.attempt, &limit, &json, next, &err)) {
         text_finish(&json);
         request_fail(request, &err);
-    } else if (next[0] == '\0' && wish->filter.rank < 0) {
-        bool comma = limit < wish->limit;
-        wish->limit = limit;
-        add_run(request, wish, &place, &json, comma);
+    } else if (next[0] == '\0' && wanted->filter.rank < 0) {
+        bool comma = limit < wanted->limit;
+        wanted->limit = limit;
+        add_run(request, wanted, &place, &json, comma);
     } else {
         reply(request, &json, next[0] != '\0' ? next : NULL);
     }
@@ -204,23 +204,23 @@ static void show_page(struct request *request, struct metric_wish *wish)
  */
 
 /* Last-Event-ID is what a client that comes back sends; it counts more than the query that it repeats. */
-static void show_events(struct request *request, struct metric_wish *wish)
+static void show_events(struct request *request, struct metric_query *wanted)
 {
     if (request->headers.last_event_id != NULL) {
-        wish->trail.after = request->headers.last_event_id;
+        wanted->log.after = request->headers.last_event_id;
     }
-    metric_follow(request, &wish->trail, &wish->filter);
+    metric_follow(request, &wanted->log, &wanted->filter);
 }
 
 void metrics_show(struct request *request)
 {
-    struct metric_wish wish;
+    struct metric_query wanted;
     struct err err;
-    if (!read_wish(request, &wish, &err)) {
+    if (!read_query(request, &wanted, &err)) {
         request_fail(request, &err);
     } else if (request_wants_events(request)) {
-        show_events(request, &wish);
+        show_events(request, &wanted);
     } else {
-        show_page(request, &wish);
+        show_page(request, &wanted);
     }
 }

@@ -13,23 +13,24 @@
 
 /* --- what is asked for ---------------------------------------------------------------------------------- */
 
-struct wish {
+struct result_query {
     int64_t attempt;    /* number; 0: there is none yet */
     int64_t after_rank; /* -1: from the first */
     int64_t limit;
     int64_t bytes; /* 1: small pickles, too */
 };
 
-static bool read_wish(const struct request *request, const struct job_facts *job, struct wish *wish,
-                      struct err *err)
+static bool read_query(const struct request *request, const struct job_facts *job,
+                       struct result_query *wanted, struct err *err)
 {
     const struct query *query = request->query;
     int64_t newest = job->attempt > 0 ? job->attempt : 1;
-    *wish = (struct wish){.attempt = job->attempt, .after_rank = -1, .limit = LIMIT_LIST_DEFAULT_ROWS};
-    return query_int(query, "attempt", 1, newest, &wish->attempt, err) &&
-           query_int(query, "after", 0, LIMIT_GPUS, &wish->after_rank, err) &&
-           query_int(query, "limit", 1, LIMIT_LIST_ROWS, &wish->limit, err) &&
-           query_int(query, "bytes", 0, 1, &wish->bytes, err);
+    *wanted =
+        (struct result_query){.attempt = job->attempt, .after_rank = -1, .limit = LIMIT_LIST_DEFAULT_ROWS};
+    return query_int(query, "attempt", 1, newest, &wanted->attempt, err) &&
+           query_int(query, "after", 0, LIMIT_GPUS, &wanted->after_rank, err) &&
+           query_int(query, "limit", 1, LIMIT_LIST_ROWS, &wanted->limit, err) &&
+           query_int(query, "bytes", 0, 1, &wanted->bytes, err);
 }
 
 struct search {
@@ -92,15 +93,15 @@ static bool write_result(const struct result_row *row, const void *bytes, void *
     return true;
 }
 
-static bool write_page(struct reader *reader, int64_t job_key, const struct wish *wish, struct text *out,
-                       struct err *err)
+static bool write_page(struct reader *reader, int64_t job_key, const struct result_query *wanted,
+                       struct text *out, struct err *err)
 {
-    struct search search = {.number = wish->attempt};
-    struct page page = {.out = out, .limit = wish->limit, .bytes = wish->bytes == 1};
-    text_printf(out, "{\"attempt\":%lld,\"results\":[", (long long)wish->attempt);
+    struct search search = {.number = wanted->attempt};
+    struct page page = {.out = out, .limit = wanted->limit, .bytes = wanted->bytes == 1};
+    text_printf(out, "{\"attempt\":%lld,\"results\":[", (long long)wanted->attempt);
     /* One row more tells whether there is a next page. */
     if (!reader_attempts(reader, job_key, match_number, &search, err) ||
-        (search.epoch != 0 && !reader_results(reader, search.epoch, wish->after_rank, wish->limit + 1,
+        (search.epoch != 0 && !reader_results(reader, search.epoch, wanted->after_rank, wanted->limit + 1,
                                               write_result, &page, err))) {
         return false;
     }
@@ -113,10 +114,10 @@ void results_list(struct request *request)
 {
     struct err err;
     struct job_facts job;
-    struct wish wish;
+    struct result_query wanted;
     struct text json = {0};
-    if (job_find(request, &job, &err) && read_wish(request, &job, &wish, &err) &&
-        write_page(request->server->reader, job.key, &wish, &json, &err)) {
+    if (job_find(request, &job, &err) && read_query(request, &job, &wanted, &err) &&
+        write_page(request->server->reader, job.key, &wanted, &json, &err)) {
         request_reply_json(request, 200, &json);
     } else {
         text_finish(&json);

@@ -93,7 +93,7 @@ static struct errand *take_errand(struct fleet *fleet)
     return errand;
 }
 
-static json_t *registration_of(const struct node *node, uint64_t word)
+static json_t *registration_of(const struct node *node, uint64_t nonce)
 {
     const size_t slots = (size_t)node->fleet->slots;
     struct device *devices = xzalloc(slots * sizeof *devices);
@@ -111,8 +111,8 @@ static json_t *registration_of(const struct node *node, uint64_t word)
                                              .slots = true,
                                              .devices = devices,
                                              .device_count = slots,
-                                             .has_word = true,
-                                             .word = word};
+                                             .has_nonce = true,
+                                             .nonce = nonce};
     json_t *json = register_message_encode(&message);
     free(names);
     free(devices);
@@ -188,8 +188,8 @@ static void registered(struct node *node, const char *body, size_t length)
         fail("register", err.text);
         return;
     }
-    if (reply.word != 0) {
-        add_errand(node, ERRAND_REGISTER, reply.word);
+    if (reply.nonce != 0) {
+        add_errand(node, ERRAND_REGISTER, reply.nonce);
     } else {
         uint32_t chance;
         random_fill(&chance, sizeof chance);

@@ -76,7 +76,7 @@ static int render_nothing(const struct writer_request *writer, const struct step
     return 200;
 }
 
-/* The word to repeat; 0: taken. */
+/* The nonce to repeat; 0: taken. */
 static int render_registered(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     text_append(out, step->answer != NULL ? step->answer : "0");
@@ -314,12 +314,13 @@ void asks_serve(struct controller *controller, const struct wire_request *reques
 
 static void answer_registration(struct controller *controller, const struct ask *ask)
 {
-    const char *word = ask->writer.answer.bytes;
-    if (strcmp(word, "0") == 0) {
+    const char *nonce = ask->writer.answer.bytes;
+    if (strcmp(nonce, "0") == 0) {
         orders_registered(controller, ask->registration.name, ask->registration.boot_id);
     }
-    autofree char *text = xprintf("{\"word\":%s,\"incarnation\":%u,\"beat_ms\":%lld,\"park_ms\":25000}", word,
-                                  store_incarnation(controller->store), (long long)controller->heartbeat_ms);
+    autofree char *text =
+        xprintf("{\"word\":%s,\"incarnation\":%u,\"beat_ms\":%lld,\"park_ms\":25000}", nonce,
+                store_incarnation(controller->store), (long long)controller->heartbeat_ms);
     wire_reply(controller->sim->wire, ask->ticket, 200, text);
 }
 

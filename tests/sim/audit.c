@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the audit: every row of the store that people can read, against their wishes and the truth. It
+/* Owns the audit: every row of the store that people can read, against their submissions and the truth. It
  * promises to look at all jobs, all their events, attempts and results. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct auditing {
     size_t jobs;
     const char *id;
     struct job_life life;
-    const struct wish *wish;
+    const struct submission *submission;
     int64_t last_seq, last_at_ms, terminals;
     uint32_t states; /* the job may be in, after that event */
     int64_t attempts, user_failures, infra_failures;
@@ -176,11 +176,11 @@ static bool audit_attempt(const struct attempt_row *row, void *closure)
 /* By what the ranks really did. */
 static void audit_outcome(struct auditing *auditing)
 {
-    const struct wish *wish = auditing->wish;
+    const struct submission *submission = auditing->submission;
     const struct job_life *life = &auditing->life;
     int64_t code = -1;
     bool by_us = false;
-    for (int64_t rank = 0; life->state == JOB_SUCCEEDED && rank < wish->gpus; rank++) {
+    for (int64_t rank = 0; life->state == JOB_SUCCEEDED && rank < submission->gpus; rank++) {
         bool ended = truth_exit(auditing->sim->truth, auditing->newest_epoch, rank, &code, &by_us);
         CHECK(ended && code == 0, "I12", "job %s is SUCCEEDED, and rank %lld %s %lld", auditing->id,
               (long long)rank, ended ? "exited with" : "did not exit: ", (long long)code);
@@ -198,17 +198,18 @@ static void audit_outcome(struct auditing *auditing)
 static void audit_attempts(struct auditing *auditing)
 {
     struct err err;
-    const struct wish *wish = auditing->wish;
+    const struct submission *submission = auditing->submission;
     auditing->attempts = auditing->user_failures = auditing->infra_failures = 0;
     bool ok = reader_attempts(auditing->reader, auditing->life.key, audit_attempt, auditing, &err);
     CHECK(ok, "I3", "the attempts of job %s cannot be read: %s", auditing->id, err.text);
     CHECK(auditing->attempts == auditing->life.attempt, "I5", "job %s is at attempt %lld and has %lld",
           auditing->id, (long long)auditing->life.attempt, (long long)auditing->attempts);
-    CHECK(auditing->user_failures <= wish->retries + 1, "I13", "job %s failed %lld times, with %lld retries",
-          auditing->id, (long long)auditing->user_failures, (long long)wish->retries);
-    CHECK(auditing->infra_failures <= wish->infra_retries + 1, "I13",
+    CHECK(auditing->user_failures <= submission->retries + 1, "I13",
+          "job %s failed %lld times, with %lld retries", auditing->id, (long long)auditing->user_failures,
+          (long long)submission->retries);
+    CHECK(auditing->infra_failures <= submission->infra_retries + 1, "I13",
           "job %s was failed by the infrastructure %lld times, with %lld retries", auditing->id,
-          (long long)auditing->infra_failures, (long long)wish->infra_retries);
+          (long long)auditing->infra_failures, (long long)submission->infra_retries);
     audit_outcome(auditing);
 }
 
@@ -237,11 +238,11 @@ static void audit_results(struct auditing *auditing)
     bool ok =
         reader_results(auditing->reader, auditing->newest_epoch, -1, 100000, audit_result, auditing, &err);
     CHECK(ok, "I11", "the results of job %s cannot be read: %s", auditing->id, err.text);
-    bool due = auditing->wish->function && auditing->life.state == JOB_SUCCEEDED;
-    CHECK(!due || auditing->results == auditing->wish->gpus, "I11",
+    bool due = auditing->submission->function && auditing->life.state == JOB_SUCCEEDED;
+    CHECK(!due || auditing->results == auditing->submission->gpus, "I11",
           "job %s is SUCCEEDED with %lld results of %lld", auditing->id, (long long)auditing->results,
-          (long long)auditing->wish->gpus);
-    CHECK(auditing->wish->function || auditing->results == 0, "I11", "command job %s has results",
+          (long long)auditing->submission->gpus);
+    CHECK(auditing->submission->function || auditing->results == 0, "I11", "command job %s has results",
           auditing->id);
 }
 
@@ -250,7 +251,7 @@ static void audit_results(struct auditing *auditing)
 static void check_spec(const struct job_record *job, void *closure)
 {
     struct auditing *auditing = closure;
-    const char *body = auditing->wish->body;
+    const char *body = auditing->submission->body;
     CHECK(job->birth.spec_length == strlen(body) && memcmp(job->birth.spec, body, strlen(body)) == 0, "I3",
           "the spec of job %s is not what was submitted", auditing->id);
 }
@@ -263,17 +264,17 @@ static bool audit_job(const struct job_record *job, void *closure)
     auditing->jobs++;
     auditing->id = job->birth.id;
     auditing->life = job->life;
-    auditing->wish = people_wish_of(auditing->sim->people, job->birth.id);
-    if (!CHECK(auditing->wish != NULL, "I4", "nobody asked for job %s", job->birth.id)) {
+    auditing->submission = people_submission_of(auditing->sim->people, job->birth.id);
+    if (!CHECK(auditing->submission != NULL, "I4", "nobody asked for job %s", job->birth.id)) {
         return false;
     }
-    const struct wish *wish = auditing->wish;
-    CHECK(wish->id[0] == '\0' || strcmp(wish->id, job->birth.id) == 0, "I4", "%s became job %s and job %s",
-          wish->key, wish->id, job->birth.id);
-    CHECK(wish->status == 0 || wish->status / 100 == 2, "I4", "%s was refused with %d, and is job %s",
-          wish->key, wish->status, job->birth.id);
-    CHECK(strcmp(job->birth.owner, wish->who) == 0, "I4", "job %s belongs to %s instead of %s", job->birth.id,
-          job->birth.owner, wish->who);
+    const struct submission *submission = auditing->submission;
+    CHECK(submission->id[0] == '\0' || strcmp(submission->id, job->birth.id) == 0, "I4",
+          "%s became job %s and job %s", submission->key, submission->id, job->birth.id);
+    CHECK(submission->status == 0 || submission->status / 100 == 2, "I4",
+          "%s was refused with %d, and is job %s", submission->key, submission->status, job->birth.id);
+    CHECK(strcmp(job->birth.owner, submission->who) == 0, "I4", "job %s belongs to %s instead of %s",
+          job->birth.id, job->birth.owner, submission->who);
     judge_saw(auditing->sim, auditing->sim->judge, job->birth.id, job->life.state, job->life.seq);
     reader_job_by_key(auditing->reader, job->life.key, check_spec, auditing, &found, &err);
     CHECK(found, "I3", "job %s is listed and cannot be read", job->birth.id);
@@ -287,18 +288,19 @@ static void note_found(const struct job_record *job, void *closure)
 {
 }
 
-/* What was acknowledged is there, and no wish has become two jobs. */
-static void audit_wishes(struct auditing *auditing)
+/* What was acknowledged is there, and no submission has become two jobs. */
+static void audit_submissions(struct auditing *auditing)
 {
-    const struct wish *wishes;
-    size_t count = people_wishes(auditing->sim->people, &wishes);
+    const struct submission *submissions;
+    size_t count = people_submissions(auditing->sim->people, &submissions);
     for (size_t i = 0; i < count; i++) {
         struct err err;
         bool found = true;
-        if (wishes[i].id[0] != '\0') {
-            reader_job(auditing->reader, wishes[i].id, note_found, NULL, &found, &err);
+        if (submissions[i].id[0] != '\0') {
+            reader_job(auditing->reader, submissions[i].id, note_found, NULL, &found, &err);
         }
-        CHECK(found, "I3", "%s was acknowledged as job %s, which is lost", wishes[i].key, wishes[i].id);
+        CHECK(found, "I3", "%s was acknowledged as job %s, which is lost", submissions[i].key,
+              submissions[i].id);
     }
     CHECK(auditing->jobs <= count, "I4", "%zu wishes have become %zu jobs", count, auditing->jobs);
 }
@@ -310,7 +312,7 @@ void judge_audit(struct sim *sim, struct reader *reader)
     const struct job_filter all = {.limit = 1000000};
     bool ok = reader_jobs(reader, &all, audit_job, &auditing, &err);
     world_check(&sim->world, ok, "I3", "the jobs cannot be listed: %s", err.text);
-    audit_wishes(&auditing);
+    audit_submissions(&auditing);
 }
 
 /* --- rest ----------------------------------------------------------------------------------------------- */

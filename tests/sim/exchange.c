@@ -64,8 +64,8 @@ static void register_done(void *closure, const struct wire_answer *answer)
         world_in(&host->sim->world, BACKOFF_MAX_MS, register_again, host, &host->agent);
         return;
     }
-    if (reply.word != 0) {
-        host->word = reply.word;
+    if (reply.nonce != 0) {
+        host->nonce = reply.nonce;
         register_reply_finish(&reply);
         exchange_register(host);
         return;
@@ -97,8 +97,8 @@ void exchange_register(struct host *host)
                                        .isolation = ISOLATION_CGROUP2,
                                        .devices = devices,
                                        .device_count = (size_t)host->device_count,
-                                       .has_word = true,
-                                       .word = host->word};
+                                       .has_nonce = true,
+                                       .nonce = host->nonce};
     message.attempts = reconciler_list(host->reconciler, &message.attempt_count);
     wire_cancel(host->sim->wire, host->polling);
     host->polling = 0;

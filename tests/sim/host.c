@@ -179,7 +179,7 @@ static void start_agent(void *closure)
     }
     world_note(&host->sim->world, "%s: agent starts, boot %s", host->name, host->boot_id);
     host->reconciler = reconciler_create();
-    host->word = 0;
+    host->nonce = 0;
     host->waits_ms = 0;
     for (size_t i = 0; i < host->piece_count && !planted_is(PLANTED_NO_ADOPTION); i++) {
         reconciler_adopt(host->reconciler, host->pieces[i]->epoch);

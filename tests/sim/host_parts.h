@@ -77,7 +77,7 @@ struct host {
     struct reconciler *reconciler; /* NULL: no agent runs */
     int64_t waits_ms, heartbeats;
     uint64_t polling; /* number of the call; 0: none is out */
-    uint64_t word;    /* of the agent: with which its next register is believed */
+    uint64_t nonce;   /* of the agent: with which its next register is believed */
     struct need_state *needs;
     size_t need_count;
 };

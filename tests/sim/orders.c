@@ -183,8 +183,11 @@ int64_t orders_held(const struct controller *controller, const char *project, co
     for (const struct box *box = controller->boxes; box != NULL; box = box->hh.next) {
         for (size_t i = 0; has_type(box, type) && box->orders != NULL && i < box->orders->count; i++) {
             const struct order *order = &box->orders->items[i].order;
-            const struct wish *wish = people_wish_of(controller->sim->people, order->job_id);
-            held += wish != NULL && strcmp(wish->project, project) == 0 ? (int64_t)order->device_count : 0;
+            const struct submission *submission =
+                people_submission_of(controller->sim->people, order->job_id);
+            held += submission != NULL && strcmp(submission->project, project) == 0
+                        ? (int64_t)order->device_count
+                        : 0;
         }
     }
     return held;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the wishes of people. It promises that each has a key of its own, that a person asks again until there
- * is an answer, and that what was answered is remembered word for word. Whether it was kept is judge.c's
- * question. */
+/* Owns the submissions of people. It promises that each has a key of its own, that a person asks again until
+ * there is an answer, and that what was answered is remembered word for word. Whether it was kept is
+ * judge.c's question. */
 #include "tests/sim/people.h"
 
 #include <stdio.h>
@@ -25,10 +25,10 @@ struct person {
     char name[8];
 };
 
-/* An id that the controller drew for a wish: one a try that reached it. */
+/* An id that the controller drew for a submission: one a try that reached it. */
 struct issued {
     char id[17];
-    const struct wish *wish;
+    const struct submission *submission;
     UT_hash_handle hh;
 };
 
@@ -36,7 +36,7 @@ struct people {
     struct sim *sim;
     struct issued *issued;
     struct person persons[PEOPLE];
-    struct wish wishes[WISHES_MAX];
+    struct submission submissions[SUBMISSIONS_MAX];
     size_t count;
     int64_t pace_ms;
     bool resting;
@@ -52,29 +52,29 @@ static const char *pick(struct world *world, const char *const *choices, int64_t
 }
 
 /* What a job looks like; the name tells its ranks how to behave. */
-static char *draw_spec(struct world *world, struct wish *wish)
+static char *draw_spec(struct world *world, struct submission *submission)
 {
     static const char *const manners[] = {"short", "short", "short", "long", "fail", "hang"};
     static const char *const disconnects[] = {"requeue", "requeue", "keep", "fail"};
     static const char *const projects[] = {"red", "blue"};
     const char *manner = pick(world, manners, 6);
     bool by_command = world_of(world, 60) || strcmp(manner, "hang") == 0;
-    wish->gpus = world_between(world, 1, world_of(world, 70) ? 2 : 6);
-    wish->retries = world_between(world, 0, 2);
-    wish->infra_retries = world_of(world, 80) ? 100 : world_between(world, 0, 2);
-    wish->function = !by_command;
-    wish->limited = strcmp(manner, "hang") == 0 || world_of(world, 30);
-    wish->project = pick(world, projects, 2);
+    submission->gpus = world_between(world, 1, world_of(world, 70) ? 2 : 6);
+    submission->retries = world_between(world, 0, 2);
+    submission->infra_retries = world_of(world, 80) ? 100 : world_between(world, 0, 2);
+    submission->function = !by_command;
+    submission->limited = strcmp(manner, "hang") == 0 || world_of(world, 30);
+    submission->project = pick(world, projects, 2);
     struct text spec = {0};
     text_printf(&spec, "{\"name\":\"%s\",\"gpus\":%lld,\"project\":\"%s\",\"priority\":%lld", manner,
-                (long long)wish->gpus, wish->project, (long long)world_between(world, -2, 2));
+                (long long)submission->gpus, submission->project, (long long)world_between(world, -2, 2));
     text_append(&spec,
                 by_command ? ",\"command\":[\"train\"]" : ",\"function\":{\"inline\":\"" FUNCTION "\"}");
-    text_printf(&spec, ",\"retries\":%lld,\"infra_retries\":%lld", (long long)wish->retries,
-                (long long)wish->infra_retries);
+    text_printf(&spec, ",\"retries\":%lld,\"infra_retries\":%lld", (long long)submission->retries,
+                (long long)submission->infra_retries);
     text_printf(&spec, ",\"on_disconnect\":\"%s\",\"lease_s\":%lld", pick(world, disconnects, 4),
                 (long long)world_between(world, 20, 120));
-    if (wish->limited) {
+    if (submission->limited) {
         text_printf(&spec, ",\"time_limit_s\":%lld", (long long)world_between(world, 20, 400));
     }
     if (world_of(world, 50)) {
@@ -95,12 +95,12 @@ static char *draw_spec(struct world *world, struct wish *wish)
 
 static void submitted(void *closure, const struct wire_answer *answer)
 {
-    struct wish *wish = closure;
+    struct submission *submission = closure;
     autojson json_t *json =
         answer->body != NULL ? json_parse(answer->body, strlen(answer->body), NULL) : NULL;
-    wish->status = answer->status;
+    submission->status = answer->status;
     if (answer->status / 100 == 2 && json != NULL) {
-        snprintf(wish->id, sizeof wish->id, "%s", json_string_value(json_object_get(json, "id")));
+        snprintf(submission->id, sizeof submission->id, "%s", json_string_value(json_object_get(json, "id")));
     }
 }
 
@@ -132,25 +132,25 @@ static void submit(struct person *person)
 {
     struct people *people = person->people;
     struct world *world = &people->sim->world;
-    if (people->count == WISHES_MAX) {
+    if (people->count == SUBMISSIONS_MAX) {
         return;
     }
-    struct wish *wish = &people->wishes[people->count];
-    *wish = (struct wish){.who = person->name};
-    snprintf(wish->key, sizeof wish->key, "key-%zu", people->count++);
-    wish->body = draw_spec(world, wish);
-    world_note(world, "%s submits %s: %s", person->name, wish->key, wish->body);
-    ask(person, WIRE_SUBMIT, NULL, xstrdup(wish->body), wish->key, submitted, wish);
+    struct submission *submission = &people->submissions[people->count];
+    *submission = (struct submission){.who = person->name};
+    snprintf(submission->key, sizeof submission->key, "key-%zu", people->count++);
+    submission->body = draw_spec(world, submission);
+    world_note(world, "%s submits %s: %s", person->name, submission->key, submission->body);
+    ask(person, WIRE_SUBMIT, NULL, xstrdup(submission->body), submission->key, submitted, submission);
 }
 
 static void misuse(struct person *person)
 {
     struct people *people = person->people;
-    const struct wish *wish =
-        &people->wishes[world_between(&people->sim->world, 0, (int64_t)people->count - 1)];
-    if (wish->id[0] != '\0' && strcmp(wish->who, person->name) == 0) {
-        ask(person, WIRE_SUBMIT, NULL, xstrdup("{\"gpus\":1,\"command\":[\"other\"]}"), wish->key, misused,
-            people->sim);
+    const struct submission *submission =
+        &people->submissions[world_between(&people->sim->world, 0, (int64_t)people->count - 1)];
+    if (submission->id[0] != '\0' && strcmp(submission->who, person->name) == 0) {
+        ask(person, WIRE_SUBMIT, NULL, xstrdup("{\"gpus\":1,\"command\":[\"other\"]}"), submission->key,
+            misused, people->sim);
     }
 }
 
@@ -158,8 +158,8 @@ static void misuse(struct person *person)
 
 static void canceled(void *closure, const struct wire_answer *answer)
 {
-    struct wish *wish = closure;
-    wish->cancel_acknowledged = wish->cancel_acknowledged || answer->status / 100 == 2;
+    struct submission *submission = closure;
+    submission->cancel_acknowledged = submission->cancel_acknowledged || answer->status / 100 == 2;
 }
 
 static void heard(void *closure, const struct wire_answer *answer)
@@ -172,15 +172,15 @@ static void meddle(struct person *person)
                                         "release", "preempt", "priority"};
     struct people *people = person->people;
     struct world *world = &people->sim->world;
-    struct wish *wish = &people->wishes[world_between(world, 0, (int64_t)people->count - 1)];
-    if (wish->id[0] == '\0') {
+    struct submission *submission = &people->submissions[world_between(world, 0, (int64_t)people->count - 1)];
+    if (submission->id[0] == '\0') {
         return;
     }
     const char *verb = pick(world, verbs, 7);
-    world_note(world, "%s: %s %s", person->name, verb, wish->id);
+    world_note(world, "%s: %s %s", person->name, verb, submission->id);
     char *body = xprintf("%lld", (long long)world_between(world, -5, 5));
-    ask(person, WIRE_JOB, xprintf("%s/%s", verb, wish->id), body, NULL,
-        strcmp(verb, "cancel") == 0 ? canceled : heard, wish);
+    ask(person, WIRE_JOB, xprintf("%s/%s", verb, submission->id), body, NULL,
+        strcmp(verb, "cancel") == 0 ? canceled : heard, submission);
 }
 
 static void act(void *closure)
@@ -207,10 +207,10 @@ static void release_all(void *closure)
 {
     struct people *people = closure;
     for (size_t i = 0; i < people->count; i++) {
-        struct wish *wish = &people->wishes[i];
-        if (wish->id[0] != '\0') {
-            ask(&people->persons[0], WIRE_JOB, xprintf("release/%s", wish->id), xstrdup(""), NULL, heard,
-                wish);
+        struct submission *submission = &people->submissions[i];
+        if (submission->id[0] != '\0') {
+            ask(&people->persons[0], WIRE_JOB, xprintf("release/%s", submission->id), xstrdup(""), NULL,
+                heard, submission);
         }
     }
 }
@@ -226,7 +226,7 @@ void people_come_to_rest(struct people *people)
 bool people_are_served(const struct people *people)
 {
     for (size_t i = 0; i < people->count; i++) {
-        if (people->wishes[i].status == 0) {
+        if (people->submissions[i].status == 0) {
             return false;
         }
     }
@@ -238,26 +238,26 @@ bool people_are_served(const struct people *people)
 void people_issued(struct people *people, const char *key, const char *id)
 {
     for (size_t i = 0; i < people->count; i++) {
-        if (strcmp(people->wishes[i].key, key) == 0) {
+        if (strcmp(people->submissions[i].key, key) == 0) {
             struct issued *issued = world_keep(&people->sim->world, sizeof *issued);
-            issued->wish = &people->wishes[i];
+            issued->submission = &people->submissions[i];
             snprintf(issued->id, sizeof issued->id, "%s", id);
             HASH_ADD_STR(people->issued, id, issued);
         }
     }
 }
 
-size_t people_wishes(const struct people *people, const struct wish **ret_wishes)
+size_t people_submissions(const struct people *people, const struct submission **ret_submissions)
 {
-    *ret_wishes = people->wishes;
+    *ret_submissions = people->submissions;
     return people->count;
 }
 
-const struct wish *people_wish_of(const struct people *people, const char *id)
+const struct submission *people_submission_of(const struct people *people, const char *id)
 {
     struct issued *issued;
     HASH_FIND_STR(people->issued, id, issued);
-    return issued != NULL ? issued->wish : NULL;
+    return issued != NULL ? issued->submission : NULL;
 }
 
 struct people *people_create(struct sim *sim)
@@ -279,7 +279,7 @@ void people_destroy(struct people *people)
 {
     if (people != NULL) {
         for (size_t i = 0; i < people->count; i++) {
-            free(people->wishes[i].body);
+            free(people->submissions[i].body);
         }
         HASH_CLEAR(hh, people->issued);
         free(people);

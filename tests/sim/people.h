@@ -6,11 +6,11 @@
 
 #include "tests/sim/sim.h"
 
-#define WISHES_MAX      512
+#define SUBMISSIONS_MAX 512
 #define LIMITED_PROJECT "red" /* the one that an operator may limit */
 
 /* A job that somebody wanted. */
-struct wish {
+struct submission {
     char key[24];
     const char *who, *project;
     char *body;
@@ -27,9 +27,9 @@ void people_destroy(struct people *people);
 /* The controller has drawn an id for the request with this key. */
 void people_issued(struct people *people, const char *key, const char *id);
 
-size_t people_wishes(const struct people *people, const struct wish **ret_wishes);
-/* The wish for which this id was drawn; NULL: none. */
-const struct wish *people_wish_of(const struct people *people, const char *id);
+size_t people_submissions(const struct people *people, const struct submission **ret_submissions);
+/* The submission for which this id was drawn; NULL: none. */
+const struct submission *people_submission_of(const struct people *people, const char *id);
 
 /* Nobody wants anything new; what is held is released, again and again. */
 void people_come_to_rest(struct people *people);

@@ -253,17 +253,17 @@ WRAPPED(bool, account_may_run, const struct core *core, const struct job *job,
 WRAPPED(void, reconciler_polled, struct reconciler *reconciler, const struct poll_reply *reply)
 {
     struct poll_reply wrong = *reply;
-    size_t known = 0;
+    size_t entry = 0;
     if (now != PLANTED_UNLISTED_LIVES) {
         __real_reconciler_polled(reconciler, reply);
         return;
     }
-    struct node_attempt *list = reconciler_list(reconciler, &known);
-    wrong.live = xzalloc((reply->live_count + known + 1) * sizeof *wrong.live);
+    struct node_attempt *list = reconciler_list(reconciler, &entry);
+    wrong.live = xzalloc((reply->live_count + entry + 1) * sizeof *wrong.live);
     for (size_t i = 0; i < reply->live_count; i++) {
         wrong.live[i] = reply->live[i];
     }
-    for (size_t i = 0; i < known; i++) {
+    for (size_t i = 0; i < entry; i++) {
         wrong.live[wrong.live_count++] = list[i].epoch;
     }
     __real_reconciler_polled(reconciler, &wrong);

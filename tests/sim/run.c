@@ -87,7 +87,7 @@ void run_seed(uint64_t seed, const char *folder, bool tracing, struct verdict *r
 {
     struct sim sim;
     struct err err;
-    const struct wish *wishes;
+    const struct submission *submissions;
     file_remove_tree(folder, &err); /* what a run before has left beside its database */
     mkdir(folder, 0700);
     open_all(&sim, seed, folder, tracing);
@@ -103,7 +103,7 @@ void run_seed(uint64_t seed, const char *folder, bool tracing, struct verdict *r
                                     .hash = world->hash,
                                     .faults = world->faults,
                                     .checks = world->checks,
-                                    .jobs = (int64_t)people_wishes(sim.people, &wishes),
+                                    .jobs = (int64_t)people_submissions(sim.people, &submissions),
                                     .simulated_ms = world->now_ms,
                                     .violated = world->violated};
     memcpy(ret_verdict->violation, world->violation, sizeof ret_verdict->violation);

@@ -164,8 +164,8 @@ enum err_code cluster_register(struct cluster *cluster, const struct node_ask *a
         .attempts = ask->attempts,
         .attempt_count = ask->attempt_count,
         .expires_at_ms = wall_of(cluster, ask->expires_ms),
-        .has_word = ask->word != NULL,
-        .word = ask->word != NULL ? *ask->word : 0,
+        .has_nonce = ask->nonce != NULL,
+        .nonce = ask->nonce != NULL ? *ask->nonce : 0,
     };
     return cluster_step(cluster, &(struct input){.kind = INPUT_REGISTER, .node_register = &message});
 }

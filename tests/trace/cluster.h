@@ -61,7 +61,7 @@ struct node_ask {
     int64_t expires_ms;     /* on the cluster's clock; 0: never */
     struct device *devices; /* instead of gpus, type and groups */
     size_t device_count;
-    const uint64_t *word; /* NULL: its agent knows of none, and is believed at once */
+    const uint64_t *nonce; /* NULL: its agent knows of none, and is believed at once */
 };
 enum err_code cluster_register(struct cluster *cluster, const struct node_ask *ask);
 #define node(cluster, ...) cluster_register(cluster, &(struct node_ask){.name = __VA_ARGS__})

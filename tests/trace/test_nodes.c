@@ -86,8 +86,8 @@ START_TEST(an_agent_that_forgot_what_ran_has_lost_it)
 }
 END_TEST
 
-/* The word that the controller gave instead of taking the last registration. */
-static uint64_t word_given(const struct cluster *c)
+/* The nonce that the controller gave instead of taking the last registration. */
+static uint64_t nonce_given(const struct cluster *c)
 {
     ck_assert_ptr_nonnull(c->step.answer);
     ck_assert_uint_eq(c->step.change_count, 0);
@@ -98,15 +98,15 @@ static uint64_t word_given(const struct cluster *c)
 START_TEST(a_registration_of_a_known_node_is_taken_when_it_repeats_the_word)
 {
     autocluster struct cluster *c = cluster_open();
-    uint64_t word = 0;
-    node(c, "a", .word = &word);
+    uint64_t nonce = 0;
+    node(c, "a", .nonce = &nonce);
     ck_assert_ptr_null(c->step.answer); /* nobody knew it */
     submit(c, "aaaa");
     running(c, "aaaa", "a");
-    node(c, "a", .word = &word);
+    node(c, "a", .nonce = &nonce);
     expect_job(c, "aaaa", JOB_RUNNING);
-    word = word_given(c);
-    node(c, "a", .word = &word);
+    nonce = nonce_given(c);
+    node(c, "a", .nonce = &nonce);
     ck_assert_ptr_null(c->step.answer);
     ck_assert_int_eq(rows_job(c->rows, "aaaa")->infra_failures, 1);
 }
@@ -115,23 +115,23 @@ END_TEST
 START_TEST(a_registration_that_comes_again_later_changes_nothing)
 {
     autocluster struct cluster *c = cluster_open();
-    uint64_t word = 0;
-    node(c, "a", .word = &word);
-    node(c, "a", .boot = "boot-2", .word = &word);
-    word = word_given(c);
-    node(c, "a", .boot = "boot-2", .word = &word);
+    uint64_t nonce = 0;
+    node(c, "a", .nonce = &nonce);
+    node(c, "a", .boot = "boot-2", .nonce = &nonce);
+    nonce = nonce_given(c);
+    node(c, "a", .boot = "boot-2", .nonce = &nonce);
     ck_assert_ptr_null(c->step.answer);
-    node(c, "a", .boot = "boot-2", .word = &word);
-    word_given(c); /* no answer again, though nothing has happened in between */
+    node(c, "a", .boot = "boot-2", .nonce = &nonce);
+    nonce_given(c); /* no answer again, though nothing has happened in between */
     submit(c, "aaaa");
     running(c, "aaaa", "a");
-    node(c, "a", .boot = "boot-2", .word = &word);
-    word_given(c);
-    node(c, "a", .boot = "boot-1", .word = &word);
-    word = word_given(c);
+    node(c, "a", .boot = "boot-2", .nonce = &nonce);
+    nonce_given(c);
+    node(c, "a", .boot = "boot-1", .nonce = &nonce);
+    nonce = nonce_given(c);
     cluster_restart(c);
-    node(c, "a", .boot = "boot-1", .word = &word);
-    ck_assert_uint_ne(word_given(c), word);
+    node(c, "a", .boot = "boot-1", .nonce = &nonce);
+    ck_assert_uint_ne(nonce_given(c), nonce);
     expect_job(c, "aaaa", JOB_RUNNING);
     ck_assert_int_eq(rows_job(c->rows, "aaaa")->infra_failures, 0);
 }

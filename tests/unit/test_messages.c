@@ -61,8 +61,8 @@ START_TEST(register_arrives_as_it_was_sent)
                                        .device_count = 2,
                                        .attempts = attempts,
                                        .attempt_count = 2,
-                                       .has_word = true,
-                                       .word = EPOCH};
+                                       .has_nonce = true,
+                                       .nonce = EPOCH};
     SEND(register_message, &message, copy);
     ck_assert_str_eq(copy.name, "n1");
     ck_assert_str_eq(copy.pool, "big");
@@ -80,8 +80,8 @@ START_TEST(register_arrives_as_it_was_sent)
     ck_assert_uint_eq(copy.attempts[0].epoch, EPOCH);
     ck_assert_uint_eq(copy.attempts[1].epoch, UINT64_C(0x7fffffffffffffff));
     ck_assert_int_eq(copy.attempts[1].state, MEMBER_EXITED);
-    ck_assert(copy.has_word);
-    ck_assert_uint_eq(copy.word, EPOCH);
+    ck_assert(copy.has_nonce);
+    ck_assert_uint_eq(copy.nonce, EPOCH);
     register_message_finish(&copy);
     ck_assert_ptr_null(copy.json);
 }
@@ -96,11 +96,11 @@ START_TEST(register_reply_arrives_as_it_was_sent)
     ck_assert_int_eq(copy.heartbeat_ms, HEARTBEAT_MS);
     ck_assert_int_eq(copy.park_ms, POLL_PARK_MS);
     ck_assert_int_eq(copy.log_limit, 7 * MIB);
-    ck_assert_uint_eq(copy.word, 0);
+    ck_assert_uint_eq(copy.nonce, 0);
     register_reply_finish(&copy);
-    message.word = EPOCH;
+    message.nonce = EPOCH;
     SEND(register_reply, &message, again);
-    ck_assert_uint_eq(again.word, EPOCH);
+    ck_assert_uint_eq(again.nonce, EPOCH);
     register_reply_finish(&again);
 }
 END_TEST
@@ -110,7 +110,7 @@ START_TEST(an_older_agent_knows_of_no_word)
     struct register_message message = {
         .name = "n", .boot_id = "b", .host_id = "h", .version = "1", .address = "a", .protocol = PROTOCOL};
     SEND(register_message, &message, copy);
-    ck_assert(!copy.has_word);
+    ck_assert(!copy.has_nonce);
     register_message_finish(&copy);
 }
 END_TEST

@@ -28,7 +28,7 @@ static struct environments *environments;
 static struct payloads *payloads;
 static struct builder *builder;
 static struct stagings *stagings;
-static struct staging wishes[WISHES];
+static struct staging wanted[WISHES];
 static bool (*is_over)(void);
 static struct loop_timer look;
 static size_t strangers;
@@ -82,14 +82,14 @@ static void be_stranger(void *closure)
 }
 
 /* The text of requirements number N is N. */
-static void make_wish(int number)
+static void make_staging(int number)
 {
     const char text[2] = {(char)('0' + number), '\0'};
     struct err err = {0};
     hash_hex(text, 1, hashes[number]);
     json_t *json = json_pack("{s:s, s:s, s:[s]}", "key", hashes[number], "requirements", hashes[number],
                              "blobs", hashes[number]);
-    ck_assert_msg(staging_decode(json, &wishes[number], &err), "%s", err.text);
+    ck_assert_msg(staging_decode(json, &wanted[number], &err), "%s", err.text);
 }
 
 /* What the builder is told: --folder F --requirements R --key K. It holds no lock while it builds, so the
@@ -136,7 +136,7 @@ static void setup(void)
     stage = 0;
     refuse = 0;
     for (int i = 0; i < WISHES; i++) {
-        make_wish(i);
+        make_staging(i);
     }
 }
 
@@ -148,14 +148,14 @@ static void teardown(void)
     environments_destroy(environments);
     children_destroy(children);
     for (int i = 0; i < WISHES; i++) {
-        staging_finish(&wishes[i]);
+        staging_finish(&wanted[i]);
     }
     rig_teardown();
 }
 
 /* --- what was told -------------------------------------------------------------------------------------- */
 
-/* The number of reports of a wish in a state; of any wish with -1, with any text that holds `text`. */
+/* The number of reports of a staging in a state; of any with -1, with any text that holds `text`. */
 static size_t told(int number, const char *state, const char *text)
 {
     size_t count = 0;
@@ -207,9 +207,9 @@ static bool first_is_ready(void)
     return told(0, "ready", NULL) == 1;
 }
 
-START_TEST(what_is_wished_is_fetched_built_and_told)
+START_TEST(what_is_desired_is_fetched_built_and_told)
 {
-    stagings_wish(stagings, wishes, 1, clock_boot_ms());
+    stagings_set(stagings, wanted, 1, clock_boot_ms());
     run_until(first_is_ready);
     ck_assert_uint_eq(times_started(0), 1);
 }
@@ -218,8 +218,8 @@ END_TEST
 static bool is_ready_twice(void)
 {
     if (stage == 0 && first_is_ready()) {
-        stagings_wish(stagings, NULL, 0, clock_boot_ms());
-        stagings_wish(stagings, wishes, 1, clock_boot_ms());
+        stagings_set(stagings, NULL, 0, clock_boot_ms());
+        stagings_set(stagings, wanted, 1, clock_boot_ms());
         stage = 1;
     }
     return told(0, "ready", NULL) == 2;
@@ -227,7 +227,7 @@ static bool is_ready_twice(void)
 
 START_TEST(what_is_ready_already_is_told_at_once)
 {
-    stagings_wish(stagings, wishes, 1, clock_boot_ms());
+    stagings_set(stagings, wanted, 1, clock_boot_ms());
     run_until(is_ready_twice);
     ck_assert_uint_eq(times_started(0), 1);
 }
@@ -241,7 +241,7 @@ static bool first_failed(void)
 START_TEST(a_failure_is_told_with_its_text_and_whose_it_is)
 {
     set_script("echo '{\"failed\": \"no such thing\", \"by_user\": true}'; exit 1\n");
-    stagings_wish(stagings, wishes, 1, clock_boot_ms());
+    stagings_set(stagings, wanted, 1, clock_boot_ms());
     run_until(first_failed);
     ck_assert_uint_eq(told(0, "failed", "no such thing"), 1);
     ck_assert_ptr_nonnull(strstr(rig.requests[rig.request_count - 1].body.bytes, "\"by_user\":true"));
@@ -251,7 +251,7 @@ END_TEST
 START_TEST(a_builder_that_ends_without_a_word_is_a_failure_of_the_node)
 {
     set_script("echo 'it went wrong' >&2; kill -9 $$\n");
-    stagings_wish(stagings, wishes, 1, clock_boot_ms());
+    stagings_set(stagings, wanted, 1, clock_boot_ms());
     run_until(first_failed);
     ck_assert_uint_eq(told(0, "failed", "was killed by signal 9"), 1);
     ck_assert_uint_eq(told(0, "failed", "it went wrong"), 1);
@@ -261,12 +261,12 @@ END_TEST
 
 START_TEST(a_blob_that_is_not_to_be_had_is_a_failure_of_the_node)
 {
-    struct staging wish;
+    struct staging desired;
     autofree char *nowhere = xstrdup(hashes[0]);
     nowhere[0] = nowhere[0] == 'f' ? '0' : 'f';
-    ck_assert(staging_decode(json_pack("{s:s, s:[s]}", "key", hashes[0], "blobs", nowhere), &wish, NULL));
-    stagings_wish(stagings, &wish, 1, clock_boot_ms());
-    staging_finish(&wish);
+    ck_assert(staging_decode(json_pack("{s:s, s:[s]}", "key", hashes[0], "blobs", nowhere), &desired, NULL));
+    stagings_set(stagings, &desired, 1, clock_boot_ms());
+    staging_finish(&desired);
     run_until(first_failed);
     ck_assert_uint_eq(told(0, "failed", "cannot be fetched"), 1);
 }
@@ -276,16 +276,16 @@ static bool it_is_gone_after_progress(void)
 {
     if (stage == 0 && told(0, "building", "Installing torch") == 1) {
         ck_assert(runs(0));
-        stagings_wish(stagings, NULL, 0, clock_boot_ms());
+        stagings_set(stagings, NULL, 0, clock_boot_ms());
         stage = 1;
     }
     return stage == 1 && !runs(0);
 }
 
-START_TEST(progress_is_told_and_what_is_not_wished_any_more_is_killed)
+START_TEST(progress_is_told_and_what_is_not_desired_any_more_is_killed)
 {
     set_script("echo '{\"text\": \"Installing torch\"}'; sleep 600 & wait\n");
-    stagings_wish(stagings, wishes, 1, clock_boot_ms());
+    stagings_set(stagings, wanted, 1, clock_boot_ms());
     run_until(it_is_gone_after_progress);
     ck_assert_uint_eq(told(0, "ready", NULL) + told(0, "failed", NULL), 0);
 }
@@ -300,7 +300,7 @@ static bool two_run_and_others_wait(void)
 START_TEST(a_few_are_built_at_once_and_the_others_say_that_they_wait)
 {
     set_script("sleep 600 & wait\n");
-    stagings_wish(stagings, wishes, WISHES, clock_boot_ms());
+    stagings_set(stagings, wanted, WISHES, clock_boot_ms());
     run_until(two_run_and_others_wait);
     ck_assert(!has_started(2) && !has_started(3));
 }
@@ -313,7 +313,7 @@ static bool all_are_ready(void)
 
 START_TEST(those_that_wait_have_their_turn)
 {
-    stagings_wish(stagings, wishes, WISHES, clock_boot_ms());
+    stagings_set(stagings, wanted, WISHES, clock_boot_ms());
     run_until(all_are_ready);
 }
 END_TEST
@@ -325,12 +325,12 @@ static bool both_are_ready(void)
 
 START_TEST(needs_with_the_same_environment_share_one_build)
 {
-    struct staging both[2] = {wishes[0]};
+    struct staging both[2] = {wanted[0]};
     ck_assert(staging_decode(json_pack("{s:s, s:s, s:[s, s]}", "key", hashes[1], "requirements", hashes[0],
                                        "blobs", hashes[0], hashes[1]),
                              &both[1], NULL));
     set_script("sleep 0.1; ready\n");
-    stagings_wish(stagings, both, 2, clock_boot_ms());
+    stagings_set(stagings, both, 2, clock_boot_ms());
     staging_finish(&both[1]);
     run_until(both_are_ready);
     ck_assert_uint_eq(times_started(0), 1);
@@ -341,29 +341,29 @@ static bool is_told_to_one_who_knows(void)
 {
     if (stage == 0 && strangers == 1) {
         ck_assert_uint_eq(told(0, "ready", NULL), 1);
-        stagings_wish(stagings, wishes, 1, clock_boot_ms());
+        stagings_set(stagings, wanted, 1, clock_boot_ms());
         stage = 1;
     }
     return told(0, "ready", NULL) == 2;
 }
 
-START_TEST(a_report_to_one_who_does_not_know_this_node_is_told_again_after_the_next_wish)
+START_TEST(a_report_to_one_who_does_not_know_this_node_is_told_again_after_the_next_desired)
 {
     refuse = 404;
-    stagings_wish(stagings, wishes, 1, clock_boot_ms());
+    stagings_set(stagings, wanted, 1, clock_boot_ms());
     run_until(is_told_to_one_who_knows);
     ck_assert_uint_eq(times_started(0), 1);
 }
 END_TEST
 
-/* It is wished for without end; before the answer to the report that is no new wish. */
+/* It is ordered without end; before the answer to the report that is no new order. */
 static bool failed_twice(void)
 {
-    stagings_wish(stagings, wishes, 1, clock_boot_ms());
+    stagings_set(stagings, wanted, 1, clock_boot_ms());
     return told(0, "failed", NULL) == 2;
 }
 
-START_TEST(a_failure_that_was_told_and_is_wished_again_is_tried_again)
+START_TEST(a_failure_that_was_told_and_is_desired_again_is_tried_again)
 {
     set_script("echo '{\"failed\": \"not now\", \"by_user\": false}'\n");
     run_until(failed_twice);
@@ -371,17 +371,17 @@ START_TEST(a_failure_that_was_told_and_is_wished_again_is_tried_again)
 }
 END_TEST
 
-static bool wished_often_after_it_failed(void)
+static bool desired_often_after_it_failed(void)
 {
-    stagings_wish(stagings, wishes, 1, 0);
+    stagings_set(stagings, wanted, 1, 0);
     stage += told(0, "failed", NULL) > 0;
     return stage == 40;
 }
 
-START_TEST(a_wish_that_was_asked_for_before_the_end_was_told_is_no_new_one)
+START_TEST(a_desired_that_was_asked_for_before_the_end_was_told_is_no_new_one)
 {
     set_script("echo '{\"failed\": \"not now\", \"by_user\": false}'\n");
-    run_until(wished_often_after_it_failed);
+    run_until(desired_often_after_it_failed);
     ck_assert_uint_eq(times_started(0), 1);
     ck_assert_uint_eq(told(0, "failed", NULL), 1);
 }
@@ -393,18 +393,18 @@ Suite *stagings_suite(void)
     TCase *tcase = tcase_create("stagings");
     tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, what_is_wished_is_fetched_built_and_told);
+    tcase_add_test(tcase, what_is_desired_is_fetched_built_and_told);
     tcase_add_test(tcase, what_is_ready_already_is_told_at_once);
     tcase_add_test(tcase, a_failure_is_told_with_its_text_and_whose_it_is);
     tcase_add_test(tcase, a_builder_that_ends_without_a_word_is_a_failure_of_the_node);
     tcase_add_test(tcase, a_blob_that_is_not_to_be_had_is_a_failure_of_the_node);
-    tcase_add_test(tcase, progress_is_told_and_what_is_not_wished_any_more_is_killed);
+    tcase_add_test(tcase, progress_is_told_and_what_is_not_desired_any_more_is_killed);
     tcase_add_test(tcase, a_few_are_built_at_once_and_the_others_say_that_they_wait);
     tcase_add_test(tcase, those_that_wait_have_their_turn);
     tcase_add_test(tcase, needs_with_the_same_environment_share_one_build);
-    tcase_add_test(tcase, a_report_to_one_who_does_not_know_this_node_is_told_again_after_the_next_wish);
-    tcase_add_test(tcase, a_failure_that_was_told_and_is_wished_again_is_tried_again);
-    tcase_add_test(tcase, a_wish_that_was_asked_for_before_the_end_was_told_is_no_new_one);
+    tcase_add_test(tcase, a_report_to_one_who_does_not_know_this_node_is_told_again_after_the_next_desired);
+    tcase_add_test(tcase, a_failure_that_was_told_and_is_desired_again_is_tried_again);
+    tcase_add_test(tcase, a_desired_that_was_asked_for_before_the_end_was_told_is_no_new_one);
     suite_add_tcase(suite, tcase);
     return suite;
 }
