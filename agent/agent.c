@@ -42,7 +42,7 @@
 #define LOCK_PAUSE_MS    10
 
 struct agent {
-    struct site site;
+    struct agent_context context;
     struct node *node;
     struct loop_watch signals;
     int lock;     /* of the state folder */
@@ -65,13 +65,13 @@ static bool lock_soon(int fd)
 
 static bool lock_state(struct agent *agent, struct err *err)
 {
-    autofree char *path = xprintf("%s/lock", agent->site.config.state);
+    autofree char *path = xprintf("%s/lock", agent->context.config.state);
     agent->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (agent->lock < 0) {
         return err_errno(err, "cannot open %s", path);
     }
     if (!lock_soon(agent->lock)) {
-        err_set(err, ERR_CONFLICT, "another gpuagent uses the state folder %s", agent->site.config.state);
+        err_set(err, ERR_CONFLICT, "another gpuagent uses the state folder %s", agent->context.config.state);
         return err_hint(err, "end it, or name another folder with --state and another node with --name");
     }
     return true;
@@ -105,15 +105,15 @@ static bool lock_gpus(const struct devices *devices, struct err *err)
 
 /* --- folders -------------------------------------------------------------------------------------------- */
 
-static bool open_runner(struct site *site, const char *attempts, struct err *err)
+static bool open_runner(struct agent_context *context, const char *attempts, struct err *err)
 {
-    autofree char *folder = xprintf("%s/runner", site->config.state);
+    autofree char *folder = xprintf("%s/runner", context->config.state);
     autonames struct file_names names = {0};
-    site->runner = runner_stage(folder, err);
-    if (site->runner != NULL && file_list(attempts, &names, NULL) && names.count == 0) {
-        runner_drop_others(folder, site->runner, site->trash);
+    context->runner = runner_stage(folder, err);
+    if (context->runner != NULL && file_list(attempts, &names, NULL) && names.count == 0) {
+        runner_drop_others(folder, context->runner, context->trash);
     }
-    return site->runner != NULL;
+    return context->runner != NULL;
 }
 
 static int open_shim_log(const char *path)
@@ -125,37 +125,38 @@ static int open_shim_log(const char *path)
 
 static bool open_folders(struct agent *agent, struct err *err)
 {
-    struct site *site = &agent->site;
-    autofree char *attempts = xprintf("%s/attempts", site->config.state);
-    autofree char *trash = xprintf("%s/trash", site->config.state);
-    autofree char *spare = xprintf("%s/spare", site->config.state);
-    autofree char *shim_log = xprintf("%s/shim.log", site->config.state);
-    file_boot_id(site->boot_id);
+    struct agent_context *context = &agent->context;
+    autofree char *attempts = xprintf("%s/attempts", context->config.state);
+    autofree char *trash = xprintf("%s/trash", context->config.state);
+    autofree char *spare = xprintf("%s/spare", context->config.state);
+    autofree char *shim_log = xprintf("%s/shim.log", context->config.state);
+    file_boot_id(context->boot_id);
     if (!file_make_directories(attempts, 0700, err) || !lock_state(agent, err) ||
-        !identity_open(site->config.state, site->agent_id, err) ||
-        !run_folder_open(site->config.state, site->boot_id, &site->config.run, err)) {
+        !identity_open(context->config.state, context->agent_id, err) ||
+        !run_folder_open(context->config.state, context->boot_id, &context->config.run, err)) {
         return false;
     }
-    site->seen = seen_open(site->config.run, err);
-    site->trash = site->seen != NULL ? trash_create(trash, err) : NULL;
-    site->folder_pool = site->trash != NULL ? folder_pool_create(spare, site->trash, err) : NULL;
+    context->seen = seen_open(context->config.run, err);
+    context->trash = context->seen != NULL ? trash_create(trash, err) : NULL;
+    context->folder_pool = context->trash != NULL ? folder_pool_create(spare, context->trash, err) : NULL;
     agent->shim_log = open_shim_log(shim_log);
-    return site->folder_pool != NULL && open_runner(site, attempts, err) &&
+    return context->folder_pool != NULL && open_runner(context, attempts, err) &&
            (agent->shim_log >= 0 || err_errno(err, "cannot open %s", shim_log));
 }
 
 /* --- parts ---------------------------------------------------------------------------------------------- */
 
-static bool open_devices(struct site *site, struct err *err)
+static bool open_devices(struct agent_context *context, struct err *err)
 {
-    const struct config *config = &site->config;
+    const struct config *config = &context->config;
     if (config->cpu_slots > 0) {
-        devices_open_slots(config->cpu_slots, config->gpu_type, &site->devices);
+        devices_open_slots(config->cpu_slots, config->gpu_type, &context->devices);
         return true;
     }
 #ifdef WITH_NVML
     if (strcmp(config->devices, "none") != 0) {
-        bool found = devices_open_nvml(DEVICES_NVML, config->devices, config->gpu_type, &site->devices, err);
+        bool found =
+            devices_open_nvml(DEVICES_NVML, config->devices, config->gpu_type, &context->devices, err);
         return found || (err->hint[0] != '\0' ? false : err_hint(err, HINT_SLOTS));
     }
 #endif
@@ -164,11 +165,12 @@ static bool open_devices(struct site *site, struct err *err)
 }
 
 /* An A100 may have 40 or 80 GB: the label gpu_memory tells them apart, unless the operator gives one. */
-static void label_memory(struct site *site)
+static void label_memory(struct agent_context *context)
 {
-    struct config *config = &site->config;
+    struct config *config = &context->config;
     char size[DEVICES_SIZE_BYTES];
-    if (!devices_common_size(&site->devices, size) || json_object_get(config->labels, "gpu_memory") != NULL) {
+    if (!devices_common_size(&context->devices, size) ||
+        json_object_get(config->labels, "gpu_memory") != NULL) {
         return;
     }
     config->labels = config->labels != NULL ? config->labels : json_object();
@@ -177,95 +179,99 @@ static void label_memory(struct site *site)
     }
 }
 
-/* The address on the way to the controller; the link itself may know better later. */
-static void find_address(struct site *site)
+/* The address on the way to the controller; the connection itself may know better later. */
+static void find_address(struct agent_context *context)
 {
     char controller[ADDRESS_BYTES];
-    const char *given = site->config.address;
+    const char *given = context->config.address;
     if (given[0] != '\0') {
-        memcpy(site->address, given, ADDRESS_BYTES);
-    } else if (!address_resolve(site->config.controller_host, controller, NULL) ||
-               !address_towards(controller, site->address)) {
-        memcpy(site->address, "127.0.0.1", sizeof "127.0.0.1");
+        memcpy(context->address, given, ADDRESS_BYTES);
+    } else if (!address_resolve(context->config.controller_host, controller, NULL) ||
+               !address_towards(controller, context->address)) {
+        memcpy(context->address, "127.0.0.1", sizeof "127.0.0.1");
     }
 }
 
-static bool open_environments(struct site *site, struct err *err)
+static bool open_environments(struct agent_context *context, struct err *err)
 {
-    const struct config *config = &site->config;
+    const struct config *config = &context->config;
     autofree char *script = runner_stage_builder(config->state, err);
     if (script != NULL) {
-        site->environments =
+        context->environments =
             environments_create(config->environments, config->python, config->environments_gib * GIB, err);
     }
-    if (site->environments == NULL) {
+    if (context->environments == NULL) {
         return false;
     }
-    environments_make_room(site->environments);
-    site->builder = builder_create(script, site->children, site->environments);
+    environments_make_room(context->environments);
+    context->builder = builder_create(script, context->children, context->environments);
     return true;
 }
 
 static bool open_parts(struct agent *agent, struct err *err)
 {
-    struct site *site = &agent->site;
-    const struct config *config = &site->config;
-    const struct link_config link = {site->config.url, site->config.token_file, site->config.cacert};
-    autofree char *payloads = xprintf("%s/payloads", site->config.state);
-    autofree char *warm_folder = xprintf("%s/warm", site->config.state);
-    if (!open_folders(agent, err) || !open_devices(site, err) || !lock_gpus(&site->devices, err)) {
+    struct agent_context *context = &agent->context;
+    const struct config *config = &context->config;
+    const struct controller_client_config controller = {context->config.url, context->config.token_file,
+                                                        context->config.cacert};
+    autofree char *payloads = xprintf("%s/payloads", context->config.state);
+    autofree char *warm_folder = xprintf("%s/warm", context->config.state);
+    if (!open_folders(agent, err) || !open_devices(context, err) || !lock_gpus(&context->devices, err)) {
         return false;
     }
-    label_memory(site);
-    cgroup_find(site->config.unique, &site->cgroups);
-    cgroup_limit(&site->cgroups, site->config.unique, config->max_processes, (int64_t)site->devices.count);
-    find_address(site);
-    site->loop = loop_create();
-    site->link = link_create(&link, site->loop, err);
-    site->shims =
-        site->link != NULL ? shims_create(agent->shim_log, !config->host_memory, site->loop, err) : NULL;
-    site->payloads = site->shims != NULL ? payloads_create(payloads, site->link, err) : NULL;
-    if (site->payloads == NULL) {
+    label_memory(context);
+    cgroup_find(context->config.unique, &context->cgroups);
+    cgroup_limit(&context->cgroups, context->config.unique, config->max_processes,
+                 (int64_t)context->devices.count);
+    find_address(context);
+    context->loop = loop_create();
+    context->controller = controller_client_create(&controller, context->loop, err);
+    context->shims = context->controller != NULL
+                         ? shims_create(agent->shim_log, !config->host_memory, context->loop, err)
+                         : NULL;
+    context->payloads = context->shims != NULL ? payloads_create(payloads, context->controller, err) : NULL;
+    if (context->payloads == NULL) {
         return false;
     }
-    site->children = children_create(site->loop);
-    if (!open_environments(site, err)) {
+    context->children = children_create(context->loop);
+    if (!open_environments(context, err)) {
         return false;
     }
     const struct warm_config warm = {.folder = warm_folder,
                                      .imports = config->preload,
                                      .limit_bytes = config->warm_mib * MIB,
                                      .shim_log = agent->shim_log};
-    site->warm = warm_create(&warm, site->shims, site->children, site->loop, err);
-    if (site->warm == NULL) {
+    context->warm = warm_create(&warm, context->shims, context->children, context->loop, err);
+    if (context->warm == NULL) {
         return false;
     }
-    site->uploads = uploads_create(site->link);
-    site->outputs = outputs_create(site->config.name, site->link, site->loop, site->folder_pool);
-    return (site->journal = journal_open(site->config.state, err)) != NULL;
+    context->uploads = uploads_create(context->controller);
+    context->outputs =
+        outputs_create(context->config.name, context->controller, context->loop, context->folder_pool);
+    return (context->journal = journal_open(context->config.state, err)) != NULL;
 }
 
 static void close_parts(struct agent *agent)
 {
-    struct site *site = &agent->site;
+    struct agent_context *context = &agent->context;
     node_destroy(agent->node);
-    devices_close(&site->devices); /* it watches, with the loop */
-    journal_close(site->journal);
-    outputs_destroy(site->outputs);
-    uploads_destroy(site->uploads);
-    builder_destroy(site->builder);
-    environments_destroy(site->environments);
-    warm_destroy(site->warm);
-    children_destroy(site->children);
-    payloads_destroy(site->payloads);
-    shims_destroy(site->shims);
-    link_destroy(site->link);
-    loop_destroy(site->loop);
-    folder_pool_destroy(site->folder_pool);
-    free(site->runner);
-    trash_destroy(site->trash);
-    seen_close(site->seen);
-    cgroup_finish(&site->cgroups);
+    devices_close(&context->devices); /* it watches, with the loop */
+    journal_close(context->journal);
+    outputs_destroy(context->outputs);
+    uploads_destroy(context->uploads);
+    builder_destroy(context->builder);
+    environments_destroy(context->environments);
+    warm_destroy(context->warm);
+    children_destroy(context->children);
+    payloads_destroy(context->payloads);
+    shims_destroy(context->shims);
+    controller_client_destroy(context->controller);
+    loop_destroy(context->loop);
+    folder_pool_destroy(context->folder_pool);
+    free(context->runner);
+    trash_destroy(context->trash);
+    seen_close(context->seen);
+    cgroup_finish(&context->cgroups);
     cleanup_close(&agent->shim_log);
     cleanup_close(&agent->lock);
 }
@@ -279,10 +285,10 @@ static void signal_ready(void *closure, uint32_t events)
     while (read(agent->signals.fd, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo != SIGCHLD) {
             log_info("agent ends", "signal=%s", strsignal((int)info.ssi_signo));
-            loop_end(agent->site.loop);
+            loop_end(agent->context.loop);
         }
     }
-    children_reap(agent->site.children); /* and shims, whose end is seen elsewhere */
+    children_reap(agent->context.children); /* and shims, whose end is seen elsewhere */
 }
 
 static void watch_signals(struct agent *agent)
@@ -298,25 +304,25 @@ static void watch_signals(struct agent *agent)
                                          .events = EPOLLIN,
                                          .ready = signal_ready,
                                          .closure = agent};
-    loop_watch(agent->site.loop, &agent->signals);
+    loop_watch(agent->context.loop, &agent->signals);
 }
 
 static bool idle(void *closure)
 {
-    struct site *site = closure;
-    if (clock_boot_ms() < site->hurry_ms) {
+    struct agent_context *context = closure;
+    if (clock_boot_ms() < context->hurry_ms) {
         return false; /* the next event brings it here again */
     }
-    return payloads_step(site->payloads) || uploads_step(site->uploads) || shims_refill(site->shims) ||
-           folder_pool_refill(site->folder_pool) || trash_step(site->trash) ||
-           environments_step(site->environments) || warm_step(site->warm);
+    return payloads_step(context->payloads) || uploads_step(context->uploads) ||
+           shims_refill(context->shims) || folder_pool_refill(context->folder_pool) ||
+           trash_step(context->trash) || environments_step(context->environments) || warm_step(context->warm);
 }
 
 static void told_to_end(void *closure)
 {
     struct agent *agent = closure;
     log_info("agent ends", "told_by=controller");
-    loop_end(agent->site.loop);
+    loop_end(agent->context.loop);
 }
 
 /* For the agent alone: what it starts gets the limit that was there before; program.c. */
@@ -331,39 +337,39 @@ static void raise_limits(void)
 
 static void work(struct agent *agent)
 {
-    const struct site *site = &agent->site;
+    const struct agent_context *context = &agent->context;
     log_info("agent starts", "name=%s devices=%zu type=%s isolation=%s address=%s state=%s",
-             site->config.name, site->devices.count, site->devices.items[0].type,
-             isolation_text(site->cgroups.isolation), site->address, site->config.state);
+             context->config.name, context->devices.count, context->devices.items[0].type,
+             isolation_text(context->cgroups.isolation), context->address, context->config.state);
     node_start(agent->node);
     notify_ready();
-    loop_run(site->loop);
+    loop_run(context->loop);
 }
 
 static bool run(struct agent *agent, struct err *err)
 {
-    struct site *site = &agent->site;
+    struct agent_context *context = &agent->context;
     raise_limits();
     watch_signals(agent);
-    loop_set_idle(site->loop, idle, site);
-    agent->node = node_create(site, told_to_end, agent, err);
+    loop_set_idle(context->loop, idle, context);
+    agent->node = node_create(context, told_to_end, agent, err);
     if (agent->node != NULL) {
         work(agent);
     }
-    loop_unwatch(site->loop, &agent->signals);
+    loop_unwatch(context->loop, &agent->signals);
     close(agent->signals.fd);
     return agent->node != NULL;
 }
 
 /* A JSON array, one device a line. */
-static bool list_devices(struct site *site, struct err *err)
+static bool list_devices(struct agent_context *context, struct err *err)
 {
-    if (!open_devices(site, err)) {
+    if (!open_devices(context, err)) {
         return false;
     }
     autotext struct text list = {0};
-    for (size_t i = 0; i < site->devices.count; i++) {
-        const struct device *device = &site->devices.items[i];
+    for (size_t i = 0; i < context->devices.count; i++) {
+        const struct device *device = &context->devices.items[i];
         text_printf(&list, "%s{\"index\": %lld, \"uuid\": ", i == 0 ? "[" : ",\n ", (long long)device->index);
         text_json_string(&list, device->uuid, strlen(device->uuid));
         text_append(&list, ", \"type\": ");
@@ -372,15 +378,15 @@ static bool list_devices(struct site *site, struct err *err)
         if (device->group >= 0) {
             text_printf(&list, ", \"group\": %lld", (long long)device->group);
         }
-        if (!site->devices.slots && site->devices.sights[i].state != DEVICE_EMPTY) {
-            const char *reason = site->devices.sights[i].reason;
+        if (!context->devices.slots && context->devices.sights[i].state != DEVICE_EMPTY) {
+            const char *reason = context->devices.sights[i].reason;
             text_append(&list, ", \"unavailable\": ");
             text_json_string(&list, reason, strlen(reason));
         }
         text_append(&list, "}");
     }
     printf("%s]\n", list.bytes);
-    devices_close(&site->devices);
+    devices_close(&context->devices);
     return true;
 }
 
@@ -393,10 +399,10 @@ static int fail(const struct err *err)
 /* For those who join: is there anything to offer? */
 static bool look(struct config *config, struct err *err)
 {
-    struct site site = {.config = *config};
-    bool found = open_devices(&site, err);
+    struct agent_context context = {.config = *config};
+    bool found = open_devices(&context, err);
     if (found) {
-        devices_close(&site.devices);
+        devices_close(&context.devices);
     }
     return found;
 }
@@ -415,19 +421,19 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "join") == 0) {
         return join_run(argc - 1, argv + 1, look, &err) ? 0 : fail(&err);
     }
-    if (!config_read(argc, argv, &agent.site.config, &done, &err)) {
+    if (!config_read(argc, argv, &agent.context.config, &done, &err)) {
         return fail(&err);
     }
     if (done) {
         return 0;
     }
-    if (agent.site.config.list_devices) {
-        bool listed = list_devices(&agent.site, &err);
-        config_finish(&agent.site.config);
+    if (agent.context.config.list_devices) {
+        bool listed = list_devices(&agent.context, &err);
+        config_finish(&agent.context.config);
         return listed ? 0 : fail(&err);
     }
     bool ran = open_parts(&agent, &err) && run(&agent, &err);
     close_parts(&agent);
-    config_finish(&agent.site.config);
+    config_finish(&agent.context.config);
     return ran ? 0 : fail(&err);
 }

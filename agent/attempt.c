@@ -28,19 +28,19 @@
 
 static void hear(struct attempt *attempt, enum reconciler_news news)
 {
-    attempt->site->heard(attempt->site->closure, attempt->epoch, news);
+    attempt->context->heard(attempt->context->closure, attempt->epoch, news);
 }
 
 /* --- beginning ------------------------------------------------------------------------------------------ */
 
-struct attempt *attempt_create(struct site *site, uint64_t epoch)
+struct attempt *attempt_create(struct agent_context *context, uint64_t epoch)
 {
     struct attempt *attempt = xzalloc(sizeof *attempt);
-    attempt->site = site;
+    attempt->context = context;
     attempt->epoch = epoch;
-    attempt->stage = STAGE_LAYING;
-    attempt->run = xprintf("%s/%llu", site->config.run, (unsigned long long)epoch);
-    attempt->logs = xprintf("%s/attempts/%llu", site->config.state, (unsigned long long)epoch);
+    attempt->phase = PHASE_STAGING;
+    attempt->run = xprintf("%s/%llu", context->config.run, (unsigned long long)epoch);
+    attempt->logs = xprintf("%s/attempts/%llu", context->config.state, (unsigned long long)epoch);
     attempt->shim = (struct shim_process){-1, -1};
     attempt->talk.fd = attempt->death.fd = -1;
     attempt->environment_lock = -1;
@@ -67,8 +67,8 @@ void attempt_destroy(struct attempt *attempt)
     }
     stage_cancel(attempt);
     shim_client_end(attempt);
-    link_cancel(attempt->report);
-    loop_disarm(attempt->site->loop, &attempt->timer);
+    controller_cancel(attempt->report);
+    loop_disarm(attempt->context->loop, &attempt->timer);
     output_destroy(attempt->output);
     results_destroy(attempt->results);
     record_finish(&attempt->record);
@@ -117,11 +117,11 @@ void attempt_order(struct attempt *attempt, const struct order *order)
 void attempt_claim(struct attempt *attempt, const struct reconciler_action *action)
 {
     struct err err;
-    attempt->received_us = attempt->site->heard_us;
+    attempt->received_us = attempt->context->heard_us;
     attempt_order(attempt, action->order);
     attempt->term_ms = action->term_ms;
     attempt->kill_ms = action->kill_ms;
-    bool seen = seen_has(attempt->site->seen, attempt->epoch);
+    bool seen = seen_has(attempt->context->seen, attempt->epoch);
     if (!seen && mkdir(attempt->run, 0700) == 0) {
         stage_begin(attempt);
     } else if (seen || errno == EEXIST) {
@@ -151,7 +151,7 @@ static void drop_cgroup(struct attempt *attempt)
 void attempt_decline(struct attempt *attempt, const char *text)
 {
     log_warning("attempt declined", "epoch=%llu reason=\"%s\"", (unsigned long long)attempt->epoch, text);
-    attempt->stage = STAGE_OVER;
+    attempt->phase = PHASE_OVER;
     attempt->cleared = true; /* nothing was started on its GPUs */
     drop_cgroup(attempt);
     free(attempt->declined);
@@ -161,8 +161,8 @@ void attempt_decline(struct attempt *attempt, const char *text)
 
 void attempt_over(struct attempt *attempt, enum cause cause, const char *text)
 {
-    attempt->stage = STAGE_OVER;
-    loop_disarm(attempt->site->loop, &attempt->timer); /* of a stop that it was told to make */
+    attempt->phase = PHASE_OVER;
+    loop_disarm(attempt->context->loop, &attempt->timer); /* of a stop that it was told to make */
     record_finish(&attempt->record);
     attempt->record.cause = cause;
     attempt->record.text = text != NULL ? xstrdup(text) : NULL;
@@ -187,14 +187,14 @@ static void results_are_ready(void *closure)
 
 void attempt_exited(struct attempt *attempt)
 {
-    attempt->stage = STAGE_OVER;
-    warm_resume(attempt->site->warm);
-    loop_disarm(attempt->site->loop, &attempt->timer);
+    attempt->phase = PHASE_OVER;
+    warm_resume(attempt->context->warm);
+    loop_disarm(attempt->context->loop, &attempt->timer);
     if (attempt->output != NULL) {
         output_close(attempt->output);
     }
     if (has_results(&attempt->record)) {
-        attempt->results = results_collect(attempt->site->uploads, attempt->logs, &attempt->record,
+        attempt->results = results_collect(attempt->context->uploads, attempt->logs, &attempt->record,
                                            results_are_ready, attempt);
     }
     if (attempt->results == NULL || results_ready(attempt->results)) {
@@ -213,7 +213,7 @@ static void orphans_due(void *closure)
 {
     struct attempt *attempt = closure;
     if (!orphans_kill(attempt->cgroup, attempt->cgroup_version, attempt->epoch, attempt->run)) {
-        loop_arm(attempt->site->loop, &attempt->timer, clock_boot_ms() + attempt->orphans_pace_ms);
+        loop_arm(attempt->context->loop, &attempt->timer, clock_boot_ms() + attempt->orphans_pace_ms);
         attempt->orphans_pace_ms = slower(attempt->orphans_pace_ms);
         return;
     }
@@ -227,9 +227,9 @@ void attempt_salvage(struct attempt *attempt)
         return;
     }
     log_warning("shim lost", "epoch=%llu", (unsigned long long)attempt->epoch);
-    attempt->stage = STAGE_REMAINS;
+    attempt->phase = PHASE_ORPHANS;
     attempt->orphans_pace_ms = ORPHANS_PACE_MS;
-    loop_set(attempt->site->loop, &attempt->timer, orphans_due, attempt);
+    loop_set(attempt->context->loop, &attempt->timer, orphans_due, attempt);
     orphans_due(attempt);
 }
 
@@ -241,7 +241,7 @@ static void deaf_due(void *closure)
         log_error("shim stopped", "epoch=%llu action=kill", (unsigned long long)attempt->epoch);
         shim_process_kill(&attempt->shim);
     } else {
-        loop_arm(attempt->site->loop, &attempt->timer, clock_boot_ms() + SHIM_DEAF_MS);
+        loop_arm(attempt->context->loop, &attempt->timer, clock_boot_ms() + SHIM_DEAF_MS);
     }
 }
 
@@ -249,14 +249,14 @@ static void watch_deaf(struct attempt *attempt, int64_t grace_ms)
 {
     int64_t due_ms = clock_boot_ms() + grace_ms + SHIM_DEAF_MS;
     if (!attempt->timer.on || due_ms < attempt->timer.at_ms) {
-        loop_set(attempt->site->loop, &attempt->timer, deaf_due, attempt);
-        loop_arm(attempt->site->loop, &attempt->timer, due_ms);
+        loop_set(attempt->context->loop, &attempt->timer, deaf_due, attempt);
+        loop_arm(attempt->context->loop, &attempt->timer, due_ms);
     }
 }
 
 void attempt_warn(struct attempt *attempt, enum early_signal signal)
 {
-    if (attempt->stage == STAGE_SHIM) {
+    if (attempt->phase == PHASE_SHIM) {
         log_info("attempt warned", "epoch=%llu signal=%s", (unsigned long long)attempt->epoch,
                  early_signal_text(signal));
         shim_process_tell(&attempt->shim, "warn %s", early_signal_text(signal));
@@ -265,13 +265,13 @@ void attempt_warn(struct attempt *attempt, enum early_signal signal)
 
 void attempt_stop(struct attempt *attempt, int64_t grace_ms, enum cause cause, enum early_signal signal)
 {
-    switch (attempt->stage) {
-    case STAGE_LAYING:
-    case STAGE_LEASE:
+    switch (attempt->phase) {
+    case PHASE_STAGING:
+    case PHASE_LEASE:
         stage_cancel(attempt);
         attempt_over(attempt, cause, NULL);
         return;
-    case STAGE_SHIM:
+    case PHASE_SHIM:
         if (signal !=
             EARLY_NONE) { /* a word of its own: an older shim does without it, and ends all the same */
             shim_process_tell(&attempt->shim, "soften %s", early_signal_text(signal));
@@ -279,13 +279,13 @@ void attempt_stop(struct attempt *attempt, int64_t grace_ms, enum cause cause, e
         shim_process_tell(&attempt->shim, "stop %lld %s", (long long)grace_ms, cause_text(cause));
         watch_deaf(attempt, signal != EARLY_NONE ? grace_ms + FAILED_GRACE_MS : grace_ms);
         return;
-    case STAGE_OVER:
+    case PHASE_OVER:
         if (attempt->results != NULL && !results_ready(attempt->results)) {
             results_cut(attempt->results);
             hear(attempt, NEWS_EXITED);
         }
         return;
-    case STAGE_REMAINS:
+    case PHASE_ORPHANS:
         return;
     }
 }
@@ -294,9 +294,9 @@ void attempt_lease(struct attempt *attempt, int64_t term_ms, int64_t kill_ms)
 {
     attempt->term_ms = term_ms;
     attempt->kill_ms = kill_ms;
-    if (attempt->stage == STAGE_LEASE) {
+    if (attempt->phase == PHASE_LEASE) {
         stage_go_on(attempt);
-    } else if (attempt->stage == STAGE_SHIM && term_ms > 0) {
+    } else if (attempt->phase == PHASE_SHIM && term_ms > 0) {
         shim_process_tell(&attempt->shim, "lease %lld %lld", (long long)term_ms, (long long)kill_ms);
     }
 }
@@ -304,7 +304,7 @@ void attempt_lease(struct attempt *attempt, int64_t term_ms, int64_t kill_ms)
 /* What the shim leaves is killed when its death is noticed. */
 void attempt_kill(struct attempt *attempt)
 {
-    if (attempt->stage == STAGE_SHIM) {
+    if (attempt->phase == PHASE_SHIM) {
         log_warning("shim killed", "epoch=%llu reason=\"it has not ended the attempt, whose lease is over\"",
                     (unsigned long long)attempt->epoch);
         shim_process_kill(&attempt->shim);
@@ -319,7 +319,7 @@ static void clear(struct attempt *attempt, const char *why)
         log_error("gpus not empty", "epoch=%llu reason=\"%s\"", (unsigned long long)attempt->epoch, why);
     }
     attempt->cleared = true;
-    loop_disarm(attempt->site->loop, &attempt->timer);
+    loop_disarm(attempt->context->loop, &attempt->timer);
     hear(attempt, NEWS_CLEARED);
 }
 
@@ -329,13 +329,13 @@ static void clear_due(void *closure)
     struct attempt *attempt = closure;
     int64_t index = 0;
     const struct device_sight *obstacle =
-        devices_obstacle(&attempt->site->devices, attempt->devices, attempt->device_count, &index);
+        devices_obstacle(&attempt->context->devices, attempt->devices, attempt->device_count, &index);
     clear(attempt, obstacle != NULL ? obstacle->reason : "they were not looked at in time");
 }
 
 void attempt_looked(struct attempt *attempt)
 {
-    struct devices *devices = &attempt->site->devices;
+    struct devices *devices = &attempt->context->devices;
     if (attempt->clear_since_us != 0 && !attempt->cleared &&
         devices_settled(devices, attempt->devices, attempt->device_count, attempt->clear_since_us)) {
         clear(attempt, NULL);
@@ -345,8 +345,8 @@ void attempt_looked(struct attempt *attempt)
 void attempt_clear(struct attempt *attempt)
 {
     attempt->clear_since_us = clock_boot_us();
-    loop_set(attempt->site->loop, &attempt->timer, clear_due, attempt);
-    loop_arm(attempt->site->loop, &attempt->timer, clock_boot_ms() + GPU_CLEAR_MS);
+    loop_set(attempt->context->loop, &attempt->timer, clear_due, attempt);
+    loop_arm(attempt->context->loop, &attempt->timer, clock_boot_ms() + GPU_CLEAR_MS);
     attempt_looked(attempt);
 }
 
@@ -377,7 +377,7 @@ void attempt_make_output(struct attempt *attempt, bool resume)
 {
     const struct order *order = &attempt->order;
     attempt->output =
-        output_create(attempt->site->outputs, attempt->epoch, attempt->logs, resume, output_idle, attempt);
+        output_create(attempt->context->outputs, attempt->epoch, attempt->logs, resume, output_idle, attempt);
     if (resume) {
         return;
     }
@@ -427,11 +427,12 @@ static void add_found_ranks(struct attempt *attempt)
 /* An agent that was killed before it wrote them may have made the cgroup. */
 static void take_facts(struct attempt *attempt, struct launch_facts *facts, bool read)
 {
-    struct cgroup_root *cgroups = &attempt->site->cgroups;
+    struct cgroup_root *cgroups = &attempt->context->cgroups;
     attempt->cgroup = read ? give(facts->cgroup) : cgroup_path(cgroups, attempt->epoch);
     attempt->cgroup_version = facts->cgroup_version;
     if (facts->devices != NULL) {
-        attempt->devices = devices_from_list(&attempt->site->devices, facts->devices, &attempt->device_count);
+        attempt->devices =
+            devices_from_list(&attempt->context->devices, facts->devices, &attempt->device_count);
     }
     attempt->holds_port = facts->holds_port;
     attempt->received_us = facts->received_us;
@@ -442,7 +443,7 @@ static void take_facts(struct attempt *attempt, struct launch_facts *facts, bool
 
 void attempt_adopt(struct attempt *attempt)
 {
-    struct launch_facts facts = {.cgroup_version = cgroup_version(&attempt->site->cgroups)};
+    struct launch_facts facts = {.cgroup_version = cgroup_version(&attempt->context->cgroups)};
     bool read = launch_read(attempt->run, &facts, NULL);
     attempt->adopted = true;
     take_facts(attempt, &facts, read);
@@ -458,7 +459,7 @@ void attempt_adopt(struct attempt *attempt)
     log_info("attempt adopted", "epoch=%llu shim=%s", (unsigned long long)attempt->epoch,
              found ? "alive" : "gone");
     if (found) {
-        attempt->stage = STAGE_SHIM;
+        attempt->phase = PHASE_SHIM;
         shim_client_begin(attempt);
         shim_client_catch_up(attempt);
         return;
@@ -479,7 +480,7 @@ static void remove_run_folder(const struct attempt *attempt)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         unlinkat(folder, names[i], 0);
     }
-    if (seen_add(attempt->site->seen, attempt->epoch)) {
+    if (seen_add(attempt->context->seen, attempt->epoch)) {
         rmdir(attempt->run);
     }
 }
@@ -487,12 +488,12 @@ static void remove_run_folder(const struct attempt *attempt)
 void attempt_forget(struct attempt *attempt)
 {
     shim_client_dismiss(attempt);
-    link_abandon(give(attempt->report));
+    controller_abandon(give(attempt->report));
     remove_run_folder(attempt);
     if (attempt->output != NULL) {
         output_retire(give(attempt->output));
     } else {
-        folder_pool_return(attempt->site->folder_pool, attempt->logs);
+        folder_pool_return(attempt->context->folder_pool, attempt->logs);
     }
     attempt_destroy(attempt);
 }

@@ -13,7 +13,7 @@
 #include "agent/devices.h"
 #include "agent/reconciler.h"
 #include "agent/environments.h"
-#include "agent/link.h"
+#include "agent/controller_client.h"
 #include "agent/loop.h"
 #include "agent/output.h"
 #include "agent/payload.h"
@@ -28,13 +28,13 @@
 #include "proto/jobspec.h"
 
 /* What all attempts of a node share. */
-struct site {
+struct agent_context {
     struct config config;
     char boot_id[37];
     char agent_id[ID_LENGTH + 1]; /* of the state folder */
     char address[ADDRESS_BYTES];  /* where ranks on other nodes reach this one */
     struct loop *loop;
-    struct link *link;
+    struct controller_client *controller;
     struct shims *shims;
     struct warm *warm;
     struct devices devices;
@@ -63,12 +63,12 @@ struct site {
     void *closure;
 };
 
-enum stage {
-    STAGE_LAYING,  /* its folders are being filled; it has no shim */
-    STAGE_LEASE,   /* the same, and its lease has ended: the next heartbeat renews it */
-    STAGE_SHIM,    /* a shim has it */
-    STAGE_REMAINS, /* its shim is gone and left no record: what it left behind is being killed */
-    STAGE_OVER,    /* declined, or nothing of it lives */
+enum phase {
+    PHASE_STAGING, /* its folders are being filled; it has no shim */
+    PHASE_LEASE,   /* the same, and its lease has ended: the next heartbeat renews it */
+    PHASE_SHIM,    /* a shim has it */
+    PHASE_ORPHANS, /* its shim is gone and left no record: what it left behind is being killed */
+    PHASE_OVER,    /* declined, or nothing of it lives */
 };
 
 /* A file that waits for its payload. */
@@ -79,9 +79,9 @@ struct fill {
 };
 
 struct attempt {
-    struct site *site;
+    struct agent_context *context;
     uint64_t epoch;
-    enum stage stage;
+    enum phase phase;
     char *run, *logs; /* folders */
 
     /* What is asked for; stage.c. */
@@ -125,12 +125,12 @@ struct attempt {
     int64_t prepared_us, running_us;
     bool adopted; /* what its shim says was said before, perhaps long ago */
 
-    struct output *output;       /* NULL: there are no logs */
-    struct results *results;     /* NULL: there is nothing to collect */
-    struct link_request *report; /* the one that is out */
-    bool tails_flushed;          /* the last exit report carried all that was left of the logs */
-    bool draining;               /* the exit was told; the last log bytes go after it */
-    struct loop_timer timer;     /* of a stop, of REMAINS, and of waiting for the GPUs */
+    struct output *output;             /* NULL: there are no logs */
+    struct results *results;           /* NULL: there is nothing to collect */
+    struct controller_request *report; /* the one that is out */
+    bool tails_flushed;                /* the last exit report carried all that was left of the logs */
+    bool draining;                     /* the exit was told; the last log bytes go after it */
+    struct loop_timer timer;           /* of a stop, of REMAINS, and of waiting for the GPUs */
     int64_t orphans_pace_ms;
     int64_t clear_since_us; /* it waits for its GPUs to be seen empty by a look after this; 0: not yet */
     bool cleared;           /* what is on its GPUs is not of it any more */
@@ -140,7 +140,7 @@ struct attempt {
 
 /* The attempt of an epoch; nothing is done yet. What comes of the calls below is heard, perhaps before they
  * return. */
-struct attempt *attempt_create(struct site *site, uint64_t epoch);
+struct attempt *attempt_create(struct agent_context *context, uint64_t epoch);
 void attempt_claim(struct attempt *attempt, const struct reconciler_action *action);
 void attempt_tombstone(struct attempt *attempt, const struct reconciler_action *action);
 /* One whose folders were found at the start of the agent. */

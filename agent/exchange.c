@@ -17,48 +17,48 @@
 static json_t *register_body(void *closure)
 {
     struct node *node = closure;
-    struct site *site = node->site;
+    struct agent_context *context = node->context;
     char host_id[65];
     file_host_id(host_id);
     struct register_message message = {
         .protocol = PROTOCOL,
-        .name = site->config.name,
-        .boot_id = site->boot_id,
-        .agent_id = site->agent_id,
+        .name = context->config.name,
+        .boot_id = context->boot_id,
+        .agent_id = context->agent_id,
         .host_id = host_id,
         .version = GPUCTL_VERSION,
-        .address = site->address,
-        .pool = site->config.pool,
-        .reserved = site->config.reserved,
-        .slots = site->devices.slots,
-        .isolation = site->cgroups.isolation,
-        .expires_at_ms = site->config.expires_at_ms,
-        .labels = site->config.labels,
-        .devices = site->devices.items,
-        .device_count = site->devices.count,
+        .address = context->address,
+        .pool = context->config.pool,
+        .reserved = context->config.reserved,
+        .slots = context->devices.slots,
+        .isolation = context->cgroups.isolation,
+        .expires_at_ms = context->config.expires_at_ms,
+        .labels = context->config.labels,
+        .devices = context->devices.items,
+        .device_count = context->devices.count,
         .has_nonce = true,
         .nonce = node->nonce,
     };
     message.attempts = reconciler_list(node->reconciler, &message.attempt_count);
-    message.faults = site->faults(site->closure);
+    message.faults = context->faults(context->closure);
     json_t *json = register_message_encode(&message);
     free(message.faults.items);
     free(message.attempts);
     return json;
 }
 
-static void learn_address(struct site *site, const char *local_address)
+static void learn_address(struct agent_context *context, const char *local_address)
 {
-    if (site->config.address[0] == '\0' && local_address[0] != '\0') {
-        memcpy(site->address, local_address, strnlen(local_address, ADDRESS_BYTES - 1) + 1);
+    if (context->config.address[0] == '\0' && local_address[0] != '\0') {
+        memcpy(context->address, local_address, strnlen(local_address, ADDRESS_BYTES - 1) + 1);
     }
 }
 
 /* A refusal lasts until a person or time ends it: said once, and tried again ever more seldom. */
-static void refused(struct node *node, const struct link_answer *answer, const struct err *err)
+static void refused(struct node *node, const struct controller_answer *answer, const struct err *err)
 {
     if (node->refusal == NULL || strcmp(node->refusal, err->text) != 0) {
-        log_error("node refused", "name=%s status=%d problem=\"%s\" hint=\"%s\"", node->site->config.name,
+        log_error("node refused", "name=%s status=%d problem=\"%s\" hint=\"%s\"", node->context->config.name,
                   answer->status, err->text, err->hint);
         free(node->refusal);
         node->refusal = xstrdup(err->text);
@@ -68,7 +68,7 @@ static void refused(struct node *node, const struct link_answer *answer, const s
         wait_ms *= 2;
     }
     node->refusals++;
-    loop_arm(node->site->loop, &node->again,
+    loop_arm(node->context->loop, &node->again,
              clock_boot_ms() + (wait_ms < REFUSED_MAX_MS ? wait_ms : REFUSED_MAX_MS));
 }
 
@@ -79,7 +79,7 @@ static void accepted(struct node *node)
     node->refusal = NULL;
 }
 
-static void register_done(void *closure, const struct link_answer *answer)
+static void register_done(void *closure, const struct controller_answer *answer)
 {
     struct node *node = closure;
     struct register_reply reply;
@@ -96,11 +96,11 @@ static void register_done(void *closure, const struct link_answer *answer)
         return;
     }
     accepted(node);
-    log_info("node registered", "name=%s incarnation=%lld", node->site->config.name,
+    log_info("node registered", "name=%s incarnation=%lld", node->context->config.name,
              (long long)reply.incarnation);
-    learn_address(node->site, answer->local_address);
+    learn_address(node->context, answer->local_address);
     node->park_ms = reply.park_ms;
-    node->site->log_limit = reply.log_limit;
+    node->context->log_limit = reply.log_limit;
     reconciler_registered(node->reconciler, &reply, answer->sent_ms);
     register_reply_finish(&reply);
     node_wake(node, 0);
@@ -108,16 +108,16 @@ static void register_done(void *closure, const struct link_answer *answer)
 
 void exchange_register(struct node *node)
 {
-    link_cancel(node->polling);
+    controller_cancel(node->polling);
     node->polling = NULL;
-    node->registering = link_send(node->site->link, &(struct link_call){
-                                                        .path = "/v1/agent/register",
-                                                        .body = register_body,
-                                                        .timeout_ms = REQUEST_TIMEOUT_MS,
-                                                        .persistent = true,
-                                                        .done = register_done,
-                                                        .closure = node,
-                                                    });
+    node->registering = controller_send(node->context->controller, &(struct controller_call){
+                                                                       .path = "/v1/agent/register",
+                                                                       .body = register_body,
+                                                                       .timeout_ms = REQUEST_TIMEOUT_MS,
+                                                                       .persistent = true,
+                                                                       .done = register_done,
+                                                                       .closure = node,
+                                                                   });
 }
 
 /* --- heartbeat ------------------------------------------------------------------------------------------ */
@@ -126,20 +126,20 @@ static json_t *heartbeat_body(void *closure)
 {
     struct node *node = ((struct heartbeat *)closure)->node;
     struct heartbeat_message message = {
-        .node = node->site->config.name,
-        .boot_id = node->site->boot_id,
-        .agent_id = node->site->agent_id,
+        .node = node->context->config.name,
+        .boot_id = node->context->boot_id,
+        .agent_id = node->context->agent_id,
         .seq = ++node->heartbeat_seq,
     };
     message.attempts = reconciler_list(node->reconciler, &message.attempt_count);
-    message.faults = node->site->faults(node->site->closure);
+    message.faults = node->context->faults(node->context->closure);
     json_t *json = heartbeat_message_encode(&message);
     free(message.faults.items);
     free(message.attempts);
     return json;
 }
 
-static void heartbeat_done(void *closure, const struct link_answer *answer)
+static void heartbeat_done(void *closure, const struct controller_answer *answer)
 {
     struct heartbeat *heartbeat = closure;
     struct node *node = heartbeat->node;
@@ -169,13 +169,13 @@ void exchange_heartbeat(struct node *node, const struct reconciler_action *actio
     struct heartbeat *heartbeat = free_heartbeat(node);
     heartbeat->node = node;
     heartbeat->number = action->number;
-    heartbeat->request = link_send(node->site->link, &(struct link_call){
-                                                         .path = "/v1/agent/beat",
-                                                         .body = heartbeat_body,
-                                                         .timeout_ms = action->timeout_ms,
-                                                         .done = heartbeat_done,
-                                                         .closure = heartbeat,
-                                                     });
+    heartbeat->request = controller_send(node->context->controller, &(struct controller_call){
+                                                                        .path = "/v1/agent/beat",
+                                                                        .body = heartbeat_body,
+                                                                        .timeout_ms = action->timeout_ms,
+                                                                        .done = heartbeat_done,
+                                                                        .closure = heartbeat,
+                                                                    });
 }
 
 /* --- poll ----------------------------------------------------------------------------------------------- */
@@ -184,9 +184,9 @@ static json_t *poll_body(void *closure)
 {
     struct node *node = closure;
     struct poll_message message = {
-        .node = node->site->config.name,
-        .boot_id = node->site->boot_id,
-        .agent_id = node->site->agent_id,
+        .node = node->context->config.name,
+        .boot_id = node->context->boot_id,
+        .agent_id = node->context->agent_id,
         .version = reconciler_version(node->reconciler),
     };
     return poll_message_encode(&message);
@@ -203,13 +203,13 @@ static void keep_orders(struct node *node, const struct poll_reply *reply)
     }
 }
 
-static void poll_done(void *closure, const struct link_answer *answer)
+static void poll_done(void *closure, const struct controller_answer *answer)
 {
     struct node *node = closure;
     struct poll_reply reply;
     struct err err = answer->problem;
     node->polling = NULL;
-    node->site->heard_us = clock_boot_us();
+    node->context->heard_us = clock_boot_us();
     if (answer->status / 100 != 2 || !poll_reply_decode(json_incref(answer->json), &reply, &err)) {
         log_warning("poll refused", "status=%d problem=\"%s\"", answer->status, err.text);
         reconciler_stranger(node->reconciler);
@@ -220,21 +220,22 @@ static void poll_done(void *closure, const struct link_answer *answer)
     reconciler_polled(node->reconciler, &reply);
     node_work(node); /* now: the orders are borrowed from the reply */
     recall_hear(node->recall, &reply);
-    stagings_set(node->site->stagings, reply.stagings, reply.staging_count, answer->sent_ms);
+    stagings_set(node->context->stagings, reply.stagings, reply.staging_count, answer->sent_ms);
     poll_reply_finish(&reply);
 }
 
 void exchange_poll(struct node *node)
 {
-    link_cancel(node->polling);
-    node->polling = link_send(node->site->link, &(struct link_call){
-                                                    .path = "/v1/agent/poll",
-                                                    .body = poll_body,
-                                                    .timeout_ms = node->park_ms + REQUEST_TIMEOUT_MS,
-                                                    .persistent = true,
-                                                    .done = poll_done,
-                                                    .closure = node,
-                                                });
+    controller_cancel(node->polling);
+    node->polling =
+        controller_send(node->context->controller, &(struct controller_call){
+                                                       .path = "/v1/agent/poll",
+                                                       .body = poll_body,
+                                                       .timeout_ms = node->park_ms + REQUEST_TIMEOUT_MS,
+                                                       .persistent = true,
+                                                       .done = poll_done,
+                                                       .closure = node,
+                                                   });
 }
 
 /* --- report --------------------------------------------------------------------------------------------- */
@@ -245,7 +246,7 @@ static json_t *report_body(void *closure)
     return report_make(entry->attempt, entry->report);
 }
 
-static enum reconciler_answer understand(struct entry *entry, const struct link_answer *answer)
+static enum reconciler_answer understand(struct entry *entry, const struct controller_answer *answer)
 {
     if (answer->status / 100 == 2) {
         return report_taken(entry->attempt, entry->report);
@@ -267,7 +268,7 @@ static enum reconciler_answer understand(struct entry *entry, const struct link_
     return report_taken(entry->attempt, entry->report);
 }
 
-static void report_done(void *closure, const struct link_answer *answer)
+static void report_done(void *closure, const struct controller_answer *answer)
 {
     struct entry *entry = closure;
     struct node *node = entry->node;
@@ -284,14 +285,15 @@ void exchange_report(struct entry *entry, enum report_kind kind)
     log_debug("attempt report", "epoch=%llu kind=%s", (unsigned long long)entry->epoch,
               report_kind_text(kind));
     entry->report = kind;
-    entry->attempt->report = link_send(entry->node->site->link, &(struct link_call){
-                                                                    .path = "/v1/agent/report",
-                                                                    .body = report_body,
-                                                                    .timeout_ms = REQUEST_TIMEOUT_MS,
-                                                                    .persistent = true,
-                                                                    .done = report_done,
-                                                                    .closure = entry,
-                                                                });
+    entry->attempt->report =
+        controller_send(entry->node->context->controller, &(struct controller_call){
+                                                              .path = "/v1/agent/report",
+                                                              .body = report_body,
+                                                              .timeout_ms = REQUEST_TIMEOUT_MS,
+                                                              .persistent = true,
+                                                              .done = report_done,
+                                                              .closure = entry,
+                                                          });
 }
 
 /* --- life ----------------------------------------------------------------------------------------------- */
@@ -308,11 +310,11 @@ void exchange_init(struct node *node)
 
 void exchange_finish(struct node *node)
 {
-    link_cancel(node->registering);
-    link_cancel(node->polling);
+    controller_cancel(node->registering);
+    controller_cancel(node->polling);
     for (size_t i = 0; i < HEARTBEATS_OUT; i++) {
-        link_cancel(node->heartbeats[i].request);
+        controller_cancel(node->heartbeats[i].request);
     }
-    loop_disarm(node->site->loop, &node->again);
+    loop_disarm(node->context->loop, &node->again);
     free(node->refusal);
 }

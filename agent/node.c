@@ -20,7 +20,7 @@
 void node_wake(struct node *node, int64_t at_ms)
 {
     if (!node->work.on || at_ms < node->work.at_ms) {
-        loop_arm(node->site->loop, &node->work, at_ms);
+        loop_arm(node->context->loop, &node->work, at_ms);
     }
 }
 
@@ -43,7 +43,7 @@ static struct entry *add(struct node *node, uint64_t epoch)
     struct entry *entry = xzalloc(sizeof *entry);
     entry->epoch = epoch;
     entry->node = node;
-    entry->attempt = attempt_create(node->site, epoch);
+    entry->attempt = attempt_create(node->context, epoch);
     HASH_ADD(hh, node->entries, epoch, sizeof entry->epoch, entry);
     return entry;
 }
@@ -63,7 +63,7 @@ static void begin_attempt(struct node *node, const struct reconciler_action *act
     log_info("attempt claimed", "epoch=%llu job=%s order=%s", (unsigned long long)action->epoch, job,
              order_phase_text(action->order->phase));
     if (action->act == ACT_CLAIM) {
-        journal_began(node->site->journal, action->epoch, job);
+        journal_began(node->context->journal, action->epoch, job);
         attempt_claim(attempt, action);
     } else {
         attempt_tombstone(attempt, action);
@@ -96,7 +96,7 @@ static void act_on_attempt(struct entry *entry, const struct reconciler_action *
         attempt_kill(attempt);
         return;
     case ACT_CLEAR:
-        journal_ended(attempt->site->journal, entry->epoch, record_worst_code(&attempt->record));
+        journal_ended(attempt->context->journal, entry->epoch, record_worst_code(&attempt->record));
         attempt_clear(attempt);
         return;
     case ACT_REPORT:
@@ -154,7 +154,7 @@ static void act_on(struct node *node, const struct reconciler_action *action)
 void node_work(struct node *node)
 {
     struct reconciler_action action;
-    loop_disarm(node->site->loop, &node->work);
+    loop_disarm(node->context->loop, &node->work);
     reconciler_tick(node->reconciler, clock_boot_ms());
     while (reconciler_next(node->reconciler, &action)) {
         act_on(node, &action);
@@ -185,7 +185,7 @@ static bool is_memory(const struct node *node, uint64_t epoch, const char *path)
 {
     autonames struct file_names names;
     bool empty = file_list(path, &names, NULL) && names.count == 0;
-    if (empty && seen_add(node->site->seen, epoch)) {
+    if (empty && seen_add(node->context->seen, epoch)) {
         rmdir(path);
     }
     return empty;
@@ -233,7 +233,7 @@ static struct attempt *holder(void *closure, uint64_t epoch, const int64_t *devi
     struct node *node = closure;
     for (struct entry *entry = node->entries; entry != NULL; entry = entry->hh.next) {
         struct attempt *attempt = entry->attempt;
-        bool lives = attempt->stage == STAGE_SHIM || attempt->stage == STAGE_REMAINS;
+        bool lives = attempt->phase == PHASE_SHIM || attempt->phase == PHASE_ORPHANS;
         if (entry->epoch != epoch && lives && share_device(attempt, devices, count)) {
             return attempt;
         }
@@ -257,7 +257,7 @@ static bool is_held(const struct node *node, int64_t device)
 static struct device_faults faults(void *closure)
 {
     const struct node *node = closure;
-    const struct devices *devices = &node->site->devices;
+    const struct devices *devices = &node->context->devices;
     struct device_faults faults = {.told = !devices->slots};
     if (devices->slots) {
         return faults;
@@ -304,31 +304,32 @@ static void looked(void *closure)
     }
 }
 
-struct node *node_create(struct site *site, void (*ended)(void *closure), void *closure, struct err *err)
+struct node *node_create(struct agent_context *context, void (*ended)(void *closure), void *closure,
+                         struct err *err)
 {
     struct node *node = xzalloc(sizeof *node);
-    *node =
-        (struct node){.site = site, .reconciler = reconciler_create(), .ended = ended, .closure = closure};
+    *node = (struct node){
+        .context = context, .reconciler = reconciler_create(), .ended = ended, .closure = closure};
     node->work = (struct loop_timer){.due = work_due, .closure = node};
     exchange_init(node);
-    node->recall = recall_create(site);
-    site->heard = heard;
-    site->holder = holder;
-    site->faults = faults;
-    site->closure = node;
-    site->stagings = stagings_create(&(struct stagings_site){
-        .node = site->config.name,
-        .boot_id = site->boot_id,
-        .loop = site->loop,
-        .link = site->link,
-        .payloads = site->payloads,
-        .environments = site->environments,
-        .builder = site->builder,
+    node->recall = recall_create(context);
+    context->heard = heard;
+    context->holder = holder;
+    context->faults = faults;
+    context->closure = node;
+    context->stagings = stagings_create(&(struct stagings_config){
+        .node = context->config.name,
+        .boot_id = context->boot_id,
+        .loop = context->loop,
+        .controller = context->controller,
+        .payloads = context->payloads,
+        .environments = context->environments,
+        .builder = context->builder,
         .stranger = be_stranger,
         .closure = node,
     });
-    autofree char *attempts = xprintf("%s/attempts", site->config.state);
-    if (!adopt_folders(node, site->config.run, false, err) || !adopt_folders(node, attempts, true, err)) {
+    autofree char *attempts = xprintf("%s/attempts", context->config.state);
+    if (!adopt_folders(node, context->config.run, false, err) || !adopt_folders(node, attempts, true, err)) {
         node_destroy(node);
         return NULL;
     }
@@ -336,7 +337,7 @@ struct node *node_create(struct site *site, void (*ended)(void *closure), void *
     if (*node->faults != '\0') {
         log_warning("gpus unavailable", "which=\"%s\"", node->faults);
     }
-    devices_watch(&site->devices, site->loop, looked, node);
+    devices_watch(&context->devices, context->loop, looked, node);
     return node;
 }
 
@@ -356,10 +357,10 @@ void node_destroy(struct node *node)
         attempt_destroy(entry->attempt);
         drop(node, entry);
     }
-    stagings_destroy(node->site->stagings);
+    stagings_destroy(node->context->stagings);
     recall_destroy(node->recall);
     exchange_finish(node);
-    loop_disarm(node->site->loop, &node->work);
+    loop_disarm(node->context->loop, &node->work);
     reconciler_destroy(node->reconciler);
     free(node->faults);
     free(node);

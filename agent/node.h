@@ -7,10 +7,11 @@
 
 struct node;
 
-/* Takes up the attempts that are in the folders of the site, and sets site->heard and site->stagings. ended
- * is called when the controller has told the agent to end. NULL with an error where a folder cannot be
+/* Takes up the attempts that are in the folders of this agent, and sets context->heard and context->stagings.
+ * ended is called when the controller has told the agent to end. NULL with an error where a folder cannot be
  * listed: an attempt that is overlooked would be started again while it lives. */
-struct node *node_create(struct site *site, void (*ended)(void *closure), void *closure, struct err *err);
+struct node *node_create(struct agent_context *context, void (*ended)(void *closure), void *closure,
+                         struct err *err);
 /* What lives, lives on. */
 void node_destroy(struct node *node);
 

@@ -21,15 +21,15 @@ struct entry {
 struct heartbeat {
     struct node *node;
     int64_t number;
-    struct link_request *request; /* NULL: none */
+    struct controller_request *request; /* NULL: none */
 };
 
 struct node {
-    struct site *site;
+    struct agent_context *context;
     struct reconciler *reconciler;
     struct entry *entries;
     struct recall *recall;
-    struct link_request *registering, *polling;
+    struct controller_request *registering, *polling;
     struct heartbeat heartbeats[HEARTBEATS_OUT];
     int64_t park_ms;
     uint64_t nonce; /* with which the next register is believed; 0: none was given */

@@ -58,12 +58,12 @@ char *output_part(const struct output *output, const struct follow *follow, int6
 
 /* --- life ----------------------------------------------------------------------------------------------- */
 
-struct outputs *outputs_create(const char *node, struct link *link, struct loop *loop,
+struct outputs *outputs_create(const char *node, struct controller_client *controller, struct loop *loop,
                                struct folder_pool *folder_pool)
 {
     struct outputs *outputs = xzalloc(sizeof *outputs);
-    *outputs =
-        (struct outputs){.node = xstrdup(node), .link = link, .loop = loop, .folder_pool = folder_pool};
+    *outputs = (struct outputs){
+        .node = xstrdup(node), .controller = controller, .loop = loop, .folder_pool = folder_pool};
     return outputs;
 }
 
@@ -146,7 +146,7 @@ void output_destroy(struct output *output)
     leave_queue(output);
     DL_DELETE(output->outputs->list, output);
     if (output->request != NULL) {
-        link_cancel(output->request);
+        controller_cancel(output->request);
         output->outputs->uploads--;
     }
     loop_disarm(output->outputs->loop, &output->timer);
@@ -174,7 +174,7 @@ static void take_reply(struct output *output, struct follow *follow, json_t *jso
 }
 
 /* The controller has less than we thought, or does not want more. */
-static void take_refusal(struct output *output, struct follow *follow, const struct link_answer *answer)
+static void take_refusal(struct output *output, struct follow *follow, const struct controller_answer *answer)
 {
     int64_t received = -1;
     if (answer->status == 409 && answer->problem.code != ERR_FENCED && answer->json != NULL) {
@@ -213,7 +213,7 @@ static void serve_queue(struct outputs *outputs)
     }
 }
 
-static void upload_done(void *closure, const struct link_answer *answer)
+static void upload_done(void *closure, const struct controller_answer *answer)
 {
     struct output *output = closure;
     struct outputs *outputs = output->outputs;
@@ -240,15 +240,15 @@ static void upload(struct output *output, struct follow *follow, int64_t offset,
     output->offset = offset;
     output->piece = piece;
     output->outputs->uploads++;
-    output->request = link_send(output->outputs->link, &(struct link_call){
-                                                           .path = path,
-                                                           .bytes = piece,
-                                                           .length = length,
-                                                           .timeout_ms = 6 * REQUEST_TIMEOUT_MS,
-                                                           .persistent = true,
-                                                           .done = upload_done,
-                                                           .closure = output,
-                                                       });
+    output->request = controller_send(output->outputs->controller, &(struct controller_call){
+                                                                       .path = path,
+                                                                       .bytes = piece,
+                                                                       .length = length,
+                                                                       .timeout_ms = 6 * REQUEST_TIMEOUT_MS,
+                                                                       .persistent = true,
+                                                                       .done = upload_done,
+                                                                       .closure = output,
+                                                                   });
 }
 
 static int64_t earlier(int64_t a, int64_t b)

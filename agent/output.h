@@ -7,14 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/link.h"
+#include "agent/controller_client.h"
 #include "agent/loop.h"
 #include "agent/folder_pool.h"
 #include "proto/messages.h"
 
 /* What all attempts share. */
 struct outputs;
-struct outputs *outputs_create(const char *node, struct link *link, struct loop *loop,
+struct outputs *outputs_create(const char *node, struct controller_client *controller, struct loop *loop,
                                struct folder_pool *folder_pool);
 void outputs_destroy(struct outputs *outputs);
 

@@ -30,12 +30,12 @@ struct output {
     bool refused; /* the controller does not want the bytes */
     struct follow *follows;
     size_t count;
-    size_t turn;                  /* whose piece is next */
-    struct link_request *request; /* the upload under way ... */
-    struct follow *asked;         /* ... of this stream ... */
-    int64_t offset;               /* ... from here ... */
-    char *piece;                  /* ... of these bytes */
-    int64_t hold_ms;              /* not before: any upload */
+    size_t turn;                        /* whose piece is next */
+    struct controller_request *request; /* the upload under way ... */
+    struct follow *asked;               /* ... of this stream ... */
+    int64_t offset;                     /* ... from here ... */
+    char *piece;                        /* ... of these bytes */
+    int64_t hold_ms;                    /* not before: any upload */
     struct loop_timer timer;
     void (*idle)(void *closure);
     void *closure;
@@ -45,7 +45,7 @@ struct output {
 
 struct outputs {
     char *node;
-    struct link *link;
+    struct controller_client *controller;
     struct loop *loop;
     struct folder_pool *folder_pool;
     size_t uploads;

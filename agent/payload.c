@@ -32,7 +32,7 @@ struct fetch {
     int file;
     struct hash *sum;
     int64_t length;
-    struct link_request *request;
+    struct controller_request *request;
     struct err err; /* why a byte could not be stored */
     struct fetch *prev, *next;
 };
@@ -49,7 +49,7 @@ struct payload_order {
 struct payloads {
     char *path;
     int folder;
-    struct link *link;
+    struct controller_client *controller;
     struct fetch *fetches;
     struct payload_order *orders;
 };
@@ -68,7 +68,7 @@ static void remove_parts(const struct payloads *payloads)
     }
 }
 
-struct payloads *payloads_create(const char *folder, struct link *link, struct err *err)
+struct payloads *payloads_create(const char *folder, struct controller_client *controller, struct err *err)
 {
     if (!file_make_directories(folder, 0700, err)) {
         return NULL;
@@ -81,7 +81,7 @@ struct payloads *payloads_create(const char *folder, struct link *link, struct e
     struct payloads *payloads = xzalloc(sizeof *payloads);
     payloads->path = xstrdup(folder);
     payloads->folder = fd;
-    payloads->link = link;
+    payloads->controller = controller;
     remove_parts(payloads);
     return payloads;
 }
@@ -137,7 +137,7 @@ static int open_cached(const struct payloads *payloads, const char *hash)
 static void destroy_fetch(struct fetch *fetch)
 {
     uint8_t ignored[HASH_BYTES];
-    link_cancel(fetch->request);
+    controller_cancel(fetch->request);
     DL_DELETE(fetch->payloads->fetches, fetch);
     if (fetch->sum != NULL) {
         hash_finish(fetch->sum, ignored);
@@ -277,7 +277,7 @@ static bool keep_fetched(struct fetch *fetch, struct err *err)
     return true;
 }
 
-static void fetch_done(void *closure, const struct link_answer *answer)
+static void fetch_done(void *closure, const struct controller_answer *answer)
 {
     struct fetch *fetch = closure;
     struct payloads *payloads = fetch->payloads;
@@ -307,14 +307,14 @@ static void begin_fetch(struct payloads *payloads, const char *hash)
     fetch->sum = hash_create();
     DL_APPEND(payloads->fetches, fetch);
     autofree char *path = xprintf("/v1/blobs/%s", hash);
-    fetch->request = link_send(payloads->link, &(struct link_call){
-                                                   .path = path,
-                                                   .arrive = fetch_arrived,
-                                                   .timeout_ms = TRANSFER_TIMEOUT_MS,
-                                                   .persistent = true,
-                                                   .done = fetch_done,
-                                                   .closure = fetch,
-                                               });
+    fetch->request = controller_send(payloads->controller, &(struct controller_call){
+                                                               .path = path,
+                                                               .arrive = fetch_arrived,
+                                                               .timeout_ms = TRANSFER_TIMEOUT_MS,
+                                                               .persistent = true,
+                                                               .done = fetch_done,
+                                                               .closure = fetch,
+                                                           });
 }
 
 struct payload_order *payload_fill(struct payloads *payloads, const char *hash, int file,

@@ -8,14 +8,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agent/link.h"
+#include "agent/controller_client.h"
 #include "proto/base/err.h"
 
 struct payloads;
 struct payload_order;
 
 /* folder is made if need be. */
-struct payloads *payloads_create(const char *folder, struct link *link, struct err *err);
+struct payloads *payloads_create(const char *folder, struct controller_client *controller, struct err *err);
 /* All orders have ended before. */
 void payloads_destroy(struct payloads *payloads);
 

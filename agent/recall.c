@@ -11,23 +11,23 @@
 #include "proto/limits.h"
 
 struct recall {
-    struct site *site;
+    struct agent_context *context;
     struct journal_item *items; /* owned */
     size_t count, told;
-    int64_t restored_ms;          /* of the restore that is being answered, or was */
-    struct link_request *telling; /* the page that is out; NULL: none */
+    int64_t restored_ms;                /* of the restore that is being answered, or was */
+    struct controller_request *telling; /* the page that is out; NULL: none */
 };
 
-struct recall *recall_create(struct site *site)
+struct recall *recall_create(struct agent_context *context)
 {
     struct recall *recall = xzalloc(sizeof *recall);
-    recall->site = site;
+    recall->context = context;
     return recall;
 }
 
 static void stop(struct recall *recall)
 {
-    link_cancel(recall->telling);
+    controller_cancel(recall->telling);
     recall->telling = NULL;
     free(recall->items);
     recall->items = NULL;
@@ -61,8 +61,8 @@ static json_t *page_body(void *closure)
                                             .ended_ms = item->ended_ms,
                                             .code = item->code};
     }
-    const struct journal_message message = {.node = recall->site->config.name,
-                                            .boot_id = recall->site->boot_id,
+    const struct journal_message message = {.node = recall->context->config.name,
+                                            .boot_id = recall->context->boot_id,
                                             .entries = entries,
                                             .entry_count = size};
     return journal_message_encode(&message);
@@ -70,7 +70,7 @@ static json_t *page_body(void *closure)
 
 static void tell_page(struct recall *recall);
 
-static void page_done(void *closure, const struct link_answer *answer)
+static void page_done(void *closure, const struct controller_answer *answer)
 {
     struct recall *recall = closure;
     recall->telling = NULL;
@@ -90,14 +90,14 @@ static void tell_page(struct recall *recall)
         stop(recall);
         return;
     }
-    recall->telling = link_send(recall->site->link, &(struct link_call){
-                                                        .path = "/v1/agent/journal",
-                                                        .body = page_body,
-                                                        .timeout_ms = REQUEST_TIMEOUT_MS,
-                                                        .persistent = true,
-                                                        .done = page_done,
-                                                        .closure = recall,
-                                                    });
+    recall->telling = controller_send(recall->context->controller, &(struct controller_call){
+                                                                       .path = "/v1/agent/journal",
+                                                                       .body = page_body,
+                                                                       .timeout_ms = REQUEST_TIMEOUT_MS,
+                                                                       .persistent = true,
+                                                                       .done = page_done,
+                                                                       .closure = recall,
+                                                                   });
 }
 
 void recall_hear(struct recall *recall, const struct poll_reply *reply)
@@ -108,7 +108,7 @@ void recall_hear(struct recall *recall, const struct poll_reply *reply)
     stop(recall);
     recall->restored_ms = reply->restored_ms;
     recall->items =
-        journal_read(recall->site->journal, reply->journal_since_ms - JOURNAL_SLACK_MS, &recall->count);
+        journal_read(recall->context->journal, reply->journal_since_ms - JOURNAL_SLACK_MS, &recall->count);
     if (recall->count > 0) {
         log_info("journal tell", "attempts=%zu since_ms=%lld", recall->count,
                  (long long)reply->journal_since_ms);

@@ -7,7 +7,7 @@
 
 struct recall;
 
-struct recall *recall_create(struct site *site);
+struct recall *recall_create(struct agent_context *context);
 /* Ends what is under way. */
 void recall_destroy(struct recall *recall);
 

@@ -215,12 +215,12 @@ static char *said_of(const struct attempt *attempt, enum report_kind kind)
 
 json_t *report_make(struct attempt *attempt, enum report_kind kind)
 {
-    const struct site *site = attempt->site;
+    const struct agent_context *context = attempt->context;
     autofree char *said = said_of(attempt, kind);
     autofree char *start = start_of(attempt, kind);
-    struct report_message message = {.node = site->config.name,
-                                     .boot_id = site->boot_id,
-                                     .agent_id = site->agent_id,
+    struct report_message message = {.node = context->config.name,
+                                     .boot_id = context->boot_id,
+                                     .agent_id = context->agent_id,
                                      .epoch = attempt->epoch,
                                      .kind = kind,
                                      .said = said,
@@ -228,7 +228,7 @@ json_t *report_make(struct attempt *attempt, enum report_kind kind)
     switch (kind) {
     case REPORT_PREPARED:
         fill_timing(attempt, &message);
-        message.address = attempt->holds_port ? site->address : NULL;
+        message.address = attempt->holds_port ? context->address : NULL;
         message.master_port = attempt->port;
         break;
     case REPORT_DECLINED:
@@ -251,7 +251,7 @@ json_t *report_make(struct attempt *attempt, enum report_kind kind)
         break;
     }
     if (kind == REPORT_DECLINED || kind == REPORT_EXITED) {
-        message.faults = site->faults(site->closure);
+        message.faults = context->faults(context->closure);
         message.faults.told = message.faults.count > 0;
     }
     json_t *json = report_message_encode(&message);
@@ -296,10 +296,10 @@ bool report_refused(struct attempt *attempt, enum report_kind kind, const struct
 
 void report_idle(struct attempt *attempt)
 {
-    if (attempt->stage == STAGE_SHIM) {
+    if (attempt->phase == PHASE_SHIM) {
         shim_process_tell(&attempt->shim, "seen");
     } else if (attempt->draining && output_is_sent(attempt->output)) {
         attempt->draining = false;
-        attempt->site->heard(attempt->site->closure, attempt->epoch, NEWS_DRAINED);
+        attempt->context->heard(attempt->context->closure, attempt->epoch, NEWS_DRAINED);
     }
 }

@@ -182,10 +182,10 @@ static bool process_init(struct shim *shim, bool warm)
     memory_find(&shim->memory);
     shim->epoll = epoll_create1(EPOLL_CLOEXEC);
     shim->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    shim->link.fd = SHIM_CONTROL_FD;
+    shim->agent_socket.fd = SHIM_CONTROL_FD;
     if (shim->epoll < 0 || shim->timer < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||
         !signals_init(shim) || !shim_watch(shim, shim->timer, WATCH_TIMER, 0) ||
-        !shim_watch(shim, shim->link.fd, WATCH_LINK, 0)) {
+        !shim_watch(shim, shim->agent_socket.fd, WATCH_AGENT_SOCKET, 0)) {
         shim_log_error("cannot set itself up: %s", strerror(errno));
         return false;
     }
@@ -225,11 +225,11 @@ static void event_work(struct shim *shim, uint64_t data)
     case WATCH_TIMER:
         timer_fired(shim);
         break;
-    case WATCH_LINK:
-        link_receive(shim);
+    case WATCH_AGENT_SOCKET:
+        agent_socket_receive(shim);
         break;
     case WATCH_LISTENER:
-        link_accept(shim);
+        agent_socket_accept(shim);
         break;
     case WATCH_METRICS:
         attempt_heard(shim);
@@ -267,7 +267,7 @@ static void shim_loop(struct shim *shim)
         for (int i = 0; i < count && !shim->ended; i++) {
             event_work(shim, events[i].data.u64);
         }
-        link_tell_output(shim);
+        agent_socket_tell_output(shim);
         timer_arm(shim);
     }
 }
@@ -277,7 +277,7 @@ static void shim_finish(struct shim *shim)
     output_close(shim);
     warm_end(shim);
     port_release(&shim->port);
-    link_finish(&shim->link);
+    agent_socket_finish(&shim->agent_socket);
     launch_finish(&shim->launch);
     free(shim->ranks);
 }
@@ -293,7 +293,7 @@ int main(int argc, char **argv)
                         .timer = -1,
                         .null = -1,
                         .timer_ms = SHIM_NEVER,
-                        .link = {.fd = -1, .listener = -1},
+                        .agent_socket = {.fd = -1, .listener = -1},
                         .port = {.lock = -1, .socket = -1},
                         .metrics = {.socket = -1, .file = {.pipe = -1, .file = -1, .tail = -1}},
                         .warm = {.source = -1},

@@ -61,7 +61,15 @@ struct mark {
 #define SHIM_PATTERNS 2 /* CLUSTER_SPEC, TF_CONFIG */
 
 /* What an event on a descriptor means; with an index in epoll's data. */
-enum watch { WATCH_SIGNAL, WATCH_TIMER, WATCH_LINK, WATCH_LISTENER, WATCH_METRICS, WATCH_STREAM, WATCH_WARM };
+enum watch {
+    WATCH_SIGNAL,
+    WATCH_TIMER,
+    WATCH_AGENT_SOCKET,
+    WATCH_LISTENER,
+    WATCH_METRICS,
+    WATCH_STREAM,
+    WATCH_WARM
+};
 
 struct why {
     char text[LIMIT_SHIM_TEXT];
@@ -125,7 +133,7 @@ struct rank {
     struct stream streams[2]; /* stdout, stderr */
 };
 
-struct link {
+struct agent_socket {
     int fd, listener;
     char *said[FACT_COUNT]; /* the last words on each fact; NULL: does not hold */
     enum notice notice;
@@ -174,7 +182,7 @@ struct shim {
     int64_t timer_ms;                               /* what the timer is set to */
     struct rlimit files;                            /* as it was before the shim raised it */
     struct launch launch;                           /* shim_launch.c */
-    struct link link;                               /* shim_link.c */
+    struct agent_socket agent_socket;               /* shim_agent_socket.c */
     struct port port;                               /* shim_port.c */
     struct metrics metrics;                         /* shim_metrics.c */
     struct memory memory;                           /* shim_memory.c */
@@ -393,19 +401,20 @@ bool record_reserve(struct shim *shim, struct why *why);
 void record_cancel(struct shim *shim);
 bool record_write(struct shim *shim, struct why *why);
 
-/* shim_link.c: listens in the current folder; takes a connection, or one message; says a fact, now and on
- * each new connection, or a thing of this moment; log files have grown, were looked at; and at the end of a
- * turn, `output` where it is due. link_forget removes the sockets of the folder and ends the shim. */
-bool link_listen(struct shim *shim, struct why *why);
-void link_accept(struct shim *shim);
-void link_receive(struct shim *shim);
-void link_say(struct shim *shim, enum fact fact, const char *format, ...)
+/* shim_agent_socket.c: listens in the current folder; takes a connection, or one message; says a fact, now
+ * and on each new connection, or a thing of this moment; log files have grown, were looked at; and at the end
+ * of a turn, `output` where it is due. agent_socket_forget removes the sockets of the folder and ends the
+ * shim. */
+bool agent_socket_listen(struct shim *shim, struct why *why);
+void agent_socket_accept(struct shim *shim);
+void agent_socket_receive(struct shim *shim);
+void agent_socket_say(struct shim *shim, enum fact fact, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void link_mention(struct shim *shim, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void link_grown(struct shim *shim);
-void link_seen(struct shim *shim);
-void link_tell_output(struct shim *shim);
-void link_forget(struct shim *shim);
-void link_finish(struct link *link);
+void agent_socket_mention(struct shim *shim, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void agent_socket_output_grown(struct shim *shim);
+void agent_socket_output_seen(struct shim *shim);
+void agent_socket_tell_output(struct shim *shim);
+void agent_socket_forget(struct shim *shim);
+void agent_socket_finish(struct agent_socket *agent_socket);
 
 #endif

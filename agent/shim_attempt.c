@@ -60,7 +60,7 @@ static void attempt_decline(struct shim *shim, const char *text)
     record_cancel(shim);
     shim->phase = PHASE_DECLINED;
     shim->again_ms = shim_boot_ms() + SHIM_RETIRE_MS;
-    link_say(shim, FACT_DECLINED, "declined %s", text);
+    agent_socket_say(shim, FACT_DECLINED, "declined %s", text);
 }
 
 /* The environment that the ranks use stays in its place for as long as this process lives: the kernel gives
@@ -107,7 +107,7 @@ void attempt_assign(struct shim *shim, const char *folder)
 {
     struct why why;
     shared_renew(&shim->shared);
-    bool listens = folder_enter(folder, &why) && link_listen(shim, &why);
+    bool listens = folder_enter(folder, &why) && agent_socket_listen(shim, &why);
     if (!listens || !pid_write(&why)) {
         if (listens) {
             unlink(SHIM_SOCKET_FILE);
@@ -155,7 +155,7 @@ void attempt_prepare(struct shim *shim)
 {
     if (attempt_ready(shim)) {
         shim_note(shim, MOMENT_PREPARED);
-        link_say(shim, FACT_PREPARED, "prepared %d", shim->port.number);
+        agent_socket_say(shim, FACT_PREPARED, "prepared %d", shim->port.number);
     }
 }
 
@@ -174,8 +174,8 @@ static void attempt_fail(struct shim *shim, size_t index, int code, int signal, 
     cause_set(shim, cause, text);
     shim->failed = index;
     output_drain(shim, index); /* its last words often say why */
-    link_say(shim, FACT_FAILED, "failed %d %d %d %lld %s %s", shim->launch.ranks[index].number, code, signal,
-             (long long)shim_wall_ms(), cause, text);
+    agent_socket_say(shim, FACT_FAILED, "failed %d %d %d %lld %s %s", shim->launch.ranks[index].number, code,
+                     signal, (long long)shim_wall_ms(), cause, text);
     kill_begin(shim, shim->launch.failed_grace_ms);
 }
 
@@ -212,8 +212,8 @@ static void ranks_start(struct shim *shim, char *const *added)
     if (failed == shim->launch.rank_count) {
         const char *said = shim->warm.said.text;
         shim_note(shim, MOMENT_RUNNING);
-        link_say(shim, FACT_RUNNING, "running %lld %d%s%s", (long long)shim_wall_ms(), shim->port.number,
-                 said[0] != '\0' ? " " : "", said);
+        agent_socket_say(shim, FACT_RUNNING, "running %lld %d%s%s", (long long)shim_wall_ms(),
+                         shim->port.number, said[0] != '\0' ? " " : "", said);
     } else if (shim->phase != PHASE_RUNNING && code == 0) {
         attempt_decline(shim, why.text);
     } else {
@@ -305,8 +305,8 @@ static void attempt_record(struct shim *shim)
     }
     shim->phase = PHASE_EXITED;
     shim->again_ms = shim_boot_ms() + (shim->node_ends ? 0 : SHIM_RETIRE_MS);
-    link_tell_output(shim);
-    link_say(shim, FACT_EXITED, "exited");
+    agent_socket_tell_output(shim);
+    agent_socket_say(shim, FACT_EXITED, "exited");
     shared_release(&shim->shared);
 }
 
@@ -465,7 +465,7 @@ void attempt_clock(struct shim *shim, int64_t now_ms)
         break;
     case PHASE_DECLINED:
     case PHASE_EXITED:
-        link_forget(shim);
+        agent_socket_forget(shim);
         break;
     }
 }

@@ -29,7 +29,7 @@
 /* Until the ranks run, the cores are theirs. */
 static void hurry(struct attempt *attempt)
 {
-    attempt->site->hurry_ms = clock_boot_ms() + START_HURRY_MS;
+    attempt->context->hurry_ms = clock_boot_ms() + START_HURRY_MS;
 }
 
 void shim_client_prepare(struct attempt *attempt)
@@ -61,7 +61,7 @@ void shim_client_start(struct attempt *attempt)
 {
     char interface[INTERFACE_BYTES] = "-";
     const struct order *order = &attempt->order;
-    attempt->told_us = attempt->site->heard_us;
+    attempt->told_us = attempt->context->heard_us;
     if (order->master_address == NULL) {
         shim_process_tell(&attempt->shim, "start - - -");
         return;
@@ -79,7 +79,7 @@ void shim_client_start(struct attempt *attempt)
 
 static void hear(struct attempt *attempt, enum reconciler_news news)
 {
-    attempt->site->heard(attempt->site->closure, attempt->epoch, news);
+    attempt->context->heard(attempt->context->closure, attempt->epoch, news);
 }
 
 static bool read_numbers(char **rest, int64_t *numbers, size_t count)
@@ -139,7 +139,7 @@ static void hear_start(struct attempt *attempt, const char *said)
     }
     log_info("attempt started", "epoch=%llu start=\"%s\"", (unsigned long long)attempt->epoch, attempt->how);
     if (strncmp(attempt->how, stale, strlen(stale)) == 0) {
-        warm_renew(attempt->site->warm, attempt->warm_kind);
+        warm_renew(attempt->context->warm, attempt->warm_kind);
     }
 }
 
@@ -151,7 +151,7 @@ static bool hear_running(struct attempt *attempt, char *rest)
     }
     note(attempt, &attempt->running_us);
     attempt->running_ms = numbers[0];
-    attempt->site->hurry_ms = 0;
+    attempt->context->hurry_ms = 0;
     attempt->port = numbers[1];
     hear_start(attempt, rest);
     hear(attempt, NEWS_RUNNING);
@@ -185,7 +185,7 @@ static bool hear_output(struct attempt *attempt, char *rest)
 static bool hear_exited(struct attempt *attempt, char *rest)
 {
     struct err err;
-    if (attempt->stage == STAGE_OVER) {
+    if (attempt->phase == PHASE_OVER) {
         return true; /* it says so again on every new connection */
     }
     record_finish(&attempt->record);
@@ -237,11 +237,11 @@ static bool receive(struct attempt *attempt, bool *ret_closed)
  * that has died is noticed otherwise. */
 static void connect_again(struct attempt *attempt)
 {
-    loop_unwatch(attempt->site->loop, &attempt->talk);
+    loop_unwatch(attempt->context->loop, &attempt->talk);
     cleanup_close(&attempt->shim.fd);
     attempt->shim.fd = attempt->talk.fd = shims_connect(attempt->run);
     if (attempt->talk.fd >= 0) {
-        loop_watch(attempt->site->loop, &attempt->talk);
+        loop_watch(attempt->context->loop, &attempt->talk);
     }
 }
 
@@ -252,7 +252,7 @@ static void shim_died(struct attempt *attempt)
     while (!closed && receive(attempt, &closed)) {
     }
     shim_client_end(attempt);
-    if (attempt->stage == STAGE_SHIM) {
+    if (attempt->phase == PHASE_SHIM) {
         attempt_salvage(attempt);
     }
 }
@@ -279,17 +279,17 @@ void shim_client_begin(struct attempt *attempt)
     attempt->talk = (struct loop_watch){attempt->shim.fd, EPOLLIN, talk_ready, attempt};
     attempt->death = (struct loop_watch){attempt->shim.pidfd, EPOLLIN, death_ready, attempt};
     if (attempt->talk.fd >= 0) {
-        loop_watch(attempt->site->loop, &attempt->talk);
+        loop_watch(attempt->context->loop, &attempt->talk);
     }
     if (attempt->death.fd >= 0) {
-        loop_watch(attempt->site->loop, &attempt->death);
+        loop_watch(attempt->context->loop, &attempt->death);
     }
 }
 
 static void unwatch(struct attempt *attempt)
 {
-    loop_unwatch(attempt->site->loop, &attempt->talk);
-    loop_unwatch(attempt->site->loop, &attempt->death);
+    loop_unwatch(attempt->context->loop, &attempt->talk);
+    loop_unwatch(attempt->context->loop, &attempt->death);
     attempt->talk.fd = attempt->death.fd = -1;
 }
 
@@ -302,7 +302,7 @@ void shim_client_end(struct attempt *attempt)
 void shim_client_dismiss(struct attempt *attempt)
 {
     unwatch(attempt);
-    shims_dismiss(attempt->site->shims, &attempt->shim);
+    shims_dismiss(attempt->context->shims, &attempt->shim);
 }
 
 void shim_client_catch_up(struct attempt *attempt)

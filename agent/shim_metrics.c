@@ -83,7 +83,7 @@ static void batch_store(struct shim *shim, const char *bytes, size_t length)
     }
     stream_append(file, bytes, length);
     if (file->stored > stored) {
-        link_grown(shim);
+        agent_socket_output_grown(shim);
     }
 }
 

@@ -97,13 +97,13 @@ static bool lease(struct shim *shim, char *const *argument)
 
 static bool seen(struct shim *shim, char *const *argument)
 {
-    link_seen(shim);
+    agent_socket_output_seen(shim);
     return true;
 }
 
 static bool forget(struct shim *shim, char *const *argument)
 {
-    link_forget(shim);
+    agent_socket_forget(shim);
     return true;
 }
 

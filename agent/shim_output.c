@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the pipes of the ranks to the files on disk. Bytes are spliced and never changed. A rank is never held
  * up: what its file does not take is dropped. The file, with its limit and its gaps, is shim_stream.c's;
- * telling the agent that files have grown is shim_link.c's. */
+ * telling the agent that files have grown is shim_agent_socket.c's. */
 #include "agent/shim.h"
 
 #include <errno.h>
@@ -136,7 +136,7 @@ static void grown_note(struct shim *shim, const struct stream *stream, int64_t s
 {
     if (stream->stored > stored) {
         shim_note(shim, MOMENT_OUTPUT);
-        link_grown(shim);
+        agent_socket_output_grown(shim);
     }
 }
 

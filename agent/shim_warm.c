@@ -82,7 +82,7 @@ static void workers_complete(struct shim *shim)
     close(shim->warm.source);
     shim->warm.source = -1;
     if (shim->phase == PHASE_IDLE) {
-        link_mention(shim, "warm %zu", shim->warm.count);
+        agent_socket_mention(shim, "warm %zu", shim->warm.count);
     }
 }
 

@@ -34,14 +34,14 @@ static bool check_devices(const struct attempt *attempt, struct err *err)
 {
     int64_t index;
     const struct order *order = &attempt->order;
-    const struct attempt *holder =
-        attempt->site->holder(attempt->site->closure, attempt->epoch, order->devices, order->device_count);
+    const struct attempt *holder = attempt->context->holder(attempt->context->closure, attempt->epoch,
+                                                            order->devices, order->device_count);
     if (holder != NULL) {
         return err_set(err, ERR_CONFLICT, "its devices are still held by epoch %llu, which is being stopped",
                        (unsigned long long)holder->epoch);
     }
     const struct device_sight *obstacle =
-        devices_obstacle(&attempt->site->devices, order->devices, order->device_count, &index);
+        devices_obstacle(&attempt->context->devices, order->devices, order->device_count, &index);
     return obstacle == NULL ||
            err_set(err, ERR_CONFLICT, "GPU %lld is unavailable: %s", (long long)index, obstacle->reason);
 }
@@ -59,8 +59,8 @@ static bool take_environment(struct attempt *attempt, struct err *err)
     staging_requirements_hash(spec, requirements);
     const struct environment_need need = {requirements, spec->environment.python, spec->python};
     attempt->environment_lock =
-        environment_name(attempt->site->environments, &need, &name, &interpreter, err)
-            ? environment_use(attempt->site->environments, name, false, &attempt->environment, err)
+        environment_name(attempt->context->environments, &need, &name, &interpreter, err)
+            ? environment_use(attempt->context->environments, name, false, &attempt->environment, err)
             : -1;
     return attempt->environment_lock >= 0;
 }
@@ -118,7 +118,7 @@ static bool stage_file(struct attempt *attempt, int folder, const struct job_fil
     }
     struct fill *fill = &attempt->fills[attempt->fill_count++];
     *fill = (struct fill){.attempt = attempt, .file = give_fd(&file)};
-    fill->order = payload_fill(attempt->site->payloads, given->blob, fill->file, filled, fill);
+    fill->order = payload_fill(attempt->context->payloads, given->blob, fill->file, filled, fill);
     attempt->fills_waiting++;
     return true;
 }
@@ -213,7 +213,7 @@ static bool unpack(struct attempt *attempt, int archive, struct err *err)
     const char *const arguments[] = {
         "tar", "-x", "-vv", "--no-same-owner", "--no-same-permissions", "-f", "-", "-C", work, NULL};
     const char *const variables[] = {variable, "LANG=C", NULL};
-    attempt->unpacker = child_start(attempt->site->children,
+    attempt->unpacker = child_start(attempt->context->children,
                                     &(struct child_call){.arguments = arguments,
                                                          .variables = variables,
                                                          .input = archive,
@@ -231,7 +231,7 @@ static void bundle_fetched(void *closure, const struct err *problem)
     struct err err = problem != NULL ? *problem : (struct err){0};
     attempt->bundle = NULL;
     autoclose int archive =
-        problem == NULL ? payload_open(attempt->site->payloads, attempt->spec.bundle.blob) : -1;
+        problem == NULL ? payload_open(attempt->context->payloads, attempt->spec.bundle.blob) : -1;
     if (problem == NULL && archive < 0) {
         err_errno(&err, "cannot open the bundle");
     }
@@ -243,7 +243,7 @@ static void bundle_fetched(void *closure, const struct err *problem)
 /* Mostly it is here, for the node was told to get it before. */
 static bool stage_bundle(struct attempt *attempt, struct err *err)
 {
-    struct payloads *payloads = attempt->site->payloads;
+    struct payloads *payloads = attempt->context->payloads;
     autoclose int archive = payload_open(payloads, attempt->spec.bundle.blob);
     if (archive >= 0) {
         return unpack(attempt, archive, err);
@@ -254,10 +254,10 @@ static bool stage_bundle(struct attempt *attempt, struct err *err)
 
 /* --- the launch file ------------------------------------------------------------------------------------ */
 
-static int64_t log_limit(const struct site *site)
+static int64_t log_limit(const struct agent_context *context)
 {
-    int64_t own = site->config.log_limit_mib * MIB;
-    return site->log_limit > 0 && site->log_limit < own ? site->log_limit : own;
+    int64_t own = context->config.log_limit_mib * MIB;
+    return context->log_limit > 0 && context->log_limit < own ? context->log_limit : own;
 }
 
 static void put_inherited(char *variables[INHERITED_COUNT + 1])
@@ -286,7 +286,7 @@ static char *visible_devices(const struct devices *devices, const struct order *
 
 static void compose(struct attempt *attempt, struct text *launch)
 {
-    struct site *site = attempt->site;
+    struct agent_context *context = attempt->context;
     char *inherited[INHERITED_COUNT + 1];
     put_inherited(inherited);
     autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
@@ -298,25 +298,25 @@ static void compose(struct attempt *attempt, struct text *launch)
     autofree char *epoch = xprintf("%llu", (unsigned long long)attempt->epoch);
     autofree char *environment_python =
         attempt->environment != NULL ? xprintf("%s/bin/python", attempt->environment) : NULL;
-    autofree char *visible = visible_devices(&site->devices, &attempt->order);
+    autofree char *visible = visible_devices(&context->devices, &attempt->order);
     struct contract contract = {
         .order = &attempt->order,
         .spec = &attempt->spec,
-        .node = site->config.name,
-        .url = site->config.url,
-        .cacert = site->config.cacert,
+        .node = context->config.name,
+        .url = context->config.url,
+        .cacert = context->config.cacert,
         .errors = errors,
-        .python = site->config.python,
+        .python = context->config.python,
         .work = work,
         .environment = attempt->environment,
         .environment_python = environment_python,
         .socket = socket,
-        .runner = site->runner,
+        .runner = context->runner,
         .function = function,
         .modules = attempt->spec.function.modules != NULL ? modules : NULL,
         .results = results,
-        .slots = site->devices.slots,
-        .no_peer_access = site->devices.no_peer_access,
+        .slots = context->devices.slots,
+        .no_peer_access = context->devices.no_peer_access,
         .visible_devices = visible,
         .inherited = (const char *const *)inherited,
     };
@@ -326,7 +326,7 @@ static void compose(struct attempt *attempt, struct text *launch)
     launch_put_int(launch, "received", attempt->received_us);
     launch_put_int(launch, "granted", (int64_t)attempt->order.device_count);
     launch_put_int(launch, "failed_grace_ms", FAILED_GRACE_MS);
-    launch_put_int(launch, "log_limit", log_limit(site));
+    launch_put_int(launch, "log_limit", log_limit(context));
     if (attempt->cgroup != NULL) {
         launch_put(launch, "cgroup", attempt->cgroup);
         launch_put_int(launch, "cgroup_version", attempt->cgroup_version);
@@ -337,8 +337,8 @@ static void compose(struct attempt *attempt, struct text *launch)
     }
     attempt->holds_port = contract_holds_port(&contract);
     if (attempt->holds_port) {
-        launch_put_int(launch, "port_first", site->config.port_first);
-        launch_put_int(launch, "port_last", site->config.port_last);
+        launch_put_int(launch, "port_first", context->config.port_first);
+        launch_put_int(launch, "port_last", context->config.port_last);
     }
     contract_write(&contract, launch);
     attempt->python = contract_is_python(&contract);
@@ -361,13 +361,13 @@ static bool write_launch(struct attempt *attempt, const struct text *launch, str
 
 static bool take_shim(struct attempt *attempt, const struct text *launch, struct err *err)
 {
-    struct site *site = attempt->site;
+    struct agent_context *context = attempt->context;
     const char *why = NULL;
-    if (attempt->python && warm_take(site->warm, launch, &attempt->shim, attempt->warm_kind, &why)) {
+    if (attempt->python && warm_take(context->warm, launch, &attempt->shim, attempt->warm_kind, &why)) {
         return true;
     }
     attempt->cold_why = why != NULL ? xstrdup(why) : NULL;
-    return shims_take(site->shims, &attempt->shim, err);
+    return shims_take(context->shims, &attempt->shim, err);
 }
 
 static bool hand_over(struct attempt *attempt, struct err *err)
@@ -383,7 +383,7 @@ static void finish(struct attempt *attempt)
 {
     struct err err;
     if (attempt->term_ms != 0 && attempt->term_ms <= clock_boot_ms()) {
-        attempt->stage = STAGE_LEASE;
+        attempt->phase = PHASE_LEASE;
         return;
     }
     if (!hand_over(attempt, &err)) {
@@ -391,7 +391,7 @@ static void finish(struct attempt *attempt)
         attempt_decline(attempt, err.text);
         return;
     }
-    attempt->stage = STAGE_SHIM;
+    attempt->phase = PHASE_SHIM;
     attempt_lease(attempt, attempt->term_ms, attempt->kill_ms);
     if (attempt->order.phase == ORDER_RUN) {
         shim_client_run(attempt);
@@ -416,18 +416,18 @@ static bool decode_spec(struct attempt *attempt, struct err *err)
 
 static bool prepare(struct attempt *attempt, struct err *err)
 {
-    struct site *site = attempt->site;
-    attempt->cgroup_version = cgroup_version(&site->cgroups);
+    struct agent_context *context = attempt->context;
+    attempt->cgroup_version = cgroup_version(&context->cgroups);
     return decode_spec(attempt, err) && check_devices(attempt, err) && take_environment(attempt, err) &&
-           folder_pool_take(site->folder_pool, attempt->logs, attempt_first_rank(attempt), err) &&
-           cgroup_make(&site->cgroups, attempt->epoch, (int64_t)attempt->order.device_count, &attempt->cgroup,
-                       err) &&
+           folder_pool_take(context->folder_pool, attempt->logs, attempt_first_rank(attempt), err) &&
+           cgroup_make(&context->cgroups, attempt->epoch, (int64_t)attempt->order.device_count,
+                       &attempt->cgroup, err) &&
            (attempt->spec.bundle.blob == NULL || stage_bundle(attempt, err));
 }
 
 void stage_go_on(struct attempt *attempt)
 {
-    attempt->stage = STAGE_LAYING;
+    attempt->phase = PHASE_STAGING;
     finish(attempt);
 }
 

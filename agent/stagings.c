@@ -31,7 +31,7 @@ struct item {
     struct build_order *build;
     int environment; /* keeps it from being thrown away; -1 */
 
-    struct link_request *report;
+    struct controller_request *report;
     enum staging_state told; /* what the report says that is out, or that was answered last */
     bool changed;            /* something is to be told that was not */
     bool alive;              /* it goes on, with nothing new to say */
@@ -47,7 +47,7 @@ struct fetch {
 };
 
 struct stagings {
-    struct stagings_site site;
+    struct stagings_config config;
     struct item *items;
 };
 
@@ -67,8 +67,8 @@ static json_t *report_body(void *closure)
     item->told = item->state;
     item->changed = item->alive = false;
     return staging_message_encode(&(struct staging_message){
-        .node = item->stagings->site.node,
-        .boot_id = item->stagings->site.boot_id,
+        .node = item->stagings->config.node,
+        .boot_id = item->stagings->config.boot_id,
         .key = item->desired.key,
         .state = item->state,
         .by_user = item->state == STAGING_FAILED && item->fault == BUILD_REFUSED,
@@ -78,7 +78,7 @@ static json_t *report_body(void *closure)
 }
 
 /* A refusal is an answer, too: it would be refused again. */
-static void report_done(void *closure, const struct link_answer *answer)
+static void report_done(void *closure, const struct controller_answer *answer)
 {
     struct item *item = closure;
     struct stagings *stagings = item->stagings;
@@ -87,7 +87,7 @@ static void report_done(void *closure, const struct link_answer *answer)
     if (answer->status == 404) {
         item->changed = true;
         item->told = STAGING_BUILDING;
-        stagings->site.stranger(stagings->site.closure); /* the next order brings it here again */
+        stagings->config.stranger(stagings->config.closure); /* the next order brings it here again */
         return;
     }
     if (answer->status / 100 != 2) {
@@ -100,14 +100,14 @@ static void report_done(void *closure, const struct link_answer *answer)
 static void tell_due(void *closure)
 {
     struct item *item = closure;
-    item->report = link_send(item->stagings->site.link, &(struct link_call){
-                                                            .path = "/v1/agent/staging",
-                                                            .body = report_body,
-                                                            .timeout_ms = REQUEST_TIMEOUT_MS,
-                                                            .persistent = true,
-                                                            .done = report_done,
-                                                            .closure = item,
-                                                        });
+    item->report = controller_send(item->stagings->config.controller, &(struct controller_call){
+                                                                          .path = "/v1/agent/staging",
+                                                                          .body = report_body,
+                                                                          .timeout_ms = REQUEST_TIMEOUT_MS,
+                                                                          .persistent = true,
+                                                                          .done = report_done,
+                                                                          .closure = item,
+                                                                      });
 }
 
 /* Sees to it that a report is sent when one is due. */
@@ -118,9 +118,9 @@ static void tell(struct item *item)
     }
     int64_t pace_ms = item->changed ? STAGING_TELL_MS : STAGING_ALIVE_MS;
     if (item->state != STAGING_BUILDING && item->changed) {
-        loop_arm(item->stagings->site.loop, &item->tell, 0);
+        loop_arm(item->stagings->config.loop, &item->tell, 0);
     } else if (item->state == STAGING_BUILDING && (item->changed || item->alive)) {
-        loop_arm(item->stagings->site.loop, &item->tell, item->told_ms + pace_ms);
+        loop_arm(item->stagings->config.loop, &item->tell, item->told_ms + pace_ms);
     }
 }
 
@@ -152,7 +152,7 @@ static void stop(struct item *item)
     free(give(item->fetches));
     item->fetching = 0;
     build_cancel(give(item->build));
-    loop_disarm(item->stagings->site.loop, &item->watch);
+    loop_disarm(item->stagings->config.loop, &item->watch);
 }
 
 /* fault BUILD_READY: there is none. */
@@ -186,7 +186,7 @@ static void build_told(void *closure, const char *text)
 /* Whether the environment is here; then it is kept. */
 static bool take_environment(struct item *item, struct err *err)
 {
-    const struct environments *environments = item->stagings->site.environments;
+    const struct environments *environments = item->stagings->config.environments;
     const struct environment_need need = need_of(item);
     autofree char *name = NULL;
     autofree char *interpreter = NULL;
@@ -220,10 +220,10 @@ static void begin_environment(struct item *item)
         return;
     }
     item->build =
-        build_start(stagings->site.builder,
+        build_start(stagings->config.builder,
                     &(struct build_call){
                         .need = need_of(item),
-                        .requirements = payload_open(stagings->site.payloads, item->desired.requirements),
+                        .requirements = payload_open(stagings->config.payloads, item->desired.requirements),
                         .told = build_told,
                         .done = build_done,
                         .closure = item,
@@ -261,7 +261,7 @@ static void watch_due(void *closure)
     if (item->text == NULL || strcmp(item->text, text) != 0) {
         progress(item, text);
     }
-    loop_arm(item->stagings->site.loop, &item->watch, clock_boot_ms() + STAGING_TELL_MS);
+    loop_arm(item->stagings->config.loop, &item->watch, clock_boot_ms() + STAGING_TELL_MS);
 }
 
 static void begin(struct item *item)
@@ -279,12 +279,12 @@ static void begin(struct item *item)
     for (size_t i = 0; i < item->desired.blob_count; i++) {
         struct fetch *fetch = &item->fetches[i];
         fetch->item = item;
-        fetch->order = payload_fetch(stagings->site.payloads, item->desired.blobs[i], fetched, fetch);
+        fetch->order = payload_fetch(stagings->config.payloads, item->desired.blobs[i], fetched, fetch);
     }
     if (item->fetching == 0) {
         begin_environment(item);
     } else {
-        loop_arm(stagings->site.loop, &item->watch, item->told_ms + STAGING_TELL_MS);
+        loop_arm(stagings->config.loop, &item->watch, item->told_ms + STAGING_TELL_MS);
     }
 }
 
@@ -321,8 +321,8 @@ static void add(struct stagings *stagings, const struct staging *desired)
 static void drop(struct item *item)
 {
     stop(item);
-    loop_disarm(item->stagings->site.loop, &item->tell);
-    link_abandon(item->report);
+    loop_disarm(item->stagings->config.loop, &item->tell);
+    controller_abandon(item->report);
     cleanup_close(&item->environment);
     DL_DELETE(item->stagings->items, item);
     staging_finish(&item->desired);
@@ -373,10 +373,10 @@ void stagings_set(struct stagings *stagings, const struct staging *desired, size
 
 /* --- life ----------------------------------------------------------------------------------------------- */
 
-struct stagings *stagings_create(const struct stagings_site *site)
+struct stagings *stagings_create(const struct stagings_config *config)
 {
     struct stagings *stagings = xzalloc(sizeof *stagings);
-    stagings->site = *site;
+    stagings->config = *config;
     return stagings;
 }
 

@@ -8,7 +8,7 @@
 
 #include "agent/builder.h"
 #include "agent/environments.h"
-#include "agent/link.h"
+#include "agent/controller_client.h"
 #include "agent/loop.h"
 #include "agent/payload.h"
 #include "proto/staging.h"
@@ -16,10 +16,10 @@
 struct stagings;
 
 /* All is borrowed. stranger is called when the controller does not know this node. */
-struct stagings_site {
+struct stagings_config {
     const char *node, *boot_id;
     struct loop *loop;
-    struct link *link;
+    struct controller_client *controller;
     struct payloads *payloads;
     struct environments *environments;
     struct builder *builder;
@@ -27,7 +27,7 @@ struct stagings_site {
     void *closure;
 };
 
-struct stagings *stagings_create(const struct stagings_site *site);
+struct stagings *stagings_create(const struct stagings_config *config);
 /* Stops what goes on. */
 void stagings_destroy(struct stagings *stagings);
 

@@ -25,24 +25,24 @@ struct upload {
     int64_t size, hashed;
     struct hash *sum; /* NULL: all is hashed */
     char hash[HASH_HEX + 1];
-    struct link_request *request; /* NULL: waits for its turn */
+    struct controller_request *request; /* NULL: waits for its turn */
     void (*done)(void *closure, const char *hash, const struct err *err);
     void *closure;
     struct upload *prev, *next;
 };
 
 struct uploads {
-    struct link *link;
+    struct controller_client *controller;
     struct upload *list;
     size_t under_way;
 };
 
 static void send_next(struct uploads *uploads);
 
-struct uploads *uploads_create(struct link *link)
+struct uploads *uploads_create(struct controller_client *controller)
 {
     struct uploads *uploads = xzalloc(sizeof *uploads);
-    uploads->link = link;
+    uploads->controller = controller;
     return uploads;
 }
 
@@ -84,7 +84,7 @@ void upload_cancel(struct upload *upload)
     }
     struct uploads *uploads = upload->uploads;
     if (upload->request != NULL) {
-        link_cancel(upload->request);
+        controller_cancel(upload->request);
         uploads->under_way--;
     }
     destroy(upload);
@@ -120,7 +120,7 @@ static bool supply(void *closure, int64_t offset, void *buffer, size_t length)
     return read_exactly(closure, offset, buffer, length);
 }
 
-static void put_done(void *closure, const struct link_answer *answer)
+static void put_done(void *closure, const struct controller_answer *answer)
 {
     struct upload *upload = closure;
     struct uploads *uploads = upload->uploads;
@@ -133,15 +133,15 @@ static void put(struct upload *upload)
 {
     autofree char *path = xprintf("/v1/blobs/%s", upload->hash);
     upload->uploads->under_way++;
-    upload->request = link_send(upload->uploads->link, &(struct link_call){
-                                                           .path = path,
-                                                           .supply = supply,
-                                                           .length = (size_t)upload->size,
-                                                           .timeout_ms = TRANSFER_TIMEOUT_MS,
-                                                           .persistent = true,
-                                                           .done = put_done,
-                                                           .closure = upload,
-                                                       });
+    upload->request = controller_send(upload->uploads->controller, &(struct controller_call){
+                                                                       .path = path,
+                                                                       .supply = supply,
+                                                                       .length = (size_t)upload->size,
+                                                                       .timeout_ms = TRANSFER_TIMEOUT_MS,
+                                                                       .persistent = true,
+                                                                       .done = put_done,
+                                                                       .closure = upload,
+                                                                   });
 }
 
 /* Those that are hashed, in the order in which they came. */

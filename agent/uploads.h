@@ -6,13 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/link.h"
+#include "agent/controller_client.h"
 #include "proto/base/err.h"
 
 struct uploads;
 struct upload;
 
-struct uploads *uploads_create(struct link *link);
+struct uploads *uploads_create(struct controller_client *controller);
 /* All uploads have ended before. */
 void uploads_destroy(struct uploads *uploads);
 

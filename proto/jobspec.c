@@ -225,9 +225,10 @@ static bool decode_early_signal(const struct field *field, json_t *value, struct
     return jobspec_decode_early_signal(value, &spec->early_signal, err);
 }
 
-static bool decode_after(const struct field *field, json_t *value, struct job_spec *spec, struct err *err)
+static bool decode_dependencies(const struct field *field, json_t *value, struct job_spec *spec,
+                                struct err *err)
 {
-    return jobspec_decode_after(value, &spec->after, &spec->after_count, err);
+    return jobspec_decode_dependencies(value, &spec->dependencies, &spec->dependency_count, err);
 }
 
 /* --- the table --- */
@@ -267,7 +268,7 @@ static const struct field fields[] = {
     FIELD("retries", retries, decode_int, 0, LIMIT_RETRIES),
     FIELD("infra_retries", infra_retries, decode_int, 0, LIMIT_RETRIES),
     FIELD("on_disconnect", on_disconnect, decode_on_disconnect, 0, 0),
-    FIELD("after", after, decode_after, 0, 0),
+    FIELD("after", dependencies, decode_dependencies, 0, 0),
     FIELD("hold", hold, decode_bool, 0, 0),
     FIELD("host_id", host_id, decode_hash, 0, 0),
     FIELD("function", function, decode_function, 0, 0),
@@ -377,7 +378,7 @@ bool job_spec_decode(json_t *json, int64_t lease_min_ms, struct job_spec *ret_sp
 void job_spec_finish(struct job_spec *spec)
 {
     free(spec->files);
-    free(spec->after);
+    free(spec->dependencies);
     free(spec->terms);
     json_decref(spec->json);
     *spec = (struct job_spec){0};
@@ -479,8 +480,8 @@ json_t *job_spec_encode(const struct job_spec *spec)
     if (spec->on_disconnect != ON_DISCONNECT_KEEP) {
         member_put_text(json, "on_disconnect", on_disconnect_text(spec->on_disconnect));
     }
-    if (spec->after_count > 0) {
-        member_put(json, "after", jobspec_encode_after(spec->after, spec->after_count));
+    if (spec->dependency_count > 0) {
+        member_put(json, "after", jobspec_encode_dependencies(spec->dependencies, spec->dependency_count));
     }
     if (spec->hold) {
         member_put_bool(json, "hold", true);

@@ -50,7 +50,7 @@ struct job_early_signal {
 };
 
 /* A job that this one is to follow. */
-struct job_after {
+struct job_dependency {
     const char *job; /* its id */
     enum dependency when;
 };
@@ -90,11 +90,11 @@ struct job_spec {
     int64_t retries;       /* further attempts after the user's failures */
     int64_t infra_retries; /* further attempts after the infrastructure's */
     enum on_disconnect on_disconnect;
-    int64_t tasks;           /* of an array or a sweep, which the job stands for; 0: it is neither */
-    int64_t parallel;        /* of them, at most so many at a time; 0: any number */
-    const json_t *sweep;     /* object of arrays of strings and numbers: a task for each choice; or NULL */
-    struct job_after *after; /* owned */
-    size_t after_count;
+    int64_t tasks;       /* of an array or a sweep, which the job stands for; 0: it is neither */
+    int64_t parallel;    /* of them, at most so many at a time; 0: any number */
+    const json_t *sweep; /* object of arrays of strings and numbers: a task for each choice; or NULL */
+    struct job_dependency *dependencies; /* owned */
+    size_t dependency_count;
     bool hold;           /* it is kept back from the start */
     const char *host_id; /* SHA-256 of the submitter's machine id; needed with remote=false */
 };

@@ -44,10 +44,10 @@ bool jobspec_decode_files(const json_t *json, struct job_file **ret_files, size_
 json_t *jobspec_encode_files(const struct job_file *files, size_t count);
 
 /* *ret_after is the caller's to free, also after a failure; its strings are borrowed from json. */
-bool jobspec_decode_after(const json_t *json, struct job_after **ret_after, size_t *ret_count,
-                          struct err *err);
+bool jobspec_decode_dependencies(const json_t *json, struct job_dependency **ret_after, size_t *ret_count,
+                                 struct err *err);
 /* New reference. */
-json_t *jobspec_encode_after(const struct job_after *after, size_t count);
+json_t *jobspec_encode_dependencies(const struct job_dependency *after, size_t count);
 
 /* Relative, each part a plain name. */
 bool jobspec_is_inner_path(const char *path);

@@ -120,7 +120,7 @@
 #define LIMIT_SWEEP_NAMES       16
 #define LIMIT_SWEEP_VALUE_BYTES (1 * KIB)
 /* jobs that one follows: what joins a sweep of 64 */
-#define LIMIT_AFTER 64
+#define LIMIT_DEPENDENCIES 64
 /* on either side of 0: room for any scheme of steps */
 #define LIMIT_PRIORITY 1000
 /* jobs of one resource request that are tried for a gap in one scheduling pass; each costs a look at the

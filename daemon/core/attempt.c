@@ -154,7 +154,7 @@ static void forget(struct core *core, struct attempt *attempt)
         assert(attempt->job->attempt == attempt); /* an earlier one goes when the next is made */
         attempt->job->attempt = NULL;
     }
-    record_leaving_attempt(core, attempt);
+    record_released_attempt(core, attempt);
 }
 
 void attempt_list_ended(struct core *core, struct attempt *attempt)

@@ -119,9 +119,9 @@ static void remove_end(struct core *core, const struct attempt *attempt)
 static void add_leaving(struct core *core, struct attempt *attempt)
 {
     struct availability *availability = &core->availability;
-    grow(&availability->leaving, availability->leaving_count, &availability->leaving_room);
-    attempt->end_index = availability->leaving_count++;
-    availability->leaving[attempt->end_index] = attempt;
+    grow(&availability->stopping, availability->stopping_count, &availability->stopping_room);
+    attempt->end_index = availability->stopping_count++;
+    availability->stopping[attempt->end_index] = attempt;
 }
 
 void availability_add(struct core *core, struct attempt *attempt)
@@ -144,9 +144,9 @@ void availability_remove(struct core *core, struct attempt *attempt)
 {
     struct availability *availability = &core->availability;
     size_t at = attempt->end_index;
-    if (at < availability->leaving_count && availability->leaving[at] == attempt) {
-        availability->leaving[at] = availability->leaving[--availability->leaving_count];
-        availability->leaving[at]->end_index = at;
+    if (at < availability->stopping_count && availability->stopping[at] == attempt) {
+        availability->stopping[at] = availability->stopping[--availability->stopping_count];
+        availability->stopping[at]->end_index = at;
     } else {
         remove_end(core, attempt);
     }
@@ -155,7 +155,7 @@ void availability_remove(struct core *core, struct attempt *attempt)
 void availability_clear(struct core *core)
 {
     free(core->availability.ends);
-    free(core->availability.leaving);
+    free(core->availability.stopping);
     core->availability = (struct availability){0};
 }
 
@@ -198,8 +198,8 @@ void availability_begin(const struct search *search)
             partition->capacities[i]->free_then = partition->capacities[i]->free;
         }
     }
-    for (size_t i = 0; i < core->availability.leaving_count; i++) {
-        availability_release(core->availability.leaving[i], true);
+    for (size_t i = 0; i < core->availability.stopping_count; i++) {
+        availability_release(core->availability.stopping[i], true);
     }
 }
 

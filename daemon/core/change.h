@@ -70,7 +70,7 @@ struct event_row {
     const char *detail; /* JSON object, or NULL */
 };
 
-/* A job that follows another. */
+/* A job that depends on another. */
 struct dependency_row {
     int64_t job_key;
     int64_t on_key; /* the other */

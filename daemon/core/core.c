@@ -8,7 +8,7 @@
 #include "daemon/core/amend.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/explain.h"
-#include "daemon/core/follow.h"
+#include "daemon/core/dependency.h"
 #include "daemon/core/hold.h"
 #include "daemon/core/history.h"
 #include "daemon/core/availability.h"
@@ -88,7 +88,7 @@ static void destroy_nodes(struct core *core)
 void core_destroy(struct core *core)
 {
     staging_clear_copies(core);
-    follow_clear(core);
+    dependency_clear(core);
     destroy_jobs(core);
     staging_clear(core);
     destroy_attempts(core);
@@ -163,11 +163,11 @@ void core_step(struct core *core, const struct input *input, int64_t now_ms, str
     record_open(core, input->wall_ms);
     account_clock(core, core->steady_ms);
     ret_step->ok = dispatch(core, input, &ret_step->err);
-    follow_pass(core);
+    dependency_pass(core);
     /* What time alone brings about waits for the TICK that is due when a refused input comes first. */
     while (ret_step->ok && (core->place_wanted || core->now_ms >= core->again_ms)) {
         place_pass(core);
-        follow_pass(core); /* a job that no node can get ready has ended */
+        dependency_pass(core); /* a job that no node can get ready has ended */
     }
     tick_watch_brake(core);
     record_close(core, ret_step);

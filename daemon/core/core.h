@@ -94,7 +94,7 @@ enum node_verb {
     NODE_VERB_REMOVE, /* the node is forgotten, once no attempt holds it any more */
 };
 
-/* A job that a submission is to follow, as it was when the submission was read. */
+/* A job on which a submission depends, as it was when the submission was read. */
 struct core_dependency {
     const char *id;
     int64_t key;
@@ -122,8 +122,8 @@ struct input {
             const struct environment_spec *environment; /* or NULL; only read */
             const struct blob_row
                 *requirements; /* of its environment, to be stored with it; or NULL; lives as long */
-            const struct core_dependency *after; /* as many as the spec names; only read */
-            size_t after_count;
+            const struct core_dependency *dependencies; /* as many as the spec names; only read */
+            size_t dependency_count;
         } submit;
         struct {
             const char *id;

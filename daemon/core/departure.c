@@ -108,8 +108,8 @@ static void take_outlook(struct core *core, struct node *node, const struct outl
     if (node->away != outlook->away || node->leaves_ms != outlook->leaves_ms) {
         core->place_wanted = true;
     }
-    core->leaving_count -= node->leaves_ms != NEVER;
-    core->leaving_count += outlook->leaves_ms != NEVER;
+    core->departing_count -= node->leaves_ms != NEVER;
+    core->departing_count += outlook->leaves_ms != NEVER;
     node->leaves_ms = outlook->leaves_ms;
     node->stops_ms = outlook->stops_ms;
     node->away = outlook->away;
@@ -244,7 +244,7 @@ static void watch_members(struct core *core, struct node *node)
 /* A job that waits may become too long for a node that leaves, and a shorter one behind it be the next. */
 static void look_again(struct core *core)
 {
-    if (core->leaving_count == 0) {
+    if (core->departing_count == 0) {
         return;
     }
     if (core->job_classes != NULL && core->now_ms - core->look_ms >= LEAVES_LOOK_MS) {
@@ -256,7 +256,7 @@ static void look_again(struct core *core)
 void departure_note(struct core *core)
 {
     tick_note(core, core->judge_ms);
-    if (core->leaving_count > 0) {
+    if (core->departing_count > 0) {
         tick_note(core, core->now_ms + LEAVES_LOOK_MS);
     }
     for (size_t i = 0; i < core->node_count; i++) {
@@ -287,15 +287,15 @@ void departure_watch(struct core *core)
 
 void departure_check(const struct core *core)
 {
-    size_t leaving = 0;
+    size_t departing = 0;
     for (size_t i = 0; i < core->node_count; i++) {
         const struct node *node = core->nodes[i];
-        leaving += node->leaves_ms != NEVER;
+        departing += node->leaves_ms != NEVER;
         assert(node->stops_ms == NEVER || node->away || node->leaves_ms <= node->stops_ms);
         assert(node->expires_at_ms == 0 || node->leaves_ms != NEVER);
         for (const struct member *member = node->members; member != NULL; member = member->next) {
             assert(core->deadline_ms <= departure_due_ms(member));
         }
     }
-    assert(leaving == core->leaving_count && core->deadline_ms <= core->judge_ms);
+    assert(departing == core->departing_count && core->deadline_ms <= core->judge_ms);
 }

@@ -185,20 +185,20 @@ bool fit_lasts(const struct search *search, const struct node *node)
     if (search->lasts_ms != NEVER) {
         return left_ms >= search->lasts_ms;
     }
-    return left_ms > search->grace_ms && (search->leaving || left_ms > LEAVES_SOON_MS);
+    return left_ms > search->grace_ms && (search->departing || left_ms > LEAVES_SOON_MS);
 }
 
 void fit_expect(struct search *search, int64_t runs_ms, int64_t grace_ms)
 {
     search->lasts_ms = runs_ms < NEVER - grace_ms ? runs_ms + grace_ms : NEVER;
     search->grace_ms = grace_ms;
-    if (search->lasts_ms == NEVER && search->core->leaving_count > 0) {
+    if (search->lasts_ms == NEVER && search->core->departing_count > 0) {
         struct search staying = *search;
         staying.view = VIEW_STAYING;
         staying.reservations = NULL;
         staying.readiness = READINESS_EVER;
         struct fit fit;
-        search->leaving = !fit_find(&staying, &fit);
+        search->departing = !fit_find(&staying, &fit);
         free(fit.shares);
     }
 }

@@ -52,7 +52,7 @@ struct search {
     bool borrow;      /* what the job would only have borrowed counts, too */
     int64_t lasts_ms; /* how long the job is expected to be there, its grace included; NEVER: unknown */
     int64_t grace_ms; /* the least that it needs there */
-    bool leaving;     /* of unknown length, and no nodes but those that leave soon could ever hold it */
+    bool departing;   /* of unknown length, and no nodes but those that leave soon could ever hold it */
     bool strict;      /* nodes that the resource request avoids count as not there */
 };
 struct search fit_search(const struct core *core, const struct resource_request *request, enum view view,

@@ -4,7 +4,7 @@
 #include "daemon/core/hold.h"
 
 #include "daemon/core/array.h"
-#include "daemon/core/follow.h"
+#include "daemon/core/dependency.h"
 #include "daemon/core/job.h"
 #include "daemon/core/record.h"
 #include "daemon/core/state.h"
@@ -38,7 +38,7 @@ bool hold_release(struct core *core, const struct input *input, struct err *err)
     }
     core->change_set.answer = job;
     if (job->state == JOB_HELD) {
-        enum job_event event = follow_is_open(job) ? JOB_EVENT_BLOCK : JOB_EVENT_RELEASE;
+        enum job_event event = dependency_is_open(job) ? JOB_EVENT_BLOCK : JOB_EVENT_RELEASE;
         const char *by = input->hold.by;
         job_fire(core, job, event, record_detail(core, "by", by), record_text(core, ": released by %s", by));
     }

@@ -271,20 +271,20 @@ static void check_whole(const struct job *job)
 /* A job is BLOCKED while, and only while, it waits for another, which lives and knows it. */
 static void check_edges(const struct job *job)
 {
-    assert(job->state != JOB_BLOCKED || job->follows != NULL);
-    assert(job->follows == NULL || job_is_kept_back(job));
-    for (const struct edge *edge = job->follows; edge != NULL; edge = edge->next_open) {
+    assert(job->state != JOB_BLOCKED || job->dependencies != NULL);
+    assert(job->dependencies == NULL || job_is_kept_back(job));
+    for (const struct edge *edge = job->dependencies; edge != NULL; edge = edge->next_open) {
         assert(edge->job == job && !edge->due && !job_state_terminal(edge->on->state));
         assert(edge->kind != DEPENDENCY_AFTER || edge->on->started_ms == 0);
-        assert(edge->on->followers == edge || edge->prev->next == edge);
+        assert(edge->on->dependents == edge || edge->prev->next == edge);
     }
 }
 
 /* There may be very many. */
-static size_t check_followers(const struct core *core, const struct job *job)
+static size_t check_dependents(const struct core *core, const struct job *job)
 {
     size_t count = 0;
-    for (const struct edge *edge = job->followers; edge != NULL; edge = edge->next) {
+    for (const struct edge *edge = job->dependents; edge != NULL; edge = edge->next) {
         struct job *follower;
         HASH_FIND(by_key, core->jobs_by_key, &edge->job->key, sizeof edge->job->key, follower);
         assert(edge->on == job && follower == edge->job && follower->key > job->key);
@@ -338,11 +338,11 @@ static void check_job_class(const struct job_class *job_class, size_t *listed)
 
 static void check_jobs(const struct core *core)
 {
-    size_t queued = 0, listed = 0, edges = 0, followers = 0;
+    size_t queued = 0, listed = 0, edges = 0, dependents = 0;
     for (const struct job *job = core->jobs_by_key; job != NULL; job = job->by_key.next) {
         check_job(job);
-        followers += check_followers(core, job);
-        for (const struct edge *edge = job->follows; edge != NULL; edge = edge->next_open) {
+        dependents += check_dependents(core, job);
+        for (const struct edge *edge = job->dependencies; edge != NULL; edge = edge->next_open) {
             edges++;
         }
         assert(job->key < core->next_job_key);
@@ -353,7 +353,7 @@ static void check_jobs(const struct core *core)
          job_class = job_class->next) {
         check_job_class(job_class, &listed);
     }
-    assert(edges == followers);
+    assert(edges == dependents);
     assert(queued == listed && HASH_CNT(by_id, core->jobs_by_id) == HASH_CNT(by_key, core->jobs_by_key));
 }
 

@@ -11,7 +11,7 @@
 #include "daemon/core/account_state.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/history.h"
-#include "daemon/core/follow.h"
+#include "daemon/core/dependency.h"
 #include "daemon/core/queue.h"
 #include "daemon/core/record.h"
 #include "daemon/core/state.h"
@@ -125,12 +125,12 @@ static void leave(struct core *core, struct job *job)
 {
     assert(job->attempt == NULL || !attempt_is_live(job->attempt));
     account_leave(core, job);
-    follow_ended(core, job);
+    dependency_ended(core, job);
     queue_leave(core, job);
     history_leave(core, job->pattern);
     HASH_DELETE(by_id, core->jobs_by_id, job);
     HASH_DELETE(by_key, core->jobs_by_key, job);
-    record_leaving(core, job);
+    record_released(core, job);
 }
 
 /* --- the table ------------------------------------------------------------------------------------------ */
@@ -156,7 +156,7 @@ static void note_start(struct core *core, struct job *job)
 {
     if (job->started_ms == 0) {
         job->started_ms = job->event_ms;
-        follow_started(core, job);
+        dependency_started(core, job);
     }
     array_note_running(core, job);
 }
@@ -244,7 +244,7 @@ void job_begin(struct core *core, struct job *job, const char *held_by)
     if (held_by != NULL) {
         job->state = JOB_HELD;
         record_event(core, job, EVENT_HELD, record_detail(core, "by", held_by));
-    } else if (follow_is_open(job)) {
+    } else if (dependency_is_open(job)) {
         job->state = JOB_BLOCKED;
         record_event(core, job, EVENT_BLOCKED, NULL);
     } else {

@@ -53,7 +53,7 @@ struct job *job_live(const struct core *core, const char *id, struct err *err);
 
 /* Its life begins: it waits for GPUs, or is kept back. held_by: who wants it held; NULL: nobody. */
 void job_begin(struct core *core, struct job *job, const char *held_by);
-/* What it follows can never be: it ends. */
+/* One of its dependencies can never be met: it ends. */
 void job_never(struct core *core, struct job *job, const char *reason);
 
 /* The resource request of a spec and of what it needs, NULL for nothing; both lend their strings. */

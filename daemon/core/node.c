@@ -61,7 +61,7 @@ struct node *node_create(struct core *core, const char *name)
 /* Takes it out of the list. Attempts that have ended still name it, so it lives on beside. */
 static void unlist(struct core *core, struct node *node)
 {
-    core->leaving_count -= node->leaves_ms != NEVER;
+    core->departing_count -= node->leaves_ms != NEVER;
     HASH_DEL(core->nodes_by_name, node);
     core->node_count--;
     for (size_t i = node->index; i < core->node_count; i++) {

@@ -278,7 +278,7 @@ static void pass_by(const struct core *core, struct queue_entry *entry,
     int64_t longest_ms = reservation_gap_ms(core, &search, reservations);
     if (job_class->tries >= LIMIT_BACKFILL_TRIES) {
         queue_close(job_class);
-    } else if (core->leaving_count > 0) { /* a shorter one may end before a node leaves */
+    } else if (core->departing_count > 0) { /* a shorter one may end before a node leaves */
         job_class->tries++;
         queue_skip(entry);
     } else if (longest_ms == 0 || !fits(&search)) {

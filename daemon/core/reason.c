@@ -103,8 +103,8 @@ static bool fits_after_hold(const struct core *core, const struct job *job)
 {
     const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_READY);
     availability_begin(&search);
-    for (size_t i = 0; i < core->availability.leaving_count; i++) {
-        availability_release(core->availability.leaving[i], false); /* it is not free yet */
+    for (size_t i = 0; i < core->availability.stopping_count; i++) {
+        availability_release(core->availability.stopping[i], false); /* it is not free yet */
     }
     return fits(&search);
 }

@@ -281,14 +281,14 @@ void record_dirty(struct core *core, struct node *node)
     change_set->dirty[change_set->dirty_count++] = node->name;
 }
 
-void record_leaving(struct core *core, struct job *job)
+void record_released(struct core *core, struct job *job)
 {
-    LL_PREPEND(core->change_set.leaving, job);
+    LL_PREPEND(core->change_set.released, job);
 }
 
-void record_leaving_attempt(struct core *core, struct attempt *attempt)
+void record_released_attempt(struct core *core, struct attempt *attempt)
 {
-    LL_PREPEND(core->change_set.leaving_attempts, attempt);
+    LL_PREPEND(core->change_set.released_attempts, attempt);
 }
 
 const char *record_text(struct core *core, const char *format, ...)
@@ -498,12 +498,12 @@ static void fill(struct core *core, struct change *change, void *subject, struct
 
 static void free_leaving(struct core *core)
 {
-    for (struct attempt *attempt = core->change_set.leaving_attempts, *next; attempt != NULL;
+    for (struct attempt *attempt = core->change_set.released_attempts, *next; attempt != NULL;
          attempt = next) {
         next = attempt->next;
         attempt_free(attempt);
     }
-    for (struct job *job = core->change_set.leaving, *next; job != NULL; job = next) {
+    for (struct job *job = core->change_set.released, *next; job != NULL; job = next) {
         next = job->next;
         job_free(job);
     }

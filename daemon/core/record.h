@@ -45,7 +45,7 @@ void record_window_gone(struct core *core, const char *id);
 
 /* A row of the job's history; detail is a JSON object in the step's memory, or NULL. */
 void record_event(struct core *core, struct job *job, enum event_kind kind, const char *detail);
-/* The job follows another. */
+/* The job depends on another. */
 void record_dependency(struct core *core, const struct job *job, int64_t on_key, enum dependency kind);
 void record_rank(struct core *core, const struct attempt *attempt, const struct rank_exit *rank);
 /* The row, and that of its pickle where its bytes are there. Borrows from the result. */
@@ -77,8 +77,8 @@ int64_t record_time(const struct core *core, const struct job *job);
 void record_dirty(struct core *core, struct node *node);
 
 /* Frees it at the end of the step; it is out of all lists already. */
-void record_leaving(struct core *core, struct job *job);
-void record_leaving_attempt(struct core *core, struct attempt *attempt);
+void record_released(struct core *core, struct job *job);
+void record_released_attempt(struct core *core, struct attempt *attempt);
 
 /* Text that lives as long as the step. */
 const char *record_text(struct core *core, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -84,7 +84,7 @@ static bool by_node(const struct core *core, const struct search *search)
 {
     const struct resource_request *request = search->request;
     return request->host_id != NULL || request->terms != NULL || search->environment != NULL ||
-           core->leaving_count > 0;
+           core->departing_count > 0;
 }
 
 /* Keeps the nodes that a waiting job could use from the jobs behind it. Nodes that take no work now, or are

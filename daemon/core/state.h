@@ -92,13 +92,13 @@ struct batch {
     UT_hash_handle hh;
 };
 
-/* One job follows another, which has not yet done what it should. */
+/* One job depends on another, which has not yet done what it should. */
 struct edge {
     struct job *job, *on;
     enum dependency kind;
     bool due;                 /* among those that the step has to look at */
     struct edge *next_open;   /* of the job */
-    struct edge *prev, *next; /* of those that follow the other one, by key; or of those that are due */
+    struct edge *prev, *next; /* of the dependents of the other one, by key; or of those that are due */
 };
 
 /* A job that has ended. */
@@ -135,16 +135,16 @@ struct job {
     int64_t seq;
     int64_t event_ms; /* wall clock of its last event: the next one is not earlier */
     struct job_class *job_class;
-    struct pattern *pattern; /* of what is known of run times */
-    struct batch *batch;     /* while it waits; else NULL */
-    struct job *prev, *next; /* in the batch */
-    int64_t submitted_ms;    /* steady clock, not earlier than that of an earlier job */
-    int64_t received_us;     /* steady clock: its submission was there; that of a task, of its array */
-    int64_t queued_us;       /* since then: the submission was on disk; 0: not known */
-    struct array *array;     /* that it stands for, or is a task of; else NULL */
-    int64_t task;            /* its number; -1: it is none */
-    struct edge *follows;    /* what it still waits for, while BLOCKED or HELD */
-    struct edge *followers;  /* who waits for it */
+    struct pattern *pattern;   /* of what is known of run times */
+    struct batch *batch;       /* while it waits; else NULL */
+    struct job *prev, *next;   /* in the batch */
+    int64_t submitted_ms;      /* steady clock, not earlier than that of an earlier job */
+    int64_t received_us;       /* steady clock: its submission was there; that of a task, of its array */
+    int64_t queued_us;         /* since then: the submission was on disk; 0: not known */
+    struct array *array;       /* that it stands for, or is a task of; else NULL */
+    int64_t task;              /* its number; -1: it is none */
+    struct edge *dependencies; /* what it still waits for, while BLOCKED or HELD */
+    struct edge *dependents;   /* who waits for it */
     struct account *project, *owner;
 
     int64_t time_limit_ms, grace_ms, lease_ms;
@@ -358,8 +358,8 @@ struct change_set {
     const char *said;   /* the answer to a question, in the arena */
     uint64_t *fenced;   /* the answer to a heartbeat, in the arena */
     size_t fenced_count;
-    struct job *leaving; /* jobs that ended */
-    struct attempt *leaving_attempts;
+    struct job *released; /* jobs that ended */
+    struct attempt *released_attempts;
     int64_t wall_ms;
 };
 
@@ -367,8 +367,8 @@ struct change_set {
 struct availability {
     struct attempt **ends; /* a heap: the first ends first */
     size_t end_count, end_room;
-    struct attempt **leaving; /* those that are about to give back their devices, in no order */
-    size_t leaving_count, leaving_room;
+    struct attempt **stopping; /* those that are about to give back their devices, in no order */
+    size_t stopping_count, stopping_room;
 };
 
 struct core {
@@ -391,9 +391,9 @@ struct core {
 
     struct window *windows; /* that are not over */
     size_t window_count;
-    int64_t judge_ms;     /* when what windows and expiries say of nodes changes next */
-    size_t leaving_count; /* nodes that go away some time */
-    int64_t look_ms;      /* of the last look at waiting jobs: what lasts is judged as of then */
+    int64_t judge_ms;       /* when what windows and expiries say of nodes changes next */
+    size_t departing_count; /* nodes that go away some time */
+    int64_t look_ms;        /* of the last look at waiting jobs: what lasts is judged as of then */
 
     struct partition *partitions;
     uint64_t registry; /* stamp of what is registered */

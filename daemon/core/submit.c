@@ -9,7 +9,7 @@
 
 #include "daemon/core/array.h"
 #include "daemon/core/account.h"
-#include "daemon/core/follow.h"
+#include "daemon/core/dependency.h"
 #include "daemon/core/constraint.h"
 #include "daemon/core/fit.h"
 #include "daemon/core/job.h"
@@ -239,7 +239,7 @@ bool submit_job(struct core *core, const struct input *input, struct err *err)
     struct resource_request request = job_request(spec, input->submit.environment);
     struct constraints *constraints = constraints_create(request.terms);
     request.constraints = constraints;
-    bool sound = submit_admits(core, &request, err) && follow_check(core, input, err) &&
+    bool sound = submit_admits(core, &request, err) && dependency_check(core, input, err) &&
                  account_admits(core, job_spec_project(spec), input->submit.owner, &request, err);
     constraints_destroy(constraints);
     if (!sound) {
@@ -262,7 +262,7 @@ bool submit_job(struct core *core, const struct input *input, struct err *err)
         record_array(core, job->array);
     }
     record_event(core, job, EVENT_SUBMITTED, NULL);
-    const char *never = follow_join(core, job, input);
+    const char *never = dependency_join(core, job, input);
     job_begin(core, job, spec->hold ? input->submit.owner : NULL);
     if (never != NULL) {
         job_never(core, job, never);

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/after.h"
-#include "daemon/http/leaving.h"
+#include "daemon/http/dependencies.h"
+#include "daemon/http/departing.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/router.h"
 #include "daemon/spec_environment.h"
@@ -219,8 +219,8 @@ static bool read_placements(struct reader *reader, int64_t job_key, struct place
 }
 
 /* "needs 4 GPUs of type A10: 2 of 8 are free; 3 jobs are ahead" */
-static void say_why_it_waits(const struct queue_facts *facts, int64_t leaving, const struct job_birth *birth,
-                             struct text *out)
+static void say_why_it_waits(const struct queue_facts *facts, int64_t departing,
+                             const struct job_birth *birth, struct text *out)
 {
     const char *type = birth->gpu_type;
     text_printf(out, "needs %lld GPU%s", (long long)birth->gpus, birth->gpus == 1 ? "" : "s");
@@ -232,8 +232,8 @@ static void say_why_it_waits(const struct queue_facts *facts, int64_t leaving, c
     if (facts->drained > 0) {
         text_printf(out, ", %lld on nodes that take no work", (long long)facts->drained);
     }
-    if (leaving > 0) {
-        text_printf(out, ", %lld on nodes that leave before it could end", (long long)leaving);
+    if (departing > 0) {
+        text_printf(out, ", %lld on nodes that leave before it could end", (long long)departing);
     }
     if (facts->ahead > 0) {
         text_printf(out, "; %lld job%s ahead", (long long)facts->ahead, facts->ahead == 1 ? " is" : "s are");
@@ -246,7 +246,7 @@ struct showing {
     const struct request *request;
     struct placements placements;
     struct queue_facts facts;
-    int64_t leaving; /* GPUs on nodes that leave too soon for it */
+    int64_t departing; /* GPUs on nodes that leave too soon for it */
     bool facts_known;
     struct staging_view *stagings; /* of a job in STAGING: who gets it ready */
     size_t staging_count;
@@ -307,7 +307,7 @@ static void write_view(const struct job_record *job, void *closure)
     view.placements = showing->placements.items;
     view.placement_count = showing->placements.count;
     if (view.state == JOB_QUEUED && view.reason == NULL && showing->facts_known) {
-        say_why_it_waits(&showing->facts, showing->leaving, &job->birth, &reason);
+        say_why_it_waits(&showing->facts, showing->departing, &job->birth, &reason);
         view.reason = reason.bytes;
     } else if (view.state == JOB_STAGING) {
         view.stagings = showing->stagings;
@@ -357,8 +357,8 @@ static bool read_facts(const struct server *server, const struct job_facts *job,
     bool ok = reader_job_by_key(reader, job->key, take_wanted, &wanted, &showing->facts_known, err) &&
               reader_queue_facts(reader, job->key, wanted.gpu_type, &showing->facts, err) &&
               read_grace(server, job->key, &grace_ms, err) &&
-              leaving_count(reader, wanted.gpu_type, wanted.time_limit_ms, grace_ms, server->wall_ms,
-                            &showing->leaving, err);
+              departing_count(reader, wanted.gpu_type, wanted.time_limit_ms, grace_ms, server->wall_ms,
+                              &showing->departing, err);
     free(wanted.gpu_type);
     return ok;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/after.h"
+#include "daemon/http/dependencies.h"
 #include "daemon/http/ask.h"
 #include "daemon/http/job_lookup.h"
 #include "daemon/http/parts.h"
@@ -26,8 +26,8 @@
 struct submit {
     struct ask ask;
     struct job_spec spec;
-    char *shown;                   /* or NULL */
-    struct core_dependency *after; /* or NULL */
+    char *shown;                          /* or NULL */
+    struct core_dependency *dependencies; /* or NULL */
     struct spec_environment environment;
     struct text requirements_text; /* those that stand in the spec */
     struct blob_row requirements;  /* the same as it is stored */
@@ -62,7 +62,7 @@ static void submit_finish(struct ask *ask)
     text_finish(&submit->requirements_text);
     job_spec_finish(&submit->spec);
     free(submit->shown);
-    free(submit->after);
+    free(submit->dependencies);
 }
 
 static void see_blob(const struct blob_row *row, void *closure)
@@ -142,8 +142,9 @@ void jobs_submit(struct request *request)
         request_fail(request, &err);
         return;
     }
-    struct core_dependency *after;
-    if (!blobs_exist(server->reader, &spec, &err) || !after_read(request, &spec, &after, &err)) {
+    struct core_dependency *dependencies;
+    if (!blobs_exist(server->reader, &spec, &err) ||
+        !dependencies_read(request, &spec, &dependencies, &err)) {
         job_spec_finish(&spec);
         request_fail(request, &err);
         return;
@@ -151,7 +152,7 @@ void jobs_submit(struct request *request)
     struct submit *submit = ask_create(request, sizeof *submit, render_submit);
     submit->spec = spec;
     submit->shown = job_spec_shown(&spec);
-    submit->after = after;
+    submit->dependencies = dependencies;
     submit->ask.committed = submit_committed;
     submit->ask.finish = submit_finish;
     uint8_t random[10];
@@ -165,8 +166,8 @@ void jobs_submit(struct request *request)
     input->submit.body = request->body;
     input->submit.body_length = request->body_length;
     input->submit.shown = submit->shown;
-    input->submit.after = after;
-    input->submit.after_count = spec.after_count;
+    input->submit.dependencies = dependencies;
+    input->submit.dependency_count = spec.dependency_count;
     say_need(submit);
     store_requirements(submit, server->wall_ms);
     text_reserve(&submit->ask.writer.answer,

@@ -64,7 +64,7 @@ static const struct {
 };
 
 /* Where the job may be after the event; the first is its submission. */
-static void follow_edge(struct auditing *auditing, const struct event_row *row)
+static void dependency_edge(struct auditing *auditing, const struct event_row *row)
 {
     if (row->seq == 1) {
         CHECK(row->kind == EVENT_SUBMITTED, "I9", "job %s begins with %s", auditing->id,
@@ -95,7 +95,7 @@ static bool audit_event(const struct event_row *row, void *closure)
           (long long)(auditing->last_at_ms - row->at_ms));
     CHECK(auditing->terminals == 0, "I10", "job %s has event %lld after its end", auditing->id,
           (long long)row->seq);
-    follow_edge(auditing, row);
+    dependency_edge(auditing, row);
     auditing->terminals += ends_job(row->kind);
     auditing->last_seq = row->seq;
     auditing->last_at_ms = row->at_ms;

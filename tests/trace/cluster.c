@@ -171,13 +171,13 @@ enum err_code cluster_register(struct cluster *cluster, const struct node_ask *a
 }
 
 /* What the reader of a submission tells of the jobs that it names. */
-static size_t read_after(const struct cluster *cluster, const struct job_ask *ask, char *words,
-                         struct core_dependency *after)
+static size_t read_dependencies(const struct cluster *cluster, const struct job_ask *ask, char *words,
+                                struct core_dependency *dependencies)
 {
     size_t count = 0;
     char *rest = words;
     for (char *word; (word = strsep(&rest, " ")) != NULL;) {
-        struct core_dependency *on = &after[count++];
+        struct core_dependency *on = &dependencies[count++];
         on->id = strsep(&word, ":");
         ck_assert(dependency_from_text(word, &on->kind));
         on->key = rows_key(cluster->rows, on->id);
@@ -231,10 +231,10 @@ enum err_code cluster_submit(struct cluster *cluster, const struct job_ask *ask)
                                      .body_length = 2}};
     struct environment_spec environment = {.key = ask->environment, .text = "{}"};
     input.submit.environment = ask->environment != NULL ? &environment : NULL;
-    struct core_dependency after[8];
+    struct core_dependency dependencies[8];
     autofree char *words = ask->after != NULL ? xstrdup(ask->after) : NULL;
-    input.submit.after = after;
-    input.submit.after_count = words != NULL ? read_after(cluster, ask, words, after) : 0;
+    input.submit.dependencies = dependencies;
+    input.submit.dependency_count = words != NULL ? read_dependencies(cluster, ask, words, dependencies) : 0;
     return step_with(cluster, &input, &spec);
 }
 

@@ -21,7 +21,7 @@ int main(void)
     srunner_add_suite(runner, restart_suite());
     srunner_add_suite(runner, result_suite());
     srunner_add_suite(runner, staging_suite());
-    srunner_add_suite(runner, follow_suite());
+    srunner_add_suite(runner, dependency_suite());
     srunner_add_suite(runner, hold_suite());
     srunner_add_suite(runner, amend_suite());
     srunner_add_suite(runner, placement_suite());

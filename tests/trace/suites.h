@@ -20,7 +20,7 @@ Suite *loaded_suite(void);
 Suite *restart_suite(void);
 Suite *result_suite(void);
 Suite *staging_suite(void);
-Suite *follow_suite(void);
+Suite *dependency_suite(void);
 Suite *hold_suite(void);
 Suite *amend_suite(void);
 Suite *placement_suite(void);

@@ -274,7 +274,7 @@ START_TEST(of_several_that_failed_the_first_is_named)
 }
 END_TEST
 
-Suite *follow_suite(void)
+Suite *dependency_suite(void)
 {
     Suite *suite = suite_create("follow");
     TCase *tests = tcase_create("follow");

@@ -24,7 +24,7 @@ int main(int argc, char **argv)
     srunner_add_suite(runner, devices_suite());
     srunner_add_suite(runner, agent_files_suite());
     srunner_add_suite(runner, journal_suite());
-    srunner_add_suite(runner, link_suite());
+    srunner_add_suite(runner, controller_client_suite());
     srunner_add_suite(runner, output_suite());
     srunner_add_suite(runner, results_suite());
     srunner_add_suite(runner, port_taken_suite());

@@ -151,13 +151,14 @@ void rig_setup(void)
     snprintf(url, sizeof url, "http://127.0.0.1:%d", listen_on_loopback());
     snprintf(token, sizeof token, "%s/token", rig.folder);
     rig_write_text("token", "secret\n");
-    rig.link = link_create(&(struct link_config){.url = url, .token_file = token}, rig.loop, &err);
-    ck_assert_msg(rig.link != NULL, "%s", err.text);
+    rig.controller = controller_client_create(
+        &(struct controller_client_config){.url = url, .token_file = token}, rig.loop, &err);
+    ck_assert_msg(rig.controller != NULL, "%s", err.text);
 }
 
 void rig_teardown(void)
 {
-    link_destroy(rig.link);
+    controller_client_destroy(rig.controller);
     while (rig.connections != NULL) {
         hang_up(rig.connections);
     }

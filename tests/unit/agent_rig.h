@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A folder, a loop and a link to a controller that is played by the test, all in one thread. */
+/* A folder, a loop and a client of a controller that is played by the test, all in one thread. */
 #ifndef AGENT_RIG_H
 #define AGENT_RIG_H
 
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/link.h"
+#include "agent/controller_client.h"
 #include "agent/loop.h"
 #include "proto/base/text.h"
 
@@ -28,7 +28,7 @@ struct rig_answer {
 struct rig {
     char folder[64];
     struct loop *loop;
-    struct link *link;
+    struct controller_client *controller;
     struct rig_request *requests;
     size_t request_count;
     size_t connection_count; /* opened since the start */

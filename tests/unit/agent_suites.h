@@ -17,7 +17,7 @@ Suite *orphans_suite(void);
 Suite *environments_suite(void);
 Suite *agent_files_suite(void);
 Suite *journal_suite(void);
-Suite *link_suite(void);
+Suite *controller_client_suite(void);
 Suite *output_suite(void);
 Suite *results_suite(void);
 Suite *port_taken_suite(void);

@@ -53,13 +53,13 @@ static void shim_start(struct rig *rig)
     }
     close(ends[1]);
     close(errors[1]);
-    rig->link = ends[0];
+    rig->agent_socket = ends[0];
     rig->errors = errors[0];
 }
 
 void rig_begin(struct rig *rig)
 {
-    *rig = (struct rig){.link = -1};
+    *rig = (struct rig){.agent_socket = -1};
     snprintf(rig->root, sizeof rig->root, "/tmp/gpuctl-shim-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(rig->root));
     snprintf(rig->run, sizeof rig->run, "%s/" RIG_EPOCH, rig->root);
@@ -92,7 +92,7 @@ void rig_forget(struct rig *rig)
 void rig_end(struct rig *rig)
 {
     struct err err;
-    close(rig->link);
+    close(rig->agent_socket);
     close(rig->errors);
     ck_assert(file_remove_tree(rig->root, &err));
 }
@@ -166,7 +166,7 @@ void rig_send(struct rig *rig, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    ck_assert_int_eq(send(rig->link, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+    ck_assert_int_eq(send(rig->agent_socket, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
 }
 
 static void await_readable(int fd, const char *what)
@@ -177,8 +177,8 @@ static void await_readable(int fd, const char *what)
 
 static const char *hear(struct rig *rig, const char *what)
 {
-    await_readable(rig->link, what);
-    ssize_t length = recv(rig->link, rig->heard, sizeof rig->heard - 1, 0);
+    await_readable(rig->agent_socket, what);
+    ssize_t length = recv(rig->agent_socket, rig->heard, sizeof rig->heard - 1, 0);
     ck_assert_msg(length > 0, "the shim hung up before %s", what);
     rig->heard[length] = '\0';
     return rig->heard;
@@ -202,9 +202,9 @@ void rig_connect(struct rig *rig)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "%s/" SHIM_SOCKET_FILE, rig->run);
-    close(rig->link);
-    rig->link = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(connect(rig->link, (struct sockaddr *)&address, sizeof address), 0);
+    close(rig->agent_socket);
+    rig->agent_socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(connect(rig->agent_socket, (struct sockaddr *)&address, sizeof address), 0);
 }
 
 int rig_rank_socket(struct rig *rig)

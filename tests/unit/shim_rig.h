@@ -14,7 +14,7 @@
 
 struct rig {
     char root[64], run[96], logs[96], cgroup[128];
-    int link, errors; /* socket to the shim; its stderr */
+    int agent_socket, errors; /* socket to the shim; its stderr */
     pid_t shim;
     char launch[8192];
     size_t launch_size;

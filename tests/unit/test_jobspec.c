@@ -131,17 +131,17 @@ END_TEST
 
 #define OF_BLOB "{'gpus':1,'function':{'blob':'" HASH "','modules':'" HASH "'}}"
 
-START_TEST(jobs_to_follow_are_read_and_survive_encode_and_decode)
+START_TEST(jobs_to_dependency_are_read_and_survive_encode_and_decode)
 {
     struct job_spec first =
         spec_taken(spec_with("{'after':[" ID_A ",{'job':" ID_B ",'when':'afterany'}],'hold':true}"));
     struct job_spec spec = spec_taken(job_spec_encode(&first));
     ck_assert(spec.hold);
-    ck_assert_uint_eq(spec.after_count, 2);
-    ck_assert_str_eq(spec.after[0].job, "aaaaaaaaaaaaaaaa");
-    ck_assert_int_eq(spec.after[0].when, DEPENDENCY_AFTEROK);
-    ck_assert_str_eq(spec.after[1].job, "bbbbbbbbbbbbbbbb");
-    ck_assert_int_eq(spec.after[1].when, DEPENDENCY_AFTERANY);
+    ck_assert_uint_eq(spec.dependency_count, 2);
+    ck_assert_str_eq(spec.dependencies[0].job, "aaaaaaaaaaaaaaaa");
+    ck_assert_int_eq(spec.dependencies[0].when, DEPENDENCY_AFTEROK);
+    ck_assert_str_eq(spec.dependencies[1].job, "bbbbbbbbbbbbbbbb");
+    ck_assert_int_eq(spec.dependencies[1].when, DEPENDENCY_AFTERANY);
     job_spec_finish(&first);
     job_spec_finish(&spec);
 }
@@ -150,13 +150,13 @@ END_TEST
 START_TEST(a_job_follows_so_many_others)
 {
     autojson json_t *after = json_array();
-    for (int i = 0; i <= LIMIT_AFTER; i++) {
+    for (int i = 0; i <= LIMIT_DEPENDENCIES; i++) {
         char id[ID_LENGTH + 1];
         text_id_from_bytes((const uint8_t[10]){(uint8_t)i}, id);
         json_t *json = spec_with("{}");
         json_object_set_new(json, "after", json_deep_copy(after));
         struct job_spec spec = spec_taken(json);
-        ck_assert_uint_eq(spec.after_count, (size_t)i);
+        ck_assert_uint_eq(spec.dependency_count, (size_t)i);
         job_spec_finish(&spec);
         json_array_append_new(after, json_string(id));
     }
@@ -297,7 +297,7 @@ Suite *jobspec_suite(void)
     tcase_add_test(taken, defaults_that_are_written_out_are_left_out_again);
     tcase_add_test(taken, the_smallest_lease_is_the_callers);
     tcase_add_test(taken, inline_files_may_fill_their_limit);
-    tcase_add_test(taken, jobs_to_follow_are_read_and_survive_encode_and_decode);
+    tcase_add_test(taken, jobs_to_dependency_are_read_and_survive_encode_and_decode);
     tcase_add_test(taken, a_job_follows_so_many_others);
     tcase_add_test(taken, paths_that_only_begin_alike_do_not_collide);
     suite_add_tcase(suite, taken);

@@ -110,7 +110,7 @@ END_TEST
 /* --- telling -------------------------------------------------------------------------------------------- */
 
 struct scene {
-    struct site site;
+    struct agent_context context;
     struct recall *recall;
     size_t told, pages;
     uint64_t first, last;
@@ -150,11 +150,11 @@ static struct rig_answer take_page(struct rig *of, const struct rig_request *req
 
 static void scene_begin(struct scene *scene)
 {
-    *scene = (struct scene){.site = {.config = {.name = "gpu-1"}, .boot_id = "boot"}};
-    scene->site.loop = rig.loop;
-    scene->site.link = rig.link;
-    scene->site.journal = open_journal();
-    scene->recall = recall_create(&scene->site);
+    *scene = (struct scene){.context = {.config = {.name = "gpu-1"}, .boot_id = "boot"}};
+    scene->context.loop = rig.loop;
+    scene->context.controller = rig.controller;
+    scene->context.journal = open_journal();
+    scene->recall = recall_create(&scene->context);
     rig.closure = scene;
     rig.answer = take_page;
 }
@@ -162,7 +162,7 @@ static void scene_begin(struct scene *scene)
 static void scene_finish(struct scene *scene)
 {
     recall_destroy(scene->recall);
-    journal_close(scene->site.journal);
+    journal_close(scene->context.journal);
 }
 
 START_TEST(a_restored_controller_is_told_page_by_page_and_once)
@@ -171,7 +171,7 @@ START_TEST(a_restored_controller_is_told_page_by_page_and_once)
     scene_begin(&scene);
     scene.until = 2 * LIMIT_JOURNAL_ENTRIES + 5;
     for (uint64_t epoch = 1; epoch <= scene.until; epoch++) {
-        journal_began(scene.site.journal, epoch, JOB);
+        journal_began(scene.context.journal, epoch, JOB);
     }
     scene.since_ms = clock_wall_ms();
     hear(&scene, 0, 0); /* not restored */

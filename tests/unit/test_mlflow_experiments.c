@@ -154,7 +154,7 @@ START_TEST(an_experiment_is_renamed_to_a_name_that_is_free)
 }
 END_TEST
 
-static const char *stage(const char *run)
+static const char *phase(const char *run)
 {
     return mlflow_text(mlflow_get(run), "info.lifecycle_stage");
 }
@@ -167,7 +167,7 @@ START_TEST(deleting_and_restoring_takes_along_the_runs_that_were_not_deleted_by_
     mlflow_ask(tracking_runs_delete, json_pack("{s:s}", "run_id", gone));
     mlflow_ask(tracking_experiments_delete, only_id(id));
     ck_assert_str_eq(mlflow_text(by_id(id), "lifecycle_stage"), "deleted");
-    ck_assert_str_eq(stage(kept), "deleted");
+    ck_assert_str_eq(phase(kept), "deleted");
     mlflow_refuse(tracking_runs_create, only_id(id), TRACKING_INVALID_PARAMETER_VALUE, "'active' state");
     mlflow_refuse(tracking_runs_restore, json_pack("{s:s}", "run_id", kept), TRACKING_INVALID_PARAMETER_VALUE,
                   "Restore the experiment");
@@ -176,8 +176,8 @@ START_TEST(deleting_and_restoring_takes_along_the_runs_that_were_not_deleted_by_
     mlflow_ask(tracking_experiments_restore, only_id(id));
     mlflow_refuse(tracking_experiments_restore, only_id(id), TRACKING_RESOURCE_DOES_NOT_EXIST, "is deleted");
     ck_assert_str_eq(mlflow_text(by_id(id), "lifecycle_stage"), "active");
-    ck_assert_str_eq(stage(kept), "active");
-    ck_assert_str_eq(stage(gone), "deleted");
+    ck_assert_str_eq(phase(kept), "active");
+    ck_assert_str_eq(phase(gone), "deleted");
 }
 END_TEST
 

@@ -101,35 +101,35 @@ END_TEST
 
 /* --- the last steps ------------------------------------------------------------------------------------- */
 
-static struct site site;
+static struct agent_context context;
 static int cleared;
 
 static void heard(void *closure, uint64_t epoch, enum reconciler_news news)
 {
     cleared += news == NEWS_CLEARED;
     if (cleared > 1) {
-        loop_end(site.loop);
+        loop_end(context.loop);
     }
 }
 
 static struct attempt *begin_attempt(void)
 {
-    site = (struct site){.loop = loop_create(), .heard = heard};
-    site.config.run = folder;
-    site.config.state = folder;
+    context = (struct agent_context){.loop = loop_create(), .heard = heard};
+    context.config.run = folder;
+    context.config.state = folder;
     cleared = 0;
-    return attempt_create(&site, EPOCH);
+    return attempt_create(&context, EPOCH);
 }
 
 static void end_attempt(struct attempt *attempt)
 {
     attempt_destroy(attempt);
-    loop_destroy(site.loop);
+    loop_destroy(context.loop);
 }
 
 static void enough(void *closure)
 {
-    loop_end(site.loop);
+    loop_end(context.loop);
 }
 
 /* M12: it waits for a shim that does not end when that says that all is over; its record cannot be read. */
@@ -137,13 +137,13 @@ START_TEST(an_attempt_that_ends_in_the_middle_of_a_stop_is_cleared_once)
 {
     struct attempt *attempt = begin_attempt();
     struct loop_timer end = {.due = enough};
-    attempt->stage = STAGE_SHIM;
+    attempt->phase = PHASE_SHIM;
     attempt_stop(attempt, 60000, CAUSE_CANCELED, EARLY_NONE);
     ck_assert(attempt->timer.on);
     attempt_over(attempt, CAUSE_SHIM_LOST, "the exit record could not be read");
     attempt_clear(attempt);
-    loop_arm(site.loop, &end, 0);
-    loop_run(site.loop);
+    loop_arm(context.loop, &end, 0);
+    loop_run(context.loop);
     ck_assert_int_eq(cleared, 1);
     end_attempt(attempt);
 }
@@ -163,7 +163,7 @@ START_TEST(what_does_not_go_is_looked_for_ever_less_often)
         ck_assert(attempt->timer.on);
         ck_assert(attempt->orphans_pace_ms > before || attempt->orphans_pace_ms == 1000);
         before = attempt->orphans_pace_ms;
-        loop_disarm(site.loop, &attempt->timer);
+        loop_disarm(context.loop, &attempt->timer);
         attempt->timer.due(attempt);
     }
     ck_assert_int_eq(before, 1000);

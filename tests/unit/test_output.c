@@ -31,7 +31,7 @@ static void setup(void)
     autofree char *folder = rig_path("trash"), *ready = rig_path("spare");
     trash = trash_create(folder, NULL);
     folder_pool = folder_pool_create(ready, trash, NULL);
-    outputs = outputs_create("alpha", rig.link, rig.loop, folder_pool);
+    outputs = outputs_create("alpha", rig.controller, rig.loop, folder_pool);
     stored = 0;
     retires = false;
     rig_write_text("5/2.stdout", "");
@@ -219,10 +219,10 @@ static bool is_flushed(struct attempt *attempt)
 START_TEST(an_exit_report_whose_tails_do_not_join_is_sent_again_without_them)
 {
     struct err gap = {.code = ERR_CONFLICT, .field = "offset"}, other = {.code = ERR_CONFLICT};
-    struct site site = {.config = {.name = "alpha"}, .boot_id = "boot", .faults = no_faults};
+    struct agent_context context = {.config = {.name = "alpha"}, .boot_id = "boot", .faults = no_faults};
     rig_write_text("5/2.metrics", LINE);
     begin(false);
-    struct attempt attempt = {.site = &site, .epoch = 5, .output = output};
+    struct attempt attempt = {.context = &context, .epoch = 5, .output = output};
     ck_assert(is_flushed(&attempt));
     ck_assert(!report_refused(&attempt, REPORT_EXITED, &other));
     ck_assert(!report_refused(&attempt, REPORT_FAILED, &gap));

@@ -34,7 +34,7 @@ static bool idle(void *closure)
 static void setup(void)
 {
     rig_setup();
-    uploads = uploads_create(rig.link);
+    uploads = uploads_create(rig.controller);
     loop_set_idle(rig.loop, idle, NULL);
     record = (struct record){.ranks = exits, .rank_count = 1, .cause = CAUSE_NONE};
     for (int64_t i = 0; i < RANKS; i++) {

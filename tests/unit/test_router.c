@@ -32,7 +32,7 @@ START_TEST(a_path_finds_its_route_and_argument)
 }
 END_TEST
 
-START_TEST(a_tail_takes_all_parts_that_follow_and_keeps_their_escapes)
+START_TEST(a_tail_takes_all_parts_that_dependency_and_keeps_their_escapes)
 {
     static const char path[] = GATE_FILES "1/a%20b/c";
     ck_assert_str_eq(match("GET", path), GATE_FILES "{+path}");
@@ -272,7 +272,7 @@ Suite *router_suite(void)
     Suite *suite = suite_create("router");
     TCase *cases = tcase_create("router");
     tcase_add_test(cases, a_path_finds_its_route_and_argument);
-    tcase_add_test(cases, a_tail_takes_all_parts_that_follow_and_keeps_their_escapes);
+    tcase_add_test(cases, a_tail_takes_all_parts_that_dependency_and_keeps_their_escapes);
     tcase_add_test(cases, the_contract_lists_every_name_that_is_shown);
     tcase_add_test(cases, the_contract_lists_every_code_of_a_problem);
     tcase_add_test(cases, head_is_answered_as_get);

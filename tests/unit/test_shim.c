@@ -338,7 +338,7 @@ START_TEST(a_newer_connection_replaces_the_older)
     rig_field(&rig, "rank", "0");
     rig_start(&rig);
     free(rig_finish(&rig));
-    int older = dup(rig.link);
+    int older = dup(rig.agent_socket);
     rig_connect(&rig);
     rig_expect(&rig, "running ");
     ck_assert_int_eq(recv(older, &byte, 1, 0), 0);
@@ -354,12 +354,12 @@ START_TEST(the_end_of_the_agent_changes_nothing)
     rig_field(&rig, "rank", "0");
     rig_gate(&rig, "gate");
     rig_start(&rig);
-    close(rig.link);
+    close(rig.agent_socket);
     kill(rig.shim, SIGTERM); /* as the restart of a service may do */
     kill(rig.shim, SIGINT);
     kill(rig.shim, SIGHUP);
     rig_gate_pass(&rig, "gate");
-    rig.link = -1;
+    rig.agent_socket = -1;
     rig_connect(&rig);
     rig_expect(&rig, "running ");
     autofree char *record = rig_finish(&rig);
@@ -396,8 +396,8 @@ END_TEST
 START_TEST(a_shim_whose_agent_goes_before_it_has_an_attempt_ends)
 {
     int status;
-    close(rig.link);
-    rig.link = -1;
+    close(rig.agent_socket);
+    rig.agent_socket = -1;
     ck_assert_int_eq(waitpid(rig.shim, &status, 0), rig.shim);
     ck_assert_int_eq(status, 0);
 }
@@ -429,7 +429,7 @@ START_TEST(a_folder_that_an_agent_has_given_up_is_not_taken)
     rig_shell(&rig, "touch started");
     rig_field(&rig, "rank", "0");
     rig_assign(&rig);
-    send(rig.link, "run - -", 7, MSG_NOSIGNAL); /* it may have ended by now */
+    send(rig.agent_socket, "run - -", 7, MSG_NOSIGNAL); /* it may have ended by now */
     rig_logs_error(&rig, "cannot take an attempt: shim.pid: File exists");
     ck_assert_int_eq(waitpid(rig.shim, &status, 0), rig.shim);
     ck_assert_int_eq(WEXITSTATUS(status), 1);

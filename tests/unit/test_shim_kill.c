@@ -248,8 +248,8 @@ END_TEST
 static void cgroup_used(int version)
 {
     if (!rig_cgroup(&rig, version)) {
-        close(rig.link); /* no such cgroups on this host, or not for us */
-        rig.link = -1;
+        close(rig.agent_socket); /* no such cgroups on this host, or not for us */
+        rig.agent_socket = -1;
         return;
     }
     char own[160];
@@ -283,8 +283,8 @@ END_TEST
 static void cgroup_stranger(int version)
 {
     if (!rig_cgroup(&rig, version)) {
-        close(rig.link);
-        rig.link = -1;
+        close(rig.agent_socket);
+        rig.agent_socket = -1;
         return;
     }
     int status;
@@ -336,7 +336,7 @@ START_TEST(a_later_lease_replaces_the_earlier)
     long long now = clock_boot_ms();
     rig_send(&rig, "lease %lld %lld", now + 200, now + 200);
     rig_send(&rig, "lease %lld %lld", now + 3600000, now + 3600000);
-    struct pollfd quiet = {.fd = rig.link, .events = POLLIN};
+    struct pollfd quiet = {.fd = rig.agent_socket, .events = POLLIN};
     ck_assert_int_eq(poll(&quiet, 1, 300), 0); /* the time of the first goes by */
     rig_gate_pass(&rig, "gate");
     autofree char *record = rig_finish(&rig);

@@ -210,8 +210,8 @@ END_TEST
 START_TEST(the_end_of_the_agent_holds_up_no_metrics)
 {
     start_gated();
-    close(rig.link);
-    rig.link = -1;
+    close(rig.agent_socket);
+    rig.agent_socket = -1;
     for (int i = 0; i < 1000; i++) { /* more than the kernel queues */
         post("while nobody was there\n");
     }

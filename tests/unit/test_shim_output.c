@@ -89,7 +89,7 @@ START_TEST(growth_is_told_once_until_it_was_seen)
     rig_expect_exactly(&rig, "output");
     rig_gate_pass(&rig, "gate1");
     rig_gate_pass(&rig, "gate2"); /* two is written */
-    struct pollfd quiet = {.fd = rig.link, .events = POLLIN};
+    struct pollfd quiet = {.fd = rig.agent_socket, .events = POLLIN};
     ck_assert_int_eq(poll(&quiet, 1, 100), 0);
     rig_send(&rig, "seen");
     rig_expect_exactly(&rig, "output");
@@ -255,7 +255,7 @@ START_TEST(a_record_that_the_disk_refuses_is_tried_again_before_the_end_is_told)
     rig_limit_file_size(&rig, 0);
     rig_gate_pass(&rig, "gate");
     rig_logs_error(&rig, "exit: File too large");
-    struct pollfd quiet = {.fd = rig.link, .events = POLLIN};
+    struct pollfd quiet = {.fd = rig.agent_socket, .events = POLLIN};
     ck_assert_int_eq(poll(&quiet, 1, 0), 0);
     rig_limit_file_size(&rig, RLIM_INFINITY);
     autofree char *record = rig_finish(&rig);

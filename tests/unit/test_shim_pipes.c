@@ -23,7 +23,7 @@ void shim_note(struct shim *shim, enum moment moment)
 {
 }
 
-void link_grown(struct shim *shim)
+void agent_socket_output_grown(struct shim *shim)
 {
 }
 

@@ -85,7 +85,7 @@ static char *end_ranks(void)
     return rig_finish(&rig);
 }
 
-START_TEST(moments_of_a_start_follow_one_another)
+START_TEST(moments_of_a_start_dependency_one_another)
 {
     int64_t before_us = clock_boot_us();
     start_ranks(2);
@@ -178,7 +178,7 @@ void rig_suite_timing(Suite *suite)
     TCase *tcase = tcase_create("timing");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, moments_of_a_start_follow_one_another);
+    tcase_add_test(tcase, moments_of_a_start_dependency_one_another);
     tcase_add_test(tcase, ranks_that_say_nothing_have_no_first_output);
     tcase_add_test(tcase, the_first_moment_of_each_mark_counts);
     tcase_add_loop_test(tcase, what_is_no_mark_is_none, 0, (int)(sizeof no_marks / sizeof no_marks[0]));

@@ -122,16 +122,16 @@ static void setup(void)
     autofree char *cache = rig_path("payloads");
     children = children_create(rig.loop);
     environments = environments_create(folder, python, 1000, &err);
-    payloads = payloads_create(cache, rig.link, &err);
+    payloads = payloads_create(cache, rig.controller, &err);
     builder = builder_create("/script.py", children, environments);
-    stagings = stagings_create(&(struct stagings_site){.node = "node0",
-                                                       .boot_id = "boot",
-                                                       .loop = rig.loop,
-                                                       .link = rig.link,
-                                                       .payloads = payloads,
-                                                       .environments = environments,
-                                                       .builder = builder,
-                                                       .stranger = be_stranger});
+    stagings = stagings_create(&(struct stagings_config){.node = "node0",
+                                                         .boot_id = "boot",
+                                                         .loop = rig.loop,
+                                                         .controller = rig.controller,
+                                                         .payloads = payloads,
+                                                         .environments = environments,
+                                                         .builder = builder,
+                                                         .stranger = be_stranger});
     strangers = 0;
     stage = 0;
     refuse = 0;

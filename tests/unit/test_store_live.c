@@ -181,7 +181,7 @@ static bool print_dependency(const struct dependency_record *record, void *closu
     return true;
 }
 
-START_TEST(a_start_loads_what_live_jobs_follow_and_readers_see_how_that_stands)
+START_TEST(a_start_loads_what_live_jobs_dependency_and_readers_see_how_that_stands)
 {
     struct change first = job_insert(1), second = job_insert(2), third = job_insert(3), done = job_insert(4);
     first.job.life.state = JOB_FAILED;
@@ -406,7 +406,7 @@ Suite *store_live_suite(void)
     tcase_set_timeout(cases, 60);
     tcase_add_test(cases, a_start_loads_nodes_then_live_jobs_by_key_then_newest_attempts_then_their_members);
     tcase_add_test(cases, a_start_loads_how_far_arrays_are_and_tasks_with_the_spec_of_their_array);
-    tcase_add_test(cases, a_start_loads_what_live_jobs_follow_and_readers_see_how_that_stands);
+    tcase_add_test(cases, a_start_loads_what_live_jobs_dependency_and_readers_see_how_that_stands);
     tcase_add_test(cases, a_start_loads_what_was_learned_of_run_times_and_what_was_used);
     tcase_add_test(cases, limits_are_kept_until_they_are_taken_away_and_use_until_it_is_forgotten);
     tcase_add_test(cases, a_start_loads_windows_by_their_beginning_without_those_that_are_gone);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the sum of the GPUs on nodes that leave too soon, for the sentence that says why a job waits. It
  * follows the rule of the core from rows alone, and decides nothing. */
-#include "daemon/http/leaving.h"
+#include "daemon/http/departing.h"
 
 #include <string.h>
 
@@ -42,8 +42,8 @@ static bool count_node(const struct node_row *row, int64_t used_gpus, void *clos
     return true;
 }
 
-bool leaving_count(struct reader *reader, const char *gpu_type, int64_t time_limit_ms, int64_t grace_ms,
-                   int64_t wall_ms, int64_t *ret_gpus, struct err *err)
+bool departing_count(struct reader *reader, const char *gpu_type, int64_t time_limit_ms, int64_t grace_ms,
+                     int64_t wall_ms, int64_t *ret_gpus, struct err *err)
 {
     autowindows struct windows *windows = windows_read(reader, err);
     struct counting counting = {

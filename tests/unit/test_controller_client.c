@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of agent/link and agent/uploads: bytes that are put, tried again, refused. */
+/* Tests of agent/controller_client and agent/uploads: bytes that are put, tried again, refused. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/link.h"
+#include "agent/controller_client.h"
 #include "agent/uploads.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/hash.h"
@@ -33,7 +33,7 @@ static bool supply(void *closure, int64_t offset, void *buffer, size_t length)
     return true;
 }
 
-static void answered(void *closure, const struct link_answer *answer)
+static void answered(void *closure, const struct controller_answer *answer)
 {
     status = answer->status;
     snprintf(problem, sizeof problem, "%s", answer->problem.text);
@@ -42,12 +42,12 @@ static void answered(void *closure, const struct link_answer *answer)
 
 static void put_all(void)
 {
-    link_send(rig.link, &(struct link_call){.path = path,
-                                            .supply = supply,
-                                            .length = SIZE,
-                                            .timeout_ms = 10000,
-                                            .persistent = true,
-                                            .done = answered});
+    controller_send(rig.controller, &(struct controller_call){.path = path,
+                                                              .supply = supply,
+                                                              .length = SIZE,
+                                                              .timeout_ms = 10000,
+                                                              .persistent = true,
+                                                              .done = answered});
     rig_run();
 }
 
@@ -196,7 +196,7 @@ START_TEST(files_go_under_their_hash_a_few_at_a_time)
 {
     rig_write("file", sent, SIZE);
     autofree char *name = rig_path("file");
-    uploads = uploads_create(rig.link);
+    uploads = uploads_create(rig.controller);
     for (size_t i = 0; i < UPLOADS; i++) {
         upload_begin(uploads, open(name, O_RDONLY | O_CLOEXEC), SIZE - (int64_t)i, ended_one,
                      (void *)(uintptr_t)i);
@@ -229,7 +229,7 @@ START_TEST(a_file_that_shrinks_is_an_error_and_nothing_is_put)
 {
     rig_write("file", sent, 1000);
     autofree char *name = rig_path("file");
-    uploads = uploads_create(rig.link);
+    uploads = uploads_create(rig.controller);
     upload_begin(uploads, open(name, O_RDONLY | O_CLOEXEC), SIZE, failed, NULL);
     while (uploads_step(uploads)) {
     }
@@ -243,7 +243,7 @@ START_TEST(a_step_of_an_upload_is_small)
 {
     rig_write("file", sent, SIZE);
     autofree char *name = rig_path("file");
-    uploads = uploads_create(rig.link);
+    uploads = uploads_create(rig.controller);
     struct upload *upload = upload_begin(uploads, open(name, O_RDONLY | O_CLOEXEC), SIZE, failed, NULL);
     size_t steps = 0;
     while (uploads_step(uploads)) {
@@ -255,7 +255,7 @@ START_TEST(a_step_of_an_upload_is_small)
 }
 END_TEST
 
-Suite *link_suite(void)
+Suite *controller_client_suite(void)
 {
     Suite *suite = suite_create("link");
     TCase *tcase = tcase_create("link");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The jobs that a submission is to follow. */
-#ifndef HTTP_AFTER_H
-#define HTTP_AFTER_H
+#ifndef HTTP_DEPENDENCIES_H
+#define HTTP_DEPENDENCIES_H
 
 #include <stdbool.h>
 
@@ -14,8 +14,8 @@ struct request;
 
 /* What the sender names, as it is now: one item for each, which borrows from the spec and which the caller
  * frees; NULL for none. ERR_FIELD about after[i] when there is no such job, or it belongs to someone else. */
-bool after_read(const struct request *request, const struct job_spec *spec,
-                struct core_dependency **ret_after, struct err *err);
+bool dependencies_read(const struct request *request, const struct job_spec *spec,
+                       struct core_dependency **ret_dependencies, struct err *err);
 
 /* Why a job that is HELD or BLOCKED waits: "held by ann", "waits for job A to succeed (RUNNING)". */
 bool after_say_why(struct reader *reader, int64_t job_key, enum job_state state, struct text *out,

@@ -3,7 +3,7 @@
  * persistent request is tried until the controller has answered it, at once after a success and with a random
  * wait after a failure, and that nothing here waits. What requests say and what their answers mean is left to
  * those who send them. */
-#include "agent/link.h"
+#include "agent/controller_client.h"
 
 #include <curl/curl.h>
 #include <stdlib.h>
@@ -28,8 +28,8 @@
 /* a PUT of which nothing has moved for so long is tried anew: a large blob is on its disk sooner */
 #define STALL_S 120
 
-struct link {
-    struct link_config config;
+struct controller_client {
+    struct controller_client_config config;
     struct loop *loop;
     CURLM *multi;
     struct loop_timer timer; /* curl's */
@@ -37,13 +37,13 @@ struct link {
     struct curl_slist *json_headers, *bytes_headers;
     CURL *folder_pool[SPARE_COUNT];
     size_t spare_count;
-    struct link_request *requests;
+    struct controller_request *requests;
     bool lost; /* the last try of any request failed */
 };
 
-struct link_request {
-    struct link *link;
-    struct link_call call; /* without path */
+struct controller_request {
+    struct controller_client *controller;
+    struct controller_call call; /* without path */
     char *url;
     CURL *easy; /* NULL while it waits for its next try */
     char *sent; /* the JSON of this try */
@@ -54,24 +54,24 @@ struct link_request {
     int64_t sent_ms;
     unsigned failures;
     struct loop_timer retry;
-    struct link_request *prev, *next;
+    struct controller_request *prev, *next;
 };
 
 /* A socket of curl's in the loop. */
 struct socket_watch {
     struct loop_watch watch;
-    struct link *link;
+    struct controller_client *controller;
 };
 
-static void collect(struct link *link);
+static void collect(struct controller_client *controller);
 
 /* --- curl in the loop ----------------------------------------------------------------------------------- */
 
 /* A socket that curl has just given up is no mistake. */
-static void act_on(struct link *link, curl_socket_t socket, int mask)
+static void act_on(struct controller_client *controller, curl_socket_t socket, int mask)
 {
     int running;
-    if (curl_multi_socket_action(link->multi, socket, mask, &running) == CURLM_OUT_OF_MEMORY) {
+    if (curl_multi_socket_action(controller->multi, socket, mask, &running) == CURLM_OUT_OF_MEMORY) {
         out_of_memory();
     }
 }
@@ -79,20 +79,20 @@ static void act_on(struct link *link, curl_socket_t socket, int mask)
 static void socket_ready(void *closure, uint32_t events)
 {
     struct socket_watch *socket = closure;
-    struct link *link = socket->link;
+    struct controller_client *controller = socket->controller;
     int mask = (events & EPOLLIN ? CURL_CSELECT_IN : 0) | (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
                (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
-    act_on(link, socket->watch.fd, mask);
-    collect(link);
+    act_on(controller, socket->watch.fd, mask);
+    collect(controller);
 }
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *closure, void *socket_closure)
 {
-    struct link *link = closure;
+    struct controller_client *controller = closure;
     struct socket_watch *socket = socket_closure;
     if (what == CURL_POLL_REMOVE) {
         if (socket != NULL) {
-            loop_unwatch(link->loop, &socket->watch);
+            loop_unwatch(controller->loop, &socket->watch);
             free(socket);
         }
         return 0;
@@ -100,40 +100,40 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *closure, void
     uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
     if (socket != NULL) {
         socket->watch.events = events;
-        loop_rewatch(link->loop, &socket->watch);
+        loop_rewatch(controller->loop, &socket->watch);
         return 0;
     }
     socket = xzalloc(sizeof *socket);
-    socket->link = link;
+    socket->controller = controller;
     socket->watch = (struct loop_watch){.fd = fd, .events = events, .ready = socket_ready, .closure = socket};
-    loop_watch(link->loop, &socket->watch);
-    curl_use_must_multi(curl_multi_assign(link->multi, fd, socket));
+    loop_watch(controller->loop, &socket->watch);
+    curl_use_must_multi(curl_multi_assign(controller->multi, fd, socket));
     return 0;
 }
 
 static int on_timer(CURLM *multi, long timeout_ms, void *closure)
 {
-    struct link *link = closure;
+    struct controller_client *controller = closure;
     if (timeout_ms < 0) {
-        loop_disarm(link->loop, &link->timer);
+        loop_disarm(controller->loop, &controller->timer);
     } else {
-        loop_arm(link->loop, &link->timer, clock_boot_ms() + timeout_ms);
+        loop_arm(controller->loop, &controller->timer, clock_boot_ms() + timeout_ms);
     }
     return 0;
 }
 
 static void timer_due(void *closure)
 {
-    struct link *link = closure;
-    act_on(link, CURL_SOCKET_TIMEOUT, 0);
-    collect(link);
+    struct controller_client *controller = closure;
+    act_on(controller, CURL_SOCKET_TIMEOUT, 0);
+    collect(controller);
 }
 
 /* --- one try -------------------------------------------------------------------------------------------- */
 
 static size_t on_bytes(char *bytes, size_t size, size_t count, void *closure)
 {
-    struct link_request *request = closure;
+    struct controller_request *request = closure;
     size_t length = size * count;
     long status = 0;
     curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -151,7 +151,7 @@ static size_t on_bytes(char *bytes, size_t size, size_t count, void *closure)
 
 static size_t on_room(char *buffer, size_t size, size_t count, void *closure)
 {
-    struct link_request *request = closure;
+    struct controller_request *request = closure;
     size_t room = size * count, left = request->call.length - (size_t)request->supplied;
     size_t length = room < left ? room : left;
     if (!request->call.supply(request->call.closure, request->supplied, buffer, length)) {
@@ -165,17 +165,17 @@ static size_t on_room(char *buffer, size_t size, size_t count, void *closure)
 /* A kept connection that turns out to be closed costs a second start. */
 static int on_rewind(void *closure, curl_off_t offset, int origin)
 {
-    struct link_request *request = closure;
+    struct controller_request *request = closure;
     request->supplied = (int64_t)offset;
     return origin == SEEK_SET ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_CANTSEEK;
 }
 
-static void set_supply(struct link_request *request)
+static void set_supply(struct controller_request *request)
 {
     CURL *easy = request->easy;
     request->supplied = 0;
     curl_use_set(easy, CURLOPT_UPLOAD, 1L);
-    curl_use_set(easy, CURLOPT_HTTPHEADER, request->link->bytes_headers);
+    curl_use_set(easy, CURLOPT_HTTPHEADER, request->controller->bytes_headers);
     curl_use_set(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)request->call.length);
     curl_use_set(easy, CURLOPT_READFUNCTION, on_room);
     curl_use_set(easy, CURLOPT_READDATA, request);
@@ -185,9 +185,9 @@ static void set_supply(struct link_request *request)
     curl_use_set(easy, CURLOPT_LOW_SPEED_TIME, (long)STALL_S);
 }
 
-static void set_body(struct link_request *request)
+static void set_body(struct controller_request *request)
 {
-    struct link *link = request->link;
+    struct controller_client *controller = request->controller;
     CURL *easy = request->easy;
     if (request->call.arrive != NULL) {
         return;
@@ -206,7 +206,7 @@ static void set_body(struct link_request *request)
         length = strlen(request->sent);
     }
     curl_use_set(easy, CURLOPT_HTTPHEADER,
-                 request->call.body != NULL ? link->json_headers : link->bytes_headers);
+                 request->call.body != NULL ? controller->json_headers : controller->bytes_headers);
     curl_use_set(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)length);
     curl_use_set(easy, CURLOPT_POSTFIELDS, length > 0 ? bytes : "");
 }
@@ -220,10 +220,11 @@ static void set_protocols(CURL *easy)
 #endif
 }
 
-static void begin(struct link_request *request)
+static void begin(struct controller_request *request)
 {
-    struct link *link = request->link;
-    CURL *easy = link->spare_count > 0 ? link->folder_pool[--link->spare_count] : curl_use_easy();
+    struct controller_client *controller = request->controller;
+    CURL *easy =
+        controller->spare_count > 0 ? controller->folder_pool[--controller->spare_count] : curl_use_easy();
     request->easy = easy;
     request->arrived = false;
     text_clear(&request->received);
@@ -237,49 +238,49 @@ static void begin(struct link_request *request)
     curl_use_set(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
     curl_use_set(easy, CURLOPT_TIMEOUT_MS, (long)request->call.timeout_ms);
     curl_use_set(easy, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
-    curl_use_set(easy, CURLOPT_XOAUTH2_BEARER, link->token);
+    curl_use_set(easy, CURLOPT_XOAUTH2_BEARER, controller->token);
     curl_use_set(easy, CURLOPT_USERAGENT, "gpuagent/" GPUCTL_VERSION);
     curl_use_set(easy, CURLOPT_WRITEFUNCTION, on_bytes);
     curl_use_set(easy, CURLOPT_WRITEDATA, request);
-    if (link->config.cacert != NULL) {
-        curl_use_set(easy, CURLOPT_CAINFO, link->config.cacert);
+    if (controller->config.cacert != NULL) {
+        curl_use_set(easy, CURLOPT_CAINFO, controller->config.cacert);
     }
     if (request->call.arrive != NULL) {
         curl_use_set(easy, CURLOPT_BUFFERSIZE, (long)BLOB_BUFFER_BYTES);
     }
     set_body(request);
     request->sent_ms = clock_boot_ms();
-    curl_use_must_multi(curl_multi_add_handle(link->multi, easy));
+    curl_use_must_multi(curl_multi_add_handle(controller->multi, easy));
 }
 
-static void end_try(struct link_request *request)
+static void end_try(struct controller_request *request)
 {
-    struct link *link = request->link;
+    struct controller_client *controller = request->controller;
     if (request->easy == NULL) {
         return;
     }
-    curl_multi_remove_handle(link->multi, request->easy);
-    if (link->spare_count < SPARE_COUNT) {
+    curl_multi_remove_handle(controller->multi, request->easy);
+    if (controller->spare_count < SPARE_COUNT) {
         curl_easy_reset(request->easy);
-        link->folder_pool[link->spare_count++] = request->easy;
+        controller->folder_pool[controller->spare_count++] = request->easy;
     } else {
         curl_easy_cleanup(request->easy);
     }
     request->easy = NULL;
 }
 
-static void destroy_request(struct link_request *request)
+static void destroy_request(struct controller_request *request)
 {
     end_try(request);
-    loop_disarm(request->link->loop, &request->retry);
-    DL_DELETE(request->link->requests, request);
+    loop_disarm(request->controller->loop, &request->retry);
+    DL_DELETE(request->controller->requests, request);
     text_finish(&request->received);
     free(request->sent);
     free(request->url);
     free(request);
 }
 
-void link_cancel(struct link_request *request)
+void controller_cancel(struct controller_request *request)
 {
     if (request != NULL) {
         destroy_request(request);
@@ -291,42 +292,42 @@ static json_t *no_body(void *closure)
     return json_object();
 }
 
-static void not_done(void *closure, const struct link_answer *answer)
+static void not_done(void *closure, const struct controller_answer *answer)
 {
 }
 
-void link_abandon(struct link_request *request)
+void controller_abandon(struct controller_request *request)
 {
     if (request != NULL && request->easy == NULL) {
         destroy_request(request);
     } else if (request != NULL) {
-        request->call = (struct link_call){.body = no_body, .done = not_done};
+        request->call = (struct controller_call){.body = no_body, .done = not_done};
     }
 }
 
 /* --- answers -------------------------------------------------------------------------------------------- */
 
-static bool read_token(struct link *link, struct err *err)
+static bool read_token(struct controller_client *controller, struct err *err)
 {
     char *token;
-    if (!file_read(link->config.token_file, TOKEN_BYTES, &token, NULL, err)) {
+    if (!file_read(controller->config.token_file, TOKEN_BYTES, &token, NULL, err)) {
         return err_hint(err, "give the node's token in a file with --token-file");
     }
     token[strcspn(token, " \t\r\n")] = '\0';
-    free(link->token);
-    link->token = token;
+    free(controller->token);
+    controller->token = token;
     return true;
 }
 
-static void note_health(struct link *link, const struct err *problem)
+static void note_health(struct controller_client *controller, const struct err *problem)
 {
     bool failed = problem != NULL;
-    if (failed && !link->lost) {
-        log_warning("controller lost", "url=%s problem=\"%s\"", link->config.url, problem->text);
-    } else if (!failed && link->lost) {
-        log_info("controller found", "url=%s", link->config.url);
+    if (failed && !controller->lost) {
+        log_warning("controller lost", "url=%s problem=\"%s\"", controller->config.url, problem->text);
+    } else if (!failed && controller->lost) {
+        log_info("controller found", "url=%s", controller->config.url);
     }
-    link->lost = failed;
+    controller->lost = failed;
 }
 
 /* Whether a later try may be answered otherwise. */
@@ -351,7 +352,7 @@ static void retry_due(void *closure)
 /* Whether the controller said this: all its answers are JSON objects but payloads. What stands between may
  * answer for it, with a page that asks for a login or says that nobody is there; to take that for a yes would
  * lose what was reported, and a no would end what is alive. */
-static bool is_ours(struct link_request *request, long status, const json_t *json)
+static bool is_ours(struct controller_request *request, long status, const json_t *json)
 {
     char *type = NULL;
     if (request->call.arrive == NULL || status != 200) {
@@ -361,7 +362,7 @@ static bool is_ours(struct link_request *request, long status, const json_t *jso
     return type == NULL || strncasecmp(type, "text/html", strlen("text/html")) != 0;
 }
 
-static void answer_request(struct link_request *request, struct link_answer *answer)
+static void answer_request(struct controller_request *request, struct controller_answer *answer)
 {
     char *address = NULL;
     if (request->easy != NULL) {
@@ -370,15 +371,15 @@ static void answer_request(struct link_request *request, struct link_answer *ans
     autofree char *local_address = xstrdup(address != NULL ? address : "");
     answer->local_address = local_address;
     answer->sent_ms = request->sent_ms;
-    struct link_call call = request->call;
+    struct controller_call call = request->call;
     destroy_request(request);
     call.done(call.closure, answer);
 }
 
-static void finish_try(struct link_request *request, CURLcode result)
+static void finish_try(struct controller_request *request, CURLcode result)
 {
-    struct link *link = request->link;
-    struct link_answer answer = {0};
+    struct controller_client *controller = request->controller;
+    struct controller_answer answer = {0};
     autojson json_t *json = NULL;
     long status = 0;
     curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -403,22 +404,22 @@ static void finish_try(struct link_request *request, CURLcode result)
     } else if (answer.status / 100 != 2) {
         problem_decode(request->received.bytes, request->received.length, answer.status, &answer.problem);
     }
-    note_health(link, is_passing(answer.status) ? &answer.problem : NULL);
+    note_health(controller, is_passing(answer.status) ? &answer.problem : NULL);
     if (answer.status == 401) {
-        read_token(link, NULL);
+        read_token(controller, NULL);
     }
     if (!request->call.persistent || !is_passing(answer.status)) {
         answer_request(request, &answer);
         return;
     }
     end_try(request);
-    loop_arm(link->loop, &request->retry, clock_boot_ms() + backoff_ms(request->failures++));
+    loop_arm(controller->loop, &request->retry, clock_boot_ms() + backoff_ms(request->failures++));
 }
 
-static void collect(struct link *link)
+static void collect(struct controller_client *controller)
 {
     int left;
-    for (CURLMsg *message; (message = curl_multi_info_read(link->multi, &left)) != NULL;) {
+    for (CURLMsg *message; (message = curl_multi_info_read(controller->multi, &left)) != NULL;) {
         if (message->msg == CURLMSG_DONE) {
             void *request;
             CURLcode result = message->data.result;
@@ -430,65 +431,68 @@ static void collect(struct link *link)
 
 /* --- from outside --------------------------------------------------------------------------------------- */
 
-struct link *link_create(const struct link_config *config, struct loop *loop, struct err *err)
+struct controller_client *controller_client_create(const struct controller_client_config *config,
+                                                   struct loop *loop, struct err *err)
 {
-    struct link *link = xzalloc(sizeof *link);
-    link->config = *config;
-    link->loop = loop;
-    if (!read_token(link, err)) {
-        free(link);
+    struct controller_client *controller = xzalloc(sizeof *controller);
+    controller->config = *config;
+    controller->loop = loop;
+    if (!read_token(controller, err)) {
+        free(controller);
         return NULL;
     }
-    link->timer = (struct loop_timer){.due = timer_due, .closure = link};
+    controller->timer = (struct loop_timer){.due = timer_due, .closure = controller};
     curl_use_begin(CURL_GLOBAL_DEFAULT);
-    link->multi = curl_use_multi();
-    link->json_headers = curl_use_append(NULL, "Content-Type: application/json");
-    link->json_headers = curl_use_append(link->json_headers, "Expect:");
-    link->bytes_headers = curl_use_append(NULL, "Content-Type: application/octet-stream");
-    link->bytes_headers = curl_use_append(link->bytes_headers, "Expect:");
-    curl_use_must_multi(curl_multi_setopt(link->multi, CURLMOPT_SOCKETFUNCTION, on_socket));
-    curl_use_must_multi(curl_multi_setopt(link->multi, CURLMOPT_SOCKETDATA, link));
-    curl_use_must_multi(curl_multi_setopt(link->multi, CURLMOPT_TIMERFUNCTION, on_timer));
-    curl_use_must_multi(curl_multi_setopt(link->multi, CURLMOPT_TIMERDATA, link));
-    curl_use_must_multi(curl_multi_setopt(link->multi, CURLMOPT_MAXCONNECTS, (long)LIMIT_AGENT_CONNECTIONS));
+    controller->multi = curl_use_multi();
+    controller->json_headers = curl_use_append(NULL, "Content-Type: application/json");
+    controller->json_headers = curl_use_append(controller->json_headers, "Expect:");
+    controller->bytes_headers = curl_use_append(NULL, "Content-Type: application/octet-stream");
+    controller->bytes_headers = curl_use_append(controller->bytes_headers, "Expect:");
+    curl_use_must_multi(curl_multi_setopt(controller->multi, CURLMOPT_SOCKETFUNCTION, on_socket));
+    curl_use_must_multi(curl_multi_setopt(controller->multi, CURLMOPT_SOCKETDATA, controller));
+    curl_use_must_multi(curl_multi_setopt(controller->multi, CURLMOPT_TIMERFUNCTION, on_timer));
+    curl_use_must_multi(curl_multi_setopt(controller->multi, CURLMOPT_TIMERDATA, controller));
     curl_use_must_multi(
-        curl_multi_setopt(link->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)LIMIT_AGENT_CONNECTIONS));
-    return link;
+        curl_multi_setopt(controller->multi, CURLMOPT_MAXCONNECTS, (long)LIMIT_AGENT_CONNECTIONS));
+    curl_use_must_multi(
+        curl_multi_setopt(controller->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)LIMIT_AGENT_CONNECTIONS));
+    return controller;
 }
 
-void link_destroy(struct link *link)
+void controller_client_destroy(struct controller_client *controller)
 {
-    if (link == NULL) {
+    if (controller == NULL) {
         return;
     }
-    while (link->requests != NULL) {
-        destroy_request(link->requests);
+    while (controller->requests != NULL) {
+        destroy_request(controller->requests);
     }
-    while (link->spare_count > 0) {
-        curl_easy_cleanup(link->folder_pool[--link->spare_count]);
+    while (controller->spare_count > 0) {
+        curl_easy_cleanup(controller->folder_pool[--controller->spare_count]);
     }
-    curl_multi_cleanup(link->multi);
-    loop_disarm(link->loop, &link->timer);
-    curl_slist_free_all(link->json_headers);
-    curl_slist_free_all(link->bytes_headers);
+    curl_multi_cleanup(controller->multi);
+    loop_disarm(controller->loop, &controller->timer);
+    curl_slist_free_all(controller->json_headers);
+    curl_slist_free_all(controller->bytes_headers);
     curl_global_cleanup();
-    free(link->token);
-    free(link);
+    free(controller->token);
+    free(controller);
 }
 
-struct link_request *link_send(struct link *link, const struct link_call *call)
+struct controller_request *controller_send(struct controller_client *controller,
+                                           const struct controller_call *call)
 {
-    struct link_request *request = xzalloc(sizeof *request);
-    request->link = link;
+    struct controller_request *request = xzalloc(sizeof *request);
+    request->controller = controller;
     request->call = *call;
     request->call.path = NULL;
-    size_t base = strlen(link->config.url);
-    while (base > 0 && link->config.url[base - 1] == '/') {
+    size_t base = strlen(controller->config.url);
+    while (base > 0 && controller->config.url[base - 1] == '/') {
         base--;
     }
-    request->url = xprintf("%.*s%s", (int)base, link->config.url, call->path);
+    request->url = xprintf("%.*s%s", (int)base, controller->config.url, call->path);
     request->retry = (struct loop_timer){.due = retry_due, .closure = request};
-    DL_APPEND(link->requests, request);
+    DL_APPEND(controller->requests, request);
     begin(request);
     return request;
 }

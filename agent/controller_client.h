@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to the controller over kept connections, on the agent's loop. */
-#ifndef AGENT_LINK_H
-#define AGENT_LINK_H
+#ifndef AGENT_CONTROLLER_CLIENT_H
+#define AGENT_CONTROLLER_CLIENT_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -11,13 +11,13 @@
 #include "agent/loop.h"
 #include "proto/base/err.h"
 
-struct link_config {
+struct controller_client_config {
     const char *url;        /* of the controller, borrowed */
     const char *token_file; /* read at the start and again when the controller does not know the token */
     const char *cacert;     /* or NULL */
 };
 
-struct link_answer {
+struct controller_answer {
     int status;                /* HTTP status; 0 when there was no answer of the controller */
     json_t *json;              /* the body, borrowed; NULL where there is none */
     struct err problem;        /* of any status but 2xx */
@@ -26,7 +26,7 @@ struct link_answer {
 };
 
 /* One request. One of body, bytes, supply and arrive is set. */
-struct link_call {
+struct controller_call {
     const char *path;               /* with its query, copied */
     json_t *(*body)(void *closure); /* POST of JSON, made anew for each try; new reference */
     const void *bytes;              /* POST of these; they live until the answer */
@@ -38,24 +38,26 @@ struct link_call {
     bool (*arrive)(void *closure, const void *bytes, size_t length, bool first);
     int64_t timeout_ms;
     bool persistent; /* tried again, after a wait, until the controller has said yes or no */
-    void (*done)(void *closure, const struct link_answer *answer);
+    void (*done)(void *closure, const struct controller_answer *answer);
     void *closure;
 };
 
-struct link;
-struct link_request;
+struct controller_client;
+struct controller_request;
 
 /* NULL with an error when the token cannot be read. */
-struct link *link_create(const struct link_config *config, struct loop *loop, struct err *err);
+struct controller_client *controller_client_create(const struct controller_client_config *config,
+                                                   struct loop *loop, struct err *err);
 /* Cancels what is under way. */
-void link_destroy(struct link *link);
+void controller_client_destroy(struct controller_client *controller);
 
 /* done is called later, once; the request is gone before. */
-struct link_request *link_send(struct link *link, const struct link_call *call);
+struct controller_request *controller_send(struct controller_client *controller,
+                                           const struct controller_call *call);
 /* Ends a request without an answer; NULL is allowed. */
-void link_cancel(struct link_request *request);
+void controller_cancel(struct controller_request *request);
 /* The same, but what is on its way is let through, so that its connection is kept. Not for one with bytes,
  * supply or arrive. */
-void link_abandon(struct link_request *request);
+void controller_abandon(struct controller_request *request);
 
 #endif

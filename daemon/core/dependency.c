@@ -3,7 +3,7 @@
  * its edges is open; that one which can never be met ends the job, and with it all that follow it, in the
  * same step and however long the chain is; and that a job which ended between the reading of a submission and
  * its step is known. What a job does when it is ready is left to job.c. */
-#include "daemon/core/follow.h"
+#include "daemon/core/dependency.h"
 
 #include <stdio.h>
 
@@ -55,14 +55,14 @@ static void edge_create(struct job *job, struct job *on, enum dependency kind)
     edge->job = job;
     edge->on = on;
     edge->kind = kind;
-    edge->next_open = job->follows;
-    job->follows = edge;
-    DL_APPEND(on->followers, edge);
+    edge->next_open = job->dependencies;
+    job->dependencies = edge;
+    DL_APPEND(on->dependents, edge);
 }
 
 static void make_due(struct core *core, struct edge *edge)
 {
-    DL_DELETE(edge->on->followers, edge);
+    DL_DELETE(edge->on->dependents, edge);
     DL_APPEND(core->due, edge);
     edge->due = true;
 }
@@ -73,13 +73,13 @@ static void unlist(struct core *core, struct edge *edge)
     if (edge->due) {
         DL_DELETE(core->due, edge);
     } else {
-        DL_DELETE(edge->on->followers, edge);
+        DL_DELETE(edge->on->dependents, edge);
     }
 }
 
 static void edge_destroy(struct core *core, struct edge *edge)
 {
-    struct edge **at = &edge->job->follows;
+    struct edge **at = &edge->job->dependencies;
     while (*at != edge) {
         at = &(*at)->next_open;
     }
@@ -88,16 +88,16 @@ static void edge_destroy(struct core *core, struct edge *edge)
     free(edge);
 }
 
-bool follow_is_open(const struct job *job)
+bool dependency_is_open(const struct job *job)
 {
-    return job->follows != NULL;
+    return job->dependencies != NULL;
 }
 
-void follow_clear(struct core *core)
+void dependency_clear(struct core *core)
 {
     for (struct job *job = core->jobs_by_key; job != NULL; job = job->by_key.next) {
-        while (job->follows != NULL) {
-            edge_destroy(core, job->follows);
+        while (job->dependencies != NULL) {
+            edge_destroy(core, job->dependencies);
         }
     }
 }
@@ -123,21 +123,21 @@ static bool outcome_of(const struct core *core, const struct core_dependency *on
     return job_state_terminal(*ret_state);
 }
 
-void follow_ended(struct core *core, struct job *job)
+void dependency_ended(struct core *core, struct job *job)
 {
-    while (job->follows != NULL) {
-        edge_destroy(core, job->follows);
+    while (job->dependencies != NULL) {
+        edge_destroy(core, job->dependencies);
     }
-    while (job->followers != NULL) {
-        make_due(core, job->followers);
+    while (job->dependents != NULL) {
+        make_due(core, job->dependents);
     }
     remember(core, job);
 }
 
-void follow_started(struct core *core, struct job *job)
+void dependency_started(struct core *core, struct job *job)
 {
     struct edge *edge, *next;
-    DL_FOREACH_SAFE (job->followers, edge, next) {
+    DL_FOREACH_SAFE (job->dependents, edge, next) {
         if (edge->kind == DEPENDENCY_AFTER) {
             make_due(core, edge);
         }
@@ -146,10 +146,10 @@ void follow_started(struct core *core, struct job *job)
 
 /* --- submission ----------------------------------------------------------------------------------------- */
 
-bool follow_check(const struct core *core, const struct input *input, struct err *err)
+bool dependency_check(const struct core *core, const struct input *input, struct err *err)
 {
-    for (size_t i = 0; i < input->submit.after_count; i++) {
-        const struct core_dependency *on = &input->submit.after[i];
+    for (size_t i = 0; i < input->submit.dependency_count; i++) {
+        const struct core_dependency *on = &input->submit.dependencies[i];
         enum job_state state;
         if (find_live(core, on->key) == NULL && !outcome_of(core, on, &state)) {
             char field[32];
@@ -176,11 +176,11 @@ static const char *join_ended(struct core *core, const struct core_dependency *o
     return never ? never_text(core, on->id, state) : NULL;
 }
 
-const char *follow_join(struct core *core, struct job *job, const struct input *input)
+const char *dependency_join(struct core *core, struct job *job, const struct input *input)
 {
     const char *never = NULL;
-    for (size_t i = 0; i < input->submit.after_count; i++) {
-        const struct core_dependency *on = &input->submit.after[i];
+    for (size_t i = 0; i < input->submit.dependency_count; i++) {
+        const struct core_dependency *on = &input->submit.dependencies[i];
         record_dependency(core, job, on->key, on->kind);
         struct job *live = find_live(core, on->key);
         if (live == NULL) {
@@ -215,13 +215,13 @@ static void settle(struct core *core, struct edge *edge)
     edge_destroy(core, edge);
     if (reason != NULL) {
         job_never(core, job, reason);
-    } else if (job->state == JOB_BLOCKED && !follow_is_open(job)) {
+    } else if (job->state == JOB_BLOCKED && !dependency_is_open(job)) {
         core->change_set.lazy = false; /* others wait for what a report of no hurry has brought */
         job_fire(core, job, JOB_EVENT_READY, NULL, NULL);
     }
 }
 
-void follow_pass(struct core *core)
+void dependency_pass(struct core *core)
 {
     while (core->due != NULL) {
         settle(core, core->due);

@@ -2,7 +2,7 @@
 /* Owns the way from the ids of jobs that are to be followed to the jobs, and the sentence that says why one
  * which is kept back waits. It promises that nobody learns of a job of somebody else. What becomes of a job
  * between the look and the submission is the core's to know. */
-#include "daemon/http/after.h"
+#include "daemon/http/dependencies.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,35 +29,35 @@ static void take_job(const struct job_record *job, void *closure)
     finding->on->state = job->life.state;
 }
 
-static bool find_one(const struct request *request, const struct job_after *after, size_t index,
+static bool find_one(const struct request *request, const struct job_dependency *dependency, size_t index,
                      struct core_dependency *on, struct err *err)
 {
     struct finding finding = {.request = request, .on = on};
     bool found;
-    *on = (struct core_dependency){.id = after->job, .kind = after->when};
-    if (!reader_job(request->server->reader, after->job, take_job, &finding, &found, err)) {
+    *on = (struct core_dependency){.id = dependency->job, .kind = dependency->when};
+    if (!reader_job(request->server->reader, dependency->job, take_job, &finding, &found, err)) {
         return false;
     }
     char field[32];
     snprintf(field, sizeof field, "after[%zu]", index);
     return finding.seen || err_field(err, ERR_FIELD, field, "`gpuctl ps --all` shows the jobs that there are",
-                                     "%s: there is no job %s", field, after->job);
+                                     "%s: there is no job %s", field, dependency->job);
 }
 
-bool after_read(const struct request *request, const struct job_spec *spec,
-                struct core_dependency **ret_after, struct err *err)
+bool dependencies_read(const struct request *request, const struct job_spec *spec,
+                       struct core_dependency **ret_dependencies, struct err *err)
 {
-    *ret_after = NULL;
-    if (spec->after_count == 0) {
+    *ret_dependencies = NULL;
+    if (spec->dependency_count == 0) {
         return true;
     }
-    autofree struct core_dependency *after = xzalloc(spec->after_count * sizeof *after);
-    for (size_t i = 0; i < spec->after_count; i++) {
-        if (!find_one(request, &spec->after[i], i, &after[i], err)) {
+    autofree struct core_dependency *dependency = xzalloc(spec->dependency_count * sizeof *dependency);
+    for (size_t i = 0; i < spec->dependency_count; i++) {
+        if (!find_one(request, &spec->dependency[i], i, &dependency[i], err)) {
             return false;
         }
     }
-    *ret_after = give(after);
+    *ret_dependencies = give(dependency);
     return true;
 }
 

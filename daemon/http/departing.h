@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GPUs that a job waits beside, because their nodes go away before it could end. */
-#ifndef HTTP_LEAVING_H
-#define HTTP_LEAVING_H
+#ifndef HTTP_DEPARTING_H
+#define HTTP_DEPARTING_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@ struct reader;
  * in a maintenance window, or leave before it has run for its time limit and had its grace; a limit of 0 is
  * none.
  */
-bool leaving_count(struct reader *reader, const char *gpu_type, int64_t time_limit_ms, int64_t grace_ms,
-                   int64_t wall_ms, int64_t *ret_gpus, struct err *err);
+bool departing_count(struct reader *reader, const char *gpu_type, int64_t time_limit_ms, int64_t grace_ms,
+                     int64_t wall_ms, int64_t *ret_gpus, struct err *err);
 
 #endif

@@ -14,27 +14,27 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static void link_close(struct link *link)
+static void agent_socket_close(struct agent_socket *agent_socket)
 {
-    if (link->fd >= 0) {
-        close(link->fd);
-        link->fd = -1;
+    if (agent_socket->fd >= 0) {
+        close(agent_socket->fd);
+        agent_socket->fd = -1;
     }
 }
 
-static bool link_send(struct link *link, const char *text)
+static bool agent_socket_send(struct agent_socket *agent_socket, const char *text)
 {
-    if (link->fd < 0) {
+    if (agent_socket->fd < 0) {
         return false;
     }
-    if (send(link->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-        link_close(link);
+    if (send(agent_socket->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+        agent_socket_close(agent_socket);
         return false;
     }
     return true;
 }
 
-bool link_listen(struct shim *shim, struct why *why)
+bool agent_socket_listen(struct shim *shim, struct why *why)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = SHIM_SOCKET_FILE};
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -46,7 +46,7 @@ bool link_listen(struct shim *shim, struct why *why)
         }
         return false;
     }
-    shim->link.listener = fd;
+    shim->agent_socket.listener = fd;
     return true;
 }
 
@@ -58,44 +58,44 @@ static bool peer_allowed(int fd)
            (peer.uid == 0 || peer.uid == geteuid());
 }
 
-static void link_greet(struct link *link)
+static void agent_socket_greet(struct agent_socket *agent_socket)
 {
     for (int fact = 0; fact < FACT_COUNT; fact++) {
-        if (link->said[fact] != NULL) {
-            link_send(link, link->said[fact]);
+        if (agent_socket->said[fact] != NULL) {
+            agent_socket_send(agent_socket, agent_socket->said[fact]);
         }
     }
-    link->notice = link->said[FACT_OUTPUT] != NULL ? NOTICE_TOLD : NOTICE_QUIET;
+    agent_socket->notice = agent_socket->said[FACT_OUTPUT] != NULL ? NOTICE_TOLD : NOTICE_QUIET;
 }
 
-void link_accept(struct shim *shim)
+void agent_socket_accept(struct shim *shim)
 {
-    int fd = accept4(shim->link.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = accept4(shim->agent_socket.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
         return;
     }
-    if (!peer_allowed(fd) || !shim_watch(shim, fd, WATCH_LINK, 0)) {
+    if (!peer_allowed(fd) || !shim_watch(shim, fd, WATCH_AGENT_SOCKET, 0)) {
         close(fd);
         return;
     }
-    link_close(&shim->link);
-    shim->link.fd = fd;
-    link_greet(&shim->link);
+    agent_socket_close(&shim->agent_socket);
+    shim->agent_socket.fd = fd;
+    agent_socket_greet(&shim->agent_socket);
 }
 
-void link_receive(struct shim *shim)
+void agent_socket_receive(struct shim *shim)
 {
     char text[LIMIT_SHIM_MESSAGE + 1];
-    if (shim->link.fd < 0) {
+    if (shim->agent_socket.fd < 0) {
         return; /* closed earlier in this turn */
     }
-    ssize_t length = recv(shim->link.fd, text, sizeof text, MSG_DONTWAIT);
+    ssize_t length = recv(shim->agent_socket.fd, text, sizeof text, MSG_DONTWAIT);
     if (length < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET)) {
         /* a reset comes before the last messages of an agent that closed with some of ours unread */
         return;
     }
     if (length <= 0) {
-        link_close(&shim->link);
+        agent_socket_close(&shim->agent_socket);
         shim->ended = shim->phase == PHASE_IDLE; /* nobody else knows of this shim */
         return;
     }
@@ -107,7 +107,7 @@ void link_receive(struct shim *shim)
     order_work(shim, text);
 }
 
-void link_say(struct shim *shim, enum fact fact, const char *format, ...)
+void agent_socket_say(struct shim *shim, enum fact fact, const char *format, ...)
 {
     char text[LIMIT_SHIM_MESSAGE];
     va_list arguments;
@@ -115,66 +115,66 @@ void link_say(struct shim *shim, enum fact fact, const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     size_t size = strlen(text) + 1;
-    char *said = shim_resize(shim->link.said[fact], size, 1);
+    char *said = shim_resize(shim->agent_socket.said[fact], size, 1);
     memcpy(said, text, size);
-    shim->link.said[fact] = said;
-    link_send(&shim->link, said);
+    shim->agent_socket.said[fact] = said;
+    agent_socket_send(&shim->agent_socket, said);
 }
 
-void link_mention(struct shim *shim, const char *format, ...)
+void agent_socket_mention(struct shim *shim, const char *format, ...)
 {
     char text[LIMIT_SHIM_MESSAGE];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (!link_send(&shim->link, text) && shim->phase == PHASE_IDLE) {
+    if (!agent_socket_send(&shim->agent_socket, text) && shim->phase == PHASE_IDLE) {
         shim->ended = true; /* nobody else knows of this shim */
     }
 }
 
-void link_grown(struct shim *shim)
+void agent_socket_output_grown(struct shim *shim)
 {
-    struct link *link = &shim->link;
-    if (link->notice == NOTICE_QUIET) {
-        link->notice = NOTICE_DUE;
-    } else if (link->notice == NOTICE_TOLD) {
-        link->notice = NOTICE_TOLD_AND_DUE;
+    struct agent_socket *agent_socket = &shim->agent_socket;
+    if (agent_socket->notice == NOTICE_QUIET) {
+        agent_socket->notice = NOTICE_DUE;
+    } else if (agent_socket->notice == NOTICE_TOLD) {
+        agent_socket->notice = NOTICE_TOLD_AND_DUE;
     }
 }
 
-void link_seen(struct shim *shim)
+void agent_socket_output_seen(struct shim *shim)
 {
-    struct link *link = &shim->link;
-    if (link->notice == NOTICE_TOLD) {
-        link->notice = NOTICE_QUIET;
-    } else if (link->notice == NOTICE_TOLD_AND_DUE) {
-        link->notice = NOTICE_DUE;
+    struct agent_socket *agent_socket = &shim->agent_socket;
+    if (agent_socket->notice == NOTICE_TOLD) {
+        agent_socket->notice = NOTICE_QUIET;
+    } else if (agent_socket->notice == NOTICE_TOLD_AND_DUE) {
+        agent_socket->notice = NOTICE_DUE;
     }
 }
 
-void link_tell_output(struct shim *shim)
+void agent_socket_tell_output(struct shim *shim)
 {
-    if (shim->link.notice == NOTICE_DUE) {
-        shim->link.notice = NOTICE_TOLD;
-        link_say(shim, FACT_OUTPUT, "output");
+    if (shim->agent_socket.notice == NOTICE_DUE) {
+        shim->agent_socket.notice = NOTICE_TOLD;
+        agent_socket_say(shim, FACT_OUTPUT, "output");
     }
 }
 
-void link_forget(struct shim *shim)
+void agent_socket_forget(struct shim *shim)
 {
     unlink(SHIM_RANK_SOCKET);
     unlink(SHIM_SOCKET_FILE);
     shim->ended = true;
 }
 
-void link_finish(struct link *link)
+void agent_socket_finish(struct agent_socket *agent_socket)
 {
-    link_close(link);
-    if (link->listener >= 0) {
-        close(link->listener);
+    agent_socket_close(agent_socket);
+    if (agent_socket->listener >= 0) {
+        close(agent_socket->listener);
     }
     for (int fact = 0; fact < FACT_COUNT; fact++) {
-        free(link->said[fact]);
+        free(agent_socket->said[fact]);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the field `after` of a job spec: which jobs are to be followed, and what each must have done. It
+/* Owns the field `after` of a job spec: which jobs it depends on, and what each must have done. It
  * promises that no job is named twice. Whether a job exists, and may be seen, is left to the controller. */
 #include "proto/jobspec_parts.h"
 
@@ -12,10 +12,10 @@
 #include "proto/limits.h"
 #include "proto/members.h"
 
-static bool is_named_before(const struct job_after *after, size_t count, const char *job)
+static bool is_named_before(const struct job_dependency *dependency, size_t count, const char *job)
 {
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(after[i].job, job) == 0) {
+        if (strcmp(dependency[i].job, job) == 0) {
             return true;
         }
     }
@@ -40,62 +40,63 @@ static bool check_members(const json_t *item, size_t index, struct err *err)
 
 #define CHOICE(name, spelling) " " spelling
 
-static bool decode_when(const json_t *item, size_t index, struct job_after *after, struct err *err)
+static bool decode_when(const json_t *item, size_t index, struct job_dependency *dependency, struct err *err)
 {
     const json_t *when = json_object_get(item, "when");
     const char *text = json_string_value(when);
-    if (when == NULL || json_is_null(when) || (text != NULL && dependency_from_text(text, &after->when))) {
+    if (when == NULL || json_is_null(when) ||
+        (text != NULL && dependency_from_text(text, &dependency->when))) {
         return true;
     }
     autofree char *field = xprintf("after[%zu].when", index);
     return err_field(err, ERR_FIELD, field, NULL, "%s must be one of:" DEPENDENCIES(CHOICE), field);
 }
 
-static bool decode_item(const json_t *item, size_t index, struct job_after *after, struct err *err)
+static bool decode_item(const json_t *item, size_t index, struct job_dependency *dependency, struct err *err)
 {
-    *after = (struct job_after){.when = DEPENDENCY_AFTEROK};
+    *dependency = (struct job_dependency){.when = DEPENDENCY_AFTEROK};
     bool object = json_is_object(item);
-    after->job = json_string_value(object ? json_object_get(item, "job") : item);
-    if (after->job == NULL || !text_is_id(after->job)) {
+    dependency->job = json_string_value(object ? json_object_get(item, "job") : item);
+    if (dependency->job == NULL || !text_is_id(dependency->job)) {
         autofree char *field = xprintf(object ? "after[%zu].job" : "after[%zu]", index);
         return err_field(err, ERR_FIELD, field, "`gpuctl ps --all` shows them",
                          "%s must be the whole id of a job: %d characters", field, ID_LENGTH);
     }
-    return !object || (check_members(item, index, err) && decode_when(item, index, after, err));
+    return !object || (check_members(item, index, err) && decode_when(item, index, dependency, err));
 }
 
-bool jobspec_decode_after(const json_t *json, struct job_after **ret_after, size_t *ret_count,
-                          struct err *err)
+bool jobspec_decode_dependencies(const json_t *json, struct job_dependency **ret_dependencies,
+                                 size_t *ret_count, struct err *err)
 {
     size_t count = json_array_size(json);
-    if (!json_is_array(json) || count > LIMIT_AFTER) {
+    if (!json_is_array(json) || count > LIMIT_DEPENDENCIES) {
         return err_field(err, ERR_FIELD, "after",
                          "write [\"ID\"], or [{\"job\": \"ID\", \"when\": \"afterany\"}]",
-                         "after must be an array of at most %d jobs", LIMIT_AFTER);
+                         "after must be an array of at most %d jobs", LIMIT_DEPENDENCIES);
     }
-    *ret_after = xzalloc(count * sizeof **ret_after);
+    *ret_dependencies = xzalloc(count * sizeof **ret_dependencies);
     for (size_t i = 0; i < count; i++) {
-        struct job_after *after = &(*ret_after)[i];
-        if (!decode_item(json_array_get(json, i), i, after, err)) {
+        struct job_dependency *dependency = &(*ret_dependencies)[i];
+        if (!decode_item(json_array_get(json, i), i, dependency, err)) {
             return false;
         }
-        if (is_named_before(*ret_after, i, after->job)) {
+        if (is_named_before(*ret_dependencies, i, dependency->job)) {
             autofree char *field = xprintf("after[%zu]", i);
             return err_field(err, ERR_FIELD, field, "name each job once", "%s names job %s again", field,
-                             after->job);
+                             dependency->job);
         }
     }
     *ret_count = count;
     return true;
 }
 
-json_t *jobspec_encode_after(const struct job_after *after, size_t count)
+json_t *jobspec_encode_dependencies(const struct job_dependency *dependency, size_t count)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++) {
         json_t *item = json_object();
-        member_put_text(item, "job", after[i].job);
-        member_put_text(item, "when", dependency_text(after[i].when));
+        member_put_text(item, "job", dependency[i].job);
+        member_put_text(item, "when", dependency_text(dependency[i].when));
         json_array_append_new(list, item);
     }
     return list;
