@@ -59,9 +59,7 @@ struct writer {
     struct err failure;
 };
 
-/* --- steps
- * -------------------------------------------------------------------------------------------------------------
- */
+/* --- steps ---------------------------------------------------------------------------------------------- */
 
 static void steps_add(struct step_list *list, const struct step *step)
 {
@@ -123,9 +121,7 @@ static bool step_keep(struct writer *writer, struct step *step)
     return true;
 }
 
-/* --- one request
- * ---------------------------------------------------------------------------------------------------------
- */
+/* --- one request ---------------------------------------------------------------------------------------- */
 
 /* true: the request was answered from an earlier one, or refused because of it. */
 static bool answer_again(struct writer *writer, struct writer_request *request, bool *ret_ok)
@@ -346,9 +342,7 @@ static void publish_failure(struct writer *writer, struct writer_request *list)
     signal_news(writer);
 }
 
-/* --- batches
- * -----------------------------------------------------------------------------------------------------------------
- */
+/* --- batches -------------------------------------------------------------------------------------------- */
 
 int64_t writer_due_ms(const struct writer *writer)
 {
@@ -480,9 +474,7 @@ bool writer_run_batch(struct writer *writer, struct moment now)
     return run_batch(writer, now, &closed);
 }
 
-/* --- the thread
- * ------------------------------------------------------------------------------------------------------------
- */
+/* --- the thread ----------------------------------------------------------------------------------------- */
 
 static void wait_until(struct writer *writer, int64_t deadline_ms)
 {

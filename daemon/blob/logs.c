@@ -94,9 +94,7 @@ void logs_close(struct logs *logs)
     free(logs);
 }
 
-/* --- getting to disk
- * ---------------------------------------------------------------------------------------------------------
- */
+/* --- getting to disk ------------------------------------------------------------------------------------ */
 
 static bool sync_path(const char *path, int flags)
 {
@@ -177,9 +175,7 @@ static int64_t note_size(struct logs *logs, const struct log_name *name, const c
     return entry->durable;
 }
 
-/* --- adding
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* --- adding --------------------------------------------------------------------------------------------- */
 
 static bool write_at(int fd, const char *bytes, size_t length, int64_t offset, struct err *err)
 {

@@ -53,9 +53,7 @@ void core_load_dependency(struct core *core, const struct dependency_row *row);
 void core_load_attempt(struct core *core, const struct attempt_row *row);
 void core_load_member(struct core *core, const struct member_row *row);
 
-/* --- inputs
- * ------------------------------------------------------------------------------------------------------------------------------
- */
+/* --- inputs --------------------------------------------------------------------------------------------- */
 
 enum input_kind {
     INPUT_BOOT, /* once, after loading: heartbeats count from now, live attempts are renewed, what fits is
@@ -184,9 +182,7 @@ struct input {
     };
 };
 
-/* --- what a step gives back
- * -------------------------------------------------------------------------------------------------------------
- */
+/* --- what a step gives back ----------------------------------------------------------------------------- */
 
 /* The job as an answer needs it; strings live as long as the step. */
 struct job_touch {
@@ -274,9 +270,7 @@ struct silence core_silence(const struct core *core);
 /* How many jobs are live: an embedded controller ends when there are none for long. */
 size_t core_live_jobs(const struct core *core);
 
-/* --- for tests: why it decided
- * ---------------------------------------------------------------------------------------------------------
- */
+/* --- for tests: why it decided -------------------------------------------------------------------------- */
 
 /* From now on each decision appends a line to *trace; NULL ends it. */
 struct text;

@@ -46,9 +46,7 @@ static void attempts_finish(struct attempts *attempts)
     free(attempts->items);
 }
 
-/* --- writing
- * -------------------------------------------------------------------------------------------------------------
- */
+/* --- writing -------------------------------------------------------------------------------------------- */
 
 static void write_time(struct text *out, const char *key, int64_t wall_ms)
 {

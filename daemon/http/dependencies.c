@@ -53,7 +53,7 @@ bool dependencies_read(const struct request *request, const struct job_spec *spe
     }
     autofree struct core_dependency *dependency = xzalloc(spec->dependency_count * sizeof *dependency);
     for (size_t i = 0; i < spec->dependency_count; i++) {
-        if (!find_one(request, &spec->dependency[i], i, &dependency[i], err)) {
+        if (!find_one(request, &spec->dependencies[i], i, &dependency[i], err)) {
             return false;
         }
     }

@@ -22,9 +22,7 @@ static void write_event(const struct event_row *row, const char *job_id, struct 
     event_view_encode(&view, out);
 }
 
-/* --- pages
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* --- pages ---------------------------------------------------------------------------------------------- */
 
 struct page {
     const char *job_id;
@@ -62,9 +60,7 @@ static void reply_page(struct request *request, const struct job_facts *job, int
     request_reply_json(request, 200, &json);
 }
 
-/* --- streams
- * --------------------------------------------------------------------------------------------------------------
- */
+/* --- streams -------------------------------------------------------------------------------------------- */
 
 struct following {
     struct request *request;

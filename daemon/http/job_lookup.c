@@ -16,9 +16,7 @@
 #include "proto/limits.h"
 #include "proto/tasks.h"
 
-/* --- finding
- * ------------------------------------------------------------------------------------------------------------
- */
+/* --- finding -------------------------------------------------------------------------------------------- */
 
 struct finding {
     const struct request *request;
@@ -114,9 +112,7 @@ bool job_find(const struct request *request, struct job_facts *ret_facts, struct
     return finding.seen || job_missing(request, err);
 }
 
-/* --- views
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* --- views ---------------------------------------------------------------------------------------------- */
 
 static struct array_view view_of(const struct array_row *array)
 {

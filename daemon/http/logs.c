@@ -19,9 +19,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/views.h"
 
-/* --- uploads
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* --- uploads -------------------------------------------------------------------------------------------- */
 
 static bool epoch_known(struct server *server, uint64_t epoch, struct epoch_record *ret_record,
                         struct err *err)
@@ -219,9 +217,7 @@ static bool read_query(struct request *request, struct output_query *wanted, str
     return ok;
 }
 
-/* --- one stream as bytes
- * --------------------------------------------------------------------------------------------------------------
- */
+/* --- one stream as bytes -------------------------------------------------------------------------------- */
 
 /* "bytes=2-4", "bytes=7-", "bytes=-3"; any other unit or form is ignored, as RFC 9110 has it. */
 static bool read_range(const char *range, int64_t size, int64_t *ret_first, int64_t *ret_last)
@@ -281,9 +277,7 @@ static void show_bytes(struct request *request, const struct output_query *wante
     }
 }
 
-/* --- following
- * -------------------------------------------------------------------------------------------------------------------------
- */
+/* --- following ------------------------------------------------------------------------------------------ */
 
 static void append_piece(const struct log_piece *piece, struct text *out)
 {

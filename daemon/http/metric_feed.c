@@ -10,9 +10,7 @@
 #include "daemon/http/sse.h"
 #include "proto/limits.h"
 
-/* --- lines
- * -----------------------------------------------------------------------------------------------------------------
- */
+/* --- lines ---------------------------------------------------------------------------------------------- */
 
 static bool is_chosen(const struct metric_line *line, const struct metric_filter *filter, bool progress)
 {
@@ -49,9 +47,7 @@ static void charge_piece(struct metric_lines *lines)
     lines->budget -= lines->piece.length == 0 ? LIMIT_LOG_PIECE_BYTES : 0;
 }
 
-/* --- pages
- * -----------------------------------------------------------------------------------------------------------------
- */
+/* --- pages ---------------------------------------------------------------------------------------------- */
 
 struct page {
     const struct metric_filter *filter;
@@ -102,9 +98,7 @@ bool metric_page(struct log_reader *reader, const struct metric_filter *filter, 
     return true;
 }
 
-/* --- events
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* --- events --------------------------------------------------------------------------------------------- */
 
 static void append_event(const struct metric_lines *lines, const struct metric_line *line, const char *prefix,
                          struct text *out)

@@ -136,9 +136,7 @@ static bool close_run(struct follower *follower)
     return follower->closed;
 }
 
-/* --- the stream
- * ---------------------------------------------------------------------------------------------------------
- */
+/* --- the stream ----------------------------------------------------------------------------------------- */
 
 /* A run that the job itself names is that of all its attempts. */
 static void turn(struct follower *follower)

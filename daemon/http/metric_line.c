@@ -14,9 +14,7 @@
 
 #define LAST_WALL_MS 253402300799999 /* of the year 9999 */
 
-/* --- reading
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* --- reading -------------------------------------------------------------------------------------------- */
 
 static bool is_value(const json_t *value)
 {
@@ -92,9 +90,7 @@ void metric_line_finish(struct metric_line *line)
     line->json = NULL;
 }
 
-/* --- writing
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* --- writing -------------------------------------------------------------------------------------------- */
 
 /* The fewest digits that read back as the same number, and as one with a fraction. */
 static void append_real(double value, struct text *out)

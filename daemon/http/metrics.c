@@ -51,9 +51,7 @@ static bool read_query(struct request *request, struct metric_query *wanted, str
            query_int(query, "limit", 1, LIMIT_METRIC_ROWS, &wanted->limit, err);
 }
 
-/* --- pages
- * -----------------------------------------------------------------------------------------------------------------
- */
+/* --- pages ---------------------------------------------------------------------------------------------- */
 
 /* A cursor goes on in its own attempt, also when there is a newer one by now. */
 static struct log_reader *open_reader(const struct request *request, const struct log_query *log,
@@ -199,9 +197,7 @@ static void show_page(struct request *request, struct metric_query *wanted)
     }
 }
 
-/* --- streams
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* --- streams -------------------------------------------------------------------------------------------- */
 
 /* Last-Event-ID is what a client that comes back sends; it counts more than the query that it repeats. */
 static void show_events(struct request *request, struct metric_query *wanted)

@@ -67,9 +67,7 @@ static bool artifacts_of_run(struct tracking *tracking, const struct artifacts *
     return list_run(artifacts, uri, path, out, error);
 }
 
-/* --- calls
- * ------------------------------------------------------------------------------------------------------------
- */
+/* --- calls ---------------------------------------------------------------------------------------------- */
 
 /* A call on its way to the store. It outlives its request when that goes away. */
 struct call {

@@ -82,9 +82,7 @@ static void chore_give(struct chore *chore, void (*work)(struct task *task))
     worker_give(chore->request->server->mlflow->disk, &chore->task);
 }
 
-/* --- PUT
- * ---------------------------------------------------------------------------------------------------------
- */
+/* --- PUT ------------------------------------------------------------------------------------------------ */
 
 static void upload_begin(struct request *request)
 {
@@ -131,9 +129,7 @@ void mlflow_artifacts_put(struct request *request)
     chore_give(request->state, work_put);
 }
 
-/* --- GET
- * ---------------------------------------------------------------------------------------------------------
- */
+/* --- GET ------------------------------------------------------------------------------------------------ */
 
 void mlflow_artifacts_get(struct request *request)
 {

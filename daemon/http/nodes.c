@@ -13,9 +13,7 @@
 #include "proto/limits.h"
 #include "proto/views.h"
 
-/* --- views
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* --- views ---------------------------------------------------------------------------------------------- */
 
 /* The one type of all devices, or "mixed"; borrowed from the array. NULL: no devices. */
 static const char *type_of(const json_t *devices)
@@ -144,9 +142,7 @@ void nodes_show(struct request *request)
     }
 }
 
-/* --- verbs
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* --- verbs ---------------------------------------------------------------------------------------------- */
 
 /* The state that the step has left the node in. */
 static int render_verb(const struct writer_request *writer, const struct step *step, struct text *out)
@@ -254,9 +250,7 @@ void nodes_expire(struct request *request)
     ask_writer(ask);
 }
 
-/* --- remove
- * ---------------------------------------------------------------------------------------------------------
- */
+/* --- remove --------------------------------------------------------------------------------------------- */
 
 static bool is_removed(const struct step *step)
 {

@@ -21,9 +21,7 @@
 #include "proto/limits.h"
 #include "proto/views.h"
 
-/* --- replies
- * ------------------------------------------------------------------------------------------------------------
- */
+/* --- replies -------------------------------------------------------------------------------------------- */
 
 static void give_reply(struct request *request, unsigned status, const char *content_type,
                        struct MHD_Response *response)
@@ -147,9 +145,7 @@ static enum MHD_Result queue_reply(struct request *request)
     return queued;
 }
 
-/* --- waiting
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* --- waiting -------------------------------------------------------------------------------------------- */
 
 void request_wait(struct request *request)
 {
@@ -185,9 +181,7 @@ void request_resume(struct request *request)
     MHD_resume_connection(request->connection);
 }
 
-/* --- the body
- * --------------------------------------------------------------------------------------------------------------
- */
+/* --- the body ------------------------------------------------------------------------------------------- */
 
 static bool body_reserve(struct request *request, size_t needed)
 {

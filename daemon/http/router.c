@@ -160,9 +160,7 @@ const struct route routes[] = {
     {.path = NULL},
 };
 
-/* --- matching
- * ----------------------------------------------------------------------------------------------------------
- */
+/* --- matching ------------------------------------------------------------------------------------------- */
 
 static const char *const method_names[METHOD_COUNT] = {"GET", "POST", "PUT", "DELETE", "PATCH"};
 
@@ -254,9 +252,7 @@ static void refuse_path(struct request *request, const char *method, unsigned al
     request_header(request, MHD_HTTP_HEADER_ALLOW, list.bytes);
 }
 
-/* --- the body
- * ------------------------------------------------------------------------------------------------------------
- */
+/* --- the body ------------------------------------------------------------------------------------------- */
 
 static bool is_json(const char *content_type)
 {
@@ -288,9 +284,7 @@ bool router_body_allowed(const struct route *route, const struct headers *header
     return true;
 }
 
-/* --- admission
- * ------------------------------------------------------------------------------------------------------------
- */
+/* --- admission ------------------------------------------------------------------------------------------ */
 
 struct reading {
     struct headers *headers;
@@ -406,9 +400,7 @@ void router_admit(struct request *request, const char *method, const char *versi
     }
 }
 
-/* --- handling
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* --- handling ------------------------------------------------------------------------------------------- */
 
 static bool decode(struct request *request, struct err *err)
 {

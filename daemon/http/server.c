@@ -33,9 +33,7 @@
 #define LOOP_EVENTS  8 /* more watches than there are */
 #define LIBRARY_RUNS 3 /* a resumed request is called, sent and read again in three runs */
 
-/* --- for the parts
- * ---------------------------------------------------------------------------------------------------------
- */
+/* --- for the parts -------------------------------------------------------------------------------------- */
 
 bool server_watch(struct server *server, struct watch *watch, struct err *err)
 {
@@ -170,9 +168,7 @@ static void idle_due(struct deadline *deadline)
     }
 }
 
-/* --- the loop
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* --- the loop ------------------------------------------------------------------------------------------- */
 
 static void read_clock(struct server *server)
 {
@@ -244,9 +240,7 @@ enum server_end server_run(struct server *server, struct err *err)
     return server->end;
 }
 
-/* --- opening
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* --- opening -------------------------------------------------------------------------------------------- */
 
 static void __attribute__((format(printf, 2, 0)))
 log_library(void *closure, const char *format, va_list arguments)
@@ -384,9 +378,7 @@ uint16_t server_port(const struct server *server)
     return server->port;
 }
 
-/* --- closing
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* --- closing -------------------------------------------------------------------------------------------- */
 
 /* The writer holds what asks borrow from requests; after a failure it holds nothing any more. */
 static void await_asks(struct server *server)

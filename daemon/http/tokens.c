@@ -25,9 +25,7 @@ static void write_token(const struct token_row *row, const char *secret, struct 
     token_view_encode(&view, out);
 }
 
-/* --- list
- * -----------------------------------------------------------------------------------------------------------------
- */
+/* --- list ----------------------------------------------------------------------------------------------- */
 
 struct listing {
     struct text json;
@@ -57,9 +55,7 @@ void tokens_list(struct request *request)
     request_reply_json(request, 200, &listing.json);
 }
 
-/* --- changes
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* --- changes -------------------------------------------------------------------------------------------- */
 
 /* One change to one token. */
 struct token_ask {

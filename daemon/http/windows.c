@@ -44,9 +44,7 @@ static void write_window(const struct window_row *row, struct text *out)
     window_view_encode(&view, out);
 }
 
-/* --- list
- * -----------------------------------------------------------------------------------------------------------------
- */
+/* --- list ----------------------------------------------------------------------------------------------- */
 
 struct listing {
     struct text json;
@@ -76,9 +74,7 @@ void windows_list(struct request *request)
     request_reply_json(request, 200, &listing.json);
 }
 
-/* --- of one node
- * ----------------------------------------------------------------------------------------------------------
- */
+/* --- of one node ---------------------------------------------------------------------------------------- */
 
 /* One window, as far as nodes show it. */
 struct kept {
@@ -162,9 +158,7 @@ struct span windows_of_node(const struct windows *windows, const struct node_row
     return (struct span){0};
 }
 
-/* --- changes
- * --------------------------------------------------------------------------------------------------------------
- */
+/* --- changes -------------------------------------------------------------------------------------------- */
 
 struct window_ask {
     struct ask ask;

@@ -12,9 +12,7 @@
 #include "proto/base/err.h"
 #include "proto/limits.h"
 
-/* --- the writer
- * ---------------------------------------------------------------------------------------------------------------------------
- */
+/* --- the writer ----------------------------------------------------------------------------------------- */
 
 struct reserve_file;
 struct store;
@@ -79,9 +77,7 @@ bool store_find_reply(struct store *store, const uint8_t scope[32], bool *ret_fo
  * transactions. After a failure the process must end, as above. */
 bool store_checkpoint(struct store *store, bool idle, struct err *err);
 
-/* --- readers
- * ------------------------------------------------------------------------------------------------------------------------------
- */
+/* --- readers -------------------------------------------------------------------------------------------- */
 
 struct reader;
 

@@ -183,9 +183,7 @@ bool file_sync_folder(const char *folder, struct err *err)
     return (fd >= 0 && fsync(fd) == 0) || err_errno(err, "cannot sync %s", folder);
 }
 
-/* --- folders
- * ---------------------------------------------------------------------------------------------------------
- */
+/* --- folders -------------------------------------------------------------------------------------------- */
 
 bool file_make_directories(const char *path, mode_t mode, struct err *err)
 {

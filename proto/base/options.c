@@ -111,9 +111,7 @@ static bool refuse_unknown(const struct walk *walk, const char *name, size_t len
     return hinted(walk->err);
 }
 
-/* --- values
- * ----------------------------------------------------------------------------------------------------------
- */
+/* --- values --------------------------------------------------------------------------------------------- */
 
 /* Is the value one of "a|b|c"? */
 static bool is_choice(const char *choices, const char *value)
@@ -307,9 +305,7 @@ bool options_parse(const struct option_spec *specs, size_t count, int argc, char
     return true;
 }
 
-/* --- help
- * ------------------------------------------------------------------------------------------------------------
- */
+/* --- help ----------------------------------------------------------------------------------------------- */
 
 /* "  -o, --output FORMAT" */
 static void append_label(struct text *label, const struct option_spec *spec)

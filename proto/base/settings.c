@@ -45,9 +45,7 @@ struct reading {
     char problem[160]; /* what is wrong with it */
 };
 
-/* --- names
- * -----------------------------------------------------------------------------------------------------------
- */
+/* --- names ---------------------------------------------------------------------------------------------- */
 
 /* "Token_File" to "token-file", or with upper to "TOKEN_FILE". The result is the caller's. */
 static char *spell(const char *name, bool upper)
@@ -75,9 +73,7 @@ static bool is_there(const struct settings *settings, size_t first, const char *
     return false;
 }
 
-/* --- files
- * -----------------------------------------------------------------------------------------------------------
- */
+/* --- files ---------------------------------------------------------------------------------------------- */
 
 /* Keeps the first problem. Returns 0, which tells inih that the line is refused. */
 static int refuse_line(struct reading *reading, const char *problem, const char *word)
@@ -161,9 +157,7 @@ static bool read_if_there(struct settings *settings, char *path, struct err *err
     return read_file(settings, path, err);
 }
 
-/* --- places
- * ----------------------------------------------------------------------------------------------------------
- */
+/* --- places --------------------------------------------------------------------------------------------- */
 
 /* The home folder by the environment, else by the user database, else "/", where what follows fails and says
  * so. */

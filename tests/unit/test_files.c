@@ -155,9 +155,7 @@ START_TEST(a_relative_name_is_replaced_in_the_working_folder)
 }
 END_TEST
 
-/* --- folders
- * ---------------------------------------------------------------------------------------------------------
- */
+/* --- folders -------------------------------------------------------------------------------------------- */
 
 START_TEST(folders_are_made_on_the_way_and_again_without_harm)
 {

@@ -45,9 +45,7 @@ static char *nested(int depth, const char *open, const char *close)
     return text_take(&text);
 }
 
-/* --- parsing
- * ---------------------------------------------------------------------------------------------------------
- */
+/* --- parsing -------------------------------------------------------------------------------------------- */
 
 START_TEST(any_single_value_is_parsed_and_printed_compactly)
 {
@@ -165,9 +163,7 @@ START_TEST(deep_nesting_of_any_length_is_refused_before_it_is_parsed)
 }
 END_TEST
 
-/* --- members
- * ---------------------------------------------------------------------------------------------------------
- */
+/* --- members -------------------------------------------------------------------------------------------- */
 
 static const char spec[] =
     "{\"name\":\"x\",\"gpus\":8,\"big\":9223372036854775807,\"remote\":true,\"grace\":1.5,\"wait\":60,"

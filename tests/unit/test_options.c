@@ -89,9 +89,7 @@ static void assert_refused(bool parsed, const char *text)
     ck_assert_ptr_null(got.rest);
 }
 
-/* --- forms
- * -----------------------------------------------------------------------------------------------------------
- */
+/* --- forms ---------------------------------------------------------------------------------------------- */
 
 START_TEST(a_value_follows_in_the_next_argument_or_after_an_equals_sign)
 {
@@ -251,9 +249,7 @@ START_TEST(a_wrong_value_is_named_with_what_is_allowed)
 }
 END_TEST
 
-/* --- help
- * ------------------------------------------------------------------------------------------------------------
- */
+/* --- help ----------------------------------------------------------------------------------------------- */
 
 START_TEST(help_shows_usage_summary_and_one_row_an_option)
 {
