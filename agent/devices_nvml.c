@@ -170,7 +170,7 @@ static bool ask_state(const struct watcher *watcher, enum helper_kind kind, int6
 {
     struct helper_state state;
     if (!say(watcher, &(struct helper_ask){.kind = kind})) {
-        return err_errno(err, "the helper that asks the NVIDIA driver cannot be told to");
+        return err_errno(err, "the helper that asks the NVIDIA driver cannot be asked");
     }
     if (!wait_for(watcher, deadline_ms, &state, sizeof state, err)) {
         return false;

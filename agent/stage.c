@@ -37,7 +37,8 @@ static bool check_devices(const struct attempt *attempt, struct err *err)
     const struct attempt *holder = attempt->context->holder(attempt->context->closure, attempt->epoch,
                                                             order->devices, order->device_count);
     if (holder != NULL) {
-        return err_set(err, ERR_CONFLICT, "its devices are still held by epoch %llu, which is being stopped",
+        return err_set(err, ERR_CONFLICT,
+                       "its devices are still held by attempt %llu, which is being stopped",
                        (unsigned long long)holder->epoch);
     }
     const struct device_sight *obstacle =

@@ -40,7 +40,7 @@
     X(ERR_DISK_FULL, "disk_full", 507, 7, true, "The disk is full")                                          \
     X(ERR_USAGE, "usage", 0, 2, false, "The command line is not understood")                                 \
     X(ERR_UNREACHABLE, "unreachable", 0, 7, true, "The controller cannot be reached")                        \
-    X(ERR_WAIT_TIMEOUT, "wait_timeout", 0, 8, true, "The wait is over and the job is not")                   \
+    X(ERR_WAIT_TIMEOUT, "wait_timeout", 0, 8, true, "The wait ended before the job did")                     \
     X(ERR_IO, "io", 0, 1, false, "A file or device could not be used")
 
 enum err_code {

@@ -189,7 +189,7 @@ static bool decode_workdir(const struct field *field, json_t *value, struct job_
     }
     return spec->workdir[0] == '/' ||
            err_field(err, ERR_FIELD, field->name,
-                     "leave it out to run in the job's own folder, where files are laid",
+                     "leave it out to run in the job's own folder, where its files are put",
                      "%s must be an absolute path on the nodes", field->name);
 }
 

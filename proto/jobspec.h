@@ -79,8 +79,8 @@ struct job_spec {
     struct job_environment environment;
     struct job_bundle bundle;
     const char
-        *workdir;       /* absolute path on the nodes; NULL: the attempt's own folder, where files are laid */
-    const char *python; /* NULL: the agent's */
+        *workdir; /* absolute path on the nodes; NULL: the attempt's own folder, where its files are put */
+    const char *python;    /* NULL: the agent's */
     const char *project;   /* NULL: "default" */
     int64_t priority;      /* -1000..1000, default 0; stored, ordered by from a later version on */
     int64_t time_limit_ms; /* 0: none */

@@ -74,7 +74,7 @@ static bool decode_epochs(const json_t *json, const char *name, uint64_t **ret_e
     for (size_t i = 0; i < *ret_count; i++) {
         json_int_t epoch = json_integer_value(json_array_get(array, i));
         if (epoch <= 0) {
-            err_set(err, ERR_FIELD, "must be an epoch");
+            err_set(err, ERR_FIELD, "must be the id of an attempt");
             return member_err_inside(err, name, i);
         }
         (*ret_epochs)[i] = (uint64_t)epoch;

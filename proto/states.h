@@ -11,7 +11,7 @@
     X(QUEUED, false, "waits for GPUs")                                                                       \
     X(HELD, false, "kept back until a person releases it")                                                   \
     X(BLOCKED, false, "waits for other jobs to end")                                                         \
-    X(STAGING, false, "nodes get ready what the job needs, holding no GPU")                                  \
+    X(STAGING, false, "nodes are preparing the job's environment, and hold no GPU for it")                   \
     X(PLACED, false, "GPUs are reserved; the gang is being started")                                         \
     X(RUNNING, false, "all ranks were started")                                                              \
     X(SUCCEEDED, true, "all ranks exited with 0")                                                            \
@@ -31,7 +31,7 @@
 
 /* One node's part of an attempt. X(name, meaning) */
 #define MEMBER_STATES(X)                                                                                     \
-    X(ORDERED, "the node has been told, or will be")                                                         \
+    X(ORDERED, "the node has been sent the order, or will be")                                               \
     X(PREPARED, "shim up, GPUs and payload checked, port held")                                              \
     X(RUNNING, "its ranks run")                                                                              \
     X(EXITED, "its processes are gone; log bytes may be missing")                                            \
@@ -62,7 +62,7 @@
     X(SHIM_LOST, false, "the supervisor of the ranks was killed")                                            \
     X(STAGE_FAILED, true, "what the job needs could not be made ready")                                      \
     X(PREEMPTED, false, "gave way to other work")                                                            \
-    X(DEPENDENCY, true, "a job that it was to follow did not go well")                                       \
+    X(DEPENDENCY, true, "a job that it depends on did not succeed")                                          \
     X(TASK_FAILED, true, "tasks of the array failed")
 
 /* Rows of a job's history. X(name, spelling) */
@@ -71,7 +71,7 @@
     X(HELD, "held")                                                                                          \
     X(RELEASED, "released")                                                                                  \
     X(BLOCKED, "blocked")                                                                                    \
-    X(READY, "ready") /* all jobs that it was to follow have ended as they should */                         \
+    X(READY, "ready") /* all jobs that it depends on have ended as required */                               \
     X(CHANGED, "changed")                                                                                    \
     X(STAGING, "staging")                                                                                    \
     X(STAGED, "staged")                                                                                      \
@@ -177,12 +177,12 @@
 /* Why a job has no GPUs yet. X(name, meaning) */
 #define WAIT_REASONS(X)                                                                                      \
     X(HELD, "it is kept back until a person releases it")                                                    \
-    X(BLOCKED, "it is to follow jobs that have not ended")                                                   \
+    X(BLOCKED, "it depends on jobs that have not ended")                                                     \
     X(LIMIT, "a limit of its project or owner is reached")                                                   \
-    X(STAGING, "nodes get ready what it needs")                                                              \
+    X(STAGING, "nodes are preparing its environment")                                                        \
     X(NODES_BUSY, "it fits when running jobs end")                                                           \
     X(RESERVED, "free GPUs are reserved for another job, whose start it would outlast")                      \
-    X(BEHIND, "its turn comes after another job")                                                            \
+    X(BEHIND, "another job comes before it in the queue")                                                    \
     X(FRAGMENTED, "enough GPUs are free, but not together where it may run")                                 \
     X(DRAINED, "nodes that it needs take no new work")                                                       \
     X(UNAVAILABLE, "GPUs that it needs are unavailable: held by other programs, or broken")                  \
@@ -198,12 +198,12 @@
     X(HOST, "host", "is not the submitter's host")                                                           \
     X(LABELS, "labels", "does not fulfil the job's constraints, or is excluded")                             \
     X(DRAINING, "draining", "takes no new work")                                                             \
-    X(SILENT, "silent", "missed its beats")                                                                  \
+    X(SILENT, "silent", "missed its heartbeats")                                                             \
     X(ON_HOLD, "on_hold", "declined, and gets no work for a moment")                                         \
     X(LEAVING, "leaving", "goes away before the job would end")                                              \
     X(BUSY, "busy", "has not enough free GPUs to give what it could")                                        \
-    X(NOT_READY, "not_ready", "has not got ready what the job needs")                                        \
-    X(RESERVED, "reserved", "is kept for jobs whose turn is earlier")
+    X(NOT_READY, "not_ready", "has not prepared the job's environment")                                      \
+    X(RESERVED, "reserved", "is reserved for jobs that come earlier in the queue")
 
 /* What a forecast is worth. X(name, spelling) */
 #define CONFIDENCES(X)                                                                                       \

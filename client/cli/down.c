@@ -25,7 +25,8 @@ struct down_options {
 static void describe(void *options, struct option_table *table)
 {
     struct down_options *o = options;
-    option_flag(table, 0, "force", "cancel the jobs that live and wait for them", &o->force);
+    option_flag(table, 0, "force", "cancel running and waiting jobs, and wait until they have ended",
+                &o->force);
 }
 
 /* --- jobs that live --- */

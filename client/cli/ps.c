@@ -223,7 +223,7 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
 
 const struct verb verb_ps = {
     .name = "ps",
-    .summary = "List jobs: those that live, or all.",
+    .summary = "List running and waiting jobs, or all jobs.",
     .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct ps_options),
     .describe = describe,

@@ -40,7 +40,7 @@ static void note_stdin(void)
     bool pipe =
         known && S_ISFIFO(status.st_mode) && ioctl(STDIN_FILENO, FIONREAD, &waiting) == 0 && waiting > 0;
     if (file || pipe) {
-        print_note("what is on stdin does not reach the job; --file lays a file into its folder");
+        print_note("what is on stdin does not reach the job; --file copies a file into its folder");
     }
 }
 

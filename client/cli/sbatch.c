@@ -30,7 +30,7 @@ static void describe(void *options, struct option_table *table)
 {
     struct sbatch_options *o = options;
     batch_describe(&o->batch, table);
-    option_several(table, 0, "file", "LOCAL[:REMOTE]", "lay a file into the job's folder", &o->files);
+    option_several(table, 0, "file", "LOCAL[:REMOTE]", "copy a file into the job's folder", &o->files);
     option_flag(table, 0, "ignore-unsupported", "leave out what cannot be honoured", &o->ignore);
     option_text(table, 0, "key", "KEY", "Idempotency-Key: the same key never makes two jobs", &o->key);
 }

@@ -50,7 +50,7 @@ static void describe_program(struct spec_options *o, struct option_table *t)
     option_text(t, 'f', "job-file", "FILE", "YAML that describes the job; options win over it", &o->job_file);
     option_flag(t, 0, "ignore-unsupported", "leave out of the job file what cannot be honoured",
                 &o->ignore_unsupported);
-    option_several(t, 0, "file", "LOCAL[:REMOTE]", "lay a file into the job's folder", &o->files);
+    option_several(t, 0, "file", "LOCAL[:REMOTE]", "copy a file into the job's folder", &o->files);
     option_text(t, 0, "chdir", "DIR", "run there on the nodes (default: here, on a node of your own)",
                 &o->workdir);
     option_text(t, 0, "python", "FILE", "the Python of the nodes", &o->python);

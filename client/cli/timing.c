@@ -28,7 +28,7 @@ static const struct kind {
     {"prepared_ms", "prepared", "the last node said that it is prepared", true, false, false},
     {"started_ms", "started", "the start was on disk", false, false, false},
     {"told_ms", "told", "the start left, to the last node", true, false, false},
-    {"begun_ms", "begun", "the last supervisor was told to start its ranks", false, false, false},
+    {"begun_ms", "begun", "the last supervisor was ordered to start its ranks", false, false, false},
     {"ranks_started_ms", "ranks started", "the last rank was started", false, false, false},
     {"running_ms", "running", "the last node had said so", false, false, false},
     {"first_output_ms", "first output", "the first byte of any rank", false, false, false},

@@ -226,7 +226,7 @@ static const struct verb verb_add = {
                "hold them.\n"
                "What runs when it begins may end, or with --hard is stopped and goes back to the queue, "
                "which costs no\n"
-               "retry. When it is over the nodes take work again by themselves.",
+               "retry. When it ends the nodes take work again by themselves.",
     .argument = ARGUMENT_NODE,
     .most = LIMIT_WINDOW_NODES,
     .reach = REACH_CONTROLLER,
@@ -256,7 +256,7 @@ static bool resolve(struct api *api, const char *prefix, char **ret_id, struct e
     }
     if (found == NULL) {
         return err_field(err, ERR_NOT_FOUND, "ID", "see gpuctl nodes window list",
-                         "no window that is not over has the id %s", prefix);
+                         "no present or future window has the id %s", prefix);
     }
     *ret_id = xstrdup(found);
     return true;

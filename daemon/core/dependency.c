@@ -163,7 +163,7 @@ bool dependency_check(const struct core *core, const struct input *input, struct
 
 static const char *never_text(struct core *core, const char *id, enum job_state state)
 {
-    return record_text(core, "job %s, which it was to follow, is %s", id, job_state_text(state));
+    return record_text(core, "job %s, on which it depends, is %s", id, job_state_text(state));
 }
 
 /* One that has ended: why the job can never begin, or NULL. */

@@ -183,12 +183,13 @@ static void say_staging(struct core *core, const struct job *job, struct text *o
     const struct environment *environment = job->job_class->environment;
     const char *failure = staging_last_failure(core, environment);
     if (staging_is_coming(environment)) {
-        text_append(out, "nodes get ready what it needs: ");
+        text_append(out, "nodes are preparing its environment: ");
         staging_say_coming(environment, out);
     } else if (failure != NULL) {
-        text_printf(out, "no node has ready what it needs; %s", failure);
+        text_printf(out, "no node has its environment ready; %s", failure);
     } else {
-        text_append(out, "no node has ready what it needs; they are told when it is its turn");
+        text_append(out, "no node has its environment ready; nodes prepare it when the job comes to the head "
+                         "of the queue");
     }
 }
 
@@ -339,7 +340,7 @@ static void say_why_earlier(const struct core *core, const struct job *job, cons
 static void say_behind(const struct core *core, const struct job *job, const struct job *other,
                        const struct ahead *ahead, struct text *out)
 {
-    text_append(out, "its turn comes after ");
+    text_append(out, "it is queued behind ");
     if (ahead->before_count > 1) {
         text_printf(out, "%zu%s jobs, the last of them ", ahead->before_count, ahead->more ? " or more" : "");
     }
@@ -483,7 +484,7 @@ enum wait_reason reason_of(struct core *core, const struct job *job, const struc
         return WAIT_HELD;
     }
     if (job->state == JOB_BLOCKED) {
-        text_append(text, "it waits for the jobs that it is to follow");
+        text_append(text, "it waits for the jobs that it depends on");
         return WAIT_BLOCKED;
     }
     return reason_of_waiting(core, job, outlook, ahead, text);

@@ -22,7 +22,7 @@
 static bool fenced(const struct report_message *report, struct err *err)
 {
     return err_field(err, ERR_FENCED, "epoch", "kill what is left of it",
-                     "epoch %llu is not current on node %.64s", (unsigned long long)report->epoch,
+                     "attempt %llu is not current on node %.64s", (unsigned long long)report->epoch,
                      report->node);
 }
 

@@ -222,14 +222,14 @@ void staging_order(struct core *core, struct environment *environment, struct no
         return;
     }
     copy_set(core, copy, COPY_ORDERED);
-    trace_line(core, "node %s is to get ready for %.*s", node->name, SHOWN_KEY, environment->key);
+    trace_line(core, "node %s prepares environment %.*s", node->name, SHOWN_KEY, environment->key);
 }
 
 void staging_doubt(struct core *core, struct environment *environment, const struct node *node)
 {
     struct environment_copy *copy = environment != NULL ? copy_find(environment, node) : NULL;
     if (copy != NULL && copy->state == COPY_READY) {
-        trace_line(core, "node %s is not ready for %.*s any more", node->name, SHOWN_KEY, environment->key);
+        trace_line(core, "node %s has lost environment %.*s", node->name, SHOWN_KEY, environment->key);
         copy_drop(core, copy);
         core->place_wanted = true;
     }
@@ -294,7 +294,7 @@ static void take_failure(struct core *core, struct environment_copy *copy,
     struct node *node = copy->node;
     bool by_user = message->by_user && !some_are_ready(environment);
     const char *text = record_text(core, "%s", message->text != NULL ? message->text : "it gave no reason");
-    trace_line(core, "node %s cannot get ready for %.*s%s: %s", node->name, SHOWN_KEY, environment->key,
+    trace_line(core, "node %s cannot prepare environment %.*s%s: %s", node->name, SHOWN_KEY, environment->key,
                by_user ? ", nor can any" : "", text);
     if (by_user) {
         copy_drop(core, copy);

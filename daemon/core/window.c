@@ -74,7 +74,7 @@ void window_drop_past(struct core *core)
     struct window *window, *next;
     DL_FOREACH_SAFE (core->windows, window, next) {
         if (departure_time(core, window->until_ms) <= core->now_ms) {
-            trace_line(core, "window %s is over", window->id);
+            trace_line(core, "window %s has ended", window->id);
             record_window_gone(core, window->id);
             drop(core, window);
         }

@@ -28,8 +28,8 @@ static bool epoch_known(struct server *server, uint64_t epoch, struct epoch_reco
     if (!reader_epoch(server->reader, epoch, &found, ret_record, err)) {
         return false;
     }
-    return found || err_field(err, ERR_FENCED, "epoch", NULL, "no attempt has the epoch %llu",
-                              (unsigned long long)epoch);
+    return found ||
+           err_field(err, ERR_FENCED, "epoch", NULL, "no attempt has the id %llu", (unsigned long long)epoch);
 }
 
 /* A node's part of an attempt. */

@@ -261,7 +261,7 @@ bool job_runs_begin(struct job_runs *runs, uint64_t epoch, struct err *err)
         return false;
     }
     if (!found || attempt.state == ATTEMPT_ENDED) {
-        return err_set(err, ERR_UNAUTHENTICATED, "the job's attempt is over");
+        return err_set(err, ERR_UNAUTHENTICATED, "the job's attempt has ended");
     }
     return begin_once(runs, epoch, &attempt, err);
 }

@@ -32,7 +32,7 @@ const struct route routes[] = {
     {METHOD_POST, "/v1/agent/register", ACCESS_NODE, BODY_JSON, LIMIT_REPORT_BYTES, false, NULL,
      agents_register, NULL, "Register a node"},
     {METHOD_POST, "/v1/agent/staging", ACCESS_NODE, BODY_JSON, LIMIT_JSON_BYTES, false, NULL, agents_staging,
-     NULL, "Report what a node gets ready"},
+     NULL, "Report what a node prepares"},
     {METHOD_POST, "/v1/agent/journal", ACCESS_NODE, BODY_JSON, LIMIT_JSON_BYTES, false, NULL, lost_tell, NULL,
      "Tell a restored controller what a node has run"},
     {METHOD_POST, "/v1/agent/logs", ACCESS_NODE, BODY_BYTES, LIMIT_LOG_CHUNK_BYTES, false,
@@ -335,7 +335,7 @@ static bool admit_ranks(struct request *request, struct err *err)
         return false;
     }
     return (found && attempt.state != ATTEMPT_ENDED) ||
-           err_set(err, ERR_UNAUTHENTICATED, "the job's attempt is over, and so is the life of its token");
+           err_set(err, ERR_UNAUTHENTICATED, "the job's attempt has ended, and its token with it");
 }
 
 static bool authenticate(struct request *request, struct err *err)

@@ -218,7 +218,8 @@ static void say_node(const struct staging_view *node, bool environment, struct t
     bool stuck = node->silent_ms >= STAGING_SILENT_MS;
     text_printf(out, "node %s ", node->node);
     if (!node->heard) {
-        text_printf(out, "was told %lld s ago%s", since_s, stuck ? ", and has said nothing since" : "");
+        text_printf(out, "was sent the order %lld s ago%s", since_s,
+                    stuck ? ", and has said nothing since" : "");
     } else if (stuck) {
         text_printf(out, "has made no progress for %lld s%s%s", silent_s, colon, text);
     } else {
@@ -231,7 +232,7 @@ static void say_node(const struct staging_view *node, bool environment, struct t
 void staging_board_say(const struct staging_view *nodes, size_t count, bool environment, struct text *out)
 {
     if (count == 0) {
-        text_append(out, "nodes are chosen and told what the job needs");
+        text_append(out, "nodes are chosen to prepare the job's environment");
         return;
     }
     say_node(&nodes[0], environment, out);

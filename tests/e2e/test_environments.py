@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real agent before a controller of paper: what it gets ready for jobs, and what their ranks then find."""
+"""A real agent before a controller of paper: what it prepares for jobs, and what their ranks then find."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_gpuctl_explains_plans_and_rehearses_in_words(cluster: Cluster, busy: tu
     assert "in about 59 min" in lines["start"] and "confidence" in lines["start"]
     assert json.loads(gpuctl("explain", waits, "-o", "json").stdout)["reason"]["code"] == "NODES_BUSY"
     planned = gpuctl("plan", "--gpus", "4", "--", "true")
-    assert planned.returncode == 0 and "its turn comes after" in planned.stdout, planned.stderr
+    assert planned.returncode == 0 and "it is queued behind" in planned.stdout, planned.stderr
     refused = gpuctl("plan", "--gpus", "9", "--", "true")
     assert refused.returncode == 1 and refused.stdout.startswith("refused the job needs 9 GPUs"), refused.stderr
     rehearsed = gpuctl("preempt", "--rehearse", waits)

@@ -57,8 +57,8 @@ def test_a_chain_ends_with_the_job_that_failed_and_names_it(cluster: Cluster, tm
     (tmp_path / "go").touch()
     view = cluster.api.wait(next_)
     assert (view["state"], view["exit_code"], view["cause"]) == ("CANCELED", 130, "DEPENDENCY")
-    assert view["reason"] == f"job {first}, which it was to follow, is FAILED"
-    assert cluster.api.wait(last)["reason"] == f"job {next_}, which it was to follow, is CANCELED"
+    assert view["reason"] == f"job {first}, on which it depends, is FAILED"
+    assert cluster.api.wait(last)["reason"] == f"job {next_}, on which it depends, is CANCELED"
     assert cluster.api.wait(anyway)["state"] == "SUCCEEDED"
     late = cluster.api.submit(["true"], after=[first])
     assert cluster.api.job(late)["state"] == "CANCELED"
@@ -303,7 +303,7 @@ def test_gpuctl_run_waits_with_its_job_and_says_why(cluster: Cluster, gpuctl: Ru
     first = cluster.api.submit(until(tmp_path / "go", 1))
     (tmp_path / "go").touch()
     ran = gpuctl("run", "--after", first, "echo", "never")
-    assert ran.returncode == 130 and f"job {first}, which it was to follow, is FAILED" in ran.stderr, ran.stderr
+    assert ran.returncode == 130 and f"job {first}, on which it depends, is FAILED" in ran.stderr, ran.stderr
 
 
 # --- Python ---

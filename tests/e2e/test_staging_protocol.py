@@ -137,7 +137,7 @@ def test_a_job_is_staged_before_it_is_placed(bare: Cluster, paper: MakePaper) ->
     status, _, body = node.api.raw("GET", f"/v1/blobs/{HASH}")
     assert (status, body.decode()) == (200, TEXT)
 
-    view = reason(bare, job, "node n1 was told")
+    view = reason(bare, job, "node n1 was sent the order")
     assert view["state"] == "STAGING"
     assert bare.nodes()["n1"]["free_gpus"] == 2
     assert node.poll()["orders"] == []
@@ -263,7 +263,7 @@ def test_staging_goes_on_after_kill_9_of_the_controller(bare: Cluster, paper: Ma
     bare.controller.kill()
     bare.start_controller()
     assert node.staging()["key"] == key
-    assert reason(bare, job, "node n1 was told")["state"] == "STAGING"
+    assert reason(bare, job, "node n1 was sent the order")["state"] == "STAGING"
     node.say(key, "building", text="Installing numpy")
     reason(bare, job, "Installing numpy")
     node.say(key, "ready")

@@ -29,6 +29,8 @@ RETIRED = {
     "complain": "log an error",
     "farewell": "disconnect",
     "bury": "tombstone",
+    "wish": "resource request, query or desired state",
+    "trail": "log cursor",
 }
 #: (file, word) where the word means something else, or is part of an interface.
 KEPT = {("daemon/store/pages.c", "lane")}

@@ -50,11 +50,11 @@ START_TEST(a_job_behind_another_says_why_that_goes_first)
     submit(c, "wait", .gpus = 2, .time_limit_ms = HOUR_MS);
     expect_reason(
         c, "wait", "BEHIND",
-        "its turn comes after job high (its priority is 5, this one's 0); this one needs 2 GPUs, and 0 "
+        "it is queued behind job high (its priority is 5, this one's 0); this one needs 2 GPUs, and 0 "
         "are free");
     submit(c, "slow", .gpus = 2, .time_limit_ms = 2 * HOUR_MS);
     expect_reason(c, "slow", "BEHIND",
-                  "its turn comes after 2 jobs, the last of them job wait (it is due 10 h earlier); this "
+                  "it is queued behind 2 jobs, the last of them job wait (it is due 10 h earlier); this "
                   "one needs 2 GPUs, and 0 are free");
 }
 END_TEST
@@ -83,7 +83,7 @@ START_TEST(equal_jobs_stand_behind_each_other)
     submit(c, "wait");
     autojson json_t *answer = explain(c, "wait");
     expect_reason_in(answer, "BEHIND",
-                     "its turn comes after job next (it came first); this one needs 1 GPU, and 0 are free");
+                     "it is queued behind job next (it came first); this one needs 1 GPU, and 0 are free");
     ck_assert_int_eq(number_at(answer, "turn", "ahead"), 1);
 }
 END_TEST
@@ -97,7 +97,7 @@ START_TEST(a_job_that_is_kept_from_free_gpus_stands_behind_who_keeps_them)
     submit(c, "wide", .gpus = 4);
     submit(c, "wait");
     expect_reason(c, "wait", "BEHIND",
-                  "its turn comes after job wide (it came first); this one needs 1 GPU, and 3 are free");
+                  "it is queued behind job wide (it came first); this one needs 1 GPU, and 3 are free");
     expect_nodes(c, "wait", 0, "reserved 2: a b");
     expect_change(c, "wait", NULL, NULL);
 }
@@ -209,7 +209,7 @@ START_TEST(a_job_whose_nodes_get_ready_names_them)
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
     submit(c, "wait", .environment = "k1");
-    expect_reason(c, "wait", "STAGING", "nodes get ready what it needs: a");
+    expect_reason(c, "wait", "STAGING", "nodes are preparing its environment: a");
     expect_nodes(c, "wait", 0, "not_ready 1: a");
     unable(c, "k1", "a", "no space left");
     expect_job(c, "wait", JOB_FAILED);

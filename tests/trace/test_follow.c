@@ -45,7 +45,7 @@ START_TEST(a_job_ends_when_the_one_before_it_did_not_succeed)
     autocluster struct cluster *c = open_with_one_running();
     submit(c, "next", .after = "aaaa:afterok");
     exited(c, "aaaa", "a", 3);
-    expect_ended(c, "next", JOB_CANCELED, 130, "job aaaa, which it was to follow, is FAILED");
+    expect_ended(c, "next", JOB_CANCELED, 130, "job aaaa, on which it depends, is FAILED");
     ck_assert_int_eq(rows_job(c->rows, "next")->cause, CAUSE_DEPENDENCY);
     expect_history(c, "next", "submitted blocked canceled");
     ck_assert_uint_eq(core_live_jobs(c->core), 0);
@@ -127,7 +127,7 @@ START_TEST(jobs_that_have_ended_before_count_at_once)
     expect_job(c, "good", JOB_PLACED);
     submit(c, "lost", .after = "aaaa:afterok bbbb:afterok");
     ck_assert_int_eq(c->step.job.state, JOB_CANCELED);
-    expect_ended(c, "lost", JOB_CANCELED, 130, "job bbbb, which it was to follow, is FAILED");
+    expect_ended(c, "lost", JOB_CANCELED, 130, "job bbbb, on which it depends, is FAILED");
     expect_history(c, "lost", "submitted canceled");
 }
 END_TEST
@@ -177,7 +177,7 @@ START_TEST(a_chain_of_any_length_ends_with_its_first_job)
     }
     exited(c, "aaaa", "a", 1);
     ck_assert_uint_eq(core_live_jobs(c->core), 0);
-    expect_ended(c, "x19999", JOB_CANCELED, 130, "job x19998, which it was to follow, is CANCELED");
+    expect_ended(c, "x19999", JOB_CANCELED, 130, "job x19998, on which it depends, is CANCELED");
     core_check(c->core);
 }
 END_TEST
@@ -197,9 +197,9 @@ START_TEST(followers_are_looked_at_in_order_of_submission)
               "[    0] member aaaa/1@a EXITED -> FLUSHED\n"
               "[    0] attempt aaaa/1 STOPPING -> ENDED\n"
               "[    0] job aaaa RUNNING -> FAILED: rank 0 on node a exited with 1\n"
-              "[    0] job cccc BLOCKED -> CANCELED: job aaaa, which it was to follow, is FAILED\n"
-              "[    0] job dddd BLOCKED -> CANCELED: job aaaa, which it was to follow, is FAILED\n"
-              "[    0] job eeee BLOCKED -> CANCELED: job cccc, which it was to follow, is CANCELED\n");
+              "[    0] job cccc BLOCKED -> CANCELED: job aaaa, on which it depends, is FAILED\n"
+              "[    0] job dddd BLOCKED -> CANCELED: job aaaa, on which it depends, is FAILED\n"
+              "[    0] job eeee BLOCKED -> CANCELED: job cccc, on which it depends, is CANCELED\n");
 }
 END_TEST
 
@@ -270,7 +270,7 @@ START_TEST(of_several_that_failed_the_first_is_named)
     exited(c, "aaaa", "a", 1);
     exited(c, "bbbb", "a", 1);
     submit(c, "next", .after = "aaaa:afterok bbbb:afterok");
-    expect_ended(c, "next", JOB_CANCELED, 130, "job aaaa, which it was to follow, is FAILED");
+    expect_ended(c, "next", JOB_CANCELED, 130, "job aaaa, on which it depends, is FAILED");
 }
 END_TEST
 

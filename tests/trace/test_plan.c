@@ -64,7 +64,9 @@ START_TEST(a_plan_with_a_need_waits_for_nodes_to_get_ready)
     node(c, "a");
     plan(c, .environment = "k1");
     autojson json_t *answer = answer_of(c);
-    expect_reason_in(answer, "STAGING", "no node has ready what it needs; they are told when it is its turn");
+    expect_reason_in(
+        answer, "STAGING",
+        "no node has its environment ready; nodes prepare it when the job comes to the head of the queue");
     expect_orders(c, "a", "");
 }
 END_TEST

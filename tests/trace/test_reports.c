@@ -292,7 +292,7 @@ START_TEST(progress_decides_nothing_and_a_failure_may_come_without_a_reason)
     const struct staging_message earlier = {.boot_id = "boot-0", .key = "env", .state = STAGING_READY};
     ck_assert_int_eq(cluster_staging(c, "a", &earlier), ERR_NOT_FOUND);
     ck_assert_int_eq(unstaged(c, "env", "a", NULL), ERR_NONE);
-    ck_assert_ptr_nonnull(strstr(c->trace.bytes, "node a cannot get ready for env: it gave no reason"));
+    ck_assert_ptr_nonnull(strstr(c->trace.bytes, "node a cannot prepare environment env: it gave no reason"));
 }
 END_TEST
 

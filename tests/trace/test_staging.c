@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How nodes get ready for jobs before these hold GPUs. */
+/* How nodes prepare environments for jobs before these hold GPUs. */
 #include "proto/limits.h"
 #include "tests/trace/cluster.h"
 #include "tests/trace/suites.h"
@@ -11,7 +11,7 @@ START_TEST(a_job_holds_no_gpu_until_its_node_is_ready)
     quiet(c);
     submit(c, "aaaa", .gpus = 2, .environment = "torch");
     expect(c, "[    0] job aaaa is submitted: 2 of any type\n"
-              "[    0] node a is to get ready for torch\n"
+              "[    0] node a prepares environment torch\n"
               "[    0] job aaaa waits: 2 wanted, 2 free, kept for earlier jobs\n"
               "[    0] job aaaa QUEUED -> STAGING\n");
     expect_orders(c, "a", "stage torch\n");

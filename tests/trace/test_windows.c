@@ -54,7 +54,7 @@ START_TEST(a_job_that_is_too_long_waits_until_the_window_is_over)
     advance_beating(c, HOUR_MS, "a");
     quiet(c);
     advance_beating(c, HOUR_MS, "a");
-    expect(c, "[7200000] window w is over\n"
+    expect(c, "[7200000] window w has ended\n"
               "[7200000] node a is back\n"
               "[7200000] job long QUEUED -> PLACED on a:0\n"
               "[7200000] attempt long/1 RESERVED -> STARTED\n");
@@ -289,7 +289,7 @@ START_TEST(windows_may_overlap)
     expect_job(c, "aaaa", JOB_QUEUED);
     quiet(c);
     advance_beating(c, 59 * MINUTE_MS, "a");
-    expect(c, "[7200000] window w is over\n"
+    expect(c, "[7200000] window w has ended\n"
               "[7200000] node a is back\n"
               "[7200000] job aaaa QUEUED -> PLACED on a:0\n"
               "[7200000] attempt aaaa/1 RESERVED -> STARTED\n");

@@ -293,7 +293,7 @@ START_TEST(what_means_something_else_here_is_noted)
         "\"gpus\":1,\"launch_mode\":\"node\",\"name\":\"a-b\"}",
         "--mem is left out: memory is not limited\n"
         "--job-name: the job is named a-b\n"
-        "--cpus-per-task 8: the job is told so, but cores are not reserved\n"
+        "--cpus-per-task 8: the job's environment says so, but cores are not reserved\n"
         "--output: output is kept by the controller, see gpuctl logs; files are written with --wait\n");
 }
 END_TEST

@@ -48,14 +48,15 @@ static void assert_says(const char *key, int64_t now_ms, const char *expected)
     ck_assert_str_eq(out.bytes, expected);
 }
 
-#define NOBODY "nodes are chosen and told what the job needs"
+#define NOBODY "nodes are chosen to prepare the job's environment"
 
 START_TEST(who_was_told_and_is_silent_is_said)
 {
     tell("n1", A, NULL, 1000);
-    assert_says(A, 4999, "node n1 was told 3 s ago");
+    assert_says(A, 4999, "node n1 was sent the order 3 s ago");
     assert_says(B, 4999, NOBODY);
-    assert_says(A, 1000 + STAGING_SILENT_MS, "node n1 was told 60 s ago, and has said nothing since");
+    assert_says(A, 1000 + STAGING_SILENT_MS,
+                "node n1 was sent the order 60 s ago, and has said nothing since");
 }
 END_TEST
 
@@ -107,7 +108,7 @@ START_TEST(the_node_without_progress_for_longest_comes_first)
     ck_assert_int_eq(nodes[2].since_ms, 3500);
     ck_assert_int_eq(nodes[2].silent_ms, 1000);
     assert_says(A, 4000, "node n2 builds the environment: Installing b (4 s); 2 other nodes, too");
-    assert_says(B, 4000, "node n2 was told 4 s ago");
+    assert_says(B, 4000, "node n2 was sent the order 4 s ago");
     tell("n3", NULL, NULL, 4000);
     assert_says(A, 4000, "node n2 builds the environment: Installing b (4 s); 1 other node, too");
 }
@@ -119,7 +120,7 @@ START_TEST(orders_that_list_it_again_change_nothing)
     staging_board_hear(board, "n1", A, "Installing torch", 2000);
     tell("n1", B, A, 5000);
     assert_says(A, 6000, "node n1 builds the environment: Installing torch (5 s)");
-    assert_says(B, 6000, "node n1 was told 1 s ago");
+    assert_says(B, 6000, "node n1 was sent the order 1 s ago");
 }
 END_TEST
 
@@ -129,11 +130,11 @@ START_TEST(what_is_not_listed_any_more_is_forgotten)
     tell("n2", A, NULL, 0);
     staging_board_hear(board, "n1", A, "Installing torch", 0);
     tell("n1", B, NULL, 1000);
-    assert_says(A, 1000, "node n2 was told 1 s ago");
+    assert_says(A, 1000, "node n2 was sent the order 1 s ago");
     tell("n2", NULL, NULL, 1000);
     assert_says(A, 1000, NOBODY);
     tell("n1", A, NULL, 2000); /* a new order, which knows nothing of the old one */
-    assert_says(A, 3000, "node n1 was told 1 s ago");
+    assert_says(A, 3000, "node n1 was sent the order 1 s ago");
     assert_says(B, 3000, NOBODY);
 }
 END_TEST
@@ -144,7 +145,7 @@ START_TEST(what_a_node_was_not_told_of_is_not_noted)
     tell("n1", A, NULL, 0);
     staging_board_hear(board, "n2", A, "Installing torch", 0);
     staging_board_hear(board, "n1", B, "Installing torch", 0);
-    assert_says(A, 1000, "node n1 was told 1 s ago");
+    assert_says(A, 1000, "node n1 was sent the order 1 s ago");
     assert_says(B, 1000, NOBODY);
 }
 END_TEST

@@ -21,20 +21,20 @@
 #include "tests/unit/agent_rig.h"
 #include "tests/unit/agent_suites.h"
 
-#define WISHES 4
+#define STAGINGS 4
 
 static struct children *children;
 static struct environments *environments;
 static struct payloads *payloads;
 static struct builder *builder;
 static struct stagings *stagings;
-static struct staging wanted[WISHES];
+static struct staging wanted[STAGINGS];
 static bool (*is_over)(void);
 static struct loop_timer look;
 static size_t strangers;
 static int stage;  /* how far a test is that does one thing after the other */
 static int refuse; /* the status of the next report's answer; 0: 200 */
-static char hashes[WISHES][HASH_HEX + 1];
+static char hashes[STAGINGS][HASH_HEX + 1];
 
 static bool idle(void *closure)
 {
@@ -62,7 +62,7 @@ static void run_until(bool (*over)(void))
 static struct rig_answer answer(struct rig *unused, const struct rig_request *request)
 {
     if (strcmp(request->method, "GET") == 0) {
-        for (int i = 0; i < WISHES; i++) {
+        for (int i = 0; i < STAGINGS; i++) {
             if (strstr(request->target, hashes[i]) != NULL) {
                 static char body[2];
                 body[0] = (char)('0' + i);
@@ -135,7 +135,7 @@ static void setup(void)
     strangers = 0;
     stage = 0;
     refuse = 0;
-    for (int i = 0; i < WISHES; i++) {
+    for (int i = 0; i < STAGINGS; i++) {
         make_staging(i);
     }
 }
@@ -147,7 +147,7 @@ static void teardown(void)
     payloads_destroy(payloads);
     environments_destroy(environments);
     children_destroy(children);
-    for (int i = 0; i < WISHES; i++) {
+    for (int i = 0; i < STAGINGS; i++) {
         staging_finish(&wanted[i]);
     }
     rig_teardown();
@@ -300,7 +300,7 @@ static bool two_run_and_others_wait(void)
 START_TEST(a_few_are_built_at_once_and_the_others_say_that_they_wait)
 {
     set_script("sleep 600 & wait\n");
-    stagings_set(stagings, wanted, WISHES, clock_boot_ms());
+    stagings_set(stagings, wanted, STAGINGS, clock_boot_ms());
     run_until(two_run_and_others_wait);
     ck_assert(!has_started(2) && !has_started(3));
 }
@@ -308,12 +308,12 @@ END_TEST
 
 static bool all_are_ready(void)
 {
-    return told(-1, "ready", NULL) == WISHES;
+    return told(-1, "ready", NULL) == STAGINGS;
 }
 
 START_TEST(those_that_wait_have_their_turn)
 {
-    stagings_set(stagings, wanted, WISHES, clock_boot_ms());
+    stagings_set(stagings, wanted, STAGINGS, clock_boot_ms());
     run_until(all_are_ready);
 }
 END_TEST
