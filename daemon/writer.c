@@ -411,7 +411,7 @@ static bool lazy_due(const struct writer *writer, bool closing, int64_t now_ms)
 static void news_add_end(void *closure, uint64_t epoch, int64_t visible_us)
 {
     struct writer_news *news = &((struct writer *)closure)->news;
-    if (news->end_count < LIMIT_ENDS_KEPT) {
+    if (news->end_count < LIMIT_RECENT_ENDS) {
         news->ends = xrealloc(news->ends, (news->end_count + 1) * sizeof *news->ends);
         news->ends[news->end_count++] = (struct writer_end){epoch, visible_us};
     }

@@ -94,7 +94,7 @@ struct writer_news {
     size_t order_count;
     struct job_touch *touched; /* jobs whose state or history changed */
     size_t touched_count;
-    struct writer_end *ends; /* LIMIT_ENDS_KEPT at most */
+    struct writer_end *ends; /* LIMIT_RECENT_ENDS at most */
     size_t end_count;
     bool failed; /* a commit failed: the outcome on disk is unknown, error says why; the process must end once
                   * the answers (503) are out */

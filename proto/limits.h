@@ -431,7 +431,7 @@
  * has its GPUs, and that another has ended, and as much again; of more, the rest is not known */
 #define LIMIT_COMMIT_MOMENTS (6 * LIMIT_WRITER_BATCH)
 /* of which it is remembered when their commit was done: minutes of the busiest cluster, 16 bytes each */
-#define LIMIT_ENDS_KEPT 4096
+#define LIMIT_RECENT_ENDS 4096
 /* remembered for exit reports that are repeated after a lost answer: seconds of the busiest cluster */
 #define LIMIT_ENDED_ATTEMPTS 1024
 /* one event of a log stream: small enough to be fair between readers */

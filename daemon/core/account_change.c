@@ -256,7 +256,7 @@ static void say(struct core *core, const struct input *input)
     text_printf(&json, "{\"kind\":\"%s\",\"name\":", account_kind_text(input->limits.kind));
     text_json_string(&json, input->limits.name, strlen(input->limits.name));
     text_printf(&json, ",\"limits\":%s}", input->limits.limits != NULL ? input->limits.text : "{}");
-    record_said(core, &json);
+    record_response(core, &json);
 }
 
 bool account_change(struct core *core, const struct input *input, struct err *err)

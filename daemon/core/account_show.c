@@ -232,7 +232,7 @@ bool account_show(struct core *core, const struct input *input, struct err *err)
     const char *name = input->accounts.name;
     if (name == NULL) {
         show_all(core, input, &json);
-        record_said(core, &json);
+        record_response(core, &json);
         return true;
     }
     bool project = input->accounts.kind == ACCOUNT_PROJECT;
@@ -243,7 +243,7 @@ bool account_show(struct core *core, const struct input *input, struct err *err)
                          name);
     }
     put_account(core, account, input->accounts.viewer, &json);
-    record_said(core, &json);
+    record_response(core, &json);
     return true;
 }
 
@@ -273,5 +273,5 @@ void account_show_pools(struct core *core)
                     (long long)partition->free);
     }
     text_append(&json, core->partitions != NULL ? "]}]}" : "]}");
-    record_said(core, &json);
+    record_response(core, &json);
 }

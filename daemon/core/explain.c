@@ -292,6 +292,6 @@ bool explain_take(struct core *core, const struct input *input, struct err *err)
     if (!answer(core, input, job, &out, err)) {
         return false;
     }
-    record_said(core, &out);
+    record_response(core, &out);
     return true;
 }

@@ -236,9 +236,9 @@ void record_blob(struct core *core, const struct blob_row *blob)
     append(core, CHANGE_BLOB_PUT, NULL)->blob = *blob;
 }
 
-void record_said(struct core *core, const struct text *json)
+void record_response(struct core *core, const struct text *json)
 {
-    core->change_set.said = arena_copy(core->change_set.arena, json->bytes);
+    core->change_set.response = arena_copy(core->change_set.arena, json->bytes);
 }
 
 void record_fenced(struct core *core, uint64_t epoch, size_t most)
@@ -547,7 +547,7 @@ void record_close(struct core *core, struct step *ret_step)
     }
     free_leaving(core);
     clean_dirty(core);
-    ret_step->answer = change_set->said;
+    ret_step->answer = change_set->response;
     ret_step->fenced = change_set->fenced;
     ret_step->fenced_count = change_set->fenced_count;
     ret_step->changes = change_set->changes;

@@ -62,7 +62,7 @@ void record_limits(struct core *core, enum change_kind kind, const struct limits
 
 /* The answer to a question. */
 struct text;
-void record_said(struct core *core, const struct text *json);
+void record_response(struct core *core, const struct text *json);
 /* The answer to a heartbeat holds this epoch; most is the largest number of them. */
 void record_fenced(struct core *core, uint64_t epoch, size_t most);
 

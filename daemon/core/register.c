@@ -284,7 +284,7 @@ bool register_node(struct core *core, const struct input *input, struct err *err
         return false;
     }
     if (!is_answer(message, node)) {
-        core->change_set.said = record_text(core, "%llu", (unsigned long long)node->orders_version);
+        core->change_set.response = record_text(core, "%llu", (unsigned long long)node->orders_version);
         return true;
     }
     struct node_device *devices = devices_of(message, err);

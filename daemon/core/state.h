@@ -354,9 +354,9 @@ struct change_set {
     size_t dirty_count, dirty_room;
     size_t job_count; /* changes that are of jobs */
     bool lazy;
-    struct job *answer; /* the job of a SUBMIT, CANCEL or PREEMPT */
-    const char *said;   /* the answer to a question, in the arena */
-    uint64_t *fenced;   /* the answer to a heartbeat, in the arena */
+    struct job *answer;   /* the job of a SUBMIT, CANCEL or PREEMPT */
+    const char *response; /* the answer to a question, in the arena */
+    uint64_t *fenced;     /* the answer to a heartbeat, in the arena */
     size_t fenced_count;
     struct job *released; /* jobs that ended */
     struct attempt *released_attempts;

@@ -10,7 +10,7 @@
 #include "daemon/http/logs.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/resources.h"
-#include "daemon/http/said.h"
+#include "daemon/http/excerpt.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
@@ -239,7 +239,7 @@ static void note_progress(struct request *request, const struct staging_message 
                           message->node);
         return;
     }
-    autofree char *text = said_fit(message->text, LIMIT_STAGING_TEXT, SAID_LINE);
+    autofree char *text = excerpt_fit(message->text, LIMIT_STAGING_TEXT, EXCERPT_LINE);
     staging_board_hear(server->stagings, message->node, message->key, text, server->now_ms);
     request_reply_literal(request, 200, "{}");
 }
@@ -265,7 +265,7 @@ void agents_staging(struct request *request)
     }
     struct staging_ask *staging = ask_create(request, sizeof *staging, render_nothing);
     staging->message = message;
-    staging->text = said_fit(message.text, LIMIT_STAGING_TEXT, SAID_LINES);
+    staging->text = excerpt_fit(message.text, LIMIT_STAGING_TEXT, EXCERPT_LINES);
     staging->message.text = staging->text;
     staging->ask.finish = staging_ask_finish;
     staging->ask.writer.input.kind = INPUT_STAGING;

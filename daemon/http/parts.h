@@ -13,7 +13,7 @@
 #include "daemon/http/deadline.h"
 #include "daemon/http/gate.h"
 #include "daemon/http/logs.h"
-#include "daemon/http/ends.h"
+#include "daemon/http/recent_ends.h"
 #include "daemon/http/outbox.h"
 #include "daemon/http/peers.h"
 #include "daemon/http/request.h"
@@ -41,7 +41,7 @@ struct server {
     struct deadlines *deadlines;
     struct waiters *waiters;
     struct outbox *outbox;
-    struct ends ends;
+    struct recent_ends ends;
     struct specs *specs;
     struct staging_board *stagings;
     struct space *space;

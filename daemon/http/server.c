@@ -124,7 +124,7 @@ static void writer_ready(struct watch *watch)
         job_runs_touched(server->mlflow->runs, news.touched[i].key, news.touched[i].id);
     }
     for (size_t i = 0; i < news.end_count; i++) {
-        ends_add(&server->ends, &news.ends[i]);
+        recent_ends_add(&server->ends, &news.ends[i]);
     }
     if (news.failed) {
         server->writer_failed = true;
@@ -425,7 +425,7 @@ void server_close(struct server *server)
     blocks_finish(&server->ask_blocks);
     specs_destroy(server->specs);
     outbox_destroy(server->outbox);
-    ends_finish(&server->ends);
+    recent_ends_finish(&server->ends);
     staging_board_destroy(server->stagings);
     waiters_destroy(server->waiters);
     peers_destroy(server->peers);

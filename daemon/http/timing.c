@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http/ends.h"
+#include "daemon/http/recent_ends.h"
 #include "daemon/http/job_lookup.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/resources.h"
@@ -278,7 +278,7 @@ static bool write_attempt(struct server *server, const struct timed_attempt *att
                           struct err *err)
 {
     struct timed_nodes nodes = {.attempt = &attempt->timing,
-                                .visible_us = ends_find(&server->ends, attempt->epoch)};
+                                .visible_us = recent_ends_find(&server->ends, attempt->epoch)};
     bool ok = reader_members(server->reader, attempt->epoch, take_node, &nodes, err);
     member_write_int(out, "{\"attempt\":", attempt->number);
     member_write_text(out, ",\"state\":", attempt_state_text(attempt->state));

@@ -18,7 +18,7 @@ Suite *peers_suite(void);
 Suite *query_suite(void);
 Suite *rank_token_suite(void);
 Suite *router_suite(void);
-Suite *said_suite(void);
+Suite *excerpt_suite(void);
 Suite *staging_board_suite(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns how the words of programs on nodes get fit to be shown. It promises no control character but the end
  * of a line, no half of a character, and no more bytes than were asked for. */
-#include "daemon/http/said.h"
+#include "daemon/http/excerpt.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static size_t fitting(const char *text, size_t max)
     return length;
 }
 
-char *said_fit(const char *text, size_t max, enum said_form form)
+char *excerpt_fit(const char *text, size_t max, enum excerpt_form form)
 {
     if (text == NULL) {
         return NULL;
@@ -50,7 +50,7 @@ char *said_fit(const char *text, size_t max, enum said_form form)
     char *out = copy;
     for (const char *at = copy; *at != '\0'; at++) {
         bool wide = is_wide_control(at);
-        bool control = wide || (is_blank(*at) && (*at != '\n' || form == SAID_LINE));
+        bool control = wide || (is_blank(*at) && (*at != '\n' || form == EXCERPT_LINE));
         *out++ = control ? ' ' : *at;
         at += wide;
     }
