@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A node of the lease model, with its agent and shims: what they do with an answer, and by themselves; and the
- * way of its requests to the controller. After agent/reconciler.c, reconciler_attempt.c, stage.c and shim_attempt.c. */
+ * way of its requests to the controller. After agent/reconciler/reconciler.c, reconciler_attempt.c, stage.c and shim_attempt.c. */
 
 /* --- what a node does -------------------------------------------------------------------------------- */
 

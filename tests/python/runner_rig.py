@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank of a function job as the agent starts it: a real process of agent/gpuctl_runner.py in a folder of its own."""
+"""A rank of a function job as the agent starts it: a real process of agent/python/gpuctl_runner.py in a folder of its own."""
 
 import json
 import os
@@ -18,7 +18,7 @@ import pytest
 from slowness import patient
 
 ROOT = Path(__file__).resolve().parents[2]
-RUNNER = ROOT / "agent" / "gpuctl_runner.py"
+RUNNER = ROOT / "agent" / "python" / "gpuctl_runner.py"
 LINE = "import sys; sys.path.insert(0, sys.argv[1]); import gpuctl_runner; gpuctl_runner.main()"
 VERSION = "{}.{}".format(*sys.version_info[:2])
 DEADLINE_S = patient(50.0)

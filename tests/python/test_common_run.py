@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "agent" / "gpuctl_mlflow.py"
+SOURCE = Path(__file__).parents[2] / "agent" / "python" / "gpuctl_mlflow.py"
 
 
 class Schedule:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The builder of environments, agent/gpuctl_environment.py, as the agent starts it: real venvs, real pip, wheels made here, no index."""
+"""The builder of environments, agent/python/gpuctl_environment.py, as the agent starts it: real venvs, real pip, wheels made here, no index."""
 
 import base64
 import hashlib
@@ -24,7 +24,7 @@ import pytest
 from slowness import patient
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILDER = ROOT / "agent" / "gpuctl_environment.py"
+BUILDER = ROOT / "agent" / "python" / "gpuctl_environment.py"
 VERSION = "{}.{}".format(*sys.version_info[:2])
 DEADLINE_S = patient(60.0)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runner of function jobs, agent/gpuctl_runner.py, as the agent starts it: real processes and real payloads."""
+"""The runner of function jobs, agent/python/gpuctl_runner.py, as the agent starts it: real processes and real payloads."""
 
 import errno
 import json

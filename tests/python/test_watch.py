@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-AGENT = Path(__file__).parents[2] / "agent"
+AGENT = Path(__file__).parents[2] / "agent" / "python"
 
 #: init_process_group waits for the answer "met WORLD RANK" or "gone" on stdin, as torch waits for other ranks.
 TORCH = """

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the requests of a simulated agent, in the place of agent/exchange.c: the real messages, encoded and
- * decoded, and what their answers mean to the reconciler. */
+/* Owns the requests of a simulated agent, in the place of agent/node/exchange.c: the real messages, encoded
+ * and decoded, and what their answers mean to the reconciler. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

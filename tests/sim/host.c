@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns one simulated machine: its clock, its folders, its agent. It promises that the agent decides by the
- * real agent/reconciler.c, and that what survives the death of agent or machine is what survives in reality:
- * claimed epochs until a reboot, exit records for ever. Shims and ranks are piece.c's, requests exchange.c's.
+ * real agent/reconciler/reconciler.c, and that what survives the death of agent or machine is what survives
+ * in reality: claimed epochs until a reboot, exit records for ever. Shims and ranks are piece.c's, requests
+ * exchange.c's.
  */
 #include "tests/sim/host.h"
 

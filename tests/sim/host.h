@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node: a machine with devices, an agent whose decisions are the real ones (agent/reconciler.h), and shims
- * that outlive it.
+/* A node: a machine with devices, an agent whose decisions are the real ones (agent/reconciler/reconciler.h),
+ * and shims that outlive it.
  */
 #ifndef SIM_HOST_H
 #define SIM_HOST_H

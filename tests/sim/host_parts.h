@@ -3,7 +3,7 @@
 #ifndef SIM_HOST_PARTS_H
 #define SIM_HOST_PARTS_H
 
-#include "agent/reconciler.h"
+#include "agent/reconciler/reconciler.h"
 #include "tests/sim/host.h"
 
 #define RANKS_MAX 16

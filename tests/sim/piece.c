@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what an agent does for one attempt, in the place of agent/attempt.c: it claims, lays, listens to the
- * shim, waits for empty devices, forgets. It promises what that file promises, and no more: an epoch is
- * claimed once a boot, nothing is called over while a process lives. */
+/* Owns what an agent does for one attempt, in the place of agent/attempt/attempt.c: it claims, lays, listens
+ * to the shim, waits for empty devices, forgets. It promises what that file promises, and no more: an epoch
+ * is claimed once a boot, nothing is called over while a process lives. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

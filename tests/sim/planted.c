@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "agent/reconciler.h"
+#include "agent/reconciler/reconciler.h"
 #include "daemon/core/account.h"
 #include "daemon/core/node.h"
 #include "daemon/core/state.h"

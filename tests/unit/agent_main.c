@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #ifdef WITH_NVML
-#include "agent/devices_helper.h"
+#include "agent/devices/devices_helper.h"
 #endif
 #include "tests/unit/agent_suites.h"
 

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/controller_client.h"
-#include "agent/loop.h"
+#include "agent/base/controller_client.h"
+#include "agent/base/loop.h"
 #include "proto/base/text.h"
 
 /* One request that came. */

@@ -5,7 +5,7 @@
 
 #include <check.h>
 
-#include "agent/contract.h"
+#include "agent/launch/contract.h"
 #include "proto/base/text.h"
 
 /* A launch file, and the contract that it was written from. */

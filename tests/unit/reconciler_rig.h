@@ -3,7 +3,7 @@
 #ifndef RECONCILER_RIG_H
 #define RECONCILER_RIG_H
 
-#include "agent/reconciler.h"
+#include "agent/reconciler/reconciler.h"
 
 #define HEARTBEAT 5000
 #define LEASE     80000

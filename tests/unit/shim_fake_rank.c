@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "agent/shimwire.h"
+#include "agent/shim/shimwire.h"
 
 static int send_lines(long count)
 {

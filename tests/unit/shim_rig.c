@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rig of the shim's tests: it starts the real gpushim ($GPUSHIM) and speaks agent/shimwire.h with it.
- * Nothing here waits by the clock: messages, fifos and descriptors say when something has happened, and a
+/* The rig of the shim's tests: it starts the real gpushim ($GPUSHIM) and speaks agent/shim/shimwire.h with
+ * it. Nothing here waits by the clock: messages, fifos and descriptors say when something has happened, and a
  * limit on each wait fails the test. */
 #include "tests/unit/shim_rig.h"
 
@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/shimwire.h"
+#include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 

@@ -5,7 +5,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "agent/config.h"
+#include "agent/base/config.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 #include "tests/unit/agent_suites.h"

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/children.h"
+#include "agent/base/children.h"
 #include "proto/base/text.h"
 #include "tests/unit/agent_suites.h"
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/controller_client.h"
-#include "agent/uploads.h"
+#include "agent/base/controller_client.h"
+#include "agent/output/uploads.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/hash.h"
 #include "proto/limits.h"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/environments.h"
+#include "agent/environment/environments.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/text.h"

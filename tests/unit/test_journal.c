@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/journal.h"
-#include "agent/recall.h"
+#include "agent/node/journal.h"
+#include "agent/node/recall.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/json.h"

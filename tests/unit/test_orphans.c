@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/attempt.h"
-#include "agent/orphans.h"
+#include "agent/attempt/attempt.h"
+#include "agent/attempt/orphans.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 #include "tests/unit/agent_suites.h"

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/attempt.h"
-#include "agent/output.h"
-#include "agent/folder_pool.h"
-#include "agent/trash.h"
+#include "agent/attempt/attempt.h"
+#include "agent/output/output.h"
+#include "agent/base/folder_pool.h"
+#include "agent/base/trash.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/clock.h"

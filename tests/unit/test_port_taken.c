@@ -2,7 +2,7 @@
 /* When a failure of rank 0 is that of a taken MASTER_PORT. */
 #include <stdlib.h>
 
-#include "agent/port_taken.h"
+#include "agent/output/port_taken.h"
 #include "tests/unit/agent_suites.h"
 
 #define PLAIN "OSError: [Errno 98] Address already in use\n"

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/rank_file.h"
-#include "agent/results.h"
+#include "agent/output/rank_file.h"
+#include "agent/output/results.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/hash.h"
 #include "proto/limits.h"

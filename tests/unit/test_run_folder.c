@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/run_folder.h"
-#include "agent/seen.h"
+#include "agent/node/run_folder.h"
+#include "agent/attempt/seen.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/text.h"

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/shimwire.h"
+#include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pipes of a rank where descriptors run out. agent/shim_output.c is linked into the test; what it needs
- * of the rest of the shim, and what is not used here, is below. */
+/* The pipes of a rank where descriptors run out. agent/shim/shim_output.c is linked into the test; what it
+ * needs of the rest of the shim, and what is not used here, is below. */
 #include "tests/unit/shim_rig.h"
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "agent/shim.h"
+#include "agent/shim/shim.h"
 
 bool why_set(struct why *why, const char *format, ...)
 {

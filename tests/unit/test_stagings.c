@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/builder.h"
-#include "agent/environments.h"
-#include "agent/payload.h"
-#include "agent/stagings.h"
+#include "agent/environment/builder.h"
+#include "agent/environment/environments.h"
+#include "agent/environment/payload.h"
+#include "agent/environment/stagings.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/files.h"

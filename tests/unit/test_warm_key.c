@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch.h"
-#include "agent/warm_key.h"
+#include "agent/launch/launch.h"
+#include "agent/launch/warm_key.h"
 #include "proto/base/cleanup.h"
 #include "tests/unit/agent_suites.h"
 

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the life of an attempt on this node: its claim, its desired state, its end and what is left of it.
+ * It promises that an epoch is claimed by mkdir and never twice in one boot, that no attempt is called over
+ * while a process of it lives, and that its GPUs were seen empty, or were waited for long enough. Why things
+ * are done is left to reconciler.c. */
+#include "agent/attempt/attempt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/launch/launch.h"
+#include "agent/attempt/orphans.h"
+#include "agent/shim/shimwire.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/files.h"
+#include "proto/base/log.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define ORPHANS_PACE_MS     20   /* between two kills of what a lost shim left, doubling ... */
+#define ORPHANS_PACE_MAX_MS 1000 /* ... up to this */
+
+static void hear(struct attempt *attempt, enum reconciler_news news)
+{
+    attempt->context->heard(attempt->context->closure, attempt->epoch, news);
+}
+
+/* --- beginning ------------------------------------------------------------------------------------------ */
+
+struct attempt *attempt_create(struct agent_context *context, uint64_t epoch)
+{
+    struct attempt *attempt = xzalloc(sizeof *attempt);
+    attempt->context = context;
+    attempt->epoch = epoch;
+    attempt->phase = PHASE_STAGING;
+    attempt->run = xprintf("%s/%llu", context->config.run, (unsigned long long)epoch);
+    attempt->logs = xprintf("%s/attempts/%llu", context->config.state, (unsigned long long)epoch);
+    attempt->shim = (struct shim_process){-1, -1};
+    attempt->talk.fd = attempt->death.fd = -1;
+    attempt->environment_lock = -1;
+    return attempt;
+}
+
+static void finish_order(struct attempt *attempt)
+{
+    struct order *order = &attempt->order;
+    free((void *)(uintptr_t)order->job_id);
+    free((void *)(uintptr_t)order->master_address);
+    free((void *)(uintptr_t)order->addresses);
+    free((void *)(uintptr_t)order->tracking_token);
+    free((void *)(uintptr_t)order->tracking_run_id);
+    free((void *)(uintptr_t)order->devices);
+    json_decref(order->spec);
+    *order = (struct order){0};
+}
+
+void attempt_destroy(struct attempt *attempt)
+{
+    if (attempt == NULL) {
+        return;
+    }
+    stage_cancel(attempt);
+    shim_client_end(attempt);
+    controller_cancel(attempt->report);
+    loop_disarm(attempt->context->loop, &attempt->timer);
+    output_destroy(attempt->output);
+    results_destroy(attempt->results);
+    record_finish(&attempt->record);
+    if (attempt->spec.json != NULL) {
+        job_spec_finish(&attempt->spec);
+    }
+    finish_order(attempt);
+    cleanup_close(&attempt->environment_lock);
+    free(attempt->environment);
+    free(attempt->cold_why);
+    free(attempt->failed_text);
+    free(attempt->declined);
+    free(attempt->how);
+    free(attempt->devices);
+    free(attempt->cgroup);
+    free(attempt->logs);
+    free(attempt->run);
+    free(attempt);
+}
+
+static char *copy_of(const char *text)
+{
+    return text != NULL ? xstrdup(text) : NULL;
+}
+
+void attempt_order(struct attempt *attempt, const struct order *order)
+{
+    json_t *spec = order->spec != NULL ? order->spec : attempt->order.spec;
+    json_incref(spec);
+    finish_order(attempt);
+    attempt->order = *order;
+    attempt->order.spec = spec;
+    attempt->order.job_id = xstrdup(order->job_id != NULL ? order->job_id : "");
+    attempt->order.master_address = copy_of(order->master_address);
+    attempt->order.addresses = copy_of(order->addresses);
+    attempt->order.tracking_token = copy_of(order->tracking_token);
+    attempt->order.tracking_run_id = copy_of(order->tracking_run_id);
+    size_t size = order->device_count * sizeof *order->devices;
+    int64_t *devices = xalloc(size + 1);
+    if (size > 0) {
+        memcpy(devices, order->devices, size);
+    }
+    attempt->order.devices = devices;
+}
+
+void attempt_claim(struct attempt *attempt, const struct reconciler_action *action)
+{
+    struct err err;
+    attempt->received_us = attempt->context->heard_us;
+    attempt_order(attempt, action->order);
+    attempt->term_ms = action->term_ms;
+    attempt->kill_ms = action->kill_ms;
+    bool seen = seen_has(attempt->context->seen, attempt->epoch);
+    if (!seen && mkdir(attempt->run, 0700) == 0) {
+        stage_begin(attempt);
+    } else if (seen || errno == EEXIST) {
+        attempt_over(attempt, CAUSE_SHIM_LOST, "the node has seen this attempt before, and it is gone");
+    } else {
+        err_errno(&err, "cannot make %s", attempt->run);
+        attempt_decline(attempt, err.text);
+    }
+}
+
+void attempt_tombstone(struct attempt *attempt, const struct reconciler_action *action)
+{
+    mkdir(attempt->run, 0700); /* if it is there, the epoch was seen, which is all that is wanted */
+    attempt_over(attempt, action->cause, NULL);
+}
+
+/* --- ends ----------------------------------------------------------------------------------------------- */
+
+static void drop_cgroup(struct attempt *attempt)
+{
+    if (attempt->cgroup != NULL) {
+        rmdir(attempt->cgroup); /* the shim has done it already, unless there was none */
+        free(give(attempt->cgroup));
+    }
+}
+
+void attempt_decline(struct attempt *attempt, const char *text)
+{
+    log_warning("attempt declined", "epoch=%llu reason=\"%s\"", (unsigned long long)attempt->epoch, text);
+    attempt->phase = PHASE_OVER;
+    attempt->cleared = true; /* nothing was started on its GPUs */
+    drop_cgroup(attempt);
+    free(attempt->declined);
+    attempt->declined = xstrdup(text);
+    hear(attempt, NEWS_DECLINED);
+}
+
+void attempt_over(struct attempt *attempt, enum cause cause, const char *text)
+{
+    attempt->phase = PHASE_OVER;
+    loop_disarm(attempt->context->loop, &attempt->timer); /* of a stop that it was told to make */
+    record_finish(&attempt->record);
+    attempt->record.cause = cause;
+    attempt->record.text = text != NULL ? xstrdup(text) : NULL;
+    drop_cgroup(attempt);
+    if (attempt->output != NULL) {
+        output_close(attempt->output);
+    }
+    hear(attempt, NEWS_EXITED);
+}
+
+/* Of one that was stopped nobody waits for results. */
+static bool has_results(const struct record *record)
+{
+    return record->cause == CAUSE_NONE || record->cause == CAUSE_RANK_FAILED ||
+           record->cause == CAUSE_OUT_OF_MEMORY;
+}
+
+static void results_are_ready(void *closure)
+{
+    hear(closure, NEWS_EXITED);
+}
+
+void attempt_exited(struct attempt *attempt)
+{
+    attempt->phase = PHASE_OVER;
+    warm_resume(attempt->context->warm);
+    loop_disarm(attempt->context->loop, &attempt->timer);
+    if (attempt->output != NULL) {
+        output_close(attempt->output);
+    }
+    if (has_results(&attempt->record)) {
+        attempt->results = results_collect(attempt->context->uploads, attempt->logs, &attempt->record,
+                                           results_are_ready, attempt);
+    }
+    if (attempt->results == NULL || results_ready(attempt->results)) {
+        hear(attempt, NEWS_EXITED);
+    }
+}
+
+/* Each look reads all of /proc where there is no cgroup, and a process that sleeps in a driver may stay long.
+ */
+static int64_t slower(int64_t pace_ms)
+{
+    return 2 * pace_ms < ORPHANS_PACE_MAX_MS ? 2 * pace_ms : ORPHANS_PACE_MAX_MS;
+}
+
+static void orphans_due(void *closure)
+{
+    struct attempt *attempt = closure;
+    if (!orphans_kill(attempt->cgroup, attempt->cgroup_version, attempt->epoch, attempt->run)) {
+        loop_arm(attempt->context->loop, &attempt->timer, clock_boot_ms() + attempt->orphans_pace_ms);
+        attempt->orphans_pace_ms = slower(attempt->orphans_pace_ms);
+        return;
+    }
+    attempt_over(attempt, CAUSE_SHIM_LOST, "gpushim was killed");
+}
+
+void attempt_salvage(struct attempt *attempt)
+{
+    if (record_read(attempt->logs, &attempt->record, NULL)) {
+        attempt_exited(attempt);
+        return;
+    }
+    log_warning("shim lost", "epoch=%llu", (unsigned long long)attempt->epoch);
+    attempt->phase = PHASE_ORPHANS;
+    attempt->orphans_pace_ms = ORPHANS_PACE_MS;
+    loop_set(attempt->context->loop, &attempt->timer, orphans_due, attempt);
+    orphans_due(attempt);
+}
+
+/* A stopped shim neither kills nor tells. */
+static void deaf_due(void *closure)
+{
+    struct attempt *attempt = closure;
+    if (shim_process_is_stopped(&attempt->shim)) {
+        log_error("shim stopped", "epoch=%llu action=kill", (unsigned long long)attempt->epoch);
+        shim_process_kill(&attempt->shim);
+    } else {
+        loop_arm(attempt->context->loop, &attempt->timer, clock_boot_ms() + SHIM_DEAF_MS);
+    }
+}
+
+static void watch_deaf(struct attempt *attempt, int64_t grace_ms)
+{
+    int64_t due_ms = clock_boot_ms() + grace_ms + SHIM_DEAF_MS;
+    if (!attempt->timer.on || due_ms < attempt->timer.at_ms) {
+        loop_set(attempt->context->loop, &attempt->timer, deaf_due, attempt);
+        loop_arm(attempt->context->loop, &attempt->timer, due_ms);
+    }
+}
+
+void attempt_warn(struct attempt *attempt, enum early_signal signal)
+{
+    if (attempt->phase == PHASE_SHIM) {
+        log_info("attempt warned", "epoch=%llu signal=%s", (unsigned long long)attempt->epoch,
+                 early_signal_text(signal));
+        shim_process_tell(&attempt->shim, "warn %s", early_signal_text(signal));
+    }
+}
+
+void attempt_stop(struct attempt *attempt, int64_t grace_ms, enum cause cause, enum early_signal signal)
+{
+    switch (attempt->phase) {
+    case PHASE_STAGING:
+    case PHASE_LEASE:
+        stage_cancel(attempt);
+        attempt_over(attempt, cause, NULL);
+        return;
+    case PHASE_SHIM:
+        if (signal !=
+            EARLY_NONE) { /* a word of its own: an older shim does without it, and ends all the same */
+            shim_process_tell(&attempt->shim, "soften %s", early_signal_text(signal));
+        }
+        shim_process_tell(&attempt->shim, "stop %lld %s", (long long)grace_ms, cause_text(cause));
+        watch_deaf(attempt, signal != EARLY_NONE ? grace_ms + FAILED_GRACE_MS : grace_ms);
+        return;
+    case PHASE_OVER:
+        if (attempt->results != NULL && !results_ready(attempt->results)) {
+            results_cut(attempt->results);
+            hear(attempt, NEWS_EXITED);
+        }
+        return;
+    case PHASE_ORPHANS:
+        return;
+    }
+}
+
+void attempt_lease(struct attempt *attempt, int64_t term_ms, int64_t kill_ms)
+{
+    attempt->term_ms = term_ms;
+    attempt->kill_ms = kill_ms;
+    if (attempt->phase == PHASE_LEASE) {
+        stage_go_on(attempt);
+    } else if (attempt->phase == PHASE_SHIM && term_ms > 0) {
+        shim_process_tell(&attempt->shim, "lease %lld %lld", (long long)term_ms, (long long)kill_ms);
+    }
+}
+
+/* What the shim leaves is killed when its death is noticed. */
+void attempt_kill(struct attempt *attempt)
+{
+    if (attempt->phase == PHASE_SHIM) {
+        log_warning("shim killed", "epoch=%llu reason=\"it has not ended the attempt, whose lease is over\"",
+                    (unsigned long long)attempt->epoch);
+        shim_process_kill(&attempt->shim);
+    }
+}
+
+/* --- empty GPUs ----------------------------------------------------------------------------------------- */
+
+static void clear(struct attempt *attempt, const char *why)
+{
+    if (why != NULL) {
+        log_error("gpus not empty", "epoch=%llu reason=\"%s\"", (unsigned long long)attempt->epoch, why);
+    }
+    attempt->cleared = true;
+    loop_disarm(attempt->context->loop, &attempt->timer);
+    hear(attempt, NEWS_CLEARED);
+}
+
+/* What is still on them is a stranger's from now on, or what nobody could end: that GPU goes to no job. */
+static void clear_due(void *closure)
+{
+    struct attempt *attempt = closure;
+    int64_t index = 0;
+    const struct device_sight *obstacle =
+        devices_obstacle(&attempt->context->devices, attempt->devices, attempt->device_count, &index);
+    clear(attempt, obstacle != NULL ? obstacle->reason : "they were not looked at in time");
+}
+
+void attempt_looked(struct attempt *attempt)
+{
+    struct devices *devices = &attempt->context->devices;
+    if (attempt->clear_since_us != 0 && !attempt->cleared &&
+        devices_settled(devices, attempt->devices, attempt->device_count, attempt->clear_since_us)) {
+        clear(attempt, NULL);
+    }
+}
+
+void attempt_clear(struct attempt *attempt)
+{
+    attempt->clear_since_us = clock_boot_us();
+    loop_set(attempt->context->loop, &attempt->timer, clear_due, attempt);
+    loop_arm(attempt->context->loop, &attempt->timer, clock_boot_ms() + GPU_CLEAR_MS);
+    attempt_looked(attempt);
+}
+
+bool attempt_holds(const struct attempt *attempt, int64_t device)
+{
+    for (size_t i = 0; i < attempt->device_count && !attempt->cleared; i++) {
+        if (attempt->devices[i] == device) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- logs ----------------------------------------------------------------------------------------------- */
+
+int64_t attempt_first_rank(const struct attempt *attempt)
+{
+    const struct order *order = &attempt->order;
+    return attempt->spec.launch_mode == LAUNCH_NODE ? order->node_rank : order->first_rank;
+}
+
+static void output_idle(void *closure)
+{
+    report_idle(closure);
+}
+
+void attempt_make_output(struct attempt *attempt, bool resume)
+{
+    const struct order *order = &attempt->order;
+    attempt->output =
+        output_create(attempt->context->outputs, attempt->epoch, attempt->logs, resume, output_idle, attempt);
+    if (resume) {
+        return;
+    }
+    attempt->device_count = order->device_count;
+    attempt->devices = xalloc(order->device_count * sizeof *attempt->devices + 1);
+    for (size_t i = 0; i < order->device_count; i++) {
+        attempt->devices[i] = order->devices[i];
+    }
+    int64_t count = attempt->spec.launch_mode == LAUNCH_NODE ? 1 : order->local_ranks;
+    for (int64_t i = 0; i < count; i++) {
+        output_add_rank(attempt->output, attempt_first_rank(attempt) + i);
+    }
+    output_add_metrics(attempt->output, attempt_first_rank(attempt));
+}
+
+/* --- adoption ------------------------------------------------------------------------------------------- */
+
+static void add_found(struct attempt *attempt, char *name)
+{
+    int64_t rank;
+    enum stream stream;
+    char *dot = strrchr(name, '.');
+    if (dot == NULL || !stream_from_text(dot + 1, &stream)) {
+        return;
+    }
+    *dot = '\0';
+    if (!text_to_int(name, 0, LIMIT_GPUS, &rank)) {
+        return;
+    }
+    if (stream == STREAM_STDOUT) {
+        output_add_rank(attempt->output, rank);
+    } else if (stream == STREAM_METRICS) {
+        output_add_metrics(attempt->output, rank);
+    }
+}
+
+/* What a rank wrote is found by its file, where nothing else is known. */
+static void add_found_ranks(struct attempt *attempt)
+{
+    autonames struct file_names names;
+    file_list(attempt->logs, &names, NULL); /* what cannot be listed is left */
+    for (size_t i = 0; i < names.count; i++) {
+        add_found(attempt, names.items[i]);
+    }
+}
+
+/* An agent that was killed before it wrote them may have made the cgroup. */
+static void take_facts(struct attempt *attempt, struct launch_facts *facts, bool read)
+{
+    struct cgroup_root *cgroups = &attempt->context->cgroups;
+    attempt->cgroup = read ? give(facts->cgroup) : cgroup_path(cgroups, attempt->epoch);
+    attempt->cgroup_version = facts->cgroup_version;
+    if (facts->devices != NULL) {
+        attempt->devices =
+            devices_from_list(&attempt->context->devices, facts->devices, &attempt->device_count);
+    }
+    attempt->holds_port = facts->holds_port;
+    attempt->received_us = facts->received_us;
+    if (attempt->cgroup != NULL && facts->granted > 0) { /* the last agent took the controllers with it */
+        cgroup_limit_set(cgroups, attempt->cgroup, facts->granted, NULL);
+    }
+}
+
+void attempt_adopt(struct attempt *attempt)
+{
+    struct launch_facts facts = {.cgroup_version = cgroup_version(&attempt->context->cgroups)};
+    bool read = launch_read(attempt->run, &facts, NULL);
+    attempt->adopted = true;
+    take_facts(attempt, &facts, read);
+    attempt_make_output(attempt, true);
+    bool found = shims_find(attempt->run, &attempt->shim);
+    for (size_t i = 0; i < facts.rank_count && found; i++) {
+        output_add_rank(attempt->output, facts.ranks[i]);
+    }
+    if (found && facts.rank_count > 0) {
+        output_add_metrics(attempt->output, facts.ranks[0]);
+    }
+    launch_facts_finish(&facts);
+    log_info("attempt adopted", "epoch=%llu shim=%s", (unsigned long long)attempt->epoch,
+             found ? "alive" : "gone");
+    if (found) {
+        attempt->phase = PHASE_SHIM;
+        shim_client_begin(attempt);
+        shim_client_catch_up(attempt);
+        return;
+    }
+    add_found_ranks(attempt);
+    mkdir(attempt->run, 0700); /* a reboot has emptied the folder; the epoch stays seen */
+    attempt_salvage(attempt);
+}
+
+/* --- forgetting ----------------------------------------------------------------------------------------- */
+
+/* The folder itself stays where nothing else would say that the epoch was seen. */
+static void remove_run_folder(const struct attempt *attempt)
+{
+    static const char *const names[] = {SHIM_LAUNCH_FILE, SHIM_ADDRESSES_FILE, SHIM_PID_FILE,
+                                        SHIM_SOCKET_FILE, SHIM_RANK_SOCKET,    SHIM_MLFLOW_FILE};
+    autoclose int folder = open(attempt->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        unlinkat(folder, names[i], 0);
+    }
+    if (seen_add(attempt->context->seen, attempt->epoch)) {
+        rmdir(attempt->run);
+    }
+}
+
+void attempt_forget(struct attempt *attempt)
+{
+    shim_client_dismiss(attempt);
+    controller_abandon(give(attempt->report));
+    remove_run_folder(attempt);
+    if (attempt->output != NULL) {
+        output_retire(give(attempt->output));
+    } else {
+        folder_pool_return(attempt->context->folder_pool, attempt->logs);
+    }
+    attempt_destroy(attempt);
+}

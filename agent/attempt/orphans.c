@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the last resort. A killed shim takes its ranks with it, but not what they started; that is in the
+ * attempt's cgroup, or, where the node has none, still carries the environment of the rank it came from. */
+#include "agent/attempt/orphans.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/attempt/cgroup.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define SOCKET            "GPUCTL_SOCKET="
+#define ENVIRONMENT_BYTES (4 * MIB) /* the kernel's own limit is near it */
+
+/* The processes that are looked for. */
+struct wanted {
+    const char *epoch; /* "GPUCTL_EPOCH=..." */
+    struct stat run;   /* the attempt's run folder: epochs of two clusters on one machine may be the same */
+};
+
+static bool is_in(const char *socket, const struct stat *folder)
+{
+    const char *slash = strrchr(socket, '/');
+    autofree char *path = xprintf("%.*s", slash != NULL ? (int)(slash - socket) : 0, socket);
+    struct stat status;
+    return stat(path, &status) == 0 && status.st_dev == folder->st_dev && status.st_ino == folder->st_ino;
+}
+
+enum look { LOOK_OTHER, LOOK_WANTED, LOOK_UNKNOWN };
+
+/* Of a process that cannot be looked at: it is gone or a stranger's, or there was no room to look. */
+static enum look look_failed(void)
+{
+    return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? LOOK_UNKNOWN : LOOK_OTHER;
+}
+
+static enum look look_at(const char *pid, const struct wanted *wanted)
+{
+    autofree char *path = xprintf("/proc/%s/environ", pid);
+    autofree char *environment = NULL;
+    size_t length;
+    bool epoch = false, run = false;
+    if (!file_read(path, ENVIRONMENT_BYTES, &environment, &length, NULL)) {
+        return look_failed();
+    }
+    for (const char *at = environment; at < environment + length; at += strlen(at) + 1) {
+        epoch = epoch || strcmp(at, wanted->epoch) == 0;
+        run = run || (strncmp(at, SOCKET, strlen(SOCKET)) == 0 && is_in(at + strlen(SOCKET), &wanted->run));
+    }
+    return epoch && run ? LOOK_WANTED : LOOK_OTHER;
+}
+
+/* Kills it where it is wanted, and says whether it needs no other look. The pidfd is opened before the look,
+ * so that the process looked at is the one that is killed. */
+static bool is_done(const char *pid, const struct wanted *wanted)
+{
+    int64_t number;
+    if (!text_to_int(pid, 1, INT32_MAX, &number)) {
+        return true; /* no process */
+    }
+    autoclose int pidfd = (int)syscall(SYS_pidfd_open, (pid_t)number, 0);
+    enum look look = pidfd >= 0 ? look_at(pid, wanted) : look_failed();
+    if (look == LOOK_WANTED) {
+        syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+    }
+    return look == LOOK_OTHER;
+}
+
+static bool sweep(uint64_t epoch, const char *run)
+{
+    autofree char *variable = xprintf("GPUCTL_EPOCH=%llu", (unsigned long long)epoch);
+    struct wanted wanted = {.epoch = variable};
+    autonames struct file_names processes = {0};
+    if (stat(run, &wanted.run) != 0) {
+        return errno == ENOENT;
+    }
+    bool clear = file_list("/proc", &processes, NULL);
+    for (size_t i = 0; i < processes.count; i++) {
+        clear = is_done(processes.items[i], &wanted) && clear;
+    }
+    return clear;
+}
+
+bool orphans_kill(const char *cgroup, int cgroup_version, uint64_t epoch, const char *run)
+{
+    return cgroup != NULL ? cgroup_clear(cgroup, cgroup_version) : sweep(epoch, run);
+}

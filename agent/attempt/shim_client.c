@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the conversation with the shim of an attempt. It promises that each message is understood or refused
+ * with a line in the log, and that the death of a shim is noticed whatever it was saying. The messages are
+ * those of agent/shim/shimwire.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "agent/base/address.h"
+#include "agent/attempt/attempt.h"
+#include "agent/base/stage_file.h"
+#include "agent/shim/shimwire.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define CATCH_UP_MS                                                                                          \
+    100 /* for the first word of a shim that was found; it speaks at once unless it is stopped */
+
+/* --- what is said --------------------------------------------------------------------------------------- */
+
+/* Until the ranks run, the cores are theirs. */
+static void hurry(struct attempt *attempt)
+{
+    attempt->context->hurry_ms = clock_boot_ms() + START_HURRY_MS;
+}
+
+void shim_client_prepare(struct attempt *attempt)
+{
+    hurry(attempt);
+    shim_process_tell(&attempt->shim, "prepare");
+}
+
+/* All ranks are here, so they meet on this host's own interface. */
+void shim_client_run(struct attempt *attempt)
+{
+    hurry(attempt);
+    shim_process_tell(&attempt->shim, attempt->holds_port ? "run 127.0.0.1 lo" : "run - -");
+}
+
+/* The shim makes do with the master's address where they cannot be written. */
+static void write_addresses(const struct attempt *attempt)
+{
+    struct err err;
+    const char *list = attempt->order.addresses;
+    autofree char *path = xprintf("%s/" SHIM_ADDRESSES_FILE, attempt->run);
+    autoclose int file = list != NULL ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+    if (list != NULL && (file < 0 || !stage_file_write(file, list, strlen(list), path, &err))) {
+        log_warning("addresses unwritten", "epoch=%llu path=%s", (unsigned long long)attempt->epoch, path);
+    }
+}
+
+void shim_client_start(struct attempt *attempt)
+{
+    char interface[INTERFACE_BYTES] = "-";
+    const struct order *order = &attempt->order;
+    attempt->told_us = attempt->context->heard_us;
+    if (order->master_address == NULL) {
+        shim_process_tell(&attempt->shim, "start - - -");
+        return;
+    }
+    write_addresses(attempt);
+    if (!address_interface(order->master_address, interface)) {
+        log_warning("interface unknown", "epoch=%llu master=%s", (unsigned long long)attempt->epoch,
+                    order->master_address);
+    }
+    shim_process_tell(&attempt->shim, "start %s %lld %s", order->master_address,
+                      (long long)order->master_port, interface);
+}
+
+/* --- what is heard -------------------------------------------------------------------------------------- */
+
+static void hear(struct attempt *attempt, enum reconciler_news news)
+{
+    attempt->context->heard(attempt->context->closure, attempt->epoch, news);
+}
+
+static bool read_numbers(char **rest, int64_t *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char *word = strsep(rest, " ");
+        if (word == NULL || !text_to_int(word, 0, INT64_MAX, &numbers[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* It is now, unless it was before. */
+static void note(const struct attempt *attempt, int64_t *moment_us)
+{
+    if (*moment_us == 0 && !attempt->adopted) {
+        *moment_us = clock_boot_us();
+    }
+}
+
+static bool hear_prepared(struct attempt *attempt, char *rest)
+{
+    if (!read_numbers(&rest, &attempt->port, 1)) {
+        return false;
+    }
+    note(attempt, &attempt->prepared_us);
+    hear(attempt, NEWS_PREPARED);
+    return true;
+}
+
+static bool hear_declined(struct attempt *attempt, char *rest)
+{
+    attempt_decline(attempt, rest != NULL ? rest : "");
+    return true;
+}
+
+/* How a Python was started: where there were no workers for it, the agent itself knows why. */
+static char *how_started(const struct attempt *attempt, const char *said)
+{
+    if (said != NULL && *said != '\0') {
+        return xstrdup(said);
+    }
+    if (!attempt->python) {
+        return NULL;
+    }
+    return attempt->cold_why != NULL ? xprintf("cold %s", attempt->cold_why) : xstrdup("cold");
+}
+
+static void hear_start(struct attempt *attempt, const char *said)
+{
+    static const char stale[] = "stale ";
+    free(attempt->how);
+    attempt->how = how_started(attempt, said);
+    if (attempt->how == NULL) {
+        return;
+    }
+    log_info("attempt started", "epoch=%llu start=\"%s\"", (unsigned long long)attempt->epoch, attempt->how);
+    if (strncmp(attempt->how, stale, strlen(stale)) == 0) {
+        warm_renew(attempt->context->warm, attempt->warm_kind);
+    }
+}
+
+static bool hear_running(struct attempt *attempt, char *rest)
+{
+    int64_t numbers[2];
+    if (!read_numbers(&rest, numbers, 2)) {
+        return false;
+    }
+    note(attempt, &attempt->running_us);
+    attempt->running_ms = numbers[0];
+    attempt->context->hurry_ms = 0;
+    attempt->port = numbers[1];
+    hear_start(attempt, rest);
+    hear(attempt, NEWS_RUNNING);
+    return true;
+}
+
+static bool hear_failed(struct attempt *attempt, char *rest)
+{
+    int64_t numbers[4];
+    enum cause cause;
+    char *word;
+    if (!read_numbers(&rest, numbers, 4) || (word = strsep(&rest, " ")) == NULL ||
+        !cause_from_text(word, &cause)) {
+        return false;
+    }
+    attempt->failed =
+        (struct rank_exit){.rank = numbers[0], .code = numbers[1], .signal = numbers[2], .at_ms = numbers[3]};
+    attempt->failed_cause = cause;
+    free(attempt->failed_text);
+    attempt->failed_text = rest != NULL ? xstrdup(rest) : NULL;
+    hear(attempt, NEWS_FAILED);
+    return true;
+}
+
+static bool hear_output(struct attempt *attempt, char *rest)
+{
+    output_grown(attempt->output);
+    return true;
+}
+
+static bool hear_exited(struct attempt *attempt, char *rest)
+{
+    struct err err;
+    if (attempt->phase == PHASE_OVER) {
+        return true; /* it says so again on every new connection */
+    }
+    record_finish(&attempt->record);
+    if (!record_read(attempt->logs, &attempt->record, &err)) {
+        log_error("exit record lost", "epoch=%llu problem=\"%s\"", (unsigned long long)attempt->epoch,
+                  err.text);
+        attempt_over(attempt, CAUSE_SHIM_LOST, "the exit record could not be read");
+        return true;
+    }
+    attempt_exited(attempt);
+    return true;
+}
+
+static const struct {
+    const char *word;
+    bool (*hear)(struct attempt *attempt, char *rest);
+} words[] = {
+    {"prepared", hear_prepared}, {"declined", hear_declined}, {"running", hear_running},
+    {"failed", hear_failed},     {"output", hear_output},     {"exited", hear_exited},
+};
+
+static void hear_message(struct attempt *attempt, char *message)
+{
+    char *rest = message;
+    const char *word = strsep(&rest, " ");
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(words[i].word, word) == 0 && words[i].hear(attempt, rest)) {
+            return;
+        }
+    }
+    log_warning("shim unclear", "epoch=%llu word=%s", (unsigned long long)attempt->epoch, word);
+}
+
+/* One message; false when there is none, and then *ret_closed says whether there never will be. */
+static bool receive(struct attempt *attempt, bool *ret_closed)
+{
+    char message[LIMIT_SHIM_MESSAGE + 1];
+    ssize_t length = recv(attempt->shim.fd, message, LIMIT_SHIM_MESSAGE, MSG_DONTWAIT);
+    *ret_closed = length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR);
+    if (length <= 0) {
+        return false;
+    }
+    message[length] = '\0';
+    hear_message(attempt, message);
+    return true;
+}
+
+/* A shim that could not tell us something has closed the connection, and repeats itself on the next one. One
+ * that has died is noticed otherwise. */
+static void connect_again(struct attempt *attempt)
+{
+    loop_unwatch(attempt->context->loop, &attempt->talk);
+    cleanup_close(&attempt->shim.fd);
+    attempt->shim.fd = attempt->talk.fd = shims_connect(attempt->run);
+    if (attempt->talk.fd >= 0) {
+        loop_watch(attempt->context->loop, &attempt->talk);
+    }
+}
+
+/* Its last words are in the socket still. */
+static void shim_died(struct attempt *attempt)
+{
+    bool closed = attempt->shim.fd < 0;
+    while (!closed && receive(attempt, &closed)) {
+    }
+    shim_client_end(attempt);
+    if (attempt->phase == PHASE_SHIM) {
+        attempt_salvage(attempt);
+    }
+}
+
+static void talk_ready(void *closure, uint32_t events)
+{
+    struct attempt *attempt = closure;
+    bool closed;
+    if (!receive(attempt, &closed) && closed) {
+        connect_again(attempt);
+        if (attempt->shim.fd < 0 && attempt->shim.pidfd < 0) {
+            shim_died(attempt);
+        }
+    }
+}
+
+static void death_ready(void *closure, uint32_t events)
+{
+    shim_died(closure);
+}
+
+void shim_client_begin(struct attempt *attempt)
+{
+    attempt->talk = (struct loop_watch){attempt->shim.fd, EPOLLIN, talk_ready, attempt};
+    attempt->death = (struct loop_watch){attempt->shim.pidfd, EPOLLIN, death_ready, attempt};
+    if (attempt->talk.fd >= 0) {
+        loop_watch(attempt->context->loop, &attempt->talk);
+    }
+    if (attempt->death.fd >= 0) {
+        loop_watch(attempt->context->loop, &attempt->death);
+    }
+}
+
+static void unwatch(struct attempt *attempt)
+{
+    loop_unwatch(attempt->context->loop, &attempt->talk);
+    loop_unwatch(attempt->context->loop, &attempt->death);
+    attempt->talk.fd = attempt->death.fd = -1;
+}
+
+void shim_client_end(struct attempt *attempt)
+{
+    unwatch(attempt);
+    shim_process_close(&attempt->shim);
+}
+
+void shim_client_dismiss(struct attempt *attempt)
+{
+    unwatch(attempt);
+    shims_dismiss(attempt->context->shims, &attempt->shim);
+}
+
+void shim_client_catch_up(struct attempt *attempt)
+{
+    struct pollfd talk = {.fd = attempt->shim.fd, .events = POLLIN};
+    bool closed = false;
+    if (talk.fd >= 0 && poll(&talk, 1, CATCH_UP_MS) == 1) {
+        while (receive(attempt, &closed)) {
+        }
+    }
+}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the way of an attempt from its order to a shim: checks, folders, environment, bundle, files, the
+ * launch file. This is the path on which a person waits for the first instruction: nothing here forks, syncs
+ * or waits, unless a payload must be fetched or a bundle unpacked. What cannot be done is declined, with the
+ * reason. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/attempt/attempt.h"
+#include "agent/launch/contract.h"
+#include "agent/launch/launch.h"
+#include "agent/base/stage_file.h"
+#include "agent/shim/shimwire.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/hash.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+#include "proto/tasks.h"
+
+/* Variables of the agent that ranks see, where the spec does not give them. */
+static const char *const inherited_names[] = {"PATH", "HOME", "USER", "LANG", "LD_LIBRARY_PATH"};
+#define INHERITED_COUNT (sizeof inherited_names / sizeof inherited_names[0])
+
+#define FUNCTION_FILES 2 /* its payload and its modules */
+
+/* --- checks --------------------------------------------------------------------------------------------- */
+
+/* By what was seen last, within a second: nothing is asked here, for the driver may take its time. */
+static bool check_devices(const struct attempt *attempt, struct err *err)
+{
+    int64_t index;
+    const struct order *order = &attempt->order;
+    const struct attempt *holder = attempt->context->holder(attempt->context->closure, attempt->epoch,
+                                                            order->devices, order->device_count);
+    if (holder != NULL) {
+        return err_set(err, ERR_CONFLICT,
+                       "its devices are still held by attempt %llu, which is being stopped",
+                       (unsigned long long)holder->epoch);
+    }
+    const struct device_sight *obstacle =
+        devices_obstacle(&attempt->context->devices, order->devices, order->device_count, &index);
+    return obstacle == NULL ||
+           err_set(err, ERR_CONFLICT, "GPU %lld is unavailable: %s", (long long)index, obstacle->reason);
+}
+
+/* It was built before the attempt was placed here; if it had to go meanwhile, it is built again. */
+static bool take_environment(struct attempt *attempt, struct err *err)
+{
+    const struct job_spec *spec = &attempt->spec;
+    char requirements[HASH_HEX + 1];
+    autofree char *name = NULL;
+    autofree char *interpreter = NULL;
+    if (!job_spec_has_environment(spec)) {
+        return true;
+    }
+    staging_requirements_hash(spec, requirements);
+    const struct environment_need need = {requirements, spec->environment.python, spec->python};
+    attempt->environment_lock =
+        environment_name(attempt->context->environments, &need, &name, &interpreter, err)
+            ? environment_use(attempt->context->environments, name, false, &attempt->environment, err)
+            : -1;
+    return attempt->environment_lock >= 0;
+}
+
+/* --- files ---------------------------------------------------------------------------------------------- */
+
+static void finish(struct attempt *attempt);
+
+void stage_cancel(struct attempt *attempt)
+{
+    payload_cancel(give(attempt->bundle));
+    child_stop(give(attempt->unpacker), 0);
+    for (size_t i = 0; i < attempt->fill_count; i++) {
+        payload_cancel(attempt->fills[i].order);
+        cleanup_close(&attempt->fills[i].file);
+    }
+    free(attempt->fills);
+    attempt->fills = NULL;
+    attempt->fill_count = attempt->fills_waiting = 0;
+}
+
+static void filled(void *closure, const struct err *err)
+{
+    struct fill *fill = closure;
+    struct attempt *attempt = fill->attempt;
+    fill->order = NULL;
+    close(give_fd(&fill->file));
+    attempt->fills_waiting--;
+    if (err != NULL) {
+        stage_cancel(attempt);
+        attempt_decline(attempt, err->text);
+    } else if (attempt->fills_waiting == 0) {
+        finish(attempt);
+    }
+}
+
+static bool write_given(int file, const struct job_file *given, struct err *err)
+{
+    if (given->text != NULL) {
+        return stage_file_write(file, given->text, strlen(given->text), given->path, err);
+    }
+    autofree uint8_t *bytes = NULL;
+    size_t length;
+    if (!text_from_base64(given->base64, strlen(given->base64), &bytes, &length)) {
+        return err_set(err, ERR_FIELD, "the content of %s is not base64", given->path);
+    }
+    return stage_file_write(file, bytes, length, given->path, err);
+}
+
+static bool stage_file(struct attempt *attempt, int folder, const struct job_file *given, struct err *err)
+{
+    autoclose int file = stage_file_open(folder, given->path, given->executable, err);
+    if (file < 0 || given->blob == NULL) {
+        return file >= 0 && write_given(file, given, err);
+    }
+    struct fill *fill = &attempt->fills[attempt->fill_count++];
+    *fill = (struct fill){.attempt = attempt, .file = give_fd(&file)};
+    fill->order = payload_fill(attempt->context->payloads, given->blob, fill->file, filled, fill);
+    attempt->fills_waiting++;
+    return true;
+}
+
+static bool stage_function(struct attempt *attempt, struct err *err)
+{
+    const struct job_function *function = &attempt->spec.function;
+    const struct job_file payload = {
+        .path = SHIM_FUNCTION_FILE, .base64 = function->base64, .blob = function->blob};
+    const struct job_file modules = {.path = SHIM_MODULES_FILE, .blob = function->modules};
+    if (!job_spec_is_function(&attempt->spec)) {
+        return true;
+    }
+    autoclose int folder = open(attempt->logs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return stage_file(attempt, folder, &payload, err) &&
+           (modules.blob == NULL || stage_file(attempt, folder, &modules, err));
+}
+
+static bool stage_files(struct attempt *attempt, struct err *err)
+{
+    const struct job_spec *spec = &attempt->spec;
+    autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
+    autoclose int folder = open(work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    attempt->fills = xzalloc((spec->file_count + FUNCTION_FILES + 1) * sizeof *attempt->fills);
+    for (size_t i = 0; i < spec->file_count; i++) {
+        if (!stage_file(attempt, folder, &spec->files[i], err)) {
+            return false;
+        }
+    }
+    return stage_function(attempt, err);
+}
+
+/* --- the bundle ----------------------------------------------------------------------------------------- */
+
+/* Files over the bundle: then a shim may have the attempt. */
+static void lay(struct attempt *attempt)
+{
+    struct err err;
+    if (!stage_files(attempt, &err)) {
+        stage_cancel(attempt);
+        attempt_decline(attempt, err.text);
+    } else if (attempt->fills_waiting == 0) {
+        finish(attempt);
+    }
+}
+
+/* An archive that tar does not understand is the job's own fault, and no other node would do better. */
+static bool is_jobs_fault(int status, const char *said)
+{
+    bool full = strstr(said, "No space left") != NULL || strstr(said, "quota") != NULL;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 2 && !full;
+}
+
+/* A line of tar's listing, which begins as those of ls do. No job runs in what such a bundle became. */
+static void one_unpacked(void *closure, const char *line)
+{
+    struct attempt *attempt = closure;
+    attempt->unpacked_special = attempt->unpacked_special || strchr("bcp", line[0]) != NULL;
+}
+
+/* What tar says is for people, and one line of it is enough. */
+static void unpacked(void *closure, int status, const char *said)
+{
+    struct attempt *attempt = closure;
+    attempt->unpacker = NULL;
+    if (attempt->unpacked_special) {
+        attempt_over(
+            attempt, CAUSE_EXEC_FAILED,
+            "the bundle cannot be unpacked: it holds a device or a pipe; files, folders and links may "
+            "be in it");
+        return;
+    }
+    if (status == 0) {
+        lay(attempt);
+        return;
+    }
+    autofree char *first = xstrndup(said, strcspn(said, "\n"));
+    autofree char *text =
+        xprintf("the bundle cannot be unpacked: %s", *first != '\0' ? first : "tar was killed");
+    if (is_jobs_fault(status, said)) {
+        attempt_over(attempt, CAUSE_EXEC_FAILED, text);
+    } else {
+        attempt_decline(attempt, text);
+    }
+}
+
+static bool unpack(struct attempt *attempt, int archive, struct err *err)
+{
+    const char *path = getenv("PATH");
+    autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
+    autofree char *variable = xprintf("PATH=%s", path != NULL ? path : "/usr/bin:/bin");
+    const char *const arguments[] = {
+        "tar", "-x", "-vv", "--no-same-owner", "--no-same-permissions", "-f", "-", "-C", work, NULL};
+    const char *const variables[] = {variable, "LANG=C", NULL};
+    attempt->unpacker = child_start(attempt->context->children,
+                                    &(struct child_call){.arguments = arguments,
+                                                         .variables = variables,
+                                                         .input = archive,
+                                                         .extra = -1,
+                                                         .line = one_unpacked,
+                                                         .done = unpacked,
+                                                         .closure = attempt},
+                                    err);
+    return attempt->unpacker != NULL;
+}
+
+static void bundle_fetched(void *closure, const struct err *problem)
+{
+    struct attempt *attempt = closure;
+    struct err err = problem != NULL ? *problem : (struct err){0};
+    attempt->bundle = NULL;
+    autoclose int archive =
+        problem == NULL ? payload_open(attempt->context->payloads, attempt->spec.bundle.blob) : -1;
+    if (problem == NULL && archive < 0) {
+        err_errno(&err, "cannot open the bundle");
+    }
+    if (archive < 0 || !unpack(attempt, archive, &err)) {
+        attempt_decline(attempt, err.text);
+    }
+}
+
+/* Mostly it is here, for the node was told to get it before. */
+static bool stage_bundle(struct attempt *attempt, struct err *err)
+{
+    struct payloads *payloads = attempt->context->payloads;
+    autoclose int archive = payload_open(payloads, attempt->spec.bundle.blob);
+    if (archive >= 0) {
+        return unpack(attempt, archive, err);
+    }
+    attempt->bundle = payload_fetch(payloads, attempt->spec.bundle.blob, bundle_fetched, attempt);
+    return true;
+}
+
+/* --- the launch file ------------------------------------------------------------------------------------ */
+
+static int64_t log_limit(const struct agent_context *context)
+{
+    int64_t own = context->config.log_limit_mib * MIB;
+    return context->log_limit > 0 && context->log_limit < own ? context->log_limit : own;
+}
+
+static void put_inherited(char *variables[INHERITED_COUNT + 1])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < INHERITED_COUNT; i++) {
+        const char *value = getenv(inherited_names[i]);
+        if (value != NULL) {
+            variables[count++] = xprintf("%s=%s", inherited_names[i], value);
+        }
+    }
+    variables[count] = NULL;
+}
+
+/* By UUID: numbers change when a GPU drops off. */
+static char *visible_devices(const struct devices *devices, const struct order *order)
+{
+    struct text list = {0};
+    text_append(&list, "");
+    for (size_t i = 0; i < order->device_count && !devices->slots; i++) {
+        size_t at = devices_position(devices, order->devices[i]); /* it is there: check_devices has looked */
+        text_printf(&list, "%s%s", i > 0 ? "," : "", devices->items[at].uuid);
+    }
+    return text_take(&list);
+}
+
+static void compose(struct attempt *attempt, struct text *launch)
+{
+    struct agent_context *context = attempt->context;
+    char *inherited[INHERITED_COUNT + 1];
+    put_inherited(inherited);
+    autofree char *work = xprintf("%s/%s", attempt->logs, SHIM_WORK_FOLDER);
+    autofree char *errors = xprintf("%s/%s", attempt->logs, SHIM_ERRORS_FOLDER);
+    autofree char *socket = xprintf("%s/%s", attempt->run, SHIM_RANK_SOCKET);
+    autofree char *function = xprintf("%s/%s", attempt->logs, SHIM_FUNCTION_FILE);
+    autofree char *modules = xprintf("%s/%s", attempt->logs, SHIM_MODULES_FILE);
+    autofree char *results = xprintf("%s/%s", attempt->logs, SHIM_RESULTS_FOLDER);
+    autofree char *epoch = xprintf("%llu", (unsigned long long)attempt->epoch);
+    autofree char *environment_python =
+        attempt->environment != NULL ? xprintf("%s/bin/python", attempt->environment) : NULL;
+    autofree char *visible = visible_devices(&context->devices, &attempt->order);
+    struct contract contract = {
+        .order = &attempt->order,
+        .spec = &attempt->spec,
+        .node = context->config.name,
+        .url = context->config.url,
+        .cacert = context->config.cacert,
+        .errors = errors,
+        .python = context->config.python,
+        .work = work,
+        .environment = attempt->environment,
+        .environment_python = environment_python,
+        .socket = socket,
+        .runner = context->runner,
+        .function = function,
+        .modules = attempt->spec.function.modules != NULL ? modules : NULL,
+        .results = results,
+        .slots = context->devices.slots,
+        .no_peer_access = context->devices.no_peer_access,
+        .visible_devices = visible,
+        .inherited = (const char *const *)inherited,
+    };
+    launch_put(launch, "epoch", epoch);
+    launch_put(launch, "logs", attempt->logs);
+    launch_put(launch, "cwd", attempt->spec.workdir != NULL ? attempt->spec.workdir : work);
+    launch_put_int(launch, "received", attempt->received_us);
+    launch_put_int(launch, "granted", (int64_t)attempt->order.device_count);
+    launch_put_int(launch, "failed_grace_ms", FAILED_GRACE_MS);
+    launch_put_int(launch, "log_limit", log_limit(context));
+    if (attempt->cgroup != NULL) {
+        launch_put(launch, "cgroup", attempt->cgroup);
+        launch_put_int(launch, "cgroup_version", attempt->cgroup_version);
+    }
+    if (attempt->environment != NULL) {
+        autofree char *lock = environment_lock_path(attempt->environment);
+        launch_put(launch, "hold", lock);
+    }
+    attempt->holds_port = contract_holds_port(&contract);
+    if (attempt->holds_port) {
+        launch_put_int(launch, "port_first", context->config.port_first);
+        launch_put_int(launch, "port_last", context->config.port_last);
+    }
+    contract_write(&contract, launch);
+    attempt->python = contract_is_python(&contract);
+    for (size_t i = 0; inherited[i] != NULL; i++) {
+        free(inherited[i]);
+    }
+}
+
+static bool write_launch(struct attempt *attempt, const struct text *launch, struct err *err)
+{
+    autofree char *path = xprintf("%s/%s", attempt->run, SHIM_LAUNCH_FILE);
+    autoclose int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (file < 0) {
+        return err_errno(err, "cannot make %s", path);
+    }
+    return stage_file_write(file, launch->bytes, launch->length, path, err);
+}
+
+/* --- from order to shim --------------------------------------------------------------------------------- */
+
+static bool take_shim(struct attempt *attempt, const struct text *launch, struct err *err)
+{
+    struct agent_context *context = attempt->context;
+    const char *why = NULL;
+    if (attempt->python && warm_take(context->warm, launch, &attempt->shim, attempt->warm_kind, &why)) {
+        return true;
+    }
+    attempt->cold_why = why != NULL ? xstrdup(why) : NULL;
+    return shims_take(context->shims, &attempt->shim, err);
+}
+
+static bool hand_over(struct attempt *attempt, struct err *err)
+{
+    autotext struct text launch = {0};
+    compose(attempt, &launch);
+    return write_launch(attempt, &launch, err) && take_shim(attempt, &launch, err) &&
+           (shim_process_tell(&attempt->shim, "assign %s", attempt->run) ||
+            err_set(err, ERR_IO, "the shim does not listen"));
+}
+
+static void finish(struct attempt *attempt)
+{
+    struct err err;
+    if (attempt->term_ms != 0 && attempt->term_ms <= clock_boot_ms()) {
+        attempt->phase = PHASE_LEASE;
+        return;
+    }
+    if (!hand_over(attempt, &err)) {
+        shim_process_close(&attempt->shim);
+        attempt_decline(attempt, err.text);
+        return;
+    }
+    attempt->phase = PHASE_SHIM;
+    attempt_lease(attempt, attempt->term_ms, attempt->kill_ms);
+    if (attempt->order.phase == ORDER_RUN) {
+        shim_client_run(attempt);
+    } else {
+        shim_client_prepare(attempt);
+    }
+    attempt_make_output(attempt, false);
+    shim_client_begin(attempt);
+}
+
+/* That of an array's task says its own words from here on. */
+static bool decode_spec(struct attempt *attempt, struct err *err)
+{
+    if (!job_spec_decode(json_incref(attempt->order.spec), 0, &attempt->spec, err)) {
+        return false;
+    }
+    if (attempt->order.array_id != NULL && attempt->spec.tasks > 0) {
+        task_fill_spec(&attempt->spec, attempt->order.task);
+    }
+    return true;
+}
+
+static bool prepare(struct attempt *attempt, struct err *err)
+{
+    struct agent_context *context = attempt->context;
+    attempt->cgroup_version = cgroup_version(&context->cgroups);
+    return decode_spec(attempt, err) && check_devices(attempt, err) && take_environment(attempt, err) &&
+           folder_pool_take(context->folder_pool, attempt->logs, attempt_first_rank(attempt), err) &&
+           cgroup_make(&context->cgroups, attempt->epoch, (int64_t)attempt->order.device_count,
+                       &attempt->cgroup, err) &&
+           (attempt->spec.bundle.blob == NULL || stage_bundle(attempt, err));
+}
+
+void stage_go_on(struct attempt *attempt)
+{
+    attempt->phase = PHASE_STAGING;
+    finish(attempt);
+}
+
+void stage_begin(struct attempt *attempt)
+{
+    struct err err;
+    if (!prepare(attempt, &err)) {
+        stage_cancel(attempt);
+        attempt_decline(attempt, err.text);
+    } else if (attempt->spec.bundle.blob == NULL) {
+        lay(attempt);
+    }
+}

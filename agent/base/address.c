@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the questions to the kernel's routes: a datagram socket is connected, which sends nothing, and says
+ * from where it would send. */
+#include "agent/base/address.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "proto/base/cleanup.h"
+
+#define ANY_PORT "9" /* discard; nothing is sent */
+
+static struct addrinfo *look_up(const char *host, int flags)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM, .ai_flags = flags};
+    struct addrinfo *found = NULL;
+    return getaddrinfo(host, ANY_PORT, &hints, &found) == 0 ? found : NULL;
+}
+
+static bool to_text(const struct sockaddr *address, socklen_t length, char out[ADDRESS_BYTES])
+{
+    return getnameinfo(address, length, out, ADDRESS_BYTES, NULL, 0, NI_NUMERICHOST) == 0;
+}
+
+bool address_resolve(const char *host, char out[ADDRESS_BYTES], struct err *err)
+{
+    struct addrinfo *found = look_up(host, 0);
+    bool known = found != NULL && to_text(found->ai_addr, found->ai_addrlen, out);
+    if (found != NULL) {
+        freeaddrinfo(found);
+    }
+    return known || err_set(err, ERR_IO, "the host %s is not known", host);
+}
+
+bool address_towards(const char *address, char out[ADDRESS_BYTES])
+{
+    struct addrinfo *found = look_up(address, AI_NUMERICHOST);
+    if (found == NULL) {
+        return false;
+    }
+    struct sockaddr_storage own;
+    socklen_t length = sizeof own;
+    autoclose int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool known = fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
+                 getsockname(fd, (struct sockaddr *)&own, &length) == 0 &&
+                 to_text((struct sockaddr *)&own, length, out);
+    freeaddrinfo(found);
+    return known;
+}
+
+static socklen_t length_of(const struct sockaddr *address)
+{
+    return address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+bool address_interface(const char *address, char out[INTERFACE_BYTES])
+{
+    char own[ADDRESS_BYTES], text[ADDRESS_BYTES];
+    struct ifaddrs *list;
+    if (!address_towards(address, own) || getifaddrs(&list) != 0) {
+        return false;
+    }
+    bool found = false;
+    for (const struct ifaddrs *at = list; at != NULL && !found; at = at->ifa_next) {
+        int family = at->ifa_addr != NULL ? at->ifa_addr->sa_family : AF_UNSPEC;
+        if ((family == AF_INET || family == AF_INET6) &&
+            to_text(at->ifa_addr, length_of(at->ifa_addr), text) && strcmp(text, own) == 0) {
+            found = strlen(at->ifa_name) < INTERFACE_BYTES;
+            strncpy(out, at->ifa_name, INTERFACE_BYTES - 1);
+            out[INTERFACE_BYTES - 1] = '\0';
+        }
+    }
+    freeifaddrs(list);
+    return found;
+}
+
+bool address_is_loopback(const char *host)
+{
+    struct in_addr four;
+    struct in6_addr six;
+    if (inet_pton(AF_INET, host, &four) == 1) {
+        return ntohl(four.s_addr) >> 24 == 127;
+    }
+    if (inet_pton(AF_INET6, host, &six) == 1) {
+        return IN6_IS_ADDR_LOOPBACK(&six);
+    }
+    return strcmp(host, "localhost") == 0;
+}

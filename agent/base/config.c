@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the agent's command line and its defaults. It promises that what it lets through is usable: a name
+ * that can be part of a path, folders that are absolute, a URL that may carry a token. It makes no folder. */
+#include "agent/base/config.h"
+
+#include <assert.h>
+#include <curl/curl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/files.h"
+#include "proto/base/hash.h"
+#include "proto/base/log.h"
+#include "proto/base/options.h"
+#include "proto/base/settings.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+#include "proto/node_label.h"
+
+#define USAGE "gpuagent [OPTIONS]\n       gpuagent join URL --token TOKEN [--ca-pin PIN] [OPTIONS]"
+#define SUMMARY                                                                                              \
+    "Offers this machine's GPUs, or CPU slots, to a gpuctl controller and runs its jobs.\n"                  \
+    "Each option is also a setting: a line `name = value` of " SETTINGS_AGENT                                \
+    ", and GPUCTL_<NAME> in the environment."
+
+void config_table(struct config *config, struct config_given *given, struct option_spec table[CONFIG_OPTIONS])
+{
+    const struct option_spec filled[] = {
+        {.name = "controller",
+         .value_name = "URL",
+         .help = "the controller [GPUCTL_URL]",
+         .kind = OPTION_TEXT,
+         .target = &config->url,
+         .alias = "url"},
+        {.name = "token-file",
+         .value_name = "FILE",
+         .help = "file with the node's token [GPUCTL_TOKEN_FILE]",
+         .kind = OPTION_TEXT,
+         .target = &config->token_file},
+        {.name = "name",
+         .value_name = "NAME",
+         .help = "name of this node (default: the host name)",
+         .kind = OPTION_TEXT,
+         .target = &config->name},
+        {.name = "state",
+         .value_name = "DIR",
+         .help = "folder that survives a reboot",
+         .kind = OPTION_TEXT,
+         .target = &given->state},
+        {.name = "run",
+         .value_name = "DIR",
+         .help = "folder that a reboot empties; that of the first start stays in use until then",
+         .kind = OPTION_TEXT,
+         .target = &given->run},
+        {.name = "environments",
+         .value_name = "DIR",
+         .help =
+             "folder of jobs' Python environments, which agents of one host may share (default: in --state)",
+         .kind = OPTION_TEXT,
+         .target = &given->environments},
+        {.name = "environments-limit",
+         .value_name = "GIB",
+         .help = "what they may take; those used longest ago go first (default: 100)",
+         .kind = OPTION_INT,
+         .target = &config->environments_gib,
+         .min = 1,
+         .max = LIMIT_ENVIRONMENTS_GIB},
+        {.name = "log-limit",
+         .value_name = "MIB",
+         .help = "what a rank's stdout or stderr may take here; then its first part and its end are kept "
+                 "(default: 1024, or what the controller says if that is less)",
+         .kind = OPTION_INT,
+         .target = &config->log_limit_mib,
+         .min = LIMIT_STREAM_MIN_BYTES / MIB,
+         .max = LIMIT_STREAM_MAX_BYTES / MIB},
+        {.name = "max-processes",
+         .value_name = "N",
+         .help =
+             "processes and threads that a job may have on this node for each of its devices (default: 4096)",
+         .kind = OPTION_INT,
+         .target = &config->max_processes,
+         .min = 16,
+         .max = LIMIT_PROCESSES},
+        {.name = "warm-memory",
+         .value_name = "MIB",
+         .help = "what processes may take that have imported torch before there is a job for them (default: "
+                 "2048; 0: there are none)",
+         .kind = OPTION_INT,
+         .target = &config->warm_mib,
+         .min = 0,
+         .max = LIMIT_WARM_MIB},
+        {.name = "preload",
+         .value_name = "NAMES",
+         .help = "modules that they import where they are installed (default: torch,torch.distributed)",
+         .kind = OPTION_TEXT,
+         .target = &config->preload},
+        {.name = "shared-memory",
+         .value_name = "WHOSE",
+         .help = "own: a /dev/shm and System V objects for each job, which go with it, where the agent may "
+                 "make them; host: those of the host (default: own)",
+         .kind = OPTION_TEXT,
+         .target = &given->shared_memory,
+         .choices = "own|host"},
+        {.name = "devices",
+         .value_name = "LIST",
+         .help = "GPUs by index or UUID, or none (default: all)",
+         .kind = OPTION_TEXT,
+         .target = &config->devices},
+        {.name = "cpu-slots",
+         .value_name = "N",
+         .help = "offer N CPU slots instead of GPUs",
+         .kind = OPTION_INT,
+         .target = &config->cpu_slots,
+         .min = 1,
+         .max = LIMIT_NODE_DEVICES},
+        {.name = "gpu-type",
+         .value_name = "NAME",
+         .help = "name of the devices' type in job specs",
+         .kind = OPTION_TEXT,
+         .target = &config->gpu_type},
+        {.name = "pool",
+         .value_name = "NAME",
+         .help = "pool of this node",
+         .kind = OPTION_TEXT,
+         .target = &config->pool},
+        {.name = "reserved",
+         .help = "the pool is a reserved one",
+         .kind = OPTION_FLAG,
+         .target = &config->reserved},
+        {.name = "label",
+         .value_name = "KEY=VALUE",
+         .help = "what jobs may ask for, such as zone=a; may be repeated [GPUCTL_LABELS]",
+         .kind = OPTION_LIST,
+         .target = &given->labels,
+         .alias = "labels"},
+        {.name = "address",
+         .value_name = "ADDR",
+         .help = "where other nodes reach this one (default: found out)",
+         .kind = OPTION_TEXT,
+         .target = &given->address},
+        {.name = "python",
+         .value_name = "PATH",
+         .help = "interpreter of jobs that name none (default: python3 on PATH)",
+         .kind = OPTION_TEXT,
+         .target = &given->python},
+        {.name = "ports",
+         .value_name = "A-B",
+         .help = "range of MASTER_PORT (default: 20000-29999)",
+         .kind = OPTION_TEXT,
+         .target = &given->ports},
+        {.name = "expires-at",
+         .value_name = "TIME",
+         .help = "when this machine is taken back, 2026-11-21T09:30:00Z or +2h: work ends before "
+                 "[GPUCTL_EXPIRES_AT]",
+         .kind = OPTION_TEXT,
+         .target = &given->expires_at},
+        {.name = "cacert",
+         .value_name = "FILE",
+         .help = "certificates that sign the controller's",
+         .kind = OPTION_TEXT,
+         .target = &given->cacert,
+         .alias = "ca-file"},
+        {.name = "insecure-plain-http",
+         .help = "allow http:// to another host",
+         .kind = OPTION_FLAG,
+         .target = &config->insecure_plain_http},
+        {.name = "log-level",
+         .value_name = "LEVEL",
+         .help = "error, warning, info or debug",
+         .kind = OPTION_TEXT,
+         .target = &given->log_level,
+         .choices = "error|warning|info|debug"},
+        {.name = "list-devices",
+         .help = "print what this machine has as JSON, one device a line, and end",
+         .kind = OPTION_FLAG,
+         .target = &config->list_devices,
+         .command_line_only = true},
+        {.name = "config",
+         .value_name = "FILE",
+         .help = "read this file of settings alone; none: no file (default: " SETTINGS_AGENT
+                 " in ~/.config/gpuctl, then in /etc/gpuctl)",
+         .kind = OPTION_TEXT,
+         .target = &given->file,
+         .command_line_only = true},
+        {.name = "check-config",
+         .help = "say whether the settings are sound, and end",
+         .kind = OPTION_FLAG,
+         .target = &given->check_config,
+         .command_line_only = true},
+        {.letter = 'h',
+         .name = "help",
+         .help = "show this",
+         .kind = OPTION_FLAG,
+         .target = &given->help,
+         .command_line_only = true},
+        {.name = "version",
+         .help = "show the version",
+         .kind = OPTION_FLAG,
+         .target = &given->version,
+         .command_line_only = true},
+    };
+    static_assert(sizeof filled == CONFIG_OPTIONS * sizeof table[0], "count them");
+    memcpy(table, filled, sizeof filled);
+}
+
+/* Labels as KEY=VALUE. */
+static bool read_labels(struct config *config, const struct config_given *given, struct err *err)
+{
+    if (given->labels.count == 0) {
+        return true;
+    }
+    config->labels = json_object();
+    for (size_t i = 0; i < given->labels.count; i++) {
+        if (!node_label_take(given->labels.items[i], config->labels, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_controller(const struct config *config, struct err *err)
+{
+    if (config->url == NULL) {
+        err_set(err, ERR_USAGE, "no controller is named");
+        return err_hint(err, "join one with gpuagent join, or name it with --controller or GPUCTL_URL");
+    }
+    if (config->token_file == NULL) {
+        err_set(err, ERR_USAGE, "no token is named");
+        return err_hint(err,
+                        "give a file that holds the node's token with --token-file, or in GPUCTL_TOKEN_FILE");
+    }
+    return true;
+}
+
+static bool check_name(struct config *config, struct err *err)
+{
+    if (config->name == NULL) {
+        char host[HOST_NAME_MAX + 1] = "";
+        gethostname(host, sizeof host - 1);
+        config->host_name = xstrdup(host);
+        config->name = config->host_name;
+    }
+    if (!text_is_name(config->name, LIMIT_NAME_BYTES)) {
+        return err_field(err, ERR_USAGE, "--name", "use letters, digits, '.', '_' and '-'",
+                         "\"%s\" cannot be the name of a node", config->name);
+    }
+    if (config->pool != NULL && !text_is_name(config->pool, LIMIT_NAME_BYTES)) {
+        return err_field(err, ERR_USAGE, "--pool", "use letters, digits, '.', '_' and '-'",
+                         "\"%s\" cannot be the name of a pool", config->pool);
+    }
+    if (config->gpu_type != NULL && !text_is_name(config->gpu_type, LIMIT_NAME_BYTES)) {
+        return err_field(err, ERR_USAGE, "--gpu-type", "use letters, digits, '.', '_' and '-'",
+                         "\"%s\" cannot be a type of devices", config->gpu_type);
+    }
+    return true;
+}
+
+static bool url_is(CURLUcode code)
+{
+    if (code == CURLUE_OUT_OF_MEMORY) {
+        out_of_memory();
+    }
+    return code == CURLUE_OK;
+}
+
+/* A token goes in clear text only to this host, or where somebody has said that it may. */
+static bool check_url(struct config *config, struct err *err)
+{
+    CURLU *url = curl_url();
+    if (url == NULL) {
+        out_of_memory();
+    }
+    char *host = NULL, *scheme = NULL;
+    bool usable = url_is(curl_url_set(url, CURLUPART_URL, config->url, 0)) &&
+                  url_is(curl_url_get(url, CURLUPART_HOST, &host, 0)) &&
+                  url_is(curl_url_get(url, CURLUPART_SCHEME, &scheme, 0)) &&
+                  (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
+    bool plain = usable && strcmp(scheme, "http") == 0;
+    if (usable) {
+        size_t length = strlen(host);
+        bool bracket = host[0] == '[';
+        snprintf(config->controller_host, sizeof config->controller_host, "%.*s",
+                 (int)(bracket ? length - 2 : length), bracket ? host + 1 : host);
+    }
+    curl_free(host);
+    curl_free(scheme);
+    curl_url_cleanup(url);
+    if (!usable) {
+        return err_field(err, ERR_USAGE, "--controller", "write it as https://HOST:PORT", "%s is not a URL",
+                         config->url);
+    }
+    if (plain && !address_is_loopback(config->controller_host)) {
+        if (!config->insecure_plain_http) {
+            return err_field(err, ERR_USAGE, "--controller",
+                             "use https, or allow it with --insecure-plain-http",
+                             "plain http to %s would show the token to the network", config->controller_host);
+        }
+        log_warning("transport insecure", "url=%s", config->url);
+    }
+    return true;
+}
+
+bool config_check(struct config *config, struct err *err)
+{
+    return check_name(config, err) && check_url(config, err);
+}
+
+/* $XDG_RUNTIME_DIR, or NULL where logind would remove it at the last logout of the user, below jobs that go
+ * on. */
+static const char *lasting_runtime(void)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    const struct passwd *user = getpwuid(geteuid());
+    if (runtime == NULL || runtime[0] != '/') {
+        return NULL;
+    }
+    autofree char *linger = xprintf("/var/lib/systemd/linger/%s", user != NULL ? user->pw_name : "");
+    bool lasts = strncmp(runtime, "/run/user/", strlen("/run/user/")) != 0 || access(linger, F_OK) == 0;
+    return lasts ? runtime : NULL;
+}
+
+static void choose_folders(struct config *config, const struct config_given *given)
+{
+    bool root = geteuid() == 0;
+    const char *runtime = lasting_runtime();
+    autofree char *user_state = settings_state_directory();
+    autofree char *state = given->state != NULL ? xstrdup(given->state)
+                           : root               ? xprintf("/var/lib/gpuctl/agent-%s", config->name)
+                                                : xprintf("%s/agent-%s", user_state, config->name);
+    config->state = file_absolute(state);
+    char hash[HASH_HEX + 1];
+    hash_hex(config->state, strlen(config->state), hash);
+    config->unique = xprintf("%s-%.8s", config->name, hash); /* two clusters may both call a node "node0" */
+    autofree char *run = given->run != NULL ? xstrdup(given->run)
+                         : root             ? xprintf("/run/gpuctl-%s", config->unique)
+                         : runtime != NULL  ? xprintf("%s/gpuctl-%s", runtime, config->unique)
+                                            : xprintf("%s/run", config->state);
+    config->run = file_absolute(run);
+    autofree char *environments = given->environments != NULL ? xstrdup(given->environments)
+                                                              : xprintf("%s/environments", config->state);
+    config->environments = file_absolute(environments);
+    config->python = file_absolute_program(given->python); /* ranks have another working folder */
+    config->cacert = file_absolute(given->cacert);
+}
+
+static bool parse_ports(const char *ports, struct config *config, struct err *err)
+{
+    config->port_first = DEFAULT_PORT_FIRST;
+    config->port_last = DEFAULT_PORT_LAST;
+    if (ports == NULL) {
+        return true;
+    }
+    autofree char *copy = xstrdup(ports);
+    char *last = copy, *first = strsep(&last, "-");
+    if (last == NULL || !text_to_int(first, 1, 65535, &config->port_first) ||
+        !text_to_int(last, config->port_first, 65535, &config->port_last)) {
+        return err_field(err, ERR_USAGE, "--ports", "write it as 20000-29999", "%s is not a range of ports",
+                         ports);
+    }
+    return true;
+}
+
+static bool parse_expiry(const char *text, struct config *config, struct err *err)
+{
+    int64_t now_ms = clock_wall_ms();
+    if (text == NULL) {
+        return true;
+    }
+    if (!text_to_moment_ms(text, now_ms, &config->expires_at_ms) || config->expires_at_ms > LIMIT_WALL_MS) {
+        return err_field(err, ERR_USAGE, "--expires-at", "write it as 2026-11-21T09:30:00Z or +2h",
+                         "--expires-at %s is not a time", text);
+    }
+    return config->expires_at_ms > now_ms ||
+           err_field(err, ERR_USAGE, "--expires-at", "name a time to come, or leave it out",
+                     "--expires-at %s is in the past", text);
+}
+
+static bool complete(struct config *config, const struct config_given *given, struct err *err)
+{
+    enum log_level level;
+    if (given->log_level != NULL && log_level_from_text(given->log_level, &level)) {
+        log_set_level(level);
+    }
+    if (!check_controller(config, err) || !read_labels(config, given, err) || !check_name(config, err) ||
+        !check_url(config, err) || !parse_ports(given->ports, config, err) ||
+        !parse_expiry(given->expires_at, config, err)) {
+        return false;
+    }
+    choose_folders(config, given);
+    config->host_memory = given->shared_memory != NULL && strcmp(given->shared_memory, "host") == 0;
+    return given->address == NULL || address_resolve(given->address, config->address, err);
+}
+
+/* The command line, then the settings that it leaves open. */
+static bool read_options(int argc, char **argv, struct config *config, struct config_given *given,
+                         struct err *err)
+{
+    struct option_spec table[CONFIG_OPTIONS];
+    bool named[CONFIG_OPTIONS] = {false};
+    size_t rest_count;
+    autofree char **rest = NULL;
+    config_table(config, given, table);
+    if (!options_parse(table, CONFIG_OPTIONS, argc, argv, false, named, &rest, &rest_count, err)) {
+        return false;
+    }
+    if (given->help) {
+        options_help(stdout, USAGE, SUMMARY, table, CONFIG_OPTIONS);
+    } else if (given->version) {
+        puts("gpuagent " GPUCTL_VERSION);
+    } else if (rest_count > 0) {
+        return err_set(err, ERR_USAGE, "gpuagent takes no argument %s", rest[0]);
+    }
+    if (given->help || given->version || config->list_devices) {
+        return true;
+    }
+    config->settings = settings_load(SETTINGS_AGENT, given->file, err);
+    return config->settings != NULL && settings_apply(config->settings, table, CONFIG_OPTIONS, named, err);
+}
+
+/* --check-config: beyond what was checked already, the files that the settings name. */
+static bool check_files(const struct config *config, struct err *err)
+{
+    autotext struct text files = {0};
+    if (access(config->token_file, R_OK) != 0) {
+        err_errno(err, "cannot read the token file %s", config->token_file);
+        return err_hint(err, "join the controller with gpuagent join, or name another file with token-file");
+    }
+    if (config->cacert != NULL && access(config->cacert, R_OK) != 0) {
+        return err_errno(err, "cannot read the certificates %s", config->cacert);
+    }
+    settings_name_files(config->settings, &files);
+    printf("ok: the settings are sound (%s)\n", files.bytes);
+    return true;
+}
+
+void config_defaults(struct config *ret_config)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    *ret_config = (struct config){.devices = visible != NULL && *visible != '\0' ? visible : "all",
+                                  .environments_gib = DEFAULT_ENVIRONMENTS_GIB,
+                                  .log_limit_mib = LIMIT_STREAM_BYTES / MIB,
+                                  .max_processes = DEFAULT_PROCESSES,
+                                  .warm_mib = DEFAULT_WARM_MIB,
+                                  .preload = DEFAULT_WARM_NAMES};
+}
+
+bool config_read(int argc, char **argv, struct config *ret_config, bool *ret_done, struct err *err)
+{
+    struct config config;
+    struct config_given given = {0};
+    config_defaults(&config);
+    bool usable = read_options(argc, argv, &config, &given, err);
+    *ret_done = given.help || given.version || given.check_config;
+    usable = usable && (given.help || given.version || config.list_devices || complete(&config, &given, err));
+    usable = usable && (!given.check_config || given.help || given.version || check_files(&config, err));
+    options_finish_list(&given.labels);
+    if (!usable || *ret_done) {
+        config_finish(&config);
+        return usable;
+    }
+    *ret_config = config;
+    return true;
+}
+
+void config_finish(struct config *config)
+{
+    settings_destroy(config->settings);
+    json_decref(config->labels);
+    free(config->host_name);
+    free(config->unique);
+    free(config->state);
+    free(config->run);
+    free(config->environments);
+    free(config->python);
+    free(config->cacert);
+}

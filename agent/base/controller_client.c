@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the requests to the controller: connections, token, time limits and repetition. It promises that a
+ * persistent request is tried until the controller has answered it, at once after a success and with a random
+ * wait after a failure, and that nothing here waits. What requests say and what their answers mean is left to
+ * those who send them. */
+#include "agent/base/controller_client.h"
+
+#include <curl/curl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <utlist.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/curl_use.h"
+#include "proto/base/files.h"
+#include "proto/base/json.h"
+#include "proto/base/log.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+#include "proto/views.h"
+
+#define TOKEN_BYTES       4096
+#define BLOB_BUFFER_BYTES (256 * KIB) /* of a blob that arrives: fewer, larger reads */
+#define SPARE_COUNT       8           /* handles kept for the next requests */
+#define BACKOFF_CAP       6           /* doublings from BACKOFF_FIRST_MS to above BACKOFF_MAX_MS */
+/* a PUT of which nothing has moved for so long is tried anew: a large blob is on its disk sooner */
+#define STALL_S 120
+
+struct controller_client {
+    struct controller_client_config config;
+    struct loop *loop;
+    CURLM *multi;
+    struct loop_timer timer; /* curl's */
+    char *token;
+    struct curl_slist *json_headers, *bytes_headers;
+    CURL *folder_pool[SPARE_COUNT];
+    size_t spare_count;
+    struct controller_request *requests;
+    bool lost; /* the last try of any request failed */
+};
+
+struct controller_request {
+    struct controller_client *controller;
+    struct controller_call call; /* without path */
+    char *url;
+    CURL *easy; /* NULL while it waits for its next try */
+    char *sent; /* the JSON of this try */
+    struct text received;
+    bool arrived;     /* bytes have gone to arrive */
+    bool refused;     /* arrive or supply gave up */
+    int64_t supplied; /* how far this try is */
+    int64_t sent_ms;
+    unsigned failures;
+    struct loop_timer retry;
+    struct controller_request *prev, *next;
+};
+
+/* A socket of curl's in the loop. */
+struct socket_watch {
+    struct loop_watch watch;
+    struct controller_client *controller;
+};
+
+static void collect(struct controller_client *controller);
+
+/* --- curl in the loop ----------------------------------------------------------------------------------- */
+
+/* A socket that curl has just given up is no mistake. */
+static void act_on(struct controller_client *controller, curl_socket_t socket, int mask)
+{
+    int running;
+    if (curl_multi_socket_action(controller->multi, socket, mask, &running) == CURLM_OUT_OF_MEMORY) {
+        out_of_memory();
+    }
+}
+
+static void socket_ready(void *closure, uint32_t events)
+{
+    struct socket_watch *socket = closure;
+    struct controller_client *controller = socket->controller;
+    int mask = (events & EPOLLIN ? CURL_CSELECT_IN : 0) | (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+               (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
+    act_on(controller, socket->watch.fd, mask);
+    collect(controller);
+}
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *closure, void *socket_closure)
+{
+    struct controller_client *controller = closure;
+    struct socket_watch *socket = socket_closure;
+    if (what == CURL_POLL_REMOVE) {
+        if (socket != NULL) {
+            loop_unwatch(controller->loop, &socket->watch);
+            free(socket);
+        }
+        return 0;
+    }
+    uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
+    if (socket != NULL) {
+        socket->watch.events = events;
+        loop_rewatch(controller->loop, &socket->watch);
+        return 0;
+    }
+    socket = xzalloc(sizeof *socket);
+    socket->controller = controller;
+    socket->watch = (struct loop_watch){.fd = fd, .events = events, .ready = socket_ready, .closure = socket};
+    loop_watch(controller->loop, &socket->watch);
+    curl_use_must_multi(curl_multi_assign(controller->multi, fd, socket));
+    return 0;
+}
+
+static int on_timer(CURLM *multi, long timeout_ms, void *closure)
+{
+    struct controller_client *controller = closure;
+    if (timeout_ms < 0) {
+        loop_disarm(controller->loop, &controller->timer);
+    } else {
+        loop_arm(controller->loop, &controller->timer, clock_boot_ms() + timeout_ms);
+    }
+    return 0;
+}
+
+static void timer_due(void *closure)
+{
+    struct controller_client *controller = closure;
+    act_on(controller, CURL_SOCKET_TIMEOUT, 0);
+    collect(controller);
+}
+
+/* --- one try -------------------------------------------------------------------------------------------- */
+
+static size_t on_bytes(char *bytes, size_t size, size_t count, void *closure)
+{
+    struct controller_request *request = closure;
+    size_t length = size * count;
+    long status = 0;
+    curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (request->call.arrive != NULL && status == 200) {
+        request->refused = !request->call.arrive(request->call.closure, bytes, length, !request->arrived);
+        request->arrived = true;
+        return request->refused ? 0 : length;
+    }
+    if (request->received.length + length > (size_t)LIMIT_AGENT_REPLY_BYTES) {
+        return 0;
+    }
+    text_append_bytes(&request->received, bytes, length);
+    return length;
+}
+
+static size_t on_room(char *buffer, size_t size, size_t count, void *closure)
+{
+    struct controller_request *request = closure;
+    size_t room = size * count, left = request->call.length - (size_t)request->supplied;
+    size_t length = room < left ? room : left;
+    if (!request->call.supply(request->call.closure, request->supplied, buffer, length)) {
+        request->refused = true;
+        return CURL_READFUNC_ABORT;
+    }
+    request->supplied += (int64_t)length;
+    return length;
+}
+
+/* A kept connection that turns out to be closed costs a second start. */
+static int on_rewind(void *closure, curl_off_t offset, int origin)
+{
+    struct controller_request *request = closure;
+    request->supplied = (int64_t)offset;
+    return origin == SEEK_SET ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_CANTSEEK;
+}
+
+static void set_supply(struct controller_request *request)
+{
+    CURL *easy = request->easy;
+    request->supplied = 0;
+    curl_use_set(easy, CURLOPT_UPLOAD, 1L);
+    curl_use_set(easy, CURLOPT_HTTPHEADER, request->controller->bytes_headers);
+    curl_use_set(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)request->call.length);
+    curl_use_set(easy, CURLOPT_READFUNCTION, on_room);
+    curl_use_set(easy, CURLOPT_READDATA, request);
+    curl_use_set(easy, CURLOPT_SEEKFUNCTION, on_rewind);
+    curl_use_set(easy, CURLOPT_SEEKDATA, request);
+    curl_use_set(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_use_set(easy, CURLOPT_LOW_SPEED_TIME, (long)STALL_S);
+}
+
+static void set_body(struct controller_request *request)
+{
+    struct controller_client *controller = request->controller;
+    CURL *easy = request->easy;
+    if (request->call.arrive != NULL) {
+        return;
+    }
+    if (request->call.supply != NULL) {
+        set_supply(request);
+        return;
+    }
+    const void *bytes = request->call.bytes;
+    size_t length = request->call.length;
+    if (request->call.body != NULL) {
+        autojson json_t *body = request->call.body(request->call.closure);
+        free(request->sent);
+        request->sent = json_text(body);
+        bytes = request->sent;
+        length = strlen(request->sent);
+    }
+    curl_use_set(easy, CURLOPT_HTTPHEADER,
+                 request->call.body != NULL ? controller->json_headers : controller->bytes_headers);
+    curl_use_set(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)length);
+    curl_use_set(easy, CURLOPT_POSTFIELDS, length > 0 ? bytes : "");
+}
+
+static void set_protocols(CURL *easy)
+{
+#if LIBCURL_VERSION_NUM >= 0x075500
+    curl_use_set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+    curl_use_set(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+}
+
+static void begin(struct controller_request *request)
+{
+    struct controller_client *controller = request->controller;
+    CURL *easy =
+        controller->spare_count > 0 ? controller->folder_pool[--controller->spare_count] : curl_use_easy();
+    request->easy = easy;
+    request->arrived = false;
+    text_clear(&request->received);
+    curl_use_set(easy, CURLOPT_URL, request->url);
+    curl_use_set(easy, CURLOPT_PRIVATE, request);
+    curl_use_set(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_use_set(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    set_protocols(easy);
+    curl_use_set(easy, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
+    curl_use_set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_use_set(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+    curl_use_set(easy, CURLOPT_TIMEOUT_MS, (long)request->call.timeout_ms);
+    curl_use_set(easy, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
+    curl_use_set(easy, CURLOPT_XOAUTH2_BEARER, controller->token);
+    curl_use_set(easy, CURLOPT_USERAGENT, "gpuagent/" GPUCTL_VERSION);
+    curl_use_set(easy, CURLOPT_WRITEFUNCTION, on_bytes);
+    curl_use_set(easy, CURLOPT_WRITEDATA, request);
+    if (controller->config.cacert != NULL) {
+        curl_use_set(easy, CURLOPT_CAINFO, controller->config.cacert);
+    }
+    if (request->call.arrive != NULL) {
+        curl_use_set(easy, CURLOPT_BUFFERSIZE, (long)BLOB_BUFFER_BYTES);
+    }
+    set_body(request);
+    request->sent_ms = clock_boot_ms();
+    curl_use_must_multi(curl_multi_add_handle(controller->multi, easy));
+}
+
+static void end_try(struct controller_request *request)
+{
+    struct controller_client *controller = request->controller;
+    if (request->easy == NULL) {
+        return;
+    }
+    curl_multi_remove_handle(controller->multi, request->easy);
+    if (controller->spare_count < SPARE_COUNT) {
+        curl_easy_reset(request->easy);
+        controller->folder_pool[controller->spare_count++] = request->easy;
+    } else {
+        curl_easy_cleanup(request->easy);
+    }
+    request->easy = NULL;
+}
+
+static void destroy_request(struct controller_request *request)
+{
+    end_try(request);
+    loop_disarm(request->controller->loop, &request->retry);
+    DL_DELETE(request->controller->requests, request);
+    text_finish(&request->received);
+    free(request->sent);
+    free(request->url);
+    free(request);
+}
+
+void controller_cancel(struct controller_request *request)
+{
+    if (request != NULL) {
+        destroy_request(request);
+    }
+}
+
+static json_t *no_body(void *closure)
+{
+    return json_object();
+}
+
+static void not_done(void *closure, const struct controller_answer *answer)
+{
+}
+
+void controller_abandon(struct controller_request *request)
+{
+    if (request != NULL && request->easy == NULL) {
+        destroy_request(request);
+    } else if (request != NULL) {
+        request->call = (struct controller_call){.body = no_body, .done = not_done};
+    }
+}
+
+/* --- answers -------------------------------------------------------------------------------------------- */
+
+static bool read_token(struct controller_client *controller, struct err *err)
+{
+    char *token;
+    if (!file_read(controller->config.token_file, TOKEN_BYTES, &token, NULL, err)) {
+        return err_hint(err, "give the node's token in a file with --token-file");
+    }
+    token[strcspn(token, " \t\r\n")] = '\0';
+    free(controller->token);
+    controller->token = token;
+    return true;
+}
+
+static void note_health(struct controller_client *controller, const struct err *problem)
+{
+    bool failed = problem != NULL;
+    if (failed && !controller->lost) {
+        log_warning("controller lost", "url=%s problem=\"%s\"", controller->config.url, problem->text);
+    } else if (!failed && controller->lost) {
+        log_info("controller found", "url=%s", controller->config.url);
+    }
+    controller->lost = failed;
+}
+
+/* Whether a later try may be answered otherwise. */
+static bool is_passing(int status)
+{
+    return status == 0 || status == 401 || status == 403 || status == 408 || status == 429 || status >= 500;
+}
+
+static int64_t backoff_ms(unsigned failures)
+{
+    int64_t most = BACKOFF_FIRST_MS << (failures < BACKOFF_CAP ? failures : BACKOFF_CAP);
+    uint32_t chance;
+    random_fill(&chance, sizeof chance);
+    return chance % ((most < BACKOFF_MAX_MS ? most : BACKOFF_MAX_MS) + 1);
+}
+
+static void retry_due(void *closure)
+{
+    begin(closure);
+}
+
+/* Whether the controller said this: all its answers are JSON objects but payloads. What stands between may
+ * answer for it, with a page that asks for a login or says that nobody is there; to take that for a yes would
+ * lose what was reported, and a no would end what is alive. */
+static bool is_ours(struct controller_request *request, long status, const json_t *json)
+{
+    char *type = NULL;
+    if (request->call.arrive == NULL || status != 200) {
+        return json_is_object(json);
+    }
+    curl_easy_getinfo(request->easy, CURLINFO_CONTENT_TYPE, &type);
+    return type == NULL || strncasecmp(type, "text/html", strlen("text/html")) != 0;
+}
+
+static void answer_request(struct controller_request *request, struct controller_answer *answer)
+{
+    char *address = NULL;
+    if (request->easy != NULL) {
+        curl_easy_getinfo(request->easy, CURLINFO_LOCAL_IP, &address);
+    }
+    autofree char *local_address = xstrdup(address != NULL ? address : "");
+    answer->local_address = local_address;
+    answer->sent_ms = request->sent_ms;
+    struct controller_call call = request->call;
+    destroy_request(request);
+    call.done(call.closure, answer);
+}
+
+static void finish_try(struct controller_request *request, CURLcode result)
+{
+    struct controller_client *controller = request->controller;
+    struct controller_answer answer = {0};
+    autojson json_t *json = NULL;
+    long status = 0;
+    curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (request->refused) {
+        err_set(&answer.problem, ERR_IO,
+                request->call.supply != NULL ? "its bytes could not be read"
+                                             : "the bytes of the answer could not be stored");
+        answer_request(request, &answer);
+        return;
+    }
+    if (result == CURLE_OK && request->received.length > 0) {
+        json = json_parse(request->received.bytes, request->received.length, NULL);
+    }
+    bool ours = result == CURLE_OK && is_ours(request, status, json);
+    answer.status = ours ? (int)status : 0;
+    answer.json = json;
+    if (result != CURLE_OK) {
+        err_set(&answer.problem, ERR_UNREACHABLE, "%s", curl_easy_strerror(result));
+    } else if (!ours) {
+        err_set(&answer.problem, ERR_UNREACHABLE, "what answers there is no controller (HTTP status %ld)",
+                status);
+    } else if (answer.status / 100 != 2) {
+        problem_decode(request->received.bytes, request->received.length, answer.status, &answer.problem);
+    }
+    note_health(controller, is_passing(answer.status) ? &answer.problem : NULL);
+    if (answer.status == 401) {
+        read_token(controller, NULL);
+    }
+    if (!request->call.persistent || !is_passing(answer.status)) {
+        answer_request(request, &answer);
+        return;
+    }
+    end_try(request);
+    loop_arm(controller->loop, &request->retry, clock_boot_ms() + backoff_ms(request->failures++));
+}
+
+static void collect(struct controller_client *controller)
+{
+    int left;
+    for (CURLMsg *message; (message = curl_multi_info_read(controller->multi, &left)) != NULL;) {
+        if (message->msg == CURLMSG_DONE) {
+            void *request;
+            CURLcode result = message->data.result;
+            curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &request);
+            finish_try(request, result);
+        }
+    }
+}
+
+/* --- from outside --------------------------------------------------------------------------------------- */
+
+struct controller_client *controller_client_create(const struct controller_client_config *config,
+                                                   struct loop *loop, struct err *err)
+{
+    struct controller_client *controller = xzalloc(sizeof *controller);
+    controller->config = *config;
+    controller->loop = loop;
+    if (!read_token(controller, err)) {
+        free(controller);
+        return NULL;
+    }
+    controller->timer = (struct loop_timer){.due = timer_due, .closure = controller};
+    curl_use_begin(CURL_GLOBAL_DEFAULT);
+    controller->multi = curl_use_multi();
+    controller->json_headers = curl_use_append(NULL, "Content-Type: application/json");
+    controller->json_headers = curl_use_append(controller->json_headers, "Expect:");
+    controller->bytes_headers = curl_use_append(NULL, "Content-Type: application/octet-stream");
+    controller->bytes_headers = curl_use_append(controller->bytes_headers, "Expect:");
+    curl_use_must_multi(curl_multi_setopt(controller->multi, CURLMOPT_SOCKETFUNCTION, on_socket));
+    curl_use_must_multi(curl_multi_setopt(controller->multi, CURLMOPT_SOCKETDATA, controller));
+    curl_use_must_multi(curl_multi_setopt(controller->multi, CURLMOPT_TIMERFUNCTION, on_timer));
+    curl_use_must_multi(curl_multi_setopt(controller->multi, CURLMOPT_TIMERDATA, controller));
+    curl_use_must_multi(
+        curl_multi_setopt(controller->multi, CURLMOPT_MAXCONNECTS, (long)LIMIT_AGENT_CONNECTIONS));
+    curl_use_must_multi(
+        curl_multi_setopt(controller->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)LIMIT_AGENT_CONNECTIONS));
+    return controller;
+}
+
+void controller_client_destroy(struct controller_client *controller)
+{
+    if (controller == NULL) {
+        return;
+    }
+    while (controller->requests != NULL) {
+        destroy_request(controller->requests);
+    }
+    while (controller->spare_count > 0) {
+        curl_easy_cleanup(controller->folder_pool[--controller->spare_count]);
+    }
+    curl_multi_cleanup(controller->multi);
+    loop_disarm(controller->loop, &controller->timer);
+    curl_slist_free_all(controller->json_headers);
+    curl_slist_free_all(controller->bytes_headers);
+    curl_global_cleanup();
+    free(controller->token);
+    free(controller);
+}
+
+struct controller_request *controller_send(struct controller_client *controller,
+                                           const struct controller_call *call)
+{
+    struct controller_request *request = xzalloc(sizeof *request);
+    request->controller = controller;
+    request->call = *call;
+    request->call.path = NULL;
+    size_t base = strlen(controller->config.url);
+    while (base > 0 && controller->config.url[base - 1] == '/') {
+        base--;
+    }
+    request->url = xprintf("%.*s%s", (int)base, controller->config.url, call->path);
+    request->retry = (struct loop_timer){.due = retry_due, .closure = request};
+    DL_APPEND(controller->requests, request);
+    begin(request);
+    return request;
+}

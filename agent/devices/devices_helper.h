@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The helper that calls NVML, and what it and the agent say to each other: whole packets over a socket, each
+ * one of these structs. Both ends are of one binary. */
+#ifndef AGENT_DEVICES_HELPER_H
+#define AGENT_DEVICES_HELPER_H
+
+#include <stdbool.h>
+
+#include "agent/devices/nvml.h"
+
+#define HELPER_WORD "devices-helper" /* gpuagent devices-helper LIBRARY */
+#define HELPER_FD   3
+
+enum helper_kind {
+    HELPER_OPEN, /* starts the driver's library; answered by a state of it, as are the other two before it */
+    HELPER_LIST, /* answered by a state, and as many GPUs as that says, one a packet */
+    HELPER_LOOK, /* answered by a sight */
+};
+
+struct helper_ask {
+    enum helper_kind kind;
+    char uuid[NVML_TEXT_BYTES];
+};
+
+struct helper_state {
+    size_t count;
+    char problem[LIMIT_DEVICE_REASON + 1]; /* not empty: the driver cannot be used */
+};
+
+/* Whether the words of the command line make this process a helper; then it serves, and ends with the agent.
+ */
+bool devices_helper_is_meant(int argc, char **argv);
+int devices_helper_run(char **argv);
+
+#endif

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the cache of blobs under STATE/payloads. It promises that a file there has the hash that its name
+ * says, that a blob is fetched once for all who wait for it, that the cache stays below its limit (the one
+ * used longest ago goes first), and that large copies do not hold up the loop. A job gets a copy, so that it
+ * cannot change the cache. */
+#include "agent/environment/payload.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "proto/base/hash.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define STEP_BYTES (4 * MIB) /* a piece of a copy: about 2 ms */
+#define PART       ".part"
+
+/* One blob on its way from the controller. */
+struct fetch {
+    struct payloads *payloads;
+    char hash[HASH_HEX + 1];
+    int file;
+    struct hash *sum;
+    int64_t length;
+    struct controller_request *request;
+    struct err err; /* why a byte could not be stored */
+    struct fetch *prev, *next;
+};
+
+struct payload_order {
+    struct payloads *payloads;
+    char hash[HASH_HEX + 1];
+    int from, to; /* from: -1 until the blob is here; to: -1 where nothing is to be filled */
+    void (*done)(void *closure, const struct err *err);
+    void *closure;
+    struct payload_order *prev, *next;
+};
+
+struct payloads {
+    char *path;
+    int folder;
+    struct controller_client *controller;
+    struct fetch *fetches;
+    struct payload_order *orders;
+};
+
+/* --- the cache ------------------------------------------------------------------------------------------ */
+
+/* What a killed agent had begun. */
+static void remove_parts(const struct payloads *payloads)
+{
+    autonames struct file_names names;
+    file_list(payloads->path, &names, NULL); /* what cannot be listed is left */
+    for (size_t i = 0; i < names.count; i++) {
+        if (strstr(names.items[i], PART) != NULL) {
+            unlinkat(payloads->folder, names.items[i], 0);
+        }
+    }
+}
+
+struct payloads *payloads_create(const char *folder, struct controller_client *controller, struct err *err)
+{
+    if (!file_make_directories(folder, 0700, err)) {
+        return NULL;
+    }
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        err_errno(err, "cannot open %s", folder);
+        return NULL;
+    }
+    struct payloads *payloads = xzalloc(sizeof *payloads);
+    payloads->path = xstrdup(folder);
+    payloads->folder = fd;
+    payloads->controller = controller;
+    remove_parts(payloads);
+    return payloads;
+}
+
+/* Adds up the cache and names the file that was used longest ago. */
+static int64_t weigh(const struct payloads *payloads, char oldest[HASH_HEX + 1])
+{
+    int64_t total = 0;
+    struct timespec oldest_time = {0};
+    autonames struct file_names names;
+    oldest[0] = '\0';
+    file_list(payloads->path, &names, NULL); /* what cannot be listed is left */
+    for (size_t i = 0; i < names.count; i++) {
+        struct stat status;
+        if (strlen(names.items[i]) != HASH_HEX ||
+            fstatat(payloads->folder, names.items[i], &status, AT_SYMLINK_NOFOLLOW) != 0) {
+            continue;
+        }
+        total += status.st_size;
+        bool older =
+            status.st_mtim.tv_sec < oldest_time.tv_sec ||
+            (status.st_mtim.tv_sec == oldest_time.tv_sec && status.st_mtim.tv_nsec < oldest_time.tv_nsec);
+        if (oldest[0] == '\0' || older) {
+            oldest_time = status.st_mtim;
+            memcpy(oldest, names.items[i], HASH_HEX + 1);
+        }
+    }
+    return total;
+}
+
+static void make_room(const struct payloads *payloads, int64_t bytes)
+{
+    char oldest[HASH_HEX + 1];
+    while (weigh(payloads, oldest) + bytes > LIMIT_PAYLOAD_CACHE && oldest[0] != '\0') {
+        if (unlinkat(payloads->folder, oldest, 0) != 0) {
+            return;
+        }
+    }
+}
+
+/* Opens a blob that is here, and notes that it was used. */
+static int open_cached(const struct payloads *payloads, const char *hash)
+{
+    int fd = openat(payloads->folder, hash, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0) {
+        futimens(fd, NULL);
+    }
+    return fd;
+}
+
+/* --- orders --------------------------------------------------------------------------------------------- */
+
+static void destroy_fetch(struct fetch *fetch)
+{
+    uint8_t ignored[HASH_BYTES];
+    controller_cancel(fetch->request);
+    DL_DELETE(fetch->payloads->fetches, fetch);
+    if (fetch->sum != NULL) {
+        hash_finish(fetch->sum, ignored);
+    }
+    autofree char *part = xprintf("%s%s", fetch->hash, PART);
+    unlinkat(fetch->payloads->folder, part, 0); /* unless it was renamed */
+    cleanup_close(&fetch->file);
+    free(fetch);
+}
+
+static struct fetch *find_fetch(const struct payloads *payloads, const char *hash)
+{
+    struct fetch *fetch;
+    DL_FOREACH (payloads->fetches, fetch) {
+        if (strcmp(fetch->hash, hash) == 0) {
+            return fetch;
+        }
+    }
+    return NULL;
+}
+
+static void destroy_order(struct payload_order *order)
+{
+    DL_DELETE(order->payloads->orders, order);
+    cleanup_close(&order->from);
+    free(order);
+}
+
+static bool is_wanted(const struct payloads *payloads, const char *hash)
+{
+    struct payload_order *order;
+    DL_FOREACH (payloads->orders, order) {
+        if (order->from < 0 && strcmp(order->hash, hash) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void payload_cancel(struct payload_order *order)
+{
+    if (order == NULL) {
+        return;
+    }
+    struct payloads *payloads = order->payloads;
+    struct fetch *fetch = order->from < 0 ? find_fetch(payloads, order->hash) : NULL;
+    char hash[HASH_HEX + 1];
+    memcpy(hash, order->hash, sizeof hash);
+    destroy_order(order);
+    if (fetch != NULL && !is_wanted(payloads, hash)) {
+        destroy_fetch(fetch);
+    }
+}
+
+void payloads_destroy(struct payloads *payloads)
+{
+    if (payloads != NULL) {
+        while (payloads->orders != NULL) {
+            payload_cancel(payloads->orders);
+        }
+        close(payloads->folder);
+        free(payloads->path);
+        free(payloads);
+    }
+}
+
+static void end_order(struct payload_order *order, const struct err *err)
+{
+    void (*done)(void *, const struct err *) = order->done;
+    void *closure = order->closure;
+    destroy_order(order);
+    done(closure, err);
+}
+
+/* One order that waits for this blob gets it, or its error. */
+static bool serve_one(struct payloads *payloads, const char *hash, const struct err *err)
+{
+    struct payload_order *order;
+    DL_FOREACH (payloads->orders, order) {
+        if (order->from >= 0 || strcmp(order->hash, hash) != 0) {
+            continue;
+        }
+        if (err != NULL) {
+            end_order(order, err);
+            return true;
+        }
+        order->from = open_cached(payloads, hash);
+        if (order->from < 0) {
+            struct err lost;
+            err_errno(&lost, "cannot open the payload %s", hash);
+            end_order(order, &lost);
+        }
+        return true;
+    }
+    return false;
+}
+
+/* --- fetching ------------------------------------------------------------------------------------------- */
+
+static bool fetch_arrived(void *closure, const void *bytes, size_t length, bool first)
+{
+    struct fetch *fetch = closure;
+    uint8_t ignored[HASH_BYTES];
+    if (first) {
+        hash_finish(fetch->sum, ignored);
+        fetch->sum = hash_create();
+        fetch->length = 0;
+    }
+    hash_update(fetch->sum, bytes, length);
+    for (size_t done = 0; done < length;) {
+        ssize_t wrote = pwrite(fetch->file, (const char *)bytes + done, length - done, (off_t)fetch->length);
+        if (wrote <= 0) {
+            return err_errno(&fetch->err, "cannot store the payload %s", fetch->hash);
+        }
+        done += (size_t)wrote;
+        fetch->length += wrote;
+    }
+    return true;
+}
+
+/* Puts the fetched blob into the cache, if it is what was asked for. */
+static bool keep_fetched(struct fetch *fetch, struct err *err)
+{
+    uint8_t sum[HASH_BYTES];
+    char hex[HASH_HEX + 1];
+    hash_finish(fetch->sum, sum);
+    fetch->sum = NULL;
+    text_to_hex(sum, HASH_BYTES, hex);
+    if (strcmp(hex, fetch->hash) != 0 || ftruncate(fetch->file, fetch->length) != 0) {
+        return err_set(err, ERR_IO, "the payload %s arrived with another content, %s", fetch->hash, hex);
+    }
+    make_room(fetch->payloads, fetch->length);
+    autofree char *part = xprintf("%s%s", fetch->hash, PART);
+    if (renameat(fetch->payloads->folder, part, fetch->payloads->folder, fetch->hash) != 0) {
+        return err_errno(err, "cannot keep the payload %s", fetch->hash);
+    }
+    return true;
+}
+
+static void fetch_done(void *closure, const struct controller_answer *answer)
+{
+    struct fetch *fetch = closure;
+    struct payloads *payloads = fetch->payloads;
+    struct err err = fetch->err;
+    fetch->request = NULL;
+    if (answer->status != 200 && err.code == ERR_NONE) {
+        err_set(&err, ERR_IO, "the payload %s cannot be fetched: %s", fetch->hash, answer->problem.text);
+    }
+    bool kept = err.code == ERR_NONE && keep_fetched(fetch, &err);
+    char hash[HASH_HEX + 1];
+    memcpy(hash, fetch->hash, sizeof hash);
+    destroy_fetch(fetch);
+    while (serve_one(payloads, hash, kept ? NULL : &err)) {
+    }
+}
+
+static void begin_fetch(struct payloads *payloads, const char *hash)
+{
+    struct fetch *fetch = xzalloc(sizeof *fetch);
+    fetch->payloads = payloads;
+    snprintf(fetch->hash, sizeof fetch->hash, "%s", hash);
+    autofree char *part = xprintf("%s%s", hash, PART);
+    fetch->file = openat(payloads->folder, part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fetch->file < 0) {
+        err_errno(&fetch->err, "cannot store the payload %s", hash);
+    }
+    fetch->sum = hash_create();
+    DL_APPEND(payloads->fetches, fetch);
+    autofree char *path = xprintf("/v1/blobs/%s", hash);
+    fetch->request = controller_send(payloads->controller, &(struct controller_call){
+                                                               .path = path,
+                                                               .arrive = fetch_arrived,
+                                                               .timeout_ms = TRANSFER_TIMEOUT_MS,
+                                                               .persistent = true,
+                                                               .done = fetch_done,
+                                                               .closure = fetch,
+                                                           });
+}
+
+struct payload_order *payload_fill(struct payloads *payloads, const char *hash, int file,
+                                   void (*done)(void *closure, const struct err *err), void *closure)
+{
+    struct payload_order *order = xzalloc(sizeof *order);
+    order->payloads = payloads;
+    snprintf(order->hash, sizeof order->hash, "%s", hash);
+    order->from = open_cached(payloads, hash);
+    order->to = file;
+    order->done = done;
+    order->closure = closure;
+    DL_APPEND(payloads->orders, order);
+    if (order->from < 0 && find_fetch(payloads, hash) == NULL) {
+        begin_fetch(payloads, hash);
+    }
+    return order;
+}
+
+struct payload_order *payload_fetch(struct payloads *payloads, const char *hash,
+                                    void (*done)(void *closure, const struct err *err), void *closure)
+{
+    return payload_fill(payloads, hash, -1, done, closure);
+}
+
+int64_t payload_arrived(const struct payload_order *order)
+{
+    const struct fetch *fetch = order->from < 0 ? find_fetch(order->payloads, order->hash) : NULL;
+    return fetch != NULL ? fetch->length : 0;
+}
+
+int payload_open(const struct payloads *payloads, const char *hash)
+{
+    return open_cached(payloads, hash);
+}
+
+/* --- copying -------------------------------------------------------------------------------------------- */
+
+static ssize_t copy_piece(int from, int to)
+{
+    ssize_t copied = copy_file_range(from, NULL, to, NULL, STEP_BYTES, 0);
+    if (copied >= 0 || (errno != EXDEV && errno != EOPNOTSUPP && errno != EINVAL)) {
+        return copied;
+    }
+    char buffer[64 * 1024];
+    ssize_t got = read(from, buffer, sizeof buffer);
+    return got <= 0 ? got : write(to, buffer, (size_t)got);
+}
+
+bool payloads_step(struct payloads *payloads)
+{
+    struct payload_order *order = payloads->orders;
+    while (order != NULL && order->from < 0) {
+        order = order->next;
+    }
+    if (order == NULL) {
+        return false;
+    }
+    if (order->to < 0) {
+        end_order(order, NULL);
+        return true;
+    }
+    bool cloned = lseek(order->to, 0, SEEK_CUR) == 0 && ioctl(order->to, FICLONE, order->from) == 0;
+    ssize_t copied = cloned ? 0 : copy_piece(order->from, order->to);
+    if (copied < 0) {
+        struct err err;
+        err_errno(&err, "cannot copy the payload %s", order->hash);
+        end_order(order, &err);
+    } else if (copied == 0) {
+        end_order(order, NULL);
+    }
+    return true;
+}

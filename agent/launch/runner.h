@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Python programs that this one carries and lays on disk: gpuctl_runner.py, which runs a function in a
+ * rank, gpuctl_accelerate.py, which is `accelerate launch` in a rank, gpuctl_watch.py with gpuctl_site.py,
+ * gpuctl_jax.py and gpuctl_mlflow.py, which see to it that frameworks make one world of a gang,
+ * gpuctl_environment.py, which makes the environments of jobs, and gpuctl_warm.py, the forkserver of warm
+ * workers. */
+#ifndef AGENT_RUNNER_H
+#define AGENT_RUNNER_H
+
+#include <stddef.h>
+
+#include "agent/base/trash.h"
+#include "proto/base/err.h"
+
+/* gpuctl_runner.py, as it was when the program was built. */
+extern const unsigned char runner_source[];
+extern const size_t runner_source_length;
+
+/* Likewise gpuctl_accelerate.py. */
+extern const unsigned char accelerate_source[];
+extern const size_t accelerate_source_length;
+
+/* Likewise gpuctl_watch.py. */
+extern const unsigned char watch_source[];
+extern const size_t watch_source_length;
+
+/* Likewise gpuctl_jax.py. */
+extern const unsigned char jax_source[];
+extern const size_t jax_source_length;
+
+/* Likewise gpuctl_mlflow.py. */
+extern const unsigned char mlflow_source[];
+extern const size_t mlflow_source_length;
+
+/* Likewise gpuctl_site.py. */
+extern const unsigned char site_source[];
+extern const size_t site_source_length;
+
+/* Likewise gpuctl_environment.py. */
+extern const unsigned char environment_source[];
+extern const size_t environment_source_length;
+
+/* Likewise gpuctl_warm.py. */
+extern const unsigned char warm_source[];
+extern const size_t warm_source_length;
+
+#define RUNNER_ACCELERATE_FILE "gpuctl_accelerate.py"
+
+/* Lays gpuctl_runner.py, gpuctl_accelerate.py, gpuctl_watch.py, gpuctl_jax.py, gpuctl_mlflow.py and
+ * watch/sitecustomize.py into <folder>/<16 hex digits of the SHA-256 of all>, unless they are there. Returns
+ * that inner folder, which the caller frees; NULL with an error. */
+char *runner_stage(const char *folder, struct err *err);
+
+/* Throws other versions away: when no attempt lives that may still import one. */
+void runner_drop_others(const char *folder, const char *kept, struct trash *trash);
+
+/* Lays gpuctl_environment.py at <folder>/gpuctl_environment.py; one that runs has read its file. Returns its
+ * path, which the caller frees; NULL with an error. */
+char *runner_stage_builder(const char *folder, struct err *err);
+
+/* Lays gpuctl_warm.py at <folder>/gpuctl_warm.py. Returns the folder, which the caller frees; NULL with an
+ * error. */
+char *runner_stage_warm(const char *folder, struct err *err);
+
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the starting and the finding of shims. It promises that a shim inherits nothing from the agent but a
+ * socket and a log file for its errors, that it is in a session of its own, and that one is taken for another
+ * only if process number, start time and boot agree (run folders do not outlive a boot). What is said to a
+ * shim is left to attempt.c. */
+#include "agent/launch/shims.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "agent/output/rank_file.h"
+#include "agent/base/program.h"
+#include "agent/shim/shimwire.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/files.h"
+#include "proto/base/log.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define STAT_BYTES      1024
+#define START_TIME_WORD 20 /* of /proc/PID/stat, counted from the one after the name */
+
+/* A shim that was told to end. */
+struct disconnect {
+    struct shims *shims;
+    struct loop_watch watch;
+    struct disconnect *prev, *next;
+};
+
+struct shims {
+    struct loop *loop;
+    char *program;
+    int shim_log, null;
+    struct rlimit files; /* as it was before the agent raised it */
+    bool own_memory;
+    struct shim_process idle[LIMIT_IDLE_SHIMS];
+    size_t idle_count;
+    struct disconnect *disconnects;
+    bool failing; /* the last start failed; it is tried again when one is needed */
+};
+
+/* Whether a process of ours may enter the namespaces of agent/shim/shim_shared.c. */
+static bool may_own_memory(void)
+{
+    int status = 1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(unshare(CLONE_NEWNS | CLONE_NEWIPC) != 0);
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+struct shims *shims_create(int shim_log, bool own_memory, struct loop *loop, struct err *err)
+{
+    char *program = file_find_program("gpushim", err);
+    if (program == NULL) {
+        return NULL;
+    }
+    struct shims *shims = xzalloc(sizeof *shims);
+    shims->program = program;
+    shims->shim_log = shim_log;
+    shims->files = program_limit();
+    shims->own_memory = own_memory && may_own_memory();
+    shims->loop = loop;
+    shims->null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    return shims;
+}
+
+static void end_disconnect(struct disconnect *disconnect)
+{
+    loop_unwatch(disconnect->shims->loop, &disconnect->watch);
+    close(disconnect->watch.fd);
+    DL_DELETE(disconnect->shims->disconnects, disconnect);
+    free(disconnect);
+}
+
+void shims_destroy(struct shims *shims)
+{
+    if (shims == NULL) {
+        return;
+    }
+    while (shims->idle_count > 0) {
+        shim_process_close(&shims->idle[--shims->idle_count]);
+    }
+    while (shims->disconnects != NULL) {
+        end_disconnect(shims->disconnects);
+    }
+    close(shims->null);
+    free(shims->program);
+    free(shims);
+}
+
+const char *shims_program(const struct shims *shims)
+{
+    return shims->program;
+}
+
+bool shims_own_memory(const struct shims *shims)
+{
+    return shims->own_memory;
+}
+
+void shim_process_close(struct shim_process *shim)
+{
+    cleanup_close(&shim->fd);
+    cleanup_close(&shim->pidfd);
+    *shim = (struct shim_process){-1, -1};
+}
+
+void shim_process_kill(const struct shim_process *shim)
+{
+    if (shim->pidfd >= 0) {
+        syscall(SYS_pidfd_send_signal, shim->pidfd, SIGKILL, NULL, 0);
+    }
+}
+
+bool shim_process_tell(const struct shim_process *shim, const char *format, ...)
+{
+    char message[LIMIT_SHIM_MESSAGE];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    return shim->fd >= 0 && length < (int)sizeof message &&
+           send(shim->fd, message, (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT) == length;
+}
+
+/* --- starting ------------------------------------------------------------------------------------------- */
+
+static int spawn(const struct shims *shims, int control, pid_t *ret_pid)
+{
+    const int fds[][2] = {{shims->null, STDIN_FILENO},
+                          {shims->null, STDOUT_FILENO},
+                          {shims->shim_log, STDERR_FILENO},
+                          {control, SHIM_CONTROL_FD}};
+    const char *arguments[] = {shims->program, shims->own_memory ? SHIM_OWN_MEMORY : NULL, NULL};
+    const struct program_call call = {arguments, (const char *const *)(uintptr_t)environ, fds,
+                                      sizeof fds / sizeof fds[0], &shims->files};
+    return program_start(&call, ret_pid);
+}
+
+static bool start(const struct shims *shims, struct shim_process *ret_shim, struct err *err)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
+        return err_errno(err, "cannot make a socket for gpushim");
+    }
+    autoclose int own = pair[0];
+    autoclose int theirs = pair[1];
+    pid_t pid;
+    errno = spawn(shims, theirs, &pid);
+    if (errno != 0) {
+        return err_errno(err, "cannot start %s", shims->program);
+    }
+    *ret_shim = (struct shim_process){.fd = give_fd(&own), .pidfd = (int)syscall(SYS_pidfd_open, pid, 0)};
+    return true;
+}
+
+/* A shim that waits says nothing, so anything to read is its end. */
+static bool is_well(const struct shim_process *shim)
+{
+    struct pollfd poll_fd = {.fd = shim->fd, .events = POLLIN};
+    return poll(&poll_fd, 1, 0) == 0;
+}
+
+bool shims_take(struct shims *shims, struct shim_process *ret_shim, struct err *err)
+{
+    while (shims->idle_count > 0) {
+        struct shim_process *shim = &shims->idle[--shims->idle_count];
+        if (is_well(shim)) {
+            *ret_shim = *shim;
+            return true;
+        }
+        shim_process_close(shim);
+    }
+    shims->failing = false;
+    return start(shims, ret_shim, err);
+}
+
+bool shims_refill(struct shims *shims)
+{
+    struct err err;
+    if (shims->idle_count == LIMIT_IDLE_SHIMS || shims->failing) {
+        return false;
+    }
+    if (!start(shims, &shims->idle[shims->idle_count], &err)) {
+        log_warning("shim unstarted", "problem=\"%s\"", err.text);
+        shims->failing = true;
+        return false;
+    }
+    return ++shims->idle_count < LIMIT_IDLE_SHIMS;
+}
+
+/* --- ending --------------------------------------------------------------------------------------------- */
+
+static void disconnect_ready(void *closure, uint32_t events)
+{
+    struct disconnect *disconnect = closure;
+    char unread[LIMIT_SHIM_MESSAGE];
+    ssize_t length = recv(disconnect->watch.fd, unread, sizeof unread, MSG_DONTWAIT);
+    if (length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR)) {
+        end_disconnect(disconnect);
+    }
+}
+
+void shims_dismiss(struct shims *shims, struct shim_process *shim)
+{
+    if (shim_process_tell(shim, "forget")) {
+        struct disconnect *disconnect = xzalloc(sizeof *disconnect);
+        disconnect->shims = shims;
+        disconnect->watch = (struct loop_watch){give_fd(&shim->fd), EPOLLIN, disconnect_ready, disconnect};
+        DL_APPEND(shims->disconnects, disconnect);
+        loop_watch(shims->loop, &disconnect->watch);
+    }
+    shim_process_close(shim);
+}
+
+/* --- finding -------------------------------------------------------------------------------------------- */
+
+/* What follows the name in /proc/PID/stat: the name may hold anything. The caller frees *ret_stat. */
+static const char *read_stat(pid_t pid, char **ret_stat)
+{
+    autofree char *path = xprintf("/proc/%d/stat", (int)pid);
+    return file_read(path, STAT_BYTES, ret_stat, NULL, NULL) ? strrchr(*ret_stat, ')') : NULL;
+}
+
+static bool read_start_time(pid_t pid, long long *ret_ticks)
+{
+    autofree char *stat = NULL;
+    const char *at = read_stat(pid, &stat);
+    for (int word = 0; at != NULL && word < START_TIME_WORD; word++) {
+        at = strchr(at + 1, ' ');
+    }
+    return at != NULL && sscanf(at, " %lld", ret_ticks) == 1;
+}
+
+bool shim_process_is_stopped(const struct shim_process *shim)
+{
+    autofree char *path = xprintf("/proc/self/fdinfo/%d", shim->pidfd);
+    autofree char *info = NULL;
+    autofree char *stat = NULL;
+    if (shim->pidfd < 0 || !file_read(path, STAT_BYTES, &info, NULL, NULL)) {
+        return false;
+    }
+    const char *line = strstr(info, "\nPid:");
+    const char *state =
+        line != NULL ? read_stat((pid_t)strtol(line + strlen("\nPid:"), NULL, 10), &stat) : NULL;
+    return state != NULL && (state[2] == 'T' || state[2] == 't');
+}
+
+/* The process that shim.pid names, if it is still that one. */
+static int find_process(const char *run_folder)
+{
+    autofree char *text = rank_file_read(run_folder, NULL, SHIM_PID_FILE, STAT_BYTES, NULL);
+    int pid;
+    long long ticks, now_ticks;
+    if (text == NULL || sscanf(text, "%d %lld", &pid, &ticks) != 2 || pid <= 0) {
+        return -1;
+    }
+    autoclose int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd < 0 || !read_start_time(pid, &now_ticks) || now_ticks != ticks) {
+        return -1;
+    }
+    return give_fd(&pidfd);
+}
+
+/* Through the folder's descriptor: the path itself may be too long for an address. */
+int shims_connect(const char *run_folder)
+{
+    autoclose int folder = open(run_folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    autoclose int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", folder, SHIM_SOCKET_FILE);
+    if (folder < 0 || fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+        return -1;
+    }
+    return give_fd(&fd);
+}
+
+/* shim.pid belongs to whoever makes it: a shim that was given the folder and is slow finds it taken, and
+ * ends. */
+static bool keep_shims_out(const char *run_folder)
+{
+    autofree char *path = xprintf("%s/%s", run_folder, SHIM_PID_FILE);
+    autoclose int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return file >= 0;
+}
+
+bool shims_find(const char *run_folder, struct shim_process *ret_shim)
+{
+    int pidfd = find_process(run_folder);
+    if (pidfd < 0 && !keep_shims_out(run_folder)) {
+        pidfd = find_process(run_folder); /* it may have come this moment */
+    }
+    if (pidfd < 0) {
+        return false;
+    }
+    *ret_shim = (struct shim_process){.fd = shims_connect(run_folder), .pidfd = pidfd};
+    return true;
+}

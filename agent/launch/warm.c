@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the forkservers and the shims that wait with their workers. It promises that a shim is handed out only
+ * for the interpreter and the variables that its forkserver was started with, that all of it takes no more
+ * memory than it may, and that nothing is kept that no job has used for a while. That a worker is as good as
+ * a fresh process is gpuctl_warm.py's promise; agent/shim/shimwire.h has what is said. */
+#include "agent/launch/warm.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "agent/launch/runner.h"
+#include "agent/shim/shimwire.h"
+#include "agent/launch/warm_key.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/files.h"
+#include "proto/base/log.h"
+#include "proto/limits.h"
+
+#define BOOT                                                                                                 \
+    "import sys; sys.path.insert(0, sys.argv[1]); import gpuctl_warm; from gpuctl_warm import main; main()"
+#define ARGUMENTS_ROOM 16384 /* of a rank's command line, seen by others */
+#define VARIABLES_ROOM 65536
+
+enum state {
+    STATE_WANTED, /* its forkserver is started when nothing else is to be done */
+    STATE_LOADING,
+    STATE_READY,
+    STATE_UNFIT, /* there cannot be one; why says so */
+};
+
+struct warm_shim {
+    struct kind *kind;
+    struct shim_process shim;
+    struct loop_watch watch;
+    size_t workers;
+    bool asked, ready; /* it is on its way; it waits */
+};
+
+/* Ranks that are alike. */
+struct kind {
+    struct warm *warm;
+    struct warm_key key;
+    enum state state;
+    char *why;
+    int64_t due_ms, used_ms; /* nothing is started for it before; when a job used it last */
+    struct child *child;     /* NULL: no forkserver */
+    int64_t pid_bytes;       /* its resident memory, when it had loaded all */
+    struct loop_watch talk;
+    int failures; /* of shims before they were ready, one after the other */
+    struct warm_shim warm_shims[LIMIT_WARM_SHIMS];
+    struct kind *prev, *next; /* the one used last is first */
+};
+
+struct warm {
+    struct warm_config config;
+    const struct shims *shims;
+    struct children *children;
+    struct loop *loop;
+    struct kind *kinds;
+    struct loop_timer timer;
+};
+
+static void warm_shim_end(struct warm_shim *warm_shim)
+{
+    struct loop *loop = warm_shim->kind->warm->loop;
+    if (warm_shim->watch.fd >= 0) {
+        loop_unwatch(loop, &warm_shim->watch);
+    }
+    shim_process_close(&warm_shim->shim); /* it ends with its socket, and its workers with it */
+    *warm_shim = (struct warm_shim){.kind = warm_shim->kind, .shim = {-1, -1}, .watch = {.fd = -1}};
+}
+
+static void forkserver_end(struct kind *kind)
+{
+    if (kind->talk.fd >= 0) {
+        loop_unwatch(kind->warm->loop, &kind->talk);
+        cleanup_close(&kind->talk.fd);
+        kind->talk.fd = -1;
+    }
+    child_stop(give(kind->child), 0);
+    for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {
+        warm_shim_end(&kind->warm_shims[i]);
+    }
+}
+
+static void kind_drop(struct kind *kind)
+{
+    forkserver_end(kind);
+    DL_DELETE(kind->warm->kinds, kind);
+    warm_key_finish(&kind->key);
+    free(kind->why);
+    free(kind);
+}
+
+static void set_unfit(struct kind *kind, const char *why)
+{
+    log_info("forkserver unfit", "python=%s reason=\"%s\"", kind->key.python, why);
+    forkserver_end(kind);
+    kind->state = STATE_UNFIT;
+    free(kind->why);
+    kind->why = xstrdup(why);
+}
+
+/* --- memory --------------------------------------------------------------------------------------------- */
+
+static int64_t resident_bytes(int64_t pid)
+{
+    long long pages, resident;
+    autofree char *path = xprintf("/proc/%lld/statm", (long long)pid);
+    autofree char *text = NULL;
+    if (!file_read(path, 256, &text, NULL, NULL) || sscanf(text, "%lld %lld", &pages, &resident) != 2) {
+        return 0;
+    }
+    return resident * sysconf(_SC_PAGESIZE);
+}
+
+/* A worker shares nearly all of its pages with its forkserver. */
+static int64_t bytes_of(const struct kind *kind)
+{
+    int64_t workers = 0;
+    for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {
+        workers += (int64_t)kind->warm_shims[i].workers;
+    }
+    return kind->state == STATE_READY ? kind->pid_bytes + workers * WARM_WORKER_BYTES : 0;
+}
+
+/* Those go that were not used for the longest time. */
+static void make_room(struct warm *warm, const struct kind *kept)
+{
+    int64_t total = 0;
+    struct kind *kind;
+    struct kind *next;
+    DL_FOREACH (warm->kinds, kind) {
+        total += bytes_of(kind);
+    }
+    for (kind = warm->kinds != NULL ? warm->kinds->prev : NULL;
+         kind != NULL && total > warm->config.limit_bytes; kind = next) {
+        next = kind != warm->kinds ? kind->prev : NULL;
+        if (kind != kept && kind->state == STATE_READY) {
+            total -= bytes_of(kind);
+            kind_drop(kind);
+        }
+    }
+}
+
+/* --- the forkserver ------------------------------------------------------------------------------------- */
+
+static void hear_ready(struct kind *kind, const char *imports)
+{
+    struct warm *warm = kind->warm;
+    kind->pid_bytes = resident_bytes(child_pid(kind->child));
+    if (kind->pid_bytes > warm->config.limit_bytes) {
+        autofree char *why =
+            xprintf("it takes %lld MiB, and --warm-memory is %lld", (long long)(kind->pid_bytes / MIB),
+                    (long long)(warm->config.limit_bytes / MIB));
+        set_unfit(kind, why);
+        return;
+    }
+    log_info("forkserver ready", "python=%s imports=%s memory_mib=%lld", kind->key.python, imports,
+             (long long)(kind->pid_bytes / MIB));
+    kind->state = STATE_READY;
+    make_room(warm, kind);
+}
+
+/* Shims come in the order in which they were asked for. */
+static void hear_shim(struct kind *kind, int pidfd)
+{
+    for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {
+        struct warm_shim *warm_shim = &kind->warm_shims[i];
+        if (warm_shim->asked && warm_shim->shim.pidfd < 0) {
+            warm_shim->shim.pidfd = pidfd;
+            return;
+        }
+    }
+    close(pidfd);
+}
+
+static int take_descriptor(struct msghdr *message)
+{
+    int fd = -1;
+    const struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    if (header != NULL && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof fd)) {
+        memcpy(&fd, CMSG_DATA(header), sizeof fd);
+    }
+    return fd;
+}
+
+static void talk_ready(void *closure, uint32_t events)
+{
+    struct kind *kind = closure;
+    char text[LIMIT_SHIM_MESSAGE + 1];
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec part = {.iov_base = text, .iov_len = sizeof text - 1};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t length = recvmsg(kind->talk.fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (length < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return;
+    }
+    int fd = length > 0 ? take_descriptor(&message) : -1;
+    text[length > 0 ? length : 0] = '\0';
+    if (strncmp(text, "ready ", 6) == 0) {
+        hear_ready(kind, text + 6);
+    } else if (strncmp(text, "unfit ", 6) == 0) {
+        set_unfit(kind, text + 6);
+    } else if (strncmp(text, "shim ", 5) == 0 && fd >= 0) {
+        hear_shim(kind, fd);
+    } else {
+        set_unfit(kind, "its forkserver has ended");
+    }
+}
+
+static void forkserver_done(void *closure, int status, const char *said)
+{
+    struct kind *kind = closure;
+    kind->child = NULL;
+    if (kind->state != STATE_UNFIT) {
+        const char *line = strrchr(said, '\n');
+        autofree char *why = xprintf("its forkserver has ended: %s", line != NULL ? line + 1 : said);
+        set_unfit(kind, why);
+    }
+}
+
+/* Room for what ranks show to others: the kernel keeps both where the process found them. */
+static char *make_room_text(const char *start, size_t length)
+{
+    size_t begin = strlen(start);
+    char *text = xalloc(begin + length + 1);
+    memcpy(text, start, begin);
+    memset(text + begin, '-', length);
+    text[begin + length] = '\0';
+    return text;
+}
+
+static void forkserver_start(struct kind *kind)
+{
+    struct warm *warm = kind->warm;
+    struct err err;
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        set_unfit(kind, "there is no socket for a forkserver");
+        return;
+    }
+    autoclose int theirs = pair[1];
+    autofree char *arguments_room = make_room_text("", ARGUMENTS_ROOM);
+    autofree char *variables_room = make_room_text("GPUCTL_ROOM=", VARIABLES_ROOM);
+    const char *arguments[] = {kind->key.python,
+                               "-c",
+                               BOOT,
+                               warm->config.folder,
+                               shims_program(warm->shims),
+                               shims_own_memory(warm->shims) ? SHIM_OWN_MEMORY " " SHIM_WARM : SHIM_WARM,
+                               warm->config.imports,
+                               arguments_room,
+                               NULL};
+    size_t count = kind->key.variable_count;
+    autofree const char **variables = xalloc((count + 2) * sizeof *variables);
+    for (size_t i = 0; i < count; i++) {
+        variables[i] = kind->key.variables[i];
+    }
+    variables[count] = variables_room;
+    variables[count + 1] = NULL;
+    kind->talk = (struct loop_watch){pair[0], EPOLLIN, talk_ready, kind};
+    loop_watch(warm->loop, &kind->talk);
+    kind->state = STATE_LOADING;
+    kind->child = child_start(warm->children,
+                              &(struct child_call){.arguments = arguments,
+                                                   .variables = variables,
+                                                   .input = -1,
+                                                   .extra = theirs,
+                                                   .done = forkserver_done,
+                                                   .closure = kind},
+                              &err);
+    if (kind->child == NULL) {
+        set_unfit(kind, err.text);
+    }
+}
+
+/* --- shims that wait ------------------------------------------------------------------------------------ */
+
+/* It says how many workers it has, or it has ended. */
+static void warm_shim_ready(void *closure, uint32_t events)
+{
+    struct warm_shim *warm_shim = closure;
+    char text[LIMIT_SHIM_MESSAGE + 1];
+    ssize_t length = recv(warm_shim->shim.fd, text, sizeof text - 1, MSG_DONTWAIT);
+    int64_t workers;
+    if (length < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return;
+    }
+    text[length > 0 ? length : 0] = '\0';
+    if (strncmp(text, "warm ", 5) == 0 && text_to_int(text + 5, 1, LIMIT_NODE_DEVICES, &workers)) {
+        warm_shim->ready = true;
+        warm_shim->workers = (size_t)workers;
+        warm_shim->kind->failures = 0;
+    } else {
+        struct kind *kind = warm_shim->kind;
+        kind->failures += warm_shim->ready ? 0 : 1;
+        warm_shim_end(warm_shim);
+        if (kind->failures == LIMIT_WARM_FAILURES) {
+            set_unfit(kind, "its workers end before they are needed");
+        }
+    }
+}
+
+static bool ask(struct kind *kind, int control, int shim_log)
+{
+    char text[32];
+    int fds[2] = {control, shim_log};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof fds)];
+    } ancillary = {
+        .header = {.cmsg_len = CMSG_LEN(sizeof fds), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    int length = snprintf(text, sizeof text, "shim %zu", kind->key.ranks);
+    struct iovec part = {.iov_base = text, .iov_len = (size_t)length};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &ancillary, .msg_controllen = sizeof ancillary};
+    memcpy(CMSG_DATA(&ancillary.header), fds, sizeof fds);
+    return sendmsg(kind->talk.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == length;
+}
+
+static void warm_shim_ask(struct warm_shim *warm_shim)
+{
+    struct kind *kind = warm_shim->kind;
+    struct warm *warm = kind->warm;
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
+        return;
+    }
+    autoclose int theirs = pair[1];
+    warm_shim->shim.fd = pair[0];
+    warm_shim->asked = true;
+    warm_shim->watch = (struct loop_watch){pair[0], EPOLLIN, warm_shim_ready, warm_shim};
+    loop_watch(warm->loop, &warm_shim->watch);
+    if (!ask(kind, theirs, warm->config.shim_log)) {
+        warm_shim_end(warm_shim);
+    }
+}
+
+static struct warm_shim *find_absent(struct kind *kind)
+{
+    for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {
+        if (!kind->warm_shims[i].asked) {
+            return &kind->warm_shims[i];
+        }
+    }
+    return NULL;
+}
+
+/* --- from outside --------------------------------------------------------------------------------------- */
+
+static struct kind *find_kind(struct warm *warm, const char *hash)
+{
+    struct kind *kind;
+    DL_FOREACH (warm->kinds, kind) {
+        if (strcmp(kind->key.hash, hash) == 0) {
+            return kind;
+        }
+    }
+    return NULL;
+}
+
+/* Takes the key over. */
+static struct kind *add_kind(struct warm *warm, struct warm_key *key)
+{
+    size_t count;
+    struct kind *kind;
+    DL_COUNT(warm->kinds, kind, count);
+    if (count >= LIMIT_WARM_KINDS) {
+        kind_drop(warm->kinds->prev);
+    }
+    kind = xzalloc(sizeof *kind);
+    *kind = (struct kind){.warm = warm,
+                          .key = *key,
+                          .state = STATE_WANTED,
+                          .due_ms = clock_boot_ms() + WARM_DELAY_MS,
+                          .talk = {.fd = -1}};
+    for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {
+        kind->warm_shims[i] = (struct warm_shim){.kind = kind, .shim = {-1, -1}, .watch = {.fd = -1}};
+    }
+    *key = (struct warm_key){0};
+    DL_PREPEND(warm->kinds, kind);
+    return kind;
+}
+
+static bool take_warm_shim(struct kind *kind, struct shim_process *ret_shim)
+{
+    for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {
+        struct warm_shim *warm_shim = &kind->warm_shims[i];
+        if (warm_shim->ready && warm_shim->workers >= kind->key.ranks) {
+            loop_unwatch(kind->warm->loop, &warm_shim->watch);
+            warm_shim->watch.fd = -1;
+            *ret_shim = warm_shim->shim;
+            warm_shim->shim = (struct shim_process){-1, -1};
+            warm_shim_end(warm_shim);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Those with too few workers for what is wanted now. */
+static void drop_small(struct kind *kind)
+{
+    for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {
+        if (kind->warm_shims[i].ready && kind->warm_shims[i].workers < kind->key.ranks) {
+            warm_shim_end(&kind->warm_shims[i]);
+        }
+    }
+}
+
+static const char *why_not(const struct kind *kind)
+{
+    switch (kind->state) {
+    case STATE_WANTED:
+        return "nothing like it has run here lately";
+    case STATE_LOADING:
+        return "its forkserver is being made ready";
+    case STATE_READY:
+        return "no shim was ready";
+    case STATE_UNFIT:
+        return kind->why;
+    }
+    return NULL;
+}
+
+static void timer_due(void *closure)
+{
+    /* what is due is done when nothing else is: warm_step */
+}
+
+static void wake_at(struct warm *warm, int64_t at_ms)
+{
+    if (!warm->timer.on || at_ms < warm->timer.at_ms) {
+        loop_disarm(warm->loop, &warm->timer);
+        loop_arm(warm->loop, &warm->timer, at_ms);
+    }
+}
+
+bool warm_take(struct warm *warm, const struct text *launch, struct shim_process *ret_shim,
+               char ret_kind[HASH_HEX + 1], const char **ret_why)
+{
+    struct warm_key key;
+    if (warm->config.limit_bytes == 0) {
+        *ret_why = "--warm-memory is 0";
+        return false;
+    }
+    warm_key_make(launch, &key);
+    memcpy(ret_kind, key.hash, sizeof key.hash);
+    size_t ranks = key.ranks;
+    struct kind *kind = find_kind(warm, key.hash);
+    if (kind != NULL) {
+        DL_DELETE(warm->kinds, kind);
+        DL_PREPEND(warm->kinds, kind);
+    } else {
+        kind = add_kind(warm, &key);
+    }
+    warm_key_finish(&key);
+    kind->key.ranks = ranks;
+    kind->used_ms = clock_boot_ms();
+    drop_small(kind);
+    bool taken = take_warm_shim(kind, ret_shim);
+    *ret_why = taken ? NULL : why_not(kind);
+    if (taken) {
+        kind->due_ms = kind->used_ms + WARM_REFILL_MS;
+    }
+    wake_at(warm, kind->used_ms + WARM_IDLE_MS);
+    wake_at(warm, kind->due_ms);
+    return taken;
+}
+
+void warm_renew(struct warm *warm, const char *hash)
+{
+    struct kind *kind = find_kind(warm, hash);
+    if (kind != NULL && kind->state == STATE_READY) {
+        forkserver_end(kind);
+        kind->state = STATE_WANTED;
+        kind->due_ms = clock_boot_ms() + WARM_DELAY_MS;
+        wake_at(warm, kind->due_ms);
+    }
+}
+
+void warm_resume(struct warm *warm)
+{
+    struct kind *kind;
+    DL_FOREACH (warm->kinds, kind) {
+        kind->due_ms = kind->state == STATE_WANTED ? 0 : kind->due_ms;
+    }
+}
+
+/* The first kind that nobody has used for long. */
+static struct kind *find_idle(struct warm *warm, int64_t now_ms)
+{
+    struct kind *kind;
+    DL_FOREACH (warm->kinds, kind) {
+        if (kind->used_ms + WARM_IDLE_MS <= now_ms) {
+            return kind;
+        }
+    }
+    return NULL;
+}
+
+static bool is_loading(const struct warm *warm)
+{
+    const struct kind *kind;
+    DL_FOREACH (warm->kinds, kind) {
+        if (kind->state == STATE_LOADING) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool work_on(struct kind *kind, int64_t now_ms)
+{
+    if (kind->state == STATE_WANTED && kind->due_ms <= now_ms && !is_loading(kind->warm)) {
+        forkserver_start(kind);
+        return true;
+    }
+    struct warm_shim *warm_shim =
+        kind->state == STATE_READY && kind->due_ms <= now_ms ? find_absent(kind) : NULL;
+    if (warm_shim == NULL) {
+        return false;
+    }
+    warm_shim_ask(warm_shim);
+    return warm_shim->asked; /* one that could not be asked for is not asked for again at once */
+}
+
+bool warm_step(struct warm *warm)
+{
+    int64_t now_ms = clock_boot_ms();
+    struct kind *kind = find_idle(warm, now_ms);
+    if (kind != NULL) {
+        kind_drop(kind);
+        return true;
+    }
+    DL_FOREACH (warm->kinds, kind) {
+        if (work_on(kind, now_ms)) {
+            return true;
+        }
+        wake_at(warm, kind->due_ms > now_ms ? kind->due_ms : kind->used_ms + WARM_IDLE_MS);
+    }
+    return false;
+}
+
+struct warm *warm_create(const struct warm_config *config, const struct shims *shims,
+                         struct children *children, struct loop *loop, struct err *err)
+{
+    char *folder = runner_stage_warm(config->folder, err);
+    if (folder == NULL) {
+        return NULL;
+    }
+    struct warm *warm = xzalloc(sizeof *warm);
+    *warm = (struct warm){
+        .config = *config, .shims = shims, .children = children, .loop = loop, .timer = {.due = timer_due}};
+    warm->config.folder = folder;
+    return warm;
+}
+
+void warm_destroy(struct warm *warm)
+{
+    if (warm == NULL) {
+        return;
+    }
+    while (warm->kinds != NULL) {
+        kind_drop(warm->kinds);
+    }
+    loop_disarm(warm->loop, &warm->timer);
+    free((void *)(uintptr_t)warm->config.folder);
+    free(warm);
+}

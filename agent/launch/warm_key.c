@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the list of variables that are no reason for another forkserver: nothing reads them while modules are
+ * imported, and a worker gets its own before its program runs. All others are taken to matter. */
+#include "agent/launch/warm_key.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/launch/contract.h"
+#include "proto/base/cleanup.h"
+
+/* Beside those that the contract owns. */
+static const char *const identities[] = {
+    "MASTER_ADDR",          "MASTER_PORT",
+    "GLOO_SOCKET_IFNAME",   "NCCL_SOCKET_IFNAME",
+    "MLFLOW_RUN_ID",        "MLFLOW_TRACKING_TOKEN",
+    "PET_NNODES",           "PET_NODE_RANK",
+    "PET_NPROC_PER_NODE",   "JAX_COORDINATOR_ADDRESS",
+    "JAX_LOCAL_DEVICE_IDS",
+};
+
+static bool is_identity(const char *variable)
+{
+    autofree char *name = xstrndup(variable, strcspn(variable, "="));
+    bool identity = contract_owns(name);
+    for (size_t i = 0; i < sizeof identities / sizeof identities[0]; i++) {
+        identity = identity || strcmp(identities[i], name) == 0;
+    }
+    return identity;
+}
+
+/* The folders of a bundle are of this attempt alone; a worker puts them on its path by itself. */
+static bool is_of_bundle(const char *variable, const char *logs)
+{
+    static const char name[] = "PYTHONPATH=";
+    const char *path = variable + strlen(name);
+    return strncmp(variable, name, strlen(name)) == 0 && logs != NULL &&
+           strncmp(path, logs, strlen(logs)) == 0 && path[strlen(logs)] == '/';
+}
+
+static void add_variable(struct warm_key *key, const char *variable)
+{
+    key->variables = xrealloc(key->variables, (key->variable_count + 2) * sizeof *key->variables);
+    key->variables[key->variable_count++] = xstrdup(variable);
+    key->variables[key->variable_count] = NULL;
+}
+
+static void make_hash(struct warm_key *key)
+{
+    autotext struct text all = {0};
+    text_append_bytes(&all, key->python, strlen(key->python) + 1);
+    for (size_t i = 0; i < key->variable_count; i++) {
+        text_append_bytes(&all, key->variables[i], strlen(key->variables[i]) + 1);
+    }
+    hash_hex(all.bytes, all.length, key->hash);
+}
+
+void warm_key_make(const struct text *launch, struct warm_key *ret_key)
+{
+    struct warm_key key = {0};
+    const char *logs = NULL;
+    const char *end = launch->bytes + launch->length;
+    for (const char *at = launch->bytes; at < end;) {
+        const char *value = at + strlen(at) + 1;
+        if (strcmp(at, "logs") == 0) {
+            logs = value;
+        } else if (strcmp(at, "arg") == 0 && key.python == NULL) {
+            key.python = xstrdup(value);
+        } else if (strcmp(at, "rank") == 0) {
+            key.ranks++;
+        } else if (strcmp(at, "env") == 0 && !is_identity(value) && !is_of_bundle(value, logs)) {
+            add_variable(&key, value);
+        }
+        at = value + strlen(value) + 1;
+    }
+    make_hash(&key);
+    *ret_key = key;
+}
+
+void warm_key_finish(struct warm_key *key)
+{
+    for (size_t i = 0; i < key->variable_count; i++) {
+        free(key->variables[i]);
+    }
+    free(key->variables);
+    free(key->python);
+    *key = (struct warm_key){0};
+}

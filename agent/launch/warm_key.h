@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which ranks a forkserver can stand for: those of the same interpreter and variables, but for the variables
+ * that tell a rank who it is. Pure. */
+#ifndef AGENT_WARM_KEY_H
+#define AGENT_WARM_KEY_H
+
+#include <stddef.h>
+
+#include "proto/base/hash.h"
+#include "proto/base/text.h"
+
+struct warm_key {
+    char hash[HASH_HEX + 1];
+    char *python;
+    char **variables; /* NAME=VALUE, ended by NULL */
+    size_t variable_count;
+    size_t ranks;
+};
+
+/* Of a launch file (agent/shim/shimwire.h). */
+void warm_key_make(const struct text *launch, struct warm_key *ret_key);
+void warm_key_finish(struct warm_key *key);
+
+#endif

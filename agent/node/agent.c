@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuagent: offers this machine's devices to a controller. Owns the process: folders, locks, signals, the
+ * order in which the parts come up and go down. It promises that one agent uses a state folder and a GPU at a
+ * time, and that its end disturbs no job: shims and ranks go on and the next agent finds them. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/node/identity.h"
+#ifdef WITH_NVML
+#include "agent/devices/devices_helper.h"
+#endif
+#include "agent/node/join.h"
+#include "agent/node/journal.h"
+#include "agent/node/node.h"
+#include "agent/node/run_folder.h"
+#include "agent/launch/runner.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/files.h"
+#include "proto/base/json.h"
+#include "proto/base/log.h"
+#include "proto/base/notify.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define HINT_SLOTS       "on a machine without GPUs, offer CPU slots with --cpu-slots N"
+#define COMPLAINT_BYTES  (1 * MIB) /* the log of the shims starts anew above this */
+#define LOCK_PATIENCE_MS 1000      /* from fork to exec on a machine that is busy */
+#define LOCK_PAUSE_MS    10
+
+struct agent {
+    struct agent_context context;
+    struct node *node;
+    struct loop_watch signals;
+    int lock;     /* of the state folder */
+    int shim_log; /* stderr of the shims */
+};
+
+/* --- what belongs to one agent only --------------------------------------------------------------------- */
+
+/* A child of an agent that was killed holds the lock, too, until it has executed its program. */
+static bool lock_soon(int fd)
+{
+    const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000L};
+    bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    for (int waited_ms = 0; !locked && waited_ms < LOCK_PATIENCE_MS; waited_ms += LOCK_PAUSE_MS) {
+        nanosleep(&pause, NULL);
+        locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    }
+    return locked;
+}
+
+static bool lock_state(struct agent *agent, struct err *err)
+{
+    autofree char *path = xprintf("%s/lock", agent->context.config.state);
+    agent->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (agent->lock < 0) {
+        return err_errno(err, "cannot open %s", path);
+    }
+    if (!lock_soon(agent->lock)) {
+        err_set(err, ERR_CONFLICT, "another gpuagent uses the state folder %s", agent->context.config.state);
+        return err_hint(err, "end it, or name another folder with --state and another node with --name");
+    }
+    return true;
+}
+
+/* An abstract socket is a lock that the kernel frees, whatever ends its owner. It stays open until the agent
+ * ends. */
+static bool lock_gpu(const char *uuid, struct err *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "gpuctl-gpu-%s", uuid);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) != 0) {
+        cleanup_close(&fd);
+        err_set(err, ERR_CONFLICT, "another gpuagent serves the GPU %s", uuid);
+        return err_hint(err, "divide the GPUs between the agents with --devices");
+    }
+    return true;
+}
+
+static bool lock_gpus(const struct devices *devices, struct err *err)
+{
+    for (size_t i = 0; i < devices->count && !devices->slots; i++) {
+        if (!lock_gpu(devices->items[i].uuid, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- folders -------------------------------------------------------------------------------------------- */
+
+static bool open_runner(struct agent_context *context, const char *attempts, struct err *err)
+{
+    autofree char *folder = xprintf("%s/runner", context->config.state);
+    autonames struct file_names names = {0};
+    context->runner = runner_stage(folder, err);
+    if (context->runner != NULL && file_list(attempts, &names, NULL) && names.count == 0) {
+        runner_drop_others(folder, context->runner, context->trash);
+    }
+    return context->runner != NULL;
+}
+
+static int open_shim_log(const char *path)
+{
+    struct stat status;
+    bool long_enough = stat(path, &status) == 0 && status.st_size > COMPLAINT_BYTES;
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (long_enough ? O_TRUNC : 0), 0600);
+}
+
+static bool open_folders(struct agent *agent, struct err *err)
+{
+    struct agent_context *context = &agent->context;
+    autofree char *attempts = xprintf("%s/attempts", context->config.state);
+    autofree char *trash = xprintf("%s/trash", context->config.state);
+    autofree char *spare = xprintf("%s/spare", context->config.state);
+    autofree char *shim_log = xprintf("%s/shim.log", context->config.state);
+    file_boot_id(context->boot_id);
+    if (!file_make_directories(attempts, 0700, err) || !lock_state(agent, err) ||
+        !identity_open(context->config.state, context->agent_id, err) ||
+        !run_folder_open(context->config.state, context->boot_id, &context->config.run, err)) {
+        return false;
+    }
+    context->seen = seen_open(context->config.run, err);
+    context->trash = context->seen != NULL ? trash_create(trash, err) : NULL;
+    context->folder_pool = context->trash != NULL ? folder_pool_create(spare, context->trash, err) : NULL;
+    agent->shim_log = open_shim_log(shim_log);
+    return context->folder_pool != NULL && open_runner(context, attempts, err) &&
+           (agent->shim_log >= 0 || err_errno(err, "cannot open %s", shim_log));
+}
+
+/* --- parts ---------------------------------------------------------------------------------------------- */
+
+static bool open_devices(struct agent_context *context, struct err *err)
+{
+    const struct config *config = &context->config;
+    if (config->cpu_slots > 0) {
+        devices_open_slots(config->cpu_slots, config->gpu_type, &context->devices);
+        return true;
+    }
+#ifdef WITH_NVML
+    if (strcmp(config->devices, "none") != 0) {
+        bool found =
+            devices_open_nvml(DEVICES_NVML, config->devices, config->gpu_type, &context->devices, err);
+        return found || (err->hint[0] != '\0' ? false : err_hint(err, HINT_SLOTS));
+    }
+#endif
+    err_set(err, ERR_USAGE, "there is nothing to offer: no GPUs are used");
+    return err_hint(err, HINT_SLOTS);
+}
+
+/* An A100 may have 40 or 80 GB: the label gpu_memory tells them apart, unless the operator gives one. */
+static void label_memory(struct agent_context *context)
+{
+    struct config *config = &context->config;
+    char size[DEVICES_SIZE_BYTES];
+    if (!devices_common_size(&context->devices, size) ||
+        json_object_get(config->labels, "gpu_memory") != NULL) {
+        return;
+    }
+    config->labels = config->labels != NULL ? config->labels : json_object();
+    if (json_object_size(config->labels) < LIMIT_LABELS) {
+        json_object_set_new(config->labels, "gpu_memory", json_string(size));
+    }
+}
+
+/* The address on the way to the controller; the connection itself may know better later. */
+static void find_address(struct agent_context *context)
+{
+    char controller[ADDRESS_BYTES];
+    const char *given = context->config.address;
+    if (given[0] != '\0') {
+        memcpy(context->address, given, ADDRESS_BYTES);
+    } else if (!address_resolve(context->config.controller_host, controller, NULL) ||
+               !address_towards(controller, context->address)) {
+        memcpy(context->address, "127.0.0.1", sizeof "127.0.0.1");
+    }
+}
+
+static bool open_environments(struct agent_context *context, struct err *err)
+{
+    const struct config *config = &context->config;
+    autofree char *script = runner_stage_builder(config->state, err);
+    if (script != NULL) {
+        context->environments =
+            environments_create(config->environments, config->python, config->environments_gib * GIB, err);
+    }
+    if (context->environments == NULL) {
+        return false;
+    }
+    environments_make_room(context->environments);
+    context->builder = builder_create(script, context->children, context->environments);
+    return true;
+}
+
+static bool open_parts(struct agent *agent, struct err *err)
+{
+    struct agent_context *context = &agent->context;
+    const struct config *config = &context->config;
+    const struct controller_client_config controller = {context->config.url, context->config.token_file,
+                                                        context->config.cacert};
+    autofree char *payloads = xprintf("%s/payloads", context->config.state);
+    autofree char *warm_folder = xprintf("%s/warm", context->config.state);
+    if (!open_folders(agent, err) || !open_devices(context, err) || !lock_gpus(&context->devices, err)) {
+        return false;
+    }
+    label_memory(context);
+    cgroup_find(context->config.unique, &context->cgroups);
+    cgroup_limit(&context->cgroups, context->config.unique, config->max_processes,
+                 (int64_t)context->devices.count);
+    find_address(context);
+    context->loop = loop_create();
+    context->controller = controller_client_create(&controller, context->loop, err);
+    context->shims = context->controller != NULL
+                         ? shims_create(agent->shim_log, !config->host_memory, context->loop, err)
+                         : NULL;
+    context->payloads = context->shims != NULL ? payloads_create(payloads, context->controller, err) : NULL;
+    if (context->payloads == NULL) {
+        return false;
+    }
+    context->children = children_create(context->loop);
+    if (!open_environments(context, err)) {
+        return false;
+    }
+    const struct warm_config warm = {.folder = warm_folder,
+                                     .imports = config->preload,
+                                     .limit_bytes = config->warm_mib * MIB,
+                                     .shim_log = agent->shim_log};
+    context->warm = warm_create(&warm, context->shims, context->children, context->loop, err);
+    if (context->warm == NULL) {
+        return false;
+    }
+    context->uploads = uploads_create(context->controller);
+    context->outputs =
+        outputs_create(context->config.name, context->controller, context->loop, context->folder_pool);
+    return (context->journal = journal_open(context->config.state, err)) != NULL;
+}
+
+static void close_parts(struct agent *agent)
+{
+    struct agent_context *context = &agent->context;
+    node_destroy(agent->node);
+    devices_close(&context->devices); /* it watches, with the loop */
+    journal_close(context->journal);
+    outputs_destroy(context->outputs);
+    uploads_destroy(context->uploads);
+    builder_destroy(context->builder);
+    environments_destroy(context->environments);
+    warm_destroy(context->warm);
+    children_destroy(context->children);
+    payloads_destroy(context->payloads);
+    shims_destroy(context->shims);
+    controller_client_destroy(context->controller);
+    loop_destroy(context->loop);
+    folder_pool_destroy(context->folder_pool);
+    free(context->runner);
+    trash_destroy(context->trash);
+    seen_close(context->seen);
+    cgroup_finish(&context->cgroups);
+    cleanup_close(&agent->shim_log);
+    cleanup_close(&agent->lock);
+}
+
+/* --- the process ---------------------------------------------------------------------------------------- */
+
+static void signal_ready(void *closure, uint32_t events)
+{
+    struct agent *agent = closure;
+    struct signalfd_siginfo info;
+    while (read(agent->signals.fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo != SIGCHLD) {
+            log_info("agent ends", "signal=%s", strsignal((int)info.ssi_signo));
+            loop_end(agent->context.loop);
+        }
+    }
+    children_reap(agent->context.children); /* and shims, whose end is seen elsewhere */
+}
+
+static void watch_signals(struct agent *agent)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    agent->signals = (struct loop_watch){.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
+                                         .events = EPOLLIN,
+                                         .ready = signal_ready,
+                                         .closure = agent};
+    loop_watch(agent->context.loop, &agent->signals);
+}
+
+static bool idle(void *closure)
+{
+    struct agent_context *context = closure;
+    if (clock_boot_ms() < context->hurry_ms) {
+        return false; /* the next event brings it here again */
+    }
+    return payloads_step(context->payloads) || uploads_step(context->uploads) ||
+           shims_refill(context->shims) || folder_pool_refill(context->folder_pool) ||
+           trash_step(context->trash) || environments_step(context->environments) || warm_step(context->warm);
+}
+
+static void told_to_end(void *closure)
+{
+    struct agent *agent = closure;
+    log_info("agent ends", "told_by=controller");
+    loop_end(agent->context.loop);
+}
+
+/* For the agent alone: what it starts gets the limit that was there before; program.c. */
+static void raise_limits(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
+static void work(struct agent *agent)
+{
+    const struct agent_context *context = &agent->context;
+    log_info("agent starts", "name=%s devices=%zu type=%s isolation=%s address=%s state=%s",
+             context->config.name, context->devices.count, context->devices.items[0].type,
+             isolation_text(context->cgroups.isolation), context->address, context->config.state);
+    node_start(agent->node);
+    notify_ready();
+    loop_run(context->loop);
+}
+
+static bool run(struct agent *agent, struct err *err)
+{
+    struct agent_context *context = &agent->context;
+    raise_limits();
+    watch_signals(agent);
+    loop_set_idle(context->loop, idle, context);
+    agent->node = node_create(context, told_to_end, agent, err);
+    if (agent->node != NULL) {
+        work(agent);
+    }
+    loop_unwatch(context->loop, &agent->signals);
+    close(agent->signals.fd);
+    return agent->node != NULL;
+}
+
+/* A JSON array, one device a line. */
+static bool list_devices(struct agent_context *context, struct err *err)
+{
+    if (!open_devices(context, err)) {
+        return false;
+    }
+    autotext struct text list = {0};
+    for (size_t i = 0; i < context->devices.count; i++) {
+        const struct device *device = &context->devices.items[i];
+        text_printf(&list, "%s{\"index\": %lld, \"uuid\": ", i == 0 ? "[" : ",\n ", (long long)device->index);
+        text_json_string(&list, device->uuid, strlen(device->uuid));
+        text_append(&list, ", \"type\": ");
+        text_json_string(&list, device->type, strlen(device->type));
+        text_printf(&list, ", \"memory_bytes\": %lld", (long long)device->memory_bytes);
+        if (device->group >= 0) {
+            text_printf(&list, ", \"group\": %lld", (long long)device->group);
+        }
+        if (!context->devices.slots && context->devices.sights[i].state != DEVICE_EMPTY) {
+            const char *reason = context->devices.sights[i].reason;
+            text_append(&list, ", \"unavailable\": ");
+            text_json_string(&list, reason, strlen(reason));
+        }
+        text_append(&list, "}");
+    }
+    printf("%s]\n", list.bytes);
+    devices_close(&context->devices);
+    return true;
+}
+
+static int fail(const struct err *err)
+{
+    log_failure("gpuagent", err);
+    return err_exit(err->code);
+}
+
+/* For those who join: is there anything to offer? */
+static bool look(struct config *config, struct err *err)
+{
+    struct agent_context context = {.config = *config};
+    bool found = open_devices(&context, err);
+    if (found) {
+        devices_close(&context.devices);
+    }
+    return found;
+}
+
+int main(int argc, char **argv)
+{
+#ifdef WITH_NVML
+    if (devices_helper_is_meant(argc, argv)) {
+        return devices_helper_run(argv);
+    }
+#endif
+    struct agent agent = {.lock = -1, .shim_log = -1};
+    struct err err = {0};
+    bool done;
+    json_begin();
+    if (argc > 1 && strcmp(argv[1], "join") == 0) {
+        return join_run(argc - 1, argv + 1, look, &err) ? 0 : fail(&err);
+    }
+    if (!config_read(argc, argv, &agent.context.config, &done, &err)) {
+        return fail(&err);
+    }
+    if (done) {
+        return 0;
+    }
+    if (agent.context.config.list_devices) {
+        bool listed = list_devices(&agent.context, &err);
+        config_finish(&agent.context.config);
+        return listed ? 0 : fail(&err);
+    }
+    bool ran = open_parts(&agent, &err) && run(&agent, &err);
+    close_parts(&agent);
+    config_finish(&agent.context.config);
+    return ran ? 0 : fail(&err);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the journal: two files of lines, of which the older is dropped when the newer is full. It promises
+ * that a line is whole or not read, and that the files stay within twice LIMIT_JOURNAL_BYTES. It is written
+ * without a sync, for it must not hold up a start: a node that loses its power may lose the last lines. What
+ * a controller makes of it is left to that.
+ *
+ *     began EPOCH JOB MS
+ *     ended EPOCH CODE MS */
+#include "agent/node/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/files.h"
+#include "proto/base/log.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define READ_BYTES (2 * LIMIT_JOURNAL_BYTES) /* of a file, which a line may bring over its limit */
+
+struct journal {
+    char *path, *old_path;
+    int fd; /* -1: it could not be opened */
+    int64_t size;
+};
+
+/* --- writing -------------------------------------------------------------------------------------------- */
+
+static bool open_file(struct journal *journal)
+{
+    struct stat status;
+    journal->fd = open(journal->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    journal->size = journal->fd >= 0 && fstat(journal->fd, &status) == 0 ? status.st_size : 0;
+    return journal->fd >= 0;
+}
+
+struct journal *journal_open(const char *state, struct err *err)
+{
+    struct journal *journal = xzalloc(sizeof *journal);
+    journal->path = xprintf("%s/journal", state);
+    journal->old_path = xprintf("%s/journal.old", state);
+    if (!open_file(journal)) {
+        err_errno(err, "cannot open %s", journal->path);
+        journal_close(journal);
+        return NULL;
+    }
+    return journal;
+}
+
+void journal_close(struct journal *journal)
+{
+    if (journal != NULL) {
+        cleanup_close(&journal->fd);
+        free(journal->path);
+        free(journal->old_path);
+        free(journal);
+    }
+}
+
+static void turn_over(struct journal *journal)
+{
+    cleanup_close(&journal->fd);
+    if (rename(journal->path, journal->old_path) != 0) {
+        log_warning("journal stuck", "path=%s error=\"%s\"", journal->path, strerror(errno));
+    }
+    open_file(journal);
+}
+
+/* A line that was cut short by a full disk is ended by the next one's newline, and not read. */
+static void add(struct journal *journal, const char *line, size_t length)
+{
+    if (journal->size + (int64_t)length > LIMIT_JOURNAL_BYTES) {
+        turn_over(journal);
+    }
+    ssize_t written = journal->fd >= 0 ? write(journal->fd, line, length) : -1;
+    journal->size += written > 0 ? written : 0;
+    if (written != (ssize_t)length) {
+        log_warning("journal incomplete", "path=%s error=\"%s\"", journal->path, strerror(errno));
+        (void)!write(journal->fd, "\n", 1);
+    }
+}
+
+void journal_began(struct journal *journal, uint64_t epoch, const char *job_id)
+{
+    char line[96];
+    int length =
+        snprintf(line, sizeof line, "began %" PRIu64 " %.16s %" PRId64 "\n", epoch, job_id, clock_wall_ms());
+    add(journal, line, (size_t)length);
+}
+
+void journal_ended(struct journal *journal, uint64_t epoch, int64_t code)
+{
+    char line[96];
+    int length = snprintf(line, sizeof line, "ended %" PRIu64 " %" PRId64 " %" PRId64 "\n", epoch, code,
+                          clock_wall_ms());
+    add(journal, line, (size_t)length);
+}
+
+/* --- reading -------------------------------------------------------------------------------------------- */
+
+struct reading {
+    struct journal_item *items;
+    size_t count, room;
+    int64_t since_ms;
+};
+
+static void take_began(struct reading *reading, uint64_t epoch, const char *job_id, int64_t at_ms)
+{
+    if (at_ms < reading->since_ms || !text_is_id(job_id)) {
+        return;
+    }
+    if (reading->count == reading->room) {
+        reading->room = reading->room ? 2 * reading->room : 64;
+        reading->items = xrealloc(reading->items, reading->room * sizeof *reading->items);
+    }
+    struct journal_item *item = &reading->items[reading->count++];
+    *item = (struct journal_item){.epoch = epoch, .began_ms = at_ms, .code = -1};
+    memcpy(item->job_id, job_id, sizeof item->job_id);
+}
+
+/* Few attempts live at once, so the one that ended is near the end. */
+static void take_ended(struct reading *reading, uint64_t epoch, int64_t code, int64_t at_ms)
+{
+    for (size_t i = reading->count; i-- > 0;) {
+        if (reading->items[i].epoch == epoch) {
+            reading->items[i].code = code;
+            reading->items[i].ended_ms = at_ms;
+            return;
+        }
+    }
+}
+
+static void take_line(struct reading *reading, char *line)
+{
+    char *rest = line;
+    const char *word = strsep(&rest, " "), *epoch_text = strsep(&rest, " "), *middle = strsep(&rest, " ");
+    int64_t epoch, at_ms, code;
+    if (rest == NULL || !text_to_int(epoch_text, 1, INT64_MAX, &epoch) ||
+        !text_to_int(rest, 0, INT64_MAX, &at_ms)) {
+        return;
+    }
+    if (strcmp(word, "began") == 0) {
+        take_began(reading, (uint64_t)epoch, middle, at_ms);
+    } else if (strcmp(word, "ended") == 0 && text_to_int(middle, -1, INT32_MAX, &code)) {
+        take_ended(reading, (uint64_t)epoch, code, at_ms);
+    }
+}
+
+static void read_file(struct reading *reading, const char *path)
+{
+    autofree char *text = NULL;
+    struct err err;
+    if (access(path, F_OK) != 0) {
+        return;
+    }
+    if (!file_read(path, READ_BYTES, &text, NULL, &err)) {
+        log_warning("journal unreadable", "path=%s error=\"%s\"", path, err.text);
+        return;
+    }
+    for (char *rest = text, *line; rest != NULL && (line = strsep(&rest, "\n")) != NULL && rest != NULL;) {
+        take_line(reading, line);
+    }
+}
+
+struct journal_item *journal_read(const struct journal *journal, int64_t since_ms, size_t *ret_count)
+{
+    struct reading reading = {.since_ms = since_ms};
+    read_file(&reading, journal->old_path);
+    read_file(&reading, journal->path);
+    *ret_count = reading.count;
+    return reading.items;
+}

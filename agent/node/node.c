@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the attempts of this node. It promises that every action of reconciler.c is carried out in order and
+ * its outcome told back, and that no action runs inside another. The requests of the protocol are
+ * exchange.c's.
+ */
+#include "agent/node/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/node/journal.h"
+#include "agent/node/node_parts.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/base/files.h"
+#include "proto/base/text.h"
+
+void node_wake(struct node *node, int64_t at_ms)
+{
+    if (!node->work.on || at_ms < node->work.at_ms) {
+        loop_arm(node->context->loop, &node->work, at_ms);
+    }
+}
+
+static void heard(void *closure, uint64_t epoch, enum reconciler_news news)
+{
+    struct node *node = closure;
+    reconciler_heard(node->reconciler, epoch, news);
+    node_wake(node, 0);
+}
+
+struct entry *node_find(struct node *node, uint64_t epoch)
+{
+    struct entry *entry;
+    HASH_FIND(hh, node->entries, &epoch, sizeof epoch, entry);
+    return entry;
+}
+
+static struct entry *add(struct node *node, uint64_t epoch)
+{
+    struct entry *entry = xzalloc(sizeof *entry);
+    entry->epoch = epoch;
+    entry->node = node;
+    entry->attempt = attempt_create(node->context, epoch);
+    HASH_ADD(hh, node->entries, epoch, sizeof entry->epoch, entry);
+    return entry;
+}
+
+static void drop(struct node *node, struct entry *entry)
+{
+    HASH_DEL(node->entries, entry);
+    free(entry);
+}
+
+/* --- actions -------------------------------------------------------------------------------------------- */
+
+static void begin_attempt(struct node *node, const struct reconciler_action *action)
+{
+    struct attempt *attempt = add(node, action->epoch)->attempt;
+    const char *job = action->order->job_id != NULL ? action->order->job_id : "";
+    log_info("attempt claimed", "epoch=%llu job=%s order=%s", (unsigned long long)action->epoch, job,
+             order_phase_text(action->order->phase));
+    if (action->act == ACT_CLAIM) {
+        journal_began(node->context->journal, action->epoch, job);
+        attempt_claim(attempt, action);
+    } else {
+        attempt_tombstone(attempt, action);
+    }
+}
+
+static void act_on_attempt(struct entry *entry, const struct reconciler_action *action)
+{
+    struct attempt *attempt = entry->attempt;
+    switch (action->act) {
+    case ACT_PREPARE:
+        shim_client_prepare(attempt);
+        return;
+    case ACT_RUN:
+        shim_client_run(attempt);
+        return;
+    case ACT_START:
+        shim_client_start(attempt);
+        return;
+    case ACT_WARN:
+        attempt_warn(attempt, action->signal);
+        return;
+    case ACT_STOP:
+        attempt_stop(attempt, action->grace_ms, action->cause, action->signal);
+        return;
+    case ACT_LEASE:
+        attempt_lease(attempt, action->term_ms, action->kill_ms);
+        return;
+    case ACT_KILL:
+        attempt_kill(attempt);
+        return;
+    case ACT_CLEAR:
+        journal_ended(attempt->context->journal, entry->epoch, record_worst_code(&attempt->record));
+        attempt_clear(attempt);
+        return;
+    case ACT_REPORT:
+        exchange_report(entry, action->report);
+        return;
+    case ACT_FORGET:
+        log_info("attempt forgotten", "epoch=%llu", (unsigned long long)entry->epoch);
+        attempt_forget(attempt);
+        drop(entry->node, entry);
+        return;
+    case ACT_REGISTER:
+    case ACT_POLL:
+    case ACT_HEARTBEAT:
+    case ACT_CLAIM:
+    case ACT_TOMBSTONE:
+    case ACT_END:
+        abort();
+    }
+}
+
+static void act_on(struct node *node, const struct reconciler_action *action)
+{
+    switch (action->act) {
+    case ACT_REGISTER:
+        exchange_register(node);
+        return;
+    case ACT_POLL:
+        exchange_poll(node);
+        return;
+    case ACT_HEARTBEAT:
+        exchange_heartbeat(node, action);
+        return;
+    case ACT_CLAIM:
+    case ACT_TOMBSTONE:
+        begin_attempt(node, action);
+        return;
+    case ACT_END:
+        node->ended(node->closure);
+        return;
+    case ACT_PREPARE:
+    case ACT_RUN:
+    case ACT_START:
+    case ACT_WARN:
+    case ACT_STOP:
+    case ACT_LEASE:
+    case ACT_KILL:
+    case ACT_CLEAR:
+    case ACT_REPORT:
+    case ACT_FORGET:
+        act_on_attempt(node_find(node, action->epoch), action);
+        return;
+    }
+}
+
+void node_work(struct node *node)
+{
+    struct reconciler_action action;
+    loop_disarm(node->context->loop, &node->work);
+    reconciler_tick(node->reconciler, clock_boot_ms());
+    while (reconciler_next(node->reconciler, &action)) {
+        act_on(node, &action);
+    }
+    int64_t deadline_ms = reconciler_deadline(node->reconciler);
+    if (deadline_ms != INT64_MAX) {
+        node_wake(node, deadline_ms);
+    }
+}
+
+static void work_due(void *closure)
+{
+    node_work(closure);
+}
+
+/* --- life ----------------------------------------------------------------------------------------------- */
+
+static void adopt(struct node *node, uint64_t epoch)
+{
+    if (node_find(node, epoch) == NULL) {
+        reconciler_adopt(node->reconciler, epoch);
+        attempt_adopt(add(node, epoch)->attempt);
+    }
+}
+
+/* A run folder that is empty is only the memory of an epoch, of an agent that was killed. */
+static bool is_memory(const struct node *node, uint64_t epoch, const char *path)
+{
+    autonames struct file_names names;
+    bool empty = file_list(path, &names, NULL) && names.count == 0;
+    if (empty && seen_add(node->context->seen, epoch)) {
+        rmdir(path);
+    }
+    return empty;
+}
+
+static bool adopt_folders(struct node *node, const char *path, bool even_empty, struct err *err)
+{
+    autonames struct file_names names;
+    if (!file_list(path, &names, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < names.count; i++) {
+        int64_t epoch;
+        autofree char *folder = xprintf("%s/%s", path, names.items[i]);
+        if (text_to_int(names.items[i], 1, INT64_MAX, &epoch) &&
+            (even_empty || !is_memory(node, (uint64_t)epoch, folder))) {
+            adopt(node, (uint64_t)epoch);
+        }
+    }
+    return true;
+}
+
+/* A report of what is got ready was answered: I do not know this node. */
+static void be_stranger(void *closure)
+{
+    struct node *node = closure;
+    reconciler_stranger(node->reconciler);
+    node_wake(node, 0);
+}
+
+static bool share_device(const struct attempt *attempt, const int64_t *devices, size_t count)
+{
+    for (size_t i = 0; i < attempt->device_count; i++) {
+        for (size_t j = 0; j < count; j++) {
+            if (attempt->devices[i] == devices[j]) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static struct attempt *holder(void *closure, uint64_t epoch, const int64_t *devices, size_t count)
+{
+    struct node *node = closure;
+    for (struct entry *entry = node->entries; entry != NULL; entry = entry->hh.next) {
+        struct attempt *attempt = entry->attempt;
+        bool lives = attempt->phase == PHASE_SHIM || attempt->phase == PHASE_ORPHANS;
+        if (entry->epoch != epoch && lives && share_device(attempt, devices, count)) {
+            return attempt;
+        }
+    }
+    return NULL;
+}
+
+/* --- devices that no job can get ------------------------------------------------------------------------ */
+
+static bool is_held(const struct node *node, int64_t device)
+{
+    for (const struct entry *entry = node->entries; entry != NULL; entry = entry->hh.next) {
+        if (attempt_holds(entry->attempt, device)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of a device that a job of ours has, it is no news that it is occupied. */
+static struct device_faults faults(void *closure)
+{
+    const struct node *node = closure;
+    const struct devices *devices = &node->context->devices;
+    struct device_faults faults = {.told = !devices->slots};
+    if (devices->slots) {
+        return faults;
+    }
+    faults.items = xzalloc(devices->count * sizeof *faults.items);
+    for (size_t i = 0; i < devices->count; i++) {
+        int64_t index = devices->items[i].index;
+        const struct device_sight *sight = &devices->sights[i];
+        if (sight->state == DEVICE_BROKEN || (sight->state == DEVICE_OCCUPIED && !is_held(node, index))) {
+            faults.items[faults.count++] = (struct device_fault){.index = index, .reason = sight->reason};
+        }
+    }
+    return faults;
+}
+
+static char *faults_text(struct node *node)
+{
+    struct device_faults now = faults(node);
+    struct text text = {0};
+    text_append(&text, "");
+    for (size_t i = 0; i < now.count; i++) {
+        text_printf(&text, "%sGPU %lld: %s", i > 0 ? "; " : "", (long long)now.items[i].index,
+                    now.items[i].reason);
+    }
+    free(now.items);
+    return text_take(&text);
+}
+
+/* The controller hears at once what has changed. */
+static void looked(void *closure)
+{
+    struct node *node = closure;
+    struct entry *entry, *next;
+    HASH_ITER (hh, node->entries, entry, next) {
+        attempt_looked(entry->attempt);
+    }
+    autofree char *now = faults_text(node);
+    if (strcmp(now, node->faults) != 0) {
+        log_warning("gpus unavailable", "which=\"%s\"", now);
+        free(node->faults);
+        node->faults = give(now);
+        reconciler_hurry(node->reconciler);
+        node_wake(node, 0);
+    }
+}
+
+struct node *node_create(struct agent_context *context, void (*ended)(void *closure), void *closure,
+                         struct err *err)
+{
+    struct node *node = xzalloc(sizeof *node);
+    *node = (struct node){
+        .context = context, .reconciler = reconciler_create(), .ended = ended, .closure = closure};
+    node->work = (struct loop_timer){.due = work_due, .closure = node};
+    exchange_init(node);
+    node->recall = recall_create(context);
+    context->heard = heard;
+    context->holder = holder;
+    context->faults = faults;
+    context->closure = node;
+    context->stagings = stagings_create(&(struct stagings_config){
+        .node = context->config.name,
+        .boot_id = context->boot_id,
+        .loop = context->loop,
+        .controller = context->controller,
+        .payloads = context->payloads,
+        .environments = context->environments,
+        .builder = context->builder,
+        .stranger = be_stranger,
+        .closure = node,
+    });
+    autofree char *attempts = xprintf("%s/attempts", context->config.state);
+    if (!adopt_folders(node, context->config.run, false, err) || !adopt_folders(node, attempts, true, err)) {
+        node_destroy(node);
+        return NULL;
+    }
+    node->faults = faults_text(node);
+    if (*node->faults != '\0') {
+        log_warning("gpus unavailable", "which=\"%s\"", node->faults);
+    }
+    devices_watch(&context->devices, context->loop, looked, node);
+    return node;
+}
+
+void node_start(struct node *node)
+{
+    reconciler_start(node->reconciler);
+    node_wake(node, 0);
+}
+
+void node_destroy(struct node *node)
+{
+    if (node == NULL) {
+        return;
+    }
+    struct entry *entry, *next;
+    HASH_ITER (hh, node->entries, entry, next) {
+        attempt_destroy(entry->attempt);
+        drop(node, entry);
+    }
+    stagings_destroy(node->context->stagings);
+    recall_destroy(node->recall);
+    exchange_finish(node);
+    loop_disarm(node->context->loop, &node->work);
+    reconciler_destroy(node->reconciler);
+    free(node->faults);
+    free(node);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What node.c and exchange.c share, and nobody else. */
+#ifndef AGENT_NODE_PARTS_H
+#define AGENT_NODE_PARTS_H
+
+#include "agent/node/node.h"
+#include "agent/node/recall.h"
+#include "proto/base/table.h"
+#include "proto/limits.h"
+
+/* An attempt by its epoch, and the report of it that is out. */
+struct entry {
+    uint64_t epoch;
+    struct attempt *attempt;
+    struct node *node;
+    enum report_kind report;
+    UT_hash_handle hh;
+};
+
+/* A heartbeat that is out. */
+struct heartbeat {
+    struct node *node;
+    int64_t number;
+    struct controller_request *request; /* NULL: none */
+};
+
+struct node {
+    struct agent_context *context;
+    struct reconciler *reconciler;
+    struct entry *entries;
+    struct recall *recall;
+    struct controller_request *registering, *polling;
+    struct heartbeat heartbeats[HEARTBEATS_OUT];
+    int64_t park_ms;
+    uint64_t nonce; /* with which the next register is believed; 0: none was given */
+    int64_t heartbeat_seq;
+    char *faults;            /* the devices that no job can get, with their reasons, as text */
+    struct loop_timer work;  /* reconciler has actions, or soon will */
+    struct loop_timer again; /* a register that was refused */
+    int64_t refusals;        /* in a row */
+    char *refusal;           /* what the last one said, as it was logged; NULL: none */
+    void (*ended)(void *closure);
+    void *closure;
+};
+
+/* The attempt of an epoch; NULL when it is not here. */
+struct entry *node_find(struct node *node, uint64_t epoch);
+
+/* Lets the actions of reconciler be carried out at a time, 0 for at once: from the loop, never inside what
+ * caused them. */
+void node_wake(struct node *node, int64_t at_ms);
+
+/* Carries out what is to be done now. */
+void node_work(struct node *node);
+
+/* exchange.c: the requests of the protocol. Their answers are told to reconciler. */
+void exchange_init(struct node *node);
+void exchange_finish(struct node *node);
+void exchange_register(struct node *node);
+void exchange_heartbeat(struct node *node, const struct reconciler_action *action);
+void exchange_poll(struct node *node);
+void exchange_report(struct entry *entry, enum report_kind kind);
+
+#endif

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the shipping of log files. It promises that bytes leave in order and at once, whole lines together,
+ * that a flooding job does not hold up others, and that no file is removed before the controller has said
+ * that its bytes are on its disk, or that it does not want them. Writing the files is the shim's; where it
+ * stands the controller knows, not the node. */
+#include "agent/output/output.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "agent/output/rank_file.h"
+#include "agent/base/lines.h"
+#include "agent/output/output_parts.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/json.h"
+#include "proto/base/log.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+static void ship(struct output *output);
+
+/* --- files ---------------------------------------------------------------------------------------------- */
+
+static char *file_name(const struct follow *follow)
+{
+    return xprintf("%lld.%s", (long long)follow->rank, stream_text(follow->stream));
+}
+
+static char *file_path(const struct output *output, const struct follow *follow)
+{
+    autofree char *name = file_name(follow);
+    return xprintf("%s/%s", output->folder, name);
+}
+
+int64_t output_size(const struct output *output, const struct follow *follow)
+{
+    autofree char *path = file_path(output, follow);
+    struct stat status;
+    return lstat(path, &status) == 0 && S_ISREG(status.st_mode) ? (int64_t)status.st_size : 0;
+}
+
+/* Reads up to length bytes; the caller frees them. */
+char *output_part(const struct output *output, const struct follow *follow, int64_t offset, size_t *length)
+{
+    autofree char *name = file_name(follow);
+    int64_t ignored;
+    autoclose int fd = rank_file_open(output->folder, NULL, name, &ignored);
+    char *bytes = xalloc(*length);
+    ssize_t got = fd >= 0 ? pread(fd, bytes, *length, (off_t)offset) : 0;
+    *length = got > 0 ? (size_t)got : 0;
+    return bytes;
+}
+
+/* --- life ----------------------------------------------------------------------------------------------- */
+
+struct outputs *outputs_create(const char *node, struct controller_client *controller, struct loop *loop,
+                               struct folder_pool *folder_pool)
+{
+    struct outputs *outputs = xzalloc(sizeof *outputs);
+    *outputs = (struct outputs){
+        .node = xstrdup(node), .controller = controller, .loop = loop, .folder_pool = folder_pool};
+    return outputs;
+}
+
+void outputs_destroy(struct outputs *outputs)
+{
+    if (outputs == NULL) {
+        return;
+    }
+    while (outputs->queue != NULL) {
+        output_destroy(outputs->queue);
+    }
+    while (outputs->list != NULL) {
+        output_destroy(outputs->list);
+    }
+    free(outputs->node);
+    free(outputs);
+}
+
+static void timer_due(void *closure)
+{
+    ship(closure);
+}
+
+struct output *output_create(struct outputs *outputs, uint64_t epoch, const char *folder, bool resume,
+                             void (*idle)(void *closure), void *closure)
+{
+    struct output *output = xzalloc(sizeof *output);
+    output->outputs = outputs;
+    output->epoch = epoch;
+    output->folder = xstrdup(folder);
+    output->resume = resume;
+    output->idle = idle;
+    output->closure = closure;
+    output->timer = (struct loop_timer){.due = timer_due, .closure = output};
+    DL_APPEND(outputs->list, output);
+    return output;
+}
+
+static void add_follow(struct output *output, int64_t rank, enum stream stream)
+{
+    output->follows = xrealloc(output->follows, (output->count + 1) * sizeof *output->follows);
+    output->follows[output->count++] =
+        (struct follow){.rank = rank, .stream = stream, .known = !output->resume};
+}
+
+void output_add_rank(struct output *output, int64_t rank)
+{
+    add_follow(output, rank, STREAM_STDOUT);
+    add_follow(output, rank, STREAM_STDERR);
+}
+
+void output_add_metrics(struct output *output, int64_t first_rank)
+{
+    add_follow(output, first_rank, STREAM_METRICS);
+}
+
+static void enter_queue(struct output *output)
+{
+    if (!output->waiting) {
+        DL_DELETE(output->outputs->list, output);
+        DL_APPEND(output->outputs->queue, output);
+        output->waiting = true;
+    }
+}
+
+static void leave_queue(struct output *output)
+{
+    if (output->waiting) {
+        DL_DELETE(output->outputs->queue, output);
+        DL_APPEND(output->outputs->list, output);
+        output->waiting = false;
+    }
+}
+
+void output_destroy(struct output *output)
+{
+    if (output == NULL) {
+        return;
+    }
+    leave_queue(output);
+    DL_DELETE(output->outputs->list, output);
+    if (output->request != NULL) {
+        controller_cancel(output->request);
+        output->outputs->uploads--;
+    }
+    loop_disarm(output->outputs->loop, &output->timer);
+    free(output->piece);
+    free(output->follows);
+    free(output->folder);
+    free(output);
+}
+
+/* --- uploads -------------------------------------------------------------------------------------------- */
+
+static void take_reply(struct output *output, struct follow *follow, json_t *json)
+{
+    struct log_reply reply;
+    struct err err;
+    if (!log_reply_decode(json_incref(json), &reply, &err)) {
+        log_error("log reply", "epoch=%llu problem=\"%s\"", (unsigned long long)output->epoch, err.text);
+        output->refused = true;
+        return;
+    }
+    follow->known = true;
+    follow->received = reply.received;
+    follow->durable = reply.durable;
+    log_reply_finish(&reply);
+}
+
+/* The controller has less than we thought, or does not want more. */
+static void take_refusal(struct output *output, struct follow *follow, const struct controller_answer *answer)
+{
+    int64_t received = -1;
+    if (answer->status == 409 && answer->problem.code != ERR_FENCED && answer->json != NULL) {
+        json_read_int(answer->json, "received", 0, INT64_MAX, &received, NULL);
+    }
+    if (received >= 0 && received != output->offset) {
+        follow->known = true;
+        follow->received = received;
+        return;
+    }
+    if (answer->status == 413) {
+        log_warning("stream refused", "epoch=%llu rank=%lld stream=%s problem=\"%s\"",
+                    (unsigned long long)output->epoch, (long long)follow->rank, stream_text(follow->stream),
+                    answer->problem.text);
+        follow->full = true;
+        return;
+    }
+    if (answer->status == 404 && output->phase != PHASE_RETIRES) {
+        output->hold_ms = clock_boot_ms() + LOG_SETTLE_MS; /* the node is about to register again */
+        return;
+    }
+    if (answer->problem.code != ERR_FENCED) {
+        log_warning("logs refused", "epoch=%llu status=%d problem=\"%s\"", (unsigned long long)output->epoch,
+                    answer->status, answer->problem.text);
+    }
+    output->refused = true;
+}
+
+/* One that waited may have nothing to send any more, so the next has its turn, too. */
+static void serve_queue(struct outputs *outputs)
+{
+    while (outputs->queue != NULL && outputs->uploads < LIMIT_AGENT_UPLOADS) {
+        struct output *next = outputs->queue;
+        leave_queue(next);
+        ship(next);
+    }
+}
+
+static void upload_done(void *closure, const struct controller_answer *answer)
+{
+    struct output *output = closure;
+    struct outputs *outputs = output->outputs;
+    output->request = NULL;
+    outputs->uploads--;
+    free(give(output->piece));
+    if (answer->status == 200) {
+        take_reply(output, output->asked, answer->json);
+    } else {
+        take_refusal(output, output->asked, answer);
+    }
+    serve_queue(outputs);
+    ship(output);
+    serve_queue(outputs);
+}
+
+/* Sends length bytes of piece, which it takes over; none at all asks how far the controller is. */
+static void upload(struct output *output, struct follow *follow, int64_t offset, char *piece, size_t length)
+{
+    autofree char *path = xprintf("/v1/agent/logs?node=%s&epoch=%llu&rank=%lld&stream=%s&offset=%lld",
+                                  output->outputs->node, (unsigned long long)output->epoch,
+                                  (long long)follow->rank, stream_text(follow->stream), (long long)offset);
+    output->asked = follow;
+    output->offset = offset;
+    output->piece = piece;
+    output->outputs->uploads++;
+    output->request = controller_send(output->outputs->controller, &(struct controller_call){
+                                                                       .path = path,
+                                                                       .bytes = piece,
+                                                                       .length = length,
+                                                                       .timeout_ms = 6 * REQUEST_TIMEOUT_MS,
+                                                                       .persistent = true,
+                                                                       .done = upload_done,
+                                                                       .closure = output,
+                                                                   });
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The next bytes of one stream; false when none are to be sent now, and then perhaps at *wake_ms. */
+static bool send_bytes(struct output *output, struct follow *follow, int64_t size, int64_t *wake_ms)
+{
+    int64_t now = clock_boot_ms();
+    size_t most = LIMIT_LOG_CHUNK_BYTES;
+    size_t length = size - follow->received < (int64_t)most ? (size_t)(size - follow->received) : most;
+    char *piece = output_part(output, follow, follow->received, &length);
+    bool old = follow->partial_ms != 0 && now >= follow->partial_ms + LOG_PARTIAL_MS;
+    size_t cut = lines_cut(piece, length, length == most, output->phase != PHASE_GROWS, old);
+    if (cut > 0) {
+        follow->partial_ms = 0;
+        upload(output, follow, follow->received, piece, cut);
+        return true;
+    }
+    free(piece);
+    follow->partial_ms = follow->partial_ms != 0 ? follow->partial_ms : now;
+    *wake_ms = earlier(*wake_ms, follow->partial_ms + LOG_PARTIAL_MS);
+    return false;
+}
+
+/* Starts an upload for one stream if there is something to say or to ask. */
+static bool send_next(struct output *output, struct follow *follow, int64_t *wake_ms)
+{
+    int64_t size = output_size(output, follow);
+    if (follow->full) {
+        return false;
+    }
+    if (!follow->known && size > 0) {
+        upload(output, follow, 0, NULL, 0);
+        return true;
+    }
+    if (size > follow->received) {
+        return send_bytes(output, follow, size, wake_ms);
+    }
+    if (output->phase != PHASE_RETIRES || follow->durable >= size) {
+        return false;
+    }
+    if (clock_boot_ms() < follow->probe_ms) {
+        *wake_ms = earlier(*wake_ms, follow->probe_ms);
+        return false;
+    }
+    upload(output, follow, size, NULL, 0);
+    follow->probe_ms = clock_boot_ms() + LOG_SETTLE_MS;
+    return true;
+}
+
+/* Nothing is to be sent. At the end of all, the folder goes; the output with it. */
+static void rest(struct output *output)
+{
+    if (output->phase != PHASE_RETIRES) {
+        output->idle(output->closure);
+        return;
+    }
+    folder_pool_return(output->outputs->folder_pool, output->folder);
+    output_destroy(output);
+}
+
+static void ship(struct output *output)
+{
+    int64_t wake_ms = INT64_MAX;
+    loop_disarm(output->outputs->loop, &output->timer);
+    if (output->request != NULL || output->waiting) {
+        return;
+    }
+    if (clock_boot_ms() < output->hold_ms) {
+        loop_arm(output->outputs->loop, &output->timer, output->hold_ms);
+        return;
+    }
+    for (size_t i = 0; i < output->count && !output->refused; i++) {
+        if (output->outputs->uploads == LIMIT_AGENT_UPLOADS) {
+            enter_queue(output);
+            return;
+        }
+        size_t index = (output->turn + i) % output->count;
+        if (send_next(output, &output->follows[index], &wake_ms)) {
+            output->turn = index + 1;
+            return;
+        }
+    }
+    if (wake_ms != INT64_MAX) {
+        loop_arm(output->outputs->loop, &output->timer, wake_ms);
+    }
+    if (wake_ms == INT64_MAX || output->phase != PHASE_RETIRES) {
+        rest(output);
+    }
+}
+
+void output_grown(struct output *output)
+{
+    ship(output);
+}
+
+void output_close(struct output *output)
+{
+    output->phase = output->phase == PHASE_GROWS ? PHASE_CLOSED : output->phase;
+    ship(output);
+}
+
+void output_retire(struct output *output)
+{
+    output->phase = PHASE_RETIRES;
+    for (size_t i = 0; i < output->count; i++) {
+        output->follows[i].probe_ms = clock_boot_ms() + LOG_SETTLE_MS;
+    }
+    ship(output);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the reading of exit records. It promises that a record without its last line is not one, and that no
+ * number in it goes unchecked. What a record means is left to the caller. */
+#include "agent/output/record.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/output/rank_file.h"
+#include "agent/shim/shimwire.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#define RANK_NUMBERS 7
+
+/* Cuts the next word off *rest; false when there is none. */
+static bool next_word(char **rest, char **ret_word)
+{
+    *ret_word = strsep(rest, " ");
+    return *ret_word != NULL && **ret_word != '\0';
+}
+
+static bool parse_rank(char *rest, struct rank_exit *ret_exit)
+{
+    int64_t numbers[RANK_NUMBERS];
+    for (size_t i = 0; i < RANK_NUMBERS; i++) {
+        char *word;
+        if (!next_word(&rest, &word) || !text_to_int(word, 0, INT64_MAX, &numbers[i])) {
+            return false;
+        }
+    }
+    *ret_exit = (struct rank_exit){numbers[0], numbers[1], numbers[2],     numbers[3],
+                                   numbers[4], numbers[5], numbers[6] != 0};
+    return rest == NULL;
+}
+
+static bool parse_cause(char *rest, struct record *record)
+{
+    char *word;
+    if (!next_word(&rest, &word) || !cause_from_text(word, &record->cause)) {
+        return false;
+    }
+    free(record->text);
+    record->text = rest != NULL && *rest != '\0' ? xstrdup(rest) : NULL;
+    return true;
+}
+
+static bool parse_line(char *line, struct record *record)
+{
+    char *word = strsep(&line, " ");
+    if (strcmp(word, "rank") == 0 && record->rank_count < LIMIT_NODE_DEVICES) {
+        size_t size = (record->rank_count + 1) * sizeof *record->ranks;
+        record->ranks = xrealloc(record->ranks, size);
+        return parse_rank(line, &record->ranks[record->rank_count++]);
+    }
+    if (strcmp(word, "checkpoint") == 0) {
+        return line != NULL && text_to_int(line, 1, INT64_MAX, &record->checkpoint_ms);
+    }
+    return strcmp(word, "cause") == 0 && parse_cause(line, record);
+}
+
+/* --- behind the end ------------------------------------------------------------------------------------- */
+
+static void read_moments(char *rest, struct record_moments *moments)
+{
+    int64_t *const to[] = {&moments->prepared_us, &moments->begun_us, &moments->running_us,
+                           &moments->output_us, &moments->gone_us};
+    for (size_t i = 0; i < sizeof to / sizeof to[0]; i++) {
+        char *word;
+        if (!next_word(&rest, &word) || !text_to_int(word, 0, INT64_MAX, to[i])) {
+            return;
+        }
+    }
+}
+
+static void read_mark(char *rest, struct record_moments *moments)
+{
+    struct record_mark mark = {0};
+    char *rank, *at;
+    if (moments->mark_count == LIMIT_MARKS || !next_word(&rest, &rank) || !next_word(&rest, &at) ||
+        rest == NULL || !text_to_int(rank, 0, LIMIT_GPUS - 1, &mark.rank) ||
+        !text_to_int(at, 1, INT64_MAX, &mark.at_us) || !timing_is_name(rest, strlen(rest))) {
+        return;
+    }
+    memcpy(mark.name, rest, strlen(rest) + 1);
+    moments->marks[moments->mark_count++] = mark;
+}
+
+/* What is not understood there is left: the record is whole without it. */
+static void parse_moments(char *rest, struct record_moments *moments)
+{
+    for (char *line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n")) {
+        char *word = strsep(&line, " ");
+        if (strcmp(word, "moments") == 0) {
+            read_moments(line, moments);
+        } else if (strcmp(word, "mark") == 0) {
+            read_mark(line, moments);
+        }
+    }
+}
+
+bool record_parse(const char *text, struct record *ret_record, struct err *err)
+{
+    struct record record = {.cause = CAUSE_NONE};
+    autofree char *copy = xstrdup(text);
+    char *rest = copy;
+    for (char *line = strsep(&rest, "\n"); line != NULL && rest != NULL; line = strsep(&rest, "\n")) {
+        if (strcmp(line, "end") == 0) {
+            parse_moments(rest, &record.moments);
+            *ret_record = record;
+            return true;
+        }
+        if (!parse_line(line, &record)) {
+            record_finish(&record);
+            return err_set(err, ERR_MALFORMED, "the exit record has a line that is not understood");
+        }
+    }
+    record_finish(&record);
+    return err_set(err, ERR_MALFORMED, "the exit record is cut short");
+}
+
+bool record_read(const char *logs_folder, struct record *ret_record, struct err *err)
+{
+    autofree char *text = rank_file_read(logs_folder, NULL, SHIM_EXIT_FILE, LIMIT_EXIT_RECORD_BYTES, NULL);
+    if (text == NULL) {
+        return err_set(err, ERR_NOT_FOUND, "there is no exit record in %s", logs_folder);
+    }
+    return record_parse(text, ret_record, err);
+}
+
+int64_t record_worst_code(const struct record *record)
+{
+    int64_t worst = -1;
+    for (size_t i = 0; i < record->rank_count; i++) {
+        worst = record->ranks[i].code > worst ? record->ranks[i].code : worst;
+    }
+    return worst;
+}
+
+void record_finish(struct record *record)
+{
+    free(record->ranks);
+    free(record->text);
+    *record = (struct record){.cause = CAUSE_NONE};
+}

@@ -1,0 +1,569 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Warm workers: processes of a job's Python that have imported what ranks import first, and wait to become one.
+
+gpuagent starts one *forkserver* for each interpreter and set of variables that jobs have used, with agent/launch/warm.c at the other end of
+descriptor 3. On demand it forks a gpushim, and below that *workers*: each is a child of its shim, as every rank is, and waits on a
+socket for its identity. A worker that gets one becomes a rank: session, cgroup, environment, folder, descriptors and command line are
+those that a fresh process would have, then the program runs. When anything about that is in doubt the worker executes the command anew,
+and says why; so a start is never wrong, only slower.
+
+Runs under any Python from 3.9 on, and needs nothing but the standard library. What is said between the processes is in agent/shim/shimwire.h.
+"""
+
+import array
+import ctypes
+import os
+import signal
+import socket
+import struct
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+CONTROL_FD, CHILD_FD, STORE_FD = 3, 4, 3  # SHIM_CONTROL_FD, SHIM_WARM_FD, SHIM_STORE_FD
+HIGH_FD = 64  # above all numbers that have a meaning
+MESSAGE_BYTES = 4096
+STAGE_CGROUP, STAGE_FOLDER, STAGE_NOT_FOUND, STAGE_INTERPRETER, STAGE_COMMAND = range(5)  # of shim_rank.c
+PR_SET_PDEATHSIG, PR_SET_MM = 1, 35
+PR_SET_MM_ARG_END, PR_SET_MM_ENV_END = 9, 11
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong]
+
+
+class Doubt(Exception):
+    """Why a process that was not forked from this one must take its place."""
+
+    word = "cold"
+
+
+class Stale(Doubt):
+    """The forkserver itself is not to be used any more."""
+
+    word = "stale"
+
+
+class Identity(BaseException):
+    """Raised in a worker, up to the first frame of the program: what it is from now on."""
+
+    def __init__(self, state: "State", voice: socket.socket, fields: "dict[str, list[bytes]]", fds: "list[int]") -> None:
+        self.state, self.voice, self.fields, self.fds = state, voice, fields, fds
+
+    def text(self, key: str) -> str:
+        return os.fsdecode(self.fields[key][0])
+
+    def number(self, key: str) -> int:
+        return int(self.fields[key][0])
+
+    def environment(self) -> "dict[bytes, bytes]":
+        pairs: dict[bytes, bytes] = {}
+        for entry in self.fields.get("env", []):
+            name, _, value = entry.partition(b"=")
+            pairs.setdefault(name, value)  # as getenv() has it
+        return pairs
+
+
+# --- descriptors on sockets -------------------------------------------------------------------------
+
+
+def send(to: socket.socket, message: bytes, fds: "list[int]") -> None:
+    to.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else [])
+
+
+def receive(source: socket.socket, size: int, room: int = 8) -> "tuple[bytes, list[int]]":
+    """A message and its descriptors, which exec closes; b"" at the end."""
+    fds = array.array("i")
+    message, ancillary, _, _ = source.recvmsg(size, socket.CMSG_SPACE(room * fds.itemsize), socket.MSG_CMSG_CLOEXEC)
+    for level, kind, data in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            fds.frombytes(data[: len(data) - len(data) % fds.itemsize])
+    return message, list(fds)
+
+
+def high(fd: int) -> int:
+    """A duplicate that stands in the way of no number that is to be set."""
+    import fcntl
+
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
+
+
+# --- the forkserver ---------------------------------------------------------------------------------
+
+
+def tasks() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+def open_fds() -> "set[str]":
+    return {os.readlink("/proc/self/fd/" + name) for name in os.listdir("/proc/self/fd") if os.path.lexists("/proc/self/fd/" + name)}
+
+
+def preload(names: "list[str]") -> "list[str]":
+    """Imports those that are installed. Doubt, where a process with them cannot be forked."""
+    import importlib
+    import importlib.util
+
+    if not hasattr(os, "pidfd_open"):
+        raise Doubt("Python 3.9 is the oldest that serves")
+    before = open_fds()
+    found = [name for name in names if importlib.util.find_spec(name.partition(".")[0]) is not None]
+    for name in found:
+        importlib.import_module(name)
+    if not found:
+        raise Doubt("none of " + ", ".join(names) + " is installed")
+    if open_fds() - before:
+        raise Doubt("what is imported opens files")
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        raise Doubt("what is imported uses the GPU")
+    return found
+
+
+def check_forks() -> None:
+    """Threads do not outlive a fork. Libraries that know end theirs before it, as OpenBLAS does, and start others when they are needed."""
+    if tasks() == 1:
+        return
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    if tasks() > 1:
+        raise Doubt("what is imported has threads")
+
+
+def folders_of_modules() -> "dict[str, int]":
+    """Where the modules that are imported lie, and when anything there was added, replaced or removed last, in ns since 1970."""
+    folders = {os.path.dirname(path) for path in map(file_of, list(sys.modules.values())) if path}
+    return {folder: os.stat(folder).st_mtime_ns for folder in folders if os.path.isdir(folder)}
+
+
+def file_of(module: object) -> "str | None":
+    path = getattr(module, "__file__", None)
+    return path if isinstance(path, str) and os.path.isabs(path) else None
+
+
+def variables_of(pid: int) -> "dict[bytes, bytes]":
+    with open(f"/proc/{pid}/environ", "rb") as file:
+        entries = file.read().split(b"\0")
+    return dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
+
+
+def serve(program: str, options: "list[str]", names: "list[str]") -> None:
+    """Until the agent ends. Never returns; in a worker that got an identity it raises that."""
+    control = socket.socket(fileno=CONTROL_FD)
+    variables = variables_of(os.getppid())  # shims are the agent's, and so is what they find
+    try:
+        imported = preload(names)
+        check_forks()
+        state = State(folders_of_modules())
+        import gc
+
+        gc.freeze()  # a collection would copy all pages
+        control.send(("ready " + ",".join(imported)).encode())
+    except Doubt as doubt:
+        control.send(f"unfit {doubt}".encode())
+        os._exit(0)
+    except BaseException as fault:  # whatever an import raises
+        control.send(f"unfit {type(fault).__name__}: {fault}".encode()[:MESSAGE_BYTES])
+        os._exit(0)
+    while True:
+        message, fds = receive(control, MESSAGE_BYTES)
+        reap()
+        if not message:
+            os._exit(0)
+        word, count = message.decode().split(" ")
+        assert word == "shim" and len(fds) == 2
+        pid = os.fork()
+        if pid == 0:
+            control.close()
+            become_shim(state, int(count), fds, program, options, variables)
+        pidfd = os.pidfd_open(pid)
+        for fd in fds:
+            os.close(fd)
+        send(control, f"shim {pid}".encode(), [pidfd])
+        os.close(pidfd)
+
+
+def reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0] != 0:
+            pass
+    except ChildProcessError:
+        return
+
+
+def become_shim(
+    state: "State", count: int, fds: "list[int]", program: str, options: "list[str]", variables: "dict[bytes, bytes]"
+) -> "NoReturn":
+    """Leaves a child that will fork the workers, and becomes gpushim: the child is its child then."""
+    os.setsid()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    null = high(os.open(os.devnull, os.O_RDWR))
+    if os.fork() == 0:
+        theirs.close()
+        for fd, number in ((null, 0), (null, 1), (fds[1], 2)):
+            os.dup2(fd, number)
+        for fd in (null, *fds):
+            os.close(fd)
+        breed(state, ours, count)
+    ours.close()
+    own, complaints, child = (high(fd) for fd in (fds[0], fds[1], theirs.fileno()))
+    for fd, number in ((null, 0), (null, 1), (complaints, 2), (own, CONTROL_FD), (child, CHILD_FD)):
+        os.dup2(fd, number)
+    restore_signals()
+    try:
+        os.execve(program, [program, *options], variables)
+    finally:
+        os._exit(126)
+
+
+def restore_signals() -> None:
+    """Those that Python ignores."""
+    for name in ("SIGPIPE", "SIGXFSZ"):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
+
+
+def breed(state: "State", shim: socket.socket, count: int) -> "NoReturn":
+    """Forks workers in the namespaces of the shim, gives it the socket of each, and ends, so that they become its children."""
+    message, namespaces = receive(shim, MESSAGE_BYTES)
+    if not message:
+        os._exit(0)
+    for namespace in namespaces:
+        if libc.setns(namespace, 0) != 0:
+            os._exit(1)
+        os.close(namespace)
+    for _ in range(count):
+        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        pid = os.fork()
+        if pid == 0:
+            theirs.close()
+            shim.close()
+            raise wait_for_identity(state, mine)
+        mine.close()
+        send(shim, f"worker {pid}".encode(), [theirs.fileno()])
+        theirs.close()
+    os._exit(0)
+
+
+# --- a worker ---------------------------------------------------------------------------------------
+
+
+class State:
+    """What a worker knows of its forkserver."""
+
+    def __init__(self, folders: "dict[str, int]") -> None:
+        self.folders = folders
+        self.names = {name.partition(".")[0] for name in sys.modules} | {"sitecustomize", "usercustomize"}
+        self.python_path = os.environb.get(b"PYTHONPATH")
+        self.area = memory_area()
+
+
+def memory_area() -> "tuple[int, int, int, int]":
+    """Where the command line and the variables of this process lie that others see: arg_start, arg_end, env_start, env_end."""
+    with open("/proc/self/stat", "rb") as file:
+        words = file.read().rpartition(b")")[2].split()
+    start, end, env_start, env_end = (int(word) for word in words[45:49])
+    return start, end, env_start, env_end
+
+
+def wait_for_identity(state: State, voice: socket.socket) -> Identity:
+    """The identity that the shim gives; ends with the shim."""
+    header, fds = receive(voice, 8)
+    if len(header) < 8:
+        os._exit(0)
+    (size,) = struct.unpack("=q", header)
+    parts = []
+    while size > 0:
+        part = voice.recv(min(size, 1 << 20))
+        if not part:
+            os._exit(0)
+        parts.append(part)
+        size -= len(part)
+    words = b"".join(parts).split(b"\0")
+    fields: dict[str, list[bytes]] = {}
+    for key, value in zip(words[0::2], words[1::2]):
+        fields.setdefault(key.decode(), []).append(value)
+    return Identity(state, voice, fields, fds)
+
+
+def stand_below(shim: int) -> None:
+    """Ends with the shim. The one that forked this process ends about now, and the shim is the parent then."""
+    while os.getppid() != shim:
+        if os.getppid() == 1:
+            os._exit(126)
+        os.sched_yield()
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != shim:
+        os._exit(126)
+
+
+class Report:
+    """How far the rank came, for the shim: nothing at all is well."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def fail(self, stage: int, error: "int | None") -> "NoReturn":
+        os.write(self.fd, struct.pack("=ii", stage, error or 0))
+        os._exit(127 if stage == STAGE_NOT_FOUND else 126)
+
+
+def take_place(identity: Identity) -> Report:
+    """Session, cgroup, folder, descriptors and variables; the order is that of shim_rank.c."""
+    fds = [high(fd) for fd in identity.fds]
+    out, err, given = fds[:3]
+    report = Report(given)
+    rest = fds[3:]
+    os.setsid()
+    stand_below(identity.number("shim"))
+    if identity.number("cgroup"):
+        try:
+            os.write(rest.pop(0), b"0")
+        except OSError as error:
+            report.fail(STAGE_CGROUP, error.errno)
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("0")
+    null = high(os.open(os.devnull, os.O_RDWR))
+    for fd, number in ((null, 0), (out, 1), (err, 2)):
+        os.dup2(fd, number)
+    voice = high(identity.voice.fileno())
+    identity.voice.close()
+    first = 3
+    if identity.number("store"):
+        os.dup2(rest.pop(0), STORE_FD)
+        first = STORE_FD + 1
+    os.closerange(first, HIGH_FD)
+    for fd in range(HIGH_FD, max(voice, null, *fds) + 1):
+        if fd not in (voice, given):
+            close_quietly(fd)
+    identity.voice = socket.socket(fileno=voice)
+    try:
+        os.chdir(identity.fields["cwd"][0])
+    except OSError as error:
+        report.fail(STAGE_FOLDER, error.errno)
+    return report
+
+
+def close_quietly(fd: int) -> None:
+    try:
+        os.close(fd)
+    except OSError:
+        return
+
+
+def show(area: "tuple[int, int, int, int]", arguments: "list[bytes]", variables: "dict[bytes, bytes]") -> None:
+    """Makes ps and /proc show command line and variables of the rank. Doubt, where there is not room for them."""
+    start, arguments_end, env_start, end = area
+    line = b"".join(word + b"\0" for word in arguments)
+    block = b"".join(name + b"=" + value + b"\0" for name, value in variables.items())
+    if len(line) > arguments_end - start or len(block) > end - env_start:
+        raise Doubt("its variables need too much room")
+    ctypes.memset(start, 0, end - start)
+    ctypes.memmove(start, line, len(line))
+    ctypes.memmove(env_start, block, len(block))
+    for field, at in ((PR_SET_MM_ARG_END, start + len(line)), (PR_SET_MM_ENV_END, env_start + len(block))):
+        libc.prctl(PR_SET_MM, field, at, 0, 0)  # only root may: others have empty words at the end
+
+
+def check(state: State, arguments: "list[str]", python_path: "list[str]") -> None:
+    """Doubt, where a fresh process would import something else."""
+    for folder, at_ns in state.folders.items():
+        try:
+            changed = os.stat(folder).st_mtime_ns != at_ns
+        except OSError:
+            changed = True
+        if changed:
+            raise Stale(f"{folder} has changed")
+    for folder in [*first_folder(arguments), *python_path]:
+        try:
+            there = {name.partition(".")[0] for name in os.listdir(folder or ".")}
+        except OSError:
+            continue  # Python would find nothing there, either
+        if there & state.names:
+            raise Doubt(f"{folder or 'the working folder'} has a {min(there & state.names)} of its own")
+
+
+def first_folder(arguments: "list[str]") -> "list[str]":
+    """What Python puts first in sys.path."""
+    if getattr(sys.flags, "safe_path", False):
+        return []
+    if arguments[1] == "-c":
+        return [""]
+    return [os.getcwd() if arguments[1] == "-m" else os.path.dirname(os.path.realpath(arguments[1]))]
+
+
+def check_arguments(arguments: "list[str]") -> None:
+    if len(arguments) < 2 or (arguments[1].startswith("-") and (arguments[1] not in ("-c", "-m") or len(arguments) < 3)):
+        raise Doubt("it has options of Python")
+    if not arguments[1].startswith("-") and not os.path.isfile(arguments[1]):
+        raise Doubt(f"{arguments[1]} is not a file")
+
+
+def added_path(state: State, variables: "dict[bytes, bytes]") -> "list[str]":
+    """What the rank has on PYTHONPATH and the forkserver had not."""
+    wanted = variables.get(b"PYTHONPATH")
+    if wanted == state.python_path or not wanted:
+        if wanted != state.python_path:
+            raise Doubt("PYTHONPATH is another")
+        return []
+    if state.python_path is not None:
+        raise Doubt("PYTHONPATH is another")
+    return [os.path.abspath(os.fsdecode(entry)) for entry in wanted.split(b":")]
+
+
+def open_streams() -> None:
+    """sys.stdin, stdout and stderr as Python makes them: those of the forkserver were of other kinds of files."""
+    import io
+
+    stdout: Any = sys.stdout
+    buffered = not stdout.write_through
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        old = getattr(sys, name)
+        raw_only = fd > 0 and not buffered
+        binary: Any = open(fd, "rb" if fd == 0 else "wb", 0 if raw_only else -1, closefd=False)  # noqa: SIM115  # as long as the process
+        (binary if raw_only else binary.raw).name = f"<{name}>"
+        made = io.TextIOWrapper(binary, old.encoding, old.errors, "\n", line_buffering=buffered and fd == 2, write_through=not buffered)
+        made.mode = "r" if fd == 0 else "w"
+        setattr(sys, name, made)
+        setattr(sys, f"__{name}__", made)
+
+
+def seed_anew() -> None:
+    """What was seeded when it was imported; Python's own random does that by itself."""
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is not None and "numpy.random" in sys.modules:
+        numpy.random.seed()
+
+
+def with_watch(variables: "dict[bytes, bytes]") -> "dict[bytes, bytes]":
+    """As shim_rank.c has it: a Python below begins gpuctl_watch.py by the folder that comes first on its PYTHONPATH."""
+    if b"GPUCTL_WATCH" not in variables:
+        return variables
+    folders = [variables[b"GPUCTL_WATCH"] + b"/watch", *([variables[b"PYTHONPATH"]] if b"PYTHONPATH" in variables else [])]
+    return {**variables, b"PYTHONPATH": b":".join(folders)}
+
+
+def begin_watch() -> None:
+    folder = os.environ.get("GPUCTL_WATCH")
+    if folder is not None:
+        sys.path.insert(0, folder)
+        try:
+            import gpuctl_watch  # type: ignore[import-not-found, unused-ignore]
+
+            gpuctl_watch.begin()
+        finally:
+            sys.path.remove(folder)
+
+
+def become(identity: Identity) -> "list[str]":
+    """Becomes the rank, up to its first instruction. Returns the command line, or executes it anew."""
+    state = identity.state
+    report = take_place(identity)
+    variables = identity.environment()
+    words = identity.fields["arg"]
+    arguments = [os.fsdecode(word) for word in words]
+    try:
+        check_arguments(arguments)
+        python_path = added_path(state, variables)
+        check(state, arguments, python_path)
+        show(state.area, words, with_watch(variables))
+    except Doubt as doubt:
+        identity.voice.send(f"{doubt.word} {doubt}".encode()[:MESSAGE_BYTES])
+        execute(report, words, with_watch(variables))
+    os.environ.clear()
+    os.environb.update(with_watch(variables))
+    begin_watch()
+    import time
+
+    time.tzset()
+    open_streams()
+    seed_anew()
+    sys.path[0:0] = [*first_folder(arguments), *python_path]
+    identity.voice.send(b"warm")
+    identity.voice.close()
+    os.close(report.fd)
+    return arguments
+
+
+def execute(report: Report, words: "list[bytes]", variables: "dict[bytes, bytes]") -> "NoReturn":
+    restore_signals()
+    try:
+        os.execvpe(words[0], words, variables)
+    except OSError as error:
+        report.fail(STAGE_NOT_FOUND if isinstance(error, FileNotFoundError) else STAGE_COMMAND, error.errno)
+
+
+# --- the program ------------------------------------------------------------------------------------
+
+
+def fresh_main() -> dict:
+    """The namespace of a __main__ in which nothing was run."""
+    namespace = sys.modules["__main__"].__dict__
+    namespace.clear()
+    namespace.update(__name__="__main__", __doc__=None, __package__=None, __spec__=None, __builtins__=sys.modules["builtins"])
+    namespace["__annotations__"] = {}
+    return namespace
+
+
+def run(arguments: "list[str]") -> None:
+    """Runs what the command line says, as Python does."""
+    namespace = fresh_main()
+    sys.modules.pop(__name__, None)
+    if hasattr(sys, "orig_argv"):
+        sys.orig_argv = arguments[:]
+    if arguments[1] == "-m":
+        import runpy
+
+        sys.argv = ["-m", *arguments[3:]]
+        runpy._run_module_as_main(arguments[2])  # type: ignore[attr-defined]  # what `python -m` calls
+        return
+    import importlib.machinery
+    import io
+
+    path = arguments[1]
+    if path == "-c":
+        sys.argv = ["-c", *arguments[3:]]
+        namespace["__loader__"] = importlib.machinery.BuiltinImporter
+        source: str | bytes = arguments[2]
+        path = "<string>"
+    else:
+        sys.argv = arguments[1:]
+        namespace.update(__loader__=importlib.machinery.SourceFileLoader("__main__", path), __file__=path, __cached__=None)
+        with io.open_code(os.path.abspath(path)) as file:
+            source = file.read()
+    exec(compile(source, path, "exec"), namespace)
+
+
+def main() -> None:
+    """FOLDER PROGRAM-OF-THE-SHIM ITS-OPTIONS NAMES ROOM: of this file, to be forked for, comma-separated, to be imported, unused."""
+    folder, program, options, names = sys.argv[1:5]
+    sys.path[:] = [entry for entry in sys.path if entry not in ("", folder)]
+    identity = None
+    try:
+        serve(program, options.split(), [name for name in names.split(",") if name])
+    except Identity as found:
+        identity = found
+    assert identity is not None
+    arguments = become(identity)
+    del identity
+    try:
+        run(arguments)
+    except SystemExit:
+        raise
+    except KeyboardInterrupt as fault:
+        tell(fault)
+        sys.excepthook = lambda *_: None
+        raise
+    except BaseException as fault:
+        tell(fault)
+        sys.exit(1)
+
+
+def tell(fault: BaseException) -> None:
+    """What Python says of an exception that nobody caught, without the frames of this file."""
+    trace = fault.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    sys.excepthook(type(fault), fault.with_traceback(trace), trace)

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns this agent's standing with the controller, and the state that the controller desires for each attempt.
+ * It promises that an epoch is claimed once, that one which the controller does not list is stopped, that a
+ * lease is counted from the sending of the heartbeat that renewed it, and that what has no lease any more
+ * ends even if its shim hangs. What becomes of an attempt is reconciler_attempt.c's; files, processes and
+ * requests are left to the caller. */
+#include "agent/reconciler/reconciler.h"
+
+#include <stdlib.h>
+
+#include "agent/reconciler/reconciler_parts.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+struct reconciler *reconciler_create(void)
+{
+    struct reconciler *reconciler = xzalloc(sizeof *reconciler);
+    reconciler->standing = STANDING_STRANGER;
+    reconciler->heartbeat_ms = HEARTBEAT_MS;
+    return reconciler;
+}
+
+void reconciler_destroy(struct reconciler *reconciler)
+{
+    if (reconciler != NULL) {
+        free(reconciler->items);
+        free(reconciler->actions);
+        free(reconciler);
+    }
+}
+
+bool reconciler_next(struct reconciler *reconciler, struct reconciler_action *ret_action)
+{
+    if (reconciler->action_first == reconciler->action_count) {
+        reconciler->action_first = reconciler->action_count = 0;
+        return false;
+    }
+    *ret_action = reconciler->actions[reconciler->action_first++];
+    reconciler->outdated = reconciler->outdated && ret_action->act != ACT_POLL;
+    return true;
+}
+
+void reconciler_adopt(struct reconciler *reconciler, uint64_t epoch)
+{
+    reconciler_add(reconciler, epoch, RECONCILER_ADOPTED, DESIRED_UNKNOWN);
+}
+
+/* --- orders --------------------------------------------------------------------------------------------- */
+
+static void lease(const struct reconciler *reconciler, const struct entry *entry,
+                  struct reconciler_action *action)
+{
+    if (entry->lease_ms > 0) {
+        action->term_ms = reconciler->renewed_ms + entry->lease_ms / 4 * 3;
+        action->kill_ms = reconciler->renewed_ms + entry->lease_ms / 20 * 17;
+    }
+}
+
+static enum desired desired_of(enum order_phase phase)
+{
+    switch (phase) {
+    case ORDER_PREPARE:
+        return DESIRED_READY;
+    case ORDER_START:
+    case ORDER_RUN:
+        return DESIRED_RUN;
+    case ORDER_STOP:
+    case ORDER_PHASE_COUNT:
+        break;
+    }
+    return DESIRED_STOP;
+}
+
+/* An epoch that is not known here: PREPARE and RUN are taken up. START is for what was prepared, and that is
+ * lost. */
+static void take_order(struct reconciler *reconciler, const struct order *order)
+{
+    bool run = order->phase == ORDER_RUN;
+    bool tombstone = order->phase == ORDER_STOP || order->phase == ORDER_START;
+    struct entry *entry = reconciler_add(
+        reconciler, order->epoch, run ? RECONCILER_STARTED : RECONCILER_CLAIMED, desired_of(order->phase));
+    entry->lease_ms = order->lease_ms;
+    entry->signal = order->signal;
+    struct reconciler_action *action =
+        reconciler_act(reconciler, tombstone ? ACT_TOMBSTONE : ACT_CLAIM, order->epoch);
+    action->order = order;
+    action->cause = order->phase == ORDER_START ? CAUSE_SHIM_LOST : order->cause;
+    lease(reconciler, entry, action);
+}
+
+/* The controller repeats an order when it has forgotten what it had not yet written: it hears again how
+ * things are. */
+static void tell_again(struct reconciler *reconciler, struct entry *entry, enum order_phase phase)
+{
+    switch (entry->phase) {
+    case RECONCILER_RUNNING:
+        if (phase == ORDER_RUN || phase == ORDER_START) {
+            reconciler_report(reconciler, entry, REPORT_RUNNING);
+        }
+        return;
+    case RECONCILER_DECLINED:
+        if (phase != ORDER_STOP) {
+            reconciler_report(reconciler, entry, REPORT_DECLINED);
+        }
+        return;
+    case RECONCILER_EXITED:
+    case RECONCILER_FLUSHED:
+        reconciler_report(reconciler, entry, REPORT_EXITED);
+        return;
+    case RECONCILER_ADOPTED:
+    case RECONCILER_CLAIMED:
+    case RECONCILER_PREPARED:
+    case RECONCILER_STARTED:
+    case RECONCILER_CLEARING:
+        return;
+    }
+}
+
+/* An attempt that was found at start may have lost its agent before its shim was told anything, its lease
+ * included. */
+static void tell_adopted(struct reconciler *reconciler, struct entry *entry, const struct order *order)
+{
+    if (order->phase != ORDER_PREPARE && order->phase != ORDER_RUN) {
+        return;
+    }
+    if (entry->lease_ms > 0) {
+        lease(reconciler, entry, reconciler_act(reconciler, ACT_LEASE, entry->epoch));
+    }
+    bool run = order->phase == ORDER_RUN;
+    entry->phase = run ? RECONCILER_STARTED : RECONCILER_CLAIMED;
+    reconciler_act(reconciler, run ? ACT_RUN : ACT_PREPARE, entry->epoch)->order = order;
+}
+
+static void work_order(struct reconciler *reconciler, const struct order *order)
+{
+    struct entry *entry = reconciler_find(reconciler, order->epoch);
+    if (entry == NULL) {
+        take_order(reconciler, order);
+        return;
+    }
+    entry->lease_ms = order->lease_ms > 0 ? order->lease_ms : entry->lease_ms;
+    entry->signal = order->signal;
+    if (entry->phase == RECONCILER_ADOPTED) {
+        tell_adopted(reconciler, entry, order);
+    }
+    if (order->phase == ORDER_STOP && reconciler_is_alive(entry)) {
+        struct reconciler_action *action = reconciler_act(reconciler, ACT_STOP, order->epoch);
+        action->grace_ms = order->grace_ms;
+        action->cause = order->cause;
+        action->signal = order->signal;
+    }
+    tell_again(reconciler, entry, order->phase);
+    if (desired_of(order->phase) >= entry->desired) {
+        entry->desired = desired_of(order->phase);
+        reconciler_settle(reconciler, entry);
+    }
+}
+
+static bool is_live(const struct poll_reply *reply, uint64_t epoch)
+{
+    for (size_t i = 0; i < reply->live_count; i++) {
+        if (reply->live[i] == epoch) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void go_on(struct reconciler *reconciler)
+{
+    if (reconciler->standing == STANDING_MEMBER && !reconciler->polling &&
+        !(reconciler->ending && reconciler->count == 0)) {
+        reconciler_act(reconciler, ACT_POLL, 0);
+        reconciler->polling = true;
+    }
+}
+
+/* What lives is stopped before anything new begins; what is over can wait until the new is on its way. */
+static void drop_unlisted(struct reconciler *reconciler, const struct poll_reply *reply, bool only_alive)
+{
+    for (size_t i = 0; i < reconciler->count;) {
+        struct entry *entry = &reconciler->items[i];
+        bool spared = is_live(reply, entry->epoch) || (only_alive && !reconciler_is_alive(entry));
+        i += spared || !reconciler_drop(reconciler, entry);
+    }
+}
+
+void reconciler_polled(struct reconciler *reconciler, const struct poll_reply *reply)
+{
+    if (!reconciler->polling || reconciler->outdated) {
+        return;
+    }
+    reconciler->polling = false;
+    reconciler->version = reply->version;
+    reconciler->ending = reply->shutdown;
+    drop_unlisted(reconciler, reply, true);
+    for (size_t i = 0; i < reply->order_count; i++) {
+        if (is_live(reply, reply->orders[i].epoch)) {
+            work_order(reconciler, &reply->orders[i]);
+        }
+    }
+    if (!reconciler->ending) {
+        go_on(reconciler);
+    }
+    drop_unlisted(reconciler, reply, false);
+    reconciler_end_if_done(reconciler);
+    go_on(reconciler);
+}
+
+/* --- standing ------------------------------------------------------------------------------------------- */
+
+void reconciler_start(struct reconciler *reconciler)
+{
+    reconciler_act(reconciler, ACT_REGISTER, 0);
+}
+
+void reconciler_registered(struct reconciler *reconciler, const struct register_reply *reply, int64_t sent_ms)
+{
+    reconciler->standing = STANDING_MEMBER;
+    reconciler->heartbeat_ms = reply->heartbeat_ms;
+    reconciler->heartbeat_sent_ms = sent_ms;
+    reconciler->renewed_ms = sent_ms;
+    for (size_t i = 0; i < reconciler->count; i++) {
+        reconciler_push_report(reconciler, &reconciler->items[i]);
+    }
+    go_on(reconciler);
+}
+
+void reconciler_stranger(struct reconciler *reconciler)
+{
+    if (reconciler->standing == STANDING_MEMBER) {
+        reconciler->standing = STANDING_STRANGER;
+        reconciler->polling = false;
+        reconciler->version = 0;
+        reconciler_act(reconciler, ACT_REGISTER, 0);
+    }
+}
+
+/* An eighth of the shortest lease, but never more than what the controller asked for. */
+static int64_t heartbeat_interval(const struct reconciler *reconciler)
+{
+    int64_t interval = reconciler->heartbeat_ms;
+    for (size_t i = 0; i < reconciler->count; i++) {
+        int64_t lease_ms = reconciler->items[i].lease_ms;
+        interval = lease_ms > 0 && lease_ms / 8 < interval ? lease_ms / 8 : interval;
+    }
+    return interval;
+}
+
+/* The controller may have given away what it did not hear of for long: only what a heartbeat has listed, and
+ * its answer has not named as fenced, may go on. What nobody wants keeps the end that it has. */
+static void renew(struct reconciler *reconciler, int64_t number)
+{
+    for (size_t i = 0; i < reconciler->count; i++) {
+        struct entry *entry = &reconciler->items[i];
+        bool listed = entry->first_heartbeat <= number && entry->desired != DESIRED_NOTHING;
+        if (entry->lease_ms > 0 && listed && reconciler_is_alive(entry)) {
+            entry->killed = false;
+            lease(reconciler, entry, reconciler_act(reconciler, ACT_LEASE, entry->epoch));
+        }
+    }
+}
+
+static void drop_fenced(struct reconciler *reconciler, const struct heartbeat_reply *reply)
+{
+    for (size_t i = 0; i < reply->fenced_count; i++) {
+        struct entry *entry = reconciler_find(reconciler, reply->fenced[i]);
+        if (entry != NULL) {
+            reconciler_drop(reconciler, entry);
+        }
+    }
+    reconciler_end_if_done(reconciler);
+}
+
+/* After a silence the answer to the poll that is out may be lost, and would be waited for in vain; or it is
+ * late, and has orders for what was given away since. */
+static void poll_anew(struct reconciler *reconciler, int64_t silence_ms)
+{
+    if (reconciler->polling && silence_ms > HEARTBEATS_OUT * heartbeat_interval(reconciler)) {
+        reconciler_act(reconciler, ACT_POLL, 0);
+        reconciler->outdated = true;
+    }
+}
+
+void reconciler_heartbeat_done(struct reconciler *reconciler, int64_t number,
+                               const struct heartbeat_reply *reply, int64_t sent_ms)
+{
+    reconciler->beating--;
+    if (reply == NULL || sent_ms < reconciler->renewed_ms) {
+        return;
+    }
+    poll_anew(reconciler, sent_ms - reconciler->renewed_ms);
+    reconciler->renewed_ms = sent_ms;
+    drop_fenced(reconciler, reply);
+    renew(reconciler, number);
+}
+
+/* When the agent itself ends what its shim has not: later than a shim does it, and early enough to be done
+ * before the controller gives the job away. */
+static int64_t guard_ms(const struct reconciler *reconciler, const struct entry *entry)
+{
+    bool guarded = entry->lease_ms > 0 && !entry->killed && reconciler_is_alive(entry);
+    return guarded ? reconciler->renewed_ms + entry->lease_ms / 10 * 9 : INT64_MAX;
+}
+
+static int64_t next_heartbeat_ms(const struct reconciler *reconciler)
+{
+    bool due = reconciler->standing == STANDING_MEMBER && reconciler->beating < HEARTBEATS_OUT;
+    return due ? reconciler->heartbeat_sent_ms + heartbeat_interval(reconciler) : INT64_MAX;
+}
+
+int64_t reconciler_deadline(const struct reconciler *reconciler)
+{
+    int64_t due_ms = next_heartbeat_ms(reconciler);
+    for (size_t i = 0; i < reconciler->count; i++) {
+        int64_t guarded_ms = guard_ms(reconciler, &reconciler->items[i]);
+        due_ms = guarded_ms < due_ms ? guarded_ms : due_ms;
+    }
+    return due_ms;
+}
+
+static void heartbeat(struct reconciler *reconciler, int64_t now_ms)
+{
+    int64_t timeout_ms = HEARTBEATS_OUT * heartbeat_interval(reconciler);
+    reconciler->beating++;
+    reconciler->heartbeat_sent_ms = now_ms;
+    struct reconciler_action *action = reconciler_act(reconciler, ACT_HEARTBEAT, 0);
+    action->number = ++reconciler->heartbeats;
+    action->timeout_ms = timeout_ms < REQUEST_TIMEOUT_MS ? timeout_ms : REQUEST_TIMEOUT_MS;
+}
+
+void reconciler_tick(struct reconciler *reconciler, int64_t now_ms)
+{
+    for (size_t i = 0; i < reconciler->count; i++) {
+        struct entry *entry = &reconciler->items[i];
+        if (now_ms >= guard_ms(reconciler, entry)) {
+            entry->killed = true;
+            reconciler_act(reconciler, ACT_KILL, entry->epoch);
+        }
+    }
+    if (now_ms >= next_heartbeat_ms(reconciler)) {
+        heartbeat(reconciler, now_ms);
+    }
+}
+
+void reconciler_hurry(struct reconciler *reconciler)
+{
+    reconciler->heartbeat_sent_ms = 0;
+}
+
+uint64_t reconciler_version(const struct reconciler *reconciler)
+{
+    return reconciler->version;
+}
+
+struct node_attempt *reconciler_list(const struct reconciler *reconciler, size_t *ret_count)
+{
+#define X(name, member) [RECONCILER_##name] = MEMBER_##member,
+    static const enum member_state states[] = {RECONCILER_PHASES(X)};
+#undef X
+    struct node_attempt *list = xzalloc((reconciler->count + 1) * sizeof *list);
+    for (size_t i = 0; i < reconciler->count; i++) {
+        list[i] = (struct node_attempt){reconciler->items[i].epoch, states[reconciler->items[i].phase]};
+    }
+    *ret_count = reconciler->count;
+    return list;
+}
+
+const char *reconciler_act_text(enum reconciler_act value)
+{
+#define X(name, text) [ACT_##name] = text,
+    static const char *const texts[] = {RECONCILER_ACTS(X)};
+#undef X
+    return texts[value];
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the phases of each attempt that this node knows, and the reports that are due of it. It promises that
+ * a phase changes only as the table says, and that reports of one epoch leave in order and one at a time,
+ * each until it was answered. Orders and heartbeats are reconciler.c's. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/reconciler/reconciler_parts.h"
+#include "proto/base/text.h"
+
+/* What news do to a phase; no row means that it is no news. */
+struct move {
+    enum reconciler_phase from;
+    enum reconciler_news news;
+    enum reconciler_phase to;
+    enum report_kind report; /* REPORT_KIND_COUNT: none */
+};
+
+#define SILENT REPORT_KIND_COUNT
+
+static const struct move moves[] = {
+    {RECONCILER_ADOPTED, NEWS_PREPARED, RECONCILER_PREPARED, SILENT},
+    {RECONCILER_CLAIMED, NEWS_PREPARED, RECONCILER_PREPARED, SILENT},
+    {RECONCILER_ADOPTED, NEWS_DECLINED, RECONCILER_DECLINED, REPORT_DECLINED},
+    {RECONCILER_CLAIMED, NEWS_DECLINED, RECONCILER_DECLINED, REPORT_DECLINED},
+    {RECONCILER_PREPARED, NEWS_DECLINED, RECONCILER_DECLINED, REPORT_DECLINED},
+    {RECONCILER_STARTED, NEWS_DECLINED, RECONCILER_DECLINED, REPORT_DECLINED},
+    {RECONCILER_ADOPTED, NEWS_RUNNING, RECONCILER_RUNNING, REPORT_RUNNING},
+    {RECONCILER_CLAIMED, NEWS_RUNNING, RECONCILER_RUNNING, REPORT_RUNNING},
+    {RECONCILER_PREPARED, NEWS_RUNNING, RECONCILER_RUNNING, REPORT_RUNNING},
+    {RECONCILER_STARTED, NEWS_RUNNING, RECONCILER_RUNNING, REPORT_RUNNING},
+    {RECONCILER_ADOPTED, NEWS_FAILED, RECONCILER_STARTED, REPORT_FAILED},
+    {RECONCILER_PREPARED, NEWS_FAILED, RECONCILER_STARTED, REPORT_FAILED},
+    {RECONCILER_STARTED, NEWS_FAILED, RECONCILER_STARTED, REPORT_FAILED},
+    {RECONCILER_RUNNING, NEWS_FAILED, RECONCILER_RUNNING, REPORT_FAILED},
+    {RECONCILER_ADOPTED, NEWS_EXITED, RECONCILER_CLEARING, SILENT},
+    {RECONCILER_CLAIMED, NEWS_EXITED, RECONCILER_CLEARING, SILENT},
+    {RECONCILER_PREPARED, NEWS_EXITED, RECONCILER_CLEARING, SILENT},
+    {RECONCILER_STARTED, NEWS_EXITED, RECONCILER_CLEARING, SILENT},
+    {RECONCILER_RUNNING, NEWS_EXITED, RECONCILER_CLEARING, SILENT},
+    {RECONCILER_CLEARING, NEWS_CLEARED, RECONCILER_EXITED, REPORT_EXITED},
+    {RECONCILER_EXITED, NEWS_DRAINED, RECONCILER_EXITED, REPORT_EXITED},
+};
+
+struct reconciler_action *reconciler_act(struct reconciler *reconciler, enum reconciler_act what,
+                                         uint64_t epoch)
+{
+    if (reconciler->action_count == reconciler->action_room) {
+        reconciler->action_room = reconciler->action_room ? 2 * reconciler->action_room : 32;
+        reconciler->actions =
+            xrealloc(reconciler->actions, reconciler->action_room * sizeof *reconciler->actions);
+    }
+    struct reconciler_action *action = &reconciler->actions[reconciler->action_count++];
+    *action = (struct reconciler_action){.act = what, .epoch = epoch};
+    return action;
+}
+
+struct entry *reconciler_find(const struct reconciler *reconciler, uint64_t epoch)
+{
+    for (size_t i = 0; i < reconciler->count; i++) {
+        if (reconciler->items[i].epoch == epoch) {
+            return &reconciler->items[i];
+        }
+    }
+    return NULL;
+}
+
+struct entry *reconciler_add(struct reconciler *reconciler, uint64_t epoch, enum reconciler_phase phase,
+                             enum desired desired)
+{
+    assert(reconciler_find(reconciler, epoch) == NULL);
+    if (reconciler->count == reconciler->room) {
+        reconciler->room = reconciler->room ? 2 * reconciler->room : 16;
+        reconciler->items = xrealloc(reconciler->items, reconciler->room * sizeof *reconciler->items);
+    }
+    struct entry *entry = &reconciler->items[reconciler->count++];
+    *entry = (struct entry){
+        .epoch = epoch, .phase = phase, .desired = desired, .first_heartbeat = reconciler->heartbeats + 1};
+    return entry;
+}
+
+static void forget(struct reconciler *reconciler, struct entry *entry)
+{
+    reconciler_act(reconciler, ACT_FORGET, entry->epoch);
+    size_t index = (size_t)(entry - reconciler->items);
+    reconciler->count--;
+    memmove(entry, entry + 1, (reconciler->count - index) * sizeof *entry);
+}
+
+void reconciler_end_if_done(struct reconciler *reconciler)
+{
+    if (reconciler->ending && reconciler->count == 0) {
+        reconciler_act(reconciler, ACT_END, 0);
+    }
+}
+
+/* --- reports -------------------------------------------------------------------------------------------- */
+
+void reconciler_push_report(struct reconciler *reconciler, struct entry *entry)
+{
+    if (entry->due_count > 0 && !entry->asking && reconciler->standing == STANDING_MEMBER) {
+        reconciler_act(reconciler, ACT_REPORT, entry->epoch)->report = entry->due[0];
+        entry->asking = true;
+    }
+}
+
+/* Adds a report behind those that wait. The same one is not added twice, but for the one that is out: what it
+ * tells may be old. */
+void reconciler_report(struct reconciler *reconciler, struct entry *entry, enum report_kind kind)
+{
+    for (size_t i = entry->asking ? 1 : 0; i < entry->due_count; i++) {
+        if (entry->due[i] == kind) {
+            return;
+        }
+    }
+    assert(entry->due_count < REPORTS_DUE);
+    entry->due[entry->due_count++] = kind;
+    reconciler_push_report(reconciler, entry);
+}
+
+/* --- one attempt ---------------------------------------------------------------------------------------- */
+
+bool reconciler_is_alive(const struct entry *entry)
+{
+    return entry->phase < RECONCILER_CLEARING;
+}
+
+/* Nobody wants it: what lives is killed, what is over is forgotten. True when it was forgotten, and the entry
+ * is gone. */
+bool reconciler_drop(struct reconciler *reconciler, struct entry *entry)
+{
+    bool first = entry->desired != DESIRED_NOTHING;
+    entry->desired = DESIRED_NOTHING;
+    entry->due_count = 0;
+    entry->asking = false;
+    if (reconciler_is_alive(entry)) {
+        if (first) {
+            reconciler_act(reconciler, ACT_STOP, entry->epoch)->cause = CAUSE_NODE_LOST;
+        }
+        return false;
+    }
+    if (entry->phase == RECONCILER_CLEARING) {
+        return false;
+    }
+    forget(reconciler, entry);
+    return true;
+}
+
+void reconciler_settle(struct reconciler *reconciler, struct entry *entry)
+{
+    switch (entry->desired) {
+    case DESIRED_UNKNOWN:
+        return;
+    case DESIRED_READY:
+        if (entry->phase == RECONCILER_PREPARED) {
+            reconciler_report(reconciler, entry, REPORT_PREPARED);
+        }
+        return;
+    case DESIRED_RUN:
+        if (entry->phase == RECONCILER_PREPARED) {
+            entry->phase = RECONCILER_STARTED;
+            reconciler_act(reconciler, ACT_START, entry->epoch);
+        }
+        if (entry->phase == RECONCILER_RUNNING && entry->signal != EARLY_NONE && !entry->warned) {
+            entry->warned = true;
+            reconciler_act(reconciler, ACT_WARN, entry->epoch)->signal = entry->signal;
+        }
+        return;
+    case DESIRED_STOP:
+        if (entry->phase == RECONCILER_DECLINED) {
+            entry->phase = RECONCILER_EXITED;
+            entry->due_count = entry->asking ? 1 : 0;
+            reconciler_report(reconciler, entry, REPORT_EXITED);
+        }
+        return;
+    case DESIRED_NOTHING:
+        reconciler_drop(reconciler, entry);
+        return;
+    }
+}
+
+void reconciler_answered(struct reconciler *reconciler, uint64_t epoch, enum reconciler_answer answer)
+{
+    struct entry *entry = reconciler_find(reconciler, epoch);
+    if (entry == NULL || !entry->asking) {
+        return;
+    }
+    entry->asking = false;
+    switch (answer) {
+    case ANSWER_FLUSHED:
+        entry->phase = entry->phase == RECONCILER_EXITED ? RECONCILER_FLUSHED : entry->phase;
+        __attribute__((fallthrough));
+    case ANSWER_TAKEN:
+        entry->due_count--;
+        memmove(entry->due, entry->due + 1, entry->due_count * sizeof entry->due[0]);
+        reconciler_push_report(reconciler, entry);
+        return;
+    case ANSWER_STRANGER:
+        reconciler_stranger(reconciler);
+        return;
+    case ANSWER_FENCED:
+        reconciler_drop(reconciler, entry);
+        reconciler_end_if_done(reconciler);
+        return;
+    }
+}
+
+void reconciler_heard(struct reconciler *reconciler, uint64_t epoch, enum reconciler_news news)
+{
+    struct entry *entry = reconciler_find(reconciler, epoch);
+    const struct move *move = NULL;
+    for (size_t i = 0; entry != NULL && move == NULL && i < sizeof moves / sizeof moves[0]; i++) {
+        move = moves[i].from == entry->phase && moves[i].news == news ? &moves[i] : NULL;
+    }
+    if (move == NULL) {
+        return;
+    }
+    entry->phase = move->to;
+    if (move->to == RECONCILER_CLEARING) {
+        reconciler_act(reconciler, ACT_CLEAR, epoch);
+    }
+    if (move->report != SILENT && entry->desired != DESIRED_NOTHING) {
+        reconciler_report(reconciler, entry, move->report);
+    }
+    reconciler_settle(reconciler, entry);
+    reconciler_end_if_done(reconciler);
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpushim, the supervisor of one attempt on one node: the process itself, its loop and its clock. It makes
+ * the process into one that a restart of the agent does not disturb (own session, signals ignored, nothing
+ * inherited but stdio and the control socket) and hands each event to the file that knows what to do. It
+ * keeps no state of the attempt; the protocol is in agent/shim/shimwire.h. */
+#include "agent/shim/shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/shim/shim_signals.h"
+
+#define EVENTS_A_TURN 64
+
+void shim_log_error(const char *format, ...)
+{
+    char text[2 * LIMIT_SHIM_TEXT];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    dprintf(STDERR_FILENO, "warning shim pid=%d %s\n", (int)getpid(), text);
+}
+
+bool why_set(struct why *why, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why->text, sizeof why->text, format, arguments);
+    va_end(arguments);
+    for (char *at = why->text; *at != '\0'; at++) {
+        if ((unsigned char)*at < ' ' || *at == 0x7f) {
+            *at = '?'; /* the text becomes a line of the exit record */
+        }
+    }
+    return false;
+}
+
+void *shim_resize(void *pointer, size_t count, size_t size)
+{
+    void *result = reallocarray(pointer, count > 0 ? count : 1, size);
+    if (result == NULL) {
+        abort();
+    }
+    return result;
+}
+
+static int64_t clock_ms(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int64_t shim_boot_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+void shim_note(struct shim *shim, enum moment moment)
+{
+    if (shim->moments[moment] == 0) {
+        shim->moments[moment] = shim_boot_us();
+    }
+}
+
+int64_t shim_boot_ms(void)
+{
+    return clock_ms(CLOCK_BOOTTIME);
+}
+
+int64_t shim_wall_ms(void)
+{
+    return clock_ms(CLOCK_REALTIME);
+}
+
+bool shim_number(const char *text, int64_t min, int64_t max, int64_t *ret_number)
+{
+    char *end = NULL;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || number < min || number > max) {
+        return false;
+    }
+    *ret_number = number;
+    return true;
+}
+
+bool shim_watch(struct shim *shim, int fd, enum watch watch, size_t index)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = (uint64_t)watch << 32 | index};
+    return epoll_ctl(shim->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+/* Signals: what the agent ignored is back to its default, so that ranks get it so; what would end the shim is
+ * ignored, or has no effect unless it comes from init. */
+static bool signals_init(struct shim *shim)
+{
+    for (int number = 1; number <= SIGRTMAX; number++) {
+        struct sigaction action;
+        if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN) {
+            signal(number, SIG_DFL);
+        }
+    }
+    for (size_t i = 0; i < SHIM_IGNORED_COUNT; i++) {
+        signal(shim_ignored[i], SIG_IGN);
+    }
+    signal(SIGTERM, SIG_DFL); /* blocked, and read with the ends of children */
+    sigset_t heard;
+    sigemptyset(&heard);
+    sigaddset(&heard, SIGCHLD);
+    sigaddset(&heard, SIGTERM);
+    if (sigprocmask(SIG_SETMASK, &heard, NULL) != 0) {
+        return false;
+    }
+    shim->signals = signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK);
+    return shim->signals >= 0 && shim_watch(shim, shim->signals, WATCH_SIGNAL, 0);
+}
+
+static bool socket_take(int fd)
+{
+    struct stat info;
+    return fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode) && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
+}
+
+/* Descriptors: 0 to 2 exist, 3 is the control socket, 4 that of warm workers where there are some, nothing
+ * else is open; as many as the hard limit allows, for the pipes and files of many ranks. */
+static bool descriptors_init(struct shim *shim, bool warm)
+{
+    if (!socket_take(SHIM_CONTROL_FD) || (warm && !socket_take(SHIM_WARM_FD))) {
+        return false;
+    }
+    close_range((warm ? SHIM_WARM_FD : SHIM_CONTROL_FD) + 1, UINT_MAX, 0);
+    do {
+        shim->null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    } while (shim->null >= 0 && shim->null <= STDERR_FILENO);
+    if (shim->null < 0 || dup2(shim->null, STDIN_FILENO) < 0) {
+        return false;
+    }
+    if (getrlimit(RLIMIT_NOFILE, &shim->files) != 0) {
+        return false;
+    }
+    struct rlimit raised = {.rlim_cur = shim->files.rlim_max, .rlim_max = shim->files.rlim_max};
+    return setrlimit(RLIMIT_NOFILE, &raised) == 0;
+}
+
+/* Where we may, the kernel kills any rank before it kills the one that watches them. */
+static void oom_protect(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        ssize_t written = write(fd, "-900", 4);
+        (void)written; /* refused without CAP_SYS_RESOURCE */
+        close(fd);
+    }
+}
+
+static bool process_init(struct shim *shim, bool warm)
+{
+    if (!descriptors_init(shim, warm)) {
+        shim_log_error("is started by gpuagent, with a socket as descriptor %d", SHIM_CONTROL_FD);
+        return false;
+    }
+    setsid(); /* fails where the agent did so for us */
+    oom_protect();
+    memory_find(&shim->memory);
+    shim->epoll = epoll_create1(EPOLL_CLOEXEC);
+    shim->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    shim->agent_socket.fd = SHIM_CONTROL_FD;
+    if (shim->epoll < 0 || shim->timer < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||
+        !signals_init(shim) || !shim_watch(shim, shim->timer, WATCH_TIMER, 0) ||
+        !shim_watch(shim, shim->agent_socket.fd, WATCH_AGENT_SOCKET, 0)) {
+        shim_log_error("cannot set itself up: %s", strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+/* Init ends all processes when the node is shut down. A TERM of anybody else is for the agent's to say. */
+static void signals_read(struct shim *shim)
+{
+    struct signalfd_siginfo info[8];
+    ssize_t length;
+    while ((length = read(shim->signals, info, sizeof info)) > 0) {
+        for (size_t i = 0; i < (size_t)length / sizeof info[0]; i++) {
+            if (info[i].ssi_signo == SIGTERM && info[i].ssi_pid == 1) {
+                attempt_node_ends(shim);
+            }
+        }
+    }
+    attempt_children(shim);
+}
+
+static void timer_fired(struct shim *shim)
+{
+    uint64_t times;
+    ssize_t got = read(shim->timer, &times, sizeof times);
+    (void)got; /* nothing to read: it was set anew meanwhile */
+    shim->timer_ms = SHIM_NEVER;
+    attempt_clock(shim, shim_boot_ms());
+}
+
+static void event_work(struct shim *shim, uint64_t data)
+{
+    switch ((enum watch)(data >> 32)) {
+    case WATCH_SIGNAL:
+        signals_read(shim);
+        break;
+    case WATCH_TIMER:
+        timer_fired(shim);
+        break;
+    case WATCH_AGENT_SOCKET:
+        agent_socket_receive(shim);
+        break;
+    case WATCH_LISTENER:
+        agent_socket_accept(shim);
+        break;
+    case WATCH_METRICS:
+        attempt_heard(shim);
+        break;
+    case WATCH_WARM:
+        warm_hear(shim);
+        break;
+    case WATCH_STREAM:
+        output_move(shim, (size_t)(data & UINT32_MAX));
+        break;
+    }
+}
+
+static void timer_arm(struct shim *shim)
+{
+    int64_t due_ms = attempt_due_ms(shim);
+    if (due_ms == shim->timer_ms) {
+        return;
+    }
+    struct itimerspec when = {0};
+    if (due_ms != SHIM_NEVER) {
+        int64_t at_ms = due_ms > 0 ? due_ms : 1; /* 0 would disarm */
+        when.it_value.tv_sec = at_ms / 1000;
+        when.it_value.tv_nsec = at_ms % 1000 * 1000000;
+    }
+    timerfd_settime(shim->timer, TFD_TIMER_ABSTIME, &when, NULL);
+    shim->timer_ms = due_ms;
+}
+
+static void shim_loop(struct shim *shim)
+{
+    while (!shim->ended) {
+        struct epoll_event events[EVENTS_A_TURN];
+        int count = epoll_wait(shim->epoll, events, EVENTS_A_TURN, -1);
+        for (int i = 0; i < count && !shim->ended; i++) {
+            event_work(shim, events[i].data.u64);
+        }
+        agent_socket_tell_output(shim);
+        timer_arm(shim);
+    }
+}
+
+static void shim_finish(struct shim *shim)
+{
+    output_close(shim);
+    warm_end(shim);
+    port_release(&shim->port);
+    agent_socket_finish(&shim->agent_socket);
+    launch_finish(&shim->launch);
+    free(shim->ranks);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        puts("gpushim " GPUCTL_VERSION);
+        return 0;
+    }
+    struct shim shim = {.epoll = -1,
+                        .signals = -1,
+                        .timer = -1,
+                        .null = -1,
+                        .timer_ms = SHIM_NEVER,
+                        .agent_socket = {.fd = -1, .listener = -1},
+                        .port = {.lock = -1, .socket = -1},
+                        .metrics = {.socket = -1, .file = {.pipe = -1, .file = -1, .tail = -1}},
+                        .warm = {.source = -1},
+                        .cgroup = -1,
+                        .deaths = -1,
+                        .record = -1,
+                        .lease_term_ms = SHIM_NEVER,
+                        .lease_kill_ms = SHIM_NEVER,
+                        .again_ms = SHIM_NEVER};
+    bool own = false, warm = false;
+    for (int i = 1; i < argc; i++) {
+        own = own || strcmp(argv[i], SHIM_OWN_MEMORY) == 0;
+        warm = warm || strcmp(argv[i], SHIM_WARM) == 0;
+    }
+    if (argc != 1 + own + warm || !process_init(&shim, warm)) {
+        return 2;
+    }
+    if (own) {
+        shared_enter(&shim.shared);
+    }
+    if (warm) {
+        warm_begin(&shim);
+    }
+    shim_loop(&shim);
+    shim_finish(&shim);
+    return shim.exit_code;
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of the attempt: what the agent's orders, the end of processes and the clock do to it in each
+ * phase, and why it ended. The first cause stays: a rank that fails after a stop was killed by it, a stop
+ * that comes after a rank failed finds it ending. Nothing is started after the lease, and nothing is told to
+ * have ended before all processes are gone and the record of it is on disk. */
+#include "agent/shim/shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#define PID_FILE_NEW "shim.pid.new"
+#define ADDED_MAX    (8 + SHIM_PATTERNS + 1)
+
+/* "pid starttime" names this process for ever, as far as this boot goes. */
+static bool pid_write(struct why *why)
+{
+    char stat[1024] = "";
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, stat, sizeof stat - 1) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    const char *field = length > 0 ? strrchr(stat, ')') : NULL;
+    for (int number = 2; field != NULL && number < 22; number++) {
+        field = strchr(field + 1, ' ');
+    }
+    int out = open(PID_FILE_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    bool written = field != NULL && out >= 0 &&
+                   dprintf(out, "%d %lld\n", (int)getpid(), strtoll(field + 1, NULL, 10)) > 0;
+    if (out >= 0) {
+        close(out);
+    }
+    bool taken = written && link(PID_FILE_NEW, SHIM_PID_FILE) == 0; /* unless somebody has it */
+    bool done = taken || why_set(why, "%s: %s", SHIM_PID_FILE, strerror(errno));
+    unlink(PID_FILE_NEW);
+    return done;
+}
+
+/* Gives back what the attempt held. */
+static void attempt_release(struct shim *shim)
+{
+    struct why ignored;
+    warm_end(shim);
+    output_finish(shim);
+    metrics_finish(shim);
+    port_release(&shim->port);
+    if (cgroup_open(shim, &ignored)) {
+        cgroup_vacate(shim);
+    }
+}
+
+static void attempt_decline(struct shim *shim, const char *text)
+{
+    attempt_release(shim);
+    record_cancel(shim);
+    shim->phase = PHASE_DECLINED;
+    shim->again_ms = shim_boot_ms() + SHIM_RETIRE_MS;
+    agent_socket_say(shim, FACT_DECLINED, "declined %s", text);
+}
+
+/* The environment that the ranks use stays in its place for as long as this process lives: the kernel gives
+ * the lock back.
+ */
+static bool hold(const struct launch *launch, struct why *why)
+{
+    int lock = launch->hold != NULL ? open(launch->hold, O_RDONLY | O_CLOEXEC) : -1;
+    return launch->hold == NULL || (lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) == 0) ||
+           why_set(why, "the environment is gone: %s: %s", launch->hold, strerror(errno));
+}
+
+static bool launch_take(struct shim *shim, const char *folder, struct why *why)
+{
+    if (!launch_read(&shim->launch, why)) {
+        launch_finish(&shim->launch);
+        return false;
+    }
+    shim->failed = shim->launch.rank_count;
+    shim->ranks = shim_resize(NULL, shim->launch.rank_count, sizeof *shim->ranks);
+    for (size_t i = 0; i < shim->launch.rank_count; i++) {
+        shim->ranks[i] =
+            (struct rank){.pidfd = -1,
+                          .ends = {-1, -1},
+                          .report = -1,
+                          .streams = {{.state = STREAM_ENDED, .pipe = -1, .file = -1, .tail = -1},
+                                      {.state = STREAM_ENDED, .pipe = -1, .file = -1, .tail = -1}}};
+    }
+    const char *slash = strrchr(folder, '/');
+    const char *name = slash != NULL ? slash + 1 : folder;
+    return (strcmp(name, shim->launch.epoch) == 0 ||
+            why_set(why, "launch file: epoch %.32s in the folder of %.32s", shim->launch.epoch, name)) &&
+           hold(&shim->launch, why);
+}
+
+/* The launch file was there when the folder was given: without it the attempt is over, and was forgotten. */
+static bool folder_enter(const char *folder, struct why *why)
+{
+    return (chdir(folder) == 0 || why_set(why, "%s: %s", folder, strerror(errno))) &&
+           (access(SHIM_LAUNCH_FILE, F_OK) == 0 || why_set(why, "%s: %s", SHIM_LAUNCH_FILE, strerror(errno)));
+}
+
+void attempt_assign(struct shim *shim, const char *folder)
+{
+    struct why why;
+    shared_renew(&shim->shared);
+    bool listens = folder_enter(folder, &why) && agent_socket_listen(shim, &why);
+    if (!listens || !pid_write(&why)) {
+        if (listens) {
+            unlink(SHIM_SOCKET_FILE);
+        }
+        shim_log_error("cannot take an attempt: %s", why.text);
+        shim->exit_code = 1;
+        shim->ended = true;
+        return;
+    }
+    shim->phase = PHASE_ASSIGNED;
+    if (!launch_take(shim, folder, &why)) {
+        attempt_decline(shim, why.text);
+    }
+}
+
+static bool attempt_port(struct shim *shim, struct why *why)
+{
+    const struct launch *launch = &shim->launch;
+    bool listens = launch->store_rank >= 0;
+    return launch->port_first == 0 ||
+           port_hold(&shim->port, (int)launch->port_first, (int)launch->port_last, listens, why);
+}
+
+/* false: declined. */
+static bool attempt_ready(struct shim *shim)
+{
+    struct why why;
+    if (shim->lease_term_ms <= shim_boot_ms()) {
+        attempt_decline(shim, "the lease ended before the start");
+        return false;
+    }
+    if (shim->phase == PHASE_PREPARED) {
+        return true;
+    }
+    if (!attempt_port(shim, &why) || !cgroup_open(shim, &why) || !metrics_open(shim, &why) ||
+        !record_reserve(shim, &why) || !output_open(shim, &why)) {
+        attempt_decline(shim, why.text);
+        return false;
+    }
+    shim->phase = PHASE_PREPARED;
+    return true;
+}
+
+void attempt_prepare(struct shim *shim)
+{
+    if (attempt_ready(shim)) {
+        shim_note(shim, MOMENT_PREPARED);
+        agent_socket_say(shim, FACT_PREPARED, "prepared %d", shim->port.number);
+    }
+}
+
+static void cause_set(struct shim *shim, const char *cause, const char *text)
+{
+    if (shim->cause[0] == '\0') {
+        snprintf(shim->cause, sizeof shim->cause, "%s", cause);
+        snprintf(shim->cause_text.text, sizeof shim->cause_text.text, "%s", text);
+    }
+}
+
+/* A rank failed by itself: all the others of the gang end, too. */
+static void attempt_fail(struct shim *shim, size_t index, int code, int signal, const char *cause,
+                         const char *text)
+{
+    cause_set(shim, cause, text);
+    shim->failed = index;
+    output_drain(shim, index); /* its last words often say why */
+    agent_socket_say(shim, FACT_FAILED, "failed %d %d %d %lld %s %s", shim->launch.ranks[index].number, code,
+                     signal, (long long)shim_wall_ms(), cause, text);
+    kill_begin(shim, shim->launch.failed_grace_ms);
+}
+
+/* The first that cannot be started, after which only those are that are on their way; rank_count: there is
+ * none. */
+static size_t ranks_try(struct shim *shim, char *const *added, int *ret_code, struct why *ret_why)
+{
+    size_t failed = shim->launch.rank_count;
+    ranks_offer(shim, added);
+    for (size_t i = 0; i < shim->launch.rank_count; i++) {
+        struct why why;
+        int code;
+        if (failed < i && !rank_is_offered(shim, i)) {
+            continue;
+        }
+        if (rank_start(shim, i, added, &code, &why)) {
+            shim->phase = PHASE_RUNNING;
+        } else if (failed > i) {
+            failed = i;
+            *ret_code = code;
+            *ret_why = why;
+        }
+    }
+    warm_end(shim);
+    return failed;
+}
+
+static void ranks_start(struct shim *shim, char *const *added)
+{
+    struct why why;
+    int code = 0;
+    memory_begin(shim);
+    size_t failed = ranks_try(shim, added, &code, &why);
+    if (failed == shim->launch.rank_count) {
+        const char *said = shim->warm.said.text;
+        shim_note(shim, MOMENT_RUNNING);
+        agent_socket_say(shim, FACT_RUNNING, "running %lld %d%s%s", (long long)shim_wall_ms(),
+                         shim->port.number, said[0] != '\0' ? " " : "", said);
+    } else if (shim->phase != PHASE_RUNNING && code == 0) {
+        attempt_decline(shim, why.text);
+    } else {
+        shim->phase = PHASE_RUNNING;
+        attempt_fail(shim, failed, code != 0 ? code : 126, 0, code != 0 ? "EXEC_FAILED" : "DECLINED",
+                     why.text);
+    }
+}
+
+static void added_put(char **added, size_t *count, const char *start, const char *value)
+{
+    if (strcmp(value, "-") != 0) {
+        if (asprintf(&added[*count], "%s%s", start, value) < 0) {
+            abort();
+        }
+        (*count)++;
+    }
+}
+
+/* JAX takes both in one variable, an address of IPv6 in brackets. Rank 0 binds the port as torch would. */
+static void added_put_coordinator(char **added, size_t *count, const char *address, const char *port)
+{
+    char *both = NULL;
+    bool brackets = strchr(address, ':') != NULL;
+    if (strcmp(address, "-") == 0 || strcmp(port, "-") == 0) {
+        return;
+    }
+    if (asprintf(&both, "%s%s%s:%s", brackets ? "[" : "", address, brackets ? "]" : "", port) < 0) {
+        abort();
+    }
+    added_put(added, count, "JAX_COORDINATOR_ADDRESS=", both);
+    free(both);
+}
+
+static void attempt_begin(struct shim *shim, const char *address, const char *port, const char *interface)
+{
+    char *added[ADDED_MAX + 1] = {0};
+    size_t count = 0;
+    char *master = NULL; /* for gpuctl_watch.py */
+    if (asprintf(&master, strcmp(address, "-") != 0 ? "%s:%s" : "-", address, port) < 0) {
+        abort();
+    }
+    added_put(added, &count, "GPUCTL_MASTER=", master);
+    free(master);
+    added_put(added, &count, "MASTER_ADDR=", address);
+    added_put(added, &count, "MASTER_PORT=", port);
+    added_put_coordinator(added, &count, address, port);
+    if (shim->launch.torchrun != 0) {
+        added_put(added, &count, "PET_MASTER_ADDR=", address);
+        added_put(added, &count, "PET_MASTER_PORT=", port);
+    }
+    added_put(added, &count, "GLOO_SOCKET_IFNAME=", interface);
+    added_put(added, &count, "NCCL_SOCKET_IFNAME==", interface); /* NCCL: exactly this one */
+    addresses_put(&shim->launch, address, port, added, &count);
+    ranks_start(shim, added);
+    for (size_t i = 0; i < count; i++) {
+        free(added[i]);
+    }
+}
+
+void attempt_start(struct shim *shim, const char *address, const char *port, const char *interface)
+{
+    shim_note(shim, MOMENT_BEGUN);
+    if (attempt_ready(shim)) {
+        attempt_begin(shim, address, port, interface);
+    }
+}
+
+void attempt_run(struct shim *shim, const char *address, const char *interface)
+{
+    char port[16] = "-";
+    shim_note(shim, MOMENT_BEGUN);
+    if (!attempt_ready(shim)) {
+        return;
+    }
+    if (shim->port.number != 0) {
+        snprintf(port, sizeof port, "%d", shim->port.number);
+    }
+    attempt_begin(shim, address, port, interface);
+}
+
+static void attempt_record(struct shim *shim)
+{
+    struct why why;
+    if (!record_write(shim, &why)) {
+        shim_log_error("%s", why.text);
+        shim->again_ms = shim_boot_ms() + SHIM_RECORD_RETRY_MS;
+        return;
+    }
+    shim->phase = PHASE_EXITED;
+    shim->again_ms = shim_boot_ms() + (shim->node_ends ? 0 : SHIM_RETIRE_MS);
+    agent_socket_tell_output(shim);
+    agent_socket_say(shim, FACT_EXITED, "exited");
+    shared_release(&shim->shared);
+}
+
+static void attempt_gone(struct shim *shim)
+{
+    shim_note(shim, MOMENT_GONE);
+    attempt_release(shim);
+    shim->phase = PHASE_RECORDING;
+    attempt_record(shim);
+}
+
+void attempt_warn(struct shim *shim, int signal)
+{
+    if (!shim->warned && shim->ladder == LADDER_NONE) {
+        shim->warned = true;
+        kill_warn(shim, signal);
+    }
+}
+
+void attempt_stop(struct shim *shim, int64_t grace_ms, const char *cause)
+{
+    int signal = shim->pre_stop_signal;
+    shim->pre_stop_signal = 0;
+    cause_set(shim, cause, "");
+    if (shim->phase != PHASE_RUNNING) {
+        attempt_gone(shim);
+    } else if (signal != 0) {
+        kill_softly(shim, grace_ms, signal);
+    } else {
+        kill_begin(shim, grace_ms);
+    }
+}
+
+/* Ranks get a TERM of their own at the same time: how they end says nothing about the program. With the
+ * record on disk the shim goes, too: a shutdown waits for every process. */
+void attempt_node_ends(struct shim *shim)
+{
+    shim->node_ends = true;
+    if (shim->phase == PHASE_EXITED) {
+        shim->again_ms = shim_boot_ms();
+    } else if (shim->phase == PHASE_RUNNING && shim->ladder == LADDER_NONE) {
+        cause_set(shim, "NODE_LOST", "the node was shut down");
+        kill_begin(shim, shim->launch.failed_grace_ms);
+    }
+}
+
+/* Who has saved its work needs no more time. */
+static void unsaved_wait(struct shim *shim)
+{
+    if (shim->phase == PHASE_RUNNING && checkpoint_by_all(shim)) {
+        kill_hurry(shim);
+    }
+}
+
+void attempt_heard(struct shim *shim)
+{
+    metrics_receive(shim);
+    unsaved_wait(shim);
+}
+
+static void rank_blame(struct shim *shim, size_t index)
+{
+    const struct rank *rank = &shim->ranks[index];
+    struct why how;
+    int number = shim->launch.ranks[index].number;
+    bool memory = memory_ran_out(shim, rank);
+    bool heard = number == 0 && !memory && port_is_heard(&shim->port);
+    const char *end = memory                    ? ", out of memory"
+                      : processes_ran_out(shim) ? SHIM_PROCESSES_OUT
+                      : heard                   ? SHIM_PORT_HEARD
+                                                : "";
+    if (rank->signal != 0) {
+        why_set(&how, "rank %d was killed by signal %d (%s)%s", number, rank->signal, strsignal(rank->signal),
+                end);
+    } else {
+        why_set(&how, "rank %d exited with code %d%s", number, rank->code, end);
+    }
+    attempt_fail(shim, index, rank->code, rank->signal, memory ? "OUT_OF_MEMORY" : "RANK_FAILED", how.text);
+}
+
+/* The first that failed by itself, by time. */
+static void failure_find(struct shim *shim)
+{
+    const struct rank *rank;
+    for (size_t place = 1; shim->cause[0] == '\0' && (rank = reap_at(shim, place)) != NULL; place++) {
+        if (!rank->by_us && rank->code != 0) {
+            rank_blame(shim, (size_t)(rank - shim->ranks));
+        }
+    }
+}
+
+void attempt_children(struct shim *shim)
+{
+    bool children = reap_ended(shim);
+    if (shim->phase != PHASE_RUNNING) {
+        return;
+    }
+    failure_find(shim);
+    if (rank_any_live(shim)) {
+        unsaved_wait(shim);
+        return;
+    }
+    cause_set(shim, "NONE", "");
+    if (children || !cgroup_vacate(shim)) {
+        kill_leftovers(shim);
+    } else {
+        attempt_gone(shim);
+    }
+}
+
+int64_t attempt_due_ms(const struct shim *shim)
+{
+    int64_t kill_ms = kill_due_ms(shim);
+    switch (shim->phase) {
+    case PHASE_IDLE:
+        return SHIM_NEVER;
+    case PHASE_ASSIGNED:
+    case PHASE_PREPARED:
+        return shim->lease_term_ms;
+    case PHASE_RUNNING:
+        return shim->ladder == LADDER_NONE && shim->lease_term_ms < kill_ms ? shim->lease_term_ms : kill_ms;
+    case PHASE_DECLINED:
+    case PHASE_RECORDING:
+    case PHASE_EXITED:
+        return shim->again_ms;
+    }
+    return SHIM_NEVER;
+}
+
+static void running_clock(struct shim *shim, int64_t now_ms)
+{
+    if (shim->ladder == LADDER_NONE && shim->lease_term_ms <= now_ms) {
+        cause_set(shim, "NODE_LOST", "the lease ended");
+        kill_begin(shim, shim->lease_kill_ms > now_ms ? shim->lease_kill_ms - now_ms : 0);
+    }
+    kill_clock(shim, now_ms);
+}
+
+void attempt_clock(struct shim *shim, int64_t now_ms)
+{
+    if (now_ms < attempt_due_ms(shim)) {
+        return;
+    }
+    switch (shim->phase) {
+    case PHASE_IDLE:
+        break;
+    case PHASE_ASSIGNED:
+    case PHASE_PREPARED:
+        attempt_decline(shim, "the lease ended before the start");
+        break;
+    case PHASE_RUNNING:
+        running_clock(shim, now_ms);
+        break;
+    case PHASE_RECORDING:
+        attempt_record(shim);
+        break;
+    case PHASE_DECLINED:
+    case PHASE_EXITED:
+        agent_socket_forget(shim);
+        break;
+    }
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ranks say of themselves: from rank.sock to one file for all ranks of the node, which is there once
+ * something came. A datagram is whole lines and is stored as it came, unread but by shim_checkpoint.c and
+ * shim_mark.c. It promises that, but for what a disk refuses, nothing is lost that was sent before the last
+ * process of the attempt ended: a rank that is faster than the shim waits, as the kernel queues few datagrams
+ * (net.unix.max_dgram_qlen; SO_RCVBUF has no say in it). Limit and gaps of the file are shim_stream.c's. */
+#include "agent/shim/shim.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define KIND "metrics"
+
+/* A batch is one write and one turn of the loop: 64 KiB, as much as an output stream gets, and room for one
+ * more datagram; of small ones 256, which is 0.1 ms. */
+#define BATCH_BYTES     (2 * LIMIT_RANK_MESSAGE_BYTES + 1)
+#define BATCH_DATAGRAMS 256
+
+bool metrics_open(struct shim *shim, struct why *why)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = SHIM_RANK_SOCKET};
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    mode_t mask = umask(S_IXUSR | S_IRWXG | S_IRWXO);
+    bool bound = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    umask(mask);
+    if (!bound || !shim_watch(shim, fd, WATCH_METRICS, 0)) {
+        why_set(why, "%s: %s", SHIM_RANK_SOCKET, strerror(errno));
+        if (fd >= 0) {
+            close(fd);
+        }
+        return false;
+    }
+    shim->metrics.socket = fd;
+    return true;
+}
+
+static void oversize_tell(struct metrics *metrics, ssize_t length)
+{
+    if (!metrics->oversize_told) {
+        shim_log_error("drops a message of %zd bytes from a rank, and others above %lld", length,
+                       LIMIT_RANK_MESSAGE_BYTES);
+        metrics->oversize_told = true;
+    }
+}
+
+/* Takes datagrams, one behind the other; *ret_empty: the socket has no more. */
+static size_t batch_take(struct metrics *metrics, char *bytes, bool *ret_empty)
+{
+    size_t used = 0;
+    *ret_empty = false;
+    for (int i = 0; i < BATCH_DATAGRAMS && used + LIMIT_RANK_MESSAGE_BYTES < BATCH_BYTES; i++) {
+        ssize_t length = recv(metrics->socket, bytes + used, LIMIT_RANK_MESSAGE_BYTES, MSG_TRUNC);
+        if (length < 0) {
+            *ret_empty = true;
+            break;
+        }
+        if (length > LIMIT_RANK_MESSAGE_BYTES) {
+            oversize_tell(metrics, length);
+        } else if (length > 0) {
+            used += (size_t)length;
+            if (bytes[used - 1] != '\n') {
+                bytes[used++] = '\n';
+            }
+        }
+    }
+    return used;
+}
+
+static void batch_store(struct shim *shim, const char *bytes, size_t length)
+{
+    struct stream *file = &shim->metrics.file;
+    struct why ignored;
+    int64_t stored = file->stored;
+    if (file->file < 0 && !stream_open(file, shim->launch.logs, shim->launch.ranks[0].number, KIND,
+                                       shim->launch.log_limit, &ignored)) {
+        stream_fail(file, errno);
+        file->dropped += (int64_t)length;
+        return;
+    }
+    stream_append(file, bytes, length);
+    if (file->stored > stored) {
+        agent_socket_output_grown(shim);
+    }
+}
+
+/* false: nothing more is there. */
+static bool batch_move(struct shim *shim)
+{
+    char bytes[BATCH_BYTES];
+    bool empty;
+    size_t length = batch_take(&shim->metrics, bytes, &empty);
+    if (length > 0) {
+        batch_store(shim, bytes, length);
+        checkpoint_receive(shim, bytes, length);
+        mark_receive(shim, bytes, length);
+    }
+    return !empty;
+}
+
+void metrics_receive(struct shim *shim)
+{
+    if (shim->metrics.socket >= 0) { /* else closed earlier in this turn */
+        batch_move(shim);
+    }
+}
+
+void metrics_finish(struct shim *shim)
+{
+    struct metrics *metrics = &shim->metrics;
+    if (metrics->socket < 0) {
+        return;
+    }
+    shutdown(metrics->socket, SHUT_RD); /* no stranger can send more: what is queued is the rest */
+    while (batch_move(shim)) {
+    }
+    close(metrics->socket);
+    metrics->socket = -1;
+    stream_end(&metrics->file, shim->launch.ranks[0].number, KIND);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The port of a gang, MASTER_PORT: found in the node's range and held until the attempt has ended. Between
+ * shims it is safe by a lock per port, an abstract unix socket that the kernel frees with the shim. Other
+ * programs are kept off by a TCP socket that is bound with SO_REUSEADDR. Where a rank will bind the port by
+ * itself it does not listen: so it refuses plain and ephemeral binds, but not the SO_REUSEADDR bind of its
+ * owner. Where a rank gets this very socket it listens from the first moment: who comes before that rank is
+ * ready waits in the backlog. */
+#include "agent/shim/shim.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 4096 /* a gang's ranks that come at once; net.core.somaxconn bounds it, too */
+
+static int port_lock(int number)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "gpuctl-port-%d", number);
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, size) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static int bound(int family, const struct sockaddr *address, socklen_t size)
+{
+    const int on = 1, off = 0;
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return -1;
+    }
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+        (family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0) ||
+        bind(fd, address, size) != 0) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+static int port_bind(int number)
+{
+    struct sockaddr_in6 both = {
+        .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)number), .sin6_addr = IN6ADDR_ANY_INIT};
+    struct sockaddr_in old = {.sin_family = AF_INET, .sin_port = htons((uint16_t)number)};
+    int fd = bound(AF_INET6, (struct sockaddr *)&both, sizeof both);
+    if (fd < 0 && errno != EADDRINUSE) { /* a host without IPv6 */
+        fd = bound(AF_INET, (struct sockaddr *)&old, sizeof old);
+    }
+    return fd;
+}
+
+static bool port_take(struct port *port, int number, bool listens)
+{
+    int lock = port_lock(number);
+    if (lock < 0) {
+        return false;
+    }
+    int fd = port_bind(number);
+    if (fd >= 0 && listens && listen(fd, BACKLOG) != 0) { /* another was faster */
+        close(fd);
+        fd = -1;
+    }
+    if (fd < 0) {
+        close(lock);
+        return false;
+    }
+    *port = (struct port){.number = number, .lock = lock, .socket = fd};
+    return true;
+}
+
+bool port_hold(struct port *port, int first, int last, bool listens, struct why *why)
+{
+    unsigned count = (unsigned)(last - first + 1);
+    unsigned chance = 0;
+    if (getrandom(&chance, sizeof chance, GRND_NONBLOCK) < 0) {
+        chance = (unsigned)getpid();
+    }
+    for (unsigned i = 0; i < count; i++) {
+        if (port_take(port, first + (int)((chance % count + i) % count), listens)) {
+            return true;
+        }
+    }
+    return why_set(why, "no port free in %d-%d", first, last);
+}
+
+/* /proc/net/tcp: "N: ADDRESS:PORT ADDRESS:PORT STATE queues timer retransmits uid timeout INODE ...", those
+ * that listen first. Whether one is there that is not our own. */
+static bool is_listed(const char *table, const struct port *port)
+{
+    FILE *file = fopen(table, "re");
+    char line[512];
+    struct stat own;
+    bool found = false;
+    bool more = file != NULL && fstat(port->socket, &own) == 0 && fgets(line, sizeof line, file) != NULL;
+    while (more && !found && fgets(line, sizeof line, file) != NULL) {
+        unsigned number, state;
+        unsigned long long inode;
+        more =
+            sscanf(line, "%*s %*[0-9A-F]:%x %*s %x %*s %*s %*s %*s %*s %llu", &number, &state, &inode) == 3 &&
+            state == TCP_LISTEN;
+        found = more && number == (unsigned)port->number && inode != own.st_ino;
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return found;
+}
+
+bool port_is_heard(const struct port *port)
+{
+    return port->number != 0 && (is_listed("/proc/net/tcp", port) || is_listed("/proc/net/tcp6", port));
+}
+
+void port_release(struct port *port)
+{
+    if (port->number != 0) {
+        close(port->socket);
+        close(port->lock);
+    }
+    *port = (struct port){.lock = -1, .socket = -1};
+}

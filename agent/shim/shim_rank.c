@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A rank from vfork to exec, or from a warm worker; its end is shim_reap.c's. A rank gets exactly what the
+ * launch file says: its environment, its folder, /dev/null and two pipes as its descriptors (one rank also
+ * the socket of the gang's store), default signals, a session of its own, and the death of the shim as its
+ * own. It promises that a rank is in its cgroup before it is the user's program, and that a failure before
+ * that point is told with its reason. */
+#include "agent/shim/shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/shim/shim_signals.h"
+
+#define DEFAULT_PATH    "/usr/local/bin:/usr/bin:/bin"
+#define CODE_NOT_FOUND  127 /* as shells say it */
+#define CODE_NOT_USABLE 126
+
+/* All that the child needs; made by the parent, as the child of a vfork must not allocate. */
+struct spawn {
+    const struct shim *shim;
+    char **env;
+    const char *path; /* of the job */
+    pid_t parent;
+    int output[2];
+    int store;  /* socket that becomes SHIM_STORE_FD; -1: none */
+    int report; /* closed by exec */
+    bool enter; /* the child enters the cgroup itself */
+};
+
+static _Noreturn void child_fail(const struct spawn *spawn, enum stage stage)
+{
+    struct report report = {.stage = (int32_t)stage, .error = errno};
+    ssize_t written = write(spawn->report, &report, sizeof report);
+    (void)written;
+    _exit(stage == STAGE_NOT_FOUND ? CODE_NOT_FOUND : CODE_NOT_USABLE);
+}
+
+static void child_file(int folder, const char *path, const char *text, bool *ret_done)
+{
+    int fd = openat(folder, path, O_WRONLY | O_CLOEXEC);
+    *ret_done = fd >= 0 && write(fd, text, strlen(text)) > 0;
+}
+
+static void child_signals(void)
+{
+    sigset_t none;
+    for (size_t i = 0; i < SHIM_IGNORED_COUNT; i++) {
+        signal(shim_ignored[i], SIG_DFL);
+    }
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void child_descriptors(const struct spawn *spawn)
+{
+    setrlimit(RLIMIT_NOFILE, &spawn->shim->files);
+    dup2(spawn->shim->null, STDIN_FILENO);
+    dup2(spawn->output[0], STDOUT_FILENO);
+    dup2(spawn->output[1], STDERR_FILENO);
+    close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
+    if (spawn->store >= 0) {
+        /* the report is not at this number: the other end of its pipe is below it */
+        dup2(spawn->store, SHIM_STORE_FD);
+        fcntl(SHIM_STORE_FD, F_SETFD, 0); /* where it was there already, dup2 did nothing */
+    }
+}
+
+/* Returns only where the file is not there; a file without its interpreter fails with the same error. */
+static void child_try(const struct spawn *spawn, const char *file, bool *denied)
+{
+    execve(file, spawn->shim->launch.arguments, spawn->env);
+    if (errno == ENOENT && access(file, F_OK) == 0) {
+        child_fail(spawn, STAGE_INTERPRETER);
+    }
+    if (errno == EACCES) {
+        *denied = true; /* another folder of PATH may have it */
+    } else if (errno != ENOENT && errno != ENOTDIR) {
+        child_fail(spawn, STAGE_COMMAND);
+    }
+}
+
+static _Noreturn void child_exec(const struct spawn *spawn)
+{
+    const char *name = spawn->shim->launch.arguments[0];
+    bool denied = false;
+    if (strchr(name, '/') != NULL) {
+        child_try(spawn, name, &denied);
+    } else {
+        for (const char *at = spawn->path; *name != '\0' && at != NULL;) {
+            char file[PATH_MAX];
+            const char *end = strchrnul(at, ':');
+            int folder = (int)(end - at);
+            if (snprintf(file, sizeof file, "%.*s/%s", folder > 0 ? folder : 1, folder > 0 ? at : ".", name) <
+                PATH_MAX) {
+                child_try(spawn, file, &denied);
+            }
+            at = *end == ':' ? end + 1 : NULL;
+        }
+    }
+    errno = denied ? EACCES : ENOENT;
+    child_fail(spawn, denied ? STAGE_COMMAND : STAGE_NOT_FOUND);
+}
+
+static _Noreturn void child_run(const struct spawn *spawn)
+{
+    bool done = true;
+    child_signals();
+    setsid();
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (getppid() != spawn->parent) {
+        _exit(CODE_NOT_USABLE); /* the shim died before the line above */
+    }
+    if (spawn->enter) {
+        child_file(spawn->shim->cgroup, "cgroup.procs", "0", &done);
+        if (!done) {
+            child_fail(spawn, STAGE_CGROUP);
+        }
+    }
+    child_file(AT_FDCWD, "/proc/self/oom_score_adj", "0", &done);
+    child_descriptors(spawn);
+    if (chdir(spawn->shim->launch.cwd) != 0) {
+        child_fail(spawn, STAGE_FOLDER);
+    }
+    child_exec(spawn);
+}
+
+/* Both return when the child has become the program, or has ended. */
+static __attribute__((noinline)) pid_t child_vfork(const struct spawn *spawn)
+{
+    pid_t pid = vfork();
+    if (pid == 0) {
+        child_run(spawn);
+    }
+    return pid;
+}
+
+/* Born in its cgroup: to move there after the fork makes version 2 wait for all CPUs, 13 ms at times. */
+static pid_t child_clone(const struct spawn *spawn)
+{
+    struct clone_args arguments = {.flags = CLONE_VFORK | CLONE_INTO_CGROUP,
+                                   .exit_signal = SIGCHLD,
+                                   .cgroup = (uint64_t)spawn->shim->cgroup};
+    pid_t pid = (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments);
+    if (pid == 0) {
+        child_run(spawn);
+    }
+    return pid;
+}
+
+static pid_t child_start(struct spawn *spawn)
+{
+    if (spawn->shim->cgroup < 0) {
+        return child_vfork(spawn);
+    }
+    if (spawn->shim->launch.cgroup_version == 2) {
+        pid_t pid = child_clone(spawn);
+        if (pid > 0) {
+            return pid;
+        }
+    }
+    spawn->enter = true;
+    return child_vfork(spawn);
+}
+
+static void report_explain(const struct shim *shim, const struct report *report, struct why *why)
+{
+    const char *name = shim->launch.arguments[0], *error = strerror(report->error);
+    switch ((enum stage)report->stage) {
+    case STAGE_CGROUP:
+        why_set(why, "cannot enter cgroup %s: %s", shim->launch.cgroup, error);
+        break;
+    case STAGE_FOLDER:
+        why_set(why, "working folder %s: %s", shim->launch.cwd, error);
+        break;
+    case STAGE_NOT_FOUND:
+        why_set(why, "command not found: %s", name);
+        break;
+    case STAGE_INTERPRETER:
+        why_set(why, "cannot execute %s: the interpreter that it names does not exist", name);
+        break;
+    case STAGE_COMMAND:
+        why_set(why, "cannot execute %s: %s", name, error);
+        break;
+    }
+}
+
+static const char *path_of(char *const *env)
+{
+    for (; *env != NULL; env++) {
+        if (strncmp(*env, "PATH=", 5) == 0) {
+            return *env + 5;
+        }
+    }
+    return DEFAULT_PATH;
+}
+
+/* 0: it is not the job's fault. */
+static int code_of(int32_t stage)
+{
+    return stage == STAGE_CGROUP ? 0 : stage == STAGE_NOT_FOUND ? CODE_NOT_FOUND : CODE_NOT_USABLE;
+}
+
+static bool report_take(const struct shim *shim, const struct report *report, int *ret_code, struct why *why)
+{
+    *ret_code = code_of(report->stage);
+    report_explain(shim, report, why);
+    return false;
+}
+
+/* Forks and takes in the child's report; its write end is closed by the exec, so that nothing to read is
+ * success. */
+static bool rank_spawn(struct shim *shim, struct rank *rank, struct spawn *spawn, int *ret_code,
+                       struct why *why)
+{
+    int ends[2];
+    struct report report;
+    *ret_code = 0;
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return why_set(why, "cannot make a pipe: %s", strerror(errno));
+    }
+    spawn->report = ends[1];
+    pid_t pid = child_start(spawn);
+    int error = errno;
+    close(ends[1]);
+    ssize_t got = read(ends[0], &report, sizeof report);
+    close(ends[0]);
+    if (pid < 0) {
+        return why_set(why, "cannot start a process: %s", strerror(error));
+    }
+    rank->pid = pid;
+    rank->state = RANK_LIVE;
+    return got != sizeof report || report_take(shim, &report, ret_code, why);
+}
+
+/* --- from warm workers ---------------------------------------------------------------------------------- */
+
+static int store_of(const struct shim *shim, size_t index)
+{
+    return shim->launch.ranks[index].number == shim->launch.store_rank ? shim->port.socket : -1;
+}
+
+/* What cannot be done here is tried again by rank_start, and told there. */
+static void rank_offer(struct shim *shim, size_t index, char *const *added)
+{
+    struct rank *rank = &shim->ranks[index];
+    struct warm_start start = {.cgroup = -1, .store = store_of(shim, index)};
+    struct why ignored;
+    int ends[2];
+    if (!output_pipes(shim, index, rank->ends, &ignored) || pipe2(ends, O_CLOEXEC) != 0) {
+        return;
+    }
+    memcpy(start.output, rank->ends, sizeof start.output);
+    start.report = ends[1];
+    start.env = launch_environment(&shim->launch, index, added);
+    start.cgroup = shim->cgroup >= 0 ? openat(shim->cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC) : -1;
+    bool given =
+        (shim->cgroup < 0 || start.cgroup >= 0) && warm_give(shim, &shim->warm.workers[index], &start);
+    free(start.env);
+    close(ends[1]);
+    if (start.cgroup >= 0) {
+        close(start.cgroup);
+    }
+    if (given) {
+        rank->report = ends[0];
+    } else {
+        close(ends[0]);
+    }
+}
+
+void ranks_offer(struct shim *shim, char *const *added)
+{
+    struct warm *warm = &shim->warm;
+    if (warm->count > 0 && warm->count < shim->launch.rank_count) {
+        why_set(&warm->said, "cold there are %zu warm workers", warm->count);
+        return;
+    }
+    for (size_t i = 0; i < shim->launch.rank_count && warm->count > 0; i++) {
+        rank_offer(shim, i, added);
+    }
+}
+
+bool rank_is_offered(const struct shim *shim, size_t index)
+{
+    return shim->ranks[index].report >= 0;
+}
+
+static void say_started(struct warm *warm, const char *said)
+{
+    if (warm->said.text[0] == '\0' || strcmp(said, "warm") != 0) {
+        why_set(&warm->said, "%s", said);
+    }
+}
+
+static enum warm_end rank_become(struct shim *shim, size_t index, int *ret_code, struct why *why)
+{
+    struct rank *rank = &shim->ranks[index];
+    struct report report;
+    char said[LIMIT_SHIM_TEXT];
+    enum warm_end end = warm_await(&shim->warm.workers[index], rank->report, &report, said, sizeof said);
+    close(rank->report);
+    rank->report = -1;
+    if (end == WARM_NOTHING) {
+        say_started(&shim->warm, "cold a worker has ended");
+        return end;
+    }
+    rank->pid = shim->warm.workers[index].pid;
+    rank->state = RANK_LIVE;
+    if (end == WARM_FAILED) {
+        report_take(shim, &report, ret_code, why);
+    } else {
+        say_started(&shim->warm, said);
+    }
+    return end;
+}
+
+/* A Python that starts anew begins gpuctl_watch.py by the folder that comes first on its PYTHONPATH; a warm
+ * worker does so itself. */
+static char *watch_begin(char **env)
+{
+    static const char watch[] = "GPUCTL_WATCH=", path[] = "PYTHONPATH=";
+    const char *folder = NULL, *rest = NULL;
+    char *entry = NULL;
+    size_t at = 0;
+    for (size_t i = 0; env[i] != NULL; i++) {
+        if (strncmp(env[i], watch, strlen(watch)) == 0) {
+            folder = env[i] + strlen(watch);
+        } else if (strncmp(env[i], path, strlen(path)) == 0) {
+            rest = env[i] + strlen(path);
+        }
+        at += rest == NULL;
+    }
+    if (folder == NULL) {
+        return NULL;
+    }
+    if (asprintf(&entry, "%s%s/" SHIM_WATCH_FOLDER "%s%s", path, folder, rest != NULL ? ":" : "",
+                 rest != NULL ? rest : "") < 0) {
+        abort();
+    }
+    env[at] = entry;
+    return entry;
+}
+
+static bool rank_fork(struct shim *shim, size_t index, char *const *added, int *ret_code, struct why *why)
+{
+    struct rank *rank = &shim->ranks[index];
+    struct spawn spawn = {.shim = shim, .parent = getpid(), .store = store_of(shim, index)};
+    memcpy(spawn.output, rank->ends, sizeof spawn.output);
+    spawn.env = launch_environment(&shim->launch, index, added);
+    char *path = watch_begin(spawn.env);
+    spawn.path = path_of(spawn.env);
+    bool started = rank_spawn(shim, rank, &spawn, ret_code, why);
+    free(spawn.env);
+    free(path);
+    return started;
+}
+
+bool rank_start(struct shim *shim, size_t index, char *const *added, int *ret_code, struct why *why)
+{
+    struct rank *rank = &shim->ranks[index];
+    *ret_code = 0;
+    if (rank->ends[0] < 0 && !output_pipes(shim, index, rank->ends, why)) {
+        return false;
+    }
+    enum warm_end end = rank_is_offered(shim, index) ? rank_become(shim, index, ret_code, why) : WARM_NOTHING;
+    bool started = end == WARM_RANK || (end == WARM_NOTHING && rank_fork(shim, index, added, ret_code, why));
+    reap_follow(shim, index);
+    for (size_t i = 0; i < 2; i++) {
+        close(rank->ends[i]);
+        rank->ends[i] = -1;
+    }
+    return started;
+}
+
+bool rank_any_live(const struct shim *shim)
+{
+    for (size_t i = 0; i < shim->launch.rank_count; i++) {
+        if (shim->ranks[i].state == RANK_LIVE) {
+            return true;
+        }
+    }
+    return false;
+}
