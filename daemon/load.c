@@ -8,11 +8,21 @@
 #include "proto/base/json.h"
 #include "proto/jobspec.h"
 
-static bool load_history(const struct history_row *row, void *closure, struct err *err)
-{
-    core_load_history(closure, row);
-    return true;
-}
+/* Rows that the core takes as they are. */
+#define DEFINE_LOAD(noun)                                                                                    \
+    static bool load_##noun(const struct noun##_row *row, void *closure, struct err *err)                    \
+    {                                                                                                        \
+        core_load_##noun(closure, row);                                                                      \
+        return true;                                                                                         \
+    }
+DEFINE_LOAD(history)
+DEFINE_LOAD(usage)
+DEFINE_LOAD(node)
+DEFINE_LOAD(window)
+DEFINE_LOAD(array)
+DEFINE_LOAD(dependency)
+DEFINE_LOAD(attempt)
+DEFINE_LOAD(member)
 
 static bool load_limits(const struct limits_row *row, void *closure, struct err *err)
 {
@@ -23,24 +33,6 @@ static bool load_limits(const struct limits_row *row, void *closure, struct err 
     }
     core_load_limits(closure, row, &limits);
     account_limits_finish(&limits);
-    return true;
-}
-
-static bool load_usage(const struct usage_row *row, void *closure, struct err *err)
-{
-    core_load_usage(closure, row);
-    return true;
-}
-
-static bool load_node(const struct node_row *row, void *closure, struct err *err)
-{
-    core_load_node(closure, row);
-    return true;
-}
-
-static bool load_window(const struct window_row *row, void *closure, struct err *err)
-{
-    core_load_window(closure, row);
     return true;
 }
 
@@ -57,30 +49,6 @@ static bool load_job(const struct job_birth *birth, const struct job_life *life,
     core_load_job(closure, birth, life, &spec, needs ? &environment.core : NULL);
     spec_environment_finish(&environment);
     job_spec_finish(&spec);
-    return true;
-}
-
-static bool load_array(const struct array_row *row, void *closure, struct err *err)
-{
-    core_load_array(closure, row);
-    return true;
-}
-
-static bool load_dependency(const struct dependency_row *row, void *closure, struct err *err)
-{
-    core_load_dependency(closure, row);
-    return true;
-}
-
-static bool load_attempt(const struct attempt_row *row, void *closure, struct err *err)
-{
-    core_load_attempt(closure, row);
-    return true;
-}
-
-static bool load_member(const struct member_row *row, void *closure, struct err *err)
-{
-    core_load_member(closure, row);
     return true;
 }
 

@@ -21,7 +21,7 @@ void array_create(struct core *core, struct job *whole, int64_t tasks, int64_t p
     assert(whole->array == NULL && tasks > 0);
     struct array *array = xzalloc(sizeof *array);
     array->whole = whole;
-    array->counts = (struct array_row){.job_key = whole->key, .tasks = tasks, .parallel = parallel};
+    array->counts = (struct array_row){.whole = whole->key, .tasks = tasks, .parallel = parallel};
     whole->array = array;
 }
 
@@ -301,7 +301,7 @@ void array_check(const struct array *array)
     const struct array_row *counts = &array->counts;
     const struct job *whole = array->whole;
     int64_t left = array_left(array);
-    assert(whole->array == array && counts->job_key == whole->key && whole->attempt == NULL);
+    assert(whole->array == array && counts->whole == whole->key && whole->attempt == NULL);
     assert(counts->running >= 0 && counts->succeeded >= 0 && counts->failed >= 0 && counts->canceled >= 0);
     assert(counts->placed <= counts->tasks && (left == 0 || left == counts->tasks - counts->placed));
     assert(counts->parallel == 0 || counts->running <= counts->parallel);

@@ -16,6 +16,7 @@
 #include "daemon/core/node.h"
 #include "daemon/core/orders.h"
 #include "daemon/core/record.h"
+#include "daemon/core/rule.h"
 #include "daemon/core/staging.h"
 #include "daemon/core/state.h"
 #include "daemon/core/timing.h"
@@ -61,15 +62,7 @@ static const struct attempt_rule {
     {ATTEMPT_FLUSHING, ATTEMPT_EVENT_FLUSH_EXPIRED, ATTEMPT_ENDED, end_cut},
 };
 
-static const struct attempt_rule *rule_of(enum attempt_state from, enum attempt_event event)
-{
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        if (rules[i].from == from && rules[i].event == event) {
-            return &rules[i];
-        }
-    }
-    return NULL;
-}
+DEFINE_RULE_OF(attempt)
 
 static void note_leaving(struct core *core, struct attempt *attempt, enum attempt_state from)
 {
@@ -109,6 +102,7 @@ struct attempt *attempt_alloc(struct core *core, struct job *job, uint64_t epoch
     struct attempt *attempt = xzalloc(sizeof *attempt);
     attempt->epoch = epoch;
     attempt->job = job;
+    attempt->job_key = job->key;
     attempt->number = number;
     attempt->failed_rank = -1;
     attempt->deadline_ms = NEVER;
@@ -122,10 +116,7 @@ void attempt_free(struct attempt *attempt)
         member_free(attempt->members[i]);
     }
     free(attempt->members);
-    free(attempt->pool);
-    free(attempt->gpu_type);
-    free(attempt->cause_text);
-    free(attempt->master_address);
+    ATTEMPT_ROW(ROW_FREE, attempt->row)
     free(attempt->note);
     free(attempt);
 }
@@ -363,7 +354,7 @@ static void blame(struct core *core, struct attempt *attempt, const struct fault
 {
     trace_line(core, "attempt %s/%lld failed before that: %s", attempt->job->id, (long long)attempt->number,
                fault->text);
-    free(attempt->cause_text);
+    row_free(&attempt->cause_text);
     attempt->cause = CAUSE_NONE;
     keep_fault(attempt, fault);
     record_attempt(core, attempt);

@@ -70,7 +70,7 @@ static char *decode_unavailable(const json_t *object)
     const char *reason = NULL;
     bool read = json_read_text(object, "unavailable", &reason, NULL);
     assert(read);
-    return reason != NULL ? xstrdup(reason) : NULL;
+    return copy_or_null(reason);
 }
 
 static struct node_device decode_device(const json_t *object)

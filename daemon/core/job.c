@@ -14,6 +14,7 @@
 #include "daemon/core/dependency.h"
 #include "daemon/core/queue.h"
 #include "daemon/core/record.h"
+#include "daemon/core/rule.h"
 #include "daemon/core/state.h"
 #include "daemon/core/timing.h"
 #include "daemon/core/trace.h"
@@ -212,15 +213,7 @@ static const struct job_rule {
     {JOB_BLOCKED, JOB_EVENT_CANCEL, JOB_CANCELED, EVENT_CANCELED, end},
 };
 
-static const struct job_rule *rule_of(enum job_state from, enum job_event event)
-{
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        if (rules[i].from == from && rules[i].event == event) {
-            return &rules[i];
-        }
-    }
-    return NULL;
-}
+DEFINE_RULE_OF(job)
 
 bool job_fire(struct core *core, struct job *job, enum job_event event, const char *detail, const char *note)
 {

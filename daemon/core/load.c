@@ -21,11 +21,6 @@
 #include "daemon/core/window.h"
 #include "proto/limits.h"
 
-static char *copy_or_null(const char *text)
-{
-    return text != NULL ? xstrdup(text) : NULL;
-}
-
 static struct job *job_by_key(const struct core *core, int64_t key)
 {
     struct job *job;
@@ -102,7 +97,7 @@ void core_load_job(struct core *core, const struct job_birth *birth, const struc
 
 void core_load_array(struct core *core, const struct array_row *row)
 {
-    struct job *whole = job_by_key(core, row->job_key);
+    struct job *whole = job_by_key(core, row->whole);
     assert(!core->booted && whole != NULL && array_is_whole(whole) && whole->batch == NULL);
     whole->array->counts = *row;
     if (array_is_open(whole->array) && !job_is_kept_back(whole)) {
@@ -114,7 +109,6 @@ void core_load_array(struct core *core, const struct array_row *row)
 static void load_timing(struct attempt *attempt, const struct attempt_timing *timing)
 {
     struct job *job = attempt->job;
-    attempt->timing = *timing;
     if (timing->received_us == 0) {
         attempt->timing.received_us = job->received_us;
     } else {
@@ -134,24 +128,11 @@ void core_load_attempt(struct core *core, const struct attempt_row *row)
     }
     struct attempt *attempt = attempt_alloc(core, job, row->epoch, row->number);
     job->attempt = attempt;
-    attempt->state = row->state;
-    attempt->claim = row->claim;
-    attempt->cause = row->cause;
-    attempt->cause_text = copy_or_null(row->cause_text);
-    attempt->pool = copy_or_null(row->pool);
-    attempt->gpu_type = copy_or_null(row->gpu_type);
-    attempt->master_address = copy_or_null(row->master_address);
-    attempt->master_port = row->master_port;
-    attempt->created_ms = row->created_ms;
-    attempt->started_ms = row->started_ms;
+    attempt->row = *row;
+    ATTEMPT_ROW(ROW_OWN, attempt->row)
     attempt->held_since_ms = row->created_ms;
     attempt->ran_since_ms = row->started_ms;
-    attempt->ended_ms = row->ended_ms;
-    attempt->failed_rank = row->failed_rank;
-    attempt->failed_code = row->failed_code;
     attempt->worst_code = row->failed_code;
-    attempt->warned_ms = row->warned_ms;
-    attempt->checkpoint_ms = row->checkpoint_ms;
     load_timing(attempt, &row->timing);
     if (ended) {
         attempt_list_ended(core, attempt);
@@ -206,8 +187,8 @@ void core_load_member(struct core *core, const struct member_row *row)
         attempt->timing.started_us = row->timing.started_us;
     }
     member->timing = row->timing;
-    member->timing.start = copy_or_null(row->timing.start);
-    member->timing.marks = copy_or_null(row->timing.marks);
+    member->start = copy_or_null(row->start);
+    member->marks = copy_or_null(row->marks);
     member->results_missing = results_missing(member);
     member->version = member->node->orders_version;
     insert_member(attempt, member);

@@ -11,6 +11,7 @@
 #include "daemon/core/orders.h"
 #include "daemon/core/pool.h"
 #include "daemon/core/record.h"
+#include "daemon/core/rule.h"
 #include "daemon/core/state.h"
 #include "daemon/core/tick.h"
 #include "daemon/core/timing.h"
@@ -44,15 +45,7 @@ static const struct member_rule {
     {MEMBER_RUNNING, MEMBER_EVENT_LOSE, MEMBER_LOST, orders_dropped},
 };
 
-static const struct member_rule *rule_of(enum member_state from, enum member_event event)
-{
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        if (rules[i].from == from && rules[i].event == event) {
-            return &rules[i];
-        }
-    }
-    return NULL;
-}
+DEFINE_RULE_OF(member)
 
 bool member_fire(struct core *core, struct member *member, enum member_event event)
 {
@@ -91,7 +84,8 @@ struct member *member_create(struct core *core, struct attempt *attempt, const s
 
 void member_free(struct member *member)
 {
-    timing_forget(member);
+    free(member->start);
+    free(member->marks);
     free(member->devices);
     free(member);
 }

@@ -14,6 +14,7 @@
 #include "daemon/core/member.h"
 #include "daemon/core/pool.h"
 #include "daemon/core/record.h"
+#include "daemon/core/rule.h"
 #include "daemon/core/staging.h"
 #include "daemon/core/state.h"
 #include "daemon/core/tick.h"
@@ -155,22 +156,7 @@ static const struct node_rule {
     {NODE_DRAINED, NODE_EVENT_FENCE, NODE_LOST, go},
 };
 
-static const struct node_rule *rule_of(enum node_state from, enum node_event event)
-{
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        if (rules[i].from == from && rules[i].event == event) {
-            return &rules[i];
-        }
-    }
-    return NULL;
-}
-
-static void keep_reason(struct node *node, const char *reason)
-{
-    char *copy = reason != NULL ? xstrdup(reason) : NULL;
-    free(node->reason);
-    node->reason = copy;
-}
+DEFINE_RULE_OF(node)
 
 bool node_fire(struct core *core, struct node *node, enum node_event event, const char *reason)
 {
@@ -180,7 +166,7 @@ bool node_fire(struct core *core, struct node *node, enum node_event event, cons
     }
     trace_line(core, "node %s %s -> %s", node->name, node_state_text(rule->from), node_state_text(rule->to));
     node->state = rule->to;
-    keep_reason(node, reason);
+    replace_text(&node->reason, reason);
     record_node(core, node);
     if (rule->effect != NULL) {
         rule->effect(core, node);
@@ -377,7 +363,7 @@ static bool verb_drain(struct core *core, struct node *node, const char *reason,
     }
     const char *text = reason != NULL ? reason : record_text(core, "drained by %s", by);
     if (!node_fire(core, node, NODE_EVENT_DRAIN, text)) {
-        keep_reason(node, text);
+        replace_text(&node->reason, text);
         record_node(core, node);
     }
     return true;

@@ -207,9 +207,7 @@ void pool_give_back(struct core *core, struct node_device *device)
 void pool_set_unavailable(struct core *core, struct node_device *device, const char *reason)
 {
     int64_t change = (reason != NULL) - (device->unavailable != NULL);
-    char *copy = reason != NULL ? xstrdup(reason) : NULL;
-    free(device->unavailable);
-    device->unavailable = copy;
+    replace_text(&device->unavailable, reason);
     if (device->capacity != NULL) {
         device->capacity->unavailable += change;
     }

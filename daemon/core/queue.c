@@ -58,11 +58,6 @@ struct job_class *queue_find(const struct core *core, const struct resource_requ
     return job_class;
 }
 
-static char *copy_or_null(const char *text)
-{
-    return text != NULL ? xstrdup(text) : NULL;
-}
-
 static struct job_class *job_class_create(struct core *core, const struct resource_request *request,
                                           const struct environment_spec *environment)
 {

@@ -27,48 +27,191 @@ void record_open(struct core *core, int64_t wall_ms)
 
 /* --- noting --------------------------------------------------------------------------------------------- */
 
+/* A row whose values are filled in at the end, from its subject. */
+struct pending {
+    void (*fill)(struct core *core, struct change *change, void *subject, struct step *step); /* NULL: none */
+    void *subject;
+    uint32_t *slot; /* remembers that it is noted */
+};
+
 static void change_set_grow(struct change_set *change_set)
 {
     size_t room = change_set->room > 0 ? 2 * change_set->room : FIRST_ROOM;
     size_t used = change_set->count;
     change_set->changes = arena_grow(change_set->arena, change_set->changes,
                                      used * sizeof *change_set->changes, room * sizeof *change_set->changes);
-    change_set->subjects =
-        arena_grow(change_set->arena, change_set->subjects, used * sizeof *change_set->subjects,
-                   room * sizeof *change_set->subjects);
+    change_set->pending = arena_grow(change_set->arena, change_set->pending,
+                                     used * sizeof *change_set->pending, room * sizeof *change_set->pending);
     change_set->room = room;
 }
 
-static struct change *append(struct core *core, enum change_kind kind, void *subject)
+static struct change *append_pending(struct core *core, enum change_kind kind, struct pending pending)
 {
     struct change_set *change_set = &core->change_set;
     if (change_set->count == change_set->room) {
         change_set_grow(change_set);
     }
-    change_set->subjects[change_set->count] = subject;
+    change_set->pending[change_set->count] = pending;
     struct change *change = &change_set->changes[change_set->count++];
     memset(change, 0, sizeof *change);
     change->kind = kind;
     return change;
 }
 
-/* Notes a row whose values are filled in at the end; slot remembers that it is noted. */
-static struct change *append_once(struct core *core, enum change_kind kind, void *subject, uint32_t *slot)
+static struct change *append(struct core *core, enum change_kind kind)
 {
-    if (*slot != 0) {
-        return &core->change_set.changes[*slot - 1];
+    return append_pending(core, kind, (struct pending){0});
+}
+
+static struct change *append_once(struct core *core, enum change_kind kind, struct pending pending)
+{
+    if (*pending.slot != 0) {
+        return &core->change_set.changes[*pending.slot - 1];
     }
-    struct change *change = append(core, kind, subject);
-    *slot = (uint32_t)core->change_set.count;
+    struct change *change = append_pending(core, kind, pending);
+    *pending.slot = (uint32_t)core->change_set.count;
     return change;
 }
+
+/* Copies a text of a row into the arena. */
+static void keep(struct arena *arena, const char **text)
+{
+    if (text != NULL) {
+        *text = arena_copy(arena, *text);
+    }
+}
+#define KEEP(row, type, name, role) keep(arena, ROW_TEXT(row, name));
+
+/* --- what is filled in ---------------------------------------------------------------------------------- */
+
+/* Of an array that lives, what will be its reason. */
+static const char *reason_of(struct arena *arena, const struct job *job)
+{
+    bool kept = job->reason == NULL && array_is_whole(job) && !job_state_terminal(job->state);
+    return kept ? arena_copy(arena, job->array->text) : job->reason;
+}
+
+static struct job_life life_of(struct arena *arena, const struct job *job)
+{
+    return (struct job_life){
+        .key = job->key,
+        .state = job->state,
+        .seq = job->seq,
+        .attempt = job->attempt_number,
+        .user_failures = job->user_failures,
+        .infra_failures = job->infra_failures,
+        .priority = job->priority,
+        .time_limit_ms = job->time_limit_ms,
+        .ran_ms = job->ran_ms,
+        .pool = arena_copy(arena, job->pool),
+        .started_ms = job->started_ms,
+        .ended_ms = job->ended_ms,
+        .exit_code = job->exit_code,
+        .failed_rank = job->failed_rank,
+        .failed_node = arena_copy(arena, job->failed_node),
+        .cause = job->cause,
+        .reason = reason_of(arena, job),
+    };
+}
+
+static void fill_attempt(struct core *core, struct change *change, void *subject, struct step *step)
+{
+    struct arena *arena = core->change_set.arena;
+    change->attempt = ((const struct attempt *)subject)->row;
+    ATTEMPT_ROW(KEEP, change->attempt)
+}
+
+static const char *devices_text(struct arena *arena, const struct member *member)
+{
+    struct text list = {0};
+    for (size_t i = 0; i < member->device_count; i++) {
+        text_printf(&list, "%s%lld", i > 0 ? "," : "", (long long)member->devices[i]);
+    }
+    const char *copy = arena_copy(arena, list.bytes);
+    text_finish(&list);
+    return copy;
+}
+
+static void fill_member(struct core *core, struct change *change, void *subject, struct step *step)
+{
+    struct arena *arena = core->change_set.arena;
+    const struct member *member = subject;
+    change->member = (struct member_row){
+        .epoch = member->attempt->epoch,
+        .node_rank = member->node_rank,
+        .node = member->node->name,
+        .first_rank = member->first_rank,
+        .local_ranks = member->local_ranks,
+        .state = member->state,
+        .timing = member->timing,
+        .start = member->start,
+        .marks = member->marks,
+    };
+    MEMBER_ROW(KEEP, change->member)
+    change->member.devices = devices_text(arena, member);
+    change->member.timing.queued_us = member->attempt->timing.queued_us;
+    change->member.timing.started_us = member->attempt->timing.started_us;
+}
+
+static void fill_node(struct core *core, struct change *change, void *subject, struct step *step)
+{
+    struct arena *arena = core->change_set.arena;
+    const struct node *node = subject;
+    struct text devices = {0}, labels = {0};
+    device_list_encode(node, &devices);
+    labels_encode(node, &labels);
+    change->node = (struct node_row){
+        .name = node->name,
+        .boot_id = node->boot_id,
+        .agent_id = node->agent_id,
+        .host_id = node->host_id,
+        .version = node->version,
+        .address = node->address,
+        .pool = node->pool,
+        .pool_kind = node->pool_kind,
+        .state = node->state,
+        .reason = node->reason,
+        .isolation = node->isolation,
+        .slots = node->slots,
+        .devices = devices.bytes,
+        .registered_ms = node->registered_ms,
+        .expires_at_ms = node->expires_at_ms,
+        .agent_expires_at_ms = node->agent_expires_at_ms,
+        .labels = labels.bytes,
+    };
+    NODE_ROW(KEEP, change->node)
+    text_finish(&devices);
+    text_finish(&labels);
+}
+
+static void fill_array(struct core *core, struct change *change, void *subject, struct step *step)
+{
+    change->array = ((const struct array *)subject)->counts;
+}
+
+static struct job_touch touch_of(const struct job *job)
+{
+    struct job_touch touch = {.key = job->key, .state = job->state, .seq = job->seq};
+    memcpy(touch.id, job->id, sizeof touch.id);
+    return touch;
+}
+
+static void fill_job(struct core *core, struct change *change, void *subject, struct step *step)
+{
+    struct job *job = subject;
+    change->job.life = life_of(core->change_set.arena, job);
+    job->reason = NULL;
+    step->touched[step->touched_count++] = touch_of(job);
+}
+
+/* --- what is noted -------------------------------------------------------------------------------------- */
 
 void record_birth(struct core *core, struct job *job, const struct input *input)
 {
     assert(job->slot == 0);
     struct arena *arena = core->change_set.arena;
     const struct job_spec *spec = input->submit.spec;
-    struct change *change = append_once(core, CHANGE_JOB_INSERT, job, &job->slot);
+    struct change *change = append_once(core, CHANGE_JOB_INSERT, (struct pending){fill_job, job, &job->slot});
     core->change_set.job_count++;
     change->job.birth = (struct job_birth){
         .key = job->key,
@@ -88,7 +231,8 @@ void record_birth(struct core *core, struct job *job, const struct input *input)
 
 void record_task_birth(struct core *core, struct job *task)
 {
-    struct change *change = append_once(core, CHANGE_JOB_INSERT, task, &task->slot);
+    struct change *change =
+        append_once(core, CHANGE_JOB_INSERT, (struct pending){fill_job, task, &task->slot});
     core->change_set.job_count++;
     change->job.birth = (struct job_birth){
         .key = task->key,
@@ -101,40 +245,40 @@ void record_task_birth(struct core *core, struct job *task)
 
 void record_array(struct core *core, struct array *array)
 {
-    append_once(core, CHANGE_ARRAY_PUT, array, &array->slot);
+    append_once(core, CHANGE_ARRAY_PUT, (struct pending){fill_array, array, &array->slot});
 }
 
 void record_job(struct core *core, struct job *job)
 {
     if (job->slot == 0) {
-        append_once(core, CHANGE_JOB_UPDATE, job, &job->slot);
+        append_once(core, CHANGE_JOB_UPDATE, (struct pending){fill_job, job, &job->slot});
         core->change_set.job_count++;
     }
 }
 
 void record_attempt_birth(struct core *core, struct attempt *attempt)
 {
-    append_once(core, CHANGE_ATTEMPT_INSERT, attempt, &attempt->slot);
+    append_once(core, CHANGE_ATTEMPT_INSERT, (struct pending){fill_attempt, attempt, &attempt->slot});
 }
 
 void record_attempt(struct core *core, struct attempt *attempt)
 {
-    append_once(core, CHANGE_ATTEMPT_UPDATE, attempt, &attempt->slot);
+    append_once(core, CHANGE_ATTEMPT_UPDATE, (struct pending){fill_attempt, attempt, &attempt->slot});
 }
 
 void record_member_birth(struct core *core, struct member *member)
 {
-    append_once(core, CHANGE_MEMBER_INSERT, member, &member->slot);
+    append_once(core, CHANGE_MEMBER_INSERT, (struct pending){fill_member, member, &member->slot});
 }
 
 void record_member(struct core *core, struct member *member)
 {
-    append_once(core, CHANGE_MEMBER_UPDATE, member, &member->slot);
+    append_once(core, CHANGE_MEMBER_UPDATE, (struct pending){fill_member, member, &member->slot});
 }
 
 void record_node(struct core *core, struct node *node)
 {
-    append_once(core, CHANGE_NODE_PUT, node, &node->slot);
+    append_once(core, CHANGE_NODE_PUT, (struct pending){fill_node, node, &node->slot});
 }
 
 void record_node_gone(struct core *core, struct node *node)
@@ -148,18 +292,18 @@ void record_node_gone(struct core *core, struct node *node)
     }
     change_set->dirty_count = kept;
     node->dirty = false;
-    append(core, CHANGE_NODE_DELETE, NULL)->node.name = arena_copy(change_set->arena, node->name);
+    append(core, CHANGE_NODE_DELETE)->node.name = arena_copy(change_set->arena, node->name);
 }
 
 void record_window(struct core *core, const struct window_row *row)
 {
-    append(core, CHANGE_WINDOW_INSERT, NULL)->window = *row;
+    append(core, CHANGE_WINDOW_INSERT)->window = *row;
 }
 
 void record_window_gone(struct core *core, const char *id)
 {
     const char *copy = arena_copy(core->change_set.arena, id);
-    append(core, CHANGE_WINDOW_DELETE, NULL)->window.id = copy;
+    append(core, CHANGE_WINDOW_DELETE)->window.id = copy;
 }
 
 int64_t record_time(const struct core *core, const struct job *job)
@@ -172,7 +316,7 @@ void record_event(struct core *core, struct job *job, enum event_kind kind, cons
     record_job(core, job);
     job->seq++;
     job->event_ms = record_time(core, job);
-    struct change *change = append(core, CHANGE_EVENT_INSERT, NULL);
+    struct change *change = append(core, CHANGE_EVENT_INSERT);
     change->event = (struct event_row){
         .job_key = job->key,
         .seq = job->seq,
@@ -185,13 +329,13 @@ void record_event(struct core *core, struct job *job, enum event_kind kind, cons
 
 void record_dependency(struct core *core, const struct job *job, int64_t on_key, enum dependency kind)
 {
-    struct change *change = append(core, CHANGE_DEPENDENCY_INSERT, NULL);
+    struct change *change = append(core, CHANGE_DEPENDENCY_INSERT);
     change->dependency = (struct dependency_row){.job_key = job->key, .on_key = on_key, .kind = kind};
 }
 
 void record_rank(struct core *core, const struct attempt *attempt, const struct rank_exit *rank)
 {
-    struct change *change = append(core, CHANGE_RANK_PUT, NULL);
+    struct change *change = append(core, CHANGE_RANK_PUT);
     change->rank = (struct rank_row){
         .epoch = attempt->epoch,
         .rank = rank->rank,
@@ -206,12 +350,12 @@ void record_rank(struct core *core, const struct attempt *attempt, const struct 
 void record_result(struct core *core, const struct attempt *attempt, const struct rank_result *result)
 {
     if (result->bytes != NULL) {
-        struct change *blob = append(core, CHANGE_BLOB_PUT, NULL);
+        struct change *blob = append(core, CHANGE_BLOB_PUT);
         blob->blob = (struct blob_row){
             .size = result->size, .bytes = result->bytes, .created_ms = record_time(core, attempt->job)};
         memcpy(blob->blob.hash, result->digest, sizeof blob->blob.hash);
     }
-    struct change *change = append(core, CHANGE_RESULT_PUT, NULL);
+    struct change *change = append(core, CHANGE_RESULT_PUT);
     change->result = (struct result_row){
         .epoch = attempt->epoch,
         .rank = result->rank,
@@ -224,16 +368,15 @@ void record_result(struct core *core, const struct attempt *attempt, const struc
 
 void record_history(struct core *core, const struct history_row *row)
 {
-    struct change *change = append(core, CHANGE_HISTORY_PUT, NULL);
-    change->history = *row;
-    change->history.project = arena_copy(core->change_set.arena, row->project);
-    change->history.owner = arena_copy(core->change_set.arena, row->owner);
-    change->history.name = arena_copy(core->change_set.arena, row->name);
+    struct arena *arena = core->change_set.arena;
+    struct history_row *mine = &append(core, CHANGE_HISTORY_PUT)->history;
+    *mine = *row;
+    HISTORY_ROW(KEEP, *mine)
 }
 
 void record_blob(struct core *core, const struct blob_row *blob)
 {
-    append(core, CHANGE_BLOB_PUT, NULL)->blob = *blob;
+    append(core, CHANGE_BLOB_PUT)->blob = *blob;
 }
 
 void record_response(struct core *core, const struct text *json)
@@ -253,15 +396,14 @@ void record_fenced(struct core *core, uint64_t epoch, size_t most)
 void record_usage(struct core *core, enum change_kind kind, const struct usage_row *usage)
 {
     struct arena *arena = core->change_set.arena;
-    struct change *change = append(core, kind, NULL);
-    change->usage = *usage;
-    change->usage.project = arena_copy(arena, usage->project);
-    change->usage.owner = arena_copy(arena, usage->owner);
+    struct usage_row *mine = &append(core, kind)->usage;
+    *mine = *usage;
+    USAGE_ROW(KEEP, *mine)
 }
 
 void record_limits(struct core *core, enum change_kind kind, const struct limits_row *limits)
 {
-    append(core, kind, NULL)->limits = *limits;
+    append(core, kind)->limits = *limits;
 }
 
 void record_dirty(struct core *core, struct node *node)
@@ -311,190 +453,8 @@ const char *record_detail(struct core *core, const char *name, const char *value
     return detail;
 }
 
-/* --- filling in ----------------------------------------------------------------------------------------- */
-
-/* Of an array that lives, what will be its reason. */
-static const char *reason_of(struct arena *arena, const struct job *job)
-{
-    bool kept = job->reason == NULL && array_is_whole(job) && !job_state_terminal(job->state);
-    return kept ? arena_copy(arena, job->array->text) : job->reason;
-}
-
-static struct job_life life_of(struct arena *arena, const struct job *job)
-{
-    return (struct job_life){
-        .key = job->key,
-        .state = job->state,
-        .seq = job->seq,
-        .attempt = job->attempt_number,
-        .user_failures = job->user_failures,
-        .infra_failures = job->infra_failures,
-        .priority = job->priority,
-        .time_limit_ms = job->time_limit_ms,
-        .ran_ms = job->ran_ms,
-        .pool = arena_copy(arena, job->pool),
-        .started_ms = job->started_ms,
-        .ended_ms = job->ended_ms,
-        .exit_code = job->exit_code,
-        .failed_rank = job->failed_rank,
-        .failed_node = arena_copy(arena, job->failed_node),
-        .cause = job->cause,
-        .reason = reason_of(arena, job),
-    };
-}
-
-static struct attempt_row row_of_attempt(struct arena *arena, const struct attempt *attempt)
-{
-    return (struct attempt_row){
-        .epoch = attempt->epoch,
-        .job_key = attempt->job->key,
-        .number = attempt->number,
-        .state = attempt->state,
-        .cause = attempt->cause,
-        .claim = attempt->claim,
-        .cause_text = arena_copy(arena, attempt->cause_text),
-        .pool = arena_copy(arena, attempt->pool),
-        .gpu_type = arena_copy(arena, attempt->gpu_type),
-        .master_address = arena_copy(arena, attempt->master_address),
-        .master_port = attempt->master_port,
-        .created_ms = attempt->created_ms,
-        .started_ms = attempt->started_ms,
-        .ended_ms = attempt->ended_ms,
-        .failed_rank = attempt->failed_rank,
-        .failed_code = attempt->failed_code,
-        .warned_ms = attempt->warned_ms,
-        .checkpoint_ms = attempt->checkpoint_ms,
-        .timing = attempt->timing,
-    };
-}
-
-static const char *devices_text(struct arena *arena, const struct member *member)
-{
-    struct text list = {0};
-    for (size_t i = 0; i < member->device_count; i++) {
-        text_printf(&list, "%s%lld", i > 0 ? "," : "", (long long)member->devices[i]);
-    }
-    const char *copy = arena_copy(arena, list.bytes);
-    text_finish(&list);
-    return copy;
-}
-
-static struct member_timing timing_of_member(struct arena *arena, const struct member *member)
-{
-    struct member_timing timing = member->timing;
-    timing.queued_us = member->attempt->timing.queued_us;
-    timing.started_us = member->attempt->timing.started_us;
-    timing.start = arena_copy(arena, timing.start);
-    timing.marks = arena_copy(arena, timing.marks);
-    return timing;
-}
-
-static struct member_row row_of_member(struct arena *arena, const struct member *member)
-{
-    return (struct member_row){
-        .epoch = member->attempt->epoch,
-        .node_rank = member->node_rank,
-        .node = arena_copy(arena, member->node->name),
-        .first_rank = member->first_rank,
-        .local_ranks = member->local_ranks,
-        .devices = devices_text(arena, member),
-        .state = member->state,
-        .timing = timing_of_member(arena, member),
-    };
-}
-
-static struct node_row row_of_node(struct arena *arena, const struct node *node)
-{
-    struct text devices = {0}, labels = {0};
-    device_list_encode(node, &devices);
-    labels_encode(node, &labels);
-    struct node_row row = {
-        .name = arena_copy(arena, node->name),
-        .boot_id = arena_copy(arena, node->boot_id),
-        .agent_id = arena_copy(arena, node->agent_id),
-        .host_id = arena_copy(arena, node->host_id),
-        .version = arena_copy(arena, node->version),
-        .address = arena_copy(arena, node->address),
-        .pool = arena_copy(arena, node->pool),
-        .pool_kind = node->pool_kind,
-        .state = node->state,
-        .reason = arena_copy(arena, node->reason),
-        .isolation = node->isolation,
-        .slots = node->slots,
-        .devices = arena_copy(arena, devices.bytes),
-        .registered_ms = node->registered_ms,
-        .expires_at_ms = node->expires_at_ms,
-        .agent_expires_at_ms = node->agent_expires_at_ms,
-        .labels = arena_copy(arena, labels.bytes),
-    };
-    text_finish(&devices);
-    text_finish(&labels);
-    return row;
-}
-
-static struct job_touch touch_of(const struct job *job)
-{
-    struct job_touch touch = {.key = job->key, .state = job->state, .seq = job->seq};
-    memcpy(touch.id, job->id, sizeof touch.id);
-    return touch;
-}
-
-static void fill_job(struct core *core, struct change *change, struct job *job, struct step *step)
-{
-    job->slot = 0;
-    change->job.life = life_of(core->change_set.arena, job);
-    job->reason = NULL;
-    step->touched[step->touched_count++] = touch_of(job);
-}
-
-static void fill(struct core *core, struct change *change, void *subject, struct step *step)
-{
-    struct arena *arena = core->change_set.arena;
-    switch (change->kind) {
-    case CHANGE_JOB_INSERT:
-    case CHANGE_JOB_UPDATE:
-        fill_job(core, change, subject, step);
-        break;
-    case CHANGE_ARRAY_PUT:
-        ((struct array *)subject)->slot = 0;
-        change->array = ((struct array *)subject)->counts;
-        break;
-    case CHANGE_ATTEMPT_INSERT:
-    case CHANGE_ATTEMPT_UPDATE:
-        ((struct attempt *)subject)->slot = 0;
-        change->attempt = row_of_attempt(arena, subject);
-        break;
-    case CHANGE_MEMBER_INSERT:
-    case CHANGE_MEMBER_UPDATE:
-        ((struct member *)subject)->slot = 0;
-        change->member = row_of_member(arena, subject);
-        break;
-    case CHANGE_NODE_PUT:
-        ((struct node *)subject)->slot = 0;
-        change->node = row_of_node(arena, subject);
-        break;
-    case CHANGE_EVENT_INSERT:
-    case CHANGE_DEPENDENCY_INSERT:
-    case CHANGE_RANK_PUT:
-    case CHANGE_RESULT_PUT:
-    case CHANGE_REPLY_INSERT:
-    case CHANGE_TOKEN_INSERT:
-    case CHANGE_TOKEN_REVOKE:
-    case CHANGE_JOIN_INSERT:
-    case CHANGE_JOIN_USE:
-    case CHANGE_NODE_DELETE:
-    case CHANGE_BLOB_PUT:
-    case CHANGE_HISTORY_PUT:
-    case CHANGE_USAGE_PUT:
-    case CHANGE_USAGE_DELETE:
-    case CHANGE_LIMITS_PUT:
-    case CHANGE_LIMITS_DELETE:
-    case CHANGE_WINDOW_INSERT:
-    case CHANGE_WINDOW_DELETE:
-    case CHANGE_LOST_PUT:
-        break;
-    }
-}
+/* --- closing ---------------------------------------------------------------------------------------------
+ */
 
 static void free_leaving(struct core *core)
 {
@@ -539,7 +499,11 @@ void record_close(struct core *core, struct step *ret_step)
         ret_step->touched = arena_alloc(change_set->arena, change_set->job_count * sizeof *ret_step->touched);
     }
     for (size_t i = 0; i < change_set->count; i++) {
-        fill(core, &change_set->changes[i], change_set->subjects[i], ret_step);
+        const struct pending *pending = &change_set->pending[i];
+        if (pending->fill != NULL) {
+            *pending->slot = 0;
+            pending->fill(core, &change_set->changes[i], pending->subject, ret_step);
+        }
     }
     assert(ret_step->touched_count == change_set->job_count);
     if (change_set->answer != NULL) {

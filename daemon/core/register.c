@@ -23,13 +23,6 @@
 #include "daemon/core/trace.h"
 #include "proto/limits.h"
 
-static void replace(char **text, const char *with)
-{
-    char *copy = xstrdup(with);
-    free(*text);
-    *text = copy;
-}
-
 /* --- may it come? --------------------------------------------------------------------------------------- */
 
 static const char *pool_of(const struct register_message *message)
@@ -113,7 +106,7 @@ static bool check_name(const struct register_message *message, struct node *node
         return true;
     }
     if (node->contact == CONTACT_FRESH) {
-        replace(&node->rival, agent_of(message));
+        replace_text(&node->rival, agent_of(message));
         return err_field(err, ERR_CONFLICT, "name", "give each agent its own --name, or stop the other",
                          "node %s is served by an agent at %.64s, which was heard just now; this one, at "
                          "%.64s, is %s",
@@ -179,7 +172,7 @@ static struct node_device *devices_of(const struct register_message *message, st
             .group = device->group,
         };
         const char *reason = node_fault(&message->faults, device->index);
-        devices[i].unavailable = reason != NULL ? xstrdup(reason) : NULL;
+        devices[i].unavailable = copy_or_null(reason);
     }
     if (!device_list_sort(devices, message->device_count)) {
         device_list_free(devices, message->device_count);
@@ -194,15 +187,15 @@ static struct node_device *devices_of(const struct register_message *message, st
 
 static void take_names(struct core *core, struct node *node, const struct register_message *message)
 {
-    replace(&node->boot_id, message->boot_id);
-    replace(&node->agent_id, agent_of(message));
+    replace_text(&node->boot_id, message->boot_id);
+    replace_text(&node->agent_id, agent_of(message));
     free(node->rival);
     node->rival = NULL;
     node->contested = false;
-    replace(&node->host_id, message->host_id);
-    replace(&node->version, message->version);
-    replace(&node->address, message->address);
-    replace(&node->pool, pool_of(message));
+    replace_text(&node->host_id, message->host_id);
+    replace_text(&node->version, message->version);
+    replace_text(&node->address, message->address);
+    replace_text(&node->pool, pool_of(message));
     node->pool_kind = kind_of(message);
     node->isolation = message->isolation;
     node->slots = message->slots;

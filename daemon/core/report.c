@@ -236,7 +236,7 @@ static bool needs_port(const struct attempt *attempt, const struct member *membe
 static void keep_master(struct core *core, struct attempt *attempt, const struct report_message *report)
 {
     if (report->address != NULL) {
-        free(attempt->master_address);
+        row_free(&attempt->master_address);
         attempt->master_address = xstrdup(report->address);
     }
     attempt->master_port = report->master_port;

@@ -19,6 +19,19 @@
 
 #define NEVER INT64_MAX
 
+static inline char *copy_or_null(const char *text)
+{
+    return text != NULL ? xstrdup(text) : NULL;
+}
+
+/* A copy takes the place of a text; either may be NULL. */
+static inline void replace_text(char **text, const char *with)
+{
+    char *copy = copy_or_null(with);
+    free(*text);
+    *text = copy;
+}
+
 /* What a job asks of the cluster; equal requests are indistinguishable to the scheduler. */
 struct resource_request {
     const char *gpu_type;            /* "H100|A100": the first that fits; NULL: any one type */
@@ -180,36 +193,29 @@ struct member {
     size_t device_count;
     enum member_state state;
     int64_t port; /* that it held when it was prepared; 0: none, or not known, as it is in no row */
-    int64_t results_missing;     /* ranks of a function whose value is not stored yet */
-    uint64_t version;            /* of its order */
-    struct member_timing timing; /* texts owned */
-    struct member *prev, *next;  /* of the node, while the attempt is live */
+    int64_t results_missing; /* ranks of a function whose value is not stored yet */
+    uint64_t version;        /* of its order */
+    struct member_timing timing;
+    char *start, *marks;        /* as in its row; owned, or NULL */
+    struct member *prev, *next; /* of the node, while the attempt is live */
     uint32_t slot;
 };
 
 struct attempt {
-    uint64_t epoch;
+    union {
+        struct attempt_row row; /* its texts are owned; started_ms 0: START was never committed; the first
+                                   cause wins */
+        struct {
+            ATTEMPT_ROW(ROW_FIELD, )
+        };
+    };
     struct job *job; /* NULL when the job has ended and left */
-    int64_t number;
-    enum attempt_state state;
-    enum claim claim;
-    enum cause cause;      /* the first wins */
-    char *cause_text;      /* owned, or NULL */
-    char *pool, *gpu_type; /* owned */
-    char *master_address;  /* owned, or NULL */
-    char *note;            /* what a node remarks though nothing failed; owned, in no row; or NULL */
-    int64_t master_port;
-    int64_t created_ms, started_ms, ended_ms; /* wall clock; started_ms 0: START was never committed */
-    int64_t held_since_ms, ran_since_ms;      /* the first two, by the steady clock */
-    int64_t estimate_ms;                      /* of its run time, when it was placed */
-    int64_t expected_ms; /* steady clock of its end, as expected when it was last looked at */
-    size_t end_index;    /* among the ends, or those that leave */
-    int64_t warned_ms;   /* wall clock: its ranks were ordered the early signal of the limit; 0: not yet */
-    int64_t
-        checkpoint_ms; /* wall clock of the last acknowledged checkpoint, as far as nodes have exited; 0 */
-    struct attempt_timing timing;
-    int64_t failed_rank, failed_code;
-    const char *failed_node; /* borrowed from the node, or NULL */
+    char *note;      /* what a node remarks though nothing failed; owned, in no row; or NULL */
+    int64_t held_since_ms, ran_since_ms; /* created_ms and started_ms, by the steady clock */
+    int64_t estimate_ms;                 /* of its run time, when it was placed */
+    int64_t expected_ms;                 /* steady clock of its end, as expected when it was last looked at */
+    size_t end_index;                    /* among the ends, or those that leave */
+    const char *failed_node;             /* borrowed from the node, or NULL */
     int64_t worst_code; /* largest code of ranks that we did not kill; a restart while stopping starts it anew
                            at failed_code */
     int64_t since_ms;   /* when its present state began, or the controller was started */
@@ -311,9 +317,12 @@ struct node {
 
 /* A time in which nodes get no work. */
 struct window {
-    char *id, *nodes, *pool, *reason, *owner; /* owned; as in its row */
-    int64_t from_ms, until_ms, created_ms;    /* wall clock */
-    bool hard;
+    union {
+        struct window_row row; /* its texts are owned */
+        struct {
+            WINDOW_ROW(ROW_FIELD, )
+        };
+    };
     struct window *prev, *next; /* by from_ms, then id */
 };
 
@@ -348,7 +357,7 @@ struct partition {
 struct change_set {
     struct arena *arena;
     struct change *changes;
-    void **subjects; /* whose change it is; its values are filled in when the change set is closed */
+    struct pending *pending; /* how the values of each are filled in when the change set is closed */
     size_t count, room;
     const char **dirty;
     size_t dirty_count, dirty_room;

@@ -194,12 +194,6 @@ static char *marks_text(const struct node_timing *timing)
     return json.bytes;
 }
 
-static void replace(const char **ours, char *text)
-{
-    free((char *)(uintptr_t)*ours);
-    *ours = text;
-}
-
 /* The first time that it says so. */
 static void keep_said(const struct core *core, const struct attempt *attempt, int64_t *ours)
 {
@@ -227,15 +221,10 @@ void timing_take(struct core *core, struct member *member, const struct report_m
     keep(&ours->output_us, said->output_us);
     keep(&ours->ended_us, said->ended_us);
     if (report->start != NULL) {
-        replace(&ours->start, xstrdup(report->start));
+        replace_text(&member->start, report->start);
     }
     if (said->mark_count > 0) {
-        replace(&ours->marks, marks_text(said));
+        free(member->marks);
+        member->marks = marks_text(said);
     }
-}
-
-void timing_forget(struct member *member)
-{
-    replace(&member->timing.start, NULL);
-    replace(&member->timing.marks, NULL);
 }

@@ -26,6 +26,5 @@ void timing_end(struct core *core, struct attempt *attempt);
 
 /* What a report says of its node, and when that had its orders. Who takes the report writes the member. */
 void timing_take(struct core *core, struct member *member, const struct report_message *report);
-void timing_forget(struct member *member);
 
 #endif

@@ -16,11 +16,6 @@
 
 /* --- the list ------------------------------------------------------------------------------------------- */
 
-static char *copy_or_null(const char *text)
-{
-    return text != NULL ? xstrdup(text) : NULL;
-}
-
 static bool begins_before(const struct window *a, const struct window *b)
 {
     return a->from_ms != b->from_ms ? a->from_ms < b->from_ms : strcmp(a->id, b->id) < 0;
@@ -29,15 +24,8 @@ static bool begins_before(const struct window *a, const struct window *b)
 void window_list(struct core *core, const struct window_row *row)
 {
     struct window *window = xzalloc(sizeof *window);
-    *window = (struct window){.id = xstrdup(row->id),
-                              .nodes = copy_or_null(row->nodes),
-                              .pool = copy_or_null(row->pool),
-                              .reason = copy_or_null(row->reason),
-                              .owner = xstrdup(row->owner),
-                              .from_ms = row->from_ms,
-                              .until_ms = row->until_ms,
-                              .created_ms = row->created_ms,
-                              .hard = row->hard};
+    window->row = *row;
+    WINDOW_ROW(ROW_OWN, window->row)
     struct window *after = core->windows;
     while (after != NULL && begins_before(after, window)) {
         after = after->next;
@@ -54,11 +42,7 @@ static void drop(struct core *core, struct window *window)
 {
     DL_DELETE(core->windows, window);
     core->window_count--;
-    free(window->id);
-    free(window->nodes);
-    free(window->pool);
-    free(window->reason);
-    free(window->owner);
+    WINDOW_ROW(ROW_FREE, window->row)
     free(window);
 }
 

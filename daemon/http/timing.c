@@ -132,8 +132,8 @@ static bool take_node(const struct member_row *row, void *closure)
         .running_us = behind(base_us, timing->running_us),
         .output_us = behind(base_us, timing->output_us),
         .ended_us = behind(base_us, timing->ended_us),
-        .start = timing->start != NULL ? xstrdup(timing->start) : NULL,
-        .marks = timing->marks != NULL ? json_parse(timing->marks, strlen(timing->marks), NULL) : NULL,
+        .start = row->start != NULL ? xstrdup(row->start) : NULL,
+        .marks = row->marks != NULL ? json_parse(row->marks, strlen(row->marks), NULL) : NULL,
     };
     return true;
 }

@@ -7,8 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "daemon/store/columns.h"
-#include "daemon/store/connection.h"
+#include "daemon/store/query.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
@@ -58,35 +57,32 @@ void checker_close(struct checker *checker)
 
 bool checker_count(struct checker *checker, struct check_counts *ret_counts, struct err *err)
 {
-    autoreset sqlite3_stmt *statement = checker->connection.statements[SQL_CHECK_COUNTS];
-    bool row;
-    if (!connection_step(&checker->connection, statement, &row, err)) {
+    autoquery struct query query = query_begin(&checker->connection, SQL_CHECK_COUNTS);
+    if (!query_step(&query, err)) {
         return false;
     }
-    int64_t *const counts[] = {&ret_counts->jobs, &ret_counts->events, &ret_counts->attempts,
-                               &ret_counts->blobs};
-    for (int i = 0; i < (int)(sizeof counts / sizeof counts[0]); i++) {
-        *counts[i] = sqlite3_column_int64(statement, i);
-    }
-    return true;
+    ret_counts->jobs = query_read_number(&query);
+    ret_counts->events = query_read_number(&query);
+    ret_counts->attempts = query_read_number(&query);
+    ret_counts->blobs = query_read_number(&query);
+    return query_read_end(&query, err);
 }
 
 static bool look_at(struct checker *checker, size_t promise, const struct check_visitor *visitor,
                     struct err *err)
 {
-    autoreset sqlite3_stmt *statement = checker->connection.statements[promises[promise].sql];
+    autoquery struct query query = query_begin(&checker->connection, promises[promise].sql);
     int64_t broken = 0;
-    bool ok, row;
-    while ((ok = connection_step(&checker->connection, statement, &row, err)) && row) {
+    while (query_step(&query, err)) {
         if (broken++ < LIMIT_CHECK_FINDINGS) {
-            const char *finding = connection_text(statement, 0);
+            const char *finding = query_read_text(&query);
             visitor->found(finding != NULL ? finding : "a row that cannot be named", visitor->closure);
         }
     }
-    if (ok) {
+    if (!query.failed) {
         visitor->looked(promises[promise].promise, broken, visitor->closure);
     }
-    return ok;
+    return !query.failed;
 }
 
 bool checker_look(struct checker *checker, const struct check_visitor *visitor, struct err *err)
@@ -101,14 +97,10 @@ bool checker_look(struct checker *checker, const struct check_visitor *visitor, 
 bool checker_blobs(struct checker *checker, void (*visit)(const struct blob_row *row, void *closure),
                    void *closure, struct err *err)
 {
-    autoreset sqlite3_stmt *statement = checker->connection.statements[SQL_CHECK_BLOBS];
-    bool ok, row;
-    while ((ok = connection_step(&checker->connection, statement, &row, err)) && row) {
-        struct blob_row blob;
-        if (!columns_blob(statement, &blob, err)) {
-            return false;
-        }
+    autoquery struct query query = query_begin(&checker->connection, SQL_CHECK_BLOBS);
+    struct blob_row blob;
+    while (query_next(&query, TABLE_blobs, &blob, err)) {
         visit(&blob, closure);
     }
-    return ok;
+    return !query.failed;
 }

@@ -95,7 +95,7 @@
       "SELECT 'a dependency of job key ' || job_key || ' on job key ' || on_key || ', not both there' "      \
       "FROM dependencies WHERE job_key NOT IN (SELECT key FROM jobs) "                                       \
       "OR on_key NOT IN (SELECT key FROM jobs)")                                                             \
-    X(CHECK_BLOBS, CHECKER, "SELECT hash, size, bytes, created_ms FROM blobs")                               \
+    X(CHECK_BLOBS, CHECKER, "SELECT {blobs} FROM blobs")                                                     \
     X(CHECK_COUNTS, CHECKER,                                                                                 \
       "SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM events), "                                  \
       "(SELECT count(*) FROM attempts), (SELECT count(*) FROM blobs)")

@@ -14,6 +14,7 @@
 
 #include "daemon/store/migration.h"
 #include "daemon/store/schema.h"
+#include "daemon/store/tables.h"
 #include "daemon/store/wal.h"
 #include "daemon/store/wal_check.h"
 #include "proto/base/text.h"
@@ -127,12 +128,17 @@ static const struct {
 
 static bool prepare(struct connection *connection, struct err *err)
 {
+    autotext struct text sql = {0};
     for (size_t i = 0; i < SQL_COUNT; i++) {
-        if (statements[i].kind == connection->kind &&
-            sqlite3_prepare_v3(connection->db, statements[i].text, -1, SQLITE_PREPARE_PERSISTENT,
+        if (statements[i].kind != connection->kind) {
+            continue;
+        }
+        text_clear(&sql);
+        table_sql(statements[i].text, &sql);
+        if (sqlite3_prepare_v3(connection->db, sql.bytes, -1, SQLITE_PREPARE_PERSISTENT,
                                &connection->statements[i], NULL) != SQLITE_OK) {
             return err_set(err, ERR_IO, "cannot use the database: %s in \"%s\"",
-                           sqlite3_errmsg(connection->db), statements[i].text);
+                           sqlite3_errmsg(connection->db), sql.bytes);
         }
     }
     return true;
@@ -188,22 +194,6 @@ void connection_close(struct connection *connection)
     *connection = (struct connection){0};
 }
 
-bool connection_step(struct connection *connection, sqlite3_stmt *statement, bool *ret_row, struct err *err)
-{
-    int code = sqlite3_step(statement);
-    *ret_row = code == SQLITE_ROW;
-    return code == SQLITE_ROW || code == SQLITE_DONE || connection_fail(connection, err);
-}
-
-bool connection_run(struct connection *connection, enum sql sql, struct err *err)
-{
-    autoreset sqlite3_stmt *statement = connection->statements[sql];
-    bool row;
-    bool ok = connection_step(connection, statement, &row, err);
-    assert(!row);
-    return ok;
-}
-
 /* SQLite says NULL for both, and tells them apart by its error alone. */
 static const void *there(sqlite3_stmt *statement, const void *value)
 {
@@ -221,46 +211,4 @@ const char *connection_text(sqlite3_stmt *statement, int column)
 const void *connection_blob(sqlite3_stmt *statement, int column)
 {
     return there(statement, sqlite3_column_blob(statement, column));
-}
-
-struct binder binder_begin(struct connection *connection, enum sql sql)
-{
-    assert(connection->statements[sql] != NULL);
-    return (struct binder){.statement = connection->statements[sql]};
-}
-
-/* A parameter that is not there or a statement that is under way is a defect; memory that is out ends the
- * program. */
-static void must(int code)
-{
-    if (code == SQLITE_NOMEM) {
-        out_of_memory();
-    }
-    assert(code == SQLITE_OK);
-}
-
-void bind_int(struct binder *binder, int64_t value)
-{
-    must(sqlite3_bind_int64(binder->statement, ++binder->last, value));
-}
-
-void bind_real(struct binder *binder, double value)
-{
-    must(sqlite3_bind_double(binder->statement, ++binder->last, value));
-}
-
-void bind_text(struct binder *binder, const char *text)
-{
-    must(sqlite3_bind_text(binder->statement, ++binder->last, text, -1, SQLITE_STATIC));
-}
-
-void bind_bytes_as_text(struct binder *binder, const char *bytes, size_t length)
-{
-    must(sqlite3_bind_text64(binder->statement, ++binder->last, bytes == NULL ? "" : bytes, length,
-                             SQLITE_STATIC, SQLITE_UTF8));
-}
-
-void bind_blob(struct binder *binder, const void *bytes, size_t length)
-{
-    must(sqlite3_bind_blob64(binder->statement, ++binder->last, bytes, length, SQLITE_STATIC));
 }

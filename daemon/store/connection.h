@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One SQLite connection with its prepared statements, and the way to run them. */
+/* One SQLite connection with its prepared statements, which query.h runs. */
 #ifndef STORE_CONNECTION_H
 #define STORE_CONNECTION_H
 
@@ -45,34 +45,8 @@ bool connection_fail(struct connection *connection, struct err *err);
 /* ERR_DAMAGED, and what can be done about it. */
 bool connection_damaged(struct err *err, const char *what);
 
-/* A statement on its way, back at its start when the scope ends. */
-static inline void cleanup_statement(sqlite3_stmt **statement)
-{
-    sqlite3_reset(*statement);
-}
-#define autoreset __attribute__((cleanup(cleanup_statement)))
-
-/* Goes to the next row; *ret_row false: there is none. */
-bool connection_step(struct connection *connection, sqlite3_stmt *statement, bool *ret_row, struct err *err);
-
-/* Runs a statement that has no rows. */
-bool connection_run(struct connection *connection, enum sql sql, struct err *err);
-
 /* A text or bytes of the row, borrowed until the next step; NULL is NULL. Out of memory ends the program. */
 const char *connection_text(sqlite3_stmt *statement, int column);
 const void *connection_blob(sqlite3_stmt *statement, int column);
-
-/* Binds parameters one after the other, from the first. What is bound must stay until the statement is reset.
- */
-struct binder {
-    sqlite3_stmt *statement;
-    int last;
-};
-struct binder binder_begin(struct connection *connection, enum sql sql);
-void bind_int(struct binder *binder, int64_t value);
-void bind_real(struct binder *binder, double value);
-void bind_text(struct binder *binder, const char *text); /* NULL is NULL */
-void bind_bytes_as_text(struct binder *binder, const char *bytes, size_t length);
-void bind_blob(struct binder *binder, const void *bytes, size_t length); /* NULL is NULL */
 
 #endif

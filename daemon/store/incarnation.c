@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/store/pages.h"
+#include "daemon/store/query.h"
 #include "daemon/store/schema.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -86,29 +87,23 @@ static bool mark_write(const char *path, const struct mark *mark, struct err *er
 
 /* --- starts --------------------------------------------------------------------------------------------- */
 
-static bool read_number(struct connection *writer, sqlite3_stmt *statement, int64_t *ret_value,
-                        struct err *err)
+static bool read_number(struct query *query, int64_t *ret_value, struct err *err)
 {
-    bool row;
-    if (!connection_step(writer, statement, &row, err)) {
-        return false;
-    }
-    *ret_value = row ? sqlite3_column_int64(statement, 0) : 0;
-    return connection_step(writer, statement, &row, err); /* a change is committed by this */
+    *ret_value = query_step(query, err) ? query_read_number(query) : 0;
+    return !query->failed && !query_step(query, err) && !query->failed; /* a change is committed by this */
 }
 
 static bool read_last(struct connection *writer, int64_t *ret_value, struct err *err)
 {
-    autoreset sqlite3_stmt *statement = writer->statements[SQL_INCARNATION];
-    return read_number(writer, statement, ret_value, err);
+    autoquery struct query query = query_begin(writer, SQL_INCARNATION);
+    return read_number(&query, ret_value, err);
 }
 
 static bool bump(struct connection *writer, int64_t least, int64_t *ret_value, struct err *err)
 {
-    struct binder to = binder_begin(writer, SQL_BUMP);
-    bind_int(&to, least);
-    autoreset sqlite3_stmt *statement = to.statement;
-    return read_number(writer, statement, ret_value, err);
+    autoquery struct query query = query_begin(writer, SQL_BUMP);
+    query_bind_number(&query, least);
+    return read_number(&query, ret_value, err);
 }
 
 /* Somebody put an older file in the place of the database, by hand: when it was copied nobody knows, so nodes

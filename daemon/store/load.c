@@ -4,141 +4,46 @@
  * those. It promises to touch nothing of the history, however long that is. */
 #include "daemon/store/store.h"
 
-#include "daemon/store/columns.h"
 #include "daemon/store/handle.h"
+#include "daemon/store/query.h"
 
-static bool load_nodes(struct store *store, const struct store_visitor *visitor, struct err *err)
-{
-    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_NODES];
-    bool ok, row;
-    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
-        struct node_row node;
-        if (!columns_node(statement, &node, err) || !visitor->node(&node, visitor->closure, err)) {
-            return false;
-        }
+#define DEFINE_LOAD(table, row, statement)                                                                   \
+    static bool load_##table(struct store *store, const struct store_visitor *visitor, struct err *err)      \
+    {                                                                                                        \
+        autoquery struct query query = query_begin(&store->connection, statement);                           \
+        struct row##_row its;                                                                                \
+        while (query_next(&query, TABLE_##table, &its, err)) {                                               \
+            if (!visitor->row(&its, visitor->closure, err)) {                                                \
+                return false;                                                                                \
+            }                                                                                                \
+        }                                                                                                    \
+        return !query.failed;                                                                                \
     }
-    return ok;
-}
+DEFINE_LOAD(history, history, SQL_LOAD_HISTORY)
+DEFINE_LOAD(limits, limits, SQL_LOAD_LIMITS)
+DEFINE_LOAD(usage, usage, SQL_LOAD_USAGE)
+DEFINE_LOAD(nodes, node, SQL_LOAD_NODES)
+DEFINE_LOAD(windows, window, SQL_LOAD_WINDOWS)
+DEFINE_LOAD(dependencies, dependency, SQL_LOAD_DEPENDENCIES)
+DEFINE_LOAD(arrays, array, SQL_LOAD_ARRAYS)
+DEFINE_LOAD(attempts, attempt, SQL_LOAD_ATTEMPTS)
+DEFINE_LOAD(members, member, SQL_LOAD_MEMBERS)
 
-static bool load_windows(struct store *store, const struct store_visitor *visitor, struct err *err)
-{
-    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_WINDOWS];
-    bool ok, row;
-    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
-        struct window_row window;
-        if (!columns_window(statement, &window, err) || !visitor->window(&window, visitor->closure, err)) {
-            return false;
-        }
-    }
-    return ok;
-}
-
+/* With their specs and the times of their last events. */
 static bool load_jobs(struct store *store, const struct store_visitor *visitor, struct err *err)
 {
-    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_JOBS];
-    bool ok, row;
-    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
-        struct job_record job;
-        if (!columns_live_job(statement, &job, err) ||
-            !visitor->job(&job.birth, &job.life, visitor->closure, err)) {
+    autoquery struct query query = query_begin(&store->connection, SQL_LOAD_JOBS);
+    while (query_step(&query, err)) {
+        struct job_row job = {0};
+        query_read_row(&query, TABLE_jobs, &job);
+        job.birth.key = job.life.key;
+        job.birth.spec = query_read_long_text(&query, &job.birth.spec_length);
+        job.life.event_ms = query_read_number(&query);
+        if (!query_read_end(&query, err) || !visitor->job(&job.birth, &job.life, visitor->closure, err)) {
             return false;
         }
     }
-    return ok;
-}
-
-static bool load_arrays(struct store *store, const struct store_visitor *visitor, struct err *err)
-{
-    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_ARRAYS];
-    bool ok, row;
-    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
-        struct array_row array;
-        if (!columns_array(statement, &array, err) || !visitor->array(&array, visitor->closure, err)) {
-            return false;
-        }
-    }
-    return ok;
-}
-
-static bool load_dependencies(struct store *store, const struct store_visitor *visitor, struct err *err)
-{
-    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_DEPENDENCIES];
-    bool ok, row;
-    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
-        struct dependency_row dependency;
-        if (!columns_dependency(statement, &dependency, err) ||
-            !visitor->dependency(&dependency, visitor->closure, err)) {
-            return false;
-        }
-    }
-    return ok;
-}
-
-static bool load_attempts(struct store *store, const struct store_visitor *visitor, struct err *err)
-{
-    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_ATTEMPTS];
-    bool ok, row;
-    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
-        struct attempt_row attempt;
-        if (!columns_attempt(statement, &attempt, err) ||
-            !visitor->attempt(&attempt, visitor->closure, err)) {
-            return false;
-        }
-    }
-    return ok;
-}
-
-static bool load_members(struct store *store, const struct store_visitor *visitor, struct err *err)
-{
-    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_MEMBERS];
-    bool ok, row;
-    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
-        struct member_row member;
-        if (!columns_member(statement, &member, err) || !visitor->member(&member, visitor->closure, err)) {
-            return false;
-        }
-    }
-    return ok;
-}
-
-static bool load_history(struct store *store, const struct store_visitor *visitor, struct err *err)
-{
-    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_HISTORY];
-    bool ok, row;
-    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
-        struct history_row history;
-        if (!columns_history(statement, &history, err) ||
-            !visitor->history(&history, visitor->closure, err)) {
-            return false;
-        }
-    }
-    return ok;
-}
-
-static bool load_usage(struct store *store, const struct store_visitor *visitor, struct err *err)
-{
-    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_USAGE];
-    bool ok, row;
-    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
-        struct usage_row usage;
-        if (!columns_usage(statement, &usage, err) || !visitor->usage(&usage, visitor->closure, err)) {
-            return false;
-        }
-    }
-    return ok;
-}
-
-static bool load_limits(struct store *store, const struct store_visitor *visitor, struct err *err)
-{
-    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_LIMITS];
-    bool ok, row;
-    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
-        struct limits_row limits;
-        if (!columns_limits(statement, &limits, err) || !visitor->limits(&limits, visitor->closure, err)) {
-            return false;
-        }
-    }
-    return ok;
+    return !query.failed;
 }
 
 bool store_load_live(struct store *store, const struct store_visitor *visitor, struct err *err)

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "daemon/store/columns.h"
+#include "daemon/store/query.h"
 #include "proto/base/text.h"
 
 struct reader *reader_open(const char *path, struct err *err)
@@ -30,78 +30,57 @@ void reader_close(struct reader *reader)
 bool reader_tokens(struct reader *reader, const char *id,
                    bool (*visit)(const struct token_row *row, void *closure), void *closure, struct err *err)
 {
-    struct binder to = binder_begin(&reader->connection, id == NULL ? SQL_TOKENS : SQL_TOKEN);
+    autoquery struct query query = query_begin(&reader->connection, id == NULL ? SQL_TOKENS : SQL_TOKEN);
     if (id != NULL) {
-        bind_text(&to, id);
+        query_bind_text(&query, id);
     }
-    autoreset sqlite3_stmt *statement = to.statement;
-    bool ok, row;
-    while ((ok = connection_step(&reader->connection, statement, &row, err)) && row) {
-        struct token_row token;
-        if (!columns_token(statement, &token, err)) {
-            return false;
-        }
-        if (!visit(&token, closure)) {
-            return true;
-        }
+    struct token_row token;
+    while (query_next(&query, TABLE_tokens, &token, err) && visit(&token, closure)) {
     }
-    return ok;
+    return !query.failed;
 }
 
 bool reader_join(struct reader *reader, const char *id,
                  void (*visit)(const struct join_row *row, void *closure), void *closure, bool *ret_found,
                  struct err *err)
 {
-    struct binder to = binder_begin(&reader->connection, SQL_JOIN);
-    bind_text(&to, id);
-    autoreset sqlite3_stmt *statement = to.statement;
+    autoquery struct query query = query_begin(&reader->connection, SQL_JOIN);
+    query_bind_text(&query, id);
     struct join_row join;
-    if (!connection_step(&reader->connection, statement, ret_found, err) ||
-        (*ret_found && !columns_join(statement, &join, err))) {
-        return false;
-    }
+    *ret_found = query_next(&query, TABLE_joins, &join, err);
     if (*ret_found) {
         visit(&join, closure);
     }
-    return true;
+    return !query.failed;
 }
 
 bool reader_blob(struct reader *reader, const uint8_t hash[32],
                  void (*visit)(const struct blob_row *row, void *closure), void *closure, bool *ret_found,
                  struct err *err)
 {
-    struct binder to = binder_begin(&reader->connection, SQL_BLOB);
-    bind_blob(&to, hash, 32);
-    autoreset sqlite3_stmt *statement = to.statement;
+    autoquery struct query query = query_begin(&reader->connection, SQL_BLOB);
+    query_bind_digest(&query, hash);
     struct blob_row blob;
-    if (!connection_step(&reader->connection, statement, ret_found, err) ||
-        (*ret_found && !columns_blob(statement, &blob, err))) {
-        return false;
-    }
+    *ret_found = query_next(&query, TABLE_blobs, &blob, err);
     if (*ret_found) {
         visit(&blob, closure);
     }
-    return true;
+    return !query.failed;
 }
 
 bool reader_lost(struct reader *reader, int64_t after_key, int64_t limit,
                  bool (*visit)(int64_t key, const struct lost_row *row, void *closure), void *closure,
                  struct err *err)
 {
-    struct binder to = binder_begin(&reader->connection, SQL_LOST);
-    bind_int(&to, after_key);
-    bind_int(&to, limit);
-    autoreset sqlite3_stmt *statement = to.statement;
-    bool ok, row;
-    while ((ok = connection_step(&reader->connection, statement, &row, err)) && row) {
+    autoquery struct query query = query_begin(&reader->connection, SQL_LOST);
+    query_bind_number(&query, after_key);
+    query_bind_number(&query, limit);
+    bool goes_on = true;
+    while (goes_on && query_step(&query, err)) {
         struct lost_row lost;
-        int64_t key;
-        if (!columns_lost(statement, &key, &lost, err)) {
-            return false;
-        }
-        if (!visit(key, &lost, closure)) {
-            return true;
-        }
+        int64_t key = query_read_number(&query);
+        query_read_row(&query, TABLE_lost, &lost);
+        goes_on = query_read_end(&query, err) && visit(key, &lost, closure);
     }
-    return ok;
+    return !query.failed;
 }

@@ -1,120 +1,109 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the queries for where work runs: nodes, attempts, their members, ranks and results. It promises that a
- * node's used devices are counted in the same snapshot as the node is read. */
-#include "daemon/store/columns.h"
+/* Owns the queries for where work runs: nodes, their maintenance windows, attempts, their members, ranks and
+ * results. It promises that a node's used devices are counted in the same snapshot as the node is read. */
+#include <string.h>
+
+#include "daemon/store/query.h"
 #include "daemon/store/reader.h"
 
 bool reader_attempts(struct reader *reader, int64_t job_key,
                      bool (*visit)(const struct attempt_row *row, void *closure), void *closure,
                      struct err *err)
 {
-    struct binder to = binder_begin(&reader->connection, SQL_ATTEMPTS);
-    bind_int(&to, job_key);
-    autoreset sqlite3_stmt *statement = to.statement;
-    bool ok, row;
-    while ((ok = connection_step(&reader->connection, statement, &row, err)) && row) {
-        struct attempt_row attempt;
-        if (!columns_attempt(statement, &attempt, err)) {
-            return false;
-        }
-        if (!visit(&attempt, closure)) {
-            return true;
-        }
+    autoquery struct query query = query_begin(&reader->connection, SQL_ATTEMPTS);
+    query_bind_number(&query, job_key);
+    struct attempt_row attempt;
+    while (query_next(&query, TABLE_attempts, &attempt, err) && visit(&attempt, closure)) {
     }
-    return ok;
+    return !query.failed;
 }
 
 bool reader_members(struct reader *reader, uint64_t epoch,
                     bool (*visit)(const struct member_row *row, void *closure), void *closure,
                     struct err *err)
 {
-    struct binder to = binder_begin(&reader->connection, SQL_MEMBERS);
-    bind_int(&to, (int64_t)epoch);
-    autoreset sqlite3_stmt *statement = to.statement;
-    bool ok, row;
-    while ((ok = connection_step(&reader->connection, statement, &row, err)) && row) {
-        struct member_row member;
-        if (!columns_member(statement, &member, err)) {
-            return false;
-        }
-        if (!visit(&member, closure)) {
-            return true;
-        }
+    autoquery struct query query = query_begin(&reader->connection, SQL_MEMBERS);
+    query_bind_number(&query, (int64_t)epoch);
+    struct member_row member;
+    while (query_next(&query, TABLE_members, &member, err) && visit(&member, closure)) {
     }
-    return ok;
+    return !query.failed;
 }
 
 bool reader_ranks(struct reader *reader, uint64_t epoch,
                   bool (*visit)(const struct rank_row *row, void *closure), void *closure, struct err *err)
 {
-    struct binder to = binder_begin(&reader->connection, SQL_RANKS);
-    bind_int(&to, (int64_t)epoch);
-    autoreset sqlite3_stmt *statement = to.statement;
-    bool ok, row;
-    while ((ok = connection_step(&reader->connection, statement, &row, err)) && row) {
-        struct rank_row rank;
-        if (!columns_rank(statement, &rank, err)) {
-            return false;
-        }
-        if (!visit(&rank, closure)) {
-            return true;
-        }
+    autoquery struct query query = query_begin(&reader->connection, SQL_RANKS);
+    query_bind_number(&query, (int64_t)epoch);
+    struct rank_row rank;
+    while (query_next(&query, TABLE_ranks, &rank, err) && visit(&rank, closure)) {
     }
-    return ok;
+    return !query.failed;
 }
 
 bool reader_results(struct reader *reader, uint64_t epoch, int64_t after_rank, int64_t limit,
                     bool (*visit)(const struct result_row *row, const void *bytes, void *closure),
                     void *closure, struct err *err)
 {
-    struct binder to = binder_begin(&reader->connection, SQL_RESULTS);
-    bind_int(&to, (int64_t)epoch);
-    bind_int(&to, after_rank);
-    bind_int(&to, limit);
-    autoreset sqlite3_stmt *statement = to.statement;
-    bool ok, row;
-    while ((ok = connection_step(&reader->connection, statement, &row, err)) && row) {
+    autoquery struct query query = query_begin(&reader->connection, SQL_RESULTS);
+    query_bind_number(&query, (int64_t)epoch);
+    query_bind_number(&query, after_rank);
+    query_bind_number(&query, limit);
+    bool goes_on = true;
+    while (goes_on && query_step(&query, err)) {
         struct result_row result;
-        const void *bytes;
-        if (!columns_result(statement, &result, &bytes, err)) {
-            return false;
-        }
-        if (!visit(&result, bytes, closure)) {
-            return true;
-        }
+        query_read_row(&query, TABLE_results, &result);
+        const void *bytes = query_read_bytes(&query);
+        goes_on = query_read_end(&query, err) && visit(&result, bytes, closure);
     }
-    return ok;
+    return !query.failed;
 }
 
 bool reader_epoch(struct reader *reader, uint64_t epoch, bool *ret_found, struct epoch_record *ret_record,
                   struct err *err)
 {
-    struct binder to = binder_begin(&reader->connection, SQL_EPOCH);
-    bind_int(&to, (int64_t)epoch);
-    autoreset sqlite3_stmt *statement = to.statement;
-    return connection_step(&reader->connection, statement, ret_found, err) &&
-           (!*ret_found || columns_epoch(statement, ret_record, err));
+    autoquery struct query query = query_begin(&reader->connection, SQL_EPOCH);
+    query_bind_number(&query, (int64_t)epoch);
+    *ret_found = query_step(&query, err);
+    if (!*ret_found) {
+        return !query.failed;
+    }
+    const char *id = query_read_text(&query);
+    size_t length = strlen(id);
+    if (length >= sizeof ret_record->job_id) {
+        return err_set(err, ERR_INTERNAL, "the database holds the job id \"%s\", which is too long", id);
+    }
+    memcpy(ret_record->job_id, id, length + 1);
+    ret_record->job_key = query_read_number(&query);
+    ret_record->number = query_read_number(&query);
+    ret_record->state = (enum attempt_state)query_read_word(&query, COLUMN_attempt_state);
+    return query_read_end(&query, err);
 }
 
 bool reader_nodes(struct reader *reader, const char *name,
                   bool (*visit)(const struct node_row *row, int64_t used_gpus, void *closure), void *closure,
                   struct err *err)
 {
-    struct binder to = binder_begin(&reader->connection, name == NULL ? SQL_NODES : SQL_NODE);
+    autoquery struct query query = query_begin(&reader->connection, name == NULL ? SQL_NODES : SQL_NODE);
     if (name != NULL) {
-        bind_text(&to, name);
+        query_bind_text(&query, name);
     }
-    autoreset sqlite3_stmt *statement = to.statement;
-    bool ok, row;
-    while ((ok = connection_step(&reader->connection, statement, &row, err)) && row) {
+    bool goes_on = true;
+    while (goes_on && query_step(&query, err)) {
         struct node_row node;
-        int64_t used;
-        if (!columns_node_with_use(statement, &node, &used, err)) {
-            return false;
-        }
-        if (!visit(&node, used, closure)) {
-            return true;
-        }
+        query_read_row(&query, TABLE_nodes, &node);
+        int64_t used = query_read_number(&query);
+        goes_on = query_read_end(&query, err) && visit(&node, used, closure);
     }
-    return ok;
+    return !query.failed;
+}
+
+bool reader_windows(struct reader *reader, bool (*visit)(const struct window_row *row, void *closure),
+                    void *closure, struct err *err)
+{
+    autoquery struct query query = query_begin(&reader->connection, SQL_WINDOWS);
+    struct window_row window;
+    while (query_next(&query, TABLE_windows, &window, err) && visit(&window, closure)) {
+    }
+    return !query.failed;
 }

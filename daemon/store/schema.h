@@ -26,10 +26,6 @@
 #define SCHEMA_ATTEMPT_IS_LIVE "state <> 'ENDED'"
 
 /* Job keys are cut into parts of 1,024, and ids are indexed part by part: see jobs_id. */
-/* Of the moments of an attempt, and of a member, in one column: 64 bits each, the lowest byte first. */
-#define STORE_ATTEMPT_TIMING_BYTES (5 * 8)
-#define STORE_MEMBER_TIMING_BYTES  (11 * 8)
-
 #define SCHEMA_PART_BITS "10"
 #define SCHEMA_JOB_PART  "key >> " SCHEMA_PART_BITS
 

@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/store/columns.h"
 #include "daemon/store/incarnation.h"
 #include "daemon/store/handle.h"
+#include "daemon/store/query.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/text.h"
@@ -114,28 +114,27 @@ static bool check_pages(struct connection *connection, struct err *err)
 
 static bool find_next_job_key(struct store *store, struct err *err)
 {
-    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_NEXT_KEY];
-    bool row;
-    if (!connection_step(&store->connection, statement, &row, err)) {
+    autoquery struct query query = query_begin(&store->connection, SQL_NEXT_KEY);
+    if (!query_step(&query, err)) {
         return false;
     }
-    assert(row);
-    store->next_job_key = sqlite3_column_int64(statement, 0);
-    return true;
+    store->next_job_key = query_read_number(&query);
+    return query_read_end(&query, err);
 }
 
 static bool load_scopes(struct store *store, struct err *err)
 {
-    autoreset sqlite3_stmt *statement = store->connection.statements[SQL_LOAD_SCOPES];
-    bool ok, row;
-    while ((ok = connection_step(&store->connection, statement, &row, err)) && row) {
+    autoquery struct query query = query_begin(&store->connection, SQL_LOAD_SCOPES);
+    while (query_step(&query, err)) {
         uint8_t scope[32];
-        if (!columns_scope(statement, &store->last_reply_key, scope, err)) {
+        store->last_reply_key = query_read_number(&query);
+        query_read_digest(&query, scope);
+        if (!query_read_end(&query, err)) {
             return false;
         }
         scopes_add(&store->scopes, scope, store->last_reply_key);
     }
-    return ok;
+    return !query.failed;
 }
 
 static bool open_all(struct store *store, const char *path, struct reserve_file *reserve_file,
@@ -209,12 +208,14 @@ int64_t store_next_job_key(struct store *store)
 
 bool store_begin(struct store *store, struct err *err)
 {
-    return connection_run(&store->connection, SQL_BEGIN, err);
+    struct query query = query_begin(&store->connection, SQL_BEGIN);
+    return query_run(&query, NULL, err);
 }
 
 bool store_commit(struct store *store, struct err *err)
 {
-    return connection_run(&store->connection, SQL_COMMIT, err);
+    struct query query = query_begin(&store->connection, SQL_COMMIT);
+    return query_run(&query, NULL, err);
 }
 
 bool store_checkpoint(struct store *store, bool idle, struct err *err)
@@ -228,16 +229,12 @@ bool store_checkpoint(struct store *store, bool idle, struct err *err)
 static bool read_reply(struct store *store, int64_t key, const uint8_t scope[32], bool *ret_found,
                        struct stored_reply *ret_reply, struct err *err)
 {
-    struct binder to = binder_begin(&store->connection, SQL_FIND_REPLY);
-    bind_int(&to, key);
-    autoreset sqlite3_stmt *statement = to.statement;
-    bool row;
+    autoquery struct query query = query_begin(&store->connection, SQL_FIND_REPLY);
+    query_bind_number(&query, key);
     struct reply_row reply;
-    if (!connection_step(&store->connection, statement, &row, err)) {
-        return false;
-    }
-    assert(row); /* what was added to scopes was inserted, and a transaction that fails ends the program */
-    if (!columns_reply(statement, &reply, err)) {
+    if (!query_next(&query, TABLE_replies, &reply, err)) {
+        assert(query.failed); /* what was added to scopes was inserted, and a transaction that fails ends the
+                                 program */
         return false;
     }
     *ret_found = memcmp(reply.scope, scope, sizeof reply.scope) == 0;

@@ -88,9 +88,14 @@ void reader_close(struct reader *reader);
  * of the visit; a visitor that returns false ends the query (which is then still true). */
 
 struct job_record {
-    struct job_birth birth; /* spec is set by reader_job, as people are shown it, and by reader_job_by_key, as
-                               it was received, only; shown by neither */
-    struct job_life life;
+    union {
+        struct job_row row;
+        struct {
+            struct job_birth birth; /* spec is set by reader_job, as people are shown it, and by
+                                       reader_job_by_key, as it was received, only; shown by neither */
+            struct job_life life;
+        };
+    };
     struct array_row array; /* tasks 0: it is none */
 };
 /* ret_found false: no such id. */

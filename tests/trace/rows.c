@@ -62,33 +62,10 @@ struct rows *rows_create(void)
 
 /* --- nodes ---------------------------------------------------------------------------------------------- */
 
-static void node_finish(struct node_row *row)
-{
-    drop(row->name);
-    drop(row->boot_id);
-    drop(row->agent_id);
-    drop(row->host_id);
-    drop(row->version);
-    drop(row->address);
-    drop(row->pool);
-    drop(row->reason);
-    drop(row->devices);
-    drop(row->labels);
-}
-
 static struct node_row node_copy(const struct node_row *row)
 {
     struct node_row mine = *row;
-    mine.name = copy(row->name);
-    mine.boot_id = copy(row->boot_id);
-    mine.agent_id = copy(row->agent_id);
-    mine.host_id = copy(row->host_id);
-    mine.version = copy(row->version);
-    mine.address = copy(row->address);
-    mine.pool = copy(row->pool);
-    mine.reason = copy(row->reason);
-    mine.devices = copy(row->devices);
-    mine.labels = copy(row->labels);
+    NODE_ROW(ROW_OWN, mine)
     return mine;
 }
 
@@ -96,7 +73,7 @@ static void delete_node(struct rows *rows, const char *name)
 {
     for (size_t i = 0; i < rows->node_count; i++) {
         if (strcmp(rows->nodes[i].name, name) == 0) {
-            node_finish(&rows->nodes[i]);
+            NODE_ROW(ROW_FREE, rows->nodes[i])
             rows->node_count--;
             memmove(&rows->nodes[i], &rows->nodes[i + 1], (rows->node_count - i) * sizeof rows->nodes[0]);
             return;
@@ -109,7 +86,7 @@ static void put_node(struct rows *rows, const struct node_row *row)
 {
     for (size_t i = 0; i < rows->node_count; i++) {
         if (strcmp(rows->nodes[i].name, row->name) == 0) {
-            node_finish(&rows->nodes[i]);
+            NODE_ROW(ROW_FREE, rows->nodes[i])
             rows->nodes[i] = node_copy(row);
             return;
         }
@@ -125,20 +102,7 @@ static void insert_window(struct rows *rows, const struct window_row *row)
     rows->windows = xrealloc(rows->windows, (rows->window_count + 1) * sizeof *rows->windows);
     struct window_row *mine = &rows->windows[rows->window_count++];
     *mine = *row;
-    mine->id = copy(row->id);
-    mine->nodes = copy(row->nodes);
-    mine->pool = copy(row->pool);
-    mine->reason = copy(row->reason);
-    mine->owner = copy(row->owner);
-}
-
-static void window_finish(struct window_row *row)
-{
-    drop(row->id);
-    drop(row->nodes);
-    drop(row->pool);
-    drop(row->reason);
-    drop(row->owner);
+    WINDOW_ROW(ROW_OWN, *mine)
 }
 
 static void delete_window(struct rows *rows, const char *id)
@@ -148,7 +112,7 @@ static void delete_window(struct rows *rows, const char *id)
         at++;
     }
     assert(at < rows->window_count);
-    window_finish(&rows->windows[at]);
+    WINDOW_ROW(ROW_FREE, rows->windows[at])
     rows->windows[at] = rows->windows[--rows->window_count];
 }
 
@@ -160,25 +124,16 @@ static struct job_rows *job_at(const struct rows *rows, int64_t key)
     return &rows->jobs[key - 1];
 }
 
-static void life_finish(struct job_life *life)
-{
-    drop(life->pool);
-    drop(life->failed_node);
-    drop(life->reason);
-}
-
 static void put_life(struct job_rows *job, const struct job_life *life)
 {
     assert(life->seq == job->life.seq + (life->seq - job->life.seq) && life->seq >= job->life.seq);
     assert(job_state_terminal(life->state) == (life->exit_code >= 0));
     assert(life->state != JOB_SUCCEEDED || (life->exit_code == 0 && life->started_ms > 0));
     int64_t event_ms = job->life.event_ms;
-    life_finish(&job->life);
+    JOB_LIFE_ROW(ROW_FREE, job->life)
     job->life = *life;
     job->life.event_ms = event_ms;
-    job->life.pool = copy(life->pool);
-    job->life.failed_node = copy(life->failed_node);
-    job->life.reason = copy(life->reason);
+    JOB_LIFE_ROW(ROW_OWN, job->life)
 }
 
 /* No number becomes a job twice. */
@@ -213,12 +168,8 @@ static void insert_job(struct rows *rows, const struct change *change, const str
     }
     struct job_rows *job = &rows->jobs[rows->job_count++];
     *job = (struct job_rows){.birth = *birth, .spec = *spec};
-    job->birth.id = copy(birth->id);
-    job->birth.owner = copy(birth->owner);
-    job->birth.name = copy(birth->name);
-    job->birth.project = copy(birth->project);
+    JOB_BIRTH_ROW(ROW_OWN, job->birth)
     job->birth.spec = NULL;
-    job->birth.gpu_type = copy(birth->gpu_type);
     job->spec.gpu_type = copy(spec->gpu_type);
     job->spec.pool = copy(spec->pool);
     job->spec.host_id = copy(spec->host_id);
@@ -238,7 +189,7 @@ static void update_job(struct rows *rows, const struct job_life *life)
 
 static void put_array(struct rows *rows, const struct array_row *row)
 {
-    struct job_rows *job = job_at(rows, row->job_key);
+    struct job_rows *job = job_at(rows, row->whole);
     const struct array_row *was = &job->array;
     assert(row->placed >= was->placed && row->succeeded >= was->succeeded && row->failed >= was->failed &&
            row->canceled >= was->canceled && row->worst_code >= was->worst_code);
@@ -272,12 +223,8 @@ static void insert_dependency(struct rows *rows, const struct dependency_row *ro
 
 static void job_finish(struct job_rows *job)
 {
-    life_finish(&job->life);
-    drop(job->birth.id);
-    drop(job->birth.owner);
-    drop(job->birth.name);
-    drop(job->birth.project);
-    drop(job->birth.gpu_type);
+    JOB_LIFE_ROW(ROW_FREE, job->life)
+    JOB_BIRTH_ROW(ROW_FREE, job->birth)
     drop(job->spec.gpu_type);
     drop(job->spec.pool);
     drop(job->spec.host_id);
@@ -305,21 +252,10 @@ static struct attempt_rows *attempt_at(const struct rows *rows, uint64_t epoch)
     return low < rows->attempt_count && rows->attempts[low].row.epoch == epoch ? &rows->attempts[low] : NULL;
 }
 
-static void attempt_finish(struct attempt_row *row)
-{
-    drop(row->cause_text);
-    drop(row->pool);
-    drop(row->gpu_type);
-    drop(row->master_address);
-}
-
 static struct attempt_row attempt_copy(const struct attempt_row *row)
 {
     struct attempt_row mine = *row;
-    mine.cause_text = copy(row->cause_text);
-    mine.pool = copy(row->pool);
-    mine.gpu_type = copy(row->gpu_type);
-    mine.master_address = copy(row->master_address);
+    ATTEMPT_ROW(ROW_OWN, mine)
     return mine;
 }
 
@@ -354,7 +290,7 @@ static void update_attempt(struct rows *rows, const struct attempt_row *row)
            (attempt->row.cause == CAUSE_RANK_FAILED && !cause_user_fault(row->cause)));
     check_timing(&attempt->row.timing, &row->timing);
     assert((row->timing.settled_us != 0) == (row->state == ATTEMPT_ENDED));
-    attempt_finish(&attempt->row);
+    ATTEMPT_ROW(ROW_FREE, attempt->row)
     attempt->row = attempt_copy(row);
 }
 
@@ -374,10 +310,7 @@ static void insert_member(struct rows *rows, const struct member_row *row)
     attempt->members = xrealloc(attempt->members, (attempt->member_count + 1) * sizeof *attempt->members);
     struct member_row *mine = &attempt->members[attempt->member_count++];
     *mine = *row;
-    mine->node = copy(row->node);
-    mine->devices = copy(row->devices);
-    mine->timing.start = copy(row->timing.start);
-    mine->timing.marks = copy(row->timing.marks);
+    MEMBER_ROW(ROW_OWN, *mine)
 }
 
 static void update_member(struct rows *rows, const struct member_row *row)
@@ -388,11 +321,11 @@ static void update_member(struct rows *rows, const struct member_row *row)
     assert(mine->state < row->state && strcmp(mine->node, row->node) == 0);
     mine->state = row->state;
     check_member_timing(&mine->timing, &row->timing);
-    drop(mine->timing.start);
-    drop(mine->timing.marks);
+    drop(mine->start);
+    drop(mine->marks);
     mine->timing = row->timing;
-    mine->timing.start = copy(row->timing.start);
-    mine->timing.marks = copy(row->timing.marks);
+    mine->start = copy(row->start);
+    mine->marks = copy(row->marks);
 }
 
 static void put_rank(struct rows *rows, const struct rank_row *row)
@@ -685,24 +618,21 @@ size_t rows_result_count(const struct rows *rows, uint64_t epoch, enum result_ki
 void rows_destroy(struct rows *rows)
 {
     for (size_t i = 0; i < rows->node_count; i++) {
-        node_finish(&rows->nodes[i]);
+        NODE_ROW(ROW_FREE, rows->nodes[i])
     }
     for (size_t i = 0; i < rows->job_count; i++) {
         job_finish(&rows->jobs[i]);
     }
     for (size_t i = 0; i < rows->attempt_count; i++) {
-        attempt_finish(&rows->attempts[i].row);
+        ATTEMPT_ROW(ROW_FREE, rows->attempts[i].row)
         for (size_t j = 0; j < rows->attempts[i].member_count; j++) {
-            drop(rows->attempts[i].members[j].node);
-            drop(rows->attempts[i].members[j].devices);
-            drop(rows->attempts[i].members[j].timing.start);
-            drop(rows->attempts[i].members[j].timing.marks);
+            MEMBER_ROW(ROW_FREE, rows->attempts[i].members[j])
         }
         free(rows->attempts[i].members);
     }
     ledger_finish(&rows->ledger);
     for (size_t i = 0; i < rows->window_count; i++) {
-        window_finish(&rows->windows[i]);
+        WINDOW_ROW(ROW_FREE, rows->windows[i])
     }
     free(rows->windows);
     free(rows->nodes);

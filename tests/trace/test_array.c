@@ -315,7 +315,7 @@ START_TEST(a_hundred_thousand_tasks_wait_at_the_cost_of_one_job)
     const struct job_birth birth = {
         .key = 0, .id = "many", .owner = "alice", .project = "default", .task = TASK_NONE};
     const struct job_life life = {.state = JOB_QUEUED, .exit_code = -1};
-    const struct array_row row = {.job_key = 0, .tasks = 100000};
+    const struct array_row row = {.whole = 0, .tasks = 100000};
     core_load_job(core, &birth, &life, &spec, NULL);
     core_load_array(core, &row);
     struct mallinfo2 after = mallinfo2();

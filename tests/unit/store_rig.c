@@ -158,7 +158,8 @@ struct change member_insert(uint64_t epoch, int64_t node_rank, const char *node,
                                         .local_ranks = 17,
                                         .devices = devices,
                                         .state = MEMBER_PREPARED,
-                                        .timing = {61, 62, 63, 64, 65, 66, 67, 68, 69, 70, 71, "warm", NULL}};
+                                        .timing = {61, 62, 63, 64, 65, 66, 67, 68, 69, 70, 71},
+                                        .start = "warm"};
     return change;
 }
 
@@ -270,7 +271,7 @@ bool visit_member(const struct member_row *row, void *closure)
                 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " start %s marks %s\n",
                 timing->queued_us, timing->started_us, timing->ordered_us, timing->told_us, timing->ready_us,
                 timing->heard_us, timing->prepared_us, timing->begun_us, timing->running_us,
-                timing->output_us, timing->ended_us, or_null(timing->start), or_null(timing->marks));
+                timing->output_us, timing->ended_us, or_null(row->start), or_null(row->marks));
     return true;
 }
 

@@ -72,7 +72,7 @@ static bool visit_task(const struct job_record *job, void *closure)
 START_TEST(tasks_are_listed_with_their_array_and_not_among_jobs)
 {
     struct change task = job_insert(3), other = job_insert(4);
-    struct change counts = {.kind = CHANGE_ARRAY_PUT, .array = {.job_key = 2, .tasks = 9}};
+    struct change counts = {.kind = CHANGE_ARRAY_PUT, .array = {.whole = 2, .tasks = 9}};
     task.job.birth.array_key = other.job.birth.array_key = 2;
     task.job.birth.task = 0;
     other.job.birth.task = 1;

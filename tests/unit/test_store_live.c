@@ -64,7 +64,7 @@ static bool load_array(const struct array_row *row, void *closure, struct err *e
 {
     text_printf(closure,
                 "array %lld: %lld at most %lld, placed %lld running %lld ended %lld %lld %lld worst %lld\n",
-                (long long)row->job_key, (long long)row->tasks, (long long)row->parallel,
+                (long long)row->whole, (long long)row->tasks, (long long)row->parallel,
                 (long long)row->placed, (long long)row->running, (long long)row->succeeded,
                 (long long)row->failed, (long long)row->canceled, (long long)row->worst_code);
     return true;
@@ -140,12 +140,12 @@ START_TEST(a_start_loads_how_far_arrays_are_and_tasks_with_the_spec_of_their_arr
 {
     struct change array = job_insert(3), task = job_insert(4), plain = job_insert(5);
     struct change counts = {.kind = CHANGE_ARRAY_PUT,
-                            .array = {.job_key = 3, .tasks = 20, .parallel = 4, .placed = 1, .running = 1}};
+                            .array = {.whole = 3, .tasks = 20, .parallel = 4, .placed = 1, .running = 1}};
     task.job.birth.array_key = 3;
     task.job.birth.task = 7;
     task.job.birth.owner = task.job.birth.name = task.job.birth.project = task.job.birth.spec = NULL;
     rig_write((struct change[]){array, counts, task, plain}, 4);
-    counts.array = (struct array_row){.job_key = 3,
+    counts.array = (struct array_row){.whole = 3,
                                       .tasks = 20,
                                       .parallel = 4,
                                       .placed = 9,

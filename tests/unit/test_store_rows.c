@@ -223,17 +223,20 @@ END_TEST
 
 START_TEST(members_read_back_by_node_rank)
 {
-    struct change update = {
-        .kind = CHANGE_MEMBER_UPDATE,
-        .member = {.epoch = 5,
-                   .node_rank = 1,
-                   .state = MEMBER_EXITED,
-                   .timing = {71, 72, 73, 74, 75, 76, 77, 78, 79, 80, 81, "cold: not in memory", "[]"}}};
+    struct change update = {.kind = CHANGE_MEMBER_UPDATE,
+                            .member = {.epoch = 5,
+                                       .node_rank = 1,
+                                       .state = MEMBER_EXITED,
+                                       .timing = {71, 72, 73, 74, 75, 76, 77, 78, 79, 80, 81},
+                                       .start = "cold: not in memory",
+                                       .marks = "[]"}};
     struct change zero = member_insert(5, 0, "gpu-1", "0,1");
     struct change one = member_insert(5, 1, "gpu-2", "");
     rig_write((struct change[]){one, zero, member_insert(6, 0, "gpu-3", "2"), update}, 4);
     one.member.state = MEMBER_EXITED;
     one.member.timing = update.member.timing;
+    one.member.start = update.member.start;
+    one.member.marks = update.member.marks;
     autotext struct text written = {0};
     autotext struct text read = {0};
     visit_member(&zero.member, &written);
