@@ -408,12 +408,12 @@ static bool lazy_due(const struct writer *writer, bool closing, int64_t now_ms)
            (closing || now_ms >= writer->lazy_since_ms + LAZY_COMMIT_MS || orders_leave(writer));
 }
 
-static void news_add_end(void *closure, uint64_t epoch, int64_t visible_us)
+static void news_add_end(void *closure, uint64_t attempt_id, int64_t visible_us)
 {
     struct writer_news *news = &((struct writer *)closure)->news;
     if (news->end_count < LIMIT_RECENT_ENDS) {
         news->ends = xrealloc(news->ends, (news->end_count + 1) * sizeof *news->ends);
-        news->ends[news->end_count++] = (struct writer_end){epoch, visible_us};
+        news->ends[news->end_count++] = (struct writer_end){attempt_id, visible_us};
     }
 }
 

@@ -83,7 +83,7 @@ int writer_fd(const struct writer *writer);
 
 /* The end of an attempt was on disk so long after its submission was received. */
 struct writer_end {
-    uint64_t epoch;
+    uint64_t attempt_id;
     int64_t visible_us;
 };
 

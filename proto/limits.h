@@ -390,7 +390,7 @@
 #define LIMIT_LOST_ROWS 1000000
 /* of one kind that `gpuctl admin check` names one by one */
 #define LIMIT_CHECK_FINDINGS 20
-/* attempts that a node tells at a time: each costs the controller a look for its epoch and its job */
+/* attempts that a node tells at a time: each costs the controller a look for its attempt id and its job */
 #define LIMIT_JOURNAL_ENTRIES 32
 /* clocks of controller and node are this much apart at most, for what is told again */
 #define JOURNAL_SLACK_MS (10 * 60 * 1000)

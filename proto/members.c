@@ -80,13 +80,13 @@ bool member_holder(const json_t *json, struct err *err)
     return json_is_object(json) || err_set(err, ERR_MALFORMED, "the body must be a JSON object");
 }
 
-bool member_need_epoch(const json_t *object, const char *name, uint64_t *ret_epoch, struct err *err)
+bool member_need_attempt_id(const json_t *object, const char *name, uint64_t *ret_attempt_id, struct err *err)
 {
-    int64_t epoch;
-    if (!json_need_int(object, name, 1, INT64_MAX, &epoch, err)) {
+    int64_t attempt_id;
+    if (!json_need_int(object, name, 1, INT64_MAX, &attempt_id, err)) {
         return false;
     }
-    *ret_epoch = (uint64_t)epoch;
+    *ret_attempt_id = (uint64_t)attempt_id;
     return true;
 }
 

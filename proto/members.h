@@ -31,7 +31,8 @@ void member_write_bool(struct text *out, const char *key, bool value);
 bool member_holder(const json_t *json, struct err *err);
 
 /* A member that must be there: 1..INT64_MAX. */
-bool member_need_epoch(const json_t *object, const char *name, uint64_t *ret_epoch, struct err *err);
+bool member_need_attempt_id(const json_t *object, const char *name, uint64_t *ret_attempt_id,
+                            struct err *err);
 
 /* The member as an array of at most max items; NULL, and true, when it is absent or null. */
 bool member_read_array(const json_t *object, const char *name, size_t max, json_t **ret_array,

@@ -53,31 +53,31 @@ void register_reply_finish(struct register_reply *message)
 
 /* --- heartbeat --- */
 
-static json_t *encode_epochs(const uint64_t *epochs, size_t count)
+static json_t *encode_attempt_ids(const uint64_t *attempt_ids, size_t count)
 {
     json_t *array = json_array();
     for (size_t i = 0; i < count; i++) {
-        json_array_append_new(array, json_integer((int64_t)epochs[i]));
+        json_array_append_new(array, json_integer((int64_t)attempt_ids[i]));
     }
     return array;
 }
 
-static bool decode_epochs(const json_t *json, const char *name, uint64_t **ret_epochs, size_t *ret_count,
-                          struct err *err)
+static bool decode_attempt_ids(const json_t *json, const char *name, uint64_t **ret_attempt_ids,
+                               size_t *ret_count, struct err *err)
 {
     json_t *array;
     if (!member_read_array(json, name, LIMIT_NODE_ATTEMPTS, &array, err)) {
         return false;
     }
     *ret_count = json_array_size(array);
-    *ret_epochs = xzalloc(*ret_count * sizeof **ret_epochs);
+    *ret_attempt_ids = xzalloc(*ret_count * sizeof **ret_attempt_ids);
     for (size_t i = 0; i < *ret_count; i++) {
-        json_int_t epoch = json_integer_value(json_array_get(array, i));
-        if (epoch <= 0) {
+        json_int_t attempt_id = json_integer_value(json_array_get(array, i));
+        if (attempt_id <= 0) {
             err_set(err, ERR_FIELD, "must be the id of an attempt");
             return member_err_inside(err, name, i);
         }
-        (*ret_epochs)[i] = (uint64_t)epoch;
+        (*ret_attempt_ids)[i] = (uint64_t)attempt_id;
     }
     return true;
 }
@@ -86,7 +86,7 @@ json_t *heartbeat_reply_encode(const struct heartbeat_reply *message)
 {
     json_t *json = json_object();
     if (message->fenced_count > 0) {
-        member_put(json, "fenced", encode_epochs(message->fenced, message->fenced_count));
+        member_put(json, "fenced", encode_attempt_ids(message->fenced, message->fenced_count));
     }
     return json;
 }
@@ -95,7 +95,7 @@ bool heartbeat_reply_decode(json_t *json, struct heartbeat_reply *ret_message, s
 {
     struct heartbeat_reply message = {.json = json};
     bool good = member_holder(json, err) &&
-                decode_epochs(json, "fenced", &message.fenced, &message.fenced_count, err);
+                decode_attempt_ids(json, "fenced", &message.fenced, &message.fenced_count, err);
     if (!good) {
         heartbeat_reply_finish(&message);
         return false;
@@ -145,7 +145,7 @@ static bool decode_devices(const json_t *json, struct order *order, struct err *
 static json_t *encode_order(const struct order *order)
 {
     json_t *json = json_object();
-    member_put_int(json, "epoch", (int64_t)order->epoch);
+    member_put_int(json, "epoch", (int64_t)order->attempt_id);
     member_put_text(json, "phase", order_phase_text(order->phase));
     member_put_text(json, "job_id", order->job_id);
     member_put_int(json, "attempt", order->attempt);
@@ -190,7 +190,7 @@ static bool decode_spec(const json_t *json, struct order *order, struct err *err
 
 static bool decode_order(const json_t *json, struct order *order, struct err *err)
 {
-    return member_need_epoch(json, "epoch", &order->epoch, err) &&
+    return member_need_attempt_id(json, "epoch", &order->attempt_id, err) &&
            member_read_order_phase(json, "phase", true, &order->phase, err) &&
            json_need_text(json, "job_id", &order->job_id, err) &&
            json_read_int(json, "attempt", 0, INT64_MAX, &order->attempt, err) &&
@@ -227,7 +227,7 @@ json_t *poll_reply_encode(const struct poll_reply *message)
         member_put_int(json, "restored_ms", message->restored_ms);
         member_put_int(json, "journal_since_ms", message->journal_since_ms);
     }
-    member_put(json, "live", encode_epochs(message->live, message->live_count));
+    member_put(json, "live", encode_attempt_ids(message->live, message->live_count));
     json_t *orders = json_array();
     for (size_t i = 0; i < message->order_count; i++) {
         json_array_append_new(orders, encode_order(&message->orders[i]));
@@ -248,7 +248,7 @@ static bool decode_live(const json_t *json, struct poll_reply *message, struct e
     if (live == NULL || json_is_null(live)) {
         return err_field(err, ERR_FIELD, "live", NULL, "live is missing");
     }
-    return decode_epochs(json, "live", &message->live, &message->live_count, err);
+    return decode_attempt_ids(json, "live", &message->live, &message->live_count, err);
 }
 
 static bool decode_orders(const json_t *json, struct poll_reply *message, struct err *err)

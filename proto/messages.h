@@ -40,7 +40,7 @@ struct device_faults {
 
 /* An attempt that lives on the node, or whose exit was not yet acknowledged. */
 struct node_attempt {
-    uint64_t epoch;
+    uint64_t attempt_id;
     enum member_state state;
 };
 
@@ -113,8 +113,8 @@ struct heartbeat_message {
 
 struct heartbeat_reply {
     json_t *json;
-    uint64_t
-        *fenced; /* of the epochs that the heartbeat listed, those that the node is not to have any more */
+    uint64_t *fenced; /* of the attempt ids that the heartbeat listed, those that the node is not to have any
+                         more */
     size_t fenced_count;
 };
 
@@ -129,7 +129,7 @@ struct poll_message {
 };
 
 struct order {
-    uint64_t epoch;
+    uint64_t attempt_id;
     enum order_phase phase;
     const char *job_id;
     int64_t attempt; /* 1 for the first */
@@ -164,7 +164,7 @@ struct poll_reply {
     /* Wall clock: the controller was put back, lately, from a backup, and asks once what the node has run
      * since that was taken. 0: it was not. */
     int64_t restored_ms, journal_since_ms;
-    uint64_t *live; /* every epoch that this node should hold; any other is fenced and killed */
+    uint64_t *live; /* every attempt id that this node should hold; any other is fenced and killed */
     size_t live_count;
     struct order *orders; /* those that changed since the poll's version */
     size_t order_count;
@@ -210,7 +210,7 @@ struct report_message {
     const char *node;
     const char *boot_id;
     const char *agent_id;
-    uint64_t epoch;
+    uint64_t attempt_id;
     enum report_kind kind;
     const char *address;     /* PREPARED by node rank 0 */
     int64_t master_port;     /* PREPARED by node rank 0, and RUNNING of a gang on one node */
@@ -232,7 +232,7 @@ struct report_message {
     struct node_timing timing;   /* PREPARED, RUNNING, EXITED: as far as it is known by then */
     struct device_faults faults; /* DECLINED, EXITED: told where there are any */
     /* Of the receiver, before it goes to the core, CLOCK_BOOTTIME; not on the wire. When the node was last
-     * sent PREPARE of this epoch, and RUN or START; 0: not since the controller was started. */
+     * sent PREPARE of this attempt id, and RUN or START; 0: not since the controller was started. */
     int64_t prepare_sent_us, start_sent_us;
 };
 
@@ -255,7 +255,7 @@ struct staging_message {
 
 /* An attempt that the node has claimed. */
 struct journal_entry {
-    uint64_t epoch;
+    uint64_t attempt_id;
     const char *job_id;
     int64_t began_ms, ended_ms; /* wall clock of the node; 0: not known to have ended */
     int64_t code;               /* the largest exit code of its ranks here; -1: not known */

@@ -21,7 +21,7 @@ static json_t *encode_attempts(const struct node_attempt *attempts, size_t count
     json_t *array = json_array();
     for (size_t i = 0; i < count; i++) {
         json_t *item = json_object();
-        member_put_int(item, "epoch", (int64_t)attempts[i].epoch);
+        member_put_int(item, "epoch", (int64_t)attempts[i].attempt_id);
         member_put_text(item, "state", member_state_text(attempts[i].state));
         json_array_append_new(array, item);
     }
@@ -40,7 +40,7 @@ static bool decode_attempts(const json_t *json, struct node_attempt **ret_attemp
     for (size_t i = 0; i < *ret_count; i++) {
         const json_t *item = json_array_get(array, i);
         struct node_attempt *attempt = &(*ret_attempts)[i];
-        if (!member_need_epoch(item, "epoch", &attempt->epoch, err) ||
+        if (!member_need_attempt_id(item, "epoch", &attempt->attempt_id, err) ||
             !member_read_member_state(item, "state", true, &attempt->state, err)) {
             return member_err_inside(err, "attempts", i);
         }
@@ -448,7 +448,7 @@ json_t *report_message_encode(const struct report_message *message)
     member_put_text(json, "node", message->node);
     member_put_text(json, "boot_id", message->boot_id);
     member_put_text(json, "agent_id", message->agent_id);
-    member_put_int(json, "epoch", (int64_t)message->epoch);
+    member_put_int(json, "epoch", (int64_t)message->attempt_id);
     member_put_text(json, "kind", report_kind_text(message->kind));
     member_put_text(json, "address", message->address);
     member_put_int(json, "master_port", message->master_port);
@@ -493,7 +493,7 @@ bool report_message_decode(json_t *json, struct report_message *ret_message, str
     bool good = member_holder(json, err) && json_need_text(json, "node", &message.node, err) &&
                 json_need_text(json, "boot_id", &message.boot_id, err) &&
                 read_agent_id(json, &message.agent_id, err) &&
-                member_need_epoch(json, "epoch", &message.epoch, err) &&
+                member_need_attempt_id(json, "epoch", &message.attempt_id, err) &&
                 member_read_report_kind(json, "kind", true, &message.kind, err) &&
                 json_read_text(json, "address", &message.address, err) &&
                 json_read_int(json, "master_port", 0, 65535, &message.master_port, err) &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what a node tells of the attempts that it has run, to a controller that was put back from a backup. It
- * promises that what was decoded has ids and epochs. What follows from it is the controller's. */
+ * promises that what was decoded has ids and attempt ids. What follows from it is the controller's. */
 #include <stdlib.h>
 
 #include "proto/base/json.h"
@@ -12,7 +12,7 @@
 static json_t *encode_entry(const struct journal_entry *entry)
 {
     json_t *json = json_object();
-    member_put_int(json, "epoch", (int64_t)entry->epoch);
+    member_put_int(json, "epoch", (int64_t)entry->attempt_id);
     member_put_text(json, "job_id", entry->job_id);
     member_put_int(json, "began_ms", entry->began_ms);
     if (entry->ended_ms > 0) {
@@ -27,7 +27,7 @@ static json_t *encode_entry(const struct journal_entry *entry)
 static bool decode_entry(const json_t *json, struct journal_entry *entry, struct err *err)
 {
     entry->code = -1;
-    if (!member_need_epoch(json, "epoch", &entry->epoch, err) ||
+    if (!member_need_attempt_id(json, "epoch", &entry->attempt_id, err) ||
         !json_need_text(json, "job_id", &entry->job_id, err) ||
         !json_need_int(json, "began_ms", 0, INT64_MAX, &entry->began_ms, err) ||
         !json_read_int(json, "ended_ms", 0, INT64_MAX, &entry->ended_ms, err) ||

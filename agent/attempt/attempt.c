@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the life of an attempt on this node: its claim, its desired state, its end and what is left of it.
- * It promises that an epoch is claimed by mkdir and never twice in one boot, that no attempt is called over
- * while a process of it lives, and that its GPUs were seen empty, or were waited for long enough. Why things
- * are done is left to reconciler.c. */
+ * It promises that an attempt id is claimed by mkdir and never twice in one boot, that no attempt is called
+ * over while a process of it lives, and that its GPUs were seen empty, or were waited for long enough. Why
+ * things are done is left to reconciler.c. */
 #include "agent/attempt/attempt.h"
 
 #include <errno.h>
@@ -28,19 +28,19 @@
 
 static void hear(struct attempt *attempt, enum reconciler_news news)
 {
-    attempt->context->heard(attempt->context->closure, attempt->epoch, news);
+    attempt->context->heard(attempt->context->closure, attempt->attempt_id, news);
 }
 
 /* --- beginning ------------------------------------------------------------------------------------------ */
 
-struct attempt *attempt_create(struct agent_context *context, uint64_t epoch)
+struct attempt *attempt_create(struct agent_context *context, uint64_t attempt_id)
 {
     struct attempt *attempt = xzalloc(sizeof *attempt);
     attempt->context = context;
-    attempt->epoch = epoch;
+    attempt->attempt_id = attempt_id;
     attempt->phase = PHASE_STAGING;
-    attempt->run = xprintf("%s/%llu", context->config.run, (unsigned long long)epoch);
-    attempt->logs = xprintf("%s/attempts/%llu", context->config.state, (unsigned long long)epoch);
+    attempt->run = xprintf("%s/%llu", context->config.run, (unsigned long long)attempt_id);
+    attempt->logs = xprintf("%s/attempts/%llu", context->config.state, (unsigned long long)attempt_id);
     attempt->shim = (struct shim_process){-1, -1};
     attempt->talk.fd = attempt->death.fd = -1;
     attempt->environment_lock = -1;
@@ -121,7 +121,7 @@ void attempt_claim(struct attempt *attempt, const struct reconciler_action *acti
     attempt_order(attempt, action->order);
     attempt->term_ms = action->term_ms;
     attempt->kill_ms = action->kill_ms;
-    bool seen = seen_has(attempt->context->seen, attempt->epoch);
+    bool seen = seen_has(attempt->context->seen, attempt->attempt_id);
     if (!seen && mkdir(attempt->run, 0700) == 0) {
         stage_begin(attempt);
     } else if (seen || errno == EEXIST) {
@@ -134,7 +134,7 @@ void attempt_claim(struct attempt *attempt, const struct reconciler_action *acti
 
 void attempt_tombstone(struct attempt *attempt, const struct reconciler_action *action)
 {
-    mkdir(attempt->run, 0700); /* if it is there, the epoch was seen, which is all that is wanted */
+    mkdir(attempt->run, 0700); /* if it is there, the attempt id was seen, which is all that is wanted */
     attempt_over(attempt, action->cause, NULL);
 }
 
@@ -150,7 +150,8 @@ static void drop_cgroup(struct attempt *attempt)
 
 void attempt_decline(struct attempt *attempt, const char *text)
 {
-    log_warning("attempt declined", "epoch=%llu reason=\"%s\"", (unsigned long long)attempt->epoch, text);
+    log_warning("attempt declined", "attempt_id=%llu reason=\"%s\"", (unsigned long long)attempt->attempt_id,
+                text);
     attempt->phase = PHASE_OVER;
     attempt->cleared = true; /* nothing was started on its GPUs */
     drop_cgroup(attempt);
@@ -212,7 +213,7 @@ static int64_t slower(int64_t pace_ms)
 static void orphans_due(void *closure)
 {
     struct attempt *attempt = closure;
-    if (!orphans_kill(attempt->cgroup, attempt->cgroup_version, attempt->epoch, attempt->run)) {
+    if (!orphans_kill(attempt->cgroup, attempt->cgroup_version, attempt->attempt_id, attempt->run)) {
         loop_arm(attempt->context->loop, &attempt->timer, clock_boot_ms() + attempt->orphans_pace_ms);
         attempt->orphans_pace_ms = slower(attempt->orphans_pace_ms);
         return;
@@ -226,7 +227,7 @@ void attempt_salvage(struct attempt *attempt)
         attempt_exited(attempt);
         return;
     }
-    log_warning("shim lost", "epoch=%llu", (unsigned long long)attempt->epoch);
+    log_warning("shim lost", "attempt_id=%llu", (unsigned long long)attempt->attempt_id);
     attempt->phase = PHASE_ORPHANS;
     attempt->orphans_pace_ms = ORPHANS_PACE_MS;
     loop_set(attempt->context->loop, &attempt->timer, orphans_due, attempt);
@@ -238,7 +239,7 @@ static void deaf_due(void *closure)
 {
     struct attempt *attempt = closure;
     if (shim_process_is_stopped(&attempt->shim)) {
-        log_error("shim stopped", "epoch=%llu action=kill", (unsigned long long)attempt->epoch);
+        log_error("shim stopped", "attempt_id=%llu action=kill", (unsigned long long)attempt->attempt_id);
         shim_process_kill(&attempt->shim);
     } else {
         loop_arm(attempt->context->loop, &attempt->timer, clock_boot_ms() + SHIM_DEAF_MS);
@@ -257,7 +258,7 @@ static void watch_deaf(struct attempt *attempt, int64_t grace_ms)
 void attempt_warn(struct attempt *attempt, enum early_signal signal)
 {
     if (attempt->phase == PHASE_SHIM) {
-        log_info("attempt warned", "epoch=%llu signal=%s", (unsigned long long)attempt->epoch,
+        log_info("attempt warned", "attempt_id=%llu signal=%s", (unsigned long long)attempt->attempt_id,
                  early_signal_text(signal));
         shim_process_tell(&attempt->shim, "warn %s", early_signal_text(signal));
     }
@@ -305,8 +306,9 @@ void attempt_lease(struct attempt *attempt, int64_t term_ms, int64_t kill_ms)
 void attempt_kill(struct attempt *attempt)
 {
     if (attempt->phase == PHASE_SHIM) {
-        log_warning("shim killed", "epoch=%llu reason=\"it has not ended the attempt, whose lease is over\"",
-                    (unsigned long long)attempt->epoch);
+        log_warning("shim killed",
+                    "attempt_id=%llu reason=\"it has not ended the attempt, whose lease is over\"",
+                    (unsigned long long)attempt->attempt_id);
         shim_process_kill(&attempt->shim);
     }
 }
@@ -316,7 +318,8 @@ void attempt_kill(struct attempt *attempt)
 static void clear(struct attempt *attempt, const char *why)
 {
     if (why != NULL) {
-        log_error("gpus not empty", "epoch=%llu reason=\"%s\"", (unsigned long long)attempt->epoch, why);
+        log_error("gpus not empty", "attempt_id=%llu reason=\"%s\"", (unsigned long long)attempt->attempt_id,
+                  why);
     }
     attempt->cleared = true;
     loop_disarm(attempt->context->loop, &attempt->timer);
@@ -376,8 +379,8 @@ static void output_idle(void *closure)
 void attempt_make_output(struct attempt *attempt, bool resume)
 {
     const struct order *order = &attempt->order;
-    attempt->output =
-        output_create(attempt->context->outputs, attempt->epoch, attempt->logs, resume, output_idle, attempt);
+    attempt->output = output_create(attempt->context->outputs, attempt->attempt_id, attempt->logs, resume,
+                                    output_idle, attempt);
     if (resume) {
         return;
     }
@@ -428,7 +431,7 @@ static void add_found_ranks(struct attempt *attempt)
 static void take_facts(struct attempt *attempt, struct launch_facts *facts, bool read)
 {
     struct cgroup_root *cgroups = &attempt->context->cgroups;
-    attempt->cgroup = read ? give(facts->cgroup) : cgroup_path(cgroups, attempt->epoch);
+    attempt->cgroup = read ? give(facts->cgroup) : cgroup_path(cgroups, attempt->attempt_id);
     attempt->cgroup_version = facts->cgroup_version;
     if (facts->devices != NULL) {
         attempt->devices =
@@ -456,7 +459,7 @@ void attempt_adopt(struct attempt *attempt)
         output_add_metrics(attempt->output, facts.ranks[0]);
     }
     launch_facts_finish(&facts);
-    log_info("attempt adopted", "epoch=%llu shim=%s", (unsigned long long)attempt->epoch,
+    log_info("attempt adopted", "attempt_id=%llu shim=%s", (unsigned long long)attempt->attempt_id,
              found ? "alive" : "gone");
     if (found) {
         attempt->phase = PHASE_SHIM;
@@ -465,13 +468,13 @@ void attempt_adopt(struct attempt *attempt)
         return;
     }
     add_found_ranks(attempt);
-    mkdir(attempt->run, 0700); /* a reboot has emptied the folder; the epoch stays seen */
+    mkdir(attempt->run, 0700); /* a reboot has emptied the folder; the attempt id stays seen */
     attempt_salvage(attempt);
 }
 
 /* --- forgetting ----------------------------------------------------------------------------------------- */
 
-/* The folder itself stays where nothing else would say that the epoch was seen. */
+/* The folder itself stays where nothing else would say that the attempt id was seen. */
 static void remove_run_folder(const struct attempt *attempt)
 {
     static const char *const names[] = {SHIM_LAUNCH_FILE, SHIM_ADDRESSES_FILE, SHIM_PID_FILE,
@@ -480,7 +483,7 @@ static void remove_run_folder(const struct attempt *attempt)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         unlinkat(folder, names[i], 0);
     }
-    if (seen_add(attempt->context->seen, attempt->epoch)) {
+    if (seen_add(attempt->context->seen, attempt->attempt_id)) {
         rmdir(attempt->run);
     }
 }

@@ -54,9 +54,9 @@ struct agent_context {
     int64_t log_limit; /* bytes of one stream: what the controller takes, 0 before it has said */
     int64_t heard_us;  /* CLOCK_BOOTTIME: when the answer to the last poll was there */
     int64_t hurry_ms;  /* CLOCK_BOOTTIME until which nothing is made ready for later: ranks are starting */
-    void (*heard)(void *closure, uint64_t epoch, enum reconciler_news news);
+    void (*heard)(void *closure, uint64_t attempt_id, enum reconciler_news news);
     /* The attempt, other than this one, whose processes may still be on one of the devices; NULL: none. */
-    struct attempt *(*holder)(void *closure, uint64_t epoch, const int64_t *devices, size_t count);
+    struct attempt *(*holder)(void *closure, uint64_t attempt_id, const int64_t *devices, size_t count);
     /* The devices that no job can get; what they borrow lasts until the loop goes on, items are the caller's.
      */
     struct device_faults (*faults)(void *closure);
@@ -80,7 +80,7 @@ struct fill {
 
 struct attempt {
     struct agent_context *context;
-    uint64_t epoch;
+    uint64_t attempt_id;
     enum phase phase;
     char *run, *logs; /* folders */
 
@@ -138,9 +138,9 @@ struct attempt {
 
 /* --- attempt.c */
 
-/* The attempt of an epoch; nothing is done yet. What comes of the calls below is heard, perhaps before they
+/* The attempt with this id; nothing is done yet. What comes of the calls below is heard, perhaps before they
  * return. */
-struct attempt *attempt_create(struct agent_context *context, uint64_t epoch);
+struct attempt *attempt_create(struct agent_context *context, uint64_t attempt_id);
 void attempt_claim(struct attempt *attempt, const struct reconciler_action *action);
 void attempt_tombstone(struct attempt *attempt, const struct reconciler_action *action);
 /* One whose folders were found at the start of the agent. */

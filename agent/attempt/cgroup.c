@@ -206,16 +206,17 @@ int cgroup_version(const struct cgroup_root *root)
     return root->isolation == ISOLATION_CGROUP1 ? 1 : 2;
 }
 
-/* --- one epoch ------------------------------------------------------------------------------------------ */
+/* --- one attempt ---------------------------------------------------------------------------------------- */
 
-char *cgroup_path(const struct cgroup_root *root, uint64_t epoch)
+char *cgroup_path(const struct cgroup_root *root, uint64_t attempt_id)
 {
-    return root->path != NULL ? xprintf("%s.%llu", root->path, (unsigned long long)epoch) : NULL;
+    return root->path != NULL ? xprintf("%s.%llu", root->path, (unsigned long long)attempt_id) : NULL;
 }
 
-bool cgroup_make(struct cgroup_root *root, uint64_t epoch, int64_t devices, char **ret_path, struct err *err)
+bool cgroup_make(struct cgroup_root *root, uint64_t attempt_id, int64_t devices, char **ret_path,
+                 struct err *err)
 {
-    autofree char *path = cgroup_path(root, epoch);
+    autofree char *path = cgroup_path(root, attempt_id);
     *ret_path = NULL;
     if (path == NULL) {
         return true;

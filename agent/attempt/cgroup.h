@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where this agent keeps the cgroups of its attempts, one folder an epoch. */
+/* Where this agent keeps the cgroups of its attempts, one folder an attempt. */
 #ifndef AGENT_CGROUP_H
 #define AGENT_CGROUP_H
 
@@ -43,12 +43,13 @@ struct cgroup_mounts {
 void cgroup_find_below(const struct cgroup_mounts *mounts, const char *agent_name,
                        struct cgroup_root *ret_root);
 
-/* Where the folder of an epoch is, or would be; the caller's, NULL where there is no isolation. */
-char *cgroup_path(const struct cgroup_root *root, uint64_t epoch);
+/* Where the folder of an attempt is, or would be; the caller's, NULL where there is no isolation. */
+char *cgroup_path(const struct cgroup_root *root, uint64_t attempt_id);
 
-/* Makes the folder of an epoch with so many devices. *ret_path is the caller's, NULL where there is no
+/* Makes the folder of an attempt with so many devices. *ret_path is the caller's, NULL where there is no
  * isolation. */
-bool cgroup_make(struct cgroup_root *root, uint64_t epoch, int64_t devices, char **ret_path, struct err *err);
+bool cgroup_make(struct cgroup_root *root, uint64_t attempt_id, int64_t devices, char **ret_path,
+                 struct err *err);
 
 /* cgroup_limit.c: from now on an attempt has at most so many processes and threads for each of its devices,
  * and never more than half of what the kernel can give; where its cgroup cannot count them, the whole node is

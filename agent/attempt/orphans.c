@@ -23,8 +23,9 @@
 
 /* The processes that are looked for. */
 struct wanted {
-    const char *epoch; /* "GPUCTL_EPOCH=..." */
-    struct stat run;   /* the attempt's run folder: epochs of two clusters on one machine may be the same */
+    const char *attempt_id; /* "GPUCTL_EPOCH=..." */
+    struct stat
+        run; /* the attempt's run folder: attempt ids of two clusters on one machine may be the same */
 };
 
 static bool is_in(const char *socket, const struct stat *folder)
@@ -48,15 +49,15 @@ static enum look look_at(const char *pid, const struct wanted *wanted)
     autofree char *path = xprintf("/proc/%s/environ", pid);
     autofree char *environment = NULL;
     size_t length;
-    bool epoch = false, run = false;
+    bool attempt_id = false, run = false;
     if (!file_read(path, ENVIRONMENT_BYTES, &environment, &length, NULL)) {
         return look_failed();
     }
     for (const char *at = environment; at < environment + length; at += strlen(at) + 1) {
-        epoch = epoch || strcmp(at, wanted->epoch) == 0;
+        attempt_id = attempt_id || strcmp(at, wanted->attempt_id) == 0;
         run = run || (strncmp(at, SOCKET, strlen(SOCKET)) == 0 && is_in(at + strlen(SOCKET), &wanted->run));
     }
-    return epoch && run ? LOOK_WANTED : LOOK_OTHER;
+    return attempt_id && run ? LOOK_WANTED : LOOK_OTHER;
 }
 
 /* Kills it where it is wanted, and says whether it needs no other look. The pidfd is opened before the look,
@@ -75,10 +76,10 @@ static bool is_done(const char *pid, const struct wanted *wanted)
     return look == LOOK_OTHER;
 }
 
-static bool sweep(uint64_t epoch, const char *run)
+static bool sweep(uint64_t attempt_id, const char *run)
 {
-    autofree char *variable = xprintf("GPUCTL_EPOCH=%llu", (unsigned long long)epoch);
-    struct wanted wanted = {.epoch = variable};
+    autofree char *variable = xprintf("GPUCTL_EPOCH=%llu", (unsigned long long)attempt_id);
+    struct wanted wanted = {.attempt_id = variable};
     autonames struct file_names processes = {0};
     if (stat(run, &wanted.run) != 0) {
         return errno == ENOENT;
@@ -90,7 +91,7 @@ static bool sweep(uint64_t epoch, const char *run)
     return clear;
 }
 
-bool orphans_kill(const char *cgroup, int cgroup_version, uint64_t epoch, const char *run)
+bool orphans_kill(const char *cgroup, int cgroup_version, uint64_t attempt_id, const char *run)
 {
-    return cgroup != NULL ? cgroup_clear(cgroup, cgroup_version) : sweep(epoch, run);
+    return cgroup != NULL ? cgroup_clear(cgroup, cgroup_version) : sweep(attempt_id, run);
 }

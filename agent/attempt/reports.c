@@ -221,7 +221,7 @@ json_t *report_make(struct attempt *attempt, enum report_kind kind)
     struct report_message message = {.node = context->config.name,
                                      .boot_id = context->boot_id,
                                      .agent_id = context->agent_id,
-                                     .epoch = attempt->epoch,
+                                     .attempt_id = attempt->attempt_id,
                                      .kind = kind,
                                      .said = said,
                                      .start = start};
@@ -300,6 +300,6 @@ void report_idle(struct attempt *attempt)
         shim_process_tell(&attempt->shim, "seen");
     } else if (attempt->draining && output_is_sent(attempt->output)) {
         attempt->draining = false;
-        attempt->context->heard(attempt->context->closure, attempt->epoch, NEWS_DRAINED);
+        attempt->context->heard(attempt->context->closure, attempt->attempt_id, NEWS_DRAINED);
     }
 }

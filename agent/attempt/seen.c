@@ -30,18 +30,18 @@ struct seen {
     uint64_t floor; /* the highest that was thrown away; 0: none was */
 };
 
-static uint64_t incarnation_of(uint64_t epoch)
+static uint64_t incarnation_of(uint64_t attempt_id)
 {
-    return epoch >> 32;
+    return attempt_id >> 32;
 }
 
 /* Where it is, or would be. */
-static size_t place_of(const struct seen *seen, uint64_t epoch)
+static size_t place_of(const struct seen *seen, uint64_t attempt_id)
 {
     size_t first = 0, end = seen->count;
     while (first < end) {
         size_t middle = first + (end - first) / 2;
-        if (seen->ids[middle] < epoch) {
+        if (seen->ids[middle] < attempt_id) {
             first = middle + 1;
         } else {
             end = middle;
@@ -50,16 +50,16 @@ static size_t place_of(const struct seen *seen, uint64_t epoch)
     return first;
 }
 
-static bool is_listed(const struct seen *seen, uint64_t epoch)
+static bool is_listed(const struct seen *seen, uint64_t attempt_id)
 {
-    size_t place = place_of(seen, epoch);
-    return place < seen->count && seen->ids[place] == epoch;
+    size_t place = place_of(seen, attempt_id);
+    return place < seen->count && seen->ids[place] == attempt_id;
 }
 
-bool seen_has(const struct seen *seen, uint64_t epoch)
+bool seen_has(const struct seen *seen, uint64_t attempt_id)
 {
-    return is_listed(seen, epoch) ||
-           (incarnation_of(epoch) == incarnation_of(seen->floor) && epoch <= seen->floor);
+    return is_listed(seen, attempt_id) ||
+           (incarnation_of(attempt_id) == incarnation_of(seen->floor) && attempt_id <= seen->floor);
 }
 
 /* --- the file ------------------------------------------------------------------------------------------- */
@@ -72,10 +72,10 @@ static bool open_file(struct seen *seen, struct err *err)
 }
 
 /* What was written of a line that did not fit is taken back: it would be another number. */
-static bool append(struct seen *seen, uint64_t epoch)
+static bool append(struct seen *seen, uint64_t attempt_id)
 {
     struct stat status;
-    autofree char *line = xprintf("%llu\n", (unsigned long long)epoch);
+    autofree char *line = xprintf("%llu\n", (unsigned long long)attempt_id);
     size_t length = strlen(line);
     if (seen->file < 0 || fstat(seen->file, &status) != 0) {
         return false;
@@ -100,11 +100,11 @@ static bool write_all(struct seen *seen)
 
 /* --- the set -------------------------------------------------------------------------------------------- */
 
-static void put(struct seen *seen, uint64_t epoch)
+static void put(struct seen *seen, uint64_t attempt_id)
 {
-    size_t place = place_of(seen, epoch);
+    size_t place = place_of(seen, attempt_id);
     memmove(&seen->ids[place + 1], &seen->ids[place], (seen->count - place) * sizeof *seen->ids);
-    seen->ids[place] = epoch;
+    seen->ids[place] = attempt_id;
     seen->count++;
 }
 
@@ -116,15 +116,15 @@ static void drop_half(struct seen *seen)
     memmove(seen->ids, seen->ids + half, seen->count * sizeof *seen->ids);
 }
 
-bool seen_add(struct seen *seen, uint64_t epoch)
+bool seen_add(struct seen *seen, uint64_t attempt_id)
 {
-    if (is_listed(seen, epoch)) {
+    if (is_listed(seen, attempt_id)) {
         return true;
     }
-    if (!append(seen, epoch)) {
+    if (!append(seen, attempt_id)) {
         return false;
     }
-    put(seen, epoch);
+    put(seen, attempt_id);
     if (seen->count == LIMIT_SEEN) {
         drop_half(seen);
         write_all(seen); /* else the file is longer than it need be, and nothing is lost */
@@ -134,13 +134,13 @@ bool seen_add(struct seen *seen, uint64_t epoch)
 
 static void take_line(struct seen *seen, const char *line)
 {
-    int64_t epoch;
+    int64_t attempt_id;
     if (strncmp(line, FLOOR, strlen(FLOOR)) == 0) {
-        if (text_to_int(line + strlen(FLOOR), 0, INT64_MAX, &epoch)) {
-            seen->floor = (uint64_t)epoch;
+        if (text_to_int(line + strlen(FLOOR), 0, INT64_MAX, &attempt_id)) {
+            seen->floor = (uint64_t)attempt_id;
         }
-    } else if (text_to_int(line, 1, INT64_MAX, &epoch) && !is_listed(seen, (uint64_t)epoch)) {
-        put(seen, (uint64_t)epoch);
+    } else if (text_to_int(line, 1, INT64_MAX, &attempt_id) && !is_listed(seen, (uint64_t)attempt_id)) {
+        put(seen, (uint64_t)attempt_id);
         if (seen->count == LIMIT_SEEN) {
             drop_half(seen);
         }

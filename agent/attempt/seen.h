@@ -17,9 +17,9 @@ struct seen *seen_open(const char *run, struct err *err);
 void seen_close(struct seen *seen);
 
 /* Whether it is there, or so old that it may have been. */
-bool seen_has(const struct seen *seen, uint64_t epoch);
+bool seen_has(const struct seen *seen, uint64_t attempt_id);
 
 /* Adds it. False where that could not be written: then it must be remembered otherwise. */
-bool seen_add(struct seen *seen, uint64_t epoch);
+bool seen_add(struct seen *seen, uint64_t attempt_id);
 
 #endif

@@ -53,7 +53,8 @@ static void write_addresses(const struct attempt *attempt)
     autofree char *path = xprintf("%s/" SHIM_ADDRESSES_FILE, attempt->run);
     autoclose int file = list != NULL ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
     if (list != NULL && (file < 0 || !stage_file_write(file, list, strlen(list), path, &err))) {
-        log_warning("addresses unwritten", "epoch=%llu path=%s", (unsigned long long)attempt->epoch, path);
+        log_warning("addresses unwritten", "attempt_id=%llu path=%s", (unsigned long long)attempt->attempt_id,
+                    path);
     }
 }
 
@@ -68,7 +69,7 @@ void shim_client_start(struct attempt *attempt)
     }
     write_addresses(attempt);
     if (!address_interface(order->master_address, interface)) {
-        log_warning("interface unknown", "epoch=%llu master=%s", (unsigned long long)attempt->epoch,
+        log_warning("interface unknown", "attempt_id=%llu master=%s", (unsigned long long)attempt->attempt_id,
                     order->master_address);
     }
     shim_process_tell(&attempt->shim, "start %s %lld %s", order->master_address,
@@ -79,7 +80,7 @@ void shim_client_start(struct attempt *attempt)
 
 static void hear(struct attempt *attempt, enum reconciler_news news)
 {
-    attempt->context->heard(attempt->context->closure, attempt->epoch, news);
+    attempt->context->heard(attempt->context->closure, attempt->attempt_id, news);
 }
 
 static bool read_numbers(char **rest, int64_t *numbers, size_t count)
@@ -137,7 +138,8 @@ static void hear_start(struct attempt *attempt, const char *said)
     if (attempt->how == NULL) {
         return;
     }
-    log_info("attempt started", "epoch=%llu start=\"%s\"", (unsigned long long)attempt->epoch, attempt->how);
+    log_info("attempt started", "attempt_id=%llu start=\"%s\"", (unsigned long long)attempt->attempt_id,
+             attempt->how);
     if (strncmp(attempt->how, stale, strlen(stale)) == 0) {
         warm_renew(attempt->context->warm, attempt->warm_kind);
     }
@@ -190,8 +192,8 @@ static bool hear_exited(struct attempt *attempt, char *rest)
     }
     record_finish(&attempt->record);
     if (!record_read(attempt->logs, &attempt->record, &err)) {
-        log_error("exit record lost", "epoch=%llu problem=\"%s\"", (unsigned long long)attempt->epoch,
-                  err.text);
+        log_error("exit record lost", "attempt_id=%llu problem=\"%s\"",
+                  (unsigned long long)attempt->attempt_id, err.text);
         attempt_over(attempt, CAUSE_SHIM_LOST, "the exit record could not be read");
         return true;
     }
@@ -216,7 +218,7 @@ static void hear_message(struct attempt *attempt, char *message)
             return;
         }
     }
-    log_warning("shim unclear", "epoch=%llu word=%s", (unsigned long long)attempt->epoch, word);
+    log_warning("shim unclear", "attempt_id=%llu word=%s", (unsigned long long)attempt->attempt_id, word);
 }
 
 /* One message; false when there is none, and then *ret_closed says whether there never will be. */

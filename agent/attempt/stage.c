@@ -34,12 +34,12 @@ static bool check_devices(const struct attempt *attempt, struct err *err)
 {
     int64_t index;
     const struct order *order = &attempt->order;
-    const struct attempt *holder = attempt->context->holder(attempt->context->closure, attempt->epoch,
+    const struct attempt *holder = attempt->context->holder(attempt->context->closure, attempt->attempt_id,
                                                             order->devices, order->device_count);
     if (holder != NULL) {
         return err_set(err, ERR_CONFLICT,
                        "its devices are still held by attempt %llu, which is being stopped",
-                       (unsigned long long)holder->epoch);
+                       (unsigned long long)holder->attempt_id);
     }
     const struct device_sight *obstacle =
         devices_obstacle(&attempt->context->devices, order->devices, order->device_count, &index);
@@ -296,7 +296,7 @@ static void compose(struct attempt *attempt, struct text *launch)
     autofree char *function = xprintf("%s/%s", attempt->logs, SHIM_FUNCTION_FILE);
     autofree char *modules = xprintf("%s/%s", attempt->logs, SHIM_MODULES_FILE);
     autofree char *results = xprintf("%s/%s", attempt->logs, SHIM_RESULTS_FOLDER);
-    autofree char *epoch = xprintf("%llu", (unsigned long long)attempt->epoch);
+    autofree char *attempt_id = xprintf("%llu", (unsigned long long)attempt->attempt_id);
     autofree char *environment_python =
         attempt->environment != NULL ? xprintf("%s/bin/python", attempt->environment) : NULL;
     autofree char *visible = visible_devices(&context->devices, &attempt->order);
@@ -321,7 +321,7 @@ static void compose(struct attempt *attempt, struct text *launch)
         .visible_devices = visible,
         .inherited = (const char *const *)inherited,
     };
-    launch_put(launch, "epoch", epoch);
+    launch_put(launch, "epoch", attempt_id);
     launch_put(launch, "logs", attempt->logs);
     launch_put(launch, "cwd", attempt->spec.workdir != NULL ? attempt->spec.workdir : work);
     launch_put_int(launch, "received", attempt->received_us);
@@ -421,7 +421,7 @@ static bool prepare(struct attempt *attempt, struct err *err)
     attempt->cgroup_version = cgroup_version(&context->cgroups);
     return decode_spec(attempt, err) && check_devices(attempt, err) && take_environment(attempt, err) &&
            folder_pool_take(context->folder_pool, attempt->logs, attempt_first_rank(attempt), err) &&
-           cgroup_make(&context->cgroups, attempt->epoch, (int64_t)attempt->order.device_count,
+           cgroup_make(&context->cgroups, attempt->attempt_id, (int64_t)attempt->order.device_count,
                        &attempt->cgroup, err) &&
            (attempt->spec.bundle.blob == NULL || stage_bundle(attempt, err));
 }

@@ -331,8 +331,8 @@ static void write_ours(const struct contract *contract, struct text *launch)
         write_task(contract, launch);
     }
     put_int(launch, "GPUCTL_ATTEMPT", order->attempt);
-    autofree char *epoch = xprintf("%llu", (unsigned long long)order->epoch);
-    launch_put_env(launch, "GPUCTL_EPOCH", epoch);
+    autofree char *attempt_id = xprintf("%llu", (unsigned long long)order->attempt_id);
+    launch_put_env(launch, "GPUCTL_EPOCH", attempt_id);
     launch_put_env(launch, "GPUCTL_NODE", contract->node);
     put_int(launch, "GPUCTL_NODE_RANK", order->node_rank);
     put_int(launch, "GPUCTL_NODES", order->nodes);

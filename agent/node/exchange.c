@@ -196,7 +196,7 @@ static json_t *poll_body(void *closure)
 static void keep_orders(struct node *node, const struct poll_reply *reply)
 {
     for (size_t i = 0; i < reply->order_count; i++) {
-        struct entry *entry = node_find(node, reply->orders[i].epoch);
+        struct entry *entry = node_find(node, reply->orders[i].attempt_id);
         if (entry != NULL) {
             attempt_order(entry->attempt, &reply->orders[i]);
         }
@@ -257,11 +257,11 @@ static enum reconciler_answer understand(struct entry *entry, const struct contr
     if (answer->status == 404) {
         return ANSWER_STRANGER;
     }
-    log_warning("report refused", "epoch=%llu kind=%s status=%d problem=\"%s\"",
-                (unsigned long long)entry->epoch, report_kind_text(entry->report), answer->status,
+    log_warning("report refused", "attempt_id=%llu kind=%s status=%d problem=\"%s\"",
+                (unsigned long long)entry->attempt_id, report_kind_text(entry->report), answer->status,
                 answer->problem.text);
     if (report_refused(entry->attempt, entry->report, &answer->problem)) {
-        reconciler_heard(entry->node->reconciler, entry->epoch,
+        reconciler_heard(entry->node->reconciler, entry->attempt_id,
                          NEWS_DRAINED); /* so that it is told once more */
         return ANSWER_TAKEN;
     }
@@ -273,7 +273,7 @@ static void report_done(void *closure, const struct controller_answer *answer)
     struct entry *entry = closure;
     struct node *node = entry->node;
     entry->attempt->report = NULL;
-    reconciler_answered(node->reconciler, entry->epoch, understand(entry, answer));
+    reconciler_answered(node->reconciler, entry->attempt_id, understand(entry, answer));
     node_wake(node, 0);
     if (entry->attempt->output != NULL && entry->attempt->draining) {
         output_grown(entry->attempt->output);
@@ -282,7 +282,7 @@ static void report_done(void *closure, const struct controller_answer *answer)
 
 void exchange_report(struct entry *entry, enum report_kind kind)
 {
-    log_debug("attempt report", "epoch=%llu kind=%s", (unsigned long long)entry->epoch,
+    log_debug("attempt report", "attempt_id=%llu kind=%s", (unsigned long long)entry->attempt_id,
               report_kind_text(kind));
     entry->report = kind;
     entry->attempt->report =

@@ -4,8 +4,8 @@
  * without a sync, for it must not hold up a start: a node that loses its power may lose the last lines. What
  * a controller makes of it is left to that.
  *
- *     began EPOCH JOB MS
- *     ended EPOCH CODE MS */
+ *     began ATTEMPT ID JOB MS
+ *     ended ATTEMPT ID CODE MS */
 #include "agent/node/journal.h"
 
 #include <errno.h>
@@ -88,18 +88,18 @@ static void add(struct journal *journal, const char *line, size_t length)
     }
 }
 
-void journal_began(struct journal *journal, uint64_t epoch, const char *job_id)
+void journal_began(struct journal *journal, uint64_t attempt_id, const char *job_id)
 {
     char line[96];
-    int length =
-        snprintf(line, sizeof line, "began %" PRIu64 " %.16s %" PRId64 "\n", epoch, job_id, clock_wall_ms());
+    int length = snprintf(line, sizeof line, "began %" PRIu64 " %.16s %" PRId64 "\n", attempt_id, job_id,
+                          clock_wall_ms());
     add(journal, line, (size_t)length);
 }
 
-void journal_ended(struct journal *journal, uint64_t epoch, int64_t code)
+void journal_ended(struct journal *journal, uint64_t attempt_id, int64_t code)
 {
     char line[96];
-    int length = snprintf(line, sizeof line, "ended %" PRIu64 " %" PRId64 " %" PRId64 "\n", epoch, code,
+    int length = snprintf(line, sizeof line, "ended %" PRIu64 " %" PRId64 " %" PRId64 "\n", attempt_id, code,
                           clock_wall_ms());
     add(journal, line, (size_t)length);
 }
@@ -112,7 +112,7 @@ struct reading {
     int64_t since_ms;
 };
 
-static void take_began(struct reading *reading, uint64_t epoch, const char *job_id, int64_t at_ms)
+static void take_began(struct reading *reading, uint64_t attempt_id, const char *job_id, int64_t at_ms)
 {
     if (at_ms < reading->since_ms || !text_is_id(job_id)) {
         return;
@@ -122,15 +122,15 @@ static void take_began(struct reading *reading, uint64_t epoch, const char *job_
         reading->items = xrealloc(reading->items, reading->room * sizeof *reading->items);
     }
     struct journal_item *item = &reading->items[reading->count++];
-    *item = (struct journal_item){.epoch = epoch, .began_ms = at_ms, .code = -1};
+    *item = (struct journal_item){.attempt_id = attempt_id, .began_ms = at_ms, .code = -1};
     memcpy(item->job_id, job_id, sizeof item->job_id);
 }
 
 /* Few attempts live at once, so the one that ended is near the end. */
-static void take_ended(struct reading *reading, uint64_t epoch, int64_t code, int64_t at_ms)
+static void take_ended(struct reading *reading, uint64_t attempt_id, int64_t code, int64_t at_ms)
 {
     for (size_t i = reading->count; i-- > 0;) {
-        if (reading->items[i].epoch == epoch) {
+        if (reading->items[i].attempt_id == attempt_id) {
             reading->items[i].code = code;
             reading->items[i].ended_ms = at_ms;
             return;
@@ -141,16 +141,17 @@ static void take_ended(struct reading *reading, uint64_t epoch, int64_t code, in
 static void take_line(struct reading *reading, char *line)
 {
     char *rest = line;
-    const char *word = strsep(&rest, " "), *epoch_text = strsep(&rest, " "), *middle = strsep(&rest, " ");
-    int64_t epoch, at_ms, code;
-    if (rest == NULL || !text_to_int(epoch_text, 1, INT64_MAX, &epoch) ||
+    const char *word = strsep(&rest, " "), *attempt_id_text = strsep(&rest, " "),
+               *middle = strsep(&rest, " ");
+    int64_t attempt_id, at_ms, code;
+    if (rest == NULL || !text_to_int(attempt_id_text, 1, INT64_MAX, &attempt_id) ||
         !text_to_int(rest, 0, INT64_MAX, &at_ms)) {
         return;
     }
     if (strcmp(word, "began") == 0) {
-        take_began(reading, (uint64_t)epoch, middle, at_ms);
+        take_began(reading, (uint64_t)attempt_id, middle, at_ms);
     } else if (strcmp(word, "ended") == 0 && text_to_int(middle, -1, INT32_MAX, &code)) {
-        take_ended(reading, (uint64_t)epoch, code, at_ms);
+        take_ended(reading, (uint64_t)attempt_id, code, at_ms);
     }
 }
 

@@ -16,13 +16,13 @@ struct journal *journal_open(const char *state, struct err *err);
 void journal_close(struct journal *journal);
 
 /* Each adds a line. What cannot be written is logged, and then missing. */
-void journal_began(struct journal *journal, uint64_t epoch, const char *job_id);
+void journal_began(struct journal *journal, uint64_t attempt_id, const char *job_id);
 /* code: the largest exit code of the attempt's ranks here; -1: none is known. */
-void journal_ended(struct journal *journal, uint64_t epoch, int64_t code);
+void journal_ended(struct journal *journal, uint64_t attempt_id, int64_t code);
 
 /* Attempts that began at or after a time of the wall clock, the oldest first. */
 struct journal_item {
-    uint64_t epoch;
+    uint64_t attempt_id;
     char job_id[17];
     int64_t began_ms, ended_ms; /* 0: not ended, as far as this journal knows */
     int64_t code;

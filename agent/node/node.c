@@ -24,27 +24,27 @@ void node_wake(struct node *node, int64_t at_ms)
     }
 }
 
-static void heard(void *closure, uint64_t epoch, enum reconciler_news news)
+static void heard(void *closure, uint64_t attempt_id, enum reconciler_news news)
 {
     struct node *node = closure;
-    reconciler_heard(node->reconciler, epoch, news);
+    reconciler_heard(node->reconciler, attempt_id, news);
     node_wake(node, 0);
 }
 
-struct entry *node_find(struct node *node, uint64_t epoch)
+struct entry *node_find(struct node *node, uint64_t attempt_id)
 {
     struct entry *entry;
-    HASH_FIND(hh, node->entries, &epoch, sizeof epoch, entry);
+    HASH_FIND(hh, node->entries, &attempt_id, sizeof attempt_id, entry);
     return entry;
 }
 
-static struct entry *add(struct node *node, uint64_t epoch)
+static struct entry *add(struct node *node, uint64_t attempt_id)
 {
     struct entry *entry = xzalloc(sizeof *entry);
-    entry->epoch = epoch;
+    entry->attempt_id = attempt_id;
     entry->node = node;
-    entry->attempt = attempt_create(node->context, epoch);
-    HASH_ADD(hh, node->entries, epoch, sizeof entry->epoch, entry);
+    entry->attempt = attempt_create(node->context, attempt_id);
+    HASH_ADD(hh, node->entries, attempt_id, sizeof entry->attempt_id, entry);
     return entry;
 }
 
@@ -58,12 +58,12 @@ static void drop(struct node *node, struct entry *entry)
 
 static void begin_attempt(struct node *node, const struct reconciler_action *action)
 {
-    struct attempt *attempt = add(node, action->epoch)->attempt;
+    struct attempt *attempt = add(node, action->attempt_id)->attempt;
     const char *job = action->order->job_id != NULL ? action->order->job_id : "";
-    log_info("attempt claimed", "epoch=%llu job=%s order=%s", (unsigned long long)action->epoch, job,
-             order_phase_text(action->order->phase));
+    log_info("attempt claimed", "attempt_id=%llu job=%s order=%s", (unsigned long long)action->attempt_id,
+             job, order_phase_text(action->order->phase));
     if (action->act == ACT_CLAIM) {
-        journal_began(node->context->journal, action->epoch, job);
+        journal_began(node->context->journal, action->attempt_id, job);
         attempt_claim(attempt, action);
     } else {
         attempt_tombstone(attempt, action);
@@ -96,14 +96,14 @@ static void act_on_attempt(struct entry *entry, const struct reconciler_action *
         attempt_kill(attempt);
         return;
     case ACT_CLEAR:
-        journal_ended(attempt->context->journal, entry->epoch, record_worst_code(&attempt->record));
+        journal_ended(attempt->context->journal, entry->attempt_id, record_worst_code(&attempt->record));
         attempt_clear(attempt);
         return;
     case ACT_REPORT:
         exchange_report(entry, action->report);
         return;
     case ACT_FORGET:
-        log_info("attempt forgotten", "epoch=%llu", (unsigned long long)entry->epoch);
+        log_info("attempt forgotten", "attempt_id=%llu", (unsigned long long)entry->attempt_id);
         attempt_forget(attempt);
         drop(entry->node, entry);
         return;
@@ -146,7 +146,7 @@ static void act_on(struct node *node, const struct reconciler_action *action)
     case ACT_CLEAR:
     case ACT_REPORT:
     case ACT_FORGET:
-        act_on_attempt(node_find(node, action->epoch), action);
+        act_on_attempt(node_find(node, action->attempt_id), action);
         return;
     }
 }
@@ -172,20 +172,20 @@ static void work_due(void *closure)
 
 /* --- life ----------------------------------------------------------------------------------------------- */
 
-static void adopt(struct node *node, uint64_t epoch)
+static void adopt(struct node *node, uint64_t attempt_id)
 {
-    if (node_find(node, epoch) == NULL) {
-        reconciler_adopt(node->reconciler, epoch);
-        attempt_adopt(add(node, epoch)->attempt);
+    if (node_find(node, attempt_id) == NULL) {
+        reconciler_adopt(node->reconciler, attempt_id);
+        attempt_adopt(add(node, attempt_id)->attempt);
     }
 }
 
-/* A run folder that is empty is only the memory of an epoch, of an agent that was killed. */
-static bool is_memory(const struct node *node, uint64_t epoch, const char *path)
+/* A run folder that is empty is only the memory of an attempt id, of an agent that was killed. */
+static bool is_memory(const struct node *node, uint64_t attempt_id, const char *path)
 {
     autonames struct file_names names;
     bool empty = file_list(path, &names, NULL) && names.count == 0;
-    if (empty && seen_add(node->context->seen, epoch)) {
+    if (empty && seen_add(node->context->seen, attempt_id)) {
         rmdir(path);
     }
     return empty;
@@ -198,11 +198,11 @@ static bool adopt_folders(struct node *node, const char *path, bool even_empty, 
         return false;
     }
     for (size_t i = 0; i < names.count; i++) {
-        int64_t epoch;
+        int64_t attempt_id;
         autofree char *folder = xprintf("%s/%s", path, names.items[i]);
-        if (text_to_int(names.items[i], 1, INT64_MAX, &epoch) &&
-            (even_empty || !is_memory(node, (uint64_t)epoch, folder))) {
-            adopt(node, (uint64_t)epoch);
+        if (text_to_int(names.items[i], 1, INT64_MAX, &attempt_id) &&
+            (even_empty || !is_memory(node, (uint64_t)attempt_id, folder))) {
+            adopt(node, (uint64_t)attempt_id);
         }
     }
     return true;
@@ -228,13 +228,13 @@ static bool share_device(const struct attempt *attempt, const int64_t *devices, 
     return false;
 }
 
-static struct attempt *holder(void *closure, uint64_t epoch, const int64_t *devices, size_t count)
+static struct attempt *holder(void *closure, uint64_t attempt_id, const int64_t *devices, size_t count)
 {
     struct node *node = closure;
     for (struct entry *entry = node->entries; entry != NULL; entry = entry->hh.next) {
         struct attempt *attempt = entry->attempt;
         bool lives = attempt->phase == PHASE_SHIM || attempt->phase == PHASE_ORPHANS;
-        if (entry->epoch != epoch && lives && share_device(attempt, devices, count)) {
+        if (entry->attempt_id != attempt_id && lives && share_device(attempt, devices, count)) {
             return attempt;
         }
     }

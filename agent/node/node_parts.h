@@ -8,9 +8,9 @@
 #include "proto/base/table.h"
 #include "proto/limits.h"
 
-/* An attempt by its epoch, and the report of it that is out. */
+/* An attempt by its id, and the report of it that is out. */
 struct entry {
-    uint64_t epoch;
+    uint64_t attempt_id;
     struct attempt *attempt;
     struct node *node;
     enum report_kind report;
@@ -43,8 +43,8 @@ struct node {
     void *closure;
 };
 
-/* The attempt of an epoch; NULL when it is not here. */
-struct entry *node_find(struct node *node, uint64_t epoch);
+/* The attempt with this id; NULL when it is not here. */
+struct entry *node_find(struct node *node, uint64_t attempt_id);
 
 /* Lets the actions of reconciler be carried out at a time, 0 for at once: from the loop, never inside what
  * caused them. */

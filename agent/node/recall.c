@@ -55,7 +55,7 @@ static json_t *page_body(void *closure)
     size_t size = page_size(recall);
     for (size_t i = 0; i < size; i++) {
         const struct journal_item *item = &recall->items[recall->told + i];
-        entries[i] = (struct journal_entry){.epoch = item->epoch,
+        entries[i] = (struct journal_entry){.attempt_id = item->attempt_id,
                                             .job_id = item->job_id,
                                             .began_ms = item->began_ms,
                                             .ended_ms = item->ended_ms,

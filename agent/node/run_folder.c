@@ -59,10 +59,10 @@ static bool remove_attempts(const char *run, struct err *err)
     autonames struct file_names names;
     bool removed = file_list(run, &names, err);
     for (size_t i = 0; removed && i < names.count; i++) {
-        int64_t epoch;
+        int64_t attempt_id;
         autofree char *path = xprintf("%s/%s", run, names.items[i]);
         bool ours =
-            text_to_int(names.items[i], 1, INT64_MAX, &epoch) || strcmp(names.items[i], SEEN_FILE) == 0;
+            text_to_int(names.items[i], 1, INT64_MAX, &attempt_id) || strcmp(names.items[i], SEEN_FILE) == 0;
         removed = !ours || file_remove_tree(path, err);
     }
     return removed;

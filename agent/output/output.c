@@ -87,12 +87,12 @@ static void timer_due(void *closure)
     ship(closure);
 }
 
-struct output *output_create(struct outputs *outputs, uint64_t epoch, const char *folder, bool resume,
+struct output *output_create(struct outputs *outputs, uint64_t attempt_id, const char *folder, bool resume,
                              void (*idle)(void *closure), void *closure)
 {
     struct output *output = xzalloc(sizeof *output);
     output->outputs = outputs;
-    output->epoch = epoch;
+    output->attempt_id = attempt_id;
     output->folder = xstrdup(folder);
     output->resume = resume;
     output->idle = idle;
@@ -163,7 +163,8 @@ static void take_reply(struct output *output, struct follow *follow, json_t *jso
     struct log_reply reply;
     struct err err;
     if (!log_reply_decode(json_incref(json), &reply, &err)) {
-        log_error("log reply", "epoch=%llu problem=\"%s\"", (unsigned long long)output->epoch, err.text);
+        log_error("log reply", "attempt_id=%llu problem=\"%s\"", (unsigned long long)output->attempt_id,
+                  err.text);
         output->refused = true;
         return;
     }
@@ -186,9 +187,9 @@ static void take_refusal(struct output *output, struct follow *follow, const str
         return;
     }
     if (answer->status == 413) {
-        log_warning("stream refused", "epoch=%llu rank=%lld stream=%s problem=\"%s\"",
-                    (unsigned long long)output->epoch, (long long)follow->rank, stream_text(follow->stream),
-                    answer->problem.text);
+        log_warning("stream refused", "attempt_id=%llu rank=%lld stream=%s problem=\"%s\"",
+                    (unsigned long long)output->attempt_id, (long long)follow->rank,
+                    stream_text(follow->stream), answer->problem.text);
         follow->full = true;
         return;
     }
@@ -197,8 +198,8 @@ static void take_refusal(struct output *output, struct follow *follow, const str
         return;
     }
     if (answer->problem.code != ERR_FENCED) {
-        log_warning("logs refused", "epoch=%llu status=%d problem=\"%s\"", (unsigned long long)output->epoch,
-                    answer->status, answer->problem.text);
+        log_warning("logs refused", "attempt_id=%llu status=%d problem=\"%s\"",
+                    (unsigned long long)output->attempt_id, answer->status, answer->problem.text);
     }
     output->refused = true;
 }
@@ -234,7 +235,7 @@ static void upload_done(void *closure, const struct controller_answer *answer)
 static void upload(struct output *output, struct follow *follow, int64_t offset, char *piece, size_t length)
 {
     autofree char *path = xprintf("/v1/agent/logs?node=%s&epoch=%llu&rank=%lld&stream=%s&offset=%lld",
-                                  output->outputs->node, (unsigned long long)output->epoch,
+                                  output->outputs->node, (unsigned long long)output->attempt_id,
                                   (long long)follow->rank, stream_text(follow->stream), (long long)offset);
     output->asked = follow;
     output->offset = offset;

@@ -23,7 +23,7 @@ struct output;
 
 /* folder holds the files, and belongs to the output after output_retire. With resume the controller is asked
  * how far it is. idle is called whenever all that can be sent has been. */
-struct output *output_create(struct outputs *outputs, uint64_t epoch, const char *folder, bool resume,
+struct output *output_create(struct outputs *outputs, uint64_t attempt_id, const char *folder, bool resume,
                              void (*idle)(void *closure), void *closure);
 void output_destroy(struct output *output);
 

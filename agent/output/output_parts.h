@@ -24,7 +24,7 @@ struct follow {
 struct output {
     struct outputs *outputs;
     enum phase phase;
-    uint64_t epoch;
+    uint64_t attempt_id;
     char *folder;
     bool resume;
     bool refused; /* the controller does not want the bytes */

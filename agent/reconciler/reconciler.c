@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns this agent's standing with the controller, and the state that the controller desires for each attempt.
- * It promises that an epoch is claimed once, that one which the controller does not list is stopped, that a
- * lease is counted from the sending of the heartbeat that renewed it, and that what has no lease any more
- * ends even if its shim hangs. What becomes of an attempt is reconciler_attempt.c's; files, processes and
- * requests are left to the caller. */
+ * It promises that an attempt id is claimed once, that one which the controller does not list is stopped,
+ * that a lease is counted from the sending of the heartbeat that renewed it, and that what has no lease any
+ * more ends even if its shim hangs. What becomes of an attempt is reconciler_attempt.c's; files, processes
+ * and requests are left to the caller. */
 #include "agent/reconciler/reconciler.h"
 
 #include <stdlib.h>
@@ -40,9 +40,9 @@ bool reconciler_next(struct reconciler *reconciler, struct reconciler_action *re
     return true;
 }
 
-void reconciler_adopt(struct reconciler *reconciler, uint64_t epoch)
+void reconciler_adopt(struct reconciler *reconciler, uint64_t attempt_id)
 {
-    reconciler_add(reconciler, epoch, RECONCILER_ADOPTED, DESIRED_UNKNOWN);
+    reconciler_add(reconciler, attempt_id, RECONCILER_ADOPTED, DESIRED_UNKNOWN);
 }
 
 /* --- orders --------------------------------------------------------------------------------------------- */
@@ -71,18 +71,19 @@ static enum desired desired_of(enum order_phase phase)
     return DESIRED_STOP;
 }
 
-/* An epoch that is not known here: PREPARE and RUN are taken up. START is for what was prepared, and that is
- * lost. */
+/* An attempt id that is not known here: PREPARE and RUN are taken up. START is for what was prepared, and
+ * that is lost. */
 static void take_order(struct reconciler *reconciler, const struct order *order)
 {
     bool run = order->phase == ORDER_RUN;
     bool tombstone = order->phase == ORDER_STOP || order->phase == ORDER_START;
-    struct entry *entry = reconciler_add(
-        reconciler, order->epoch, run ? RECONCILER_STARTED : RECONCILER_CLAIMED, desired_of(order->phase));
+    struct entry *entry =
+        reconciler_add(reconciler, order->attempt_id, run ? RECONCILER_STARTED : RECONCILER_CLAIMED,
+                       desired_of(order->phase));
     entry->lease_ms = order->lease_ms;
     entry->signal = order->signal;
     struct reconciler_action *action =
-        reconciler_act(reconciler, tombstone ? ACT_TOMBSTONE : ACT_CLAIM, order->epoch);
+        reconciler_act(reconciler, tombstone ? ACT_TOMBSTONE : ACT_CLAIM, order->attempt_id);
     action->order = order;
     action->cause = order->phase == ORDER_START ? CAUSE_SHIM_LOST : order->cause;
     lease(reconciler, entry, action);
@@ -124,16 +125,16 @@ static void tell_adopted(struct reconciler *reconciler, struct entry *entry, con
         return;
     }
     if (entry->lease_ms > 0) {
-        lease(reconciler, entry, reconciler_act(reconciler, ACT_LEASE, entry->epoch));
+        lease(reconciler, entry, reconciler_act(reconciler, ACT_LEASE, entry->attempt_id));
     }
     bool run = order->phase == ORDER_RUN;
     entry->phase = run ? RECONCILER_STARTED : RECONCILER_CLAIMED;
-    reconciler_act(reconciler, run ? ACT_RUN : ACT_PREPARE, entry->epoch)->order = order;
+    reconciler_act(reconciler, run ? ACT_RUN : ACT_PREPARE, entry->attempt_id)->order = order;
 }
 
 static void work_order(struct reconciler *reconciler, const struct order *order)
 {
-    struct entry *entry = reconciler_find(reconciler, order->epoch);
+    struct entry *entry = reconciler_find(reconciler, order->attempt_id);
     if (entry == NULL) {
         take_order(reconciler, order);
         return;
@@ -144,7 +145,7 @@ static void work_order(struct reconciler *reconciler, const struct order *order)
         tell_adopted(reconciler, entry, order);
     }
     if (order->phase == ORDER_STOP && reconciler_is_alive(entry)) {
-        struct reconciler_action *action = reconciler_act(reconciler, ACT_STOP, order->epoch);
+        struct reconciler_action *action = reconciler_act(reconciler, ACT_STOP, order->attempt_id);
         action->grace_ms = order->grace_ms;
         action->cause = order->cause;
         action->signal = order->signal;
@@ -156,10 +157,10 @@ static void work_order(struct reconciler *reconciler, const struct order *order)
     }
 }
 
-static bool is_live(const struct poll_reply *reply, uint64_t epoch)
+static bool is_live(const struct poll_reply *reply, uint64_t attempt_id)
 {
     for (size_t i = 0; i < reply->live_count; i++) {
-        if (reply->live[i] == epoch) {
+        if (reply->live[i] == attempt_id) {
             return true;
         }
     }
@@ -180,7 +181,7 @@ static void drop_unlisted(struct reconciler *reconciler, const struct poll_reply
 {
     for (size_t i = 0; i < reconciler->count;) {
         struct entry *entry = &reconciler->items[i];
-        bool spared = is_live(reply, entry->epoch) || (only_alive && !reconciler_is_alive(entry));
+        bool spared = is_live(reply, entry->attempt_id) || (only_alive && !reconciler_is_alive(entry));
         i += spared || !reconciler_drop(reconciler, entry);
     }
 }
@@ -195,7 +196,7 @@ void reconciler_polled(struct reconciler *reconciler, const struct poll_reply *r
     reconciler->ending = reply->shutdown;
     drop_unlisted(reconciler, reply, true);
     for (size_t i = 0; i < reply->order_count; i++) {
-        if (is_live(reply, reply->orders[i].epoch)) {
+        if (is_live(reply, reply->orders[i].attempt_id)) {
             work_order(reconciler, &reply->orders[i]);
         }
     }
@@ -256,7 +257,7 @@ static void renew(struct reconciler *reconciler, int64_t number)
         bool listed = entry->first_heartbeat <= number && entry->desired != DESIRED_NOTHING;
         if (entry->lease_ms > 0 && listed && reconciler_is_alive(entry)) {
             entry->killed = false;
-            lease(reconciler, entry, reconciler_act(reconciler, ACT_LEASE, entry->epoch));
+            lease(reconciler, entry, reconciler_act(reconciler, ACT_LEASE, entry->attempt_id));
         }
     }
 }
@@ -335,7 +336,7 @@ void reconciler_tick(struct reconciler *reconciler, int64_t now_ms)
         struct entry *entry = &reconciler->items[i];
         if (now_ms >= guard_ms(reconciler, entry)) {
             entry->killed = true;
-            reconciler_act(reconciler, ACT_KILL, entry->epoch);
+            reconciler_act(reconciler, ACT_KILL, entry->attempt_id);
         }
     }
     if (now_ms >= next_heartbeat_ms(reconciler)) {
@@ -360,7 +361,7 @@ struct node_attempt *reconciler_list(const struct reconciler *reconciler, size_t
 #undef X
     struct node_attempt *list = xzalloc((reconciler->count + 1) * sizeof *list);
     for (size_t i = 0; i < reconciler->count; i++) {
-        list[i] = (struct node_attempt){reconciler->items[i].epoch, states[reconciler->items[i].phase]};
+        list[i] = (struct node_attempt){reconciler->items[i].attempt_id, states[reconciler->items[i].phase]};
     }
     *ret_count = reconciler->count;
     return list;

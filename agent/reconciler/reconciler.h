@@ -37,20 +37,21 @@
 #define RECONCILER_ACTS(X)                                                                                   \
     X(REGISTER, "register")                                                                                  \
     X(POLL, "poll")                                                                                          \
-    X(HEARTBEAT, "beat")      /* number, timeout_ms */                                                       \
-    X(CLAIM, "claim")         /* order: claim the epoch and prepare it; for a RUN, start it too */           \
-    X(TOMBSTONE, "tombstone") /* order: a STOP of an epoch never seen; claim it, so that it never starts */  \
-    X(PREPARE, "prepare")     /* tell the shim of an adopted attempt */                                      \
-    X(RUN, "run")             /* the same */                                                                 \
-    X(START, "start")         /* tell the shim */                                                            \
-    X(WARN, "warn")           /* signal: tell the shim, once */                                              \
-    X(STOP, "stop")           /* grace_ms, cause, signal */                                                  \
-    X(LEASE, "lease")         /* term_ms, kill_ms */                                                         \
-    X(KILL, "kill")           /* its lease is long over, and its shim has not ended it: without the shim */  \
-    X(CLEAR, "clear")         /* wait until its GPUs are empty */                                            \
-    X(REPORT, "report")       /* report */                                                                   \
-    X(FORGET, "forget")       /* nobody needs it any more: clean up */                                       \
-    X(END, "end")             /* the agent was told to end, and has nothing left */
+    X(HEARTBEAT, "beat") /* number, timeout_ms */                                                            \
+    X(CLAIM, "claim")    /* order: claim the attempt id and prepare it; for a RUN, start it too */           \
+    X(TOMBSTONE,                                                                                             \
+      "tombstone")        /* order: a STOP of an attempt id never seen; claim it, so that it never starts */ \
+    X(PREPARE, "prepare") /* tell the shim of an adopted attempt */                                          \
+    X(RUN, "run")         /* the same */                                                                     \
+    X(START, "start")     /* tell the shim */                                                                \
+    X(WARN, "warn")       /* signal: tell the shim, once */                                                  \
+    X(STOP, "stop")       /* grace_ms, cause, signal */                                                      \
+    X(LEASE, "lease")     /* term_ms, kill_ms */                                                             \
+    X(KILL, "kill")       /* its lease is long over, and its shim has not ended it: without the shim */      \
+    X(CLEAR, "clear")     /* wait until its GPUs are empty */                                                \
+    X(REPORT, "report")   /* report */                                                                       \
+    X(FORGET, "forget")   /* nobody needs it any more: clean up */                                           \
+    X(END, "end")         /* the agent was told to end, and has nothing left */
 
 #define AS_ENUM_PHASE(name, ...) RECONCILER_##name,
 #define AS_ENUM_NEWS(name, ...)  NEWS_##name,
@@ -61,7 +62,7 @@ enum reconciler_act { RECONCILER_ACTS(AS_ENUM_ACT) };
 
 struct reconciler_action {
     enum reconciler_act act;
-    uint64_t epoch;            /* of all that concern one attempt */
+    uint64_t attempt_id;       /* of all that concern one attempt */
     const struct order *order; /* CLAIM, TOMBSTONE, PREPARE, RUN: borrowed from the reply that is worked in */
     enum report_kind report;
     int64_t grace_ms;
@@ -85,7 +86,7 @@ struct reconciler *reconciler_create(void);
 void reconciler_destroy(struct reconciler *reconciler);
 
 /* An attempt found on the node; before reconciler_start. */
-void reconciler_adopt(struct reconciler *reconciler, uint64_t epoch);
+void reconciler_adopt(struct reconciler *reconciler, uint64_t attempt_id);
 
 /* The inputs. now_ms and sent_ms are CLOCK_BOOTTIME; sent_ms is when the request that was answered left. */
 void reconciler_start(struct reconciler *reconciler);
@@ -98,8 +99,8 @@ void reconciler_polled(struct reconciler *reconciler, const struct poll_reply *r
 /* reply NULL: the heartbeat was not taken, or not answered. */
 void reconciler_heartbeat_done(struct reconciler *reconciler, int64_t number,
                                const struct heartbeat_reply *reply, int64_t sent_ms);
-void reconciler_heard(struct reconciler *reconciler, uint64_t epoch, enum reconciler_news news);
-void reconciler_answered(struct reconciler *reconciler, uint64_t epoch, enum reconciler_answer answer);
+void reconciler_heard(struct reconciler *reconciler, uint64_t attempt_id, enum reconciler_news news);
+void reconciler_answered(struct reconciler *reconciler, uint64_t attempt_id, enum reconciler_answer answer);
 void reconciler_tick(struct reconciler *reconciler, int64_t now_ms);
 /* The next heartbeat is due at once: it has news. */
 void reconciler_hurry(struct reconciler *reconciler);

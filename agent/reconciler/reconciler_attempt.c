@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the phases of each attempt that this node knows, and the reports that are due of it. It promises that
- * a phase changes only as the table says, and that reports of one epoch leave in order and one at a time,
+ * a phase changes only as the table says, and that reports of one attempt leave in order and one at a time,
  * each until it was answered. Orders and heartbeats are reconciler.c's. */
 #include <assert.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static const struct move moves[] = {
 };
 
 struct reconciler_action *reconciler_act(struct reconciler *reconciler, enum reconciler_act what,
-                                         uint64_t epoch)
+                                         uint64_t attempt_id)
 {
     if (reconciler->action_count == reconciler->action_room) {
         reconciler->action_room = reconciler->action_room ? 2 * reconciler->action_room : 32;
@@ -52,37 +52,39 @@ struct reconciler_action *reconciler_act(struct reconciler *reconciler, enum rec
             xrealloc(reconciler->actions, reconciler->action_room * sizeof *reconciler->actions);
     }
     struct reconciler_action *action = &reconciler->actions[reconciler->action_count++];
-    *action = (struct reconciler_action){.act = what, .epoch = epoch};
+    *action = (struct reconciler_action){.act = what, .attempt_id = attempt_id};
     return action;
 }
 
-struct entry *reconciler_find(const struct reconciler *reconciler, uint64_t epoch)
+struct entry *reconciler_find(const struct reconciler *reconciler, uint64_t attempt_id)
 {
     for (size_t i = 0; i < reconciler->count; i++) {
-        if (reconciler->items[i].epoch == epoch) {
+        if (reconciler->items[i].attempt_id == attempt_id) {
             return &reconciler->items[i];
         }
     }
     return NULL;
 }
 
-struct entry *reconciler_add(struct reconciler *reconciler, uint64_t epoch, enum reconciler_phase phase,
+struct entry *reconciler_add(struct reconciler *reconciler, uint64_t attempt_id, enum reconciler_phase phase,
                              enum desired desired)
 {
-    assert(reconciler_find(reconciler, epoch) == NULL);
+    assert(reconciler_find(reconciler, attempt_id) == NULL);
     if (reconciler->count == reconciler->room) {
         reconciler->room = reconciler->room ? 2 * reconciler->room : 16;
         reconciler->items = xrealloc(reconciler->items, reconciler->room * sizeof *reconciler->items);
     }
     struct entry *entry = &reconciler->items[reconciler->count++];
-    *entry = (struct entry){
-        .epoch = epoch, .phase = phase, .desired = desired, .first_heartbeat = reconciler->heartbeats + 1};
+    *entry = (struct entry){.attempt_id = attempt_id,
+                            .phase = phase,
+                            .desired = desired,
+                            .first_heartbeat = reconciler->heartbeats + 1};
     return entry;
 }
 
 static void forget(struct reconciler *reconciler, struct entry *entry)
 {
-    reconciler_act(reconciler, ACT_FORGET, entry->epoch);
+    reconciler_act(reconciler, ACT_FORGET, entry->attempt_id);
     size_t index = (size_t)(entry - reconciler->items);
     reconciler->count--;
     memmove(entry, entry + 1, (reconciler->count - index) * sizeof *entry);
@@ -100,7 +102,7 @@ void reconciler_end_if_done(struct reconciler *reconciler)
 void reconciler_push_report(struct reconciler *reconciler, struct entry *entry)
 {
     if (entry->due_count > 0 && !entry->asking && reconciler->standing == STANDING_MEMBER) {
-        reconciler_act(reconciler, ACT_REPORT, entry->epoch)->report = entry->due[0];
+        reconciler_act(reconciler, ACT_REPORT, entry->attempt_id)->report = entry->due[0];
         entry->asking = true;
     }
 }
@@ -136,7 +138,7 @@ bool reconciler_drop(struct reconciler *reconciler, struct entry *entry)
     entry->asking = false;
     if (reconciler_is_alive(entry)) {
         if (first) {
-            reconciler_act(reconciler, ACT_STOP, entry->epoch)->cause = CAUSE_NODE_LOST;
+            reconciler_act(reconciler, ACT_STOP, entry->attempt_id)->cause = CAUSE_NODE_LOST;
         }
         return false;
     }
@@ -160,11 +162,11 @@ void reconciler_settle(struct reconciler *reconciler, struct entry *entry)
     case DESIRED_RUN:
         if (entry->phase == RECONCILER_PREPARED) {
             entry->phase = RECONCILER_STARTED;
-            reconciler_act(reconciler, ACT_START, entry->epoch);
+            reconciler_act(reconciler, ACT_START, entry->attempt_id);
         }
         if (entry->phase == RECONCILER_RUNNING && entry->signal != EARLY_NONE && !entry->warned) {
             entry->warned = true;
-            reconciler_act(reconciler, ACT_WARN, entry->epoch)->signal = entry->signal;
+            reconciler_act(reconciler, ACT_WARN, entry->attempt_id)->signal = entry->signal;
         }
         return;
     case DESIRED_STOP:
@@ -180,9 +182,9 @@ void reconciler_settle(struct reconciler *reconciler, struct entry *entry)
     }
 }
 
-void reconciler_answered(struct reconciler *reconciler, uint64_t epoch, enum reconciler_answer answer)
+void reconciler_answered(struct reconciler *reconciler, uint64_t attempt_id, enum reconciler_answer answer)
 {
-    struct entry *entry = reconciler_find(reconciler, epoch);
+    struct entry *entry = reconciler_find(reconciler, attempt_id);
     if (entry == NULL || !entry->asking) {
         return;
     }
@@ -206,9 +208,9 @@ void reconciler_answered(struct reconciler *reconciler, uint64_t epoch, enum rec
     }
 }
 
-void reconciler_heard(struct reconciler *reconciler, uint64_t epoch, enum reconciler_news news)
+void reconciler_heard(struct reconciler *reconciler, uint64_t attempt_id, enum reconciler_news news)
 {
-    struct entry *entry = reconciler_find(reconciler, epoch);
+    struct entry *entry = reconciler_find(reconciler, attempt_id);
     const struct move *move = NULL;
     for (size_t i = 0; entry != NULL && move == NULL && i < sizeof moves / sizeof moves[0]; i++) {
         move = moves[i].from == entry->phase && moves[i].news == news ? &moves[i] : NULL;
@@ -218,7 +220,7 @@ void reconciler_heard(struct reconciler *reconciler, uint64_t epoch, enum reconc
     }
     entry->phase = move->to;
     if (move->to == RECONCILER_CLEARING) {
-        reconciler_act(reconciler, ACT_CLEAR, epoch);
+        reconciler_act(reconciler, ACT_CLEAR, attempt_id);
     }
     if (move->report != SILENT && entry->desired != DESIRED_NOTHING) {
         reconciler_report(reconciler, entry, move->report);

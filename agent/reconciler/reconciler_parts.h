@@ -22,7 +22,7 @@ enum desired {
 #define REPORTS_DUE 8 /* prepared, running, failed, exited, exited again, and room for repetitions */
 
 struct entry {
-    uint64_t epoch;
+    uint64_t attempt_id;
     enum reconciler_phase phase;
     enum desired desired;
     int64_t lease_ms;
@@ -55,11 +55,11 @@ struct reconciler {
 
 /* Adds an action; what goes with it is filled in by the caller. */
 struct reconciler_action *reconciler_act(struct reconciler *reconciler, enum reconciler_act what,
-                                         uint64_t epoch);
+                                         uint64_t attempt_id);
 
-/* The attempt of an epoch, NULL when it is not known; valid until one is added or forgotten. */
-struct entry *reconciler_find(const struct reconciler *reconciler, uint64_t epoch);
-struct entry *reconciler_add(struct reconciler *reconciler, uint64_t epoch, enum reconciler_phase phase,
+/* The attempt with this id, NULL when it is not known; valid until one is added or forgotten. */
+struct entry *reconciler_find(const struct reconciler *reconciler, uint64_t attempt_id);
+struct entry *reconciler_add(struct reconciler *reconciler, uint64_t attempt_id, enum reconciler_phase phase,
                              enum desired desired);
 
 /* Whether processes of it may live, or come to live. */

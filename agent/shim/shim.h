@@ -84,8 +84,8 @@ struct launch_rank {
 /* The launch file. All texts point into `bytes`. */
 struct launch {
     char *bytes;
-    const char *epoch, *logs, *cwd, *cgroup, *hold; /* cgroup, hold: NULL where there is none */
-    int64_t log_limit;                              /* bytes of one stream */
+    const char *attempt_id, *logs, *cwd, *cgroup, *hold; /* cgroup, hold: NULL where there is none */
+    int64_t log_limit;                                   /* bytes of one stream */
     int64_t cgroup_version, port_first, port_last, failed_grace_ms;
     int64_t store_rank;                  /* -1: none */
     int64_t torchrun;                    /* 1: the ranks are torchruns, or may start one */

@@ -91,8 +91,8 @@ static bool launch_take(struct shim *shim, const char *folder, struct why *why)
     }
     const char *slash = strrchr(folder, '/');
     const char *name = slash != NULL ? slash + 1 : folder;
-    return (strcmp(name, shim->launch.epoch) == 0 ||
-            why_set(why, "launch file: epoch %.32s in the folder of %.32s", shim->launch.epoch, name)) &&
+    return (strcmp(name, shim->launch.attempt_id) == 0 ||
+            why_set(why, "launch file: epoch %.32s in the folder of %.32s", shim->launch.attempt_id, name)) &&
            hold(&shim->launch, why);
 }
 

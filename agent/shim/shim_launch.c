@@ -72,7 +72,7 @@ static bool field_take(struct launch *launch, const char *key, char *value, stru
     const struct {
         const char *key;
         const char **text;
-    } texts[] = {{"epoch", &launch->epoch},
+    } texts[] = {{"epoch", &launch->attempt_id},
                  {"logs", &launch->logs},
                  {"cwd", &launch->cwd},
                  {"cgroup", &launch->cgroup},
@@ -125,7 +125,7 @@ static bool rank_known(const struct launch *launch, int64_t number)
 
 static bool launch_complete(const struct launch *launch, struct why *why)
 {
-    const char *missing = launch->epoch == NULL                    ? "epoch"
+    const char *missing = launch->attempt_id == NULL               ? "epoch"
                           : launch->logs == NULL                   ? "logs"
                           : launch->cwd == NULL                    ? "cwd"
                           : launch->argument_count == 0            ? "arg"

@@ -2,15 +2,13 @@
 /* What gpuagent and gpushim say to each other, and the files between them. Needs only libc: the shim links
  * nothing else.
  *
- * Two folders belong to an attempt on a node, both named by its epoch in decimal:
- *   RUN/<epoch>    tmpfs, emptied by a reboot; made by the agent with mkdir, which claims the epoch;
- *                  removed when it is over, and the epoch is in RUN/seen from then on
- *     launch       what to start, written by the agent before the shim gets the folder
- *     shim.pid     "pid starttime-ticks\n", made by the shim when it takes the folder, which it does only if
- *                  the file is not there. An agent that finds none makes an empty one before it calls the
- *                  attempt lost, so that no slow shim takes it later
- *     shim.sock    SOCK_SEQPACKET, the shim listens, before shim.pid is there; one agent at a time, a newer
- *                  connection replaces the older one
+ * Two folders belong to an attempt on a node, both named by the attempt id in decimal:
+ *   RUN/<attempt id>    tmpfs, emptied by a reboot; made by the agent with mkdir, which claims the attempt
+ * id; removed when it is over, and the attempt id is in RUN/seen from then on launch       what to start,
+ * written by the agent before the shim gets the folder shim.pid     "pid starttime-ticks\n", made by the shim
+ * when it takes the folder, which it does only if the file is not there. An agent that finds none makes an
+ * empty one before it calls the attempt lost, so that no slow shim takes it later shim.sock SOCK_SEQPACKET,
+ * the shim listens, before shim.pid is there; one agent at a time, a newer connection replaces the older one
  *     rank.sock    SOCK_DGRAM, $GPUCTL_SOCKET, from prepared (or the start) to the end of the last process:
  *                  each datagram of a rank is one or more whole lines of JSON, of LIMIT_RANK_MESSAGE_BYTES at
  *                  most; the shim appends them to <first rank>.metrics. A send waits while the shim is
@@ -20,7 +18,7 @@
  *                  rank has saved its work: {"checkpoint": {...}, "rank": RANK}. Where the node has one rank,
  *                  "local_rank" and a "local_world_size" above 1 name one of the processes that it started
  *     mlflow       made by gpuctl_mlflow.py in the ranks, beside rank.sock: the runs that they share
- *   STATE/attempts/<epoch>    disk
+ *   STATE/attempts/<attempt id>    disk
  *     <rank>.stdout <rank>.stderr   output of the ranks, only ever appended to (rank = global rank, node rank
  *                                   in node mode)
  *     exit         the exit record: written beside (exit.new), fsynced, renamed, before anybody is told
@@ -111,11 +109,11 @@
  * section of a rank:
  *
  *   received (when the order came, in microseconds of "boot") and granted (how many devices or slots the
- * attempt has here), both for an agent that adopts the attempt, epoch, logs (folder on disk), cwd, cgroup
- * (folder, or absent), cgroup_version (1 or 2), port_first, port_last (a gang's port is to be held; absent:
- * none), store_rank (the held port listens, and this rank gets its socket as SHIM_STORE_FD; absent: nobody
- * does), failed_grace_ms, hold (the file that users of the ranks' environment lock, shared, with flock: the
- * shim does for as long as it lives; absent: none), log_limit (bytes of one stream; absent:
+ * attempt has here), both for an agent that adopts the attempt, attempt id, logs (folder on disk), cwd,
+ * cgroup (folder, or absent), cgroup_version (1 or 2), port_first, port_last (a gang's port is to be held;
+ * absent: none), store_rank (the held port listens, and this rank gets its socket as SHIM_STORE_FD; absent:
+ * nobody does), failed_grace_ms, hold (the file that users of the ranks' environment lock, shared, with
+ * flock: the shim does for as long as it lives; absent: none), log_limit (bytes of one stream; absent:
  * LIMIT_STREAM_BYTES), torchrun (1: the master is given to a torchrun, too; absent: it is not), arg (again
  * and again: argv), env (NAME=VALUE, for all ranks), rank (global rank: opens a section, its env follow).
  *

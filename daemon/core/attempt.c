@@ -97,16 +97,16 @@ static bool fire(struct core *core, struct attempt *attempt, enum attempt_event 
 
 /* --- lists ---------------------------------------------------------------------------------------------- */
 
-struct attempt *attempt_alloc(struct core *core, struct job *job, uint64_t epoch, int64_t number)
+struct attempt *attempt_alloc(struct core *core, struct job *job, uint64_t attempt_id, int64_t number)
 {
     struct attempt *attempt = xzalloc(sizeof *attempt);
-    attempt->epoch = epoch;
+    attempt->attempt_id = attempt_id;
     attempt->job = job;
     attempt->job_key = job->key;
     attempt->number = number;
     attempt->failed_rank = -1;
     attempt->deadline_ms = NEVER;
-    HASH_ADD(hh, core->attempts_by_epoch, epoch, sizeof attempt->epoch, attempt);
+    HASH_ADD(hh, core->attempts_by_attempt_id, attempt_id, sizeof attempt->attempt_id, attempt);
     return attempt;
 }
 
@@ -124,7 +124,7 @@ void attempt_free(struct attempt *attempt)
 void attempt_list_live(struct core *core, struct attempt *attempt)
 {
     struct attempt *before = core->attempts != NULL ? core->attempts->prev : NULL;
-    while (before != NULL && before->epoch > attempt->epoch) {
+    while (before != NULL && before->attempt_id > attempt->attempt_id) {
         before = before != core->attempts ? before->prev : NULL;
     }
     if (before != NULL) {
@@ -140,7 +140,7 @@ static void forget(struct core *core, struct attempt *attempt)
     assert(attempt->state == ATTEMPT_ENDED);
     DL_DELETE(core->ended, attempt);
     core->ended_count--;
-    HASH_DEL(core->attempts_by_epoch, attempt);
+    HASH_DEL(core->attempts_by_attempt_id, attempt);
     if (attempt->job != NULL) {
         assert(attempt->job->attempt == attempt); /* an earlier one goes when the next is made */
         attempt->job->attempt = NULL;
@@ -199,10 +199,10 @@ static const char *placed_note(struct core *core, const struct attempt *attempt)
     return note;
 }
 
-static uint64_t next_epoch(struct core *core)
+static uint64_t next_attempt_id(struct core *core)
 {
-    assert(core->epoch_count < UINT32_MAX);
-    return (uint64_t)core->config.incarnation << 32 | ++core->epoch_count;
+    assert(core->attempt_id_count < UINT32_MAX);
+    return (uint64_t)core->config.incarnation << 32 | ++core->attempt_id_count;
 }
 
 void attempt_create(struct core *core, struct job *job, const struct share *shares, size_t count,
@@ -213,7 +213,7 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
     if (job->attempt != NULL) {
         forget(core, job->attempt);
     }
-    struct attempt *attempt = attempt_alloc(core, job, next_epoch(core), ++job->attempt_number);
+    struct attempt *attempt = attempt_alloc(core, job, next_attempt_id(core), ++job->attempt_number);
     attempt_list_live(core, attempt);
     job->attempt = attempt;
     attempt->estimate_ms = estimate_ms;
@@ -413,7 +413,7 @@ static void free_devices(struct core *core, struct attempt *attempt)
     for (size_t i = 0; i < attempt->member_count; i++) {
         struct member *member = attempt->members[i];
         if (member->state == MEMBER_EXITED) {
-            orders_dropped(core, member); /* given up: it is still among the node's live epochs */
+            orders_dropped(core, member); /* given up: it is still among the node's live attempt ids */
         }
         node_release(core, member);
     }

@@ -31,10 +31,10 @@ struct fault {
 void attempt_create(struct core *core, struct job *job, const struct share *shares, size_t count,
                     int64_t estimate_ms);
 /* An attempt without members that nothing lists yet, but for the hash. */
-struct attempt *attempt_alloc(struct core *core, struct job *job, uint64_t epoch, int64_t number);
+struct attempt *attempt_alloc(struct core *core, struct job *job, uint64_t attempt_id, int64_t number);
 void attempt_free(struct attempt *attempt);
 
-/* Lists it among the live ones, by epoch, or among the ended ones. */
+/* Lists it among the live ones, by attempt id, or among the ended ones. */
 void attempt_list_live(struct core *core, struct attempt *attempt);
 void attempt_list_ended(struct core *core, struct attempt *attempt);
 

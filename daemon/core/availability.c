@@ -54,7 +54,7 @@ int64_t availability_end_ms(const struct core *core, const struct attempt *attem
 
 static bool sooner(const struct attempt *a, const struct attempt *b)
 {
-    return a->expected_ms != b->expected_ms ? a->expected_ms < b->expected_ms : a->epoch < b->epoch;
+    return a->expected_ms != b->expected_ms ? a->expected_ms < b->expected_ms : a->attempt_id < b->attempt_id;
 }
 
 static void put_end(struct availability *availability, size_t at, struct attempt *attempt)

@@ -62,8 +62,8 @@ static void destroy_jobs(struct core *core)
 static void destroy_attempts(struct core *core)
 {
     struct attempt *attempt, *next;
-    HASH_ITER (hh, core->attempts_by_epoch, attempt, next) {
-        HASH_DEL(core->attempts_by_epoch, attempt);
+    HASH_ITER (hh, core->attempts_by_attempt_id, attempt, next) {
+        HASH_DEL(core->attempts_by_attempt_id, attempt);
         attempt_free(attempt);
     }
 }

@@ -199,7 +199,7 @@ struct step {
     const struct job_life *life;    /* as it is now, changed or not; but for its reason, if it was not */
     const struct array_row *counts; /* of an array; NULL: it is none */
     const char *answer; /* LIMITS, ACCOUNTS and POOLS: JSON. REGISTER: the nonce to repeat, NULL: taken */
-    uint64_t *fenced;   /* HEARTBEAT: of the epochs that it lists, those that the node is not to have */
+    uint64_t *fenced;   /* HEARTBEAT: of the attempt ids that it lists, those that the node is not to have */
     size_t fenced_count;
     struct change *changes; /* in order; their strings live as long as the step */
     size_t change_count;
@@ -219,7 +219,7 @@ void step_finish(struct step *step);
 /* All steps that were done so far are on disk, at at_us, CLOCK_BOOTTIME. Calls ended for each attempt whose
  * end that is, in microseconds since its submission was received. */
 void core_committed(struct core *core, int64_t at_us,
-                    void (*ended)(void *closure, uint64_t epoch, int64_t visible_us), void *closure);
+                    void (*ended)(void *closure, uint64_t attempt_id, int64_t visible_us), void *closure);
 
 /* The earliest time at which a TICK has something to do; INT64_MAX when there is none. */
 int64_t core_deadline(const struct core *core);

@@ -84,7 +84,7 @@ static void check_node(const struct node *node)
         assert(member->node == node && attempt_is_live(member->attempt));
         assert(member->version <= node->orders_version);
         assert(node->state != NODE_LOST || !member_is_up(member));
-        assert(member->next == NULL || member->attempt->epoch < member->next->attempt->epoch);
+        assert(member->next == NULL || member->attempt->attempt_id < member->next->attempt->attempt_id);
     }
 }
 
@@ -231,7 +231,7 @@ static void check_attempt(const struct attempt *attempt)
         const struct member *member = attempt->members[i];
         assert(member->attempt == attempt && member->node_rank == (int64_t)i &&
                member->first_rank == next_rank);
-        assert(member->slot == 0 && member_on(member->node, attempt->epoch) == member);
+        assert(member->slot == 0 && member_on(member->node, attempt->attempt_id) == member);
         next_rank += member->local_ranks;
         devices += (int64_t)member->device_count;
     }
@@ -244,9 +244,9 @@ static void check_attempts(const struct core *core)
     uint64_t last = 0;
     for (const struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
         check_attempt(attempt);
-        assert(attempt->epoch > last && attempt->epoch >> 32 <= core->config.incarnation);
+        assert(attempt->attempt_id > last && attempt->attempt_id >> 32 <= core->config.incarnation);
         assert(core->deadline_ms <= attempt->deadline_ms);
-        last = attempt->epoch;
+        last = attempt->attempt_id;
     }
     size_t ended = 0;
     for (const struct attempt *attempt = core->ended; attempt != NULL; attempt = attempt->next) {

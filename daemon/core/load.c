@@ -121,12 +121,12 @@ void core_load_attempt(struct core *core, const struct attempt_row *row)
 {
     struct job *job = job_by_key(core, row->job_key);
     assert(!core->booted && job != NULL && job->attempt == NULL && row->number == job->attempt_number);
-    assert(row->epoch >> 32 < core->config.incarnation);
+    assert(row->attempt_id >> 32 < core->config.incarnation);
     bool ended = row->state == ATTEMPT_ENDED;
     if (ended && core->ended_count >= LIMIT_ENDED_ATTEMPTS) {
         return; /* a report that repeats its exit will be fenced, which ends it as well */
     }
-    struct attempt *attempt = attempt_alloc(core, job, row->epoch, row->number);
+    struct attempt *attempt = attempt_alloc(core, job, row->attempt_id, row->number);
     job->attempt = attempt;
     attempt->row = *row;
     ATTEMPT_ROW(ROW_OWN, attempt->row)
@@ -166,7 +166,7 @@ static void insert_member(struct attempt *attempt, struct member *member)
 void core_load_member(struct core *core, const struct member_row *row)
 {
     struct attempt *attempt;
-    HASH_FIND(hh, core->attempts_by_epoch, &row->epoch, sizeof row->epoch, attempt);
+    HASH_FIND(hh, core->attempts_by_attempt_id, &row->attempt_id, sizeof row->attempt_id, attempt);
     if (attempt == NULL) {
         return; /* of an ended attempt that was not kept */
     }

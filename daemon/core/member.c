@@ -94,7 +94,7 @@ void member_settle_on(struct core *core, struct member *member)
 {
     struct node *node = member->node;
     struct member *after = node->members;
-    while (after != NULL && after->attempt->epoch < member->attempt->epoch) {
+    while (after != NULL && after->attempt->attempt_id < member->attempt->attempt_id) {
         after = after->next;
     }
     if (after != NULL) {
@@ -119,10 +119,10 @@ bool member_is_listed(const struct member *member)
     return member_is_up(member) || member->state == MEMBER_EXITED;
 }
 
-struct member *member_on(const struct node *node, uint64_t epoch)
+struct member *member_on(const struct node *node, uint64_t attempt_id)
 {
     for (struct member *member = node->members; member != NULL; member = member->next) {
-        if (member->attempt->epoch == epoch) {
+        if (member->attempt->attempt_id == attempt_id) {
             return member;
         }
     }

@@ -27,7 +27,8 @@ struct member *member_create(struct core *core, struct attempt *attempt, const s
                              int64_t node_rank, int64_t first_rank);
 void member_free(struct member *member);
 
-/* Its attempt is live and the node holds it: links it to the node, by epoch, and marks its devices as held.
+/* Its attempt is live and the node holds it: links it to the node, by attempt id, and marks its devices as
+ * held.
  */
 void member_settle_on(struct core *core, struct member *member);
 
@@ -40,6 +41,6 @@ bool member_is_up(const struct member *member);
 bool member_is_listed(const struct member *member);
 
 /* The member of a live attempt on this node, NULL when there is none. */
-struct member *member_on(const struct node *node, uint64_t epoch);
+struct member *member_on(const struct node *node, uint64_t attempt_id);
 
 #endif

@@ -244,9 +244,9 @@ bool node_heartbeat(struct core *core, const struct input *input, struct err *er
     node->contested = node->rival != NULL;
     node_take_faults(core, node, &heartbeat->faults);
     for (size_t i = 0; i < heartbeat->attempt_count; i++) {
-        const struct member *member = member_on(node, heartbeat->attempts[i].epoch);
+        const struct member *member = member_on(node, heartbeat->attempts[i].attempt_id);
         if (member == NULL || !member_is_listed(member)) {
-            record_fenced(core, heartbeat->attempts[i].epoch, heartbeat->attempt_count);
+            record_fenced(core, heartbeat->attempts[i].attempt_id, heartbeat->attempt_count);
         }
     }
     return true;

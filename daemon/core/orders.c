@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the orders: what a node should do for each epoch that it should hold. It promises that they follow
+/* Owns the orders: what a node should do for each attempt that it should hold. It promises that they follow
  * from the state alone, so that a restart gives the same, and that every change raises the node's version.
  * Sending them is left to whoever answers the polls. */
 #include "daemon/core/orders.h"
@@ -101,7 +101,7 @@ static struct order order_of(const struct member *member)
     bool by_node = job->launch_mode == LAUNCH_NODE;
     int64_t world = by_node ? (int64_t)attempt->member_count : job->job_class->request.gpus;
     return (struct order){
-        .epoch = attempt->epoch,
+        .attempt_id = attempt->attempt_id,
         .phase = phase,
         .attempt = attempt->number,
         .node_rank = member->node_rank,

@@ -96,8 +96,8 @@ static int by_loss(const void *a, const void *b)
     if (left->loss != right->loss) {
         return left->loss < right->loss ? -1 : 1;
     }
-    uint64_t a_epoch = left->attempt->epoch, b_epoch = right->attempt->epoch;
-    return (a_epoch < b_epoch) - (a_epoch > b_epoch); /* the youngest first */
+    uint64_t a_attempt_id = left->attempt->attempt_id, b_attempt_id = right->attempt->attempt_id;
+    return (a_attempt_id < b_attempt_id) - (a_attempt_id > b_attempt_id); /* the youngest first */
 }
 
 static bool usable(const struct search *search, const struct attempt *attempt)

@@ -137,7 +137,7 @@ static void fill_member(struct core *core, struct change *change, void *subject,
     struct arena *arena = core->change_set.arena;
     const struct member *member = subject;
     change->member = (struct member_row){
-        .epoch = member->attempt->epoch,
+        .attempt_id = member->attempt->attempt_id,
         .node_rank = member->node_rank,
         .node = member->node->name,
         .first_rank = member->first_rank,
@@ -337,7 +337,7 @@ void record_rank(struct core *core, const struct attempt *attempt, const struct 
 {
     struct change *change = append(core, CHANGE_RANK_PUT);
     change->rank = (struct rank_row){
-        .epoch = attempt->epoch,
+        .attempt_id = attempt->attempt_id,
         .rank = rank->rank,
         .code = rank->code,
         .signal = rank->signal,
@@ -357,7 +357,7 @@ void record_result(struct core *core, const struct attempt *attempt, const struc
     }
     struct change *change = append(core, CHANGE_RESULT_PUT);
     change->result = (struct result_row){
-        .epoch = attempt->epoch,
+        .attempt_id = attempt->attempt_id,
         .rank = result->rank,
         .kind = result->kind,
         .size = result->size,
@@ -384,13 +384,13 @@ void record_response(struct core *core, const struct text *json)
     core->change_set.response = arena_copy(core->change_set.arena, json->bytes);
 }
 
-void record_fenced(struct core *core, uint64_t epoch, size_t most)
+void record_fenced(struct core *core, uint64_t attempt_id, size_t most)
 {
     struct change_set *change_set = &core->change_set;
     if (change_set->fenced == NULL) {
         change_set->fenced = arena_alloc(change_set->arena, most * sizeof *change_set->fenced);
     }
-    change_set->fenced[change_set->fenced_count++] = epoch;
+    change_set->fenced[change_set->fenced_count++] = attempt_id;
 }
 
 void record_usage(struct core *core, enum change_kind kind, const struct usage_row *usage)

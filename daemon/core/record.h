@@ -63,8 +63,8 @@ void record_limits(struct core *core, enum change_kind kind, const struct limits
 /* The answer to a question. */
 struct text;
 void record_response(struct core *core, const struct text *json);
-/* The answer to a heartbeat holds this epoch; most is the largest number of them. */
-void record_fenced(struct core *core, uint64_t epoch, size_t most);
+/* The answer to a heartbeat holds this attempt id; most is the largest number of them. */
+void record_fenced(struct core *core, uint64_t attempt_id, size_t most);
 
 /* What was learned of a kind of jobs. */
 struct history_row;

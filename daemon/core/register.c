@@ -38,10 +38,10 @@ static enum pool_kind kind_of(const struct register_message *message)
     return message->reserved ? POOL_RESERVED : POOL_ON_DEMAND;
 }
 
-static const struct node_attempt *listed(const struct register_message *message, uint64_t epoch)
+static const struct node_attempt *listed(const struct register_message *message, uint64_t attempt_id)
 {
     for (size_t i = 0; i < message->attempt_count; i++) {
-        if (message->attempts[i].epoch == epoch) {
+        if (message->attempts[i].attempt_id == attempt_id) {
             return &message->attempts[i];
         }
     }
@@ -51,7 +51,7 @@ static const struct node_attempt *listed(const struct register_message *message,
 static bool lists_all(const struct register_message *message, const struct node *node)
 {
     for (const struct member *member = node->members; member != NULL; member = member->next) {
-        if (member_is_up(member) && listed(message, member->attempt->epoch) == NULL) {
+        if (member_is_up(member) && listed(message, member->attempt->attempt_id) == NULL) {
             return false;
         }
     }
@@ -222,7 +222,7 @@ static void take_devices(struct node *node, struct node_device *devices, size_t 
 static void take_evidence(struct core *core, const struct register_message *message, struct member *member,
                           bool rebooted)
 {
-    const struct node_attempt *known = listed(message, member->attempt->epoch);
+    const struct node_attempt *known = listed(message, member->attempt->attempt_id);
     const char *name = member->node->name;
     if (known == NULL && rebooted) {
         attempt_lose(core, member, record_text(core, "node %s was rebooted", name));

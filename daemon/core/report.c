@@ -22,7 +22,7 @@
 static bool fenced(const struct report_message *report, struct err *err)
 {
     return err_field(err, ERR_FENCED, "epoch", "kill what is left of it",
-                     "attempt %llu is not current on node %.64s", (unsigned long long)report->epoch,
+                     "attempt %llu is not current on node %.64s", (unsigned long long)report->attempt_id,
                      report->node);
 }
 
@@ -50,14 +50,14 @@ static bool find_member(const struct core *core, const struct report_message *re
                          report->node);
     }
     struct attempt *attempt;
-    HASH_FIND(hh, core->attempts_by_epoch, &report->epoch, sizeof report->epoch, attempt);
+    HASH_FIND(hh, core->attempts_by_attempt_id, &report->attempt_id, sizeof report->attempt_id, attempt);
     if (attempt == NULL) {
         return fenced(report, err);
     }
     if (!attempt_is_live(attempt)) {
         return check_repeated(attempt, node, report, err);
     }
-    struct member *member = member_on(node, report->epoch);
+    struct member *member = member_on(node, report->attempt_id);
     if (member == NULL || member->state == MEMBER_LOST) {
         return fenced(report, err);
     }

@@ -108,7 +108,7 @@ struct member_timing {
 };
 
 #define ATTEMPT_ROW(X, S)                                                                                    \
-    X(S, KEY64, epoch, KEY)                                                                                  \
+    X(S, KEY64, attempt_id, KEY)                                                                             \
     X(S, NUMBER, job_key, ONCE)                                                                              \
     X(S, NUMBER, number, ONCE)                                                                               \
     X(S, TEXT, pool, ONCE)                                                                                   \
@@ -129,7 +129,7 @@ struct member_timing {
     X(S, MOMENTS(attempt_timing), timing, LIFE)
 
 #define MEMBER_ROW(X, S)                                                                                     \
-    X(S, KEY64, epoch, KEY)                                                                                  \
+    X(S, KEY64, attempt_id, KEY)                                                                             \
     X(S, NUMBER, node_rank, KEY)                                                                             \
     X(S, TEXT, node, ONCE) /* name */                                                                        \
     X(S, NUMBER, first_rank, ONCE)                                                                           \
@@ -141,7 +141,7 @@ struct member_timing {
     X(S, TEXT, marks, LIFE) /* JSON array of {name, rank, after_us}; or NULL */
 
 #define RANK_ROW(X, S)                                                                                       \
-    X(S, KEY64, epoch, KEY)                                                                                  \
+    X(S, KEY64, attempt_id, KEY)                                                                             \
     X(S, NUMBER, rank, KEY)                                                                                  \
     X(S, NUMBER, code, LIFE)                                                                                 \
     X(S, NUMBER, signal, LIFE)                                                                               \
@@ -151,7 +151,7 @@ struct member_timing {
 
 /* What a rank left behind. */
 #define RESULT_ROW(X, S)                                                                                     \
-    X(S, KEY64, epoch, KEY)                                                                                  \
+    X(S, KEY64, attempt_id, KEY)                                                                             \
     X(S, NUMBER, rank, KEY)                                                                                  \
     X(S, WORD(result_kind), kind, LIFE)                                                                      \
     X(S, NUMBER, size, LIFE)                                                                                 \
@@ -255,7 +255,7 @@ struct member_timing {
 
 /* An attempt that a node tells of, and that a database which was put back from a backup does not know. */
 #define LOST_ROW(X, S)                                                                                       \
-    X(S, KEY64, epoch, KEY)                                                                                  \
+    X(S, KEY64, attempt_id, KEY)                                                                             \
     X(S, TEXT, node, KEY)                                                                                    \
     X(S, TEXT, job_id, ONCE)                                                                                 \
     X(S, FLAG, known, ONCE)      /* the job is there, only the attempt is not */                             \

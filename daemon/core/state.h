@@ -136,7 +136,7 @@ enum durable { DURABLE_JOB, DURABLE_ATTEMPT, DURABLE_START, DURABLE_END };
 
 struct commit_moment {
     enum durable what;
-    uint64_t id;         /* key of the job, epoch of the attempt */
+    uint64_t id;         /* key of the job, id of the attempt */
     int64_t received_us; /* of the submission */
 };
 
@@ -222,7 +222,7 @@ struct attempt {
     int64_t deadline_ms;     /* what it means follows from state: prepare expiry, time limit, flush expiry */
     struct member **members; /* by node rank; owned */
     size_t member_count;
-    struct attempt *prev, *next; /* live ones by epoch; ended ones by when */
+    struct attempt *prev, *next; /* live ones by attempt id; ended ones by when */
     uint32_t slot;
     UT_hash_handle hh;
 };
@@ -304,7 +304,7 @@ struct node {
     int64_t hold_until_ms; /* it declined: no work before this; 0: none */
     int64_t declines;      /* in a row */
 
-    struct member *members;          /* of live attempts, by epoch */
+    struct member *members;          /* of live attempts, by attempt id */
     struct environment_copy *copies; /* what it has, or is to have, ready */
     size_t ordered_count;            /* of these */
     uint64_t orders_version;         /* incarnation << 32 | how often they changed since */
@@ -387,7 +387,7 @@ struct core {
     int64_t deadline_ms;    /* not later than the first thing that TICK will find due */
     int64_t wall_offset_ms; /* the wall clock less now_ms, as the last BOOT or TICK had it */
     int64_t next_job_key;
-    uint32_t epoch_count;
+    uint32_t attempt_id_count;
 
     struct node **nodes; /* by name */
     size_t node_count, node_room;
@@ -435,7 +435,7 @@ struct core {
     struct environment *idle_environments;
     size_t idle_environment_count;
 
-    struct attempt *attempts_by_epoch;
+    struct attempt *attempts_by_attempt_id;
     struct attempt *attempts; /* live */
     struct attempt *ended;    /* the last LIMIT_ENDED_ATTEMPTS, oldest first */
     size_t ended_count;

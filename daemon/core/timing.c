@@ -78,27 +78,27 @@ void timing_place(struct core *core, struct attempt *attempt)
     attempt->timing = (struct attempt_timing){.received_us = job->received_us, .queued_us = job->queued_us};
     attempt->timing.placed_us = now_of(core, attempt);
     if (job->fresh) {
-        await_commit(core, DURABLE_ATTEMPT, attempt->epoch, job->received_us);
+        await_commit(core, DURABLE_ATTEMPT, attempt->attempt_id, job->received_us);
     }
 }
 
 void timing_start(struct core *core, struct attempt *attempt)
 {
-    await_commit(core, DURABLE_START, attempt->epoch, attempt->timing.received_us);
+    await_commit(core, DURABLE_START, attempt->attempt_id, attempt->timing.received_us);
 }
 
 void timing_end(struct core *core, struct attempt *attempt)
 {
     attempt->timing.settled_us = now_of(core, attempt);
-    await_commit(core, DURABLE_END, attempt->epoch, attempt->timing.received_us);
+    await_commit(core, DURABLE_END, attempt->attempt_id, attempt->timing.received_us);
 }
 
 /* --- moments of a commit -------------------------------------------------------------------------------- */
 
-static struct attempt *attempt_of(const struct core *core, uint64_t epoch)
+static struct attempt *attempt_of(const struct core *core, uint64_t attempt_id)
 {
     struct attempt *attempt;
-    HASH_FIND(hh, core->attempts_by_epoch, &epoch, sizeof epoch, attempt);
+    HASH_FIND(hh, core->attempts_by_attempt_id, &attempt_id, sizeof attempt_id, attempt);
     return attempt;
 }
 
@@ -112,9 +112,9 @@ static void note_job(const struct core *core, int64_t key, int64_t queued_us)
     }
 }
 
-static void note_attempt(const struct core *core, uint64_t epoch, int64_t queued_us)
+static void note_attempt(const struct core *core, uint64_t attempt_id, int64_t queued_us)
 {
-    struct attempt *attempt = attempt_of(core, epoch);
+    struct attempt *attempt = attempt_of(core, attempt_id);
     if (attempt != NULL) {
         attempt->timing.queued_us = queued_us;
         if (attempt->job != NULL) {
@@ -123,9 +123,9 @@ static void note_attempt(const struct core *core, uint64_t epoch, int64_t queued
     }
 }
 
-static void note_start(const struct core *core, uint64_t epoch, int64_t started_us)
+static void note_start(const struct core *core, uint64_t attempt_id, int64_t started_us)
 {
-    struct attempt *attempt = attempt_of(core, epoch);
+    struct attempt *attempt = attempt_of(core, attempt_id);
     if (attempt != NULL) {
         attempt->timing.started_us = started_us;
     }
@@ -150,7 +150,7 @@ static void note_moment(const struct core *core, const struct commit_moment *mom
 }
 
 void core_committed(struct core *core, int64_t at_us,
-                    void (*ended)(void *closure, uint64_t epoch, int64_t visible_us), void *closure)
+                    void (*ended)(void *closure, uint64_t attempt_id, int64_t visible_us), void *closure)
 {
     core->at_us = larger(core->at_us, at_us + core->steady_offset_ms * 1000);
     for (size_t i = 0; i < core->moment_count; i++) {

@@ -174,17 +174,17 @@ static void report_finish(struct ask *ask)
     report_message_finish(&report->message);
 }
 
-/* An epoch that nobody knows is the core's to refuse. An end counts even when the disk is full: the node
+/* An attempt id that nobody knows is the core's to refuse. An end counts even when the disk is full: the node
  * keeps its output, and sends what is missing when it asks how much of it is durable. */
 static bool store_tails(struct server *server, const struct report_message *message, struct err *err)
 {
     bool found = false;
-    struct epoch_record epoch;
+    struct attempt_record attempt_id;
     if (message->tail_count == 0 || server->config.logs == NULL || space_is_full(server->space)) {
         return true;
     }
-    return reader_epoch(server->reader, message->epoch, &found, &epoch, err) &&
-           (!found || logs_store_tails(server, message, &epoch, err) || err->code == ERR_DISK_FULL);
+    return reader_attempt_record(server->reader, message->attempt_id, &found, &attempt_id, err) &&
+           (!found || logs_store_tails(server, message, &attempt_id, err) || err->code == ERR_DISK_FULL);
 }
 
 void agents_report(struct request *request)
@@ -205,7 +205,7 @@ void agents_report(struct request *request)
         request_fail(request, &err);
         return;
     }
-    outbox_sent(server->outbox, message.node, message.epoch, &message.prepare_sent_us,
+    outbox_sent(server->outbox, message.node, message.attempt_id, &message.prepare_sent_us,
                 &message.start_sent_us);
     struct report *report = ask_create(request, sizeof *report, render_nothing);
     report->message = message;

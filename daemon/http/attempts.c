@@ -96,9 +96,9 @@ static bool write_rank(const struct rank_row *row, void *closure)
 
 static void write_head(const struct attempt_row *row, struct text *out)
 {
-    /* The epoch is text: it needs more than the 53 bits that JavaScript keeps of a number. */
+    /* The attempt id is text: it needs more than the 53 bits that JavaScript keeps of a number. */
     text_printf(out, "{\"attempt\":%lld,\"epoch\":\"%llu\"", (long long)row->number,
-                (unsigned long long)row->epoch);
+                (unsigned long long)row->attempt_id);
     member_write_text(out, ",\"state\":", attempt_state_text(row->state));
     member_write_text(out, ",\"claim\":", claim_text(row->claim));
     member_write_text(out, ",\"cause\":", row->cause != CAUSE_NONE ? cause_text(row->cause) : NULL);
@@ -123,11 +123,11 @@ static bool write_attempt(struct reader *reader, const struct attempt_row *row, 
     struct list ranks = {.out = out};
     write_head(row, out);
     text_append(out, ",\"nodes\":[");
-    if (!reader_members(reader, row->epoch, write_member, &members, err)) {
+    if (!reader_members(reader, row->attempt_id, write_member, &members, err)) {
         return false;
     }
     text_append(out, "],\"ranks\":[");
-    if (!reader_ranks(reader, row->epoch, write_rank, &ranks, err)) {
+    if (!reader_ranks(reader, row->attempt_id, write_rank, &ranks, err)) {
         return false;
     }
     text_append(out, "]}");

@@ -197,21 +197,21 @@ static bool take_placement(const struct member_row *row, void *closure)
     return true;
 }
 
-static bool take_newest_epoch(const struct attempt_row *row, void *closure)
+static bool take_newest_attempt_id(const struct attempt_row *row, void *closure)
 {
-    uint64_t *epoch = closure;
-    *epoch = row->epoch;
+    uint64_t *attempt_id = closure;
+    *attempt_id = row->attempt_id;
     return false;
 }
 
 static bool read_placements(struct reader *reader, int64_t job_key, struct placements *placements,
                             struct err *err)
 {
-    uint64_t epoch = 0;
-    if (!reader_attempts(reader, job_key, take_newest_epoch, &epoch, err)) {
+    uint64_t attempt_id = 0;
+    if (!reader_attempts(reader, job_key, take_newest_attempt_id, &attempt_id, err)) {
         return false;
     }
-    return epoch == 0 || reader_members(reader, epoch, take_placement, placements, err);
+    return attempt_id == 0 || reader_members(reader, attempt_id, take_placement, placements, err);
 }
 
 /* "needs 4 GPUs of type A10: 2 of 8 are free; 3 jobs are ahead" */

@@ -21,15 +21,15 @@
 
 /* --- uploads -------------------------------------------------------------------------------------------- */
 
-static bool epoch_known(struct server *server, uint64_t epoch, struct epoch_record *ret_record,
+static bool epoch_known(struct server *server, uint64_t attempt_id, struct attempt_record *ret_record,
                         struct err *err)
 {
     bool found;
-    if (!reader_epoch(server->reader, epoch, &found, ret_record, err)) {
+    if (!reader_attempt_record(server->reader, attempt_id, &found, ret_record, err)) {
         return false;
     }
-    return found ||
-           err_field(err, ERR_FENCED, "epoch", NULL, "no attempt has the id %llu", (unsigned long long)epoch);
+    return found || err_field(err, ERR_FENCED, "epoch", NULL, "no attempt has the id %llu",
+                              (unsigned long long)attempt_id);
 }
 
 /* A node's part of an attempt. */
@@ -51,31 +51,32 @@ static bool see_member(const struct member_row *row, void *closure)
 }
 
 /* A node sends what its own ranks of the attempt say, and nothing else. */
-static bool check_part(struct server *server, uint64_t epoch, const char *node, int64_t rank, struct err *err)
+static bool check_part(struct server *server, uint64_t attempt_id, const char *node, int64_t rank,
+                       struct err *err)
 {
     struct part part = {.node = node, .rank = rank};
-    if (!reader_members(server->reader, epoch, see_member, &part, err)) {
+    if (!reader_members(server->reader, attempt_id, see_member, &part, err)) {
         return false;
     }
     if (!part.is_member) {
         return err_field(err, ERR_FORBIDDEN, "node", NULL, "node %.64s has no part in attempt %llu", node,
-                         (unsigned long long)epoch);
+                         (unsigned long long)attempt_id);
     }
     return part.has_rank ||
            err_field(err, ERR_FIELD, "rank", NULL, "rank %lld of attempt %llu is not one of node %.64s",
-                     (long long)rank, (unsigned long long)epoch, node);
+                     (long long)rank, (unsigned long long)attempt_id, node);
 }
 
 bool logs_store_tails(struct server *server, const struct report_message *report,
-                      const struct epoch_record *epoch, struct err *err)
+                      const struct attempt_record *attempt_id, struct err *err)
 {
     for (size_t i = 0; i < report->tail_count; i++) {
         const struct log_tail *tail = &report->tails[i];
-        const struct log_name name = {epoch->job_id, epoch->number, tail->rank, tail->stream};
+        const struct log_name name = {attempt_id->job_id, attempt_id->number, tail->rank, tail->stream};
         autofree uint8_t *bytes = NULL;
         size_t length = 0;
         int64_t received, durable;
-        if (!check_part(server, report->epoch, report->node, tail->rank, err)) {
+        if (!check_part(server, report->attempt_id, report->node, tail->rank, err)) {
             return false;
         }
         if (!text_from_base64(tail->base64, strlen(tail->base64), &bytes, &length)) {
@@ -86,11 +87,11 @@ bool logs_store_tails(struct server *server, const struct report_message *report
             return false;
         }
         if (tail->stream == STREAM_METRICS) {
-            job_runs_metrics(server->mlflow->runs, report->epoch, epoch, tail->rank);
+            job_runs_metrics(server->mlflow->runs, report->attempt_id, attempt_id, tail->rank);
         }
     }
     if (report->tail_count > 0) {
-        server_wake(server, epoch->job_key);
+        server_wake(server, attempt_id->job_key);
     }
     return true;
 }
@@ -127,7 +128,7 @@ static bool may_upload(const struct request *request, struct err *err)
 void logs_upload(struct request *request)
 {
     struct server *server = request->server;
-    struct epoch_record epoch;
+    struct attempt_record attempt_id;
     struct err err = {0};
     int64_t number = -1, rank = -1, offset = -1, received = 0, durable = 0;
     enum stream stream = STREAM_STDOUT;
@@ -143,12 +144,12 @@ void logs_upload(struct request *request)
         return;
     }
     const char *node = query_text(request->query, "node"); /* agents before the first release left it out */
-    if (!epoch_known(server, (uint64_t)number, &epoch, &err) ||
+    if (!epoch_known(server, (uint64_t)number, &attempt_id, &err) ||
         (node != NULL && !check_part(server, (uint64_t)number, node, rank, &err))) {
         request_fail(request, &err);
         return;
     }
-    const struct log_name name = {epoch.job_id, epoch.number, rank, stream};
+    const struct log_name name = {attempt_id.job_id, attempt_id.number, rank, stream};
     if (request->body_length > 0 &&
         !space_allows_output(server->space, (int64_t)request->body_length, &err)) {
         request_fail(request, &err);
@@ -160,10 +161,10 @@ void logs_upload(struct request *request)
         return;
     }
     if (request->body_length > 0) {
-        server_wake(server, epoch.job_key);
+        server_wake(server, attempt_id.job_key);
     }
     if (request->body_length > 0 && stream == STREAM_METRICS) {
-        job_runs_metrics(server->mlflow->runs, (uint64_t)number, &epoch, rank);
+        job_runs_metrics(server->mlflow->runs, (uint64_t)number, &attempt_id, rank);
     }
     struct text reply = {0};
     text_printf(&reply, "{\"received\": %lld, \"durable\": %lld}", (long long)received, (long long)durable);

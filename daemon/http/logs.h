@@ -21,6 +21,6 @@ void logs_upload(struct request *request);
  * *err.
  */
 bool logs_store_tails(struct server *server, const struct report_message *report,
-                      const struct epoch_record *epoch, struct err *err);
+                      const struct attempt_record *attempt_id, struct err *err);
 
 #endif

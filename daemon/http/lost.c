@@ -40,20 +40,20 @@ static void note_job(const struct job_record *job, void *closure)
 {
 }
 
-/* Adds the entry to the changes when its epoch is in no row. */
+/* Adds the entry to the changes when its attempt id is in no row. */
 static bool take_entry(struct telling *telling, struct reader *reader, const struct journal_entry *entry,
                        struct err *err)
 {
     bool found, known;
-    struct epoch_record epoch;
-    if (!reader_epoch(reader, entry->epoch, &found, &epoch, err) ||
+    struct attempt_record attempt_id;
+    if (!reader_attempt_record(reader, entry->attempt_id, &found, &attempt_id, err) ||
         (!found && !reader_job(reader, entry->job_id, note_job, NULL, &known, err))) {
         return false;
     }
     if (!found) {
         telling->changes[telling->ask.writer.record_count++] =
             (struct change){.kind = CHANGE_LOST_PUT,
-                            .lost = {.epoch = entry->epoch,
+                            .lost = {.attempt_id = entry->attempt_id,
                                      .node = telling->message.node,
                                      .job_id = entry->job_id,
                                      .known = known,
@@ -81,8 +81,8 @@ static void log_lost(const struct telling *telling)
 {
     for (size_t i = 0; i < telling->ask.writer.record_count; i++) {
         const struct lost_row *row = &telling->changes[i].lost;
-        log_warning("attempt lost", "job=%s epoch=%llu node=%s job_known=%d", row->job_id,
-                    (unsigned long long)row->epoch, row->node, row->known);
+        log_warning("attempt lost", "job=%s attempt_id=%llu node=%s job_known=%d", row->job_id,
+                    (unsigned long long)row->attempt_id, row->node, row->known);
     }
 }
 
@@ -144,7 +144,7 @@ static bool list_lost(int64_t key, const struct lost_row *row, void *closure)
     text_json_string(out, row->job_id, strlen(row->job_id));
     text_append(out, ",\"node\":");
     text_json_string(out, row->node, strlen(row->node));
-    text_printf(out, ",\"epoch\":\"%llu\",\"job_known\":%s", (unsigned long long)row->epoch,
+    text_printf(out, ",\"epoch\":\"%llu\",\"job_known\":%s", (unsigned long long)row->attempt_id,
                 row->known ? "true" : "false");
     write_time(out, "began_at", row->began_ms);
     write_time(out, "ended_at", row->ended_ms);

@@ -37,14 +37,14 @@ bool metric_place_read(const char *id, struct metric_place *ret_place)
 
 struct search {
     int64_t number;
-    uint64_t epoch; /* 0: not found */
+    uint64_t attempt_id; /* 0: not found */
 };
 
 static bool see_attempt(const struct attempt_row *row, void *closure)
 {
     struct search *search = closure;
-    search->epoch = row->number == search->number ? row->epoch : search->epoch;
-    return search->epoch == 0;
+    search->attempt_id = row->number == search->number ? row->attempt_id : search->attempt_id;
+    return search->attempt_id == 0;
 }
 
 static bool find_own(struct server *server, const struct job_facts *job, int64_t attempt, char **ret_run_id,
@@ -55,8 +55,8 @@ static bool find_own(struct server *server, const struct job_facts *job, int64_t
     if (!reader_attempts(server->reader, job->key, see_attempt, &search, err)) {
         return false;
     }
-    if (search.epoch != 0) {
-        rank_run_id(server->rank_key, search.epoch, run_id);
+    if (search.attempt_id != 0) {
+        rank_run_id(server->rank_key, search.attempt_id, run_id);
         *ret_run_id = xstrdup(run_id);
     }
     return true;

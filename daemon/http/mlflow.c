@@ -203,7 +203,7 @@ void mlflow_call(struct request *request)
         reply_error(request, TRACKING_TEMPORARILY_UNAVAILABLE, err.text); /* the client tries again */
         return;
     }
-    if (request->ranks_epoch != 0 && !job_runs_begin(mlflow->runs, request->ranks_epoch, &err)) {
+    if (request->ranks_attempt_id != 0 && !job_runs_begin(mlflow->runs, request->ranks_attempt_id, &err)) {
         request_fail(request, &err);
         return;
     }
@@ -214,10 +214,10 @@ void mlflow_call(struct request *request)
     call->method = method;
     call->body = request->json != NULL ? give(request->json) : body_of_query(request->query);
     mlflow_method_arguments(method, router_tail(request), call->body);
-    if (request->ranks_epoch != 0) {
-        rank_run_id(request->server->rank_key, request->ranks_epoch, call->own_run);
+    if (request->ranks_attempt_id != 0) {
+        rank_run_id(request->server->rank_key, request->ranks_attempt_id, call->own_run);
     }
-    if (request->ranks_epoch != 0 && method->work == tracking_runs_update) {
+    if (request->ranks_attempt_id != 0 && method->work == tracking_runs_update) {
         keep_running(call->own_run, call->body);
     }
     call->owner = xstrdup(identity_owner(request->who));

@@ -65,16 +65,16 @@ struct job_runs *job_runs_create(struct server *server, struct err *err);
 void job_runs_destroy(struct job_runs *runs);
 /* The ranks of an attempt speak: sees to it that its run is there before what they say is worked on.
  * ERR_UNAUTHENTICATED once the attempt is over. */
-bool job_runs_begin(struct job_runs *runs, uint64_t epoch, struct err *err);
+bool job_runs_begin(struct job_runs *runs, uint64_t attempt_id, struct err *err);
 /* Metrics of the attempt were stored, of the node with that first rank: they go into its run, which is made
  * where there is none. */
-void job_runs_metrics(struct job_runs *runs, uint64_t epoch, const struct epoch_record *attempt,
+void job_runs_metrics(struct job_runs *runs, uint64_t attempt_id, const struct attempt_record *attempt,
                       int64_t rank);
 /* Something has happened to the job: sets the final status of its run once the attempt is over and all its
  * metrics are in it. */
 void job_runs_touched(struct job_runs *runs, int64_t job_key, const char *job_id);
 /* All metrics of the attempt that have come are in its run. */
-void job_runs_copied(struct job_runs *runs, uint64_t epoch);
+void job_runs_copied(struct job_runs *runs, uint64_t attempt_id);
 
 /* --- mlflow_recovery.c */
 
@@ -90,9 +90,9 @@ struct metric_copies *metric_copies_create(struct server *server);
 /* After the worker has ended. Takes NULL. */
 void metric_copies_destroy(struct metric_copies *copies);
 /* Copies what is stored of the stream and is not in the run yet; job_runs_copied is told when it is done. */
-void metric_copies_begin(struct metric_copies *copies, uint64_t epoch, const char *job_id, int64_t attempt,
-                         int64_t stream);
-bool metric_copies_busy(const struct metric_copies *copies, uint64_t epoch);
+void metric_copies_begin(struct metric_copies *copies, uint64_t attempt_id, const char *job_id,
+                         int64_t attempt, int64_t stream);
+bool metric_copies_busy(const struct metric_copies *copies, uint64_t attempt_id);
 
 /* --- mlflow_runs.c: a route */
 void mlflow_runs_list(struct request *request);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the tie between jobs and runs. An attempt has one run, whose id follows from its epoch, so that its
- * ranks can be told before it exists. The run is made when a rank first speaks to the tracking store or logs
- * a metric of the job: a job that does neither costs nothing. It promises that the run is there before what
- * that rank says is worked on, and that its final status is what became of the attempt, whatever the ranks
- * have set when they ended, and comes after the last of the attempt's metrics. A run that the job's own
+/* Owns the tie between jobs and runs. An attempt has one run, whose id follows from the attempt id, so that
+ * its ranks can be told before it exists. The run is made when a rank first speaks to the tracking store or
+ * logs a metric of the job: a job that does neither costs nothing. It promises that the run is there before
+ * what that rank says is worked on, and that its final status is what became of the attempt, whatever the
+ * ranks have set when they ended, and comes after the last of the attempt's metrics. A run that the job's own
  * environment names is never touched. */
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +20,14 @@
 /* The newest attempt of a job whose ranks have spoken. */
 struct job_run {
     int64_t job_key;
-    uint64_t epoch;
+    uint64_t attempt_id;
     UT_hash_handle hh;
 };
 
 struct job_runs {
     struct server *server;
     struct job_run *items; /* by job_key: live attempts only */
-    struct errand *ends;   /* by epoch: ends that wait for metrics */
+    struct errand *ends;   /* by attempt id: ends that wait for metrics */
     int64_t
         newer_key; /* jobs below were there when the server was opened: their ranks may have spoken before */
 };
@@ -48,7 +48,7 @@ struct errand {
     struct deadline again; /* the store's disk was full */
     enum tracking_status status;
     int64_t at_ms;
-    uint64_t epoch;
+    uint64_t attempt_id;
     UT_hash_handle hh;
 };
 
@@ -110,15 +110,15 @@ static struct job_run *find(const struct job_runs *runs, int64_t job_key)
 
 /* --- errands -------------------------------------------------------------------------------------------- */
 
-static struct errand *errand_create(struct job_runs *runs, uint64_t epoch, void (*work)(struct task *task),
-                                    void (*done)(struct task *task))
+static struct errand *errand_create(struct job_runs *runs, uint64_t attempt_id,
+                                    void (*work)(struct task *task), void (*done)(struct task *task))
 {
     struct errand *errand = xzalloc(sizeof *errand);
     errand->task = (struct task){.work = work, .done = done};
     errand->runs = runs;
-    errand->epoch = epoch;
+    errand->attempt_id = attempt_id;
     errand->tracking = runs->server->mlflow->tracking;
-    rank_run_id(runs->server->rank_key, epoch, errand->run_id);
+    rank_run_id(runs->server->rank_key, attempt_id, errand->run_id);
     return errand;
 }
 
@@ -151,7 +151,7 @@ static void begin_work(struct task *task)
 static void forget_begin(const struct errand *errand)
 {
     struct job_run *run = find(errand->runs, errand->job_key);
-    if (run != NULL && run->epoch == errand->epoch) {
+    if (run != NULL && run->attempt_id == errand->attempt_id) {
         HASH_DEL(errand->runs->items, run);
         free(run);
     }
@@ -208,7 +208,8 @@ static bool is_told(const json_t *spec)
     return told;
 }
 
-static bool begin(struct job_runs *runs, uint64_t epoch, const struct epoch_record *attempt, struct err *err)
+static bool begin(struct job_runs *runs, uint64_t attempt_id, const struct attempt_record *attempt,
+                  struct err *err)
 {
     struct server *server = runs->server;
     bool found;
@@ -219,13 +220,13 @@ static bool begin(struct job_runs *runs, uint64_t epoch, const struct epoch_reco
     if (!is_told(spec)) {
         return true;
     }
-    struct errand *errand = errand_create(runs, epoch, begin_work, begin_done);
+    struct errand *errand = errand_create(runs, attempt_id, begin_work, begin_done);
     memcpy(errand->job_id, attempt->job_id, sizeof errand->job_id);
     errand->job_key = attempt->job_key;
     errand->attempt = attempt->number;
     errand->at_ms = server->wall_ms;
     if (!reader_job_by_key(server->reader, attempt->job_key, see_job, errand, &found, err) ||
-        !reader_members(server->reader, epoch, count_node, &errand->nodes, err)) {
+        !reader_members(server->reader, attempt_id, count_node, &errand->nodes, err)) {
         errand_free(errand);
         return false;
     }
@@ -234,14 +235,14 @@ static bool begin(struct job_runs *runs, uint64_t epoch, const struct epoch_reco
 }
 
 /* The attempt has not ended. */
-static bool begin_once(struct job_runs *runs, uint64_t epoch, const struct epoch_record *attempt,
+static bool begin_once(struct job_runs *runs, uint64_t attempt_id, const struct attempt_record *attempt,
                        struct err *err)
 {
     struct job_run *run = find(runs, attempt->job_key);
-    if (run != NULL && run->epoch == epoch) {
+    if (run != NULL && run->attempt_id == attempt_id) {
         return true;
     }
-    if (!begin(runs, epoch, attempt, err)) {
+    if (!begin(runs, attempt_id, attempt, err)) {
         return false;
     }
     if (run == NULL) {
@@ -249,31 +250,32 @@ static bool begin_once(struct job_runs *runs, uint64_t epoch, const struct epoch
         run->job_key = attempt->job_key;
         HASH_ADD(hh, runs->items, job_key, sizeof run->job_key, run);
     }
-    run->epoch = epoch;
+    run->attempt_id = attempt_id;
     return true;
 }
 
-bool job_runs_begin(struct job_runs *runs, uint64_t epoch, struct err *err)
+bool job_runs_begin(struct job_runs *runs, uint64_t attempt_id, struct err *err)
 {
     bool found;
-    struct epoch_record attempt;
-    if (!reader_epoch(runs->server->reader, epoch, &found, &attempt, err)) {
+    struct attempt_record attempt;
+    if (!reader_attempt_record(runs->server->reader, attempt_id, &found, &attempt, err)) {
         return false;
     }
     if (!found || attempt.state == ATTEMPT_ENDED) {
         return err_set(err, ERR_UNAUTHENTICATED, "the job's attempt has ended");
     }
-    return begin_once(runs, epoch, &attempt, err);
+    return begin_once(runs, attempt_id, &attempt, err);
 }
 
-void job_runs_metrics(struct job_runs *runs, uint64_t epoch, const struct epoch_record *attempt, int64_t rank)
+void job_runs_metrics(struct job_runs *runs, uint64_t attempt_id, const struct attempt_record *attempt,
+                      int64_t rank)
 {
     struct err err;
-    if (attempt->state != ATTEMPT_ENDED && !begin_once(runs, epoch, attempt, &err)) {
+    if (attempt->state != ATTEMPT_ENDED && !begin_once(runs, attempt_id, attempt, &err)) {
         log_warning("run refused", "job=%s text=\"%s\"", attempt->job_id, err.text);
         return;
     }
-    metric_copies_begin(runs->server->mlflow->copies, epoch, attempt->job_id, attempt->number, rank);
+    metric_copies_begin(runs->server->mlflow->copies, attempt_id, attempt->job_id, attempt->number, rank);
 }
 
 /* --- the end -------------------------------------------------------------------------------------------- */
@@ -289,14 +291,14 @@ static void end_work(struct task *task)
 static void end_later(struct errand *errand)
 {
     struct server *server = errand->runs->server;
-    HASH_ADD(hh, errand->runs->ends, epoch, sizeof errand->epoch, errand);
+    HASH_ADD(hh, errand->runs->ends, attempt_id, sizeof errand->attempt_id, errand);
     deadline_set(server->deadlines, &errand->again, server->now_ms + TRACKING_RETRY_MS);
 }
 
 static void end_due(struct deadline *deadline)
 {
     struct errand *errand = deadline->closure;
-    job_runs_copied(errand->runs, errand->epoch);
+    job_runs_copied(errand->runs, errand->attempt_id);
 }
 
 /* An attempt that never tracked has no run. */
@@ -344,7 +346,7 @@ static enum tracking_status status_of(enum cause cause)
 struct ended {
     struct job_runs *runs;
     struct ended_attempt {
-        uint64_t epoch;
+        uint64_t attempt_id;
         int64_t number;
     } * items;
     size_t count;
@@ -355,30 +357,30 @@ static bool hold_end(const struct attempt_row *row, void *closure)
     struct ended *ended = closure;
     struct job_runs *runs = ended->runs;
     struct errand *held;
-    HASH_FIND(hh, runs->ends, &row->epoch, sizeof row->epoch, held);
+    HASH_FIND(hh, runs->ends, &row->attempt_id, sizeof row->attempt_id, held);
     if (row->state != ATTEMPT_ENDED || held != NULL) {
         return true;
     }
-    struct errand *errand = errand_create(runs, row->epoch, end_work, end_done);
+    struct errand *errand = errand_create(runs, row->attempt_id, end_work, end_done);
     errand->status = status_of(row->cause);
     errand->at_ms = row->ended_ms;
     errand->again = (struct deadline){.due = end_due, .closure = errand};
-    HASH_ADD(hh, runs->ends, epoch, sizeof errand->epoch, errand);
+    HASH_ADD(hh, runs->ends, attempt_id, sizeof errand->attempt_id, errand);
     struct job_run *run = find(runs, row->job_key);
-    if (run != NULL && run->epoch == row->epoch) {
+    if (run != NULL && run->attempt_id == row->attempt_id) {
         HASH_DEL(runs->items, run);
         free(run);
     }
     ended->items = xrealloc(ended->items, (ended->count + 1) * sizeof *ended->items);
-    ended->items[ended->count++] = (struct ended_attempt){row->epoch, row->number};
+    ended->items[ended->count++] = (struct ended_attempt){row->attempt_id, row->number};
     return true;
 }
 
-void job_runs_copied(struct job_runs *runs, uint64_t epoch)
+void job_runs_copied(struct job_runs *runs, uint64_t attempt_id)
 {
     struct errand *end;
-    HASH_FIND(hh, runs->ends, &epoch, sizeof epoch, end);
-    if (end != NULL && !metric_copies_busy(runs->server->mlflow->copies, epoch)) {
+    HASH_FIND(hh, runs->ends, &attempt_id, sizeof attempt_id, end);
+    if (end != NULL && !metric_copies_busy(runs->server->mlflow->copies, attempt_id)) {
         HASH_DEL(runs->ends, end);
         deadline_clear(runs->server->deadlines, &end->again);
         worker_give(runs->server->mlflow->worker, &end->task);
@@ -394,7 +396,7 @@ struct last_metrics {
 static bool copy_last(const struct member_row *row, void *closure)
 {
     const struct last_metrics *last = closure;
-    metric_copies_begin(last->copies, row->epoch, last->job_id, last->attempt, row->first_rank);
+    metric_copies_begin(last->copies, row->attempt_id, last->job_id, last->attempt, row->first_rank);
     return true;
 }
 
@@ -406,8 +408,8 @@ static bool end_attempts(struct job_runs *runs, const struct ended *ended, const
     for (size_t i = 0; i < ended->count; i++) {
         const struct ended_attempt *attempt = &ended->items[i];
         struct last_metrics last = {runs->server->mlflow->copies, job_id, attempt->number};
-        ok = reader_members(runs->server->reader, attempt->epoch, copy_last, &last, err) && ok;
-        job_runs_copied(runs, attempt->epoch);
+        ok = reader_members(runs->server->reader, attempt->attempt_id, copy_last, &last, err) && ok;
+        job_runs_copied(runs, attempt->attempt_id);
     }
     return ok;
 }

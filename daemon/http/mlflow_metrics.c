@@ -21,7 +21,7 @@
 #include "proto/limits.h"
 
 struct copy_key {
-    uint64_t epoch;
+    uint64_t attempt_id;
     int64_t stream; /* the first rank of its node */
 };
 
@@ -200,19 +200,19 @@ static void copy_done(struct task *task)
         deadline_set(server->deadlines, &copy->later, server->now_ms + TRACKING_RETRY_MS);
         return;
     }
-    uint64_t epoch = copy->key.epoch;
+    uint64_t attempt_id = copy->key.attempt_id;
     HASH_DEL(copies->items, copy);
     free(copy);
     if (mlflow != NULL) {
-        job_runs_copied(mlflow->runs, epoch);
+        job_runs_copied(mlflow->runs, attempt_id);
     }
 }
 
-void metric_copies_begin(struct metric_copies *copies, uint64_t epoch, const char *job_id, int64_t attempt,
-                         int64_t stream)
+void metric_copies_begin(struct metric_copies *copies, uint64_t attempt_id, const char *job_id,
+                         int64_t attempt, int64_t stream)
 {
     struct server *server = copies->server;
-    struct copy_key key = {epoch, stream};
+    struct copy_key key = {attempt_id, stream};
     struct copy *copy;
     HASH_FIND(hh, copies->items, &key, sizeof key, copy);
     if (copy != NULL) {
@@ -228,16 +228,16 @@ void metric_copies_begin(struct metric_copies *copies, uint64_t epoch, const cha
     copy->logs = server->config.logs;
     copy->attempt = attempt;
     snprintf(copy->job_id, sizeof copy->job_id, "%s", job_id);
-    rank_run_id(server->rank_key, epoch, copy->run_id);
+    rank_run_id(server->rank_key, attempt_id, copy->run_id);
     HASH_ADD(hh, copies->items, key, sizeof copy->key, copy);
     give_turn(copy);
 }
 
-bool metric_copies_busy(const struct metric_copies *copies, uint64_t epoch)
+bool metric_copies_busy(const struct metric_copies *copies, uint64_t attempt_id)
 {
     struct copy *copy, *next;
     HASH_ITER (hh, copies->items, copy, next) {
-        if (copy->key.epoch == epoch) {
+        if (copy->key.attempt_id == attempt_id) {
             return true;
         }
     }

@@ -123,7 +123,7 @@ static bool add_attempt(const struct attempt_row *row, void *closure)
 {
     const struct listing *listing = closure;
     char run_id[TRACKING_RUN_ID_BYTES];
-    rank_run_id(listing->key, row->epoch, run_id);
+    rank_run_id(listing->key, row->attempt_id, run_id);
     add(listing->inquiry, row->number, run_id);
     return listing->inquiry->count < LIMIT_LIST_ROWS;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns, for each registered node, its newest orders, its parked poll and the time of its last heartbeat. It
  * promises that a poll is answered as soon as the node's orders are newer than what the poll has seen, with
- * every epoch that should live on the node, the orders that changed since, and all that it should get ready;
- * that one poll a node is parked, the newest; and that nothing here is lost by a restart, for orders are
- * derived from the state. Making orders is the core's part, sending them no sooner than they are committed
- * the writer's. */
+ * every attempt id that should live on the node, the orders that changed since, and all that it should get
+ * ready; that one poll a node is parked, the newest; and that nothing here is lost by a restart, for orders
+ * are derived from the state. Making orders is the core's part, sending them no sooner than they are
+ * committed the writer's. */
 #include "daemon/http/outbox.h"
 
 #include <stdlib.h>
@@ -123,8 +123,8 @@ struct names {
 
 static void name_tracking(const struct server *server, struct order *order, struct names *names)
 {
-    rank_token_make(server->rank_key, order->epoch, names->token);
-    rank_run_id(server->rank_key, order->epoch, names->run_id);
+    rank_token_make(server->rank_key, order->attempt_id, names->token);
+    rank_run_id(server->rank_key, order->attempt_id, names->run_id);
     order->tracking_token = names->token;
     order->tracking_run_id = names->run_id;
 }
@@ -136,7 +136,7 @@ static bool fill_orders(const struct outbox *outbox, const struct box *box, uint
 {
     for (size_t i = 0; box->orders != NULL && i < box->orders->count; i++) {
         const struct node_order *item = &box->orders->items[i];
-        reply->live[reply->live_count++] = item->order.epoch;
+        reply->live[reply->live_count++] = item->order.attempt_id;
         if (item->version <= seen) {
             continue;
         }
@@ -243,17 +243,17 @@ static void park_is_over(struct deadline *deadline)
 
 /* --- from outside --------------------------------------------------------------------------------------- */
 
-/* Both are in order of epoch. */
+/* Both are in order of attempt id. */
 static struct sent *carry_sent(const struct box *box, const struct node_orders *orders)
 {
     struct sent *sent = xzalloc((orders->count + 1) * sizeof *sent);
     size_t old = 0, old_count = box->orders != NULL ? box->orders->count : 0;
     for (size_t i = 0; i < orders->count; i++) {
-        uint64_t epoch = orders->items[i].order.epoch;
-        while (old < old_count && box->orders->items[old].order.epoch < epoch) {
+        uint64_t attempt_id = orders->items[i].order.attempt_id;
+        while (old < old_count && box->orders->items[old].order.attempt_id < attempt_id) {
             old++;
         }
-        if (old < old_count && box->orders->items[old].order.epoch == epoch) {
+        if (old < old_count && box->orders->items[old].order.attempt_id == attempt_id) {
             sent[i] = box->sent[old];
         }
     }
@@ -306,13 +306,13 @@ void outbox_poll(struct outbox *outbox, struct request *request, const struct po
     request_wait(request);
 }
 
-void outbox_sent(const struct outbox *outbox, const char *node, uint64_t epoch, int64_t *ret_prepare_us,
+void outbox_sent(const struct outbox *outbox, const char *node, uint64_t attempt_id, int64_t *ret_prepare_us,
                  int64_t *ret_start_us)
 {
     const struct box *box = find(outbox, node);
     *ret_prepare_us = *ret_start_us = 0;
     for (size_t i = 0; box != NULL && box->orders != NULL && i < box->orders->count; i++) {
-        if (box->orders->items[i].order.epoch == epoch) {
+        if (box->orders->items[i].order.attempt_id == attempt_id) {
             *ret_prepare_us = box->sent[i].prepare_us;
             *ret_start_us = box->sent[i].start_us;
         }

@@ -24,9 +24,9 @@ void outbox_put(struct outbox *outbox, struct node_orders *orders);
 /* Answers a poll, now or within POLL_PARK_MS. An older poll of the same node is answered first. */
 void outbox_poll(struct outbox *outbox, struct request *request, const struct poll_message *message);
 
-/* When the node was last sent PREPARE of a live epoch, and RUN or START, CLOCK_BOOTTIME; 0: not since the
+/* When the node was last sent PREPARE of a live attempt, and RUN or START, CLOCK_BOOTTIME; 0: not since the
  * server was opened. */
-void outbox_sent(const struct outbox *outbox, const char *node, uint64_t epoch, int64_t *ret_prepare_us,
+void outbox_sent(const struct outbox *outbox, const char *node, uint64_t attempt_id, int64_t *ret_prepare_us,
                  int64_t *ret_start_us);
 
 /* A node's registration was accepted: its polls carry these ids from now on. It counts as a heartbeat.

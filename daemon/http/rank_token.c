@@ -36,26 +36,27 @@ bool rank_key_open(const char *path, uint8_t ret_key[HASH_BYTES], struct err *er
     return text_from_hex(line, ret_key, HASH_BYTES) || err_set(err, ERR_IO, "%s holds no key", path);
 }
 
-/* HMAC of what the derived thing is for, and the epoch. */
-static void derive(const uint8_t key[HASH_BYTES], const char *purpose, uint64_t epoch, char out[HASH_HEX + 1])
+/* HMAC of what the derived thing is for, and the attempt id. */
+static void derive(const uint8_t key[HASH_BYTES], const char *purpose, uint64_t attempt_id,
+                   char out[HASH_HEX + 1])
 {
     uint8_t digest[HASH_BYTES];
     char text[64];
-    int length = snprintf(text, sizeof text, "%s %llu", purpose, (unsigned long long)epoch);
+    int length = snprintf(text, sizeof text, "%s %llu", purpose, (unsigned long long)attempt_id);
     hash_keyed(key, text, (size_t)length, digest);
     text_to_hex(digest, HASH_BYTES, out);
 }
 
-void rank_token_make(const uint8_t key[HASH_BYTES], uint64_t epoch, char out[RANK_TOKEN_BYTES])
+void rank_token_make(const uint8_t key[HASH_BYTES], uint64_t attempt_id, char out[RANK_TOKEN_BYTES])
 {
     char secret[HASH_HEX + 1];
-    derive(key, "token", epoch, secret);
-    snprintf(out, RANK_TOKEN_BYTES, "gcr_%016llx_%s", (unsigned long long)epoch, secret);
+    derive(key, "token", attempt_id, secret);
+    snprintf(out, RANK_TOKEN_BYTES, "gcr_%016llx_%s", (unsigned long long)attempt_id, secret);
 }
 
-bool rank_token_read(const uint8_t key[HASH_BYTES], const char *text, uint64_t *ret_epoch)
+bool rank_token_read(const uint8_t key[HASH_BYTES], const char *text, uint64_t *ret_attempt_id)
 {
-    uint8_t bytes[sizeof *ret_epoch], given[HASH_BYTES], right[HASH_BYTES];
+    uint8_t bytes[sizeof *ret_attempt_id], given[HASH_BYTES], right[HASH_BYTES];
     char number[17], secret[HASH_HEX + 1];
     if (strnlen(text, RANK_TOKEN_BYTES) != RANK_TOKEN_LENGTH || strncmp(text, "gcr_", 4) != 0 ||
         text[20] != '_') {
@@ -66,22 +67,22 @@ bool rank_token_read(const uint8_t key[HASH_BYTES], const char *text, uint64_t *
     if (!text_from_hex(number, bytes, sizeof bytes) || !text_from_hex(text + 21, given, HASH_BYTES)) {
         return false;
     }
-    uint64_t epoch = 0;
+    uint64_t attempt_id = 0;
     for (size_t i = 0; i < sizeof bytes; i++) {
-        epoch = epoch << 8 | bytes[i];
+        attempt_id = attempt_id << 8 | bytes[i];
     }
-    derive(key, "token", epoch, secret);
+    derive(key, "token", attempt_id, secret);
     if (!text_from_hex(secret, right, HASH_BYTES) || !hash_equal(given, right)) {
         return false;
     }
-    *ret_epoch = epoch;
+    *ret_attempt_id = attempt_id;
     return true;
 }
 
-void rank_run_id(const uint8_t key[HASH_BYTES], uint64_t epoch, char out[TRACKING_RUN_ID_BYTES])
+void rank_run_id(const uint8_t key[HASH_BYTES], uint64_t attempt_id, char out[TRACKING_RUN_ID_BYTES])
 {
     char digest[HASH_HEX + 1];
-    derive(key, "run", epoch, digest);
+    derive(key, "run", attempt_id, digest);
     memcpy(out, digest, TRACKING_RUN_ID_BYTES - 1);
     out[TRACKING_RUN_ID_BYTES - 1] = '\0';
 }

@@ -22,11 +22,11 @@ void recent_ends_add(struct recent_ends *ends, const struct writer_end *end)
     ends->ring[ends->count++ % LIMIT_RECENT_ENDS] = *end;
 }
 
-int64_t recent_ends_find(const struct recent_ends *ends, uint64_t epoch)
+int64_t recent_ends_find(const struct recent_ends *ends, uint64_t attempt_id)
 {
     size_t kept = ends->count < LIMIT_RECENT_ENDS ? ends->count : LIMIT_RECENT_ENDS;
     for (size_t i = 0; i < kept; i++) {
-        if (ends->ring[i].epoch == epoch) {
+        if (ends->ring[i].attempt_id == attempt_id) {
             return ends->ring[i].visible_us;
         }
     }

@@ -18,6 +18,6 @@ struct recent_ends {
 void recent_ends_finish(struct recent_ends *ends);
 void recent_ends_add(struct recent_ends *ends, const struct writer_end *end);
 /* Microseconds since the submission was received; 0: not known. */
-int64_t recent_ends_find(const struct recent_ends *ends, uint64_t epoch);
+int64_t recent_ends_find(const struct recent_ends *ends, uint64_t attempt_id);
 
 #endif

@@ -38,7 +38,7 @@ struct request {
     struct server *server;
     const struct route *route;
     const struct identity *who; /* NULL on open routes */
-    uint64_t ranks_epoch;       /* whose ranks ask, by their token; 0: somebody else does */
+    uint64_t ranks_attempt_id;  /* whose ranks ask, by their token; 0: somebody else does */
     const char *path;
     char argument[REQUEST_ARGUMENT_BYTES]; /* what stands for {...} in the route's path */
     char array_id[ID_LENGTH + 1]; /* the path says ARRAY.TASK: argument is the id of that task; else "" */

@@ -35,14 +35,14 @@ static bool read_query(const struct request *request, const struct job_facts *jo
 
 struct search {
     int64_t number;
-    uint64_t epoch; /* 0: not found */
+    uint64_t attempt_id; /* 0: not found */
 };
 
 static bool match_number(const struct attempt_row *row, void *closure)
 {
     struct search *search = closure;
     if (row->number == search->number) {
-        search->epoch = row->epoch;
+        search->attempt_id = row->attempt_id;
     }
     return row->number > search->number; /* the newest come first */
 }
@@ -101,8 +101,8 @@ static bool write_page(struct reader *reader, int64_t job_key, const struct resu
     text_printf(out, "{\"attempt\":%lld,\"results\":[", (long long)wanted->attempt);
     /* One row more tells whether there is a next page. */
     if (!reader_attempts(reader, job_key, match_number, &search, err) ||
-        (search.epoch != 0 && !reader_results(reader, search.epoch, wanted->after_rank, wanted->limit + 1,
-                                              write_result, &page, err))) {
+        (search.attempt_id != 0 && !reader_results(reader, search.attempt_id, wanted->after_rank,
+                                                   wanted->limit + 1, write_result, &page, err))) {
         return false;
     }
     member_write_int_or_null(out, "],\"next\":", page.more ? page.last_rank : -1, -1);

@@ -326,12 +326,12 @@ static bool admit_ranks(struct request *request, struct err *err)
 {
     struct server *server = request->server;
     bool found;
-    struct epoch_record attempt;
+    struct attempt_record attempt;
     request->who = auth_ranks();
     if (request->route->access != ACCESS_TRACKING) {
         return err_set(err, ERR_FORBIDDEN, "the token of a job's ranks reaches /api/2.0/mlflow only");
     }
-    if (!reader_epoch(server->reader, request->ranks_epoch, &found, &attempt, err)) {
+    if (!reader_attempt_record(server->reader, request->ranks_attempt_id, &found, &attempt, err)) {
         return false;
     }
     return (found && attempt.state != ATTEMPT_ENDED) ||
@@ -346,7 +346,7 @@ static bool authenticate(struct request *request, struct err *err)
     }
     char credential[CREDENTIAL_BYTES];
     auth_credential(request->headers.authorization, credential);
-    if (rank_token_read(server->rank_key, credential, &request->ranks_epoch)) {
+    if (rank_token_read(server->rank_key, credential, &request->ranks_attempt_id)) {
         return admit_ranks(request, err);
     }
     request->who = auth_check(server->auth, credential, server->wall_ms, err);

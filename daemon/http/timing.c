@@ -19,7 +19,7 @@
 
 /* What is kept of a row while others are read. */
 struct timed_attempt {
-    uint64_t epoch;
+    uint64_t attempt_id;
     int64_t number;
     enum attempt_state state;
     struct attempt_timing timing;
@@ -84,7 +84,7 @@ static bool take_attempt(const struct attempt_row *row, void *closure)
         attempts->items = xrealloc(attempts->items, attempts->room * sizeof *attempts->items);
     }
     attempts->items[attempts->count++] =
-        (struct timed_attempt){.epoch = row->epoch,
+        (struct timed_attempt){.attempt_id = row->attempt_id,
                                .number = row->number,
                                .state = row->state,
                                .timing = timing_of_row(row, attempts->created_ms)};
@@ -278,8 +278,8 @@ static bool write_attempt(struct server *server, const struct timed_attempt *att
                           struct err *err)
 {
     struct timed_nodes nodes = {.attempt = &attempt->timing,
-                                .visible_us = recent_ends_find(&server->ends, attempt->epoch)};
-    bool ok = reader_members(server->reader, attempt->epoch, take_node, &nodes, err);
+                                .visible_us = recent_ends_find(&server->ends, attempt->attempt_id)};
+    bool ok = reader_members(server->reader, attempt->attempt_id, take_node, &nodes, err);
     member_write_int(out, "{\"attempt\":", attempt->number);
     member_write_text(out, ",\"state\":", attempt_state_text(attempt->state));
     write_moments(&nodes, out);

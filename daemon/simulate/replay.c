@@ -25,7 +25,7 @@ struct part {
 
 struct running {
     size_t job; /* of the trace */
-    uint64_t epoch;
+    uint64_t attempt_id;
     int64_t start_ms, end_ms;
     struct part *parts; /* owned */
     size_t part_count;
@@ -40,7 +40,7 @@ struct progress {
 /* A gang whose placement the core has just written. */
 struct gang {
     int64_t job_key;
-    uint64_t epoch;
+    uint64_t attempt_id;
     struct part *parts; /* owned until it runs */
     size_t part_count, room;
 };
@@ -113,10 +113,10 @@ static struct running heap_take(struct simulation *simulation, size_t at)
 
 /* --- steps of the core ---------------------------------------------------------------------------------- */
 
-static struct gang *gang_of(struct simulation *simulation, uint64_t epoch)
+static struct gang *gang_of(struct simulation *simulation, uint64_t attempt_id)
 {
     for (size_t i = simulation->fresh_count; i > 0; i--) {
-        if (simulation->fresh[i - 1].epoch == epoch) {
+        if (simulation->fresh[i - 1].attempt_id == attempt_id) {
             return &simulation->fresh[i - 1];
         }
     }
@@ -130,12 +130,12 @@ static void note_attempt(struct simulation *simulation, const struct attempt_row
         simulation->fresh = xrealloc(simulation->fresh, simulation->fresh_room * sizeof *simulation->fresh);
     }
     simulation->fresh[simulation->fresh_count++] =
-        (struct gang){.job_key = row->job_key, .epoch = row->epoch};
+        (struct gang){.job_key = row->job_key, .attempt_id = row->attempt_id};
 }
 
 static void note_member(struct simulation *simulation, const struct member_row *row)
 {
-    struct gang *gang = gang_of(simulation, row->epoch);
+    struct gang *gang = gang_of(simulation, row->attempt_id);
     if (gang->part_count == gang->room) {
         gang->room = gang->room > 0 ? 2 * gang->room : 1;
         gang->parts = xrealloc(gang->parts, gang->room * sizeof *gang->parts);
@@ -150,9 +150,9 @@ static void note_member(struct simulation *simulation, const struct member_row *
 static void note_stop(struct simulation *simulation, const struct attempt_row *row)
 {
     struct progress *progress = &simulation->progress[simulation->jobs_by_key[row->job_key - 1]];
-    if (row->state == ATTEMPT_STOPPING && progress->stopping != row->epoch) {
+    if (row->state == ATTEMPT_STOPPING && progress->stopping != row->attempt_id) {
         assert(row->cause == CAUSE_PREEMPTED);
-        progress->stopping = row->epoch;
+        progress->stopping = row->attempt_id;
         simulation->stopping_count++;
     }
 }
@@ -221,7 +221,7 @@ static void run(struct simulation *simulation, const struct gang *gang)
     simulation->used_gpus += simulation->trace->jobs[job].gpus;
     simulation->queued_jobs--;
     heap_push(simulation, &(struct running){.job = job,
-                                            .epoch = gang->epoch,
+                                            .attempt_id = gang->attempt_id,
                                             .start_ms = simulation->now_ms,
                                             .end_ms = fate->end_ms,
                                             .parts = gang->parts,
@@ -236,7 +236,7 @@ static void start_fresh(struct simulation *simulation)
         struct gang gang = simulation->fresh[--simulation->fresh_count];
         for (size_t i = 0; gang.part_count > 1 && i < gang.part_count; i++) {
             tell(simulation, gang.parts[i].node,
-                 &(struct report_message){.epoch = gang.epoch,
+                 &(struct report_message){.attempt_id = gang.attempt_id,
                                           .kind = REPORT_PREPARED,
                                           .address = "10.0.0.1",
                                           .master_port = DEFAULT_PORT_FIRST});
@@ -252,7 +252,7 @@ static void end_part(struct simulation *simulation, const struct running *runnin
         ranks[i] = (struct rank_exit){.rank = part->first_rank + i};
     }
     tell(simulation, part->node,
-         &(struct report_message){.epoch = running->epoch,
+         &(struct report_message){.attempt_id = running->attempt_id,
                                   .kind = REPORT_EXITED,
                                   .ranks = ranks,
                                   .rank_count = (size_t)part->local_ranks,
@@ -275,7 +275,7 @@ static struct running leave(struct simulation *simulation, size_t at)
 /* The GPUs that it leaves may be its own again, and it may be told to stop once more. */
 static void give_way(struct simulation *simulation, size_t at)
 {
-    uint64_t epoch = simulation->heap[at].epoch;
+    uint64_t attempt_id = simulation->heap[at].attempt_id;
     size_t job = simulation->heap[at].job;
     struct progress *progress = &simulation->progress[job];
     progress->ran_ms += simulation->now_ms - simulation->heap[at].start_ms;
@@ -283,7 +283,7 @@ static void give_way(struct simulation *simulation, size_t at)
     simulation->outcome->preemptions++;
     simulation->queued_jobs++;
     leave(simulation, at);
-    progress->stopping = progress->stopping == epoch ? 0 : progress->stopping;
+    progress->stopping = progress->stopping == attempt_id ? 0 : progress->stopping;
     simulation->stopping_count--;
 }
 
@@ -293,7 +293,7 @@ static void settle(struct simulation *simulation)
     start_fresh(simulation);
     while (simulation->stopping_count > 0) {
         for (size_t i = 0; i < simulation->heap_count; i++) {
-            if (simulation->progress[simulation->heap[i].job].stopping == simulation->heap[i].epoch) {
+            if (simulation->progress[simulation->heap[i].job].stopping == simulation->heap[i].attempt_id) {
                 give_way(simulation, i);
                 break;
             }

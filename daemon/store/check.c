@@ -24,7 +24,7 @@ static const struct {
     {SQL_CHECK_ENDS, "jobs that have ended have done so once"},
     {SQL_CHECK_LIVE_ATTEMPTS, "jobs have one live attempt at most"},
     {SQL_CHECK_ATTEMPT_NUMBERS, "attempts are counted without gaps"},
-    {SQL_CHECK_EPOCHS, "epochs grow"},
+    {SQL_CHECK_ATTEMPT_IDS, "epochs grow"},
     {SQL_CHECK_DEVICES, "devices are held once"},
     {SQL_CHECK_PARTS, "members, ranks and results belong to attempts"},
     {SQL_CHECK_SPECS, "jobs have specs"},

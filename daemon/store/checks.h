@@ -47,7 +47,7 @@
       "', and the job says ' || coalesce(jobs.attempt, 'nothing') "                                          \
       "FROM attempts LEFT JOIN jobs ON jobs.key = job_key GROUP BY job_key "                                 \
       "HAVING count(*) <> max(number) OR min(number) <> 1 OR jobs.attempt IS NOT max(number)")               \
-    X(CHECK_EPOCHS, CHECKER,                                                                                 \
+    X(CHECK_ATTEMPT_IDS, CHECKER,                                                                            \
       "SELECT " CHECK_THE_JOB "'attempt ' || later.number || ' has the epoch ' || later.epoch "              \
       "FROM attempts AS later LEFT JOIN jobs ON jobs.key = later.job_key WHERE later.epoch >> 32 > "         \
       "(SELECT value FROM meta WHERE name = 'incarnation') OR EXISTS (SELECT 1 FROM attempts AS earlier "    \

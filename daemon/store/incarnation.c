@@ -134,7 +134,8 @@ bool incarnation_begin(struct connection *writer, const char *path, uint32_t *re
     if (!bump(writer, mark.incarnation, &mark.incarnation, err)) {
         return false;
     }
-    if (mark.incarnation < 1 || mark.incarnation > INT32_MAX) { /* an epoch is a positive integer of SQLite */
+    if (mark.incarnation < 1 ||
+        mark.incarnation > INT32_MAX) { /* an attempt id is a positive integer of SQLite */
         return err_set(err, ERR_IO, "the database has no usable incarnation");
     }
     *ret_incarnation = (uint32_t)mark.incarnation;

@@ -18,35 +18,35 @@ bool reader_attempts(struct reader *reader, int64_t job_key,
     return !query.failed;
 }
 
-bool reader_members(struct reader *reader, uint64_t epoch,
+bool reader_members(struct reader *reader, uint64_t attempt_id,
                     bool (*visit)(const struct member_row *row, void *closure), void *closure,
                     struct err *err)
 {
     autoquery struct query query = query_begin(&reader->connection, SQL_MEMBERS);
-    query_bind_number(&query, (int64_t)epoch);
+    query_bind_number(&query, (int64_t)attempt_id);
     struct member_row member;
     while (query_next(&query, TABLE_members, &member, err) && visit(&member, closure)) {
     }
     return !query.failed;
 }
 
-bool reader_ranks(struct reader *reader, uint64_t epoch,
+bool reader_ranks(struct reader *reader, uint64_t attempt_id,
                   bool (*visit)(const struct rank_row *row, void *closure), void *closure, struct err *err)
 {
     autoquery struct query query = query_begin(&reader->connection, SQL_RANKS);
-    query_bind_number(&query, (int64_t)epoch);
+    query_bind_number(&query, (int64_t)attempt_id);
     struct rank_row rank;
     while (query_next(&query, TABLE_ranks, &rank, err) && visit(&rank, closure)) {
     }
     return !query.failed;
 }
 
-bool reader_results(struct reader *reader, uint64_t epoch, int64_t after_rank, int64_t limit,
+bool reader_results(struct reader *reader, uint64_t attempt_id, int64_t after_rank, int64_t limit,
                     bool (*visit)(const struct result_row *row, const void *bytes, void *closure),
                     void *closure, struct err *err)
 {
     autoquery struct query query = query_begin(&reader->connection, SQL_RESULTS);
-    query_bind_number(&query, (int64_t)epoch);
+    query_bind_number(&query, (int64_t)attempt_id);
     query_bind_number(&query, after_rank);
     query_bind_number(&query, limit);
     bool goes_on = true;
@@ -59,11 +59,11 @@ bool reader_results(struct reader *reader, uint64_t epoch, int64_t after_rank, i
     return !query.failed;
 }
 
-bool reader_epoch(struct reader *reader, uint64_t epoch, bool *ret_found, struct epoch_record *ret_record,
-                  struct err *err)
+bool reader_attempt_record(struct reader *reader, uint64_t attempt_id, bool *ret_found,
+                           struct attempt_record *ret_record, struct err *err)
 {
-    autoquery struct query query = query_begin(&reader->connection, SQL_EPOCH);
-    query_bind_number(&query, (int64_t)epoch);
+    autoquery struct query query = query_begin(&reader->connection, SQL_ATTEMPT_ID);
+    query_bind_number(&query, (int64_t)attempt_id);
     *ret_found = query_step(&query, err);
     if (!*ret_found) {
         return !query.failed;

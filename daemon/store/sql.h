@@ -149,7 +149,7 @@
     X(RESULTS, READER,                                                                                       \
       "SELECT {results}, bytes FROM results LEFT JOIN blobs ON blobs.hash = results.hash "                   \
       "WHERE epoch = ? AND rank > ? ORDER BY rank LIMIT ?")                                                  \
-    X(EPOCH, READER,                                                                                         \
+    X(ATTEMPT_ID, READER,                                                                                    \
       "SELECT id, job_key, number, attempts.state FROM attempts JOIN jobs ON jobs.key = job_key "            \
       "WHERE epoch = ?")                                                                                     \
     X(NODE, READER,                                                                                          \

@@ -144,27 +144,27 @@ bool reader_dependencies(struct reader *reader, int64_t job_key,
 bool reader_attempts(struct reader *reader, int64_t job_key,
                      bool (*visit)(const struct attempt_row *row, void *closure), void *closure,
                      struct err *err);
-bool reader_members(struct reader *reader, uint64_t epoch,
+bool reader_members(struct reader *reader, uint64_t attempt_id,
                     bool (*visit)(const struct member_row *row, void *closure), void *closure,
                     struct err *err);
-bool reader_ranks(struct reader *reader, uint64_t epoch,
+bool reader_ranks(struct reader *reader, uint64_t attempt_id,
                   bool (*visit)(const struct rank_row *row, void *closure), void *closure, struct err *err);
 
 /* By rank, those above after_rank; after_rank -1: from the first. bytes are those of a pickle that is a row,
  * NULL for one that is a file. */
-bool reader_results(struct reader *reader, uint64_t epoch, int64_t after_rank, int64_t limit,
+bool reader_results(struct reader *reader, uint64_t attempt_id, int64_t after_rank, int64_t limit,
                     bool (*visit)(const struct result_row *row, const void *bytes, void *closure),
                     void *closure, struct err *err);
 
-/* Whose attempt an epoch is: for log uploads. */
-struct epoch_record {
+/* Whose attempt an attempt id is: for log uploads. */
+struct attempt_record {
     char job_id[17];
     int64_t job_key;
     int64_t number;
     enum attempt_state state;
 };
-bool reader_epoch(struct reader *reader, uint64_t epoch, bool *ret_found, struct epoch_record *ret_record,
-                  struct err *err);
+bool reader_attempt_record(struct reader *reader, uint64_t attempt_id, bool *ret_found,
+                           struct attempt_record *ret_record, struct err *err);
 
 /* name NULL: all, by name. used_gpus is how many devices live attempts hold on the node. */
 bool reader_nodes(struct reader *reader, const char *name,

@@ -64,6 +64,13 @@ bool table_word_value(enum column_type type, const char *word, unsigned *ret_val
 
 #define ROLE_OWN (ROLE_ALL & ~ROLE_SHARED)
 
+/* A column is called as its field in the code, but for those that databases of earlier versions call
+ * otherwise. */
+static const char *spelling(const char *name)
+{
+    return strcmp(name, "attempt_id") == 0 ? "epoch" : name;
+}
+
 /* What each part lists: columns of some roles, each in a form in which @ is its name, # its place, % the
  * table. */
 static const struct part {
@@ -87,7 +94,7 @@ static void add_column(struct text *out, const char *form, const struct table *t
 {
     for (; *form != '\0'; form++) {
         if (*form == '@') {
-            text_append(out, table->columns[place].name);
+            text_append(out, spelling(table->columns[place].name));
         } else if (*form == '#') {
             text_printf(out, "%d", place + 1);
         } else if (*form == '%') {

@@ -160,7 +160,7 @@ static void heartbeat(void)
                 (long long)++bench.heartbeats);
     for (size_t i = 0; i < bench.orders->count; i++) {
         text_printf(&body, "%s{\"epoch\":%llu,\"state\":\"RUNNING\"}", i > 0 ? "," : "",
-                    (unsigned long long)bench.orders->items[i].order.epoch);
+                    (unsigned long long)bench.orders->items[i].order.attempt_id);
     }
     text_append(&body, "]}");
     measured(serve_heartbeat, body.bytes);
@@ -179,22 +179,22 @@ static void serve_report(const char *body)
     report_message_finish(&message);
 }
 
-static void report(uint64_t epoch, const char *more)
+static void report(uint64_t attempt_id, const char *more)
 {
     autofree char *body = xprintf("{\"node\":\"gpu-1\",\"boot_id\":\"boot-1\",\"epoch\":%llu,%s}",
-                                  (unsigned long long)epoch, more);
+                                  (unsigned long long)attempt_id, more);
     measured(serve_report, body);
 }
 
 static void place(void)
 {
-    uint64_t epoch = UINT64_MAX; /* of the oldest */
+    uint64_t attempt_id = UINT64_MAX; /* of the oldest */
     for (size_t i = 0; i < bench.orders->count; i++) {
-        uint64_t other = bench.orders->items[i].order.epoch;
-        epoch = other < epoch ? other : epoch;
+        uint64_t other = bench.orders->items[i].order.attempt_id;
+        attempt_id = other < attempt_id ? other : attempt_id;
     }
-    report(epoch, "\"kind\":\"running\",\"at_ms\":1");
-    report(epoch,
+    report(attempt_id, "\"kind\":\"running\",\"at_ms\":1");
+    report(attempt_id,
            "\"kind\":\"exited\",\"ranks\":[{\"rank\":0,\"code\":0,\"signal\":0,\"at_ms\":2,\"by_us\":false}],"
            "\"flushed\":true");
 }

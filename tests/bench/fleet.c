@@ -30,7 +30,7 @@ enum errand_kind { ERRAND_REGISTER, ERRAND_HEARTBEAT, ERRAND_RUNNING, ERRAND_EXI
 struct errand {
     enum errand_kind kind;
     struct node *node;
-    uint64_t number; /* the epoch, or the word of a registration */
+    uint64_t number; /* the attempt id, or the word of a registration */
     struct errand *next;
 };
 
@@ -39,7 +39,7 @@ struct node {
     char name[NAME_BYTES], boot_id[NAME_BYTES], host_id[HOST_BYTES];
     struct channel *poll;
     uint64_t version; /* of the last answer */
-    uint64_t *live;   /* epochs, as many as slots at most */
+    uint64_t *live;   /* attempt ids, as many as slots at most */
     size_t live_count;
     int64_t poll_ms, heartbeat_ms; /* when due; NEVER: not */
     int64_t seq;
@@ -135,12 +135,12 @@ static json_t *heartbeat_of(struct node *node)
     return json;
 }
 
-static json_t *report_of(const struct node *node, enum report_kind kind, uint64_t epoch)
+static json_t *report_of(const struct node *node, enum report_kind kind, uint64_t attempt_id)
 {
     struct rank_exit rank = {.rank = 0, .at_ms = clock_wall_ms()};
     const struct report_message message = {.node = node->name,
                                            .boot_id = node->boot_id,
-                                           .epoch = epoch,
+                                           .attempt_id = attempt_id,
                                            .kind = kind,
                                            .at_ms = clock_wall_ms(),
                                            .ranks = kind == REPORT_EXITED ? &rank : NULL,
@@ -201,10 +201,10 @@ static void registered(struct node *node, const char *body, size_t length)
     register_reply_finish(&reply);
 }
 
-static void forget(struct node *node, uint64_t epoch)
+static void forget(struct node *node, uint64_t attempt_id)
 {
     for (size_t i = 0; i < node->live_count; i++) {
-        if (node->live[i] == epoch) {
+        if (node->live[i] == attempt_id) {
             node->live[i] = node->live[--node->live_count];
             return;
         }
@@ -273,8 +273,8 @@ static void obey(struct node *node, const struct poll_reply *reply)
         if (order->phase != ORDER_RUN || node->live_count == live_room(node->fleet)) {
             fail("order", order_phase_text(order->phase));
         }
-        node->live[node->live_count++] = order->epoch;
-        add_errand(node, ERRAND_RUNNING, order->epoch);
+        node->live[node->live_count++] = order->attempt_id;
+        add_errand(node, ERRAND_RUNNING, order->attempt_id);
     }
 }
 

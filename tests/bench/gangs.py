@@ -48,7 +48,7 @@ def gangs(what: str, warm: bool) -> Iterator[Callable[[], float]]:
     with cluster([2], agent=["--warm-memory", "2048" if warm else "0"]) as ours, notebook(ours, what) as call:
 
         def starts() -> list[str]:
-            return re.findall(r'attempt started epoch=\d+ start="([a-z]*)', ours.agents[0].said())
+            return re.findall(r'attempt started attempt_id=\d+ start="([a-z]*)', ours.agents[0].said())
 
         def checked() -> float:
             before = len(starts())

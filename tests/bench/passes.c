@@ -21,7 +21,7 @@
 #define WIDE_GPUS 8192  /* of gangs that fill the others of a large cluster */
 
 struct gang {
-    uint64_t epoch;
+    uint64_t attempt_id;
     char node[32];
     int64_t ranks;
     bool whole; /* on one node: the bench ends no other */
@@ -43,7 +43,7 @@ static double now_us(void)
 
 static void note_member(struct bench *bench, const struct member_row *row)
 {
-    if (bench->gang_count > 0 && bench->gangs[bench->gang_count - 1].epoch == row->epoch) {
+    if (bench->gang_count > 0 && bench->gangs[bench->gang_count - 1].attempt_id == row->attempt_id) {
         bench->gangs[bench->gang_count - 1].whole = false;
         return;
     }
@@ -52,7 +52,7 @@ static void note_member(struct bench *bench, const struct member_row *row)
         bench->gangs = xrealloc(bench->gangs, bench->gang_room * sizeof *bench->gangs);
     }
     struct gang *gang = &bench->gangs[bench->gang_count++];
-    *gang = (struct gang){.epoch = row->epoch, .ranks = row->local_ranks, .whole = true};
+    *gang = (struct gang){.attempt_id = row->attempt_id, .ranks = row->local_ranks, .whole = true};
     snprintf(gang->node, sizeof gang->node, "%s", row->node);
 }
 
@@ -141,7 +141,7 @@ static double end_one(struct bench *bench)
     }
     const struct report_message report = {.node = gang->node,
                                           .boot_id = "boot",
-                                          .epoch = gang->epoch,
+                                          .attempt_id = gang->attempt_id,
                                           .kind = REPORT_EXITED,
                                           .ranks = ranks,
                                           .rank_count = (size_t)gang->ranks,

@@ -25,7 +25,7 @@ WARM_PATIENCE = patient(120.0)  # an interpreter with its modules under sanitize
 
 def starts(cluster: Cluster, node: int = 0) -> list[str]:
     """How the Pythons of a node were started, in their order."""
-    return re.findall(r'attempt started epoch=\d+ start="([^"]*)"', cluster.agents[node].said())
+    return re.findall(r'attempt started attempt_id=\d+ start="([^"]*)"', cluster.agents[node].said())
 
 
 def run(cluster: Cluster, command: list[str], **spec: Any) -> tuple[str, str]:

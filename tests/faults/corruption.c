@@ -79,7 +79,7 @@ static void write_job(int64_t key)
          .event = {.job_key = key, .seq = 2, .at_ms = key, .kind = EVENT_PLACED}},
         attempt_insert((uint64_t)key, key, 1),
         member_insert((uint64_t)key, 0, "gpu-1", "0,1"),
-        {.kind = CHANGE_RANK_PUT, .rank = {.epoch = (uint64_t)key, .rank = 0, .code = 3, .at_ms = key}},
+        {.kind = CHANGE_RANK_PUT, .rank = {.attempt_id = (uint64_t)key, .rank = 0, .code = 3, .at_ms = key}},
         reply,
     };
     rig_write(changes, sizeof changes / sizeof changes[0]);

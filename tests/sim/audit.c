@@ -25,7 +25,7 @@ struct auditing {
     int64_t last_seq, last_at_ms, terminals;
     uint32_t states; /* the job may be in, after that event */
     int64_t attempts, user_failures, infra_failures;
-    uint64_t newest_epoch, last_epoch;
+    uint64_t newest_attempt_id, last_attempt_id;
     struct attempt_row newest;
     int64_t results;
 };
@@ -157,9 +157,9 @@ static bool audit_attempt(const struct attempt_row *row, void *closure)
     struct auditing *auditing = closure;
     if (auditing->attempts++ == 0) {
         auditing->newest = *row;
-        auditing->newest_epoch = row->epoch;
+        auditing->newest_attempt_id = row->attempt_id;
     } else {
-        CHECK(row->epoch < auditing->last_epoch, "I5",
+        CHECK(row->attempt_id < auditing->last_attempt_id, "I5",
               "attempt %lld of job %s has no smaller epoch than the next", (long long)row->number,
               auditing->id);
         CHECK(row->state == ATTEMPT_ENDED, "I5", "attempt %lld of job %s lives beside a newer one",
@@ -168,7 +168,7 @@ static bool audit_attempt(const struct attempt_row *row, void *closure)
     CHECK(row->number == auditing->life.attempt - auditing->attempts + 1, "I5",
           "job %s has attempt %lld as its %lldth last", auditing->id, (long long)row->number,
           (long long)auditing->attempts);
-    auditing->last_epoch = row->epoch;
+    auditing->last_attempt_id = row->attempt_id;
     count_cause(auditing, row);
     return true;
 }
@@ -181,13 +181,13 @@ static void audit_outcome(struct auditing *auditing)
     int64_t code = -1;
     bool by_us = false;
     for (int64_t rank = 0; life->state == JOB_SUCCEEDED && rank < submission->gpus; rank++) {
-        bool ended = truth_exit(auditing->sim->truth, auditing->newest_epoch, rank, &code, &by_us);
+        bool ended = truth_exit(auditing->sim->truth, auditing->newest_attempt_id, rank, &code, &by_us);
         CHECK(ended && code == 0, "I12", "job %s is SUCCEEDED, and rank %lld %s %lld", auditing->id,
               (long long)rank, ended ? "exited with" : "did not exit: ", (long long)code);
     }
     if (life->state == JOB_FAILED && life->cause == CAUSE_RANK_FAILED) {
         bool ended =
-            truth_exit(auditing->sim->truth, auditing->newest_epoch, life->failed_rank, &code, &by_us);
+            truth_exit(auditing->sim->truth, auditing->newest_attempt_id, life->failed_rank, &code, &by_us);
         CHECK(ended && code != 0 && code <= life->exit_code && !by_us, "I12",
               "job %s, exit code %lld, blames rank %lld, which %s %lld%s", auditing->id,
               (long long)life->exit_code, (long long)life->failed_rank,
@@ -220,7 +220,7 @@ static bool audit_result(const struct result_row *row, const void *bytes, void *
     struct auditing *auditing = closure;
     char value[64];
     uint8_t digest[HASH_BYTES];
-    snprintf(value, sizeof value, "%llu/%lld", (unsigned long long)row->epoch, (long long)row->rank);
+    snprintf(value, sizeof value, "%llu/%lld", (unsigned long long)row->attempt_id, (long long)row->rank);
     hash_bytes(value, strlen(value), digest);
     CHECK(row->hash != NULL && memcmp(row->hash, digest, sizeof digest) == 0, "I11",
           "the result of rank %lld of job %s is not what the rank wrote", (long long)row->rank, auditing->id);
@@ -235,8 +235,8 @@ static void audit_results(struct auditing *auditing)
         return;
     }
     auditing->results = 0;
-    bool ok =
-        reader_results(auditing->reader, auditing->newest_epoch, -1, 100000, audit_result, auditing, &err);
+    bool ok = reader_results(auditing->reader, auditing->newest_attempt_id, -1, 100000, audit_result,
+                             auditing, &err);
     CHECK(ok, "I11", "the results of job %s cannot be read: %s", auditing->id, err.text);
     bool due = auditing->submission->function && auditing->life.state == JOB_SUCCEEDED;
     CHECK(!due || auditing->results == auditing->submission->gpus, "I11",

@@ -273,7 +273,7 @@ static enum reconciler_answer understand(struct piece *piece, enum report_kind k
 /* What a report that is out concerns. */
 struct reporting {
     struct host *host;
-    uint64_t epoch;
+    uint64_t attempt_id;
     enum report_kind kind;
 };
 
@@ -281,9 +281,10 @@ static void report_done(void *closure, const struct wire_answer *answer)
 {
     const struct reporting *reporting = closure;
     struct host *host = reporting->host;
-    struct piece *piece = piece_find(host, reporting->epoch);
+    struct piece *piece = piece_find(host, reporting->attempt_id);
     if (piece != NULL) {
-        reconciler_answered(host->reconciler, reporting->epoch, understand(piece, reporting->kind, answer));
+        reconciler_answered(host->reconciler, reporting->attempt_id,
+                            understand(piece, reporting->kind, answer));
         host_wake(host, 0);
     }
 }
@@ -296,7 +297,7 @@ static size_t fill_results(const struct piece *piece, struct rank_result *result
     for (size_t i = 0; piece->function && piece->recorded && i < piece->exit_count; i++) {
         char value[64];
         if (piece->exits[i].code == 0) {
-            snprintf(value, sizeof value, "%llu/%lld", (unsigned long long)piece->epoch,
+            snprintf(value, sizeof value, "%llu/%lld", (unsigned long long)piece->attempt_id,
                      (long long)piece->exits[i].rank);
             hash_hex(value, strlen(value), hashes[count]);
             results[count] = (struct rank_result){
@@ -335,7 +336,7 @@ void exchange_report(struct piece *piece, enum report_kind kind)
     struct report_message message = {.node = host->name,
                                      .boot_id = host->boot_id,
                                      .agent_id = host->name,
-                                     .epoch = piece->epoch,
+                                     .attempt_id = piece->attempt_id,
                                      .kind = kind,
                                      .results = results};
     switch (kind) {
@@ -362,7 +363,7 @@ void exchange_report(struct piece *piece, enum report_kind kind)
         break;
     }
     struct reporting *reporting = world_keep(&host->sim->world, sizeof *reporting);
-    *reporting = (struct reporting){host, piece->epoch, kind};
+    *reporting = (struct reporting){host, piece->attempt_id, kind};
     call(host, WIRE_REPORT, report_message_encode(&message), REQUEST_TIMEOUT_MS, true, report_done,
          reporting);
 }

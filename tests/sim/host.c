@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns one simulated machine: its clock, its folders, its agent. It promises that the agent decides by the
  * real agent/reconciler/reconciler.c, and that what survives the death of agent or machine is what survives
- * in reality: claimed epochs until a reboot, exit records for ever. Shims and ranks are piece.c's, requests
- * exchange.c's.
+ * in reality: claimed attempt ids until a reboot, exit records for ever. Shims and ranks are piece.c's,
+ * requests exchange.c's.
  */
 #include "tests/sim/host.h"
 
@@ -41,17 +41,17 @@ int64_t host_now(const struct host *host)
     return clock_at(&host->clock, host->sim->world.now_ms);
 }
 
-/* --- claimed epochs ------------------------------------------------------------------------------------- */
+/* --- claimed attempt ids -------------------------------------------------------------------------------- */
 
-bool host_claim(struct host *host, uint64_t epoch)
+bool host_claim(struct host *host, uint64_t attempt_id)
 {
     for (size_t i = 0; i < host->claimed_count; i++) {
-        if (host->claimed[i] == epoch) {
+        if (host->claimed[i] == attempt_id) {
             return false;
         }
     }
     host->claimed = xrealloc(host->claimed, (host->claimed_count + 1) * sizeof *host->claimed);
-    host->claimed[host->claimed_count++] = epoch;
+    host->claimed[host->claimed_count++] = attempt_id;
     return true;
 }
 
@@ -59,7 +59,7 @@ bool host_claim(struct host *host, uint64_t epoch)
 
 static void act_on_piece(struct host *host, const struct reconciler_action *action)
 {
-    struct piece *piece = piece_find(host, action->epoch);
+    struct piece *piece = piece_find(host, action->attempt_id);
     switch (action->act) {
     case ACT_CLAIM:
         piece_claim(host, action);
@@ -108,7 +108,7 @@ static void act_on_piece(struct host *host, const struct reconciler_action *acti
 static void act_on(struct host *host, const struct reconciler_action *action)
 {
     world_note(&host->sim->world, "%s: %s %llx", host->name, reconciler_act_text(action->act),
-               (unsigned long long)action->epoch);
+               (unsigned long long)action->attempt_id);
     switch (action->act) {
     case ACT_REGISTER:
         exchange_register(host);
@@ -183,7 +183,7 @@ static void start_agent(void *closure)
     host->nonce = 0;
     host->waits_ms = 0;
     for (size_t i = 0; i < host->piece_count && !planted_is(PLANTED_NO_ADOPTION); i++) {
-        reconciler_adopt(host->reconciler, host->pieces[i]->epoch);
+        reconciler_adopt(host->reconciler, host->pieces[i]->attempt_id);
         piece_adopt(host->pieces[i]);
     }
     reconciler_start(host->reconciler);
@@ -221,7 +221,8 @@ void host_kill_shim(struct host *host)
     for (size_t i = 0; i < host->piece_count; i++) {
         struct piece *piece = host->pieces[(i + host->claimed_count) % host->piece_count];
         if (piece->shim) {
-            world_fault(world, "%s: shim of %llx is killed", host->name, (unsigned long long)piece->epoch);
+            world_fault(world, "%s: shim of %llx is killed", host->name,
+                        (unsigned long long)piece->attempt_id);
             piece_kill_shim(piece);
             return;
         }

@@ -19,7 +19,7 @@ enum shim_stage {
 /* An attempt on this machine: folders, shim and ranks, whether or not an agent knows of them. */
 struct piece {
     struct host *host;
-    uint64_t epoch;
+    uint64_t attempt_id;
     char job_id[17];
     char manner[16]; /* how its ranks behave: the job's name */
     bool function;
@@ -83,13 +83,13 @@ struct host {
 };
 
 int64_t host_now(const struct host *host);
-bool host_claim(struct host *host, uint64_t epoch);
+bool host_claim(struct host *host, uint64_t attempt_id);
 void host_work(struct host *host);
 void host_wake(struct host *host, int64_t in_ms);
 
 /* --- pieces --------------------------------------------------------------------------------------------- */
 
-struct piece *piece_find(const struct host *host, uint64_t epoch);
+struct piece *piece_find(const struct host *host, uint64_t attempt_id);
 void piece_free(struct piece *piece);
 void piece_claim(struct host *host, const struct reconciler_action *action);
 void piece_tombstone(struct host *host, const struct reconciler_action *action);

@@ -76,7 +76,7 @@ static void check_grants(struct sim *sim, const struct node_orders *orders)
     for (size_t i = 0; i < orders->count; i++) {
         const struct order *order = &orders->items[i].order;
         if (order->phase != ORDER_STOP) {
-            truth_granted(sim->truth, order->epoch, order->job_id, host_index(sim, orders->node),
+            truth_granted(sim->truth, order->attempt_id, order->job_id, host_index(sim, orders->node),
                           order->devices, order->device_count);
         }
     }

@@ -82,7 +82,7 @@ static void answer(struct box *box, uint64_t ticket, uint64_t seen)
         .version = version_of(box), .live = live, .orders = changed, .stagings = stagings};
     for (size_t i = 0; box->orders != NULL && i < box->orders->count; i++) {
         const struct node_order *item = &box->orders->items[i];
-        reply.live[reply.live_count++] = item->order.epoch;
+        reply.live[reply.live_count++] = item->order.attempt_id;
         if (item->version > seen) {
             struct order *order = &reply.orders[reply.order_count++];
             *order = item->order;

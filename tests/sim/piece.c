@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what an agent does for one attempt, in the place of agent/attempt/attempt.c: it claims, lays, listens
- * to the shim, waits for empty devices, forgets. It promises what that file promises, and no more: an epoch
- * is claimed once a boot, nothing is called over while a process lives. */
+ * to the shim, waits for empty devices, forgets. It promises what that file promises, and no more: an attempt
+ * id is claimed once a boot, nothing is called over while a process lives. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +9,10 @@
 #include "proto/base/text.h"
 #include "tests/sim/host_parts.h"
 
-struct piece *piece_find(const struct host *host, uint64_t epoch)
+struct piece *piece_find(const struct host *host, uint64_t attempt_id)
 {
     for (size_t i = 0; i < host->piece_count; i++) {
-        if (host->pieces[i]->epoch == epoch) {
+        if (host->pieces[i]->attempt_id == attempt_id) {
             return host->pieces[i];
         }
     }
@@ -28,7 +28,7 @@ void piece_heard(struct piece *piece, enum reconciler_news news)
 {
     struct host *host = piece->host;
     if (host->reconciler != NULL) {
-        reconciler_heard(host->reconciler, piece->epoch, news);
+        reconciler_heard(host->reconciler, piece->attempt_id, news);
         host_wake(host, 0);
     }
 }
@@ -39,7 +39,7 @@ static struct piece *add(struct host *host, const struct order *order)
 {
     struct piece *piece = xzalloc(sizeof *piece);
     *piece = (struct piece){.host = host,
-                            .epoch = order->epoch,
+                            .attempt_id = order->attempt_id,
                             .node_rank = order->node_rank,
                             .nodes = order->nodes > 0 ? order->nodes : 1,
                             .first_rank = order->first_rank,
@@ -83,7 +83,7 @@ static void lay_done(void *closure)
     struct piece *piece = closure;
     struct world *world = &piece->host->sim->world;
     if (world_mishap(world, 30)) {
-        world_fault(world, "%s: declines %llx", piece->host->name, (unsigned long long)piece->epoch);
+        world_fault(world, "%s: declines %llx", piece->host->name, (unsigned long long)piece->attempt_id);
         decline(piece);
         return;
     }
@@ -101,7 +101,7 @@ void piece_claim(struct host *host, const struct reconciler_action *action)
     struct world *world = &host->sim->world;
     piece->term_ms = action->term_ms;
     piece->kill_ms = action->kill_ms;
-    if (!host_claim(host, piece->epoch)) {
+    if (!host_claim(host, piece->attempt_id)) {
         over(piece, CAUSE_SHIM_LOST);
         return;
     }
@@ -113,7 +113,7 @@ void piece_claim(struct host *host, const struct reconciler_action *action)
 void piece_tombstone(struct host *host, const struct reconciler_action *action)
 {
     struct piece *piece = add(host, action->order);
-    host_claim(host, piece->epoch);
+    host_claim(host, piece->attempt_id);
     over(piece, action->cause);
 }
 
@@ -175,7 +175,7 @@ void piece_clear(struct piece *piece)
     bool lingers = world_mishap(world, 30);
     if (lingers) {
         world_fault(world, "%s: devices of %llx are not empty at once", piece->host->name,
-                    (unsigned long long)piece->epoch);
+                    (unsigned long long)piece->attempt_id);
     }
     world_in(world, world_between(world, 0, lingers ? 20000 : 5), cleared, piece, &piece->host->agent);
 }
@@ -202,7 +202,7 @@ void piece_forget(struct piece *piece)
 
 void piece_adopt(struct piece *piece)
 {
-    host_claim(piece->host, piece->epoch); /* anew, where a reboot has emptied the folder of claims */
+    host_claim(piece->host, piece->attempt_id); /* anew, where a reboot has emptied the folder of claims */
     if (piece->shim || piece->recorded) {
         shim_speak(piece);
         return;
@@ -238,7 +238,7 @@ void piece_kill_shim(struct piece *piece)
     for (int64_t i = 0; i < piece->local_ranks; i++) {
         if (piece->live[i]) {
             piece->live[i] = false;
-            truth_end(host->sim->truth, piece->epoch, host->index, piece->first_rank + i, 137, true);
+            truth_end(host->sim->truth, piece->attempt_id, host->index, piece->first_rank + i, 137, true);
         }
     }
     piece->shim = false;

@@ -168,18 +168,18 @@ WRAPPED(void, core_load_job, struct core *core, const struct job_birth *birth, c
 }
 
 /* The first attempt that is on the node; 0: none. */
-static uint64_t epoch_on(struct core *core, const char *node)
+static uint64_t attempt_id_on(struct core *core, const char *node)
 {
     struct node_orders *orders = core_orders(core, node);
-    uint64_t epoch = orders != NULL && orders->count > 0 ? orders->items[0].order.epoch : 0;
+    uint64_t attempt_id = orders != NULL && orders->count > 0 ? orders->items[0].order.attempt_id : 0;
     node_orders_destroy(orders);
-    return epoch;
+    return attempt_id;
 }
 
 static void spoil_report(struct core *core, struct report_message *report)
 {
-    uint64_t epoch = now == PLANTED_NO_EPOCH_CHECK ? epoch_on(core, report->node) : 0;
-    report->epoch = epoch != 0 ? epoch : report->epoch;
+    uint64_t attempt_id = now == PLANTED_NO_ATTEMPT_ID_CHECK ? attempt_id_on(core, report->node) : 0;
+    report->attempt_id = attempt_id != 0 ? attempt_id : report->attempt_id;
     for (size_t i = 0;
          i < report->rank_count && now == PLANTED_CODES_IGNORED && report->kind == REPORT_EXITED; i++) {
         report->ranks[i].code = 0;
@@ -264,7 +264,7 @@ WRAPPED(void, reconciler_polled, struct reconciler *reconciler, const struct pol
         wrong.live[i] = reply->live[i];
     }
     for (size_t i = 0; i < entry; i++) {
-        wrong.live[wrong.live_count++] = list[i].epoch;
+        wrong.live[wrong.live_count++] = list[i].attempt_id;
     }
     __real_reconciler_polled(reconciler, &wrong);
     free(wrong.live);
@@ -282,9 +282,9 @@ WRAPPED(void, reconciler_heartbeat_done, struct reconciler *reconciler, int64_t 
     __real_reconciler_heartbeat_done(reconciler, number, reply != NULL ? &wrong : NULL, sent_ms);
 }
 
-WRAPPED(void, reconciler_heard, struct reconciler *reconciler, uint64_t epoch, enum reconciler_news news)
+WRAPPED(void, reconciler_heard, struct reconciler *reconciler, uint64_t attempt_id, enum reconciler_news news)
 {
     if (!(news == NEWS_EXITED && every(PLANTED_EXIT_MISSED, 10))) {
-        __real_reconciler_heard(reconciler, epoch, news);
+        __real_reconciler_heard(reconciler, attempt_id, news);
     }
 }

@@ -23,7 +23,7 @@
     X(WALL_CLOCK, "leases go by the wall clock")                                                             \
     X(BOOT_RENEWS_NOTHING, "a new controller takes leases as long unrenewed")                                \
     X(EARLY_REASSIGN, "the controller takes leases as half as long as nodes do")                             \
-    X(NO_EPOCH_CHECK, "a report counts for whatever attempt is on the node")                                 \
+    X(NO_ATTEMPT_ID_CHECK, "a report counts for whatever attempt is on the node")                            \
     X(CODES_IGNORED, "an exit report counts as success")                                                     \
     X(DOUBLE_RELEASE, "devices are given back twice")                                                        \
     X(QUOTA_IGNORED, "limits of projects are not looked at")                                                 \

@@ -18,7 +18,7 @@ enum { MOST_CHANGES = 32, MOST_JOBS = 4096, LARGE_SPEC_BYTES = 1400 * 1024, BLOB
 struct script_job {
     enum job_state state;
     int64_t seq, attempts;
-    uint64_t epoch;
+    uint64_t attempt_id;
 };
 
 /* How far the script is. */
@@ -27,7 +27,7 @@ struct writer {
     struct batch *batch;
     struct chance chance;
     struct script_job jobs[MOST_JOBS]; /* by key */
-    int64_t last_key, last_epoch, last_token, last_window;
+    int64_t last_key, last_attempt_id, last_token, last_window;
 };
 
 static char *keep(struct writer *writer, char *text)
@@ -156,7 +156,7 @@ static void update_job(struct writer *writer, int64_t key, enum job_state state,
 
 static struct attempt_row attempt_of(const struct script_job *job, int64_t key, enum attempt_state state)
 {
-    return (struct attempt_row){.epoch = job->epoch,
+    return (struct attempt_row){.attempt_id = job->attempt_id,
                                 .job_key = key,
                                 .number = job->attempts,
                                 .state = state,
@@ -170,7 +170,7 @@ static struct attempt_row attempt_of(const struct script_job *job, int64_t key, 
 static struct member_row member_of(const struct script_job *job, enum member_state state)
 {
     return (struct member_row){
-        .epoch = job->epoch, .node = "gpu-1", .local_ranks = 1, .devices = "0", .state = state};
+        .attempt_id = job->attempt_id, .node = "gpu-1", .local_ranks = 1, .devices = "0", .state = state};
 }
 
 static bool start(struct writer *writer)
@@ -181,23 +181,24 @@ static bool start(struct writer *writer)
     }
     struct script_job *job = &writer->jobs[key];
     job->attempts++;
-    job->epoch = (uint64_t)1 << 32 | (uint64_t)++writer->last_epoch;
+    job->attempt_id = (uint64_t)1 << 32 | (uint64_t)++writer->last_attempt_id;
     add(writer, CHANGE_ATTEMPT_INSERT)->attempt = attempt_of(job, key, ATTEMPT_STARTED);
     add(writer, CHANGE_MEMBER_INSERT)->member = member_of(job, MEMBER_ORDERED);
     update_job(writer, key, JOB_RUNNING, EVENT_STARTED);
     return true;
 }
 
-static void add_result(struct writer *writer, uint64_t epoch)
+static void add_result(struct writer *writer, uint64_t attempt_id)
 {
     struct change *blob = add(writer, CHANGE_BLOB_PUT);
     blob->blob =
         (struct blob_row){.size = 1 + (int64_t)chance_below(&writer->chance, BLOB_BYTES), .created_ms = 6};
-    mark_hash(blob->blob.hash, (int64_t)epoch, 3);
+    mark_hash(blob->blob.hash, (int64_t)attempt_id, 3);
     blob->blob.bytes = filled(writer, "blob ", BLOB_BYTES + 16);
-    add(writer, CHANGE_RANK_PUT)->rank = (struct rank_row){.epoch = epoch, .at_ms = 7, .out_bytes = 8};
+    add(writer, CHANGE_RANK_PUT)->rank =
+        (struct rank_row){.attempt_id = attempt_id, .at_ms = 7, .out_bytes = 8};
     struct change *result = add(writer, CHANGE_RESULT_PUT);
-    result->result = (struct result_row){.epoch = epoch,
+    result->result = (struct result_row){.attempt_id = attempt_id,
                                          .kind = RESULT_VALUE,
                                          .size = blob->blob.size,
                                          .hash = blob->blob.hash,
@@ -211,7 +212,7 @@ static bool end(struct writer *writer)
         return false;
     }
     const struct script_job *job = &writer->jobs[key];
-    add_result(writer, job->epoch);
+    add_result(writer, job->attempt_id);
     add(writer, CHANGE_ATTEMPT_UPDATE)->attempt = attempt_of(job, key, ATTEMPT_ENDED);
     add(writer, CHANGE_MEMBER_UPDATE)->member = member_of(job, MEMBER_FLUSHED);
     update_job(writer, key, JOB_SUCCEEDED, EVENT_SUCCEEDED);

@@ -55,7 +55,7 @@ static void arrange_fate(struct piece *piece, int64_t local)
     if (world_mishap(world, 20)) {
         code = world_of(world, 50) ? 139 : 1;
         world_fault(world, "%s: rank %lld of %llx will fail", piece->host->name,
-                    (long long)(piece->first_rank + local), (unsigned long long)piece->epoch);
+                    (long long)(piece->first_rank + local), (unsigned long long)piece->attempt_id);
     }
     arrange(piece, local, lasts_ms, code, false);
 }
@@ -81,7 +81,7 @@ static void write_record(struct piece *piece)
     struct world *world = world_of_piece(piece);
     piece->recorded = true;
     piece->stage = SHIM_OVER;
-    world_note(world, "%s: exit record of %llx", piece->host->name, (unsigned long long)piece->epoch);
+    world_note(world, "%s: exit record of %llx", piece->host->name, (unsigned long long)piece->attempt_id);
     if (world_rare(world, RARE_EXIT_HEARD_LATE)) {
         world_in(world, world_between(world, 1, 60000), say_exited, piece, &piece->host->agent);
         return;
@@ -122,7 +122,7 @@ static void rank_ends(struct piece *piece, int64_t local, int64_t code, bool by_
     int64_t rank = piece->first_rank + local;
     piece->live[local] = false;
     by_us = by_us && code != 0;
-    truth_end(host->sim->truth, piece->epoch, host->index, rank, code, by_us);
+    truth_end(host->sim->truth, piece->attempt_id, host->index, rank, code, by_us);
     piece->exits[piece->exit_count++] =
         (struct rank_exit){.rank = rank, .code = code, .at_ms = world_wall_ms(world), .by_us = by_us};
     if (code != 0 && !by_us && !piece->failed) {
@@ -150,7 +150,7 @@ static void lease_due(void *closure)
         return; /* it was renewed */
     }
     world_note(world_of_piece(piece), "%s: lease of %llx is over", piece->host->name,
-               (unsigned long long)piece->epoch);
+               (unsigned long long)piece->attempt_id);
     if (piece->stage == SHIM_READY) {
         piece->shim = false;
         piece->shim_life++;
@@ -180,7 +180,7 @@ void shim_lease(struct piece *piece)
 
 static struct truth_gang gang_of(const struct piece *piece)
 {
-    return (struct truth_gang){.epoch = piece->epoch,
+    return (struct truth_gang){.attempt_id = piece->attempt_id,
                                .job_id = piece->job_id,
                                .nodes = piece->nodes,
                                .world_size = piece->world_size};
@@ -218,7 +218,8 @@ void shim_start(struct piece *piece)
         lease_due(piece);
         return;
     }
-    world_note(&host->sim->world, "%s: ranks of %llx start", host->name, (unsigned long long)piece->epoch);
+    world_note(&host->sim->world, "%s: ranks of %llx start", host->name,
+               (unsigned long long)piece->attempt_id);
     piece->stage = SHIM_RUNS;
     piece->started = true;
     truth_start(host->sim->truth, &gang, host->index, piece->first_rank, piece->local_ranks, piece->devices,

@@ -14,7 +14,7 @@
 #define DEVICES_MAX 16
 
 struct process {
-    uint64_t epoch;
+    uint64_t attempt_id;
     char job_id[17];
     size_t host;
     int64_t rank;
@@ -24,7 +24,7 @@ struct process {
 
 struct ended {
     struct {
-        uint64_t epoch;
+        uint64_t attempt_id;
         int64_t rank;
     } key;
     int64_t code;
@@ -33,7 +33,7 @@ struct ended {
 };
 
 struct gang {
-    uint64_t epoch;
+    uint64_t attempt_id;
     uint64_t prepared; /* bit by node rank */
     UT_hash_handle hh;
 };
@@ -80,21 +80,21 @@ void truth_destroy(struct truth *truth)
     free(truth);
 }
 
-static struct gang *gang_of(struct truth *truth, uint64_t epoch)
+static struct gang *gang_of(struct truth *truth, uint64_t attempt_id)
 {
     struct gang *gang;
-    HASH_FIND(hh, truth->gangs, &epoch, sizeof epoch, gang);
+    HASH_FIND(hh, truth->gangs, &attempt_id, sizeof attempt_id, gang);
     if (gang == NULL) {
         gang = xzalloc(sizeof *gang);
-        gang->epoch = epoch;
-        HASH_ADD(hh, truth->gangs, epoch, sizeof gang->epoch, gang);
+        gang->attempt_id = attempt_id;
+        HASH_ADD(hh, truth->gangs, attempt_id, sizeof gang->attempt_id, gang);
     }
     return gang;
 }
 
 void truth_prepared(struct truth *truth, const struct truth_gang *gang, int64_t node_rank)
 {
-    gang_of(truth, gang->epoch)->prepared |= 1ULL << node_rank;
+    gang_of(truth, gang->attempt_id)->prepared |= 1ULL << node_rank;
 }
 
 static bool share_device(const struct process *process, const int64_t *devices, size_t count)
@@ -110,23 +110,23 @@ static bool share_device(const struct process *process, const int64_t *devices, 
 }
 
 /* Of another attempt: nothing of the job, nothing on the devices. */
-static void check_alone(struct truth *truth, const char *what, uint64_t epoch, const char *job_id,
+static void check_alone(struct truth *truth, const char *what, uint64_t attempt_id, const char *job_id,
                         size_t host, const int64_t *devices, size_t device_count)
 {
     for (size_t i = 0; i < truth->count; i++) {
         const struct process *process = &truth->live[i];
-        if (process->epoch == epoch) {
+        if (process->attempt_id == attempt_id) {
             continue;
         }
         world_check(truth->world, strcmp(process->job_id, job_id) != 0, what,
                     "attempt %llx of job %s, while rank %lld of its attempt %llx lives on host %zu",
-                    (unsigned long long)epoch, job_id, (long long)process->rank,
-                    (unsigned long long)process->epoch, process->host);
+                    (unsigned long long)attempt_id, job_id, (long long)process->rank,
+                    (unsigned long long)process->attempt_id, process->host);
         world_check(truth->world, process->host != host || !share_device(process, devices, device_count),
                     what,
                     "attempt %llx of job %s on a device of host %zu that rank %lld of attempt %llx uses",
-                    (unsigned long long)epoch, job_id, host, (long long)process->rank,
-                    (unsigned long long)process->epoch);
+                    (unsigned long long)attempt_id, job_id, host, (long long)process->rank,
+                    (unsigned long long)process->attempt_id);
     }
 }
 
@@ -139,10 +139,10 @@ static void add(struct truth *truth, const struct process *process)
     truth->live[truth->count++] = *process;
 }
 
-static bool lives(const struct truth *truth, uint64_t epoch, int64_t rank)
+static bool lives(const struct truth *truth, uint64_t attempt_id, int64_t rank)
 {
     for (size_t i = 0; i < truth->count; i++) {
-        if (truth->live[i].epoch == epoch && truth->live[i].rank == rank) {
+        if (truth->live[i].attempt_id == attempt_id && truth->live[i].rank == rank) {
             return true;
         }
     }
@@ -159,44 +159,45 @@ static bool is_over(const struct truth *truth, const char *job_id)
 void truth_start(struct truth *truth, const struct truth_gang *gang, size_t host, int64_t first_rank,
                  int64_t count, const int64_t *devices, size_t device_count)
 {
-    struct process process = {.epoch = gang->epoch, .host = host, .device_count = device_count};
+    struct process process = {.attempt_id = gang->attempt_id, .host = host, .device_count = device_count};
     uint64_t all = gang->nodes >= 64 ? UINT64_MAX : (1ULL << gang->nodes) - 1;
     snprintf(process.job_id, sizeof process.job_id, "%s", gang->job_id);
     memcpy(process.devices, devices, device_count * sizeof *devices);
-    check_alone(truth, "I2, I5", gang->epoch, gang->job_id, host, devices, device_count);
-    world_check(truth->world, gang_of(truth, gang->epoch)->prepared == all, "I8",
-                "ranks of attempt %llx start before all nodes are prepared", (unsigned long long)gang->epoch);
+    check_alone(truth, "I2, I5", gang->attempt_id, gang->job_id, host, devices, device_count);
+    world_check(truth->world, gang_of(truth, gang->attempt_id)->prepared == all, "I8",
+                "ranks of attempt %llx start before all nodes are prepared",
+                (unsigned long long)gang->attempt_id);
     world_check(truth->world, !is_over(truth, gang->job_id), "I10, I14", "job %s starts after it was over",
                 gang->job_id);
     for (int64_t i = 0; i < count; i++) {
         struct ended *ended;
-        struct ended wanted = {.key = {gang->epoch, first_rank + i}};
+        struct ended wanted = {.key = {gang->attempt_id, first_rank + i}};
         HASH_FIND(hh, truth->ended, &wanted.key, sizeof wanted.key, ended);
-        world_check(truth->world, ended == NULL && !lives(truth, gang->epoch, first_rank + i), "I5",
+        world_check(truth->world, ended == NULL && !lives(truth, gang->attempt_id, first_rank + i), "I5",
                     "rank %lld of attempt %llx starts a second time", (long long)(first_rank + i),
-                    (unsigned long long)gang->epoch);
+                    (unsigned long long)gang->attempt_id);
         process.rank = first_rank + i;
         add(truth, &process);
     }
 }
 
-static void keep_end(struct truth *truth, uint64_t epoch, int64_t rank, int64_t code, bool by_us)
+static void keep_end(struct truth *truth, uint64_t attempt_id, int64_t rank, int64_t code, bool by_us)
 {
     struct ended *ended = xzalloc(sizeof *ended);
-    ended->key.epoch = epoch;
+    ended->key.attempt_id = attempt_id;
     ended->key.rank = rank;
     ended->code = code;
     ended->by_us = by_us;
     HASH_ADD(hh, truth->ended, key, sizeof ended->key, ended);
 }
 
-void truth_end(struct truth *truth, uint64_t epoch, size_t host, int64_t rank, int64_t code, bool by_us)
+void truth_end(struct truth *truth, uint64_t attempt_id, size_t host, int64_t rank, int64_t code, bool by_us)
 {
     for (size_t i = 0; i < truth->count; i++) {
         const struct process *process = &truth->live[i];
-        if (process->epoch == epoch && process->host == host && process->rank == rank) {
+        if (process->attempt_id == attempt_id && process->host == host && process->rank == rank) {
             truth->live[i] = truth->live[--truth->count];
-            keep_end(truth, epoch, rank, code, by_us);
+            keep_end(truth, attempt_id, rank, code, by_us);
             return;
         }
     }
@@ -207,15 +208,15 @@ void truth_host_died(struct truth *truth, size_t host)
     for (size_t i = truth->count; i > 0; i--) {
         struct process process = truth->live[i - 1];
         if (process.host == host) {
-            truth_end(truth, process.epoch, host, process.rank, 137, true);
+            truth_end(truth, process.attempt_id, host, process.rank, 137, true);
         }
     }
 }
 
-void truth_granted(struct truth *truth, uint64_t epoch, const char *job_id, size_t host,
+void truth_granted(struct truth *truth, uint64_t attempt_id, const char *job_id, size_t host,
                    const int64_t *devices, size_t device_count)
 {
-    check_alone(truth, "I6", epoch, job_id, host, devices, device_count);
+    check_alone(truth, "I6", attempt_id, job_id, host, devices, device_count);
 }
 
 void truth_over(struct truth *truth, const char *job_id)
@@ -226,7 +227,7 @@ void truth_over(struct truth *truth, const char *job_id)
     for (size_t i = 0; i < truth->count; i++) {
         world_check(truth->world, strcmp(truth->live[i].job_id, job_id) != 0, "I10",
                     "job %s is over while rank %lld of attempt %llx lives on host %zu", job_id,
-                    (long long)truth->live[i].rank, (unsigned long long)truth->live[i].epoch,
+                    (long long)truth->live[i].rank, (unsigned long long)truth->live[i].attempt_id,
                     truth->live[i].host);
     }
     struct over *over = xzalloc(sizeof *over);
@@ -234,10 +235,11 @@ void truth_over(struct truth *truth, const char *job_id)
     HASH_ADD_STR(truth->over, job_id, over);
 }
 
-bool truth_exit(const struct truth *truth, uint64_t epoch, int64_t rank, int64_t *ret_code, bool *ret_by_us)
+bool truth_exit(const struct truth *truth, uint64_t attempt_id, int64_t rank, int64_t *ret_code,
+                bool *ret_by_us)
 {
     struct ended *ended;
-    struct ended wanted = {.key = {epoch, rank}};
+    struct ended wanted = {.key = {attempt_id, rank}};
     HASH_FIND(hh, truth->ended, &wanted.key, sizeof wanted.key, ended);
     if (ended != NULL) {
         *ret_code = ended->code;

@@ -18,7 +18,7 @@ enum held_state { HELD_CLAIMED, HELD_PREPARED, HELD_RUNNING, HELD_EXITED, HELD_D
 
 /* An attempt as its node knows it. */
 struct held {
-    uint64_t epoch;
+    uint64_t attempt_id;
     char job_id[17];
     enum held_state state;
     bool alone;  /* the gang is on this node only */
@@ -96,10 +96,10 @@ static size_t need_index(const char *key)
 
 /* --- what is held --------------------------------------------------------------------------------------- */
 
-static struct held *find(struct agent *agent, uint64_t epoch)
+static struct held *find(struct agent *agent, uint64_t attempt_id)
 {
     for (size_t i = 0; i < agent->held_count; i++) {
-        if (agent->held[i].epoch == epoch) {
+        if (agent->held[i].attempt_id == attempt_id) {
             return &agent->held[i];
         }
     }
@@ -111,10 +111,10 @@ static void drop(struct agent *agent, struct held *held)
     *held = agent->held[--agent->held_count];
 }
 
-static bool was_seen(const struct agent *agent, uint64_t epoch)
+static bool was_seen(const struct agent *agent, uint64_t attempt_id)
 {
     for (size_t i = 0; i < agent->seen_count; i++) {
-        if (agent->seen[i] == epoch) {
+        if (agent->seen[i] == attempt_id) {
             return true;
         }
     }
@@ -128,10 +128,10 @@ static void claim(struct agent *agent, const struct order *order)
     size_t environment = need_of(atoi(name + 1));
     assert(environment == NEEDS || agent->ready[environment] || order->phase == ORDER_STOP);
     agent->seen = xrealloc(agent->seen, (agent->seen_count + 1) * sizeof *agent->seen);
-    agent->seen[agent->seen_count++] = order->epoch;
+    agent->seen[agent->seen_count++] = order->attempt_id;
     struct held *held = &agent->held[agent->held_count++];
     *held = (struct held){
-        .epoch = order->epoch,
+        .attempt_id = order->attempt_id,
         .alone = order->nodes == 1,
         .go = order->phase == ORDER_RUN,
         .first_rank = order->first_rank,
@@ -157,7 +157,8 @@ static void check_start(const struct agents *agents, const struct agent *agent, 
         const struct agent *other = &agents->all[i];
         for (size_t j = 0; j < other->held_count; j++) {
             const struct held *held = &other->held[j];
-            bool same_job = strcmp(held->job_id, starting->job_id) == 0 && held->epoch != starting->epoch;
+            bool same_job =
+                strcmp(held->job_id, starting->job_id) == 0 && held->attempt_id != starting->attempt_id;
             assert(held->state != HELD_RUNNING || !same_job);
             for (size_t k = 0; other == agent && held != starting && k < held->device_count; k++) {
                 for (size_t l = 0; l < starting->device_count; l++) {
@@ -183,7 +184,8 @@ static void register_agent(struct agents *agents, struct agent *agent)
     for (size_t i = 0; i < agent->held_count; i++) {
         static const enum member_state told[] = {MEMBER_ORDERED, MEMBER_PREPARED, MEMBER_RUNNING,
                                                  MEMBER_EXITED, MEMBER_ORDERED};
-        listed[i] = (struct node_attempt){.epoch = agent->held[i].epoch, .state = told[agent->held[i].state]};
+        listed[i] = (struct node_attempt){.attempt_id = agent->held[i].attempt_id,
+                                          .state = told[agent->held[i].state]};
     }
     ask.attempts = listed;
     ask.attempt_count = agent->held_count;
@@ -215,7 +217,7 @@ static bool tell(struct agents *agents, struct agent *agent, struct held *held, 
 {
     report->node = agent->name;
     report->boot_id = agent->boot;
-    report->epoch = held->epoch;
+    report->attempt_id = held->attempt_id;
     if (mishap(agents, 5)) {
         return false; /* lost on the way there */
     }
@@ -362,10 +364,10 @@ static void go_on(struct agents *agents, struct agent *agent, struct held *held)
     }
 }
 
-/* An order for an epoch that is not held. One that was seen is refused. */
+/* An order for an attempt id that is not held. One that was seen is refused. */
 static void take_new(struct agents *agents, struct agent *agent, const struct order *order)
 {
-    bool seen = was_seen(agent, order->epoch);
+    bool seen = was_seen(agent, order->attempt_id);
     claim(agent, order);
     struct held *held = &agent->held[agent->held_count - 1];
     held->stop = order->phase == ORDER_STOP;
@@ -381,7 +383,7 @@ static void poll_orders(struct agents *agents, struct agent *agent)
     for (size_t i = agent->held_count; mine && i > 0; i--) {
         bool live = false;
         for (size_t j = 0; j < orders->count; j++) {
-            live = live || orders->items[j].order.epoch == agent->held[i - 1].epoch;
+            live = live || orders->items[j].order.attempt_id == agent->held[i - 1].attempt_id;
         }
         if (!live) {
             drop(agent, &agent->held[i - 1]);
@@ -389,7 +391,7 @@ static void poll_orders(struct agents *agents, struct agent *agent)
     }
     for (size_t i = 0; mine && i < orders->count; i++) {
         const struct order *order = &orders->items[i].order;
-        struct held *held = find(agent, order->epoch);
+        struct held *held = find(agent, order->attempt_id);
         if (held == NULL) {
             take_new(agents, agent, order);
         } else {

@@ -511,8 +511,8 @@ enum err_code cluster_report(struct cluster *cluster, const char *id, const char
     if (whole.boot_id == NULL) {
         whole.boot_id = row != NULL ? row->boot_id : "";
     }
-    if (whole.epoch == 0) {
-        whole.epoch = rows_epoch(cluster->rows, id);
+    if (whole.attempt_id == 0) {
+        whole.attempt_id = rows_attempt_id(cluster->rows, id);
     }
     return cluster_step(cluster, &(struct input){.kind = INPUT_REPORT, .report = &whole});
 }

@@ -169,8 +169,8 @@ enum err_code unable(struct cluster *cluster, const char *environment, const cha
 enum err_code cluster_staging(struct cluster *cluster, const char *name,
                               const struct staging_message *message);
 
-/* The whole report, for whatever the others cannot say; node, boot_id and epoch are filled in when they are
- * missing. */
+/* The whole report, for whatever the others cannot say; node, boot_id and attempt id are filled in when they
+ * are missing. */
 enum err_code cluster_report(struct cluster *cluster, const char *id, const char *name,
                              const struct report_message *report);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the rows of a store that is only memory. It promises that changes which no store could take, or that
- * break the promises about histories (gapless, final, epochs that rise), abort. Who reads and writes when is
- * left to cluster.c. */
+ * break the promises about histories (gapless, final, attempt ids that rise), abort. Who reads and writes
+ * when is left to cluster.c. */
 #include "tests/trace/rows.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@ struct job_rows {
     int64_t *owners;        /* of an array: the key of the job that each task has become; 0: none yet */
     enum event_kind *events;
     int64_t event_count;
-    uint64_t epoch;
+    uint64_t attempt_id;
 };
 
 struct attempt_rows {
@@ -35,7 +35,7 @@ struct rows {
     size_t job_count, job_room;
     struct dependency_row *dependencies; /* in order of their making */
     size_t dependency_count, dependency_room;
-    struct attempt_rows *attempts; /* by epoch */
+    struct attempt_rows *attempts; /* by attempt id */
     size_t attempt_count, attempt_room;
     struct node_row *nodes; /* in order of appearance */
     size_t node_count;
@@ -238,18 +238,20 @@ static void job_finish(struct job_rows *job)
 
 /* --- attempts ------------------------------------------------------------------------------------------- */
 
-static struct attempt_rows *attempt_at(const struct rows *rows, uint64_t epoch)
+static struct attempt_rows *attempt_at(const struct rows *rows, uint64_t attempt_id)
 {
     size_t low = 0, high = rows->attempt_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (rows->attempts[middle].row.epoch < epoch) {
+        if (rows->attempts[middle].row.attempt_id < attempt_id) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low < rows->attempt_count && rows->attempts[low].row.epoch == epoch ? &rows->attempts[low] : NULL;
+    return low < rows->attempt_count && rows->attempts[low].row.attempt_id == attempt_id
+               ? &rows->attempts[low]
+               : NULL;
 }
 
 static struct attempt_row attempt_copy(const struct attempt_row *row)
@@ -262,9 +264,10 @@ static struct attempt_row attempt_copy(const struct attempt_row *row)
 static void insert_attempt(struct rows *rows, const struct attempt_row *row)
 {
     struct job_rows *job = job_at(rows, row->job_key);
-    assert(rows->attempt_count == 0 || rows->attempts[rows->attempt_count - 1].row.epoch < row->epoch);
-    assert(job->epoch == 0 || rows_attempt(rows, job->epoch)->state == ATTEMPT_ENDED);
-    job->epoch = row->epoch;
+    assert(rows->attempt_count == 0 ||
+           rows->attempts[rows->attempt_count - 1].row.attempt_id < row->attempt_id);
+    assert(job->attempt_id == 0 || rows_attempt(rows, job->attempt_id)->state == ATTEMPT_ENDED);
+    job->attempt_id = row->attempt_id;
     if (rows->attempt_count == rows->attempt_room) {
         rows->attempt_room = 2 * rows->attempt_room + 1;
         rows->attempts = xrealloc(rows->attempts, rows->attempt_room * sizeof *rows->attempts);
@@ -284,7 +287,7 @@ static void check_timing(const struct attempt_timing *before, const struct attem
 
 static void update_attempt(struct rows *rows, const struct attempt_row *row)
 {
-    struct attempt_rows *attempt = attempt_at(rows, row->epoch);
+    struct attempt_rows *attempt = attempt_at(rows, row->attempt_id);
     assert(attempt != NULL && attempt->row.state != ATTEMPT_ENDED);
     assert(attempt->row.cause == CAUSE_NONE || attempt->row.cause == row->cause ||
            (attempt->row.cause == CAUSE_RANK_FAILED && !cause_user_fault(row->cause)));
@@ -305,7 +308,7 @@ static void check_member_timing(const struct member_timing *before, const struct
 
 static void insert_member(struct rows *rows, const struct member_row *row)
 {
-    struct attempt_rows *attempt = attempt_at(rows, row->epoch);
+    struct attempt_rows *attempt = attempt_at(rows, row->attempt_id);
     assert(attempt != NULL && row->node_rank == (int64_t)attempt->member_count);
     attempt->members = xrealloc(attempt->members, (attempt->member_count + 1) * sizeof *attempt->members);
     struct member_row *mine = &attempt->members[attempt->member_count++];
@@ -315,7 +318,7 @@ static void insert_member(struct rows *rows, const struct member_row *row)
 
 static void update_member(struct rows *rows, const struct member_row *row)
 {
-    struct attempt_rows *attempt = attempt_at(rows, row->epoch);
+    struct attempt_rows *attempt = attempt_at(rows, row->attempt_id);
     assert(attempt != NULL && (size_t)row->node_rank < attempt->member_count);
     struct member_row *mine = &attempt->members[row->node_rank];
     assert(mine->state < row->state && strcmp(mine->node, row->node) == 0);
@@ -330,7 +333,7 @@ static void update_member(struct rows *rows, const struct member_row *row)
 
 static void put_rank(struct rows *rows, const struct rank_row *row)
 {
-    struct attempt_rows *attempt = attempt_at(rows, row->epoch);
+    struct attempt_rows *attempt = attempt_at(rows, row->attempt_id);
     assert(attempt != NULL);
     attempt->rank_count++;
 }
@@ -338,7 +341,7 @@ static void put_rank(struct rows *rows, const struct rank_row *row)
 /* Its pickle, if it came along, is written before it. */
 static void put_result(struct rows *rows, const struct result_row *row, const struct change *before)
 {
-    struct attempt_rows *attempt = attempt_at(rows, row->epoch);
+    struct attempt_rows *attempt = attempt_at(rows, row->attempt_id);
     assert(attempt != NULL && row->kind < RESULT_KIND_COUNT);
     assert(row->hash != NULL || row->json != NULL);
     assert(before->kind != CHANGE_BLOB_PUT || (memcmp(before->blob.hash, row->hash, 32) == 0 &&
@@ -431,7 +434,7 @@ static void apply(struct rows *rows, const struct change *change, const struct j
 /* Invariant 11: a function that succeeded has a result of every rank. */
 static void check_success(const struct rows *rows, const struct job_rows *job)
 {
-    const struct attempt_rows *attempt = attempt_at(rows, job->epoch);
+    const struct attempt_rows *attempt = attempt_at(rows, job->attempt_id);
     size_t ranks = 0;
     for (size_t i = 0; i < attempt->member_count; i++) {
         ranks += (size_t)attempt->members[i].local_ranks;
@@ -509,7 +512,7 @@ void rows_load(const struct rows *rows, struct core *core)
     }
     for (size_t i = 0; i < rows->job_count; i++) {
         const struct job_rows *job = &rows->jobs[i];
-        const struct attempt_rows *attempt = attempt_at(rows, job->epoch);
+        const struct attempt_rows *attempt = attempt_at(rows, job->attempt_id);
         if (job_state_terminal(job->life.state) || attempt == NULL) {
             continue;
         }
@@ -560,15 +563,15 @@ int64_t rows_key(const struct rows *rows, const char *id)
     return job != NULL ? job->birth.key : 0;
 }
 
-uint64_t rows_epoch(const struct rows *rows, const char *id)
+uint64_t rows_attempt_id(const struct rows *rows, const char *id)
 {
     const struct job_rows *job = find(rows, id);
-    return job != NULL ? job->epoch : 0;
+    return job != NULL ? job->attempt_id : 0;
 }
 
-const struct attempt_row *rows_attempt(const struct rows *rows, uint64_t epoch)
+const struct attempt_row *rows_attempt(const struct rows *rows, uint64_t attempt_id)
 {
-    const struct attempt_rows *attempt = attempt_at(rows, epoch);
+    const struct attempt_rows *attempt = attempt_at(rows, attempt_id);
     return attempt != NULL ? &attempt->row : NULL;
 }
 
@@ -601,15 +604,15 @@ void rows_history(const struct rows *rows, const char *id, struct text *out)
     }
 }
 
-size_t rows_rank_count(const struct rows *rows, uint64_t epoch)
+size_t rows_rank_count(const struct rows *rows, uint64_t attempt_id)
 {
-    const struct attempt_rows *attempt = attempt_at(rows, epoch);
+    const struct attempt_rows *attempt = attempt_at(rows, attempt_id);
     return attempt != NULL ? attempt->rank_count : 0;
 }
 
-size_t rows_result_count(const struct rows *rows, uint64_t epoch, enum result_kind kind)
+size_t rows_result_count(const struct rows *rows, uint64_t attempt_id, enum result_kind kind)
 {
-    const struct attempt_rows *attempt = attempt_at(rows, epoch);
+    const struct attempt_rows *attempt = attempt_at(rows, attempt_id);
     return attempt != NULL ? attempt->result_counts[kind] : 0;
 }
 

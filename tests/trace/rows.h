@@ -29,9 +29,9 @@ const char *rows_job_id(const struct rows *rows, int64_t key);
 /* 0 when there is no such job. */
 int64_t rows_key(const struct rows *rows, const char *id);
 /* Of the job's newest attempt; 0 when it has none. */
-uint64_t rows_epoch(const struct rows *rows, const char *id);
+uint64_t rows_attempt_id(const struct rows *rows, const char *id);
 /* NULL when there is no such attempt. */
-const struct attempt_row *rows_attempt(const struct rows *rows, uint64_t epoch);
+const struct attempt_row *rows_attempt(const struct rows *rows, uint64_t attempt_id);
 const struct node_row *rows_node(const struct rows *rows, const char *name);
 size_t rows_window_count(const struct rows *rows);
 
@@ -41,8 +41,8 @@ size_t rows_usage_count(const struct rows *rows);
 /* "submitted placed started": the kinds of its events. */
 void rows_history(const struct rows *rows, const char *id, struct text *out);
 /* How many exits of ranks the attempt has. */
-size_t rows_rank_count(const struct rows *rows, uint64_t epoch);
+size_t rows_rank_count(const struct rows *rows, uint64_t attempt_id);
 /* How many results of that kind the attempt has. */
-size_t rows_result_count(const struct rows *rows, uint64_t epoch, enum result_kind kind);
+size_t rows_result_count(const struct rows *rows, uint64_t attempt_id, enum result_kind kind);
 
 #endif

@@ -26,7 +26,8 @@ static struct job *job_of(const struct cluster *c, const char *id)
 
 static void expect_claim(const struct cluster *c, const char *id, enum claim claim)
 {
-    ck_assert_str_eq(claim_text(rows_attempt(c->rows, rows_epoch(c->rows, id))->claim), claim_text(claim));
+    ck_assert_str_eq(claim_text(rows_attempt(c->rows, rows_attempt_id(c->rows, id))->claim),
+                     claim_text(claim));
     ck_assert_int_eq(job_of(c, id)->attempt->claim, claim);
 }
 

@@ -335,7 +335,7 @@ START_TEST(a_hundred_thousand_tasks_go_through)
     for (int64_t i = 0; i < TASKS; i++) {
         struct rank_exit exit = {.code = i % 1000 == 999};
         const struct report_message report = {.kind = REPORT_EXITED,
-                                              .epoch = (uint64_t)1 << 32 | (uint64_t)(i + 1),
+                                              .attempt_id = (uint64_t)1 << 32 | (uint64_t)(i + 1),
                                               .ranks = &exit,
                                               .rank_count = 1,
                                               .flushed = true};

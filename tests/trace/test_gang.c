@@ -43,7 +43,7 @@ START_TEST(a_gang_over_nodes_starts_when_all_are_prepared)
     expect_job(c, "gang", JOB_RUNNING);
     exited(c, "gang", "a", 0);
     expect_history(c, "gang", "submitted placed started running succeeded");
-    ck_assert_uint_eq(rows_rank_count(c->rows, rows_epoch(c->rows, "gang")), 2);
+    ck_assert_uint_eq(rows_rank_count(c->rows, rows_attempt_id(c->rows, "gang")), 2);
 }
 END_TEST
 
@@ -145,10 +145,10 @@ START_TEST(an_exit_may_be_repeated_after_the_end_of_the_job)
     node(c, "a");
     node(c, "b");
     submit(c, "aaaa");
-    uint64_t epoch = rows_epoch(c->rows, "aaaa");
+    uint64_t attempt_id = rows_attempt_id(c->rows, "aaaa");
     exited(c, "aaaa", "a", 0);
     expect_job(c, "aaaa", JOB_SUCCEEDED);
-    struct report_message again = {.kind = REPORT_EXITED, .epoch = epoch, .flushed = true};
+    struct report_message again = {.kind = REPORT_EXITED, .attempt_id = attempt_id, .flushed = true};
     ck_assert_int_eq(cluster_report(c, "aaaa", "a", &again), ERR_NONE);
     ck_assert_uint_eq(c->step.change_count, 0);
     ck_assert_int_eq(cluster_report(c, "aaaa", "b", &again), ERR_FENCED);
@@ -160,13 +160,13 @@ START_TEST(reports_of_an_older_attempt_are_fenced)
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
     submit(c, "aaaa", .retries = 1);
-    uint64_t epoch = rows_epoch(c->rows, "aaaa");
+    uint64_t attempt_id = rows_attempt_id(c->rows, "aaaa");
     exited(c, "aaaa", "a", 1);
     expect_orders(c, "a", "run aaaa/2 rank 0-0 of 1 on 0\n");
-    struct report_message late = {.kind = REPORT_EXITED, .epoch = epoch, .flushed = true};
+    struct report_message late = {.kind = REPORT_EXITED, .attempt_id = attempt_id, .flushed = true};
     ck_assert_int_eq(cluster_report(c, "aaaa", "a", &late), ERR_FENCED);
     expect_field(c, "epoch");
-    struct report_message unknown = {.kind = REPORT_RUNNING, .epoch = epoch + 100};
+    struct report_message unknown = {.kind = REPORT_RUNNING, .attempt_id = attempt_id + 100};
     ck_assert_int_eq(cluster_report(c, "aaaa", "a", &unknown), ERR_FENCED);
     struct report_message other_boot = {.kind = REPORT_RUNNING, .boot_id = "boot-0"};
     ck_assert_int_eq(cluster_report(c, "aaaa", "a", &other_boot), ERR_NOT_FOUND);
@@ -175,19 +175,19 @@ START_TEST(reports_of_an_older_attempt_are_fenced)
 }
 END_TEST
 
-START_TEST(epochs_rise_over_jobs_attempts_and_restarts)
+START_TEST(attempt_ids_rise_over_jobs_attempts_and_restarts)
 {
     autocluster struct cluster *c = cluster_open();
     node(c, "a", .gpus = 2);
     submit(c, "aaaa", .retries = 2);
     submit(c, "bbbb");
-    ck_assert_uint_eq(rows_epoch(c->rows, "aaaa"), 1ULL << 32 | 1);
-    ck_assert_uint_eq(rows_epoch(c->rows, "bbbb"), 1ULL << 32 | 2);
+    ck_assert_uint_eq(rows_attempt_id(c->rows, "aaaa"), 1ULL << 32 | 1);
+    ck_assert_uint_eq(rows_attempt_id(c->rows, "bbbb"), 1ULL << 32 | 2);
     exited(c, "aaaa", "a", 1);
-    ck_assert_uint_eq(rows_epoch(c->rows, "aaaa"), 1ULL << 32 | 3);
+    ck_assert_uint_eq(rows_attempt_id(c->rows, "aaaa"), 1ULL << 32 | 3);
     cluster_restart(c);
     exited(c, "aaaa", "a", 1);
-    ck_assert_uint_eq(rows_epoch(c->rows, "aaaa"), 2ULL << 32 | 1);
+    ck_assert_uint_eq(rows_attempt_id(c->rows, "aaaa"), 2ULL << 32 | 1);
 }
 END_TEST
 
@@ -329,7 +329,7 @@ START_TEST(the_port_of_a_gang_on_one_node_comes_with_running)
     submit(c, "gang", .gpus = 2);
     struct report_message report = {.kind = REPORT_RUNNING, .address = "127.0.0.1", .master_port = 20001};
     cluster_report(c, "gang", "a", &report);
-    ck_assert_int_eq(rows_attempt(c->rows, rows_epoch(c->rows, "gang"))->master_port, 20001);
+    ck_assert_int_eq(rows_attempt(c->rows, rows_attempt_id(c->rows, "gang"))->master_port, 20001);
 }
 END_TEST
 
@@ -346,7 +346,7 @@ Suite *gang_suite(void)
     tcase_add_test(tests, repeated_reports_change_nothing);
     tcase_add_test(tests, an_exit_may_be_repeated_after_the_end_of_the_job);
     tcase_add_test(tests, reports_of_an_older_attempt_are_fenced);
-    tcase_add_test(tests, epochs_rise_over_jobs_attempts_and_restarts);
+    tcase_add_test(tests, attempt_ids_rise_over_jobs_attempts_and_restarts);
     tcase_add_test(tests, a_member_that_exits_early_passes_through_running);
     tcase_add_test(tests, a_node_that_is_not_prepared_in_time_costs_an_infra_retry_and_gets_a_hold);
     tcase_add_test(tests, a_gang_that_never_started_does_not_wait_for_a_silent_node);

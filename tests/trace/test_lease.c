@@ -186,20 +186,20 @@ static void heartbeat_listing(struct cluster *c, const char *name, struct node_a
 START_TEST(a_heartbeat_is_told_what_the_node_is_not_to_have_any_more)
 {
     autocluster struct cluster *c = open_with_silent_node(ON_DISCONNECT_REQUEUE);
-    uint64_t epoch = rows_epoch(c->rows, "aaaa");
-    struct node_attempt listed[] = {{epoch, MEMBER_RUNNING}, {epoch + 7, MEMBER_RUNNING}};
+    uint64_t attempt_id = rows_attempt_id(c->rows, "aaaa");
+    struct node_attempt listed[] = {{attempt_id, MEMBER_RUNNING}, {attempt_id + 7, MEMBER_RUNNING}};
     heartbeat_listing(c, "b", listed, 1);
     ck_assert_uint_eq(c->step.fenced_count, 0);
     heartbeat_listing(c, "b", listed, 2);
     ck_assert_uint_eq(c->step.fenced_count, 1);
-    ck_assert_uint_eq(c->step.fenced[0], epoch + 7);
+    ck_assert_uint_eq(c->step.fenced[0], attempt_id + 7);
     heartbeat_listing(c, "a", listed, 1); /* it is another node's */
     ck_assert_uint_eq(c->step.fenced_count, 1);
     advance_beating(c, 63000, "a");
     expect_job(c, "aaaa", JOB_PLACED);
     heartbeat_listing(c, "b", listed, 1); /* so late that it was given to a */
     ck_assert_uint_eq(c->step.fenced_count, 1);
-    ck_assert_uint_eq(c->step.fenced[0], epoch);
+    ck_assert_uint_eq(c->step.fenced[0], attempt_id);
 }
 END_TEST
 

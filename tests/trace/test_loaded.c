@@ -78,11 +78,11 @@ START_TEST(members_are_put_in_order_and_an_old_attempt_learns_its_type)
 {
     autocore struct core *core = create(0);
     struct step step;
-    const uint64_t epoch = 1ULL << 32 | 1;
+    const uint64_t attempt_id = 1ULL << 32 | 1;
     load_node(core, "a");
     load_node(core, "b");
     load_job(core, "aaaa", "alice", JOB_RUNNING, 4);
-    core_load_attempt(core, &(struct attempt_row){.epoch = epoch,
+    core_load_attempt(core, &(struct attempt_row){.attempt_id = attempt_id,
                                                   .job_key = 1,
                                                   .number = 1,
                                                   .state = ATTEMPT_STARTED,
@@ -93,7 +93,7 @@ START_TEST(members_are_put_in_order_and_an_old_attempt_learns_its_type)
                                                   .started_ms = 1,
                                                   .failed_rank = -1});
     for (int64_t rank = 1; rank >= 0; rank--) {
-        core_load_member(core, &(struct member_row){.epoch = epoch,
+        core_load_member(core, &(struct member_row){.attempt_id = attempt_id,
                                                     .node_rank = rank,
                                                     .node = rank == 0 ? "a" : "b",
                                                     .first_rank = 2 * rank,
@@ -304,7 +304,7 @@ START_TEST(a_job_without_a_kind_of_its_own_is_explained_and_teaches_nothing)
         const struct report_message report = {.kind = REPORT_EXITED,
                                               .node = "a",
                                               .boot_id = "boot",
-                                              .epoch = core->attempts->epoch,
+                                              .attempt_id = core->attempts->attempt_id,
                                               .ranks = &exit,
                                               .rank_count = 1,
                                               .flushed = true};

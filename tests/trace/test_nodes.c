@@ -66,8 +66,8 @@ START_TEST(an_agent_that_restarts_and_knows_its_attempts_disturbs_nothing)
     node(c, "a");
     submit(c, "aaaa");
     running(c, "aaaa", "a");
-    uint64_t epoch = rows_epoch(c->rows, "aaaa");
-    node(c, "a", .attempts = &(struct node_attempt){.epoch = epoch, .state = MEMBER_RUNNING},
+    uint64_t attempt_id = rows_attempt_id(c->rows, "aaaa");
+    node(c, "a", .attempts = &(struct node_attempt){.attempt_id = attempt_id, .state = MEMBER_RUNNING},
          .attempt_count = 1);
     expect_job(c, "aaaa", JOB_RUNNING);
     expect_orders(c, "a", "run aaaa/1 rank 0-0 of 1 on 0\n");
@@ -153,9 +153,9 @@ START_TEST(a_registration_that_lists_a_running_attempt_moves_it_forward)
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
     submit(c, "aaaa");
-    uint64_t epoch = rows_epoch(c->rows, "aaaa");
-    struct node_attempt attempts[] = {{.epoch = epoch, .state = MEMBER_RUNNING},
-                                      {.epoch = 77, .state = MEMBER_RUNNING}};
+    uint64_t attempt_id = rows_attempt_id(c->rows, "aaaa");
+    struct node_attempt attempts[] = {{.attempt_id = attempt_id, .state = MEMBER_RUNNING},
+                                      {.attempt_id = 77, .state = MEMBER_RUNNING}};
     node(c, "a", .attempts = attempts, .attempt_count = 2);
     expect_job(c, "aaaa", JOB_RUNNING);
     expect_orders(c, "a", "run aaaa/1 rank 0-0 of 1 on 0\n"); /* 77 is not listed, so the agent kills it */
@@ -253,7 +253,7 @@ START_TEST(a_second_agent_is_no_evidence_on_the_boot_of_the_first)
     ck_assert_int_eq(node(c, "a", .agent = "other"), ERR_CONFLICT);
     ck_assert_ptr_nonnull(strstr(c->step.err.text, "jobs may still run"));
     ck_assert_ptr_nonnull(strstr(c->step.err.hint, "gpuctl nodes fence"));
-    struct node_attempt known = {.epoch = rows_epoch(c->rows, "aaaa"), .state = MEMBER_RUNNING};
+    struct node_attempt known = {.attempt_id = rows_attempt_id(c->rows, "aaaa"), .state = MEMBER_RUNNING};
     ck_assert_int_eq(node(c, "a", .agent = "other", .attempts = &known, .attempt_count = 1), ERR_NONE);
     expect_job(c, "aaaa", JOB_RUNNING);
 }
@@ -330,8 +330,9 @@ START_TEST(a_device_that_went_away_is_kept_until_its_attempt_ends)
     node(c, "a", .gpus = 2);
     submit(c, "gang", .gpus = 2);
     running(c, "gang", "a");
-    uint64_t epoch = rows_epoch(c->rows, "gang");
-    node(c, "a", .gpus = 1, .attempts = &(struct node_attempt){.epoch = epoch, .state = MEMBER_RUNNING},
+    uint64_t attempt_id = rows_attempt_id(c->rows, "gang");
+    node(c, "a", .gpus = 1,
+         .attempts = &(struct node_attempt){.attempt_id = attempt_id, .state = MEMBER_RUNNING},
          .attempt_count = 1);
     ck_assert_int_eq(submit(c, "two", .gpus = 2), ERR_CAPACITY);
     cluster_restart(c);

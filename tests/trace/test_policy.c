@@ -519,7 +519,7 @@ struct market {
     struct cluster *cluster;
     struct chance chance;
     int submitted;
-    uint64_t seen[RANDOM_JOBS]; /* the newest epoch of each */
+    uint64_t seen[RANDOM_JOBS]; /* the newest attempt id of each */
     uint64_t gone[RANDOM_JOBS]; /* the last that gave way */
     int64_t entitled_gpus, preemptions;
 };
@@ -535,18 +535,18 @@ static void market_look(struct market *market)
     char id[ID_LENGTH + 1];
     for (int i = 0; i < market->submitted; i++) {
         market_name(i, id);
-        uint64_t epoch = rows_epoch(market->cluster->rows, id);
-        if (epoch == 0 || job_state_terminal(rows_job(market->cluster->rows, id)->state)) {
+        uint64_t attempt_id = rows_attempt_id(market->cluster->rows, id);
+        if (attempt_id == 0 || job_state_terminal(rows_job(market->cluster->rows, id)->state)) {
             continue;
         }
-        const struct attempt_row *row = rows_attempt(market->cluster->rows, epoch);
-        if (epoch != market->seen[i] && row->claim == CLAIM_ENTITLED) {
+        const struct attempt_row *row = rows_attempt(market->cluster->rows, attempt_id);
+        if (attempt_id != market->seen[i] && row->claim == CLAIM_ENTITLED) {
             market->entitled_gpus += job_of(market->cluster, id)->job_class->request.gpus;
         }
-        market->seen[i] = epoch;
-        if (row->cause == CAUSE_PREEMPTED && market->gone[i] != epoch) {
+        market->seen[i] = attempt_id;
+        if (row->cause == CAUSE_PREEMPTED && market->gone[i] != attempt_id) {
             ck_assert_int_eq(row->claim, CLAIM_BORROWED);
-            market->gone[i] = epoch;
+            market->gone[i] = attempt_id;
             market->preemptions++;
         }
     }
@@ -574,7 +574,7 @@ static void market_end_one(struct market *market)
     if (life->state != JOB_PLACED) {
         return;
     }
-    if (rows_attempt(c->rows, rows_epoch(c->rows, id))->state == ATTEMPT_STOPPING) {
+    if (rows_attempt(c->rows, rows_attempt_id(c->rows, id))->state == ATTEMPT_STOPPING) {
         stopped(c, id, "a");
     } else if (chance_of(&market->chance, 30)) {
         exited(c, id, "a", 0);

@@ -413,7 +413,7 @@ START_TEST(of_a_job_whose_first_device_is_gone_the_others_come_free_unnamed)
     node(c, "a", .gpus = 2);
     submit(c, "runs", .gpus = 2);
     running(c, "runs", "a");
-    struct node_attempt known = {.epoch = rows_epoch(c->rows, "runs"), .state = MEMBER_RUNNING};
+    struct node_attempt known = {.attempt_id = rows_attempt_id(c->rows, "runs"), .state = MEMBER_RUNNING};
     struct device left = {.index = 1, .uuid = "GPU", .type = "A10", .group = -1};
     ck_assert_int_eq(
         node(c, "a", .devices = &left, .device_count = 1, .attempts = &known, .attempt_count = 1), ERR_NONE);

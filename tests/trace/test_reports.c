@@ -118,13 +118,13 @@ START_TEST(a_job_on_one_node_may_tell_its_port_alone)
     submit(c, "aaaa", .gpus = 2);
     const struct report_message report = {.kind = REPORT_RUNNING, .master_port = 20007};
     ck_assert_int_eq(cluster_report(c, "aaaa", "a", &report), ERR_NONE);
-    ck_assert_int_eq(rows_attempt(c->rows, rows_epoch(c->rows, "aaaa"))->master_port, 20007);
-    ck_assert_ptr_null(rows_attempt(c->rows, rows_epoch(c->rows, "aaaa"))->master_address);
+    ck_assert_int_eq(rows_attempt(c->rows, rows_attempt_id(c->rows, "aaaa"))->master_port, 20007);
+    ck_assert_ptr_null(rows_attempt(c->rows, rows_attempt_id(c->rows, "aaaa"))->master_address);
     submit(c, "bbbb");
     exited(c, "aaaa", "a", 0);
     const struct report_message other = {.kind = REPORT_RUNNING, .address = "10.0.0.9", .master_port = 20008};
     ck_assert_int_eq(cluster_report(c, "bbbb", "a", &other), ERR_NONE);
-    ck_assert_str_eq(rows_attempt(c->rows, rows_epoch(c->rows, "bbbb"))->master_address, "10.0.0.9");
+    ck_assert_str_eq(rows_attempt(c->rows, rows_attempt_id(c->rows, "bbbb"))->master_address, "10.0.0.9");
 }
 END_TEST
 
@@ -154,15 +154,16 @@ START_TEST(a_heartbeat_that_lists_what_the_node_is_not_to_have_is_told_so)
     prepared(c, "aaaa", "a");
     prepared(c, "aaaa", "b");
     running(c, "aaaa", "a");
-    uint64_t epoch = rows_epoch(c->rows, "aaaa");
+    uint64_t attempt_id = rows_attempt_id(c->rows, "aaaa");
     node(c, "a"); /* a new agent of the same boot, which does not know it */
-    struct node_attempt listed[] = {{.epoch = epoch, .state = MEMBER_RUNNING}, {.epoch = 99}, {.epoch = 98}};
+    struct node_attempt listed[] = {
+        {.attempt_id = attempt_id, .state = MEMBER_RUNNING}, {.attempt_id = 99}, {.attempt_id = 98}};
     const struct heartbeat_message heartbeat_a = {
         .node = "a", .boot_id = "boot-1", .attempts = listed, .attempt_count = 3};
     ck_assert_int_eq(cluster_step(c, &(struct input){.kind = INPUT_HEARTBEAT, .heartbeat = &heartbeat_a}),
                      ERR_NONE);
     ck_assert_uint_eq(c->step.fenced_count, 3);
-    ck_assert_uint_eq(c->step.fenced[0], epoch);
+    ck_assert_uint_eq(c->step.fenced[0], attempt_id);
     ck_assert_uint_eq(c->step.fenced[2], 98);
     const struct heartbeat_message heartbeat_b = {
         .node = "b", .boot_id = "boot-1", .attempts = listed, .attempt_count = 2};
@@ -180,7 +181,7 @@ START_TEST(an_agent_that_says_it_runs_what_was_not_started_is_not_believed)
     node(c, "b");
     submit(c, "aaaa", .gpus = 2);
     prepared(c, "aaaa", "a");
-    struct node_attempt known = {.epoch = rows_epoch(c->rows, "aaaa"), .state = MEMBER_RUNNING};
+    struct node_attempt known = {.attempt_id = rows_attempt_id(c->rows, "aaaa"), .state = MEMBER_RUNNING};
     node(c, "a", .attempts = &known, .attempt_count = 1);
     expect_job(c, "aaaa", JOB_PLACED);
     ck_assert_int_eq(running(c, "aaaa", "a"), ERR_FENCED);
@@ -346,9 +347,9 @@ START_TEST(a_value_that_a_command_leaves_is_kept_and_asked_of_nobody)
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
     submit(c, "aaaa");
-    uint64_t epoch = rows_epoch(c->rows, "aaaa");
+    uint64_t attempt_id = rows_attempt_id(c->rows, "aaaa");
     ck_assert_int_eq(returned(c, "aaaa", "a", 1), ERR_NONE);
-    ck_assert_uint_eq(rows_result_count(c->rows, epoch, RESULT_VALUE), 1);
+    ck_assert_uint_eq(rows_result_count(c->rows, attempt_id, RESULT_VALUE), 1);
     expect_ended(c, "aaaa", JOB_SUCCEEDED, 0, "");
 }
 END_TEST
@@ -370,14 +371,14 @@ START_TEST(a_gang_that_stops_does_not_start_and_a_port_that_was_taken_is_blamed_
     submit(c, "bbbb", .gpus = 2);
     prepared(c, "bbbb", "a");
     prepared(c, "bbbb", "b");
-    uint64_t epoch = rows_epoch(c->rows, "bbbb");
+    uint64_t attempt_id = rows_attempt_id(c->rows, "bbbb");
     failed(c, "bbbb", "b", 1, 1);
     const struct report_message taken = {.kind = REPORT_FAILED, .cause = CAUSE_PORT_TAKEN, .text = "in use"};
     ck_assert_int_eq(cluster_report(c, "bbbb", "a", &taken), ERR_NONE);
-    ck_assert_str_eq(cause_text(rows_attempt(c->rows, epoch)->cause), cause_text(CAUSE_PORT_TAKEN));
+    ck_assert_str_eq(cause_text(rows_attempt(c->rows, attempt_id)->cause), cause_text(CAUSE_PORT_TAKEN));
     const struct report_message later = {.kind = REPORT_FAILED, .cause = CAUSE_EXEC_FAILED, .text = "gone"};
     cluster_report(c, "bbbb", "b", &later);
-    ck_assert_str_eq(cause_text(rows_attempt(c->rows, epoch)->cause), cause_text(CAUSE_PORT_TAKEN));
+    ck_assert_str_eq(cause_text(rows_attempt(c->rows, attempt_id)->cause), cause_text(CAUSE_PORT_TAKEN));
 }
 END_TEST
 
@@ -409,7 +410,7 @@ START_TEST(what_has_no_meaning_for_a_job_on_one_node_changes_nothing)
     node(c, "a");
     submit(c, "aaaa");
     ck_assert_int_eq(prepared(c, "aaaa", "a"), ERR_NONE); /* it was told to run at once */
-    ck_assert_ptr_null(rows_attempt(c->rows, rows_epoch(c->rows, "aaaa"))->master_address);
+    ck_assert_ptr_null(rows_attempt(c->rows, rows_attempt_id(c->rows, "aaaa"))->master_address);
     ck_assert_ptr_null(core_orders(c->core, "none"));
     node_orders_destroy(NULL); /* as of a node that is not known */
     struct rank_exit exit = {.rank = 0, .code = 7};
@@ -428,8 +429,8 @@ START_TEST(a_device_that_is_gone_is_kept_for_who_holds_it_and_taken_from_nobody_
     submit(c, "bbbb", .time_limit_ms = 3600000);
     running(c, "aaaa", "a");
     running(c, "bbbb", "a");
-    struct node_attempt known[] = {{.epoch = rows_epoch(c->rows, "aaaa"), .state = MEMBER_RUNNING},
-                                   {.epoch = rows_epoch(c->rows, "bbbb"), .state = MEMBER_RUNNING}};
+    struct node_attempt known[] = {{.attempt_id = rows_attempt_id(c->rows, "aaaa"), .state = MEMBER_RUNNING},
+                                   {.attempt_id = rows_attempt_id(c->rows, "bbbb"), .state = MEMBER_RUNNING}};
     struct device left = {.index = 1, .uuid = "v", .type = "A10", .group = -1};
     ck_assert_int_eq(node(c, "a", .devices = &left, .device_count = 1, .attempts = known, .attempt_count = 2),
                      ERR_NONE);

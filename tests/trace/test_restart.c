@@ -100,12 +100,12 @@ START_TEST(a_repeated_exit_of_a_requeued_job_is_still_known)
     autocluster struct cluster *c = cluster_open();
     node(c, "a");
     submit(c, "aaaa", .retries = 1);
-    uint64_t epoch = rows_epoch(c->rows, "aaaa");
+    uint64_t attempt_id = rows_attempt_id(c->rows, "aaaa");
     drain(c, "a");
     exited(c, "aaaa", "a", 1);
     expect_job(c, "aaaa", JOB_QUEUED);
     restart(c);
-    struct report_message again = {.kind = REPORT_EXITED, .epoch = epoch, .flushed = true};
+    struct report_message again = {.kind = REPORT_EXITED, .attempt_id = attempt_id, .flushed = true};
     ck_assert_int_eq(cluster_report(c, "aaaa", "a", &again), ERR_NONE);
     resume(c, "a");
     ck_assert_int_eq(cluster_report(c, "aaaa", "a", &again), ERR_FENCED);

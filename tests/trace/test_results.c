@@ -38,9 +38,9 @@ static struct cluster *open_with_small_function(void)
     return c;
 }
 
-static size_t values(const struct cluster *c, uint64_t epoch)
+static size_t values(const struct cluster *c, uint64_t attempt_id)
 {
-    return rows_result_count(c->rows, epoch, RESULT_VALUE);
+    return rows_result_count(c->rows, attempt_id, RESULT_VALUE);
 }
 
 /* An exit of ranks 0 and 1 with these codes, and results. */
@@ -67,7 +67,7 @@ START_TEST(a_function_succeeds_with_a_result_of_every_rank)
     expect_job(c, "func", JOB_RUNNING);
     returned(c, "func", "a", 2);
     expect_ended(c, "func", JOB_SUCCEEDED, 0, "");
-    ck_assert_uint_eq(values(c, rows_epoch(c->rows, "func")), 4);
+    ck_assert_uint_eq(values(c, rows_attempt_id(c->rows, "func")), 4);
 }
 END_TEST
 
@@ -151,7 +151,7 @@ START_TEST(a_function_without_a_result_of_some_rank_fails_and_names_it)
     ck_assert_int_eq(life->cause, CAUSE_RESULT_MISSING);
     ck_assert_int_eq(life->failed_rank, 3);
     ck_assert_str_eq(life->failed_node, "b");
-    ck_assert_uint_eq(values(c, rows_epoch(c->rows, "func")), 1);
+    ck_assert_uint_eq(values(c, rows_attempt_id(c->rows, "func")), 1);
 }
 END_TEST
 
@@ -171,7 +171,7 @@ START_TEST(an_exception_is_no_result_of_a_rank_that_ended_with_0)
                                     {.rank = 1, .kind = RESULT_EXCEPTION, .digest = digest}};
     exit_with(c, 0, 0, results, 2);
     expect_ended(c, "func", JOB_FAILED, 1, "rank 1 on node a ended without a result" HINT);
-    ck_assert_uint_eq(rows_result_count(c->rows, rows_epoch(c->rows, "func"), RESULT_EXCEPTION), 1);
+    ck_assert_uint_eq(rows_result_count(c->rows, rows_attempt_id(c->rows, "func"), RESULT_EXCEPTION), 1);
 }
 END_TEST
 
@@ -200,7 +200,7 @@ END_TEST
 START_TEST(a_missing_result_costs_a_retry_of_the_user)
 {
     autocluster struct cluster *c = open_with_running_function(1);
-    uint64_t first = rows_epoch(c->rows, "func");
+    uint64_t first = rows_attempt_id(c->rows, "func");
     returned(c, "func", "b", 0);
     returned(c, "func", "a", 2);
     ck_assert_int_eq(rows_job(c->rows, "func")->user_failures, 1);
@@ -212,7 +212,7 @@ START_TEST(a_missing_result_costs_a_retry_of_the_user)
     returned(c, "func", "a", 2);
     returned(c, "func", "b", 2);
     expect_ended(c, "func", JOB_SUCCEEDED, 0, "");
-    ck_assert_uint_eq(values(c, rows_epoch(c->rows, "func")), 4);
+    ck_assert_uint_eq(values(c, rows_attempt_id(c->rows, "func")), 4);
 }
 END_TEST
 
@@ -234,15 +234,15 @@ END_TEST
 START_TEST(a_repeated_exit_changes_nothing)
 {
     autocluster struct cluster *c = open_with_running_function(0);
-    uint64_t epoch = rows_epoch(c->rows, "func");
-    struct report_message again = {.kind = REPORT_EXITED, .epoch = epoch};
+    uint64_t attempt_id = rows_attempt_id(c->rows, "func");
+    struct report_message again = {.kind = REPORT_EXITED, .attempt_id = attempt_id};
     struct rank_exit exits[] = {{.rank = 0}, {.rank = 1}};
     struct rank_result results[] = {{.rank = 0, .digest = digest}, {.rank = 1, .digest = digest}};
     again.ranks = exits;
     again.results = results;
     again.rank_count = again.result_count = 2;
     cluster_report(c, "func", "a", &again);
-    ck_assert_uint_eq(values(c, epoch), 2);
+    ck_assert_uint_eq(values(c, attempt_id), 2);
     ck_assert_int_eq(cluster_report(c, "func", "a", &again), ERR_NONE);
     ck_assert_uint_eq(c->step.change_count, 0);
     again.flushed = true;
@@ -253,7 +253,7 @@ START_TEST(a_repeated_exit_changes_nothing)
     again.result_count = 2;
     ck_assert_int_eq(cluster_report(c, "func", "a", &again), ERR_NONE);
     ck_assert_uint_eq(c->step.change_count, 0);
-    ck_assert_uint_eq(values(c, epoch), 4);
+    ck_assert_uint_eq(values(c, attempt_id), 4);
 }
 END_TEST
 

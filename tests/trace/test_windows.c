@@ -229,7 +229,7 @@ START_TEST(a_hard_window_stops_what_runs_a_grace_before)
            .reason = "new fan");
     advance_beating(c, HOUR_MS - DEFAULT_GRACE_MS, "a b");
     expect_orders(c, "a", "stop gang/1 rank 0-0 of 2 on 0 node 0 of 2 PREEMPTED grace 30000\n");
-    ck_assert_str_eq(rows_attempt(c->rows, rows_epoch(c->rows, "gang"))->cause_text,
+    ck_assert_str_eq(rows_attempt(c->rows, rows_attempt_id(c->rows, "gang"))->cause_text,
                      "node a has maintenance from 1970-01-01T01:16:40.000Z: new fan");
     stopped(c, "gang", "a");
     stopped(c, "gang", "b");

@@ -340,7 +340,7 @@ static void check_held(struct workload *load)
 static void check_yield(struct workload *load, struct task *task)
 {
     const struct rows *rows = load->cluster->rows;
-    const char *text = rows_attempt(rows, rows_epoch(rows, task->id))->cause_text;
+    const char *text = rows_attempt(rows, rows_attempt_id(rows, task->id))->cause_text;
     const char *id = text != NULL && strrchr(text, ' ') != NULL ? strrchr(text, ' ') + 1 : "";
     for (int i = 0; i < load->task_count; i++) {
         if (strcmp(load->tasks[i].id, id) != 0) {

@@ -26,7 +26,7 @@ struct written *written_begin(const char *members)
 {
     struct written *written = calloc(1, sizeof *written);
     spec_from(&written->spec, members);
-    written->order = (struct order){.epoch = 4294967297,
+    written->order = (struct order){.attempt_id = 4294967297,
                                     .phase = ORDER_PREPARE,
                                     .job_id = "jjjjjjjjjjjjjjjj",
                                     .attempt = 2,

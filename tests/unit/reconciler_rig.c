@@ -15,8 +15,8 @@ struct reconciler *reconciler;
 static void append_action(struct text *out, const struct reconciler_action *action)
 {
     text_printf(out, "%s%s", out->length > 0 ? ", " : "", reconciler_act_text(action->act));
-    if (action->epoch != 0) {
-        text_printf(out, " %llu", (unsigned long long)action->epoch);
+    if (action->attempt_id != 0) {
+        text_printf(out, " %llu", (unsigned long long)action->attempt_id);
     }
     if (action->act == ACT_REPORT) {
         text_printf(out, " %s", report_kind_text(action->report));
@@ -71,7 +71,7 @@ void poll_with(struct poll_reply reply, const struct order *orders, size_t count
 
 void order(struct order one)
 {
-    poll_with(LIVE(one.epoch), &one, 1);
+    poll_with(LIVE(one.attempt_id), &one, 1);
 }
 
 void registered(int64_t sent_ms)

@@ -17,7 +17,7 @@ void reconciler_rig_close(void);
 #define expect(text) expect_at(text, __LINE__)
 void expect_at(const char *expected, int line);
 
-/* A reply that lists the epochs that are given. */
+/* A reply that lists the attempt ids that are given. */
 #define LIVE(...) listing((const uint64_t[]){__VA_ARGS__ __VA_OPT__(, ) 0})
 struct poll_reply listing(const uint64_t *live);
 

@@ -62,11 +62,11 @@ void rig_begin(struct rig *rig)
     *rig = (struct rig){.agent_socket = -1};
     snprintf(rig->root, sizeof rig->root, "/tmp/gpuctl-shim-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(rig->root));
-    snprintf(rig->run, sizeof rig->run, "%s/" RIG_EPOCH, rig->root);
+    snprintf(rig->run, sizeof rig->run, "%s/" RIG_ATTEMPT_ID, rig->root);
     snprintf(rig->logs, sizeof rig->logs, "%s/logs", rig->root);
     ck_assert_int_eq(mkdir(rig->run, 0700), 0);
     ck_assert_int_eq(mkdir(rig->logs, 0700), 0);
-    rig_field(rig, "epoch", RIG_EPOCH);
+    rig_field(rig, "epoch", RIG_ATTEMPT_ID);
     rig_field(rig, "logs", rig->logs);
     rig_field(rig, "cwd", rig->root);
     rig_field(rig, "failed_grace_ms", "100");

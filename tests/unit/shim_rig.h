@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define RIG_EPOCH "4294967297"
+#define RIG_ATTEMPT_ID "4294967297"
 
 struct rig {
     char root[64], run[96], logs[96], cgroup[128];
@@ -38,7 +38,8 @@ void rig_fake_rank(struct rig *rig);
 /* Gives the attempt a cgroup of this version; false where this host does not let us make one. */
 bool rig_cgroup(struct rig *rig, int version);
 
-/* Writes the launch file and assigns the folder; the fields logs, cwd (the root) and epoch are there already.
+/* Writes the launch file and assigns the folder; the fields logs, cwd (the root) and attempt id are there
+ * already.
  */
 void rig_assign(struct rig *rig);
 

@@ -125,10 +125,10 @@ struct change job_update(int64_t key, enum job_state state)
     return change;
 }
 
-struct change attempt_insert(uint64_t epoch, int64_t job_key, int64_t number)
+struct change attempt_insert(uint64_t attempt_id, int64_t job_key, int64_t number)
 {
     struct change change = {.kind = CHANGE_ATTEMPT_INSERT};
-    change.attempt = (struct attempt_row){.epoch = epoch,
+    change.attempt = (struct attempt_row){.attempt_id = attempt_id,
                                           .job_key = job_key,
                                           .number = number,
                                           .state = ATTEMPT_STARTED,
@@ -148,10 +148,10 @@ struct change attempt_insert(uint64_t epoch, int64_t job_key, int64_t number)
     return change;
 }
 
-struct change member_insert(uint64_t epoch, int64_t node_rank, const char *node, const char *devices)
+struct change member_insert(uint64_t attempt_id, int64_t node_rank, const char *node, const char *devices)
 {
     struct change change = {.kind = CHANGE_MEMBER_INSERT};
-    change.member = (struct member_row){.epoch = epoch,
+    change.member = (struct member_row){.attempt_id = attempt_id,
                                         .node_rank = node_rank,
                                         .node = node,
                                         .first_rank = 16,
@@ -252,11 +252,11 @@ bool visit_attempt(const struct attempt_row *row, void *closure)
                 " created %" PRId64 " started %" PRId64 " ended %" PRId64 " failed %" PRId64 " %" PRId64
                 " warned %" PRId64 " saved %" PRId64 " moments %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
                 " %" PRId64 "\n",
-                row->epoch, row->job_key, row->number, attempt_state_text(row->state), cause_text(row->cause),
-                or_null(row->cause_text), row->pool, or_null(row->master_address), row->master_port,
-                row->created_ms, row->started_ms, row->ended_ms, row->failed_rank, row->failed_code,
-                row->warned_ms, row->checkpoint_ms, row->timing.received_us, row->timing.queued_us,
-                row->timing.placed_us, row->timing.started_us, row->timing.settled_us);
+                row->attempt_id, row->job_key, row->number, attempt_state_text(row->state),
+                cause_text(row->cause), or_null(row->cause_text), row->pool, or_null(row->master_address),
+                row->master_port, row->created_ms, row->started_ms, row->ended_ms, row->failed_rank,
+                row->failed_code, row->warned_ms, row->checkpoint_ms, row->timing.received_us,
+                row->timing.queued_us, row->timing.placed_us, row->timing.started_us, row->timing.settled_us);
     return true;
 }
 
@@ -264,7 +264,7 @@ bool visit_member(const struct member_row *row, void *closure)
 {
     const struct member_timing *timing = &row->timing;
     text_printf(closure, "%" PRIu64 " %" PRId64 " on %s ranks %" PRId64 " %" PRId64 " devices %s %s",
-                row->epoch, row->node_rank, row->node, row->first_rank, row->local_ranks, row->devices,
+                row->attempt_id, row->node_rank, row->node, row->first_rank, row->local_ranks, row->devices,
                 member_state_text(row->state));
     text_printf(closure,
                 " moments %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
@@ -280,7 +280,8 @@ bool visit_rank(const struct rank_row *row, void *closure)
     text_printf(closure,
                 "%" PRIu64 " %" PRId64 " code %" PRId64 " signal %" PRId64 " at %" PRId64 " bytes %" PRId64
                 " %" PRId64 "\n",
-                row->epoch, row->rank, row->code, row->signal, row->at_ms, row->out_bytes, row->err_bytes);
+                row->attempt_id, row->rank, row->code, row->signal, row->at_ms, row->out_bytes,
+                row->err_bytes);
     return true;
 }
 
@@ -290,8 +291,8 @@ bool visit_result(const struct result_row *row, const void *bytes, void *closure
     if (row->hash != NULL) {
         text_to_hex(row->hash, 32, hash);
     }
-    text_printf(closure, "%" PRIu64 " %" PRId64 " %s size %" PRId64 " %s json %s bytes %.*s\n", row->epoch,
-                row->rank, result_kind_text(row->kind), row->size, hash, or_null(row->json),
+    text_printf(closure, "%" PRIu64 " %" PRId64 " %s size %" PRId64 " %s json %s bytes %.*s\n",
+                row->attempt_id, row->rank, result_kind_text(row->kind), row->size, hash, or_null(row->json),
                 bytes == NULL ? 4 : (int)row->size, (const char *)(bytes == NULL ? "file" : bytes));
     return true;
 }

@@ -36,8 +36,8 @@ void rig_write_one(struct change change);
 /* Changes whose fields all differ from each other; a test sets those that it is about. */
 struct change job_insert(int64_t key); /* QUEUED; the id is rig_id(key) */
 struct change job_update(int64_t key, enum job_state state);
-struct change attempt_insert(uint64_t epoch, int64_t job_key, int64_t number); /* STARTED */
-struct change member_insert(uint64_t epoch, int64_t node_rank, const char *node, const char *devices);
+struct change attempt_insert(uint64_t attempt_id, int64_t job_key, int64_t number); /* STARTED */
+struct change member_insert(uint64_t attempt_id, int64_t node_rank, const char *node, const char *devices);
 struct change node_put(const char *name); /* READY, with four GPUs: A10 0 and 1, H100 2 and 3 */
 struct change reply_insert(uint8_t scope, const char *answer); /* the scope is 32 such bytes */
 

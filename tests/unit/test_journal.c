@@ -41,12 +41,12 @@ START_TEST(attempts_are_read_back_with_their_ends_also_by_the_next_agent)
     journal_began(journal, 9, JOB);
     autofree struct journal_item *items = journal_read(journal, 0, &count);
     ck_assert_uint_eq(count, 3);
-    ck_assert_uint_eq(items[0].epoch, 7);
+    ck_assert_uint_eq(items[0].attempt_id, 7);
     ck_assert_str_eq(items[0].job_id, JOB);
     ck_assert_int_eq(items[0].code, 137);
     ck_assert_int_ge(items[0].began_ms, now_ms);
     ck_assert_int_ge(items[0].ended_ms, items[0].began_ms);
-    ck_assert_uint_eq(items[1].epoch, UINT64_C(0x7fffffff00000001));
+    ck_assert_uint_eq(items[1].attempt_id, UINT64_C(0x7fffffff00000001));
     ck_assert_int_gt(items[1].ended_ms, 0);
     ck_assert_int_eq(items[1].code, -1);
     ck_assert_int_eq(items[2].ended_ms, 0);
@@ -62,7 +62,7 @@ START_TEST(only_what_began_since_then_is_read)
     struct journal *journal = open_journal();
     autofree struct journal_item *items = journal_read(journal, 200, &count);
     ck_assert_uint_eq(count, 1);
-    ck_assert_uint_eq(items[0].epoch, 2);
+    ck_assert_uint_eq(items[0].attempt_id, 2);
     ck_assert_int_eq(items[0].code, 3);
     journal_close(journal);
 }
@@ -76,7 +76,7 @@ START_TEST(lines_that_are_cut_short_or_nonsense_are_left_out)
     struct journal *journal = open_journal();
     autofree struct journal_item *items = journal_read(journal, 0, &count);
     ck_assert_uint_eq(count, 1); /* the last one has no end of line */
-    ck_assert_uint_eq(items[0].epoch, 5);
+    ck_assert_uint_eq(items[0].attempt_id, 5);
     ck_assert_int_eq(items[0].ended_ms, 0);
     journal_close(journal);
 }
@@ -90,9 +90,9 @@ START_TEST(the_files_stay_within_their_bound_and_the_newest_attempts_stay)
     autofree char *old_path = rig_path("journal.old");
     struct journal *journal = open_journal();
     uint64_t last = 3 * LIMIT_JOURNAL_BYTES / 90;
-    for (uint64_t epoch = 1; epoch <= last; epoch++) {
-        journal_began(journal, epoch, JOB);
-        journal_ended(journal, epoch, 0);
+    for (uint64_t attempt_id = 1; attempt_id <= last; attempt_id++) {
+        journal_began(journal, attempt_id, JOB);
+        journal_ended(journal, attempt_id, 0);
     }
     ck_assert_int_eq(stat(path, &newer), 0);
     ck_assert_int_eq(stat(old_path, &older), 0);
@@ -101,8 +101,8 @@ START_TEST(the_files_stay_within_their_bound_and_the_newest_attempts_stay)
     autofree struct journal_item *items = journal_read(journal, 0, &count);
     ck_assert_uint_gt(count, LIMIT_JOURNAL_BYTES / 100);
     ck_assert_uint_lt(count, last);
-    ck_assert_uint_eq(items[count - 1].epoch, last);
-    ck_assert_uint_eq(items[0].epoch, last + 1 - count); /* none is missing in between */
+    ck_assert_uint_eq(items[count - 1].attempt_id, last);
+    ck_assert_uint_eq(items[0].attempt_id, last + 1 - count); /* none is missing in between */
     journal_close(journal);
 }
 END_TEST
@@ -135,9 +135,9 @@ static struct rig_answer take_page(struct rig *of, const struct rig_request *req
     ck_assert_str_eq(message.node, "gpu-1");
     ck_assert_str_eq(message.boot_id, "boot");
     scene->pages++;
-    scene->first = scene->told == 0 ? message.entries[0].epoch : scene->first;
+    scene->first = scene->told == 0 ? message.entries[0].attempt_id : scene->first;
     scene->told += message.entry_count;
-    scene->last = message.entries[message.entry_count - 1].epoch;
+    scene->last = message.entries[message.entry_count - 1].attempt_id;
     journal_message_finish(&message);
     if (scene->since_ms > 0) { /* the answer to a poll comes in between */
         hear(scene, 1000, scene->since_ms);
@@ -170,8 +170,8 @@ START_TEST(a_restored_controller_is_told_page_by_page_and_once)
     struct scene scene;
     scene_begin(&scene);
     scene.until = 2 * LIMIT_JOURNAL_ENTRIES + 5;
-    for (uint64_t epoch = 1; epoch <= scene.until; epoch++) {
-        journal_began(scene.context.journal, epoch, JOB);
+    for (uint64_t attempt_id = 1; attempt_id <= scene.until; attempt_id++) {
+        journal_began(scene.context.journal, attempt_id, JOB);
     }
     scene.since_ms = clock_wall_ms();
     hear(&scene, 0, 0); /* not restored */

@@ -14,7 +14,7 @@
 
 #define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-#define EPOCH UINT64_C(12884901889) /* incarnation 3, attempt 1 */
+#define ATTEMPT_ID UINT64_C(12884901889) /* incarnation 3, attempt 1 */
 
 /* The bytes of a message on the wire, parsed as the receiver does; takes over json. */
 static json_t *over_the_wire(json_t *json)
@@ -44,7 +44,8 @@ START_TEST(register_arrives_as_it_was_sent)
 {
     struct device devices[] = {{0, "GPU-1", "A10", 24LL * GIB, 3}, {1, "slot-1", "cpu", 0, -1}};
     autojson json_t *labels = json_pack("{s:s}", "zone", "a");
-    struct node_attempt attempts[] = {{EPOCH, MEMBER_RUNNING}, {UINT64_C(0x7fffffffffffffff), MEMBER_EXITED}};
+    struct node_attempt attempts[] = {{ATTEMPT_ID, MEMBER_RUNNING},
+                                      {UINT64_C(0x7fffffffffffffff), MEMBER_EXITED}};
     struct register_message message = {.protocol = PROTOCOL,
                                        .name = "n1",
                                        .boot_id = "b",
@@ -62,7 +63,7 @@ START_TEST(register_arrives_as_it_was_sent)
                                        .attempts = attempts,
                                        .attempt_count = 2,
                                        .has_nonce = true,
-                                       .nonce = EPOCH};
+                                       .nonce = ATTEMPT_ID};
     SEND(register_message, &message, copy);
     ck_assert_str_eq(copy.name, "n1");
     ck_assert_str_eq(copy.pool, "big");
@@ -77,11 +78,11 @@ START_TEST(register_arrives_as_it_was_sent)
     ck_assert_int_eq(copy.devices[1].group, -1);
     ck_assert(json_equal(copy.labels, labels));
     ck_assert_uint_eq(copy.attempt_count, 2);
-    ck_assert_uint_eq(copy.attempts[0].epoch, EPOCH);
-    ck_assert_uint_eq(copy.attempts[1].epoch, UINT64_C(0x7fffffffffffffff));
+    ck_assert_uint_eq(copy.attempts[0].attempt_id, ATTEMPT_ID);
+    ck_assert_uint_eq(copy.attempts[1].attempt_id, UINT64_C(0x7fffffffffffffff));
     ck_assert_int_eq(copy.attempts[1].state, MEMBER_EXITED);
     ck_assert(copy.has_nonce);
-    ck_assert_uint_eq(copy.nonce, EPOCH);
+    ck_assert_uint_eq(copy.nonce, ATTEMPT_ID);
     register_message_finish(&copy);
     ck_assert_ptr_null(copy.json);
 }
@@ -98,9 +99,9 @@ START_TEST(register_reply_arrives_as_it_was_sent)
     ck_assert_int_eq(copy.log_limit, 7 * MIB);
     ck_assert_uint_eq(copy.nonce, 0);
     register_reply_finish(&copy);
-    message.nonce = EPOCH;
+    message.nonce = ATTEMPT_ID;
     SEND(register_reply, &message, again);
-    ck_assert_uint_eq(again.nonce, EPOCH);
+    ck_assert_uint_eq(again.nonce, ATTEMPT_ID);
     register_reply_finish(&again);
 }
 END_TEST
@@ -117,7 +118,7 @@ END_TEST
 
 START_TEST(heartbeat_arrives_as_it_was_sent)
 {
-    struct node_attempt attempts[] = {{EPOCH, MEMBER_PREPARED}};
+    struct node_attempt attempts[] = {{ATTEMPT_ID, MEMBER_PREPARED}};
     struct heartbeat_message message = {
         .node = "n1", .boot_id = "b", .agent_id = "i", .seq = 17, .attempts = attempts, .attempt_count = 1};
     SEND(heartbeat_message, &message, copy);
@@ -148,7 +149,7 @@ START_TEST(devices_that_cannot_be_had_arrive_with_their_reasons)
     heartbeat_message_finish(&none);
     struct report_message report = {.node = "n1",
                                     .boot_id = "b",
-                                    .epoch = 1,
+                                    .attempt_id = 1,
                                     .kind = REPORT_DECLINED,
                                     .faults = {.told = true, .items = &fault, .count = 1}};
     SEND(report_message, &report, said);
@@ -159,12 +160,12 @@ END_TEST
 
 START_TEST(heartbeat_reply_arrives_as_it_was_sent)
 {
-    uint64_t fenced[] = {EPOCH, EPOCH + 1};
+    uint64_t fenced[] = {ATTEMPT_ID, ATTEMPT_ID + 1};
     struct heartbeat_reply message = {.fenced = fenced, .fenced_count = 2};
     SEND(heartbeat_reply, &message, copy);
     ck_assert_uint_eq(copy.fenced_count, 2);
-    ck_assert_uint_eq(copy.fenced[0], EPOCH);
-    ck_assert_uint_eq(copy.fenced[1], EPOCH + 1);
+    ck_assert_uint_eq(copy.fenced[0], ATTEMPT_ID);
+    ck_assert_uint_eq(copy.fenced[1], ATTEMPT_ID + 1);
     heartbeat_reply_finish(&copy);
     struct heartbeat_reply nothing = {0};
     SEND(heartbeat_reply, &nothing, empty);
@@ -175,17 +176,17 @@ END_TEST
 
 START_TEST(poll_arrives_as_it_was_sent)
 {
-    struct poll_message message = {.node = "n1", .boot_id = "b", .version = EPOCH};
+    struct poll_message message = {.node = "n1", .boot_id = "b", .version = ATTEMPT_ID};
     SEND(poll_message, &message, copy);
     ck_assert_str_eq(copy.node, "n1");
-    ck_assert_uint_eq(copy.version, EPOCH);
+    ck_assert_uint_eq(copy.version, ATTEMPT_ID);
     poll_message_finish(&copy);
 }
 END_TEST
 
 static void assert_run(const struct order *order)
 {
-    ck_assert_uint_eq(order->epoch, EPOCH);
+    ck_assert_uint_eq(order->attempt_id, ATTEMPT_ID);
     ck_assert_int_eq(order->phase, ORDER_RUN);
     ck_assert_str_eq(order->job_id, "aaaaaaaaaaaaaaaa");
     ck_assert_int_eq(order->attempt, 2);
@@ -212,8 +213,8 @@ START_TEST(poll_reply_arrives_as_it_was_sent)
 {
     autojson json_t *spec = parse_quoted("{'gpus':6,'command':['x']}");
     int64_t devices[] = {3, 5};
-    uint64_t live[] = {EPOCH, EPOCH + 1};
-    struct order orders[] = {{.epoch = EPOCH,
+    uint64_t live[] = {ATTEMPT_ID, ATTEMPT_ID + 1};
+    struct order orders[] = {{.attempt_id = ATTEMPT_ID,
                               .phase = ORDER_RUN,
                               .job_id = "aaaaaaaaaaaaaaaa",
                               .attempt = 2,
@@ -233,7 +234,7 @@ START_TEST(poll_reply_arrives_as_it_was_sent)
                               .tracking_token = "gcr_1",
                               .tracking_run_id = "0f",
                               .spec = spec},
-                             {.epoch = EPOCH + 1,
+                             {.attempt_id = ATTEMPT_ID + 1,
                               .phase = ORDER_STOP,
                               .job_id = "bbbbbbbbbbbbbbbb",
                               .grace_ms = 5000,
@@ -258,7 +259,7 @@ START_TEST(poll_reply_arrives_as_it_was_sent)
     ck_assert_int_eq(copy.restored_ms, 77);
     ck_assert_int_eq(copy.journal_since_ms, 66);
     ck_assert_uint_eq(copy.live_count, 2);
-    ck_assert_uint_eq(copy.live[1], EPOCH + 1);
+    ck_assert_uint_eq(copy.live[1], ATTEMPT_ID + 1);
     ck_assert_uint_eq(copy.order_count, 2);
     assert_run(&copy.orders[0]);
     ck_assert_int_eq(copy.orders[1].phase, ORDER_STOP);
@@ -282,7 +283,7 @@ END_TEST
 START_TEST(an_encoded_order_only_borrows_its_spec)
 {
     autojson json_t *spec = parse_quoted("{'gpus':1}");
-    struct order order = {.epoch = 1, .phase = ORDER_RUN, .job_id = "j", .spec = spec};
+    struct order order = {.attempt_id = 1, .phase = ORDER_RUN, .job_id = "j", .spec = spec};
     struct poll_reply message = {.orders = &order, .order_count = 1};
     json_decref(poll_reply_encode(&message));
     ck_assert_int_eq(json_integer_value(json_object_get(spec, "gpus")), 1);
@@ -297,7 +298,7 @@ START_TEST(report_arrives_as_it_was_sent)
     struct log_tail tails[] = {{5, STREAM_STDERR, 4096, "aGk="}};
     struct report_message message = {.node = "n1",
                                      .boot_id = "b",
-                                     .epoch = EPOCH,
+                                     .attempt_id = ATTEMPT_ID,
                                      .kind = REPORT_EXITED,
                                      .address = "10.0.0.1",
                                      .master_port = 20001,
@@ -312,7 +313,7 @@ START_TEST(report_arrives_as_it_was_sent)
                                      .flushed = true,
                                      .said = "ValueError: \xc3\xa9"};
     SEND(report_message, &message, copy);
-    ck_assert_uint_eq(copy.epoch, EPOCH);
+    ck_assert_uint_eq(copy.attempt_id, ATTEMPT_ID);
     ck_assert_int_eq(copy.kind, REPORT_EXITED);
     ck_assert_str_eq(copy.address, "10.0.0.1");
     ck_assert_int_eq(copy.master_port, 20001);
@@ -340,7 +341,7 @@ START_TEST(what_a_node_says_of_the_time_of_a_start_arrives_as_it_was_sent)
     struct timing_mark marks[] = {{"first all-reduce", 3, 77}, {"loaded ~", 0, 0}};
     struct report_message message = {.node = "n1",
                                      .boot_id = "b",
-                                     .epoch = EPOCH,
+                                     .attempt_id = ATTEMPT_ID,
                                      .kind = REPORT_EXITED,
                                      .start = "cold: python3 is not kept warm",
                                      .timing = {1, 2, 3, 4, 5, marks, 2},
@@ -364,7 +365,8 @@ END_TEST
 
 START_TEST(a_report_that_says_nothing_of_time_is_as_good_as_any)
 {
-    struct report_message message = {.node = "n1", .boot_id = "b", .epoch = EPOCH, .kind = REPORT_RUNNING};
+    struct report_message message = {
+        .node = "n1", .boot_id = "b", .attempt_id = ATTEMPT_ID, .kind = REPORT_RUNNING};
     autojson json_t *json = report_message_encode(&message);
     ck_assert_ptr_null(json_object_get(json, "timing"));
     ck_assert_ptr_null(json_object_get(json, "start"));
@@ -401,7 +403,7 @@ START_TEST(results_arrive_as_they_were_sent)
     const uint8_t digest[32] = {1};
     struct report_message message = {.node = "n1",
                                      .boot_id = "b",
-                                     .epoch = EPOCH,
+                                     .attempt_id = ATTEMPT_ID,
                                      .kind = REPORT_EXITED,
                                      .results = results,
                                      .result_count = 3};
@@ -440,15 +442,15 @@ END_TEST
 START_TEST(a_journal_arrives_as_it_was_sent)
 {
     struct journal_entry entries[] = {
-        {.epoch = UINT64_C(0x7fffffff00000001), .job_id = "abcdefghijklmnop", .began_ms = 5, .code = -1},
-        {.epoch = 2, .job_id = "ponmlkjihgfedcba", .began_ms = 6, .ended_ms = 7, .code = 0},
+        {.attempt_id = UINT64_C(0x7fffffff00000001), .job_id = "abcdefghijklmnop", .began_ms = 5, .code = -1},
+        {.attempt_id = 2, .job_id = "ponmlkjihgfedcba", .began_ms = 6, .ended_ms = 7, .code = 0},
     };
     struct journal_message message = {.node = "n1", .boot_id = "b", .entries = entries, .entry_count = 2};
     SEND(journal_message, &message, copy);
     ck_assert_str_eq(copy.node, "n1");
     ck_assert_str_eq(copy.boot_id, "b");
     ck_assert_uint_eq(copy.entry_count, 2);
-    ck_assert_uint_eq(copy.entries[0].epoch, UINT64_C(0x7fffffff00000001));
+    ck_assert_uint_eq(copy.entries[0].attempt_id, UINT64_C(0x7fffffff00000001));
     ck_assert_str_eq(copy.entries[0].job_id, "abcdefghijklmnop");
     ck_assert_int_eq(copy.entries[0].began_ms, 5);
     ck_assert_int_eq(copy.entries[0].ended_ms, 0);
@@ -507,7 +509,7 @@ START_TEST(a_full_node_fits_the_limits_of_its_bodies)
     ck_assert_int_le((long long)strlen(heartbeat_text), LIMIT_JSON_BYTES);
     struct report_message report = {.node = "n1",
                                     .boot_id = "b",
-                                    .epoch = 1,
+                                    .attempt_id = 1,
                                     .ranks = ranks,
                                     .rank_count = LIMIT_NODE_DEVICES,
                                     .results = results,
@@ -524,7 +526,7 @@ END_TEST
 START_TEST(text_that_is_not_utf8_arrives_mended)
 {
     struct report_message message = {
-        .node = "n1", .boot_id = "b", .epoch = 1, .kind = REPORT_DECLINED, .text = "no \xff file"};
+        .node = "n1", .boot_id = "b", .attempt_id = 1, .kind = REPORT_DECLINED, .text = "no \xff file"};
     SEND(report_message, &message, copy);
     ck_assert_str_eq(copy.text, "no \xef\xbf\xbd file");
     report_message_finish(&copy);
@@ -565,7 +567,7 @@ START_TEST(members_that_are_not_known_are_ignored)
         heartbeat_message_decode(parse_quoted("{'node':'n','boot_id':'b','seq':0,'mood':'good','attempts':[{"
                                               "'epoch':1,'state':'RUNNING','x':[]}]}"),
                                  &heartbeat, &err));
-    ck_assert_uint_eq(heartbeat.attempts[0].epoch, 1);
+    ck_assert_uint_eq(heartbeat.attempts[0].attempt_id, 1);
     heartbeat_message_finish(&heartbeat);
 }
 END_TEST

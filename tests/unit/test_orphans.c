@@ -15,7 +15,7 @@
 #include "proto/base/text.h"
 #include "tests/unit/agent_suites.h"
 
-#define EPOCH 4294967297ULL
+#define ATTEMPT_ID 4294967297ULL
 
 static char folder[] = "/tmp/gpuctl-remains-XXXXXX";
 static char *ours, *theirs;
@@ -38,11 +38,11 @@ static void teardown(void)
 }
 
 /* A process that lives until it is killed, with what a rank of the attempt would have in its environment. */
-static pid_t start(unsigned long long epoch, const char *run)
+static pid_t start(unsigned long long attempt_id, const char *run)
 {
-    autofree char *epoch_variable = xprintf("GPUCTL_EPOCH=%llu", epoch);
+    autofree char *attempt_id_variable = xprintf("GPUCTL_EPOCH=%llu", attempt_id);
     autofree char *socket_variable = xprintf("GPUCTL_SOCKET=%s/rank.sock", run);
-    char *const variables[] = {epoch_variable, socket_variable, NULL};
+    char *const variables[] = {attempt_id_variable, socket_variable, NULL};
     int executed[2];
     char unread;
     ck_assert_int_eq(pipe2(executed, O_CLOEXEC), 0);
@@ -68,15 +68,15 @@ static void end(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-START_TEST(what_names_epoch_and_run_folder_is_killed_and_nothing_else)
+START_TEST(what_names_attempt_id_and_run_folder_is_killed_and_nothing_else)
 {
     autofree char *spelled = xprintf("%s/../ours", theirs);
-    pid_t rank = start(EPOCH, ours), same = start(EPOCH, spelled);
-    pid_t later = start(EPOCH + 1, ours), other_cluster = start(EPOCH, theirs);
-    ck_assert(!orphans_kill(NULL, 2, EPOCH, ours));
+    pid_t rank = start(ATTEMPT_ID, ours), same = start(ATTEMPT_ID, spelled);
+    pid_t later = start(ATTEMPT_ID + 1, ours), other_cluster = start(ATTEMPT_ID, theirs);
+    ck_assert(!orphans_kill(NULL, 2, ATTEMPT_ID, ours));
     ck_assert_int_eq(waitpid(rank, NULL, 0), rank);
     ck_assert_int_eq(waitpid(same, NULL, 0), same);
-    ck_assert(orphans_kill(NULL, 2, EPOCH, ours));
+    ck_assert(orphans_kill(NULL, 2, ATTEMPT_ID, ours));
     ck_assert(lives(later));
     ck_assert(lives(other_cluster));
     end(later);
@@ -94,7 +94,7 @@ START_TEST(what_there_is_no_descriptor_to_look_at_is_not_taken_for_gone)
     for (int more = 0; more <= 2; more++) {
         files.rlim_cur = (rlim_t)(first + more);
         ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
-        ck_assert_int_eq(orphans_kill(NULL, 2, EPOCH, ours), more == 2);
+        ck_assert_int_eq(orphans_kill(NULL, 2, ATTEMPT_ID, ours), more == 2);
     }
 }
 END_TEST
@@ -104,7 +104,7 @@ END_TEST
 static struct agent_context context;
 static int cleared;
 
-static void heard(void *closure, uint64_t epoch, enum reconciler_news news)
+static void heard(void *closure, uint64_t attempt_id, enum reconciler_news news)
 {
     cleared += news == NEWS_CLEARED;
     if (cleared > 1) {
@@ -118,7 +118,7 @@ static struct attempt *begin_attempt(void)
     context.config.run = folder;
     context.config.state = folder;
     cleared = 0;
-    return attempt_create(&context, EPOCH);
+    return attempt_create(&context, ATTEMPT_ID);
 }
 
 static void end_attempt(struct attempt *attempt)
@@ -177,7 +177,7 @@ Suite *orphans_suite(void)
     Suite *suite = suite_create("remains");
     TCase *tests = tcase_create("remains");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, what_names_epoch_and_run_folder_is_killed_and_nothing_else);
+    tcase_add_test(tests, what_names_attempt_id_and_run_folder_is_killed_and_nothing_else);
     tcase_add_test(tests, what_there_is_no_descriptor_to_look_at_is_not_taken_for_gone);
     tcase_add_test(tests, an_attempt_that_ends_in_the_middle_of_a_stop_is_cleared_once);
     tcase_add_test(tests, what_does_not_go_is_looked_for_ever_less_often);

@@ -222,7 +222,7 @@ START_TEST(an_exit_report_whose_tails_do_not_join_is_sent_again_without_them)
     struct agent_context context = {.config = {.name = "alpha"}, .boot_id = "boot", .faults = no_faults};
     rig_write_text("5/2.metrics", LINE);
     begin(false);
-    struct attempt attempt = {.context = &context, .epoch = 5, .output = output};
+    struct attempt attempt = {.context = &context, .attempt_id = 5, .output = output};
     ck_assert(is_flushed(&attempt));
     ck_assert(!report_refused(&attempt, REPORT_EXITED, &other));
     ck_assert(!report_refused(&attempt, REPORT_FAILED, &gap));

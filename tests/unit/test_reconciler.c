@@ -23,7 +23,7 @@ END_TEST
 START_TEST(a_run_order_is_claimed_reported_and_forgotten)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN});
     expect("claim 5, poll");
     reconciler_heard(reconciler, 5, NEWS_RUNNING);
     expect("report 5 running");
@@ -43,12 +43,12 @@ END_TEST
 START_TEST(a_gang_over_nodes_waits_for_its_start)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_PREPARE});
+    order((struct order){.attempt_id = 5, .phase = ORDER_PREPARE});
     expect("claim 5, poll");
     reconciler_heard(reconciler, 5, NEWS_PREPARED);
     expect("report 5 prepared");
     reconciler_answered(reconciler, 5, ANSWER_TAKEN);
-    order((struct order){.epoch = 5, .phase = ORDER_START});
+    order((struct order){.attempt_id = 5, .phase = ORDER_START});
     expect("start 5, poll");
     reconciler_heard(reconciler, 5, NEWS_RUNNING);
     expect("report 5 running");
@@ -58,11 +58,11 @@ END_TEST
 START_TEST(a_start_is_not_given_twice)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_PREPARE});
+    order((struct order){.attempt_id = 5, .phase = ORDER_PREPARE});
     reconciler_heard(reconciler, 5, NEWS_PREPARED);
     reconciler_answered(reconciler, 5, ANSWER_TAKEN);
-    order((struct order){.epoch = 5, .phase = ORDER_START});
-    order((struct order){.epoch = 5, .phase = ORDER_START});
+    order((struct order){.attempt_id = 5, .phase = ORDER_START});
+    order((struct order){.attempt_id = 5, .phase = ORDER_START});
     expect("claim 5, poll, report 5 prepared, start 5, poll, poll");
 }
 END_TEST
@@ -70,8 +70,8 @@ END_TEST
 START_TEST(a_repeated_order_is_not_claimed_again)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN});
-    order((struct order){.epoch = 5, .phase = ORDER_RUN});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN});
     expect("claim 5, poll, poll");
 }
 END_TEST
@@ -79,11 +79,11 @@ END_TEST
 START_TEST(a_controller_that_forgot_hears_again_what_is)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_PREPARE});
+    order((struct order){.attempt_id = 5, .phase = ORDER_PREPARE});
     reconciler_heard(reconciler, 5, NEWS_PREPARED);
     reconciler_answered(reconciler, 5, ANSWER_TAKEN);
     expect("claim 5, poll, report 5 prepared");
-    order((struct order){.epoch = 5, .phase = ORDER_PREPARE});
+    order((struct order){.attempt_id = 5, .phase = ORDER_PREPARE});
     expect("report 5 prepared, poll");
 }
 END_TEST
@@ -91,9 +91,9 @@ END_TEST
 START_TEST(a_late_prepare_does_not_take_back_a_start)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_PREPARE});
-    order((struct order){.epoch = 5, .phase = ORDER_START});
-    order((struct order){.epoch = 5, .phase = ORDER_PREPARE});
+    order((struct order){.attempt_id = 5, .phase = ORDER_PREPARE});
+    order((struct order){.attempt_id = 5, .phase = ORDER_START});
+    order((struct order){.attempt_id = 5, .phase = ORDER_PREPARE});
     expect("claim 5, poll, poll, poll");
     reconciler_heard(reconciler, 5, NEWS_PREPARED);
     expect("start 5");
@@ -103,7 +103,7 @@ END_TEST
 START_TEST(a_decline_is_reported_and_ends_it)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN});
     reconciler_heard(reconciler, 5, NEWS_DECLINED);
     expect("claim 5, poll, report 5 declined");
     reconciler_answered(reconciler, 5, ANSWER_TAKEN);
@@ -112,10 +112,10 @@ START_TEST(a_decline_is_reported_and_ends_it)
 }
 END_TEST
 
-START_TEST(reports_of_one_epoch_leave_one_at_a_time)
+START_TEST(reports_of_one_attempt_id_leave_one_at_a_time)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN});
     reconciler_heard(reconciler, 5, NEWS_RUNNING);
     reconciler_heard(reconciler, 5, NEWS_FAILED);
     expect("claim 5, poll, report 5 running");
@@ -131,7 +131,7 @@ END_TEST
 START_TEST(an_exit_is_reported_again_when_its_logs_have_followed)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN});
     reconciler_heard(reconciler, 5, NEWS_EXITED);
     reconciler_heard(reconciler, 5, NEWS_CLEARED);
     reconciler_answered(reconciler, 5, ANSWER_TAKEN);
@@ -151,9 +151,9 @@ END_TEST
 START_TEST(a_stop_reaches_the_shim_each_time)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN});
-    order((struct order){.epoch = 5, .phase = ORDER_STOP, .grace_ms = 30000, .cause = CAUSE_CANCELED});
-    order((struct order){.epoch = 5, .phase = ORDER_STOP, .grace_ms = 0, .cause = CAUSE_CANCELED});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN});
+    order((struct order){.attempt_id = 5, .phase = ORDER_STOP, .grace_ms = 30000, .cause = CAUSE_CANCELED});
+    order((struct order){.attempt_id = 5, .phase = ORDER_STOP, .grace_ms = 0, .cause = CAUSE_CANCELED});
     expect("claim 5, poll, stop 5 30000 CANCELED, poll, stop 5 0 CANCELED, poll");
 }
 END_TEST
@@ -161,9 +161,12 @@ END_TEST
 START_TEST(a_stop_hands_on_the_signal_that_it_begins_with)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN});
-    order((struct order){
-        .epoch = 5, .phase = ORDER_STOP, .grace_ms = 30000, .cause = CAUSE_PREEMPTED, .signal = EARLY_USR1});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN});
+    order((struct order){.attempt_id = 5,
+                         .phase = ORDER_STOP,
+                         .grace_ms = 30000,
+                         .cause = CAUSE_PREEMPTED,
+                         .signal = EARLY_USR1});
     expect("claim 5, poll, stop 5 30000 PREEMPTED USR1, poll");
 }
 END_TEST
@@ -171,13 +174,13 @@ END_TEST
 START_TEST(ranks_that_run_are_warned_once)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN});
     reconciler_heard(reconciler, 5, NEWS_RUNNING);
     reconciler_answered(reconciler, 5, ANSWER_TAKEN);
     expect("claim 5, poll, report 5 running");
-    order((struct order){.epoch = 5, .phase = ORDER_RUN, .signal = EARLY_USR1});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN, .signal = EARLY_USR1});
     reconciler_answered(reconciler, 5, ANSWER_TAKEN);
-    order((struct order){.epoch = 5, .phase = ORDER_RUN, .signal = EARLY_USR1});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN, .signal = EARLY_USR1});
     expect("report 5 running, warn 5 USR1, poll, report 5 running, poll");
 }
 END_TEST
@@ -185,14 +188,14 @@ END_TEST
 START_TEST(a_warning_waits_until_the_ranks_run)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN, .signal = EARLY_USR1});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN, .signal = EARLY_USR1});
     expect("claim 5, poll");
     reconciler_heard(reconciler, 5, NEWS_RUNNING);
     expect("report 5 running, warn 5 USR1");
-    order((struct order){.epoch = 6, .phase = ORDER_PREPARE});
+    order((struct order){.attempt_id = 6, .phase = ORDER_PREPARE});
     reconciler_heard(reconciler, 6, NEWS_PREPARED);
     expect("stop 5 0 NODE_LOST, claim 6, poll, report 6 prepared");
-    order((struct order){.epoch = 6, .phase = ORDER_START, .signal = EARLY_TERM});
+    order((struct order){.attempt_id = 6, .phase = ORDER_START, .signal = EARLY_TERM});
     expect("start 6, poll");
     reconciler_heard(reconciler, 6, NEWS_RUNNING);
     expect("warn 6 TERM");
@@ -204,7 +207,7 @@ START_TEST(a_new_agent_tells_an_adopted_shim_which_knows_better)
     reconciler_adopt(reconciler, 5);
     join();
     reconciler_heard(reconciler, 5, NEWS_RUNNING);
-    order((struct order){.epoch = 5, .phase = ORDER_RUN, .signal = EARLY_USR1});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN, .signal = EARLY_USR1});
     expect("report 5 running, warn 5 USR1, poll");
 }
 END_TEST
@@ -212,18 +215,18 @@ END_TEST
 START_TEST(a_stop_before_the_start_means_no_start)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_PREPARE});
-    order((struct order){.epoch = 5, .phase = ORDER_STOP, .cause = CAUSE_CANCELED});
+    order((struct order){.attempt_id = 5, .phase = ORDER_PREPARE});
+    order((struct order){.attempt_id = 5, .phase = ORDER_STOP, .cause = CAUSE_CANCELED});
     reconciler_heard(reconciler, 5, NEWS_PREPARED);
-    order((struct order){.epoch = 5, .phase = ORDER_START});
+    order((struct order){.attempt_id = 5, .phase = ORDER_START});
     expect("claim 5, poll, stop 5 0 CANCELED, poll, poll");
 }
 END_TEST
 
-START_TEST(a_stop_of_an_unknown_epoch_buries_it)
+START_TEST(a_stop_of_an_unknown_attempt_id_buries_it)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_STOP, .cause = CAUSE_CANCELED});
+    order((struct order){.attempt_id = 5, .phase = ORDER_STOP, .cause = CAUSE_CANCELED});
     expect("tombstone 5 CANCELED, poll");
     reconciler_heard(reconciler, 5, NEWS_EXITED);
     reconciler_heard(reconciler, 5, NEWS_CLEARED);
@@ -231,10 +234,10 @@ START_TEST(a_stop_of_an_unknown_epoch_buries_it)
 }
 END_TEST
 
-START_TEST(a_start_of_an_unknown_epoch_starts_nothing)
+START_TEST(a_start_of_an_unknown_attempt_id_starts_nothing)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_START});
+    order((struct order){.attempt_id = 5, .phase = ORDER_START});
     expect("tombstone 5 SHIM_LOST, poll");
 }
 END_TEST
@@ -242,19 +245,19 @@ END_TEST
 START_TEST(a_stop_of_a_declined_attempt_is_answered_with_its_exit)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_PREPARE});
+    order((struct order){.attempt_id = 5, .phase = ORDER_PREPARE});
     reconciler_heard(reconciler, 5, NEWS_DECLINED);
     reconciler_answered(reconciler, 5, ANSWER_TAKEN);
     expect("claim 5, poll, report 5 declined");
-    order((struct order){.epoch = 5, .phase = ORDER_STOP, .cause = CAUSE_CANCELED});
+    order((struct order){.attempt_id = 5, .phase = ORDER_STOP, .cause = CAUSE_CANCELED});
     expect("report 5 exited, poll");
 }
 END_TEST
 
-START_TEST(an_epoch_that_is_not_listed_is_killed_and_forgotten)
+START_TEST(an_attempt_id_that_is_not_listed_is_killed_and_forgotten)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN});
     reconciler_heard(reconciler, 5, NEWS_RUNNING);
     reconciler_answered(reconciler, 5, ANSWER_TAKEN);
     expect("claim 5, poll, report 5 running");
@@ -272,7 +275,7 @@ END_TEST
 START_TEST(a_fenced_report_kills_the_attempt)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN});
     reconciler_heard(reconciler, 5, NEWS_RUNNING);
     expect("claim 5, poll, report 5 running");
     reconciler_answered(reconciler, 5, ANSWER_FENCED);
@@ -285,7 +288,7 @@ END_TEST
 START_TEST(an_order_that_is_not_listed_is_not_taken)
 {
     join();
-    const struct order stale = {.epoch = 5, .phase = ORDER_RUN};
+    const struct order stale = {.attempt_id = 5, .phase = ORDER_RUN};
     poll_with(LIVE(9), &stale, 1);
     expect("poll");
 }
@@ -296,7 +299,7 @@ END_TEST
 START_TEST(a_stranger_registers_again_and_its_reports_wait)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN});
     reconciler_heard(reconciler, 5, NEWS_RUNNING);
     expect("claim 5, poll, report 5 running");
     reconciler_answered(reconciler, 5, ANSWER_STRANGER);
@@ -327,11 +330,11 @@ START_TEST(what_was_adopted_is_listed_and_goes_on)
     size_t count;
     autofree struct node_attempt *list = reconciler_list(reconciler, &count);
     ck_assert_uint_eq(count, 1);
-    ck_assert_uint_eq(list[0].epoch, 5);
+    ck_assert_uint_eq(list[0].attempt_id, 5);
     ck_assert_int_eq(list[0].state, MEMBER_RUNNING);
     registered(1000);
     expect("report 5 running, poll");
-    order((struct order){.epoch = 5, .phase = ORDER_RUN});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN});
     expect("poll");
 }
 END_TEST
@@ -341,7 +344,8 @@ START_TEST(a_silent_adopted_shim_is_told_again)
     reconciler_adopt(reconciler, 5);
     reconciler_adopt(reconciler, 6);
     join();
-    const struct order orders[] = {{.epoch = 5, .phase = ORDER_RUN}, {.epoch = 6, .phase = ORDER_PREPARE}};
+    const struct order orders[] = {{.attempt_id = 5, .phase = ORDER_RUN},
+                                   {.attempt_id = 6, .phase = ORDER_PREPARE}};
     poll_with(LIVE(5, 6), orders, 2);
     expect("run 5, prepare 6, poll");
 }
@@ -366,7 +370,7 @@ END_TEST
 START_TEST(an_agent_that_is_told_to_end_does_so_when_nothing_is_left)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN});
     struct poll_reply reply = LIVE(5);
     reply.shutdown = true;
     poll_with(reply, NULL, 0);
@@ -395,7 +399,7 @@ Suite *reconciler_suite(void)
     tcase_add_test(tcase, a_controller_that_forgot_hears_again_what_is);
     tcase_add_test(tcase, a_late_prepare_does_not_take_back_a_start);
     tcase_add_test(tcase, a_decline_is_reported_and_ends_it);
-    tcase_add_test(tcase, reports_of_one_epoch_leave_one_at_a_time);
+    tcase_add_test(tcase, reports_of_one_attempt_id_leave_one_at_a_time);
     tcase_add_test(tcase, an_exit_is_reported_again_when_its_logs_have_followed);
     tcase_add_test(tcase, a_stop_reaches_the_shim_each_time);
     tcase_add_test(tcase, a_stop_hands_on_the_signal_that_it_begins_with);
@@ -403,10 +407,10 @@ Suite *reconciler_suite(void)
     tcase_add_test(tcase, a_warning_waits_until_the_ranks_run);
     tcase_add_test(tcase, a_new_agent_tells_an_adopted_shim_which_knows_better);
     tcase_add_test(tcase, a_stop_before_the_start_means_no_start);
-    tcase_add_test(tcase, a_stop_of_an_unknown_epoch_buries_it);
-    tcase_add_test(tcase, a_start_of_an_unknown_epoch_starts_nothing);
+    tcase_add_test(tcase, a_stop_of_an_unknown_attempt_id_buries_it);
+    tcase_add_test(tcase, a_start_of_an_unknown_attempt_id_starts_nothing);
     tcase_add_test(tcase, a_stop_of_a_declined_attempt_is_answered_with_its_exit);
-    tcase_add_test(tcase, an_epoch_that_is_not_listed_is_killed_and_forgotten);
+    tcase_add_test(tcase, an_attempt_id_that_is_not_listed_is_killed_and_forgotten);
     tcase_add_test(tcase, a_fenced_report_kills_the_attempt);
     tcase_add_test(tcase, an_order_that_is_not_listed_is_not_taken);
     tcase_add_test(tcase, a_stranger_registers_again_and_its_reports_wait);

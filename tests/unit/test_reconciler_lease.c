@@ -30,7 +30,7 @@ END_TEST
 START_TEST(a_lease_counts_from_the_sending_of_the_heartbeat)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN, .lease_ms = LEASE});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN, .lease_ms = LEASE});
     expect("claim 5 until 61000 69000, poll");
     reconciler_tick(reconciler, 6000);
     expect("beat");
@@ -44,7 +44,7 @@ START_TEST(a_heartbeat_renews_only_what_it_has_listed)
     join();
     reconciler_tick(reconciler, 6000);
     expect("beat");
-    order((struct order){.epoch = 5, .phase = ORDER_RUN, .lease_ms = LEASE});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN, .lease_ms = LEASE});
     expect("claim 5 until 61000 69000, poll");
     heartbeat_committed(1, 6000);
     expect("");
@@ -58,7 +58,7 @@ START_TEST(what_a_heartbeat_is_told_to_be_fenced_is_killed_and_not_renewed)
 {
     uint64_t fenced[] = {5, 99};
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN, .lease_ms = LEASE});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN, .lease_ms = LEASE});
     reconciler_heard(reconciler, 5, NEWS_RUNNING);
     expect("claim 5 until 61000 69000, poll, report 5 running");
     reconciler_tick(reconciler, 6000);
@@ -74,7 +74,7 @@ END_TEST
 START_TEST(heartbeats_do_not_wait_for_those_before_them)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN, .lease_ms = LEASE});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN, .lease_ms = LEASE});
     expect("claim 5 until 61000 69000, poll");
     for (int64_t i = 1; i <= HEARTBEATS_OUT; i++) {
         ck_assert_int_eq(reconciler_deadline(reconciler), 1000 + HEARTBEAT * i);
@@ -105,7 +105,7 @@ START_TEST(a_heartbeat_is_waited_for_while_its_answer_is_of_use)
 {
     join();
     ck_assert_int_eq(next_timeout(6000), REQUEST_TIMEOUT_MS);
-    order((struct order){.epoch = 5, .phase = ORDER_RUN, .lease_ms = 8000});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN, .lease_ms = 8000});
     expect("claim 5 until 7000 7800, poll");
     ck_assert_int_eq(next_timeout(7000), 4000);
 }
@@ -114,8 +114,8 @@ END_TEST
 START_TEST(what_its_shim_does_not_end_after_the_lease_the_agent_ends)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN, .lease_ms = LEASE});
-    order((struct order){.epoch = 6, .phase = ORDER_RUN});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN, .lease_ms = LEASE});
+    order((struct order){.attempt_id = 6, .phase = ORDER_RUN});
     reconciler_heard(reconciler, 5, NEWS_RUNNING);
     for (int64_t i = 1; i <= HEARTBEATS_OUT; i++) {
         reconciler_tick(reconciler, 1000 + HEARTBEAT * i);
@@ -136,7 +136,7 @@ END_TEST
 START_TEST(what_has_ended_in_time_is_not_killed)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN, .lease_ms = LEASE});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN, .lease_ms = LEASE});
     reconciler_heard(reconciler, 5, NEWS_RUNNING);
     reconciler_heard(reconciler, 5, NEWS_EXITED);
     expect("claim 5 until 61000 69000, poll, report 5 running, clear 5");
@@ -161,7 +161,7 @@ END_TEST
 START_TEST(orders_of_before_a_silence_are_not_worked_in)
 {
     static uint64_t live[] = {5};
-    static struct order old = {.epoch = 5, .phase = ORDER_RUN, .lease_ms = LEASE};
+    static struct order old = {.attempt_id = 5, .phase = ORDER_RUN, .lease_ms = LEASE};
     const struct poll_reply late = {
         .version = 9, .live = live, .live_count = 1, .orders = &old, .order_count = 1};
     join();
@@ -170,7 +170,7 @@ START_TEST(orders_of_before_a_silence_are_not_worked_in)
     reconciler_polled(reconciler, &late);
     ck_assert_uint_eq(reconciler_version(reconciler), 0);
     expect("beat, poll");
-    order((struct order){.epoch = 6, .phase = ORDER_RUN, .lease_ms = LEASE});
+    order((struct order){.attempt_id = 6, .phase = ORDER_RUN, .lease_ms = LEASE});
     expect("claim 6 until 150000 158000, poll");
 }
 END_TEST
@@ -179,10 +179,10 @@ START_TEST(orders_of_before_it_was_a_stranger_are_not_worked_in)
 {
     join();
     reconciler_stranger(reconciler);
-    order((struct order){.epoch = 5, .phase = ORDER_RUN});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN});
     expect("register");
     registered(90000);
-    order((struct order){.epoch = 6, .phase = ORDER_RUN});
+    order((struct order){.attempt_id = 6, .phase = ORDER_RUN});
     expect("poll, claim 6, poll");
 }
 END_TEST
@@ -192,8 +192,8 @@ START_TEST(an_adopted_attempt_has_its_lease_before_it_is_told_what_to_do)
     reconciler_adopt(reconciler, 5);
     reconciler_adopt(reconciler, 6);
     join();
-    const struct order orders[] = {{.epoch = 5, .phase = ORDER_PREPARE, .lease_ms = LEASE},
-                                   {.epoch = 6, .phase = ORDER_RUN, .lease_ms = LEASE}};
+    const struct order orders[] = {{.attempt_id = 5, .phase = ORDER_PREPARE, .lease_ms = LEASE},
+                                   {.attempt_id = 6, .phase = ORDER_RUN, .lease_ms = LEASE}};
     poll_with(LIVE(5, 6), orders, 2);
     expect("lease 5 until 61000 69000, prepare 5, lease 6 until 61000 69000, run 6, poll");
 }
@@ -202,7 +202,7 @@ END_TEST
 START_TEST(a_heartbeat_without_an_answer_renews_nothing)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN, .lease_ms = LEASE});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN, .lease_ms = LEASE});
     expect("claim 5 until 61000 69000, poll");
     reconciler_tick(reconciler, 6000);
     reconciler_heartbeat_done(reconciler, 1, NULL, 6000);
@@ -213,7 +213,7 @@ END_TEST
 START_TEST(a_short_lease_makes_heartbeats_come_sooner)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN, .lease_ms = 8000});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN, .lease_ms = 8000});
     ck_assert_int_eq(reconciler_deadline(reconciler), 1000 + 1000);
 }
 END_TEST
@@ -221,7 +221,7 @@ END_TEST
 START_TEST(an_attempt_without_a_lease_gets_none)
 {
     join();
-    order((struct order){.epoch = 5, .phase = ORDER_RUN});
+    order((struct order){.attempt_id = 5, .phase = ORDER_RUN});
     reconciler_tick(reconciler, 6000);
     heartbeat_committed(1, 6000);
     expect("claim 5, poll, beat");

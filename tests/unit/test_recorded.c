@@ -61,7 +61,7 @@ static void take_order(json_t *json)
     DECODE(poll_reply, json, message);
     ck_assert_uint_eq(message.order_count, 1);
     const struct order *order = &message.orders[0];
-    ck_assert_uint_eq(order->epoch, message.live[0]);
+    ck_assert_uint_eq(order->attempt_id, message.live[0]);
     if (order->phase != ORDER_STOP) {
         struct job_spec spec;
         ck_assert_msg(job_spec_decode(json_incref(order->spec), 0, &spec, &err), "%s", err.text);
@@ -87,7 +87,7 @@ static void take_prepared(json_t *json)
 {
     DECODE(report_message, json, message);
     ck_assert_int_eq(message.kind, REPORT_PREPARED);
-    ck_assert_uint_gt(message.epoch, UINT64_C(1) << 32);
+    ck_assert_uint_gt(message.attempt_id, UINT64_C(1) << 32);
     report_message_finish(&message);
 }
 

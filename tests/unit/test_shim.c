@@ -457,7 +457,7 @@ END_TEST
 
 START_TEST(the_pid_file_names_the_shim)
 {
-    rig_shell(&rig, "cat " RIG_EPOCH "/shim.pid; cut -d' ' -f1,22 /proc/$PPID/stat");
+    rig_shell(&rig, "cat " RIG_ATTEMPT_ID "/shim.pid; cut -d' ' -f1,22 /proc/$PPID/stat");
     rig_field(&rig, "rank", "0");
     rig_start(&rig);
     free(rig_finish(&rig));

@@ -143,12 +143,12 @@ START_TEST(a_launch_file_without_a_command_is_declined)
 }
 END_TEST
 
-START_TEST(a_launch_file_of_another_epoch_is_declined)
+START_TEST(a_launch_file_of_another_attempt_id_is_declined)
 {
     rig_shell(&rig, "true");
     rig_field(&rig, "epoch", "5");
     rig_field(&rig, "rank", "0");
-    expect_declined("launch file: epoch 5 in the folder of " RIG_EPOCH);
+    expect_declined("launch file: epoch 5 in the folder of " RIG_ATTEMPT_ID);
 }
 END_TEST
 
@@ -294,7 +294,7 @@ void rig_suite_ready(Suite *suite)
     TCase *declined = ready_case(suite, "declined");
     tcase_add_test(declined, a_stop_before_the_start_leaves_a_record_without_ranks);
     tcase_add_test(declined, a_launch_file_without_a_command_is_declined);
-    tcase_add_test(declined, a_launch_file_of_another_epoch_is_declined);
+    tcase_add_test(declined, a_launch_file_of_another_attempt_id_is_declined);
     tcase_add_test(declined, a_launch_file_that_is_cut_off_is_declined);
     tcase_add_test(declined, a_log_folder_that_is_not_there_is_declined);
     tcase_add_test(declined, a_cgroup_that_is_not_there_is_declined);

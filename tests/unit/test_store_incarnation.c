@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever becomes of a database and of the mark beside it, no two starts have the same incarnation, so that
- * no epoch is ever used twice. */
+ * no attempt id is ever used twice. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -195,7 +195,7 @@ START_TEST(the_facts_of_the_queue_count_jobs_ahead_and_gpus_of_the_type)
     expect_facts(1, "H100", "ahead 0 registered 6 used 2 drained 2");
     expect_facts(1, "B200", "ahead 0 registered 0 used 0 drained 0");
     rig_write_one(
-        (struct change){.kind = CHANGE_ATTEMPT_UPDATE, .attempt = {.epoch = 1, .state = ATTEMPT_ENDED}});
+        (struct change){.kind = CHANGE_ATTEMPT_UPDATE, .attempt = {.attempt_id = 1, .state = ATTEMPT_ENDED}});
     expect_facts(5, NULL, "ahead 3 registered 12 used 0 drained 4");
 }
 END_TEST

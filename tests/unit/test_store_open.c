@@ -197,7 +197,7 @@ START_TEST(an_attempt_of_the_fourth_version_has_no_moments_and_gets_those_that_c
     attempt.kind = CHANGE_ATTEMPT_UPDATE;
     attempt.attempt.timing.settled_us = 10;
     struct change said = {.kind = CHANGE_MEMBER_UPDATE,
-                          .member = {.epoch = 5, .state = MEMBER_EXITED, .timing = {.output_us = 11}}};
+                          .member = {.attempt_id = 5, .state = MEMBER_EXITED, .timing = {.output_us = 11}}};
     rig_write((struct change[]){attempt, said}, 2);
     rig_close();
     expect_number("SELECT hex(substr(timing, 33)) FROM attempts", "0A00000000000000");

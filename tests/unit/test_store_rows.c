@@ -163,7 +163,7 @@ START_TEST(an_update_of_an_attempt_keeps_what_it_was_made_with)
 {
     rig_write_one(attempt_insert(5, 7, 1));
     struct change update = {.kind = CHANGE_ATTEMPT_UPDATE};
-    update.attempt = (struct attempt_row){.epoch = 5,
+    update.attempt = (struct attempt_row){.attempt_id = 5,
                                           .state = ATTEMPT_STOPPING,
                                           .cause = CAUSE_CANCELED,
                                           .cause_text = "by bob",
@@ -205,18 +205,18 @@ START_TEST(moments_of_another_number_are_refused)
 }
 END_TEST
 
-START_TEST(an_epoch_names_its_job)
+START_TEST(an_attempt_id_names_its_job)
 {
-    struct epoch_record record;
+    struct attempt_record record;
     bool found;
     rig_write((struct change[]){job_insert(7), attempt_insert(5, 7, 3)}, 2);
-    ck_assert(reader_epoch(rig.reader, 5, &found, &record, &rig.err));
+    ck_assert(reader_attempt_record(rig.reader, 5, &found, &record, &rig.err));
     ck_assert(found);
     ck_assert_str_eq(record.job_id, rig_id(7));
     ck_assert_int_eq(record.job_key, 7);
     ck_assert_int_eq(record.number, 3);
     ck_assert_int_eq(record.state, ATTEMPT_STARTED);
-    ck_assert(reader_epoch(rig.reader, UINT64_MAX, &found, &record, &rig.err));
+    ck_assert(reader_attempt_record(rig.reader, UINT64_MAX, &found, &record, &rig.err));
     ck_assert(!found);
 }
 END_TEST
@@ -224,7 +224,7 @@ END_TEST
 START_TEST(members_read_back_by_node_rank)
 {
     struct change update = {.kind = CHANGE_MEMBER_UPDATE,
-                            .member = {.epoch = 5,
+                            .member = {.attempt_id = 5,
                                        .node_rank = 1,
                                        .state = MEMBER_EXITED,
                                        .timing = {71, 72, 73, 74, 75, 76, 77, 78, 79, 80, 81},
@@ -449,21 +449,22 @@ START_TEST(the_tables_take_every_word_of_every_list)
     rig_write((struct change[]){attempt_insert(1, 1, 1), member_insert(1, 0, "gpu-1", "0")}, 2);
     for (enum attempt_state state = 0; state < ATTEMPT_STATE_COUNT; state++) {
         rig_write_one(
-            (struct change){.kind = CHANGE_ATTEMPT_UPDATE, .attempt = {.epoch = 1, .state = state}});
+            (struct change){.kind = CHANGE_ATTEMPT_UPDATE, .attempt = {.attempt_id = 1, .state = state}});
     }
     for (enum cause cause = 0; cause < CAUSE_COUNT; cause++) {
         rig_write_one(
-            (struct change){.kind = CHANGE_ATTEMPT_UPDATE, .attempt = {.epoch = 1, .cause = cause}});
+            (struct change){.kind = CHANGE_ATTEMPT_UPDATE, .attempt = {.attempt_id = 1, .cause = cause}});
     }
     for (enum member_state state = 0; state < MEMBER_STATE_COUNT; state++) {
-        rig_write_one((struct change){.kind = CHANGE_MEMBER_UPDATE, .member = {.epoch = 1, .state = state}});
+        rig_write_one(
+            (struct change){.kind = CHANGE_MEMBER_UPDATE, .member = {.attempt_id = 1, .state = state}});
     }
     for (enum event_kind kind = 0; kind < EVENT_KIND_COUNT; kind++) {
         rig_write_one((struct change){.kind = CHANGE_EVENT_INSERT,
                                       .event = {.job_key = 1, .seq = kind + 1, .kind = kind}});
     }
     for (enum result_kind kind = 0; kind < RESULT_KIND_COUNT; kind++) {
-        rig_write_one((struct change){.kind = CHANGE_RESULT_PUT, .result = {.epoch = 1, .kind = kind}});
+        rig_write_one((struct change){.kind = CHANGE_RESULT_PUT, .result = {.attempt_id = 1, .kind = kind}});
     }
     struct change node = node_put("gpu-1");
     for (node.node.state = 0; node.node.state < NODE_STATE_COUNT; node.node.state++) {
@@ -540,7 +541,7 @@ Suite *store_rows_suite(void)
     tcase_add_test(cases, attempts_read_back_newest_first);
     tcase_add_test(cases, an_update_of_an_attempt_keeps_what_it_was_made_with);
     tcase_add_test(cases, moments_of_another_number_are_refused);
-    tcase_add_test(cases, an_epoch_names_its_job);
+    tcase_add_test(cases, an_attempt_id_names_its_job);
     tcase_add_test(cases, members_read_back_by_node_rank);
     tcase_add_test(cases, the_last_word_on_a_rank_stays);
     tcase_add_test(cases, a_node_that_registers_again_is_overwritten);

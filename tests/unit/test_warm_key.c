@@ -11,12 +11,12 @@
 #define PYTHON "/usr/bin/python3"
 
 /* A launch file of two ranks with one more variable for both; NULL: none. */
-static struct warm_key key_of(const char *python, const char *variable, int epoch)
+static struct warm_key key_of(const char *python, const char *variable, int attempt_id)
 {
     autotext struct text launch = {0};
     struct warm_key key;
-    autofree char *logs = xprintf("/state/attempts/%d", epoch);
-    autofree char *own = xprintf("GPUCTL_EPOCH=%d", epoch);
+    autofree char *logs = xprintf("/state/attempts/%d", attempt_id);
+    autofree char *own = xprintf("GPUCTL_EPOCH=%d", attempt_id);
     launch_put(&launch, "logs", logs);
     launch_put(&launch, "arg", python);
     launch_put(&launch, "arg", "train.py");
@@ -43,9 +43,10 @@ static bool has(const struct warm_key *key, const char *variable)
     return found;
 }
 
-static bool alike(const char *one, int one_epoch, const char *other, int other_epoch)
+static bool alike(const char *one, int one_attempt_id, const char *other, int other_attempt_id)
 {
-    struct warm_key first = key_of(PYTHON, one, one_epoch), second = key_of(PYTHON, other, other_epoch);
+    struct warm_key first = key_of(PYTHON, one, one_attempt_id),
+                    second = key_of(PYTHON, other, other_attempt_id);
     bool equal = strcmp(first.hash, second.hash) == 0;
     warm_key_finish(&first);
     warm_key_finish(&second);

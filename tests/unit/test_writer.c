@@ -97,19 +97,19 @@ static bool take_member(const struct member_row *row, void *closure)
     return false;
 }
 
-static bool take_epoch(const struct attempt_row *row, void *closure)
+static bool take_attempt_id(const struct attempt_row *row, void *closure)
 {
-    *(uint64_t *)closure = row->epoch;
+    *(uint64_t *)closure = row->attempt_id;
     return false;
 }
 
 /* The only member of the attempt of the first job, as it is on disk. */
-static struct member_row stored_member(uint64_t *ret_epoch)
+static struct member_row stored_member(uint64_t *ret_attempt_id)
 {
     struct err err = {0};
     struct member_row row = {0};
-    must(reader_attempts(reader, 1, take_epoch, ret_epoch, &err), &err);
-    must(reader_members(reader, *ret_epoch, take_member, &row, &err), &err);
+    must(reader_attempts(reader, 1, take_attempt_id, ret_attempt_id, &err), &err);
+    must(reader_members(reader, *ret_attempt_id, take_member, &row, &err), &err);
     return row;
 }
 
@@ -117,37 +117,37 @@ static struct member_row stored_member(uint64_t *ret_epoch)
  * state that has it. */
 START_TEST(orders_take_what_waits_for_a_commit_to_the_disk_before_they_leave)
 {
-    uint64_t epoch = 0;
+    uint64_t attempt_id = 0;
     add_node("a");
     submit("aaaaaaaaaaaaaaaa", 1, NULL);
     add_node("b");
     add_node("c");
     submit("bbbbbbbbbbbbbbbb", 2, "need");
-    ck_assert_int_eq(stored_member(&epoch).state, MEMBER_ORDERED);
+    ck_assert_int_eq(stored_member(&attempt_id).state, MEMBER_ORDERED);
     const struct report_message running = {
-        .node = "a", .boot_id = "boot", .epoch = epoch, .kind = REPORT_RUNNING};
+        .node = "a", .boot_id = "boot", .attempt_id = attempt_id, .kind = REPORT_RUNNING};
     ck_assert_uint_eq(ask((struct input){.kind = INPUT_REPORT, .report = &running}), 0);
-    ck_assert_int_eq(stored_member(&epoch).state, MEMBER_ORDERED); /* it waits */
+    ck_assert_int_eq(stored_member(&attempt_id).state, MEMBER_ORDERED); /* it waits */
     const struct staging_message ready = {
         .node = "b", .boot_id = "boot", .key = "need", .state = STAGING_READY};
     ck_assert_uint_eq(ask((struct input){.kind = INPUT_STAGING, .staging = &ready}), 1);
-    ck_assert_int_eq(stored_member(&epoch).state, MEMBER_RUNNING);
+    ck_assert_int_eq(stored_member(&attempt_id).state, MEMBER_RUNNING);
 }
 END_TEST
 
 START_TEST(what_waits_is_on_disk_a_moment_later_though_nobody_asks)
 {
-    uint64_t epoch = 0;
+    uint64_t attempt_id = 0;
     add_node("a");
     submit("aaaaaaaaaaaaaaaa", 1, NULL);
-    stored_member(&epoch);
+    stored_member(&attempt_id);
     const struct report_message running = {
-        .node = "a", .boot_id = "boot", .epoch = epoch, .kind = REPORT_RUNNING};
+        .node = "a", .boot_id = "boot", .attempt_id = attempt_id, .kind = REPORT_RUNNING};
     ask((struct input){.kind = INPUT_REPORT, .report = &running});
     ck_assert_int_le(writer_due_ms(writer), now_ms + LAZY_COMMIT_MS);
     now_ms = writer_due_ms(writer);
     ck_assert(writer_run_batch(writer, (struct moment){.boot_ms = now_ms, .wall_ms = now_ms}));
-    ck_assert_int_eq(stored_member(&epoch).state, MEMBER_RUNNING);
+    ck_assert_int_eq(stored_member(&attempt_id).state, MEMBER_RUNNING);
 }
 END_TEST
 
