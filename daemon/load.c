@@ -6,7 +6,7 @@
 
 #include "daemon/spec_environment.h"
 #include "proto/base/json.h"
-#include "proto/jobspec.h"
+#include "proto/spec/jobspec.h"
 
 /* Rows that the core takes as they are. */
 #define DEFINE_LOAD(noun)                                                                                    \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the need of a job as the core keeps it: a key and a text. What is needed follows from the spec in
- * proto/staging.c. */
+ * proto/wire/staging.c. */
 #include "daemon/spec_environment.h"
 
 #include <stdlib.h>
 
 #include "proto/base/json.h"
-#include "proto/staging.h"
+#include "proto/wire/staging.h"
 
 bool spec_environment_of(const struct job_spec *spec, struct spec_environment *ret_environment)
 {

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "daemon/core/core.h"
-#include "proto/jobspec.h"
+#include "proto/spec/jobspec.h"
 
 /* core borrows from the rest. */
 struct spec_environment {

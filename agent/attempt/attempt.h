@@ -25,7 +25,7 @@
 #include "agent/environment/stagings.h"
 #include "agent/output/uploads.h"
 #include "agent/launch/warm.h"
-#include "proto/jobspec.h"
+#include "proto/spec/jobspec.h"
 
 /* What all attempts of a node share. */
 struct agent_context {

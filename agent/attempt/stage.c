@@ -19,7 +19,7 @@
 #include "proto/base/hash.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
-#include "proto/tasks.h"
+#include "proto/spec/tasks.h"
 
 /* Variables of the agent that ranks see, where the spec does not give them. */
 static const char *const inherited_names[] = {"PATH", "HOME", "USER", "LANG", "LD_LIBRARY_PATH"};

@@ -21,7 +21,7 @@
 #include "proto/base/settings.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
-#include "proto/node_label.h"
+#include "proto/spec/node_label.h"
 
 #define USAGE "gpuagent [OPTIONS]\n       gpuagent join URL --token TOKEN [--ca-pin PIN] [OPTIONS]"
 #define SUMMARY                                                                                              \

@@ -19,7 +19,7 @@
 #include "proto/base/log.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 #define TOKEN_BYTES       4096
 #define BLOB_BUFFER_BYTES (256 * KIB) /* of a blob that arrives: fewer, larger reads */

@@ -11,7 +11,7 @@
 #include "agent/base/loop.h"
 #include "proto/base/err.h"
 #include "proto/limits.h"
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 
 enum device_state {
     DEVICE_EMPTY,    /* no process uses it */

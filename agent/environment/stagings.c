@@ -15,7 +15,7 @@
 #include "proto/base/log.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 
 #define MEGABYTE 1e6
 

@@ -11,7 +11,7 @@
 #include "agent/base/controller_client.h"
 #include "agent/base/loop.h"
 #include "agent/environment/payload.h"
-#include "proto/staging.h"
+#include "proto/wire/staging.h"
 
 struct stagings;
 

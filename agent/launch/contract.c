@@ -15,7 +15,7 @@
 #include "agent/shim/shimwire.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
-#include "proto/tasks.h"
+#include "proto/spec/tasks.h"
 
 #define DEFAULT_PYTHON "python3" /* on the PATH of the ranks */
 

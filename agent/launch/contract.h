@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 #include "proto/base/text.h"
-#include "proto/jobspec.h"
-#include "proto/messages.h"
+#include "proto/spec/jobspec.h"
+#include "proto/wire/messages.h"
 
 struct contract {
     const struct order *order;

@@ -10,7 +10,7 @@
 #include "proto/base/files.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
-#include "proto/protocol.h"
+#include "proto/wire/protocol.h"
 
 /* --- register ------------------------------------------------------------------------------------------- */
 

@@ -23,9 +23,9 @@
 #include "proto/base/pin.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
-#include "proto/messages.h"
-#include "proto/token.h"
-#include "proto/views.h"
+#include "proto/wire/messages.h"
+#include "proto/wire/token.h"
+#include "proto/wire/views.h"
 
 #define CONFIG_BYTES (64 * 1024)
 #define LINE_BYTES   4096 /* of a token on stdin */

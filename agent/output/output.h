@@ -10,7 +10,7 @@
 #include "agent/base/controller_client.h"
 #include "agent/base/loop.h"
 #include "agent/base/folder_pool.h"
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 
 /* What all attempts share. */
 struct outputs;

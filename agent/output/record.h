@@ -5,7 +5,7 @@
 
 #include "proto/base/err.h"
 #include "proto/limits.h"
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 
 /* A moment that a rank has named. */
 struct record_mark {

@@ -8,7 +8,7 @@
 
 #include "agent/output/record.h"
 #include "agent/output/uploads.h"
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 
 struct results;
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 
 /* What the node knows of one attempt. X(name, member state that is told to the controller) */
 #define RECONCILER_PHASES(X)                                                                                 \

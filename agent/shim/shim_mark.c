@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* As proto/timing.c has it, which is not linked in here. */
+/* As proto/wire/timing.c has it, which is not linked in here. */
 static bool name_fits(const char *name, size_t length)
 {
     for (size_t i = 0; i < length; i++) {

@@ -9,7 +9,7 @@
 #include "client/cli/verb.h"
 #include "proto/base/err.h"
 #include "proto/base/text.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 struct array_options {
     const char *count; /* "N", "N%P" or, beside a sweep, "%P"; NULL: not given */

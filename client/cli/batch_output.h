@@ -6,7 +6,7 @@
 #include "client/cli/api.h"
 #include "client/cli/batch.h"
 #include "proto/base/err.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 /* Does nothing where neither was given. Without --error both streams go into the one file. */
 bool batch_write_output(struct api *api, const struct batch_options *options, const struct job_view *job,

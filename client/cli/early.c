@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the short form of an early signal, which is Slurm's. It promises that what is no signal, or no time,
- * is refused here, with the remedy. Whether the time is shorter than the limit is left to proto/jobspec.c. */
+ * is refused here, with the remedy. Whether the time is shorter than the limit is left to
+ * proto/spec/jobspec.c. */
 #include "client/cli/early.h"
 
 #include <string.h>
 
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
-#include "proto/jobspec_parts.h"
+#include "proto/spec/jobspec_parts.h"
 
 json_t *early_read(const char *field, const char *text, struct err *err)
 {

@@ -11,7 +11,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
-#include "proto/jobspec_parts.h"
+#include "proto/spec/jobspec_parts.h"
 #include "proto/limits.h"
 
 static bool set_lines(json_t *environment, json_t *lines)

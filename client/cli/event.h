@@ -7,7 +7,7 @@
 
 #include "proto/base/text.h"
 #include "proto/states.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 /* Appends the detail of an event as "name value, name value". */
 void event_detail(const char *detail, struct text *out);

@@ -12,7 +12,7 @@
 #include "client/cli/verb.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 #define LIMIT_SHOWN 100000
 

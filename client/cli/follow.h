@@ -7,7 +7,7 @@
 
 #include "client/cli/api.h"
 #include "proto/base/err.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 #define EXIT_LEFT 130 /* the person has left the job with a second Ctrl-C */
 

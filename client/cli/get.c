@@ -13,7 +13,7 @@
 #include "client/cli/watch.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 #define SHOWN_LINES 8 /* of an environment */
 #define SHOWN_RUNS  3

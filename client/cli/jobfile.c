@@ -17,7 +17,7 @@
 #include "proto/base/files.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
-#include "proto/jobspec.h"
+#include "proto/spec/jobspec.h"
 #include "proto/limits.h"
 
 json_t *jobfile_shell(const char *text)

@@ -13,7 +13,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 #define HELD_NOTE                                                                                            \
     "\nMost nodes are silent, so nothing is given to others for that: see whether the controller's own "     \

@@ -5,7 +5,7 @@
 
 #include "client/cli/api.h"
 #include "client/cli/verb.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 extern const struct verb verb_nodes_join_command, verb_nodes_add, verb_nodes_remove;
 

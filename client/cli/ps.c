@@ -13,8 +13,8 @@
 #include "proto/base/clock.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
-#include "proto/tasks.h"
-#include "proto/views.h"
+#include "proto/spec/tasks.h"
+#include "proto/wire/views.h"
 
 #define LIMIT_SHOWN 100000
 

@@ -10,7 +10,7 @@
 #include "client/cli/connect.h"
 #include "client/cli/print.h"
 #include "client/cli/quotas.h"
-#include "proto/account_limits.h"
+#include "proto/spec/account_limits.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"

@@ -8,7 +8,7 @@
 
 #include "client/cli/api.h"
 #include "proto/base/err.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 /* The job as it is now; the caller finishes the view. */
 bool ranks_get_job(struct api *api, const char *id, struct job_view *ret_job, struct err *err);

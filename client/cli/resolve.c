@@ -7,7 +7,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
-#include "proto/tasks.h"
+#include "proto/spec/tasks.h"
 
 #define LISTED 6 /* matches that a message has room for */
 

@@ -15,9 +15,9 @@
 #include "client/cli/wait.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
-#include "proto/jobspec.h"
+#include "proto/spec/jobspec.h"
 #include "proto/limits.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 struct sbatch_options {
     struct batch_options batch;

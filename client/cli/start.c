@@ -23,7 +23,7 @@
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 #define READY_POLL_MS 20
 #define SHOWN_BYTES   2048 /* of a log after a failure */

@@ -16,7 +16,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/json.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 struct submit_options {
     struct spec_options spec;

@@ -8,7 +8,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/json.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 #define LIMIT_SHOWN 100000
 

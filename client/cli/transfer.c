@@ -12,7 +12,7 @@
 #include "proto/base/curl_use.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 struct transfer {
     struct api *api;

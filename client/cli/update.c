@@ -10,7 +10,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 #define NOT_GIVEN INT64_MIN
 

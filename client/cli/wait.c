@@ -11,7 +11,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 #define NOT_GIVEN (-1)
 

@@ -11,7 +11,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 #define MOMENT_HINT "write it as 2026-11-21T09:30:00Z or +2h"
 

@@ -12,7 +12,7 @@
 #include "daemon/core/record.h"
 #include "daemon/core/state.h"
 #include "daemon/core/trace.h"
-#include "proto/tasks.h"
+#include "proto/spec/tasks.h"
 
 /* --- birth and death ------------------------------------------------------------------------------------ */
 

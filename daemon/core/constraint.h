@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/node_label.h"
+#include "proto/spec/node_label.h"
 
 struct core;
 struct capacity;
@@ -40,7 +40,7 @@ struct constraints {
     char *words;       /* owned: the same, cut; keys and values point into it */
 };
 
-/* From terms as proto/jobspec_place.h makes them; NULL for NULL. */
+/* From terms as proto/spec/jobspec_place.h makes them; NULL for NULL. */
 struct constraints *constraints_create(const char *terms);
 void constraints_destroy(struct constraints *constraints);
 

@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 #include "daemon/core/change.h"
-#include "proto/account_limits.h"
+#include "proto/spec/account_limits.h"
 #include "proto/base/err.h"
-#include "proto/jobspec.h"
-#include "proto/messages.h"
+#include "proto/spec/jobspec.h"
+#include "proto/wire/messages.h"
 
 struct core;
 
@@ -36,7 +36,8 @@ void core_load_limits(struct core *core, const struct limits_row *row, const str
 void core_load_usage(struct core *core, const struct usage_row *row);
 void core_load_node(struct core *core, const struct node_row *row);
 void core_load_window(struct core *core, const struct window_row *row);
-/* What a job needs on its nodes before it may be placed there (proto/staging.h), as far as the core cares. */
+/* What a job needs on its nodes before it may be placed there (proto/wire/staging.h), as far as the core
+ * cares. */
 struct environment_spec {
     const char *key;  /* equal needs have equal keys */
     const char *text; /* what nodes are told: JSON, as staging_decode reads it */

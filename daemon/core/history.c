@@ -10,7 +10,7 @@
 #include "daemon/core/record.h"
 #include "daemon/core/state.h"
 #include "proto/base/cleanup.h"
-#include "proto/jobspec.h"
+#include "proto/spec/jobspec.h"
 #include "proto/limits.h"
 
 #define FIRST_GUESS_MS  3600000 /* of a cluster's first job without a limit */

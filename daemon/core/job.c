@@ -18,7 +18,7 @@
 #include "daemon/core/state.h"
 #include "daemon/core/timing.h"
 #include "daemon/core/trace.h"
-#include "proto/tasks.h"
+#include "proto/spec/tasks.h"
 
 #define EXIT_TIME_LIMIT 124
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "proto/base/err.h"
-#include "proto/jobspec.h"
+#include "proto/spec/jobspec.h"
 
 struct array;
 struct attempt;

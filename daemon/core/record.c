@@ -14,7 +14,7 @@
 #include "daemon/core/job.h"
 #include "daemon/core/label.h"
 #include "daemon/core/state.h"
-#include "proto/tasks.h"
+#include "proto/spec/tasks.h"
 
 #define FIRST_ROOM 8 /* changes; most steps need fewer */
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "daemon/core/change.h"
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 #include "proto/states.h"
 
 struct array;

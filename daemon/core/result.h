@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "proto/base/err.h"
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 
 struct core;
 struct member;

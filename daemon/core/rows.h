@@ -104,7 +104,7 @@ struct member_timing {
     int64_t told_us;               /* START left */
     int64_t ready_us;              /* it had said that it is prepared */
     int64_t heard_us;              /* it had said that its ranks were started */
-    int64_t prepared_us, begun_us, running_us, output_us, ended_us; /* as in proto/timing.h */
+    int64_t prepared_us, begun_us, running_us, output_us, ended_us; /* as in proto/wire/timing.h */
 };
 
 #define ATTEMPT_ROW(X, S)                                                                                    \
@@ -213,7 +213,7 @@ struct member_timing {
 #define LIMITS_ROW(X, S)                                                                                     \
     X(S, WORD(account_kind), kind, KEY)                                                                      \
     X(S, TEXT, name, KEY)                                                                                    \
-    X(S, TEXT, limits, LIFE) /* JSON, see proto/account_limits.h */
+    X(S, TEXT, limits, LIFE) /* JSON, see proto/spec/account_limits.h */
 
 /* The first answer to a request that carried an Idempotency-Key. */
 #define REPLY_ROW(X, S)                                                                                      \

@@ -10,7 +10,7 @@
 #include "daemon/core/place.h"
 #include "daemon/core/queue.h"
 #include "daemon/core/staging.h"
-#include "proto/tasks.h"
+#include "proto/spec/tasks.h"
 
 /* --- drafts --------------------------------------------------------------------------------------------- */
 

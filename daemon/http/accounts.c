@@ -8,7 +8,7 @@
 #include "daemon/http/parts.h"
 #include "daemon/http/resources.h"
 #include "daemon/http/router.h"
-#include "proto/account_limits.h"
+#include "proto/spec/account_limits.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
 

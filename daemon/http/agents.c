@@ -14,7 +14,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 
 static int render_nothing(const struct writer_request *writer, const struct step *step, struct text *out)
 {

@@ -11,7 +11,7 @@
 #include "proto/base/err.h"
 #include "proto/base/hash.h"
 #include "proto/states.h"
-#include "proto/token.h"
+#include "proto/wire/token.h"
 
 /* --- tokens: gct_<id>_<secret> -------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 #include "daemon/http/sse.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 static void write_event(const struct event_row *row, const char *job_id, struct text *out)
 {

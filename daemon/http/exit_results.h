@@ -9,7 +9,7 @@
 
 #include "daemon/store/store.h"
 #include "proto/base/hash.h"
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 
 /* What the results of a report point to; lives as long as they are used. Starts as {0}. */
 struct exit_results {

@@ -9,8 +9,8 @@
 #include "daemon/http/resources.h"
 #include "daemon/spec_environment.h"
 #include "proto/base/cleanup.h"
-#include "proto/jobspec.h"
-#include "proto/views.h"
+#include "proto/spec/jobspec.h"
+#include "proto/wire/views.h"
 
 static int render_answer(const struct writer_request *writer, const struct step *step, struct text *out)
 {

@@ -10,7 +10,7 @@
 #include "daemon/http/ask.h"
 #include "daemon/http/job_lookup.h"
 #include "daemon/http/parts.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 struct job_asking {
     struct ask ask;

@@ -14,7 +14,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
-#include "proto/tasks.h"
+#include "proto/spec/tasks.h"
 
 /* --- finding -------------------------------------------------------------------------------------------- */
 

@@ -14,10 +14,10 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/hash.h"
 #include "proto/base/json.h"
-#include "proto/jobspec.h"
+#include "proto/spec/jobspec.h"
 #include "proto/limits.h"
-#include "proto/staging.h"
-#include "proto/views.h"
+#include "proto/wire/staging.h"
+#include "proto/wire/views.h"
 
 /* --- submit --------------------------------------------------------------------------------------------- */
 

@@ -15,8 +15,8 @@
 #include "proto/base/log.h"
 #include "proto/base/pin.h"
 #include "proto/limits.h"
-#include "proto/messages.h"
-#include "proto/views.h"
+#include "proto/wire/messages.h"
+#include "proto/wire/views.h"
 
 #define HINT_ANOTHER "have an administrator make another with gpuctl nodes join-command"
 

@@ -17,7 +17,7 @@
 #include "daemon/http/sse.h"
 #include "daemon/http/log_cursor.h"
 #include "proto/base/cleanup.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 /* --- uploads -------------------------------------------------------------------------------------------- */
 

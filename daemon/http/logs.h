@@ -7,7 +7,7 @@
 
 #include "daemon/store/store.h"
 #include "proto/base/err.h"
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 
 struct request;
 struct server;

@@ -13,7 +13,7 @@
 #include "proto/base/json.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 
 /* --- told by nodes -------------------------------------------------------------------------------------- */
 

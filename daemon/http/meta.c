@@ -9,7 +9,7 @@
 #include "daemon/http/parts.h"
 #include "daemon/http/resources.h"
 #include "proto/limits.h"
-#include "proto/protocol.h"
+#include "proto/wire/protocol.h"
 
 void meta_health(struct request *request)
 {

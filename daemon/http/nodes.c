@@ -11,7 +11,7 @@
 #include "proto/base/json.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 /* --- views ---------------------------------------------------------------------------------------------- */
 

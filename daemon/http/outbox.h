@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/core/core.h"
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 
 struct outbox;
 struct request;

@@ -19,7 +19,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 /* --- replies -------------------------------------------------------------------------------------------- */
 

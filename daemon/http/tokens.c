@@ -10,7 +10,7 @@
 #include "proto/base/json.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 static void write_token(const struct token_row *row, const char *secret, struct text *out)
 {

@@ -11,7 +11,7 @@
 #include "daemon/http/resources.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 /* "a,b" to ["a","b"], NULL to NULL. */
 static void write_names(const char *names, struct text *out)

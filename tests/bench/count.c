@@ -17,10 +17,10 @@
 #include "proto/base/hash.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
-#include "proto/jobspec.h"
+#include "proto/spec/jobspec.h"
 #include "proto/limits.h"
-#include "proto/messages.h"
-#include "proto/views.h"
+#include "proto/wire/messages.h"
+#include "proto/wire/views.h"
 #include "tests/sim/disk.h"
 
 #define GPUS        8

@@ -2,8 +2,8 @@
 /* Owns what simulated agents say and when. Each node has a connection of its own for its poll, as an agent
  * has; the rest, its errands (register, heartbeat, report), goes over connections that all share, since ten
  * thousand agents would need as many descriptors again in this one process. It promises the messages of
- * proto/messages.h, the pauses of agents after a failure (full jitter), and one report after the other for an
- * attempt. Bytes are channel.c's. */
+ * proto/wire/messages.h, the pauses of agents after a failure (full jitter), and one report after the other
+ * for an attempt. Bytes are channel.c's. */
 #include "tests/bench/fleet.h"
 
 #include <stdio.h>
@@ -14,8 +14,8 @@
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
-#include "proto/messages.h"
-#include "proto/protocol.h"
+#include "proto/wire/messages.h"
+#include "proto/wire/protocol.h"
 #include "tests/bench/channel.h"
 
 #define LINES      64 /* shared connections */

@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "daemon/spec_environment.h"
-#include "proto/account_limits.h"
+#include "proto/spec/account_limits.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/hash.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
-#include "proto/jobspec.h"
-#include "proto/views.h"
+#include "proto/spec/jobspec.h"
+#include "proto/wire/views.h"
 #include "tests/sim/controller_parts.h"
 #include "tests/sim/people.h"
 

@@ -5,7 +5,7 @@
 
 #include "daemon/writer.h"
 #include "proto/base/text.h"
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 #include "tests/sim/controller.h"
 
 struct ask;

@@ -9,7 +9,7 @@
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
-#include "proto/protocol.h"
+#include "proto/wire/protocol.h"
 #include "tests/sim/host_parts.h"
 
 static char *text_and_free(json_t *json)

@@ -11,7 +11,7 @@
 #include "proto/base/json.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
-#include "proto/node_label.h"
+#include "proto/spec/node_label.h"
 
 #define TEST_LEASE_MS 60000
 

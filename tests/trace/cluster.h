@@ -89,7 +89,7 @@ struct job_ask {
     bool stale;              /* those were seen running when the submission was read */
     bool hold;               /* kept back from the start */
     const char *environment; /* key of what it needs on its nodes; NULL: nothing */
-    const char *terms;       /* as proto/jobspec_place.h makes them: "zone=a,b avoid:n1"; NULL: none */
+    const char *terms;       /* as proto/spec/jobspec_place.h makes them: "zone=a,b avoid:n1"; NULL: none */
     bool spread;             /* placement */
     int64_t nodes;           /* exactly so many; 0: any number */
     int64_t tasks;           /* 0: it is no array */

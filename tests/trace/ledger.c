@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/account_limits.h"
+#include "proto/spec/account_limits.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"

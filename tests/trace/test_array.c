@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "proto/limits.h"
-#include "proto/tasks.h"
+#include "proto/spec/tasks.h"
 #include "tests/trace/cluster.h"
 #include "tests/trace/suites.h"
 

@@ -12,7 +12,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
-#include "proto/tasks.h"
+#include "proto/spec/tasks.h"
 #include "tests/trace/suites.h"
 
 #define HOUR_MS 3600000LL

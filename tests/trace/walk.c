@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
-#include "proto/tasks.h"
+#include "proto/spec/tasks.h"
 #include "tests/trace/agents.h"
 
 #define WALK_STEPS 2500

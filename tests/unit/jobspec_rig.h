@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "proto/base/err.h"
-#include "proto/jobspec.h"
+#include "proto/spec/jobspec.h"
 
 #define HASH        "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define ID_A        "'aaaaaaaaaaaaaaaa'"

@@ -2,7 +2,7 @@
 /* Tests of proto/account_limits: what is read is written again, and what is wrong is refused by name. */
 #include <string.h>
 
-#include "proto/account_limits.h"
+#include "proto/spec/account_limits.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "tests/unit/proto_suites.h"

@@ -6,7 +6,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
-#include "proto/jobspec.h"
+#include "proto/spec/jobspec.h"
 #include "proto/limits.h"
 #include "tests/unit/jobspec_rig.h"
 #include "tests/unit/proto_suites.h"

@@ -6,9 +6,9 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
-#include "proto/jobspec.h"
+#include "proto/spec/jobspec.h"
 #include "proto/limits.h"
-#include "proto/node_label.h"
+#include "proto/spec/node_label.h"
 #include "tests/unit/proto_suites.h"
 
 static bool decode(const char *members, struct job_spec *ret_spec, struct err *err)

@@ -8,8 +8,8 @@
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
-#include "proto/messages.h"
-#include "proto/protocol.h"
+#include "proto/wire/messages.h"
+#include "proto/wire/protocol.h"
 #include "tests/unit/proto_suites.h"
 
 #define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

@@ -4,7 +4,7 @@
 
 #include "proto/base/json.h"
 #include "proto/limits.h"
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 #include "tests/unit/proto_suites.h"
 
 #define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of proto/protocol: which agents a controller takes, and what the others are told. */
-#include "proto/protocol.h"
+#include "proto/wire/protocol.h"
 
 #include <string.h>
 
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 #include "tests/unit/proto_suites.h"
 
 START_TEST(a_controller_takes_agents_of_its_protocol_and_of_the_one_before)

@@ -9,9 +9,9 @@
 #include "proto/base/files.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
-#include "proto/jobspec.h"
-#include "proto/messages.h"
-#include "proto/protocol.h"
+#include "proto/spec/jobspec.h"
+#include "proto/wire/messages.h"
+#include "proto/wire/protocol.h"
 #include "tests/unit/proto_suites.h"
 
 #define MESSAGE_BYTES (1 << 20)

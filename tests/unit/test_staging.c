@@ -9,7 +9,7 @@
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
-#include "proto/staging.h"
+#include "proto/wire/staging.h"
 #include "tests/unit/proto_suites.h"
 
 #define SIXTEEN "0123456789abcdef"

@@ -5,7 +5,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
-#include "proto/tasks.h"
+#include "proto/spec/tasks.h"
 #include "tests/unit/proto_suites.h"
 
 /* Fails unless the spec is taken. */

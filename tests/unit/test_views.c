@@ -5,7 +5,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
-#include "proto/views.h"
+#include "proto/wire/views.h"
 #include "tests/unit/proto_suites.h"
 
 /* Writes a view, compares the text with `expected` (in single quotes), and reads it into `copy`, which must

@@ -2,7 +2,7 @@
 /* Owns what an agent says to the controller: register, heartbeat, poll and report. It promises that a decoded
  * message has every member without which it would mean nothing, within the limits of a node. Whether it fits
  * the state of the cluster is left to the core; what the controller says is in messages.c. */
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 #include "proto/members.h"
-#include "proto/node_label.h"
-#include "proto/protocol.h"
+#include "proto/spec/node_label.h"
+#include "proto/wire/protocol.h"
 
 /* --- attempts that live on a node --- */
 

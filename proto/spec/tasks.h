@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "proto/base/text.h"
-#include "proto/jobspec.h"
+#include "proto/spec/jobspec.h"
 #include "proto/limits.h"
 
 #define TASK_NONE (-1)

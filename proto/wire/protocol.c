@@ -2,7 +2,7 @@
 /* Owns the rule by which neighbouring versions of controller and agent work together. It promises that the
  * one who reads a refusal knows which program to upgrade. What is said in each protocol is left to the
  * messages. */
-#include "proto/protocol.h"
+#include "proto/wire/protocol.h"
 
 bool protocol_check(int64_t own, int64_t protocol, const char *version, struct err *err)
 {

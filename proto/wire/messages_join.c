@@ -8,7 +8,7 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 #include "proto/members.h"
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 
 json_t *join_message_encode(const struct join_message *message)
 {

@@ -3,7 +3,7 @@
  * written (null where there is nothing to say, but for those of a single job, of one in STAGING, or of a new
  * token), and that a decode reads back what an encode wrote. Who may see what, and which rows, is left to the
  * handlers. */
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* Owns what jobs need on their nodes: how it follows from a spec, how it is written and read. It promises
  * that equal needs have equal keys whatever the order of their blobs, and that a spec without environment and
  * blobs needs nothing. Who gets it ready, and where, is left to core and agent. */
-#include "proto/staging.h"
+#include "proto/wire/staging.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "proto/base/hash.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
-#include "proto/jobspec_parts.h"
+#include "proto/spec/jobspec_parts.h"
 #include "proto/limits.h"
 #include "proto/members.h"
 

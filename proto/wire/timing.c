@@ -2,7 +2,7 @@
 /* Owns how the durations of a start travel from a node to the controller. It promises that what was read is
  * within its limits, and that a message without them is as good as any. What they are measured from, and how
  * they are shown, is left to both ends. */
-#include "proto/timing.h"
+#include "proto/wire/timing.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "proto/base/err.h"
-#include "proto/jobspec.h"
+#include "proto/spec/jobspec.h"
 
 bool jobspec_check_command(const json_t *command, struct err *err);
 bool jobspec_check_env(json_t *env, struct err *err);

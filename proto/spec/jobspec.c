@@ -3,7 +3,7 @@
  * that a decoded spec is sound in itself, that a refusal names field and remedy, and that a spec survives
  * encode and decode. Commands, environments, labels and files are checked in jobspec_parts.c, where it may
  * run in jobspec_place.c; whether the cluster can serve a spec is left to the core. */
-#include "proto/jobspec.h"
+#include "proto/spec/jobspec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
-#include "proto/jobspec_parts.h"
-#include "proto/jobspec_place.h"
+#include "proto/spec/jobspec_parts.h"
+#include "proto/spec/jobspec_place.h"
 #include "proto/limits.h"
 #include "proto/members.h"
 

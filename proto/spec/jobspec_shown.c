@@ -8,8 +8,8 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
-#include "proto/jobspec.h"
-#include "proto/jobspec_parts.h"
+#include "proto/spec/jobspec.h"
+#include "proto/spec/jobspec_parts.h"
 #include "proto/members.h"
 
 #define HIDDEN "***"

@@ -2,7 +2,7 @@
 /* Owns what the controller says to an agent: its answers to register, heartbeat, poll and log uploads. It
  * promises that an order that starts something carries its job spec. What an agent says is in
  * messages_agent.c; when an order is given is left to the core. */
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns how a token is written. What it opens is the controller's to say. */
-#include "proto/token.h"
+#include "proto/wire/token.h"
 
 #include <string.h>
 

@@ -68,7 +68,7 @@ struct job_spec {
     int64_t nodes;                 /* exactly so many, each with as many GPUs; 0: any number */
     const json_t *constraints;     /* object by label: a value, an array, or {"in", "not"}; or NULL */
     const json_t *avoid, *exclude; /* arrays of names of nodes; or NULL */
-    char *terms; /* owned: what these three come to (proto/jobspec_place.h); NULL: nothing */
+    char *terms; /* owned: what these three come to (proto/spec/jobspec_place.h); NULL: nothing */
     enum launch_mode launch_mode;
     const json_t *command; /* array of strings, at least one; NULL: there is a function */
     struct job_function function;

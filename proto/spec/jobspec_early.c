@@ -7,7 +7,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
-#include "proto/jobspec_parts.h"
+#include "proto/spec/jobspec_parts.h"
 #include "proto/limits.h"
 
 bool jobspec_early_signal_from_text(const char *text, enum early_signal *ret_signal)

@@ -7,7 +7,7 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 #include "proto/members.h"
-#include "proto/messages.h"
+#include "proto/wire/messages.h"
 
 static json_t *encode_entry(const struct journal_entry *entry)
 {

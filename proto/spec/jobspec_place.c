@@ -2,7 +2,7 @@
 /* Owns the rules for where a job may run, as its spec says it. It promises that what no cluster could ever
  * fulfil is refused, and that demands which are equal become equal texts, in whatever order and form they
  * were written. Whether the nodes that are registered fulfil them is left to the core. */
-#include "proto/jobspec_place.h"
+#include "proto/spec/jobspec_place.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
-#include "proto/jobspec_parts.h"
+#include "proto/spec/jobspec_parts.h"
 #include "proto/limits.h"
-#include "proto/node_label.h"
+#include "proto/spec/node_label.h"
 
 /* --- GPU types --- */
 

@@ -11,9 +11,9 @@
 
 #include "proto/base/err.h"
 #include "proto/base/hash.h"
-#include "proto/staging.h"
+#include "proto/wire/staging.h"
 #include "proto/states.h"
-#include "proto/timing.h"
+#include "proto/wire/timing.h"
 
 /* --- POST /v1/agent/register ---------------------------------------------------------------------------- */
 
@@ -46,7 +46,7 @@ struct node_attempt {
 
 struct register_message {
     json_t *json;
-    int64_t protocol;     /* proto/protocol.h; PROTOCOL_FIRST where the agent does not say */
+    int64_t protocol;     /* proto/wire/protocol.h; PROTOCOL_FIRST where the agent does not say */
     const char *name;     /* of the node; unique in the cluster */
     const char *boot_id;  /* of the kernel */
     const char *agent_id; /* of the agent's state folder: two agents of one name differ; NULL: not said */
@@ -58,7 +58,7 @@ struct register_message {
     bool slots; /* devices are CPU slots, not GPUs */
     enum isolation isolation;
     int64_t expires_at_ms; /* wall clock: when its provider takes it back; 0: never */
-    const json_t *labels;  /* object of strings (proto/node_label.h), or NULL */
+    const json_t *labels;  /* object of strings (proto/spec/node_label.h), or NULL */
     struct device *devices;
     size_t device_count;
     struct device_faults faults; /* not told: there are none */
@@ -87,7 +87,7 @@ struct join_message {
     json_t *json;
     const char *token;          /* the join token */
     const char *name;           /* of the node to be */
-    uint8_t secret[HASH_BYTES]; /* SHA-256 of the secret's characters (proto/token.h) */
+    uint8_t secret[HASH_BYTES]; /* SHA-256 of the secret's characters (proto/wire/token.h) */
 };
 
 struct join_reply {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the form of limits. It promises that what it has read can be used as it is: types once each, numbers
  * in their bounds; and that what it writes reads back equal. What a limit means is left to the core. */
-#include "proto/account_limits.h"
+#include "proto/spec/account_limits.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns how an error travels over HTTP. It promises that an error of ours arrives as it was set, and that any
  * other answer becomes an error that names its status. Which status is sent is in the table of errors.h. */
-#include "proto/views.h"
+#include "proto/wire/views.h"
 
 #include "proto/base/json.h"
 #include "proto/members.h"

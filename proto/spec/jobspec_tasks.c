@@ -5,9 +5,9 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
-#include "proto/jobspec_parts.h"
+#include "proto/spec/jobspec_parts.h"
 #include "proto/limits.h"
-#include "proto/tasks.h"
+#include "proto/spec/tasks.h"
 
 /* --- array --- */
 

@@ -3,7 +3,7 @@
  * constraint, and that none hides one which every node has. Which nodes a constraint fits is left to the
  * core.
  */
-#include "proto/node_label.h"
+#include "proto/spec/node_label.h"
 
 #include <string.h>
 

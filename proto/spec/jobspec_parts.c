@@ -3,7 +3,7 @@
  * be. It promises that a file path stays inside the folder it is laid into, that no variable of the
  * environment contract is overridden, and that base64 decodes. Whether a blob exists is left to the
  * controller. */
-#include "proto/jobspec_parts.h"
+#include "proto/spec/jobspec_parts.h"
 
 #include <stdint.h>
 #include <stdlib.h>

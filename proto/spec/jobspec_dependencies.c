@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the field `after` of a job spec: which jobs it depends on, and what each must have done. It
  * promises that no job is named twice. Whether a job exists, and may be seen, is left to the controller. */
-#include "proto/jobspec_parts.h"
+#include "proto/spec/jobspec_parts.h"
 
 #include <stdlib.h>
 #include <string.h>

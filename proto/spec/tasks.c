@@ -2,7 +2,7 @@
 /* Owns what makes a task of its array's spec. It promises that the same spec and number give the same id and
  * the same words everywhere, so that nobody has to keep them. What a sound sweep is is left to
  * jobspec_tasks.c. */
-#include "proto/tasks.h"
+#include "proto/spec/tasks.h"
 
 #include <stdio.h>
 #include <stdlib.h>

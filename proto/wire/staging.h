@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "proto/base/err.h"
-#include "proto/jobspec.h"
+#include "proto/spec/jobspec.h"
 
 /* All strings are borrowed from json, which the staging owns. */
 struct staging {
