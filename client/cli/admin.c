@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gpuctl admin`: what whoever runs the controller does for its safety: backups, and the way back. What works
  * on files is done by gpuctld itself, in our place; what a controller must do is asked of it. */
-#include <errno.h>
 #include <stdint.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "client/cli/answer.h"
 #include "client/cli/connect.h"
 #include "client/cli/context.h"
 #include "client/cli/instance.h"
-#include "client/cli/print.h"
+#include "client/cli/list.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/json.h"
-#include "proto/limits.h"
 
 /* --- gpuctld in our place --- */
 
@@ -42,24 +40,18 @@ static bool become(const char *flag, const char *what, const char *state, struct
 
 /* --- backup --- */
 
-struct backup_options {
-    const char *state, *format;
-};
-
 static void backup_describe(void *options, struct option_table *table)
 {
-    struct backup_options *o = options;
+    struct local_options *o = options;
     option_text(table, 0, "state", "DIR", "of a backup as a folder: the controller's state folder",
                 &o->state);
-    option_add_format(table, &o->format);
+    option_add_format(table);
 }
 
 static bool ask_for_backup(const struct call *call, struct err *err)
 {
-    const struct backup_options *options = call->options;
-    enum print_format format = print_format(options->format);
+    const struct local_options *options = call->options;
     autoapi struct api *api = NULL;
-    autotext struct text out = {0};
     if (options->state != NULL) {
         return err_field(err, ERR_USAGE, "state", "name the folder that it is to become",
                          "--state is for a backup as a folder");
@@ -68,23 +60,14 @@ static bool ask_for_backup(const struct call *call, struct err *err)
         return false;
     }
     autojson json_t *backup = api_post(api, "/v1/backups", NULL, NULL, err);
-    if (backup == NULL) {
-        return false;
-    }
-    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
-        print_json(backup, &out);
-    } else {
-        const char *name = json_string_value(json_object_get(backup, "name"));
-        text_printf(&out, "%s\n", name != NULL ? name : "?");
-    }
-    return print_out(&out, err);
+    return answer_member(call, backup, "name", err);
 }
 
 /* Of the controller in use, where that is one's own; of the one that this machine serves, where none is
  * named. What lies behind a URL nobody knows here. */
 static bool backup_folder(const struct call *call, struct err *err)
 {
-    const struct backup_options *options = call->options;
+    const struct local_options *options = call->options;
     const char *folder = call->rest[0];
     struct context context = {0};
     if (options->state != NULL) {
@@ -126,125 +109,32 @@ static const struct verb verb_backup = {
     .argument = ARGUMENT_FILE,
     .most = 1,
     .reach = REACH_CONTROLLER,
-    .options_size = sizeof(struct backup_options),
+    .options_size = sizeof(struct local_options),
     .describe = backup_describe,
     .run = backup_run,
 };
 
 /* --- backups --- */
 
-struct list_options {
-    const char *format;
-};
-
-static void list_describe(void *options, struct option_table *table)
+static void show_took(const json_t *backup, const char *member, struct text *out)
 {
-    struct list_options *o = options;
-    option_add_format(table, &o->format);
-}
-
-static const char *text_of(const json_t *object, const char *name)
-{
-    return json_string_value(json_object_get(object, name));
+    char took[32];
+    text_from_duration_ms(json_integer_value(json_object_get(backup, member)), took, sizeof took);
+    text_append(out, took);
 }
 
 static const struct column backup_columns[] = {
-    {"NAME", false}, {"TAKEN", false}, {"SIZE", false}, {"TOOK", true}};
+    COLUMN("NAME", "name", cell_plain), COLUMN("TAKEN", "taken_at", cell_time),
+    COLUMN("SIZE", "bytes", cell_bytes), WIDE_COLUMN("TOOK", "took_ms", show_took)};
 
-static void add_backup(struct grid *grid, const json_t *backup)
-{
-    char size[32], took[32], taken[32];
-    int64_t at_ms = 0;
-    const char *at = text_of(backup, "taken_at");
-    text_to_wall_ms(at != NULL ? at : "", &at_ms);
-    print_time(at_ms, taken);
-    print_bytes(json_integer_value(json_object_get(backup, "bytes")), size);
-    text_from_duration_ms(json_integer_value(json_object_get(backup, "took_ms")), took, sizeof took);
-    grid_add(grid, text_of(backup, "name"));
-    grid_add(grid, taken);
-    grid_add(grid, size);
-    grid_add(grid, took);
-}
-
-static const struct column lost_columns[] = {{"JOB", false},   {"KNOWN", false}, {"NODE", false},
-                                             {"BEGAN", false}, {"ENDED", false}, {"EXIT", false},
-                                             {"EPOCH", true}};
-
-static void add_time(struct grid *grid, const json_t *object, const char *name)
-{
-    char shown[32];
-    int64_t at_ms = 0;
-    const char *at = text_of(object, name);
-    text_to_wall_ms(at != NULL ? at : "", &at_ms);
-    print_time(at_ms, shown);
-    grid_add(grid, shown);
-}
-
-static void add_lost(struct grid *grid, const json_t *lost)
-{
-    const json_t *code = json_object_get(lost, "exit_code");
-    grid_add(grid, text_of(lost, "job"));
-    grid_add(grid, json_is_true(json_object_get(lost, "job_known")) ? "yes" : "no");
-    grid_add(grid, text_of(lost, "node"));
-    add_time(grid, lost, "began_at");
-    add_time(grid, lost, "ended_at");
-    if (json_is_integer(code)) {
-        grid_addf(grid, "%lld", (long long)json_integer_value(code));
-    } else {
-        grid_add(grid, NULL);
-    }
-    grid_add(grid, text_of(lost, "epoch"));
-}
-
-static void show_table(const json_t *items, const struct column *columns, size_t count,
-                       void (*add)(struct grid *grid, const json_t *item), bool wide, struct text *out)
-{
-    autogrid struct grid *grid = grid_create(columns, count);
-    size_t i;
-    json_t *item;
-    json_array_foreach (items, i, item) {
-        add(grid, item);
-    }
-    grid_print(grid, wide, print_width(), false, out);
-}
-
-/* One list of the controller: as JSON, or as a table. */
-static bool show_list(const struct call *call, const char *path, const char *name,
-                      const struct column *columns, size_t count,
-                      void (*add)(struct grid *grid, const json_t *item), struct err *err)
-{
-    const struct list_options *options = call->options;
-    enum print_format format = print_format(options->format);
-    autoapi struct api *api = NULL;
-    autotext struct text out = {0};
-    if (!connect_controller(call, false, &api, err)) {
-        return false;
-    }
-    autojson json_t *items = api_list(api, path, name, "cursor", LIMIT_LOST_ROWS, err);
-    if (items == NULL) {
-        return false;
-    }
-    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
-        print_list(format, name, items, &out);
-    } else {
-        show_table(items, columns, count, add, format == FORMAT_WIDE, &out);
-    }
-    return print_out(&out, err);
-}
-
-static bool backups_run(const struct call *call, int *ret_exit, struct err *err)
-{
-    return show_list(call, "/v1/backups", "backups", backup_columns,
-                     sizeof backup_columns / sizeof backup_columns[0], add_backup, err);
-}
+static const struct listing backups = {
+    .path = "/v1/backups", .name = "backups", LIST_COLUMNS(backup_columns)};
 
 static const struct verb verb_backups = {
     .name = "backups",
     .summary = "List the backups that the controller keeps, the newest first.",
-    .reach = REACH_CONTROLLER,
-    .options_size = sizeof(struct list_options),
-    .describe = list_describe,
-    .run = backups_run,
+    LISTS(backups),
+    .describe = verb_describe_format,
 };
 
 /* --- restore --- */
@@ -309,11 +199,13 @@ static const struct verb verb_check = {
 
 /* --- lost --- */
 
-static bool lost_run(const struct call *call, int *ret_exit, struct err *err)
-{
-    return show_list(call, "/v1/lost", "lost", lost_columns, sizeof lost_columns / sizeof lost_columns[0],
-                     add_lost, err);
-}
+static const struct column lost_columns[] = {
+    COLUMN("JOB", "job", cell_plain),         COLUMN("KNOWN", "job_known", cell_yes),
+    COLUMN("NODE", "node", cell_plain),       COLUMN("BEGAN", "began_at", cell_time),
+    COLUMN("ENDED", "ended_at", cell_time),   COLUMN("EXIT", "exit_code", cell_plain),
+    WIDE_COLUMN("EPOCH", "epoch", cell_plain)};
+
+static const struct listing lost = {.path = "/v1/lost", .name = "lost", LIST_COLUMNS(lost_columns)};
 
 static const struct verb verb_lost = {
     .name = "lost",
@@ -323,10 +215,8 @@ static const struct verb verb_lost = {
         "goes on as it was\n"
         "when the backup was taken. A job that is not known was submitted later: submit it again if it "
         "is to run again.",
-    .reach = REACH_CONTROLLER,
-    .options_size = sizeof(struct list_options),
-    .describe = list_describe,
-    .run = lost_run,
+    LISTS(lost),
+    .describe = verb_describe_format,
 };
 
 static const struct verb *const nested[] = {&verb_backups, &verb_backup, &verb_restore,

@@ -7,6 +7,7 @@
 
 #include "client/cli/resolve.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/json.h"
 #include "proto/base/text.h"
 
 /* "ID", "ID:afterany". New reference; NULL where the text is not UTF-8. */
@@ -52,7 +53,7 @@ bool after_add(json_t *spec, const struct option_list *list, struct err *err)
 
 const char *after_job(const json_t *item)
 {
-    return json_string_value(json_object_get(item, "job"));
+    return json_string_of(item, "job");
 }
 
 bool after_fill(struct api *api, json_t *spec, bool (*is_ours)(const char *job, const void *closure),

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/codesource.h"
 #include "client/cli/jobfile.h"
 #include "client/cli/requirements.h"
 #include "proto/base/cleanup.h"
@@ -16,6 +15,45 @@
 #include "proto/base/text.h"
 #include "proto/spec/jobspec_parts.h"
 #include "proto/limits.h"
+
+/* --- code_source --- */
+
+/* root_path of the new form, or of the old one with its snapshot; NULL with the error. */
+static const char *root_of(const char *field, const json_t *value, struct err *err)
+{
+    const json_t *snapshot = json_object_get(value, "snapshot");
+    const json_t *holder = snapshot != NULL ? snapshot : value;
+    const char *name;
+    json_t *member;
+    json_object_foreach ((json_t *)(uintptr_t)holder, name, member) {
+        bool known = strcmp(name, "root_path") == 0 || (snapshot == NULL && strcmp(name, "type") == 0);
+        if (!known) {
+            autofree char *path = xprintf("%s.%s%s", field, snapshot != NULL ? "snapshot." : "", name);
+            err_field(err, ERR_USAGE, path, "check the code out, and name its folder as root_path",
+                      "%s is not supported", path);
+            return NULL;
+        }
+    }
+    const char *root = json_string_of(holder, "root_path");
+    if (root == NULL || root[0] == '\0' || root[0] == '/') {
+        err_field(err, ERR_USAGE, field, NULL, "%s.root_path must name a folder, from the job file's own",
+                  field);
+        return NULL;
+    }
+    return root;
+}
+
+static bool codesource_take(const char *folder, const char *field, const json_t *value, json_t *spec,
+                            struct err *err)
+{
+    const char *root = root_of(field, value, err);
+    if (root == NULL) {
+        return false;
+    }
+    autofree char *source = xprintf("%s/%s", folder, root);
+    json_object_set_new(spec, "bundle", json_pack("{s:s}", "source", source));
+    return true;
+}
 
 #define PARAMETERS_FILE "parameters.json"
 #define PRIORITY_STEP   100 /* between the classes */
@@ -57,16 +95,6 @@ static bool need_count(struct air *air, const char *field, const json_t *value, 
         json_is_integer(value) && json_integer_value(value) >= min && json_integer_value(value) <= max;
     return good || err_field(air->err, ERR_USAGE, field, NULL, "%s must be a whole number from %lld to %lld",
                              field, (long long)min, (long long)max);
-}
-
-static json_t *member_of(struct air *air, const char *name)
-{
-    json_t *object = json_object_get(air->spec, name);
-    if (object == NULL) {
-        object = json_object();
-        json_object_set_new(air->spec, name, object);
-    }
-    return object;
 }
 
 static bool not_supported(struct air *air, const char *field, const char *remedy)
@@ -180,7 +208,7 @@ static bool take_variables(struct air *air, const char *field, json_t *value)
         return false;
     }
     jobfile_spell_out(air->yaml, field, value);
-    json_object_update(member_of(air, "env"), value);
+    json_object_update(json_object_in(air->spec, "env"), value);
     return true;
 }
 
@@ -195,7 +223,7 @@ static bool take_dependencies(struct air *air, const char *field, json_t *value)
     }
     json_t *lines = requirements_take(air->folder, given, field, air->err);
     if (lines != NULL) {
-        json_object_set_new(member_of(air, "environment"), "requirements", lines);
+        json_object_set_new(json_object_in(air->spec, "environment"), "requirements", lines);
     }
     return lines != NULL;
 }
@@ -231,7 +259,7 @@ static bool take_experiment(struct air *air, const char *field, json_t *value)
     if (!need_text(air, field, value)) {
         return false;
     }
-    json_object_set(member_of(air, "env"), "MLFLOW_EXPERIMENT_NAME", value);
+    json_object_set(json_object_in(air->spec, "env"), "MLFLOW_EXPERIMENT_NAME", value);
     if (json_object_get(air->yaml->json, "mlflow_run_name") == NULL) {
         set_name(air, field, json_string_value(value));
     }
@@ -269,7 +297,7 @@ static bool take_parameters(struct air *air, const char *field, json_t *value)
     }
     autofree char *text = json_dumps(value, JSON_INDENT(2) | JSON_SORT_KEYS);
     json_array_append_new(files, json_pack("{s:s,s:s}", "path", PARAMETERS_FILE, "text", text));
-    json_object_set_new(member_of(air, "env"), "PARAMETERS_FILE", json_string(PARAMETERS_FILE));
+    json_object_set_new(json_object_in(air->spec, "env"), "PARAMETERS_FILE", json_string(PARAMETERS_FILE));
     return true;
 }
 

@@ -59,6 +59,13 @@ json_t *api_change(struct api *api, const char *method, const char *path, const 
 /* The same with PATCH, and a key that is drawn. */
 json_t *api_patch(struct api *api, const char *path, const json_t *body, struct err *err);
 
+/* A path in which each %s of the format is escaped; the caller frees it. And GET and POST of such a path. */
+char *api_path(const char *format, ...) __attribute__((format(printf, 1, 2)));
+json_t *api_fetch(struct api *api, struct err *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+json_t *api_ask(struct api *api, const json_t *body, struct err *err, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
 /* All pages of a list, up to max items: the array "name" of each answer, joined. path has its query, if any;
  * the answer's "next" is asked for as the parameter `cursor`. */
 json_t *api_list(struct api *api, const char *path, const char *name, const char *cursor, int64_t max,

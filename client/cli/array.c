@@ -17,11 +17,6 @@ void array_describe(struct array_options *options, struct option_table *table)
                    &options->sweep);
 }
 
-void array_finish(struct array_options *options)
-{
-    options_finish_list(&options->sweep);
-}
-
 /* --- --array --- */
 
 static bool refuse_count(const char *count, struct err *err)
@@ -116,17 +111,23 @@ bool array_asked(const json_t *spec)
 
 /* --- progress --- */
 
-void array_say(const struct array_view *array, struct text *out)
+static long long count_of(const json_t *array, const char *member)
 {
-    text_printf(out, "%lld/%lld done", (long long)(array->succeeded + array->failed + array->canceled),
-                (long long)array->tasks);
-    if (array->running > 0) {
-        text_printf(out, ", %lld running", (long long)array->running);
+    return (long long)json_integer_value(json_object_get(array, member));
+}
+
+void array_say(const json_t *array, struct text *out)
+{
+    static const char *const counts[] = {"running", "failed", "canceled"};
+    if (!json_is_object(array)) {
+        return;
     }
-    if (array->failed > 0) {
-        text_printf(out, ", %lld failed", (long long)array->failed);
-    }
-    if (array->canceled > 0) {
-        text_printf(out, ", %lld canceled", (long long)array->canceled);
+    text_printf(out, "%lld/%lld done",
+                count_of(array, "succeeded") + count_of(array, "failed") + count_of(array, "canceled"),
+                count_of(array, "tasks"));
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        if (count_of(array, counts[i]) > 0) {
+            text_printf(out, ", %lld %s", count_of(array, counts[i]), counts[i]);
+        }
     }
 }

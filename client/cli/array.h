@@ -9,7 +9,6 @@
 #include "client/cli/verb.h"
 #include "proto/base/err.h"
 #include "proto/base/text.h"
-#include "proto/wire/views.h"
 
 struct array_options {
     const char *count; /* "N", "N%P" or, beside a sweep, "%P"; NULL: not given */
@@ -17,7 +16,6 @@ struct array_options {
 };
 
 void array_describe(struct array_options *options, struct option_table *table);
-void array_finish(struct array_options *options);
 
 /* Writes them into a spec, over what a job file says. ERR_USAGE names the option. */
 bool array_put(const struct array_options *options, json_t *spec, struct err *err);
@@ -25,7 +23,7 @@ bool array_put(const struct array_options *options, json_t *spec, struct err *er
 /* true when the spec is that of more than one job. */
 bool array_asked(const json_t *spec);
 
-/* "17/100 done, 8 running, 2 failed". The view is of an array. */
-void array_say(const struct array_view *array, struct text *out);
+/* "17/100 done, 8 running, 2 failed" of a job's member `array`; nothing where that is null. */
+void array_say(const json_t *array, struct text *out);
 
 #endif

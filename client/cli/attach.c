@@ -30,19 +30,13 @@ static bool lies_below(const char *path)
     return true;
 }
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
 bool attach_split(const char *argument, char **ret_local, char **ret_remote, struct err *err)
 {
     const char *colon = strrchr(argument, ':');
     size_t length = colon != NULL ? (size_t)(colon - argument) : strlen(argument);
     autofree char *local = xstrndup(argument, length);
     const char *plain = strncmp(local, "./", 2) == 0 ? local + 2 : local;
-    const char *remote = colon != NULL ? colon + 1 : lies_below(plain) ? plain : last_part(local);
+    const char *remote = colon != NULL ? colon + 1 : lies_below(plain) ? plain : basename(local);
     if (local[0] == '\0' || remote[0] == '\0') {
         return err_field(err, ERR_USAGE, "file", "write --file LOCAL or --file LOCAL:REMOTE",
                          "--file \"%s\" names no file", argument);
@@ -176,14 +170,14 @@ bool attach_files(struct api *api, const struct option_list *files, json_t *spec
 
 static bool fill_source(struct api *api, const char *folder, json_t *entry, int64_t *left, struct err *err)
 {
-    const char *source = json_string_value(json_object_get(entry, "source"));
+    const char *source = json_string_of(entry, "source");
     if (source == NULL || source[0] == '\0') {
         return err_field(err, ERR_USAGE, "source", NULL, "source must name a local file");
     }
     autofree char *local = source[0] == '/' ? xstrdup(source) : xprintf("%s/%s", folder, source);
     if (json_object_get(entry, "path") == NULL) {
         const char *plain = strncmp(source, "./", 2) == 0 ? source + 2 : source;
-        json_object_set_new(entry, "path", json_string(lies_below(plain) ? plain : last_part(source)));
+        json_object_set_new(entry, "path", json_string(lies_below(plain) ? plain : basename(source)));
     }
     json_object_del(entry, "source");
     return fill_entry(api, entry, local, left, err);

@@ -62,19 +62,7 @@ static bool copy_all(struct api *api, const struct job_view *job, FILE *out, FIL
     if (follow_many_ranks(job)) {
         output_prefix(output);
     }
-    while (!feed_ended(feed)) {
-        struct sse_event event;
-        api_turn(api, feed_patience_ms(feed));
-        while (feed_next(feed, &event)) {
-            if (!output_write_event(output, event.data, event.data_length, err)) {
-                return false;
-            }
-        }
-        if (!output_flush(output, err) || !feed_tend(feed, err)) {
-            return false;
-        }
-    }
-    return true;
+    return follow_output(feed, output, err);
 }
 
 bool batch_write_output(struct api *api, const struct batch_options *options, const struct job_view *job,

@@ -105,18 +105,12 @@ static bool set_exports(struct translation *t)
     return true;
 }
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
 static bool set_env(struct translation *t)
 {
     const struct batch_options *o = t->options;
     char gpus[24];
     snprintf(gpus, sizeof gpus, "%lld", (long long)t->size.gpus);
-    return put_env(t, "SLURM_JOB_NAME", o->job_name != NULL ? o->job_name : last_part(t->batch->name)) &&
+    return put_env(t, "SLURM_JOB_NAME", o->job_name != NULL ? o->job_name : basename(t->batch->name)) &&
            put_env(t, "SLURM_GPUS", gpus) && put_env(t, "SLURM_JOB_PARTITION", o->partition) &&
            put_env(t, "SLURM_JOB_ACCOUNT", o->account) &&
            put_env(t, "SLURM_CPUS_PER_TASK", o->cpus_per_task) &&
@@ -139,7 +133,7 @@ static bool put_name(struct translation *t, const char *member, const char *opti
 static bool set_names(struct translation *t)
 {
     const struct batch_options *o = t->options;
-    const char *said = o->job_name != NULL ? o->job_name : last_part(t->batch->name);
+    const char *said = o->job_name != NULL ? o->job_name : basename(t->batch->name);
     autofree char *name = jobfile_job_name(said);
     if (strcmp(name, said) != 0) {
         notes_add(t->notes, "--job-name: the job is named %s", name);
@@ -287,7 +281,7 @@ static void put_start(struct translation *t, json_t *command)
 
 static bool set_command(struct translation *t, char **arguments, size_t count)
 {
-    autofree char *script = xprintf(SCRIPT "%s", last_part(t->batch->name));
+    autofree char *script = xprintf(SCRIPT "%s", basename(t->batch->name));
     json_t *command = json_pack("[s,s]", "bash", START);
     json_object_set_new(t->spec, "command", command);
     put_start(t, command);

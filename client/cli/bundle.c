@@ -127,27 +127,27 @@ static FILE *open_scratch(struct err *err)
     return file;
 }
 
-static bool name_folder(const char *root, const struct tree *tree, char hex[HASH_HEX + 1], struct err *err)
+/* Puts the hash of the packed folder in the place of its name, and sends the bytes unless api is NULL. */
+static bool put_folder(struct api *api, json_t *bundle, const char *root, const struct tree *tree,
+                       struct err *err)
 {
     size_t length;
-    autofclose FILE *scratch = open_scratch(err);
-    return scratch != NULL && bundle_pack(root, tree, scratch, hex, &length, err);
-}
-
-static bool send_folder(struct api *api, const char *root, const struct tree *tree, char hex[HASH_HEX + 1],
-                        struct err *err)
-{
-    size_t length;
+    char hex[HASH_HEX + 1];
     autofclose FILE *scratch = open_scratch(err);
     if (scratch == NULL || !bundle_pack(root, tree, scratch, hex, &length, err)) {
         return false;
     }
-    if ((int64_t)length >= CLIENT_BUNDLE_TOLD_BYTES && !blob_is_there(api, hex)) {
+    if (api != NULL && (int64_t)length >= CLIENT_BUNDLE_TOLD_BYTES && !blob_is_there(api, hex)) {
         char size[32];
         print_bytes((int64_t)length, size);
         print_note("sending %s: %zu files, %s", root, tree->files, size);
     }
-    return blob_put_file(api, hex, scratch, length, err);
+    if (!blob_put_file(api, hex, scratch, length, err)) {
+        return false;
+    }
+    json_object_set_new(bundle, "blob", json_string(hex));
+    json_object_del(bundle, "source");
+    return true;
 }
 
 /* Errors that name no member of their own are about the folder. */
@@ -195,9 +195,8 @@ static bool look(json_t *bundle, const char *root, struct tree *ret_tree, struct
 bool bundle_fill(struct api *api, json_t *spec, const char *field, struct notes *notes, struct err *err)
 {
     json_t *bundle = json_object_get(spec, "bundle");
-    const char *root = json_string_value(json_object_get(bundle, "source"));
+    const char *root = json_string_of(bundle, "source");
     autotree struct tree tree = {0};
-    char hex[HASH_HEX + 1];
     if (root == NULL) {
         return true;
     }
@@ -209,27 +208,14 @@ bool bundle_fill(struct api *api, json_t *spec, const char *field, struct notes 
         json_object_set_new(bundle, "source", json_string(absolute != NULL ? absolute : root));
         return true;
     }
-    if (!send_folder(api, root, &tree, hex, err)) {
-        return false;
-    }
-    json_object_set_new(bundle, "blob", json_string(hex));
-    json_object_del(bundle, "source");
-    return true;
+    return put_folder(api, bundle, root, &tree, err);
 }
 
 bool bundle_name(json_t *spec, struct err *err)
 {
     json_t *bundle = json_object_get(spec, "bundle");
-    const char *root = json_string_value(json_object_get(bundle, "source"));
+    const char *root = json_string_of(bundle, "source");
     autotree struct tree tree = {0};
-    char hex[HASH_HEX + 1];
-    if (root == NULL) {
-        return true;
-    }
-    if (!look(bundle, root, &tree, NULL, err) || !name_folder(root, &tree, hex, err)) {
-        return false;
-    }
-    json_object_set_new(bundle, "blob", json_string(hex));
-    json_object_del(bundle, "source");
-    return true;
+    return root == NULL ||
+           (look(bundle, root, &tree, NULL, err) && put_folder(NULL, bundle, root, &tree, err));
 }

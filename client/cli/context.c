@@ -135,7 +135,7 @@ static bool read_token(const char *path, char **ret_token, struct err *err)
     return true;
 }
 
-static char *without_slashes(const char *url)
+char *context_trim_url(const char *url)
 {
     size_t length = strlen(url);
     while (length > 0 && url[length - 1] == '/') {
@@ -156,7 +156,7 @@ static bool load_named(const char *url, const struct known *known, struct contex
                          "name the file that holds your token with --token-file or GPUCTL_TOKEN_FILE",
                          "there is no token for %s", url);
     }
-    context->url = without_slashes(url);
+    context->url = context_trim_url(url);
     context->cacert = known->cacert != NULL ? xstrdup(known->cacert) : NULL;
     return read_token(known->token_file, &context->token, err);
 }

@@ -22,6 +22,8 @@ void context_name_settings(FILE *out);
 
 /* Whether the URL is of this host alone. */
 bool context_is_loopback(const char *url);
+/* Without slashes at its end; the caller frees it. */
+char *context_trim_url(const char *url);
 /* ERR_USAGE for what is no URL of a controller, or would show the token to the network. */
 bool context_check_url(const char *url, bool plain_allowed, struct err *err);
 

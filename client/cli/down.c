@@ -3,10 +3,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "client/cli/cancel.h"
 #include "client/cli/connect.h"
 #include "client/cli/instance.h"
 #include "client/cli/orphans.h"
+#include "client/cli/pages.h"
 #include "client/cli/print.h"
 #include "client/cli/wait.h"
 #include "proto/base/cleanup.h"
@@ -35,17 +35,13 @@ static json_t *live_jobs(struct api *api, struct err *err)
 {
     autotext struct text path = {0};
     text_printf(&path, "/v1/jobs?limit=%d", LIMIT_LIST_ROWS);
-    for (int state = 0; state < JOB_STATE_COUNT; state++) {
-        if (!job_state_terminal((enum job_state)state)) {
-            api_query(&path, "state", job_state_text((enum job_state)state));
-        }
-    }
+    pages_states(&path, false);
     return api_list(api, path.bytes, "jobs", "cursor", LIMIT_LIVE, err);
 }
 
 static const char *id_of(const json_t *job)
 {
-    const char *id = json_string_value(json_object_get(job, "id"));
+    const char *id = json_string_of(job, "id");
     return id != NULL ? id : "?";
 }
 
@@ -66,7 +62,7 @@ static bool cancel_all(struct api *api, const json_t *jobs, struct err *err)
     size_t i;
     json_t *job;
     json_array_foreach (jobs, i, job) {
-        json_t *reply = cancel_job(api, id_of(job), err);
+        json_t *reply = api_ask(api, NULL, err, "/v1/jobs/%s/cancel", id_of(job));
         if (reply == NULL && err->code != ERR_CONFLICT) {
             return false;
         }
@@ -111,8 +107,8 @@ static bool give_up_nodes(struct api *api, const char *state, bool all, struct e
     size_t i;
     json_t *node;
     json_array_foreach (nodes, i, node) {
-        const char *name = json_string_value(json_object_get(node, "name"));
-        const char *standing = json_string_value(json_object_get(node, "state"));
+        const char *name = json_string_of(node, "name");
+        const char *standing = json_string_of(node, "state");
         int64_t number;
         bool ours = name != NULL && strncmp(name, "node", 4) == 0 &&
                     text_to_int(name + 4, 0, LIMIT_NODES_STARTED, &number);

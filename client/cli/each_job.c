@@ -2,9 +2,8 @@
 /* Owns the way of a verb over several jobs. What is done to one of them is left to the verb. */
 #include "client/cli/each_job.h"
 
-#include "client/cli/connect.h"
-#include "client/cli/print.h"
 #include "client/cli/resolve.h"
+
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 
@@ -19,35 +18,30 @@ static bool ask_one(struct api *api, const struct each_job *each, const char *ar
     return job != NULL && json_array_append_new(jobs, job) == 0;
 }
 
-static bool show(const json_t *jobs, const struct each_job *each, struct err *err)
+static bool show(const struct call *call, const json_t *jobs, const char *said, struct err *err)
 {
     autotext struct text out = {0};
-    enum print_format format = print_format(each->format);
     size_t i;
     json_t *job;
-    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
-        print_list(format, "jobs", jobs, &out);
+    if (print_is_json(call->format)) {
+        print_list(call->format, "jobs", jobs, &out);
         return print_out(&out, err);
     }
     json_array_foreach (jobs, i, job) {
-        const char *id = json_string_value(json_object_get(job, "id"));
-        const char *state = json_string_value(json_object_get(job, "state"));
-        print_note("job %s%s%s", id != NULL ? id : "?", each->said, state != NULL ? state : "?");
+        const char *id = json_string_of(job, "id");
+        const char *state = json_string_of(job, "state");
+        print_note("job %s%s%s", id != NULL ? id : "?", said, state != NULL ? state : "?");
     }
     return true;
 }
 
 bool each_job(const struct call *call, const struct each_job *each, struct err *err)
 {
-    autoapi struct api *api = NULL;
     autojson json_t *jobs = json_array();
     bool good = true;
-    if (!connect_controller(call, false, &api, err)) {
-        return false;
-    }
     for (size_t i = 0; i < call->rest_count; i++) {
         struct err one;
-        if (ask_one(api, each, call->rest[i], jobs, &one)) {
+        if (ask_one(call->api, each, call->rest[i], jobs, &one)) {
             continue;
         }
         if (good) {
@@ -57,5 +51,5 @@ bool each_job(const struct call *call, const struct each_job *each, struct err *
         }
         good = false;
     }
-    return show(jobs, each, good ? err : NULL) && good;
+    return show(call, jobs, each->said, good ? err : NULL) && good;
 }

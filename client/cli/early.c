@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "proto/spec/jobspec_parts.h"
 
@@ -30,9 +31,7 @@ json_t *early_read(const char *field, const char *text, struct err *err)
     json_t *early = json_object();
     json_object_set_new(early, "signal", json_string(early_signal_text(signal)));
     if (timed) {
-        json_object_set_new(early, "before_s",
-                            before_ms % 1000 == 0 ? json_integer(before_ms / 1000)
-                                                  : json_real((double)before_ms / 1000));
+        json_object_set_new(early, "before_s", json_seconds(before_ms));
     }
     return early;
 }

@@ -51,16 +51,6 @@ bool environment_read(const char *folder, json_t *spec, struct err *err)
 
 /* --- options --- */
 
-static json_t *member(json_t *spec)
-{
-    json_t *environment = json_object_get(spec, "environment");
-    if (!json_is_object(environment)) {
-        environment = json_object();
-        json_object_set_new(spec, "environment", environment);
-    }
-    return environment;
-}
-
 /* What a pipe holds can be read once: then it is left for when it is sent. */
 static bool is_for_later(const struct api *api, const char *path)
 {
@@ -77,11 +67,11 @@ static bool add_options(const struct api *api, const struct spec_options *option
                         struct err *err)
 {
     if (options->requirements != NULL &&
-        !set_lines(member(spec), read_option(api, options->requirements, err))) {
+        !set_lines(json_object_in(spec, "environment"), read_option(api, options->requirements, err))) {
         return false;
     }
     if (options->python_version != NULL) {
-        json_t *environment = member(spec);
+        json_t *environment = json_object_in(spec, "environment");
         json_object_set_new(environment, "python", json_string(options->python_version));
         if (json_object_get(environment, "requirements") == NULL &&
             json_object_get(environment, "blob") == NULL) {

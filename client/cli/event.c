@@ -28,13 +28,12 @@ static void append_list(struct text *out, const json_t *list)
     }
 }
 
-void event_detail(const char *detail, struct text *out)
+void event_members(const json_t *members, struct text *out)
 {
-    autojson json_t *members = detail != NULL ? json_parse(detail, strlen(detail), NULL) : NULL;
     const char *name;
     json_t *value;
     bool first = true;
-    json_object_foreach (members, name, value) {
+    json_object_foreach ((json_t *)(uintptr_t)members, name, value) {
         text_printf(out, "%s%s ", first ? "" : ", ", name);
         first = false;
         if (json_is_array(value)) {
@@ -43,6 +42,12 @@ void event_detail(const char *detail, struct text *out)
             append_value(out, value);
         }
     }
+}
+
+void event_detail(const char *detail, struct text *out)
+{
+    autojson json_t *members = detail != NULL ? json_parse(detail, strlen(detail), NULL) : NULL;
+    event_members(members, out);
 }
 
 bool event_is_last(enum event_kind kind)

@@ -2,77 +2,57 @@
 /* `gpuctl events`: the history of a job. */
 #include "client/cli/events.h"
 
-#include <stdio.h>
-
-#include "client/cli/connect.h"
 #include "client/cli/event.h"
-#include "client/cli/print.h"
-#include "client/cli/resolve.h"
 #include "client/cli/feed.h"
-#include "client/cli/verb.h"
+#include "client/cli/list.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
-#include "proto/wire/views.h"
-
-#define LIMIT_SHOWN 100000
 
 struct events_options {
     bool follow;
-    const char *format;
 };
 
 static void describe(void *options, struct option_table *table)
 {
     struct events_options *o = options;
     option_flag(table, 'f', "follow", "wait for more, until the job has ended", &o->follow);
-    option_add_format(table, &o->format);
+    option_add_format(table);
 }
 
-static const struct column columns[] = {
-    {"SEQ", true}, {"TIME", false}, {"EVENT", false}, {"TRY", false}, {"DETAIL", false}};
+static void show_detail(const json_t *event, const char *member, struct text *out)
+{
+    event_members(json_object_get(event, member), out);
+}
 
-bool events_table(const json_t *events, bool wide, size_t width, struct text *out, struct err *err)
+static const struct column columns[] = {WIDE_COLUMN("SEQ", "seq", cell_plain),
+                                        COLUMN("TIME", "at", cell_time), COLUMN("EVENT", "kind", cell_plain),
+                                        COLUMN("TRY", "attempt", cell_plain),
+                                        COLUMN("DETAIL", "detail", show_detail)};
+
+void events_table(const json_t *events, bool wide, size_t width, struct text *out)
 {
     autogrid struct grid *grid = grid_create(columns, sizeof columns / sizeof columns[0]);
-    size_t i;
-    json_t *item;
-    json_array_foreach (events, i, item) {
-        struct event_view event;
-        if (!event_view_decode(json_incref(item), &event, err)) {
-            return false;
-        }
-        autotext struct text detail = {0};
-        char at[32];
-        print_time(event.at_ms, at);
-        event_detail(event.detail, &detail);
-        grid_addf(grid, "%lld", (long long)event.seq);
-        grid_add(grid, at);
-        grid_add(grid, event_kind_text(event.kind));
-        grid_addf(grid, "%lld", (long long)event.attempt);
-        grid_add(grid, detail.bytes);
-        event_view_finish(&event);
-    }
+    grid_add_rows(grid, events);
     grid_print(grid, wide, width, false, out);
-    return true;
 }
 
 json_t *events_get(struct api *api, const char *id, struct err *err)
 {
     autofree char *path = xprintf("/v1/jobs/%s/events?limit=200", id);
-    return api_list(api, path, "events", "after", LIMIT_SHOWN, err);
+    return api_list(api, path, "events", "after", LIMIT_LISTED, err);
 }
 
-static bool show_all(struct api *api, const char *id, enum print_format format, struct err *err)
+static bool show_all(const struct call *call, struct err *err)
 {
     autotext struct text out = {0};
-    autojson json_t *events = events_get(api, id, err);
+    autojson json_t *events = events_get(call->api, call->id, err);
     if (events == NULL) {
         return false;
     }
-    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
-        print_list(format, "events", events, &out);
-    } else if (!events_table(events, format == FORMAT_WIDE, print_width(), &out, err)) {
-        return false;
+    if (print_is_json(call->format)) {
+        print_list(call->format, "events", events, &out);
+    } else {
+        events_table(events, call->format == FORMAT_WIDE, print_width(), &out);
     }
     return print_out(&out, err);
 }
@@ -80,71 +60,46 @@ static bool show_all(struct api *api, const char *id, enum print_format format, 
 /* --- -f --- */
 
 /* One line as soon as it comes: a table cannot know its widths yet. */
-static bool show_one(const struct sse_event *received, enum print_format format, struct err *err)
+static bool show_one(const struct sse_event *received, void *closure, struct err *err)
 {
-    json_t *json = json_parse(received->data, received->data_length, err);
-    autotext struct text out = {0};
-    struct event_view event;
-    if (json == NULL || !event_view_decode(json, &event, err)) {
+    const struct call *call = closure;
+    autojson json_t *event = json_parse(received->data, received->data_length, err);
+    autotext struct text out = {0}, detail = {0};
+    if (event == NULL) {
         return false;
     }
-    if (format == FORMAT_JSONL) {
-        print_json(json, &out);
+    if (call->format == FORMAT_JSONL) {
+        print_json(event, &out);
     } else {
-        autotext struct text detail = {0};
-        char at[32];
-        print_time(event.at_ms, at);
-        event_detail(event.detail, &detail);
-        text_printf(&out, "%s  %-12s  %s\n", at, event_kind_text(event.kind),
-                    detail.length > 0 ? detail.bytes : "-");
+        const char *kind = json_string_of(event, "kind");
+        show_detail(event, "detail", &detail);
+        cell_time(event, "at", &out);
+        text_printf(&out, "  %-12s  %s\n", kind != NULL ? kind : "?", detail.length > 0 ? detail.bytes : "-");
     }
-    event_view_finish(&event);
     return print_out(&out, err);
-}
-
-static bool follow(struct api *api, const char *id, enum print_format format, struct err *err)
-{
-    if (format == FORMAT_JSON) {
-        return err_field(err, ERR_USAGE, "output", "use -o jsonl",
-                         "-o json is one document and cannot be followed");
-    }
-    autofree char *path = xprintf("/v1/jobs/%s/events", id);
-    autofeed struct feed *stream = feed_create(api, path, NULL);
-    while (!feed_ended(stream)) {
-        struct sse_event event;
-        api_turn(api, feed_patience_ms(stream));
-        while (feed_next(stream, &event)) {
-            if (!show_one(&event, format, err)) {
-                return false;
-            }
-        }
-        if (!feed_tend(stream, err)) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct events_options *options = call->options;
-    enum print_format format = print_format(options->format);
-    autoapi struct api *api = NULL;
-    char id[RESOLVED_BYTES];
-    if (!connect_controller(call, false, &api, err) || !resolve_job(api, call->rest[0], id, err)) {
-        return false;
+    if (!options->follow) {
+        return show_all(call, err);
     }
-    return options->follow ? follow(api, id, format, err) : show_all(api, id, format, err);
+    if (call->format == FORMAT_JSON) {
+        return err_field(err, ERR_USAGE, "output", "use -o jsonl",
+                         "-o json is one document and cannot be followed");
+    }
+    struct call whole = *call;
+    autofree char *path = xprintf("/v1/jobs/%s/events", call->id);
+    autofeed struct feed *stream = feed_create(call->api, path, NULL);
+    return feed_read(stream, show_one, NULL, &whole, err);
 }
 
 const struct verb verb_events = {
     .name = "events",
     .arguments = "ID",
     .summary = "Show the history of a job.",
-    .argument = ARGUMENT_JOB,
-    .least = 1,
-    .most = 1,
-    .reach = REACH_CONTROLLER,
+    OF_A_JOB,
     .options_size = sizeof(struct events_options),
     .describe = describe,
     .run = run,

@@ -13,6 +13,6 @@
 /* All events of the job, a new reference. */
 json_t *events_get(struct api *api, const char *id, struct err *err);
 /* Appends them as a table; width as for grid_print. */
-bool events_table(const json_t *events, bool wide, size_t width, struct text *out, struct err *err);
+void events_table(const json_t *events, bool wide, size_t width, struct text *out);
 
 #endif

@@ -148,3 +148,21 @@ const char *feed_last_id(const struct feed *feed)
 {
     return feed->sse.id.bytes;
 }
+
+bool feed_read(struct feed *feed, bool (*take)(const struct sse_event *event, void *closure, struct err *err),
+               bool (*flush)(void *closure, struct err *err), void *closure, struct err *err)
+{
+    while (!feed->ended) {
+        struct sse_event event;
+        api_turn(feed->api, feed_patience_ms(feed));
+        while (feed_next(feed, &event)) {
+            if (!take(&event, closure, err)) {
+                return false;
+            }
+        }
+        if ((flush != NULL && !flush(closure, err)) || !feed_tend(feed, err)) {
+            return false;
+        }
+    }
+    return true;
+}

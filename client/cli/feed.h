@@ -30,6 +30,9 @@ int64_t feed_patience_ms(const struct feed *feed);
 /* The next event that has come in; false when there is none now. Borrowed until the next call. The event
  * `end`, after which there is nothing, is not handed out. */
 bool feed_next(struct feed *feed, struct sse_event *ret_event);
+/* Reads to the end: take gets each event, flush (or NULL) is called when no more has come yet. */
+bool feed_read(struct feed *feed, bool (*take)(const struct sse_event *event, void *closure, struct err *err),
+               bool (*flush)(void *closure, struct err *err), void *closure, struct err *err);
 /* The event `end` has come. A reply that stops without it is a lost connection. */
 bool feed_ended(const struct feed *feed);
 /* Last-Event-ID; "" before the first. */

@@ -19,9 +19,9 @@
 
 #define TREND "TREND"
 
-static const struct column columns[] = {{"NAME", false},      {"RANK", false}, {"POINTS", false},
-                                        {"LAST STEP", false}, {"LAST", false}, {"MIN", false},
-                                        {"MAX", false},       {TREND, false}};
+static const struct column columns[] = {{.title = "NAME"},      {.title = "RANK"}, {.title = "POINTS"},
+                                        {.title = "LAST STEP"}, {.title = "LAST"}, {.title = "MIN"},
+                                        {.title = "MAX"},       {.title = TREND}};
 
 static void add_number(struct grid *grid, double value, int digits)
 {

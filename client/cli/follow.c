@@ -11,6 +11,7 @@
 #include "client/cli/output.h"
 #include "client/cli/print.h"
 #include "client/cli/feed.h"
+#include "client/cli/ranks.h"
 #include "client/cli/runs.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -32,26 +33,30 @@ struct follow {
     int interrupts;       /* that were worked in */
 };
 
+static bool take_output(const struct sse_event *event, void *closure, struct err *err)
+{
+    return output_write_event(closure, event->data, event->data_length, err);
+}
+
+static bool flush_output(void *closure, struct err *err)
+{
+    return output_flush(closure, err);
+}
+
+bool follow_output(struct feed *feed, struct output *output, struct err *err)
+{
+    return feed_read(feed, take_output, flush_output, output, err);
+}
+
 bool follow_many_ranks(const struct job_view *job)
 {
-    autojson json_t *spec = job->spec != NULL ? json_parse(job->spec, strlen(job->spec), NULL) : NULL;
-    const char *mode = NULL;
-    json_read_text(spec, "launch_mode", &mode, NULL);
-    bool by_node = mode != NULL && strcmp(mode, launch_mode_text(LAUNCH_NODE)) == 0;
-    return by_node ? job->placement_count > 1 : job->gpus > 1;
+    return ranks_by_node(job) ? job->placement_count > 1 : job->gpus > 1;
 }
 
 /* With retry the controller may be away just now: a read is safe to repeat. */
 static bool get_job(struct follow *follow, bool retry, struct job_view *ret_job, struct err *err)
 {
-    autofree char *path = xprintf("/v1/jobs/%s", follow->id);
-    autotext struct text body = {0};
-    if (!api_send(follow->api, &(struct request){.method = "GET", .path = path, .retry = retry}, &body,
-                  err)) {
-        return false;
-    }
-    json_t *json = json_parse(body.bytes, body.length, err);
-    return json != NULL && job_view_decode(json, ret_job, err);
+    return ranks_get_job(follow->api, follow->id, retry, ret_job, err);
 }
 
 /* --- notes --- */
@@ -208,9 +213,8 @@ static bool drain_events(struct follow *follow, struct err *err)
 
 static bool ask_cancel(struct follow *follow, struct err *err)
 {
-    autofree char *path = xprintf("/v1/jobs/%s/cancel", follow->id);
     print_note("canceling job %s; Ctrl-C again leaves at once", follow->id);
-    autojson json_t *reply = api_post(follow->api, path, NULL, NULL, err);
+    autojson json_t *reply = api_ask(follow->api, NULL, err, "/v1/jobs/%s/cancel", follow->id);
     return reply != NULL || err->code == ERR_CONFLICT; /* it has just ended otherwise */
 }
 

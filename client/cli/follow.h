@@ -6,6 +6,8 @@
 #include <stdbool.h>
 
 #include "client/cli/api.h"
+#include "client/cli/feed.h"
+#include "client/cli/output.h"
 #include "proto/base/err.h"
 #include "proto/wire/views.h"
 
@@ -15,6 +17,8 @@
  * no states on stderr. */
 bool follow_job(struct api *api, const struct job_view *job, bool quiet, int *ret_exit, struct err *err);
 
+/* Shows the output that a feed of logs brings, to its end. */
+bool follow_output(struct feed *feed, struct output *output, struct err *err);
 /* Does the job have more than one rank? Decides on the prefix. In node mode that is known only once it is
  * placed. */
 bool follow_many_ranks(const struct job_view *job);

@@ -1,45 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gpuctl get`: everything that is known of one job. */
-#include <stdint.h>
 #include <string.h>
 
 #include "client/cli/array.h"
-#include "client/cli/connect.h"
 #include "client/cli/events.h"
-#include "client/cli/print.h"
-#include "client/cli/resolve.h"
 #include "client/cli/runs.h"
 #include "client/cli/timing.h"
+#include "client/cli/wait.h"
 #include "client/cli/watch.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
-#include "proto/wire/views.h"
+#include "proto/states.h"
 
 #define SHOWN_LINES 8 /* of an environment */
 #define SHOWN_RUNS  3
 
 struct get_options {
-    bool watch, timing;
-    const char *format;
-};
-
-/* What one look is made of. */
-struct look {
-    const char *id;
-    enum print_format format;
+    bool timing;
 };
 
 static void describe(void *options, struct option_table *table)
 {
     struct get_options *o = options;
-    watch_option(table, &o->watch);
+    option_add_watch(table);
     option_flag(table, 0, "timing", "show where the time of its starts went instead", &o->timing);
-    option_add_format(table, &o->format);
+    option_add_format(table);
 }
 
 /* --- facts --- */
-
-static const struct column fact_columns[] = {{"FACT", false}, {"VALUE", false}};
 
 static void add_fact(struct grid *grid, const char *name, const char *value)
 {
@@ -49,25 +37,12 @@ static void add_fact(struct grid *grid, const char *name, const char *value)
     }
 }
 
-static void add_number(struct grid *grid, const char *name, int64_t value)
-{
-    grid_add(grid, name);
-    grid_addf(grid, "%lld", (long long)value);
-}
-
-static void add_time(struct grid *grid, const char *name, int64_t wall_ms)
-{
-    char at[32];
-    print_time(wall_ms, at);
-    add_fact(grid, name, wall_ms != 0 ? at : NULL);
-}
-
 /* The first lines of an environment, which may have hundreds, and its Python. */
 static void show_environment(const json_t *environment, struct text *shown)
 {
     const json_t *lines = json_object_get(environment, "requirements");
-    const char *blob = json_string_value(json_object_get(environment, "blob"));
-    const char *python = json_string_value(json_object_get(environment, "python"));
+    const char *blob = json_string_of(environment, "blob");
+    const char *python = json_string_of(environment, "python");
     size_t count = json_array_size(lines);
     for (size_t i = 0; i < count && i < SHOWN_LINES; i++) {
         const char *line = json_string_value(json_array_get(lines, i));
@@ -86,9 +61,8 @@ static void show_environment(const json_t *environment, struct text *shown)
 
 /* What was asked for, as it was; values of files and variables are long and sometimes secret, so only their
  * names. */
-static void add_spec(struct grid *grid, const char *text)
+static void add_spec(struct grid *grid, json_t *spec)
 {
-    autojson json_t *spec = text != NULL ? json_parse(text, strlen(text), NULL) : NULL;
     const char *name;
     json_t *value;
     json_object_foreach (spec, name, value) {
@@ -102,30 +76,17 @@ static void add_spec(struct grid *grid, const char *text)
         } else if (strcmp(name, "files") == 0) {
             size_t i;
             json_array_foreach (value, i, inner) {
-                const char *path = json_string_value(json_object_get(inner, "path"));
+                const char *path = json_string_of(inner, "path");
                 text_printf(&shown, "%s%s", i > 0 ? " " : "", path != NULL ? path : "?");
             }
         } else if (strcmp(name, "environment") == 0) {
             show_environment(value, &shown);
-        } else if (!json_is_string(value)) {
-            autofree char *plain = json_text(value);
-            text_append(&shown, plain);
+        } else {
+            cell_plain(spec, name, &shown);
         }
         autofree char *fact = xprintf("spec.%s", name);
-        add_fact(grid, fact, json_is_string(value) ? json_string_value(value) : shown.bytes);
+        add_fact(grid, fact, shown.bytes);
     }
-}
-
-static void add_end(struct grid *grid, const struct job_view *job)
-{
-    if (job->exit_code >= 0) {
-        add_number(grid, "exit code", job->exit_code);
-    }
-    if (job->failed_rank >= 0) {
-        add_number(grid, "failed rank", job->failed_rank);
-    }
-    add_fact(grid, "failed node", job->failed_node);
-    add_fact(grid, "cause", job->cause != CAUSE_NONE ? cause_sentence(job->cause) : NULL);
 }
 
 /* Each line is a fact of its own: the newest first, as many as a person looks at. */
@@ -143,135 +104,163 @@ static void add_runs(struct grid *grid, const json_t *runs)
     }
 }
 
-static void add_array(struct grid *grid, const struct job_view *job)
+/* What is worth no line is none: no time, no end, and the priority of all. */
+static void show_unless_zero(const json_t *job, const char *member, struct text *out)
 {
-    autotext struct text text = {0};
-    if (job->array.tasks > 0) {
-        array_say(&job->array, &text);
-        if (job->array.parallel > 0) {
-            text_printf(&text, "; at most %lld at a time", (long long)job->array.parallel);
-        }
-        add_fact(grid, "tasks", text.bytes);
-    } else if (job->array_id != NULL) {
-        text_printf(&text, "%lld of array %s", (long long)job->task, job->array_id);
-        add_fact(grid, "task", text.bytes);
-        add_fact(grid, "sweep", job->sweep);
+    if (json_integer_value(json_object_get(job, member)) != 0) {
+        cell_plain(job, member, out);
     }
 }
 
-static void add_rules(struct grid *grid, const struct job_view *job)
+static void show_moment(const json_t *job, const char *member, struct text *out)
 {
-    char limit[32];
-    text_from_duration_ms(job->time_limit_ms, limit, sizeof limit);
-    if (job->priority != 0) {
-        add_number(grid, "priority", job->priority);
+    if (print_time_of(job, member) != 0) {
+        cell_time(job, member, out);
     }
-    add_fact(grid, "time limit", job->time_limit_ms > 0 ? limit : NULL);
 }
 
-static void print_facts(const struct job_view *job, const json_t *runs, struct text *out)
+static void show_span(const json_t *job, const char *member, struct text *out)
 {
-    autogrid struct grid *grid = grid_create(fact_columns, sizeof fact_columns / sizeof fact_columns[0]);
     char span[32];
-    print_span(job->started_ms, job->ended_ms, span);
-    add_fact(grid, "id", job->id);
-    add_fact(grid, "state", job_state_text(job->state));
-    add_fact(grid, job_state_terminal(job->state) ? "why" : "reason", job->reason);
-    add_array(grid, job);
-    add_fact(grid, "name", job->name);
-    add_fact(grid, "owner", job->owner);
-    add_fact(grid, "project", job->project);
-    add_number(grid, "gpus", job->gpus);
-    add_fact(grid, "gpu type", job->gpu_type);
-    add_rules(grid, job);
-    add_fact(grid, "pool", job->pool);
-    add_number(grid, "attempt", job->attempt);
-    add_time(grid, "created", job->created_ms);
-    add_time(grid, "started", job->started_ms);
-    add_time(grid, "ended", job->ended_ms);
-    add_fact(grid, "ran", job->started_ms != 0 ? span : NULL);
-    add_end(grid, job);
-    add_runs(grid, runs);
-    add_spec(grid, job->spec);
+    if (print_time_of(job, member) != 0) {
+        print_span(print_time_of(job, member), print_time_of(job, "ended_at"), span);
+        text_append(out, span);
+    }
+}
+
+static void show_cause(const json_t *job, const char *member, struct text *out)
+{
+    enum cause cause;
+    const char *text = json_string_of(job, member);
+    if (text != NULL && cause_from_text(text, &cause)) {
+        text_append(out, cause_sentence(cause));
+    }
+}
+
+static void show_tasks(const json_t *job, const char *member, struct text *out)
+{
+    const json_t *array = json_object_get(job, member);
+    long long parallel = (long long)json_integer_value(json_object_get(array, "parallel"));
+    array_say(array, out);
+    if (parallel > 0) {
+        text_printf(out, "; at most %lld at a time", parallel);
+    }
+}
+
+static void show_task(const json_t *job, const char *member, struct text *out)
+{
+    if (json_string_of(job, member) != NULL) {
+        cell_plain(job, "task", out);
+        text_printf(out, " of array %s", json_string_of(job, member));
+    }
+}
+
+static void show_sweep(const json_t *job, const char *member, struct text *out)
+{
+    if (json_string_of(job, "array_id") != NULL) {
+        cell_plain(job, member, out);
+    }
+}
+
+#define REASON "reason" /* "why" of a job that has ended */
+
+static const struct column facts[] = {
+    COLUMN("id", "id", cell_plain),
+    COLUMN("state", "state", cell_plain),
+    COLUMN(REASON, "reason", cell_plain),
+    COLUMN("tasks", "array", show_tasks),
+    COLUMN("task", "array_id", show_task),
+    COLUMN("sweep", "sweep", show_sweep),
+    COLUMN("name", "name", cell_plain),
+    COLUMN("owner", "owner", cell_plain),
+    COLUMN("project", "project", cell_plain),
+    COLUMN("gpus", "gpus", cell_plain),
+    COLUMN("gpu type", "gpu_type", cell_plain),
+    COLUMN("priority", "priority", show_unless_zero),
+    COLUMN("time limit", "time_limit_s", cell_seconds),
+    COLUMN("pool", "pool", cell_plain),
+    COLUMN("attempt", "attempt", cell_plain),
+    COLUMN("created", "created_at", show_moment),
+    COLUMN("started", "started_at", show_moment),
+    COLUMN("ended", "ended_at", show_moment),
+    COLUMN("ran", "started_at", show_span),
+    COLUMN("exit code", "exit_code", cell_plain),
+    COLUMN("failed rank", "failed_rank", cell_plain),
+    COLUMN("failed node", "failed_node", cell_plain),
+    COLUMN("cause", "cause", show_cause),
+};
+
+static void print_people(const json_t *job, bool ended, struct text *out)
+{
+    autogrid struct grid *grid = grid_create(print_facts, 2);
+    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+        autotext struct text value = {0};
+        bool why = ended && strcmp(facts[i].title, REASON) == 0;
+        facts[i].show(job, facts[i].member, &value);
+        add_fact(grid, why ? "why" : facts[i].title, value.bytes);
+    }
+    add_runs(grid, json_object_get(job, "runs"));
+    add_spec(grid, json_object_get(job, "spec"));
     grid_print(grid, false, 0, print_colour(), out);
+}
+
+static void show_ranks(const json_t *placement, const char *member, struct text *out)
+{
+    long long first = (long long)json_integer_value(json_object_get(placement, member));
+    long long count = (long long)json_integer_value(json_object_get(placement, "local_ranks"));
+    text_printf(out, "%lld-%lld", first, first + count - 1);
 }
 
 static const struct column node_columns[] = {
-    {"NODE", false}, {"NODE RANK", false}, {"RANKS", false}, {"DEVICES", false}, {"STATE", false}};
+    COLUMN("NODE", "node", cell_plain), COLUMN("NODE RANK", "node_rank", cell_plain),
+    COLUMN("RANKS", "first_rank", show_ranks), COLUMN("DEVICES", "devices", cell_plain),
+    COLUMN("STATE", "state", cell_plain)};
 
-static void print_placements(const struct job_view *job, struct text *out)
+static void print_placements(const json_t *placements, struct text *out)
 {
-    if (job->placement_count == 0) {
-        return;
+    if (json_array_size(placements) > 0) {
+        autogrid struct grid *grid = grid_create(node_columns, sizeof node_columns / sizeof node_columns[0]);
+        grid_add_rows(grid, placements);
+        text_append(out, "\n");
+        grid_print(grid, false, 0, print_colour(), out);
     }
-    autogrid struct grid *grid = grid_create(node_columns, sizeof node_columns / sizeof node_columns[0]);
-    for (size_t i = 0; i < job->placement_count; i++) {
-        const struct placement_view *placement = &job->placements[i];
-        grid_add(grid, placement->node);
-        grid_addf(grid, "%lld", (long long)placement->node_rank);
-        grid_addf(grid, "%lld-%lld", (long long)placement->first_rank,
-                  (long long)(placement->first_rank + placement->local_ranks - 1));
-        grid_add(grid, placement->devices);
-        grid_add(grid, member_state_text(placement->state));
-    }
-    text_append(out, "\n");
-    grid_print(grid, false, 0, print_colour(), out);
 }
 
 /* --- the verb --- */
 
-static bool print_people(json_t *json, const json_t *runs, const json_t *events, bool wide, struct text *out,
-                         bool *ret_last, struct err *err)
+static bool show(const struct call *call, struct text *out, bool *ret_last, struct err *err)
 {
-    struct job_view job;
-    if (!job_view_decode(json_incref(json), &job, err)) {
-        return false;
-    }
-    *ret_last = job_state_terminal(job.state);
-    print_facts(&job, runs, out);
-    print_placements(&job, out);
-    job_view_finish(&job);
-    text_append(out, "\n");
-    return events_table(events, wide, 0, out, err);
-}
-
-static bool show(struct api *api, const void *closure, struct text *out, bool *ret_last, struct err *err)
-{
-    const struct look *look = closure;
-    autofree char *path = xprintf("/v1/jobs/%s", look->id);
-    autojson json_t *job = api_get(api, path, err);
-    autojson json_t *runs = job != NULL ? runs_get(api, look->id, err) : NULL;
-    autojson json_t *events = runs != NULL ? events_get(api, look->id, err) : NULL;
+    autojson json_t *job = api_fetch(call->api, err, "/v1/jobs/%s", call->id);
+    autojson json_t *runs = job != NULL ? runs_get(call->api, call->id, err) : NULL;
+    autojson json_t *events = runs != NULL ? events_get(call->api, call->id, err) : NULL;
     if (events == NULL) {
         return false;
     }
-    if (look->format == FORMAT_TABLE || look->format == FORMAT_WIDE) {
-        return print_people(job, runs, events, look->format == FORMAT_WIDE, out, ret_last, err);
-    }
-    const json_t *ended = json_object_get(job, "ended_at");
-    *ret_last = json_is_string(ended);
+    *ret_last = wait_is_over(job);
     json_object_set(job, "runs", runs);
     json_object_set(job, "events", events);
-    print_json(job, out);
+    if (print_is_json(call->format)) {
+        print_json(job, out);
+        return true;
+    }
+    print_people(job, *ret_last, out);
+    print_placements(json_object_get(job, "nodes"), out);
+    text_append(out, "\n");
+    events_table(events, call->format == FORMAT_WIDE, 0, out);
     return true;
 }
 
-static bool show_timing(struct api *api, const void *closure, struct text *out, bool *ret_last,
-                        struct err *err)
+static bool show_timing(const struct call *call, struct text *out, bool *ret_last, struct err *err)
 {
-    enum job_state state = JOB_QUEUED;
-    const struct look *look = closure;
-    autofree char *path = xprintf("/v1/jobs/%s/timing", look->id);
-    autojson json_t *answer = api_get(api, path, err);
+    autojson json_t *answer = api_fetch(call->api, err, "/v1/jobs/%s/timing", call->id);
     if (answer == NULL) {
         return false;
     }
-    const char *word = json_string_value(json_object_get(answer, "state"));
-    *ret_last = word != NULL && job_state_from_text(word, &state) && job_state_terminal(state);
-    if (look->format == FORMAT_TABLE || look->format == FORMAT_WIDE) {
-        timing_print(answer, look->format == FORMAT_WIDE, out);
-    } else {
+    *ret_last = wait_is_over(answer);
+    if (print_is_json(call->format)) {
         print_json(answer, out);
+    } else {
+        timing_print(answer, call->format == FORMAT_WIDE, out);
     }
     return true;
 }
@@ -279,15 +268,7 @@ static bool show_timing(struct api *api, const void *closure, struct text *out, 
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct get_options *options = call->options;
-    autoapi struct api *api = NULL;
-    char id[RESOLVED_BYTES];
-    if (!connect_controller(call, false, &api, err) || !resolve_job(api, call->rest[0], id, err)) {
-        return false;
-    }
-    struct look look = {.id = id, .format = print_format(options->format)};
-    struct watch watch = {
-        .show = options->timing ? show_timing : show, .options = &look, .format = look.format};
-    return watch_run(api, &watch, options->watch, err);
+    return watch_run(call, options->timing ? show_timing : show, err);
 }
 
 const struct verb verb_get = {
@@ -303,10 +284,7 @@ const struct verb verb_get = {
         "  gpuctl get x7k2           the first characters of an id are enough\n"
         "  gpuctl get x7k2 --timing  where the time of its start went\n"
         "  gpuctl get x7k2.17 --timing -o json | jq '.attempts[0].moments'",
-    .argument = ARGUMENT_JOB,
-    .least = 1,
-    .most = 1,
-    .reach = REACH_CONTROLLER,
+    OF_A_JOB,
     .options_size = sizeof(struct get_options),
     .describe = describe,
     .run = run,

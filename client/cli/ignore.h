@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules of one .gitignore file, with git's meaning. */
+/* What .gitignore and .gpuctlignore files leave out, with git's meaning: one file, and those of folders that
+ * lie in one another. */
 #ifndef CLI_IGNORE_H
 #define CLI_IGNORE_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+#include "proto/base/err.h"
 
 struct ignore;
 
@@ -23,5 +27,34 @@ static inline void cleanup_ignore(struct ignore **ignore)
     ignore_destroy(*ignore);
 }
 #define autoignore __attribute__((cleanup(cleanup_ignore)))
+
+/* --- folders --- */
+
+/* The files of one folder. */
+struct rules {
+    const struct rules *above; /* of the folder around it; NULL: none count */
+    size_t skip;               /* bytes of a path from the topmost folder that lead into this one */
+    struct ignore *ignore;     /* NULL: it has no such file */
+};
+
+/* Reads the files of a folder. path is its own, from the topmost folder, "" for that itself. */
+bool rules_read(const char *folder, const char *path, const struct rules *above, struct rules *ret_rules,
+                struct err *err);
+void rules_finish(struct rules *rules);
+
+/* path is from the topmost folder; those on its way must have been asked for before. rules may be NULL. */
+bool rules_leave_out(const struct rules *rules, const char *path, bool is_folder);
+
+/* The folders around one that is part of a git repository, from the repository's top. */
+struct surroundings {
+    struct rules *items; /* the last is of the nearest folder */
+    size_t count;        /* 0: none count */
+    char *path;          /* of the folder itself, from the top */
+};
+
+/* None count without a repository, or where they leave out the folder itself, which somebody has chosen. root
+ * is a real path. */
+bool rules_read_around(const char *root, struct surroundings *ret_around, struct err *err);
+void rules_finish_around(struct surroundings *around);
 
 #endif

@@ -3,7 +3,6 @@
  * stale file is never taken for a running instance. Starting one is start.c's. */
 #include "client/cli/instance.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,6 +21,7 @@
 #include "proto/limits.h"
 
 #define ENDPOINT_BYTES 4096
+#define NO_RECORD      (-2)
 
 char *instance_file(const char *state, const char *name)
 {
@@ -80,44 +80,32 @@ bool instance_lock(const char *state, int *ret_fd, struct err *err)
 
 /* --- the processes --- */
 
-/* "controller.pid" or "node<i>.pid". */
-static bool is_record(const char *name)
+/* The number of a node whose record has the name; -1 of the controller's, NO_RECORD of anything else. */
+static int64_t number_of(const char *name)
 {
     size_t digits = strncmp(name, "node", 4) == 0 ? strspn(name + 4, "0123456789") : 0;
-    return strcmp(name, "controller.pid") == 0 || (digits > 0 && strcmp(name + 4 + digits, ".pid") == 0);
+    if (strcmp(name, "controller.pid") == 0) {
+        return -1;
+    }
+    return digits > 0 && strcmp(name + 4 + digits, ".pid") == 0 ? strtoll(name + 4, NULL, 10) : NO_RECORD;
 }
 
-/* Calls visit with the path of each record, the controller's too. */
-static bool each_record(const char *state, bool (*visit)(const char *record, void *closure), void *closure,
-                        struct err *err)
+/* What lies in the state folder; nothing where there is none. */
+static bool list_state(const char *state, struct file_names *ret_names, struct err *err)
 {
-    DIR *folder = opendir(state);
-    if (folder == NULL) {
-        return errno == ENOENT || err_errno(err, "cannot read %s", state);
-    }
-    bool all = true;
-    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-        if (is_record(entry->d_name)) {
-            autofree char *record = instance_file(state, entry->d_name);
-            all = visit(record, closure) && all;
-        }
-    }
-    closedir(folder);
-    return all;
-}
-
-static bool count_agent(const char *record, void *closure)
-{
-    int64_t *count = closure;
-    autoclose int pidfd = process_open(record, NULL);
-    *count += pidfd >= 0 && strstr(record, "/controller.pid") == NULL;
-    return true;
+    *ret_names = (struct file_names){0};
+    return file_list(state, ret_names, NULL) || errno == ENOENT || err_errno(err, "cannot read %s", state);
 }
 
 int64_t instance_agents(const char *state)
 {
+    autonames struct file_names names;
     int64_t count = 0;
-    each_record(state, count_agent, &count, NULL);
+    list_state(state, &names, NULL);
+    for (size_t i = 0; i < names.count; i++) {
+        int64_t number = number_of(names.items[i]);
+        count += number >= 0 && instance_has_agent(state, number);
+    }
     return count;
 }
 
@@ -137,35 +125,26 @@ void instance_end_agent(const char *state, int64_t number)
     }
 }
 
-static bool note_number(const char *record, void *closure)
-{
-    int64_t *nodes = closure;
-    const char *name = strrchr(record, '/') + 1;
-    int64_t number = strncmp(name, "node", 4) == 0 ? strtoll(name + 4, NULL, 10) : -1;
-    *nodes = number >= *nodes && number < LIMIT_NODES_STARTED ? number + 1 : *nodes;
-    return true;
-}
-
 int64_t instance_nodes(const char *state)
 {
+    autonames struct file_names names;
     int64_t nodes = 0;
-    each_record(state, note_number, &nodes, NULL);
+    list_state(state, &names, NULL);
+    for (size_t i = 0; i < names.count; i++) {
+        int64_t number = number_of(names.items[i]);
+        nodes = number >= nodes && number < LIMIT_NODES_STARTED ? number + 1 : nodes;
+    }
     return nodes;
 }
 
-struct stopping {
-    int64_t deadline_ms; /* until then they may end by themselves */
-    struct err *err;
-};
-
-static bool stop_one(const char *record, void *closure)
+/* Until the deadline it may end by itself. */
+static bool stop_one(const char *record, int64_t deadline_ms, struct err *err)
 {
-    const struct stopping *stopping = closure;
     pid_t pid = 0;
     autoclose int pidfd = process_open(record, &pid);
-    int64_t left = stopping->deadline_ms - clock_boot_ms();
+    int64_t left = deadline_ms - clock_boot_ms();
     if (pidfd >= 0 && !process_wait(pidfd, left > 0 ? left : 0) && !process_end(pidfd, CLIENT_TERM_MS)) {
-        return err_set(stopping->err, ERR_IO, "process %ld of %s does not end", (long)pid, record);
+        return err_set(err, ERR_IO, "process %ld of %s does not end", (long)pid, record);
     }
     unlink(record);
     return true;
@@ -173,11 +152,18 @@ static bool stop_one(const char *record, void *closure)
 
 bool instance_stop(const char *state, int64_t patience_ms, struct err *err)
 {
-    struct stopping stopping = {.deadline_ms = clock_boot_ms() + patience_ms, .err = err};
-    if (!each_record(state, stop_one, &stopping, err)) {
-        return false;
+    int64_t deadline_ms = clock_boot_ms() + patience_ms;
+    autonames struct file_names names;
+    bool all = list_state(state, &names, err);
+    for (size_t i = 0; i < names.count; i++) {
+        if (number_of(names.items[i]) != NO_RECORD) {
+            autofree char *record = instance_file(state, names.items[i]);
+            all = stop_one(record, deadline_ms, err) && all;
+        }
     }
-    autofree char *endpoint = instance_file(state, "endpoint");
-    unlink(endpoint);
-    return true;
+    if (all) {
+        autofree char *endpoint = instance_file(state, "endpoint");
+        unlink(endpoint);
+    }
+    return all;
 }

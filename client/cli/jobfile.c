@@ -93,8 +93,7 @@ static bool take_duration(struct jobfile *file, const char *name, const char *fi
     if (text == NULL || !text_to_duration_ms(text, &ms)) {
         return err_field(err, ERR_USAGE, name, NULL, "%s must be a duration such as 90s, 15m or 2h", name);
     }
-    json_object_set_new(file->spec, field,
-                        ms % 1000 == 0 ? json_integer(ms / 1000) : json_real((double)ms / 1000));
+    json_object_set_new(file->spec, field, json_seconds(ms));
     json_object_del(file->spec, name);
     return true;
 }
@@ -113,7 +112,7 @@ static void spell_out_sweep(struct jobfile *file)
 /* `early_signal: USR1@60` becomes the object of the API, which may stand there, too. */
 static bool take_early_signal(struct jobfile *file, struct err *err)
 {
-    const char *text = json_string_value(json_object_get(file->spec, "early_signal"));
+    const char *text = json_string_of(file->spec, "early_signal");
     json_t *early = text != NULL ? early_read("early_signal", text, err) : NULL;
     if (early != NULL) {
         json_object_set_new(file->spec, "early_signal", early);
@@ -130,7 +129,7 @@ static bool take_own(struct jobfile *file, struct err *err)
     }
     spell_out_sweep(file);
     after_spell_out(file->spec);
-    const char *command = json_string_value(json_object_get(file->spec, "command"));
+    const char *command = json_string_of(file->spec, "command");
     if (command != NULL) {
         json_object_set_new(file->spec, "command", jobfile_shell(command));
     }

@@ -10,15 +10,9 @@
 
 #define FIRST_WORDS 3
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
 static bool is_torchrun(const char *words[FIRST_WORDS])
 {
-    const char *program = last_part(words[0]);
+    const char *program = basename(words[0]);
     bool module = strncmp(program, "python", strlen("python")) == 0 && strcmp(words[1], "-m") == 0;
     return strcmp(program, "torchrun") == 0 ||
            (module && (strcmp(words[2], "torch.distributed.run") == 0 ||
@@ -45,7 +39,7 @@ bool launcher_is_torchrun(const json_t *command)
         const char *word = json_string_value(json_array_get(command, i));
         words[i] = word != NULL ? word : ""; /* no text: refused later */
     }
-    const char *program = last_part(words[0]);
+    const char *program = basename(words[0]);
     bool shell = strcmp(program, "bash") == 0 || strcmp(program, "sh") == 0;
     return shell && strcmp(words[1], "-c") == 0 ? script_is_torchrun(words[2]) : is_torchrun(words);
 }

@@ -186,11 +186,7 @@ static bool keep(struct login *login, struct err *err)
 
 static bool run(struct login *login, const char *url, struct err *err)
 {
-    size_t length = strlen(url);
-    while (length > 0 && url[length - 1] == '/') {
-        length--;
-    }
-    login->url = xstrndup(url, length);
+    login->url = context_trim_url(url);
     login->folder = settings_user_directory();
     login->config_file = xprintf("%s/" SETTINGS_CLIENT, login->folder);
     login->token_file = xprintf("%s/token", login->folder);

@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/cli/connect.h"
+#include "client/cli/feed.h"
 #include "client/cli/follow.h"
 #include "client/cli/output.h"
-#include "client/cli/print.h"
-#include "client/cli/resolve.h"
-#include "client/cli/feed.h"
+#include "client/cli/pages.h"
+#include "client/cli/ranks.h"
+#include "client/cli/verb.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
@@ -36,18 +36,11 @@ static void describe(void *options, struct option_table *table)
                &o->attempt);
 }
 
-static void add_number(struct text *path, const char *name, int64_t value)
-{
-    char number[24];
-    snprintf(number, sizeof number, "%lld", (long long)value);
-    api_query(path, name, value != NOT_GIVEN ? number : NULL);
-}
-
 static void make_path(const struct logs_options *options, const char *id, struct text *path)
 {
     text_printf(path, "/v1/jobs/%s/logs", id);
-    add_number(path, "rank", options->rank);
-    add_number(path, "attempt", options->attempt);
+    pages_number(path, "rank", options->rank);
+    pages_number(path, "attempt", options->attempt);
     api_query(path, "stream", options->stream);
 }
 
@@ -62,24 +55,6 @@ static bool copy_stream(struct api *api, const char *path, const char *stream, s
 
 /* --- merged --- */
 
-/* Reads one event stream to its end. */
-static bool read_stream(struct api *api, struct feed *stream, struct output *output, struct err *err)
-{
-    while (!feed_ended(stream)) {
-        struct sse_event event;
-        api_turn(api, feed_patience_ms(stream));
-        while (feed_next(stream, &event)) {
-            if (!output_write_event(output, event.data, event.data_length, err)) {
-                return false;
-            }
-        }
-        if (!output_flush(output, err) || !feed_tend(stream, err)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* What is stored; *ret_last_id is where it ended, the caller's. */
 static bool read_stored(struct api *api, const char *path, struct output *output, char **ret_last_id,
                         struct err *err)
@@ -88,7 +63,7 @@ static bool read_stored(struct api *api, const char *path, struct output *output
     text_append(&stored, path);
     api_query(&stored, "follow", "0");
     autofeed struct feed *stream = feed_create(api, stored.bytes, NULL);
-    if (!read_stream(api, stream, output, err)) {
+    if (!follow_output(stream, output, err)) {
         return false;
     }
     *ret_last_id = xstrdup(feed_last_id(stream));
@@ -97,10 +72,8 @@ static bool read_stored(struct api *api, const char *path, struct output *output
 
 static bool decide_prefix(struct api *api, const char *id, struct output *output, struct err *err)
 {
-    autofree char *path = xprintf("/v1/jobs/%s", id);
-    json_t *json = api_get(api, path, err);
     struct job_view job;
-    if (json == NULL || !job_view_decode(json, &job, err)) {
+    if (!ranks_get_job(api, id, false, &job, err)) {
         return false;
     }
     if (follow_many_ranks(&job)) {
@@ -127,23 +100,18 @@ static bool merge_streams(struct api *api, const struct logs_options *options, c
         return output_flush(output, err);
     }
     autofeed struct feed *stream = feed_create(api, path, last_id);
-    return read_stream(api, stream, output, err);
+    return follow_output(stream, output, err);
 }
 
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct logs_options *options = call->options;
-    autoapi struct api *api = NULL;
-    char id[RESOLVED_BYTES];
-    if (!connect_controller(call, false, &api, err) || !resolve_job(api, call->rest[0], id, err)) {
-        return false;
-    }
     autotext struct text path = {0};
-    make_path(options, id, &path);
+    make_path(options, call->id, &path);
     bool as_it_is = options->rank != NOT_GIVEN && options->stream != NULL && !options->follow &&
                     options->tail == NOT_GIVEN;
-    return as_it_is ? copy_stream(api, path.bytes, options->stream, err)
-                    : merge_streams(api, options, id, path.bytes, err);
+    return as_it_is ? copy_stream(call->api, path.bytes, options->stream, err)
+                    : merge_streams(call->api, options, call->id, path.bytes, err);
 }
 
 const struct verb verb_logs = {
@@ -152,10 +120,7 @@ const struct verb verb_logs = {
     .summary = "Show the output of a job.",
     .details = "Without --rank the ranks are merged, and each line says whose it is. What ranks wrote to "
                "stderr goes to stderr.",
-    .argument = ARGUMENT_JOB,
-    .least = 1,
-    .most = 1,
-    .reach = REACH_CONTROLLER,
+    OF_A_JOB,
     .options_size = sizeof(struct logs_options),
     .describe = describe,
     .run = run,

@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/cli/connect.h"
 #include "client/cli/context.h"
 #include "client/cli/print.h"
-#include "client/cli/verb.h"
+#include "client/cli/resolve.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
@@ -43,6 +44,13 @@ static bool check_rest(const struct verb *verb, const struct call *call, const c
     return err_hint(err, "see %s --help", path);
 }
 
+static bool meet_need(struct call *call, struct err *err)
+{
+    return call->verb->need == NEED_NOTHING ||
+           (connect_controller(call, false, &call->api, err) &&
+            (call->verb->need == NEED_API || resolve_job(call->api, call->rest[0], call->id, err)));
+}
+
 /* Parses and runs a verb that has no nested ones; before is what was given before it. */
 static bool run_verb(const struct verb *verb, const struct common *before, const char *path, int argc,
                      char **argv, int *ret_exit, struct err *err)
@@ -55,19 +63,19 @@ static bool run_verb(const struct verb *verb, const struct common *before, const
     struct option_table table;
     verb_describe(verb, options, &common, &table);
     autofree char **rest = NULL;
-    struct call call = {.options = options, .common = &common};
+    struct call call = {.verb = verb, .options = options, .common = &common};
     bool good = options_parse(table.items, table.count, argc, argv, verb->stop_at_positional, NULL, &rest,
                               &call.rest_count, err);
-    option_table_finish(&table);
     call.rest = rest;
+    call.format = print_format(common.format);
     if (good && common.help) {
         verb_help(stdout, verb, path);
     } else if (good) {
-        good = check_rest(verb, &call, path, err) && verb->run(&call, ret_exit, err);
+        good = check_rest(verb, &call, path, err) && (verb->check == NULL || verb->check(&call, err)) &&
+               meet_need(&call, err) && verb->run(&call, ret_exit, err);
     }
-    if (verb->finish != NULL) {
-        verb->finish(options);
-    }
+    api_destroy(call.api);
+    option_table_finish(&table);
     return good;
 }
 

@@ -4,15 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/cli/connect.h"
 #include "client/cli/feed.h"
 #include "client/cli/figures.h"
 #include "client/cli/pages.h"
 #include "client/cli/point.h"
-#include "client/cli/print.h"
 #include "client/cli/ranks.h"
-#include "client/cli/resolve.h"
 #include "client/cli/series.h"
+#include "client/cli/verb.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
@@ -24,15 +22,6 @@ struct metrics_options {
     bool follow, plot, all_ranks;
     const char *name; /* or NULL */
     int64_t rank, attempt;
-    const char *format;
-};
-
-/* One invocation. */
-struct question {
-    struct api *api;
-    const char *id;
-    const struct metrics_options *options;
-    enum print_format format;
 };
 
 static void describe(void *options, struct option_table *table)
@@ -47,49 +36,44 @@ static void describe(void *options, struct option_table *table)
                 &o->all_ranks);
     option_int(table, 0, "attempt", "N", "of an earlier attempt (default: the newest)", 1, INT32_MAX,
                &o->attempt);
-    option_add_format(table, &o->format);
+    option_add_format(table);
 }
 
-static bool is_json(enum print_format format)
+static bool check(const struct call *call, struct err *err)
 {
-    return format == FORMAT_JSON || format == FORMAT_JSONL;
-}
-
-static bool check_options(const struct metrics_options *options, struct err *err)
-{
-    enum print_format format = print_format(options->format);
+    const struct metrics_options *options = call->options;
     if (options->plot && options->follow) {
         return err_field(err, ERR_USAGE, "plot", "leave out one of the two",
                          "--plot draws what is there and cannot follow");
     }
-    if (options->plot && is_json(format)) {
+    if (options->plot && print_is_json(call->format)) {
         return err_field(err, ERR_USAGE, "output", "leave out one of the two",
-                         "--plot draws for people and goes with no -o %s", options->format);
+                         "--plot draws for people and goes with no -o %s", call->common->format);
     }
     if (options->all_ranks && !options->plot) {
         return err_field(err, ERR_USAGE, "all-ranks", "add --plot, or leave it out",
                          "--all-ranks says what --plot draws; everything else shows all ranks anyway");
     }
-    if (options->follow && format == FORMAT_JSON) {
+    if (options->follow && call->format == FORMAT_JSON) {
         return err_field(err, ERR_USAGE, "output", "use -o jsonl",
                          "-o json is one document and cannot be followed");
     }
     return true;
 }
 
-static void make_path(const struct question *question, const char *name, int64_t rank, struct text *path)
+static void make_path(const struct call *call, const char *name, int64_t rank, struct text *path)
 {
-    text_printf(path, "/v1/jobs/%s/metrics", question->id);
-    pages_number(path, "attempt", question->options->attempt);
+    const struct metrics_options *options = call->options;
+    text_printf(path, "/v1/jobs/%s/metrics", call->id);
+    pages_number(path, "attempt", options->attempt);
     pages_number(path, "rank", rank);
     api_query(path, "name", name);
 }
 
 /* The same for pages as large as the controller makes them. */
-static void make_pages_path(const struct question *question, const char *name, int64_t rank,
-                            struct text *path)
+static void make_pages_path(const struct call *call, const char *name, int64_t rank, struct text *path)
 {
-    make_path(question, name, rank, path);
+    make_path(call, name, rank, path);
     pages_number(path, "limit", LIMIT_METRIC_ROWS);
 }
 
@@ -128,57 +112,58 @@ static void list_names(const struct series_set *set, struct text *out)
 }
 
 /* Nothing has the name: says what there is. */
-static bool refuse_name(const struct question *question, struct err *err)
+static bool refuse_name(const struct call *call, struct err *err)
 {
-    const struct metrics_options *options = question->options;
+    const struct metrics_options *options = call->options;
     autoseries struct series_set *set = series_set_create();
     autotext struct text path = {0};
     autotext struct text names = {0};
-    make_pages_path(question, NULL, options->rank, &path);
-    if (!pages_each(question->api, path.bytes, "cursor", take_points, set, err)) {
+    make_pages_path(call, NULL, options->rank, &path);
+    if (!pages_each(call->api, path.bytes, "cursor", take_points, set, err)) {
         return false;
     }
     series_set_sort(set);
     list_names(set, &names);
     autofree char *who = options->rank == NOT_GIVEN
-                             ? xprintf("job %s", question->id)
-                             : xprintf("rank %lld of job %s", (long long)options->rank, question->id);
+                             ? xprintf("job %s", call->id)
+                             : xprintf("rank %lld of job %s", (long long)options->rank, call->id);
     autofree char *hint = names.length > 0 ? xprintf("there are: %s", names.bytes)
                                            : xprintf("%s has logged nothing at all", who);
     return err_field(err, ERR_NOT_FOUND, "name", hint, "%s has logged no \"%.100s\"", who, options->name);
 }
 
 /* Nobody has logged anything: an error where a name was asked for, else a word beside the empty answer. */
-static bool explain_nothing(const struct question *question, struct err *err)
+static bool explain_nothing(const struct call *call, struct err *err)
 {
-    if (question->options->name != NULL) {
-        return refuse_name(question, err);
+    const struct metrics_options *options = call->options;
+    if (options->name != NULL) {
+        return refuse_name(call, err);
     }
     print_note("job %s has logged no metrics here; gpuctl get %s names its run, where it tracks elsewhere",
-               question->id, question->id);
+               call->id, call->id);
     return true;
 }
 
 /* --- for people --- */
 
-static bool show_people(const struct question *question, struct err *err)
+static bool show_people(const struct call *call, struct err *err)
 {
-    const struct metrics_options *options = question->options;
+    const struct metrics_options *options = call->options;
     autoseries struct series_set *set = series_set_create();
     autotext struct text path = {0};
     autotext struct text out = {0};
-    make_pages_path(question, options->name, options->rank, &path);
-    if (!pages_each(question->api, path.bytes, "cursor", take_points, set, err)) {
+    make_pages_path(call, options->name, options->rank, &path);
+    if (!pages_each(call->api, path.bytes, "cursor", take_points, set, err)) {
         return false;
     }
     if (series_first(set) == NULL) {
-        return explain_nothing(question, err);
+        return explain_nothing(call, err);
     }
     series_set_sort(set);
     if (options->plot) {
         figures_charts(set, options->all_ranks, print_width(), &out);
     } else {
-        figures_table(set, question->format == FORMAT_WIDE, print_width(), &out);
+        figures_table(set, call->format == FORMAT_WIDE, print_width(), &out);
     }
     return print_out(&out, err);
 }
@@ -207,17 +192,18 @@ static bool write_points(const json_t *page, void *closure, struct err *err)
     return points != NULL && print_out(&out, err);
 }
 
-static bool show_json(const struct question *question, struct err *err)
+static bool show_json(const struct call *call, struct err *err)
 {
-    struct written written = {.format = question->format};
+    const struct metrics_options *options = call->options;
+    struct written written = {.format = call->format};
     autotext struct text path = {0};
     autotext struct text out = {0};
-    make_pages_path(question, question->options->name, question->options->rank, &path);
-    if (!pages_each(question->api, path.bytes, "cursor", write_points, &written, err) ||
-        (!written.begun && !explain_nothing(question, err))) {
+    make_pages_path(call, options->name, options->rank, &path);
+    if (!pages_each(call->api, path.bytes, "cursor", write_points, &written, err) ||
+        (!written.begun && !explain_nothing(call, err))) {
         return false;
     }
-    if (question->format == FORMAT_JSON) {
+    if (call->format == FORMAT_JSON) {
         text_append(&out, written.begun ? "]}\n" : "{\"metrics\":[]}\n");
     }
     return print_out(&out, err);
@@ -232,9 +218,15 @@ static bool wants_progress(const struct metrics_options *options, const json_t *
                                      json_integer_value(json_object_get(progress, "rank")) == options->rank);
 }
 
-static bool append_event(const struct question *question, const struct sse_event *event, struct text *out,
-                         struct err *err)
+/* What has come in since the last look. */
+struct coming {
+    const struct call *call;
+    struct text out;
+};
+
+static bool take_event(const struct sse_event *event, void *closure, struct err *err)
 {
+    struct coming *coming = closure;
     bool is_progress = strcmp(event->name, "progress") == 0;
     if (!is_progress && strcmp(event->name, "metric") != 0) {
         return true; /* of a newer controller */
@@ -244,57 +236,56 @@ static bool append_event(const struct question *question, const struct sse_event
     if (json == NULL) {
         return false;
     }
-    if (is_progress && !wants_progress(question->options, json)) {
+    if (is_progress && !wants_progress(coming->call->options, json)) {
         return true;
     }
-    if (question->format == FORMAT_JSONL) {
-        print_json(json, out);
+    if (coming->call->format == FORMAT_JSONL) {
+        print_json(json, &coming->out);
         return true;
     }
     if (is_progress) {
-        return point_progress_line(json, out, err);
+        return point_progress_line(json, &coming->out, err);
     }
     if (!point_read(json, &point, err)) {
         return false;
     }
-    point_line(&point, out);
+    point_line(&point, &coming->out);
     return true;
 }
 
-static bool follow(const struct question *question, struct err *err)
+static bool show_coming(void *closure, struct err *err)
 {
-    const struct metrics_options *options = question->options;
+    struct coming *coming = closure;
+    bool good = print_out(&coming->out, err);
+    text_clear(&coming->out);
+    return good;
+}
+
+static bool follow(const struct call *call, struct err *err)
+{
+    const struct metrics_options *options = call->options;
     autotext struct text path = {0};
-    make_path(question, options->name, options->rank, &path);
-    autofeed struct feed *stream = feed_create(question->api, path.bytes, NULL);
-    while (!feed_ended(stream)) {
-        autotext struct text out = {0};
-        struct sse_event event;
-        api_turn(question->api, feed_patience_ms(stream));
-        while (feed_next(stream, &event)) {
-            if (!append_event(question, &event, &out, err)) {
-                return false;
-            }
-        }
-        if (!print_out(&out, err) || !feed_tend(stream, err)) {
-            return false;
-        }
-    }
-    return true;
+    struct coming coming = {.call = call};
+    make_path(call, options->name, options->rank, &path);
+    autofeed struct feed *stream = feed_create(call->api, path.bytes, NULL);
+    bool good = feed_read(stream, take_event, show_coming, &coming, err);
+    text_finish(&coming.out);
+    return good;
 }
 
 /* --- the verb --- */
 
-static bool check_rank(const struct question *question, struct err *err)
+static bool check_rank(const struct call *call, struct err *err)
 {
+    const struct metrics_options *options = call->options;
     struct job_view job;
-    if (question->options->rank == NOT_GIVEN) {
+    if (options->rank == NOT_GIVEN) {
         return true;
     }
-    if (!ranks_get_job(question->api, question->id, &job, err)) {
+    if (!ranks_get_job(call->api, call->id, false, &job, err)) {
         return false;
     }
-    bool good = ranks_check(&job, question->options->rank, err);
+    bool good = ranks_check(&job, options->rank, err);
     job_view_finish(&job);
     return good;
 }
@@ -302,21 +293,13 @@ static bool check_rank(const struct question *question, struct err *err)
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct metrics_options *options = call->options;
-    autoapi struct api *api = NULL;
-    char id[RESOLVED_BYTES];
-    if (!check_options(options, err) || !connect_controller(call, false, &api, err) ||
-        !resolve_job(api, call->rest[0], id, err)) {
-        return false;
-    }
-    struct question question = {
-        .api = api, .id = id, .options = options, .format = print_format(options->format)};
-    if (!check_rank(&question, err)) {
+    if (!check_rank(call, err)) {
         return false;
     }
     if (options->follow) {
-        return follow(&question, err);
+        return follow(call, err);
     }
-    return is_json(question.format) ? show_json(&question, err) : show_people(&question, err);
+    return print_is_json(call->format) ? show_json(call, err) : show_people(call, err);
 }
 
 const struct verb verb_metrics = {
@@ -330,11 +313,9 @@ const struct verb verb_metrics = {
         "and trends are of UTF-8 where LC_ALL, LC_CTYPE or LANG names it, else of ASCII; values that are\n"
         "not finite leave gaps in them. With -f, words of progress are shown among the points, unless\n"
         "--name is given; in -o jsonl they are the lines with \"fraction\".",
-    .argument = ARGUMENT_JOB,
-    .least = 1,
-    .most = 1,
-    .reach = REACH_CONTROLLER,
+    OF_A_JOB,
     .options_size = sizeof(struct metrics_options),
     .describe = describe,
+    .check = check,
     .run = run,
 };

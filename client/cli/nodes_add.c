@@ -57,13 +57,6 @@ static void add_describe(void *options, struct option_table *table)
     join_describe(&o->join, table);
 }
 
-static void add_finish(void *options)
-{
-    struct add_options *o = options;
-    options_finish_list(&o->packages);
-    options_finish_list(&o->settings);
-}
-
 /* --- what is copied --- */
 
 static void add_file(struct addition *addition, char *path)
@@ -377,6 +370,5 @@ const struct verb verb_nodes_add = {
     .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct add_options),
     .describe = add_describe,
-    .finish = add_finish,
     .run = add_run,
 };

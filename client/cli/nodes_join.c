@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/connect.h"
+#include "client/cli/answer.h"
 #include "client/cli/context.h"
-#include "client/cli/print.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/json.h"
@@ -55,49 +54,36 @@ void join_append_trust(const char *url, const struct join_token_view *view, stru
 
 /* --- join-command --- */
 
-struct command_options {
-    struct join_options join;
-    const char *format;
-};
-
 static void command_describe(void *options, struct option_table *table)
 {
-    struct command_options *o = options;
-    join_describe(&o->join, table);
-    option_add_format(table, &o->format);
+    join_describe(options, table);
+    option_add_format(table);
 }
 
-static bool show_command(const struct api *api, const struct command_options *options,
-                         const struct join_token_view *view, struct err *err)
+static bool show_command(const struct call *call, const struct join_token_view *view, struct err *err)
 {
-    enum print_format format = print_format(options->format);
-    autofree char *url = join_url(api, view);
-    autotext struct text line = {0}, out = {0};
+    autofree char *url = join_url(call->api, view);
+    autotext struct text line = {0};
     char until[32];
     text_printf(&line, "gpuagent join %s --token %s", url, view->token);
     join_append_trust(url, view, &line);
-    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
-        autojson json_t *json =
-            json_pack("{s:s, s:s, s:s}", "command", line.bytes, "url", url, "token", view->token);
-        print_json(json, &out);
-    } else {
+    autojson json_t *shown =
+        json_pack("{s:s, s:s, s:s}", "command", line.bytes, "url", url, "token", view->token);
+    if (!print_is_json(call->format)) {
         print_time(view->expires_ms, until);
         print_note("run this on the machine that is to be a node; it is good for one machine, until %s",
                    until);
-        text_printf(&out, "%s\n", line.bytes);
     }
-    return print_out(&out, err);
+    return answer_member(call, shown, "command", err);
 }
 
 static bool command_run(const struct call *call, int *ret_exit, struct err *err)
 {
-    const struct command_options *options = call->options;
-    autoapi struct api *api = NULL;
     struct join_token_view view;
-    if (!connect_controller(call, false, &api, err) || !join_make_token(api, &options->join, &view, err)) {
+    if (!join_make_token(call->api, call->options, &view, err)) {
         return false;
     }
-    bool shown = show_command(api, options, &view, err);
+    bool shown = show_command(call, &view, err);
     join_token_view_finish(&view);
     return shown;
 }
@@ -105,8 +91,8 @@ static bool command_run(const struct call *call, int *ret_exit, struct err *err)
 const struct verb verb_nodes_join_command = {
     .name = "join-command",
     .summary = "Print the line that makes a machine a node; it is good once.",
-    .reach = REACH_CONTROLLER,
-    .options_size = sizeof(struct command_options),
+    OF_THE_CONTROLLER,
+    .options_size = sizeof(struct join_options),
     .describe = command_describe,
     .run = command_run,
 };
@@ -128,18 +114,12 @@ static void remove_describe(void *options, struct option_table *table)
 static bool remove_run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct remove_options *options = call->options;
-    autoapi struct api *api = NULL;
-    autotext struct text path = {0};
-    if (!connect_controller(call, false, &api, err)) {
-        return false;
-    }
-    text_append(&path, "/v1/nodes/");
-    api_part(&path, call->rest[0]);
-    text_append(&path, options->force ? "?force=true" : "");
+    autofree char *path =
+        api_path(options->force ? "/v1/nodes/%s?force=true" : "/v1/nodes/%s", call->rest[0]);
     int64_t deadline = clock_boot_ms() + REMOVE_WAIT_MS;
     bool removed = false;
     while (!removed) {
-        autojson json_t *reply = api_change(api, "DELETE", path.bytes, NULL, err);
+        autojson json_t *reply = api_change(call->api, "DELETE", path, NULL, err);
         if (reply == NULL) {
             return false;
         }
@@ -150,7 +130,7 @@ static bool remove_run(const struct call *call, int *ret_exit, struct err *err)
             return err_hint(err, "repeat this in a while");
         }
         if (!removed) {
-            api_pause(api, CLIENT_WATCH_MS);
+            api_pause(call->api, CLIENT_WATCH_MS);
         }
     }
     print_note("node %s is removed; what it joined with is good no longer", call->rest[0]);
@@ -161,10 +141,7 @@ const struct verb verb_nodes_remove = {
     .name = "remove",
     .arguments = "NAME",
     .summary = "Forget a node that is drained, and what it joined with.",
-    .argument = ARGUMENT_NODE,
-    .least = 1,
-    .most = 1,
-    .reach = REACH_CONTROLLER,
+    OF_A_NODE,
     .options_size = sizeof(struct remove_options),
     .describe = remove_describe,
     .run = remove_run,

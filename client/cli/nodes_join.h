@@ -7,8 +7,6 @@
 #include "client/cli/verb.h"
 #include "proto/wire/views.h"
 
-extern const struct verb verb_nodes_join_command, verb_nodes_add, verb_nodes_remove;
-
 /* What a join token is asked for with. */
 struct join_options {
     const char *pool;

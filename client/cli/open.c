@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/connect.h"
-#include "client/cli/print.h"
+#include "client/cli/api.h"
 #include "client/cli/process.h"
 #include "client/cli/resolve.h"
 #include "client/cli/runs.h"
+#include "client/cli/verb.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/json.h"
@@ -44,8 +44,8 @@ static void target_finish(struct target *target)
 
 static bool choose_run(const char *id, const json_t *run, struct target *target, struct err *err)
 {
-    const char *uri = json_string_value(json_object_get(run, "tracking_uri"));
-    const char *url = json_string_value(json_object_get(run, "url"));
+    const char *uri = json_string_of(run, "tracking_uri");
+    const char *url = json_string_of(run, "url");
     const char *fragment = url != NULL ? strchr(url, '#') : NULL;
     if (uri != NULL && url == NULL) {
         return err_set(err, ERR_NOT_FOUND, "job %s tracks at %s, which has no page that gpuctl knows", id,
@@ -238,14 +238,10 @@ static bool tell_address(const struct context *context, const struct target *tar
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct open_options *options = call->options;
-    autoapi struct api *api = NULL;
-    if (!connect_controller(call, false, &api, err)) {
-        return false;
-    }
     struct target target = {0};
-    const struct context *context = api_context(api);
+    const struct context *context = api_context(call->api);
     bool good =
-        choose(api, call, &target, err) &&
+        choose(call->api, call, &target, err) &&
         (options->with_token ? tell_link(context, &target, err) : tell_address(context, &target, err));
     target_finish(&target);
     return good;
@@ -262,7 +258,7 @@ const struct verb verb_open = {
     .argument = ARGUMENT_JOB,
     .least = 0,
     .most = 1,
-    .reach = REACH_CONTROLLER,
+    OF_THE_CONTROLLER,
     .options_size = sizeof(struct open_options),
     .describe = describe,
     .run = run,

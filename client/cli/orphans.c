@@ -4,7 +4,6 @@
  * last resort of `gpuctl down --force`: nobody is told how the ranks ended. */
 #include "client/cli/orphans.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,15 +39,13 @@ static void take(struct census *census, pid_t pid)
 
 static void census_take(struct census *census)
 {
-    DIR *folder = opendir("/proc");
+    autonames struct file_names names;
     int64_t pid;
-    for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
-        if (text_to_int(entry->d_name, 1, INT32_MAX, &pid)) {
+    file_list("/proc", &names, NULL);
+    for (size_t i = 0; i < names.count; i++) {
+        if (text_to_int(names.items[i], 1, INT32_MAX, &pid)) {
             take(census, (pid_t)pid);
         }
-    }
-    if (folder != NULL) {
-        closedir(folder);
     }
     census->marked = xzalloc(census->count + 1);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the walk over pages that are too many to keep. It promises that one page is in memory at a time, and
- * that all are of one attempt. What the pages hold is the callers'. */
+/* Owns the walk over pages, to keep all items, or one page in memory at a time, where it promises that all
+ * are of one attempt. What the pages hold is the callers'. */
 #include "client/cli/pages.h"
 
 #include <stdio.h>
@@ -8,6 +8,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
+#include "proto/states.h"
 
 const json_t *pages_list(const json_t *page, const char *name, struct err *err)
 {
@@ -17,6 +18,17 @@ const json_t *pages_list(const json_t *page, const char *name, struct err *err)
         return NULL;
     }
     return list;
+}
+
+void pages_states(struct text *path, bool terminal)
+{
+    autotext struct text states = {0};
+    for (int state = 0; state < JOB_STATE_COUNT; state++) {
+        if (job_state_terminal((enum job_state)state) == terminal) {
+            text_printf(&states, "%s%s", states.length > 0 ? "," : "", job_state_text((enum job_state)state));
+        }
+    }
+    api_query(path, "state", states.bytes);
 }
 
 void pages_number(struct text *path, const char *name, int64_t number)
@@ -38,6 +50,36 @@ static char *next_of(const json_t *page)
     return json_is_string(next) ? xstrdup(json_string_value(next)) : NULL;
 }
 
+static json_t *get_page(struct api *api, const char *path, const char *cursor, const char *next,
+                        struct err *err)
+{
+    autotext struct text whole = {0};
+    text_append(&whole, path);
+    api_query(&whole, cursor, next);
+    return api_get(api, whole.bytes, err);
+}
+
+json_t *api_list(struct api *api, const char *path, const char *name, const char *cursor, int64_t max,
+                 struct err *err)
+{
+    autojson json_t *items = json_array();
+    autofree char *next = NULL;
+    do {
+        autojson json_t *page = get_page(api, path, cursor, next, err);
+        const json_t *found = page != NULL ? pages_list(page, name, err) : NULL;
+        if (found == NULL) {
+            return NULL;
+        }
+        for (size_t i = 0; i < json_array_size(found) && (int64_t)json_array_size(items) < max; i++) {
+            json_array_append(items, json_array_get(found, i));
+        }
+        bool more = (int64_t)json_array_size(items) < max && json_array_size(found) > 0;
+        free(next);
+        next = more ? next_of(page) : NULL;
+    } while (next != NULL);
+    return give(items);
+}
+
 static void pin_attempt(struct text *path, const json_t *page)
 {
     const json_t *attempt = json_object_get(page, "attempt");
@@ -54,10 +96,7 @@ bool pages_each(struct api *api, const char *path, const char *cursor,
     autofree char *next = NULL;
     text_append(&whole, path);
     do {
-        autotext struct text page_path = {0};
-        text_append(&page_path, whole.bytes);
-        api_query(&page_path, cursor, next);
-        autojson json_t *page = api_get(api, page_path.bytes, err);
+        autojson json_t *page = get_page(api, whole.bytes, cursor, next, err);
         free(give(next));
         if (page == NULL || !take(page, closure, err)) {
             return false;

@@ -20,6 +20,9 @@ bool pages_each(struct api *api, const char *path, const char *cursor,
 /* The list of that name in a page; NULL with ERR_MALFORMED where there is none. Borrowed. */
 const json_t *pages_list(const json_t *page, const char *name, struct err *err);
 
+/* Appends the states that are final, or the others, to the query of a path: "state=QUEUED,RUNNING". */
+void pages_states(struct text *path, bool terminal);
+
 /* Appends "name=NUMBER" to the query of a path; does nothing for a negative number. */
 void pages_number(struct text *path, const char *name, int64_t number);
 

@@ -6,43 +6,26 @@
 
 #include "client/cli/bundle.h"
 #include "client/cli/connect.h"
-#include "client/cli/explanation.h"
+#include "client/cli/explain.h"
 #include "client/cli/print.h"
 #include "client/cli/submit.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/json.h"
 #include "proto/base/clock.h"
-
-struct plan_options {
-    struct spec_options spec;
-    const char *format;
-};
+#include "proto/base/json.h"
 
 static void describe(void *options, struct option_table *table)
 {
-    struct plan_options *o = options;
-    spec_describe(&o->spec, table);
-    option_add_format(table, &o->format);
+    spec_describe(options, table);
+    option_add_format(table);
 }
 
-static void finish(void *options)
-{
-    struct plan_options *o = options;
-    spec_finish(&o->spec);
-}
-
-static bool show(json_t *answer, enum print_format format, struct err *err)
+static bool show(const struct call *call, json_t *answer, struct err *err)
 {
     autotext struct text out = {0};
-    switch (format) {
-    case FORMAT_JSON:
-    case FORMAT_JSONL:
+    if (print_is_json(call->format)) {
         print_json(answer, &out);
-        break;
-    case FORMAT_TABLE:
-    case FORMAT_WIDE:
-        explanation_print(answer, clock_wall_ms(), &out);
-        break;
+    } else {
+        explain_print(answer, clock_wall_ms(), &out);
     }
     return print_out(&out, err);
 }
@@ -57,15 +40,15 @@ static json_t *ask(struct api *api, const struct jobfile *file, const struct spe
 
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
-    const struct plan_options *options = call->options;
+    const struct spec_options *options = call->options;
     autojobfile struct jobfile file = {0};
     autoapi struct api *api = NULL;
-    if (!submit_read(&options->spec, call, &file, err) || !connect_controller(call, true, &api, err)) {
+    if (!submit_read(options, call, &file, err) || !connect_controller(call, true, &api, err)) {
         return false;
     }
-    autojson json_t *answer = ask(api, &file, &options->spec, call, err);
+    autojson json_t *answer = ask(api, &file, options, call, err);
     *ret_exit = json_is_false(json_object_get(answer, "admitted")) ? EXIT_FAILURE : EXIT_SUCCESS;
-    return answer != NULL && show(answer, print_format(options->format), err);
+    return answer != NULL && show(call, answer, err);
 }
 
 const struct verb verb_plan = {
@@ -84,8 +67,7 @@ const struct verb verb_plan = {
     .most = SIZE_MAX,
     .stop_at_positional = true,
     .reach = REACH_CONTROLLER,
-    .options_size = sizeof(struct plan_options),
+    .options_size = sizeof(struct spec_options),
     .describe = describe,
-    .finish = finish,
     .run = run,
 };

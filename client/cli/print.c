@@ -40,6 +40,8 @@ struct grid {
     size_t cell_count;
 };
 
+const struct column print_facts[2] = {{.title = "FACT"}, {.title = "VALUE"}};
+
 struct grid *grid_create(const struct column *columns, size_t count)
 {
     struct grid *grid = xzalloc(sizeof *grid);
@@ -90,6 +92,24 @@ void grid_addf(struct grid *grid, const char *format, ...)
     vsnprintf(cell, sizeof cell, format, args);
     va_end(args);
     grid_add(grid, cell);
+}
+
+void grid_add_cell(struct grid *grid, const struct column *column, const json_t *object)
+{
+    autotext struct text cell = {0};
+    column->show(object, column->member, &cell);
+    grid_add(grid, cell.bytes);
+}
+
+void grid_add_rows(struct grid *grid, const json_t *objects)
+{
+    size_t i;
+    json_t *object;
+    json_array_foreach (objects, i, object) {
+        for (size_t column = 0; column < grid->column_count; column++) {
+            grid_add_cell(grid, &grid->columns[column], object);
+        }
+    }
 }
 
 /* Characters of UTF-8 text. */
@@ -228,12 +248,75 @@ bool print_utf8(void)
     return false;
 }
 
-/* --- JSON --- */
+/* --- cells --- */
 
 static void append_json(const json_t *value, struct text *out)
 {
     autofree char *line = json_text(value);
     text_append(out, line);
+}
+
+int64_t print_time_of(const json_t *object, const char *member)
+{
+    int64_t wall_ms = 0;
+    const char *text = json_string_of(object, member);
+    text_to_wall_ms(text != NULL ? text : "", &wall_ms);
+    return wall_ms;
+}
+
+void cell_plain(const json_t *object, const char *member, struct text *out)
+{
+    const json_t *value = json_object_get(object, member);
+    if (json_is_string(value)) {
+        text_append(out, json_string_value(value));
+    } else if (value != NULL && !json_is_null(value)) {
+        append_json(value, out);
+    }
+}
+
+void cell_time(const json_t *object, const char *member, struct text *out)
+{
+    char at[32];
+    print_time(print_time_of(object, member), at);
+    text_append(out, at);
+}
+
+void cell_bytes(const json_t *object, const char *member, struct text *out)
+{
+    char bytes[32];
+    print_bytes(json_integer_value(json_object_get(object, member)), bytes);
+    text_append(out, bytes);
+}
+
+void cell_seconds(const json_t *object, const char *member, struct text *out)
+{
+    const json_t *seconds = json_object_get(object, member);
+    char span[32];
+    if (json_is_number(seconds)) {
+        text_from_duration_ms(llround(json_number_value(seconds) * 1000), span, sizeof span);
+        text_append(out, span);
+    }
+}
+
+void cell_yes(const json_t *object, const char *member, struct text *out)
+{
+    text_append(out, json_is_true(json_object_get(object, member)) ? "yes" : "no");
+}
+
+void cell_words(const json_t *object, const char *member, struct text *out)
+{
+    size_t i;
+    const json_t *word;
+    json_array_foreach (json_object_get(object, member), i, word) {
+        text_printf(out, "%s%s", i > 0 ? " " : "", json_is_string(word) ? json_string_value(word) : "?");
+    }
+}
+
+/* --- JSON --- */
+
+bool print_is_json(enum print_format format)
+{
+    return format == FORMAT_JSON || format == FORMAT_JSONL;
 }
 
 void print_list(enum print_format format, const char *name, const json_t *items, struct text *out)

@@ -23,7 +23,22 @@ enum print_format print_format(const char *text);
 struct column {
     const char *title;
     bool wide; /* shown only by -o wide */
+    /* Of a table that is made of JSON objects: a member, and how it is shown. */
+    const char *member;
+    void (*show)(const json_t *object, const char *member, struct text *out);
 };
+
+#define COLUMN(title_, member_, show_)                                                                       \
+    {                                                                                                        \
+        .title = (title_), .member = (member_), .show = (show_)                                              \
+    }
+#define WIDE_COLUMN(title_, member_, show_)                                                                  \
+    {                                                                                                        \
+        .title = (title_), .wide = true, .member = (member_), .show = (show_)                                \
+    }
+
+/* The two of a table with a fact in each row. */
+extern const struct column print_facts[2];
 
 struct grid;
 /* columns are borrowed. */
@@ -32,6 +47,9 @@ void grid_destroy(struct grid *grid);
 /* Adds the next cell, row by row. Bytes that could steer a terminal become '?'. NULL is shown as "-". */
 void grid_add(struct grid *grid, const char *cell);
 void grid_addf(struct grid *grid, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Adds a row for each object of an array; and one cell of an object. */
+void grid_add_rows(struct grid *grid, const json_t *objects);
+void grid_add_cell(struct grid *grid, const struct column *column, const json_t *object);
 /* Characters of the longest line. */
 size_t grid_width(const struct grid *grid, bool wide);
 /* Appends the table; with a width above 0 lines are cut to it. colour paints the cells that are states. */
@@ -50,6 +68,20 @@ size_t print_width(void);
 /* Does the locale write UTF-8? By LC_ALL, LC_CTYPE and LANG, the first that is set. */
 bool print_utf8(void);
 
+/* --- members as cells; what shows nothing becomes "-" --- */
+
+/* A text or a number as it is, nothing for null, other values as JSON. */
+void cell_plain(const json_t *object, const char *member, struct text *out);
+/* A time of the API as print_time shows it. */
+void cell_time(const json_t *object, const char *member, struct text *out);
+void cell_bytes(const json_t *object, const char *member, struct text *out);
+/* Seconds, for people; nothing for null. */
+void cell_seconds(const json_t *object, const char *member, struct text *out);
+/* "yes" for true, else "no". */
+void cell_yes(const json_t *object, const char *member, struct text *out);
+/* The texts of a list, with blanks between them. */
+void cell_words(const json_t *object, const char *member, struct text *out);
+
 /* --- text of others --- */
 
 /* In place: bytes that could steer a terminal become '?', ends of lines become blanks. */
@@ -59,6 +91,9 @@ size_t print_cut(const char *text, size_t width);
 
 /* --- JSON --- */
 
+bool print_is_json(enum print_format format);
+/* The wall clock of a member that is a time, 0 where there is none. */
+int64_t print_time_of(const json_t *object, const char *member);
 /* FORMAT_JSON: the document {name: array}; FORMAT_JSONL: a line for each item. */
 void print_list(enum print_format format, const char *name, const json_t *items, struct text *out);
 /* One document, on one line. */

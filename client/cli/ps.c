@@ -2,11 +2,11 @@
 /* `gpuctl ps`: lists jobs. */
 #include <ctype.h>
 #include <stdint.h>
-#include <string.h>
 
+#include "client/cli/api.h"
 #include "client/cli/array.h"
-#include "client/cli/connect.h"
-#include "client/cli/print.h"
+#include "client/cli/list.h"
+#include "client/cli/pages.h"
 #include "client/cli/resolve.h"
 #include "client/cli/watch.h"
 #include "proto/base/cleanup.h"
@@ -14,18 +14,12 @@
 #include "proto/base/json.h"
 #include "proto/limits.h"
 #include "proto/spec/tasks.h"
-#include "proto/wire/views.h"
-
-#define LIMIT_SHOWN 100000
 
 struct ps_options {
-    bool all, quiet, watch;
-    const char *state, *name, *project, *owner;
-    const char *array;
-    char array_id[RESOLVED_BYTES]; /* the same, whole */
-    int64_t since_ms;              /* 0: not given */
+    bool all;
+    const char *state, *name, *project, *owner, *array;
+    int64_t since_ms; /* 0: not given */
     int64_t limit;
-    const char *format;
 };
 
 static void describe(void *options, struct option_table *table)
@@ -39,20 +33,11 @@ static void describe(void *options, struct option_table *table)
     option_text(table, 0, "owner", "NAME", "only those of this person", &o->owner);
     option_text(table, 0, "array", "ID", "the tasks of an array", &o->array);
     option_duration(table, 0, "since", "only those made so long ago at most", &o->since_ms);
-    option_int(table, 0, "limit", "N", "at most so many, newest first (default 200)", 1, LIMIT_SHOWN,
+    option_int(table, 0, "limit", "N", "at most so many, newest first (default 200)", 1, LIMIT_LISTED,
                &o->limit);
-    option_flag(table, 'q', "quiet", "ids alone", &o->quiet);
-    watch_option(table, &o->watch);
-    option_add_format(table, &o->format);
-}
-
-static void append_live_states(struct text *out)
-{
-    for (int state = 0; state < JOB_STATE_COUNT; state++) {
-        if (!job_state_terminal((enum job_state)state)) {
-            text_printf(out, "%s%s", out->length > 0 ? "," : "", job_state_text((enum job_state)state));
-        }
-    }
+    option_add_quiet(table, "ids alone");
+    option_add_watch(table);
+    option_add_format(table);
 }
 
 /* People write states in small letters, too. */
@@ -65,166 +50,115 @@ static char *in_capitals(const char *states)
     return capitals;
 }
 
-static void make_path(const struct ps_options *options, struct text *path)
+/* array: whole, or NULL. */
+static void make_path(const struct ps_options *options, const char *array, struct text *path)
 {
-    autotext struct text live = {0};
     autofree char *wanted = options->state != NULL ? in_capitals(options->state) : NULL;
-    append_live_states(&live);
     text_printf(path, "/v1/jobs?limit=%lld",
                 (long long)(options->limit < LIMIT_LIST_ROWS ? options->limit : LIMIT_LIST_ROWS));
-    api_query(path, "state", wanted != NULL ? wanted : options->all ? NULL : live.bytes);
+    api_query(path, "state", wanted);
+    if (wanted == NULL && !options->all) {
+        pages_states(path, false);
+    }
     api_query(path, "name", options->name);
     api_query(path, "project", options->project);
     api_query(path, "owner", options->owner);
-    api_query(path, "array", options->array != NULL ? options->array_id : NULL);
+    api_query(path, "array", array);
     if (options->since_ms > 0) {
         text_printf(path, "&since=%lld", (long long)(clock_wall_ms() - options->since_ms));
     }
 }
 
-static const struct column columns[] = {
-    {"ID", false},   {"NAME", false},   {"STATE", false},  {"GPUS", false}, {"TYPE", false},
-    {"OWNER", true}, {"PROJECT", true}, {"POOL", true},    {"TRY", true},   {"CREATED", false},
-    {"TIME", false}, {"EXIT", false},   {"REASON", false},
-};
+/* How far it is, of an array; then why. */
+static void show_reason(const json_t *job, const char *member, struct text *out)
+{
+    array_say(json_object_get(job, "array"), out);
+    text_append(out, out->length > 0 && json_string_of(job, member) != NULL ? "; " : "");
+    cell_plain(job, member, out);
+}
 
-/* The same with the number of the task behind the id, and what a sweep gives it. */
-static const struct column task_columns[] = {
-    {"ID", false},   {"TASK", false},    {"VALUES", false}, {"NAME", false},   {"STATE", false},
-    {"GPUS", false}, {"TYPE", false},    {"OWNER", true},   {"PROJECT", true}, {"POOL", true},
-    {"TRY", true},   {"CREATED", false}, {"TIME", false},   {"EXIT", false},   {"REASON", false},
-};
+static void show_span(const json_t *job, const char *member, struct text *out)
+{
+    char span[32];
+    print_span(print_time_of(job, member), print_time_of(job, "ended_at"), span);
+    text_append(out, span);
+}
 
 /* "lr=0.1 seed=2" of one task; nothing of an array without a sweep. */
-static void add_values(struct grid *grid, const json_t *spec, int64_t task)
+static void show_values(const json_t *job, const char *member, struct text *out)
 {
-    const json_t *sweep = json_object_get(spec, "sweep");
-    autotext struct text text = {0};
+    const json_t *sweep = json_object_get(job, member);
     struct task_values values;
     if (json_is_object(sweep)) {
-        task_values_make(sweep, task_values_count(sweep), task, &values);
+        task_values_make(sweep, task_values_count(sweep), json_integer_value(json_object_get(job, "task")),
+                         &values);
         for (size_t i = 1; i < values.count; i++) {
-            text_printf(&text, "%s%s=%s", i > 1 ? " " : "", values.items[i].name, values.items[i].text);
+            text_printf(out, "%s%s=%s", i > 1 ? " " : "", values.items[i].name, values.items[i].text);
         }
         task_values_finish(&values);
     }
-    grid_add(grid, text.bytes);
 }
 
-/* How far it is, of an array; then why. */
-static void add_reason(struct grid *grid, const struct job_view *job)
-{
-    autotext struct text text = {0};
-    if (job->array.tasks > 0) {
-        array_say(&job->array, &text);
+#define OF_ALL                                                                                               \
+    COLUMN("NAME", "name", cell_plain), COLUMN("STATE", "state", cell_plain),                                \
+        COLUMN("GPUS", "gpus", cell_plain), COLUMN("TYPE", "gpu_type", cell_plain),                          \
+        WIDE_COLUMN("OWNER", "owner", cell_plain), WIDE_COLUMN("PROJECT", "project", cell_plain),            \
+        WIDE_COLUMN("POOL", "pool", cell_plain), WIDE_COLUMN("TRY", "attempt", cell_plain),                  \
+        COLUMN("CREATED", "created_at", cell_time), COLUMN("TIME", "started_at", show_span),                 \
+        COLUMN("EXIT", "exit_code", cell_plain),                                                             \
+    {                                                                                                        \
+        "REASON", false, "reason", show_reason                                                               \
     }
-    if (job->reason != NULL) {
-        text_printf(&text, "%s%s", text.length > 0 ? "; " : "", job->reason);
-    }
-    grid_add(grid, text.bytes);
-}
 
-/* spec: of the array, when the rows are its tasks; or NULL. */
-static void add_row(struct grid *grid, const struct job_view *job, const json_t *spec)
-{
-    char created[32], span[32];
-    print_time(job->created_ms, created);
-    print_span(job->started_ms, job->ended_ms, span);
-    grid_add(grid, job->id);
-    if (spec != NULL) {
-        grid_addf(grid, "%lld", (long long)job->task);
-        add_values(grid, spec, job->task);
-    }
-    grid_add(grid, job->name);
-    grid_add(grid, job_state_text(job->state));
-    grid_addf(grid, "%lld", (long long)job->gpus);
-    grid_add(grid, job->gpu_type);
-    grid_add(grid, job->owner);
-    grid_add(grid, job->project);
-    grid_add(grid, job->pool);
-    grid_addf(grid, "%lld", (long long)job->attempt);
-    grid_add(grid, created);
-    grid_add(grid, span);
-    if (job->exit_code >= 0) {
-        grid_addf(grid, "%lld", (long long)job->exit_code);
-    } else {
-        grid_add(grid, NULL);
-    }
-    add_reason(grid, job);
-}
+static const struct column columns[] = {COLUMN("ID", "id", cell_plain), OF_ALL};
+static const struct column task_columns[] = {COLUMN("ID", "id", cell_plain),
+                                             COLUMN("TASK", "task", cell_plain),
+                                             COLUMN("VALUES", "sweep", show_values), OF_ALL};
 
-static bool show_table(const json_t *jobs, const json_t *spec, bool wide, struct text *out, struct err *err)
+static const struct listing jobs = {.name = "jobs", LIST_COLUMNS(columns), .key = "id"};
+static const struct listing tasks = {.name = "jobs", LIST_COLUMNS(task_columns), .key = "id"};
+
+/* Each task learns of the sweep of its array. */
+static bool tell_sweep(const struct call *call, const char *array, json_t *items, struct err *err)
 {
-    bool tasks = spec != NULL;
-    size_t count = (tasks ? sizeof task_columns : sizeof columns) / sizeof columns[0];
-    autogrid struct grid *grid = grid_create(tasks ? task_columns : columns, count);
+    autojson json_t *whole = api_fetch(call->api, err, "/v1/jobs/%s", array);
+    json_t *sweep = json_object_get(json_object_get(whole, "spec"), "sweep");
     size_t i;
     json_t *item;
-    json_array_foreach (jobs, i, item) {
-        struct job_view job;
-        if (!job_view_decode(json_incref(item), &job, err)) {
-            return false;
-        }
-        add_row(grid, &job, spec);
-        job_view_finish(&job);
+    json_array_foreach (items, i, item) {
+        json_object_set(item, "sweep", sweep);
     }
-    grid_print(grid, wide, print_width(), print_colour(), out);
-    return true;
+    return whole != NULL;
 }
 
-static void show_ids(const json_t *jobs, struct text *out)
+static bool show(const struct call *call, struct text *out, bool *ret_last, struct err *err)
 {
-    size_t i;
-    json_t *job;
-    json_array_foreach (jobs, i, job) {
-        const char *id = json_string_value(json_object_get(job, "id"));
-        text_printf(out, "%s\n", id != NULL ? id : "");
-    }
-}
-
-static bool show(struct api *api, const void *closure, struct text *out, bool *ret_last, struct err *err)
-{
-    const struct ps_options *options = closure;
-    enum print_format format = print_format(options->format);
+    const struct ps_options *options = call->options;
+    const char *array = options->array != NULL ? call->id : NULL;
     autotext struct text path = {0};
-    make_path(options, &path);
-    autojson json_t *jobs = api_list(api, path.bytes, "jobs", "cursor", options->limit, err);
+    make_path(options, array, &path);
+    autojson json_t *items = api_list(call->api, path.bytes, "jobs", "cursor", options->limit, err);
+    bool table = !call->common->quiet && !print_is_json(call->format);
     *ret_last = false;
-    if (jobs == NULL) {
+    if (items == NULL || (array != NULL && table && !tell_sweep(call, array, items, err))) {
         return false;
     }
-    if (options->quiet) {
-        show_ids(jobs, out);
-        return true;
-    }
-    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
-        print_list(format, "jobs", jobs, out);
-        return true;
-    }
-    autojson json_t *whole = NULL;
-    if (options->array != NULL) {
-        autofree char *of = xprintf("/v1/jobs/%s", options->array_id);
-        whole = api_get(api, of, err);
-    }
-    const json_t *spec = json_object_get(whole, "spec");
-    return (options->array == NULL || whole != NULL) &&
-           show_table(jobs, spec, format == FORMAT_WIDE, out, err);
+    list_print(call, array != NULL ? &tasks : &jobs, items, out);
+    return true;
 }
 
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
-    struct ps_options options = *(const struct ps_options *)call->options;
-    autoapi struct api *api = NULL;
-    struct watch watch = {.show = show, .options = &options, .format = print_format(options.format)};
-    return connect_controller(call, false, &api, err) &&
-           (options.array == NULL || resolve_job(api, options.array, options.array_id, err)) &&
-           watch_run(api, &watch, options.watch, err);
+    const struct ps_options *options = call->options;
+    struct call of_array = *call;
+    return (options->array == NULL || resolve_job(call->api, options->array, of_array.id, err)) &&
+           watch_run(&of_array, show, err);
 }
 
 const struct verb verb_ps = {
     .name = "ps",
     .summary = "List running and waiting jobs, or all jobs.",
-    .reach = REACH_CONTROLLER,
+    OF_THE_CONTROLLER,
     .options_size = sizeof(struct ps_options),
     .describe = describe,
     .run = run,

@@ -7,9 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "client/cli/connect.h"
-#include "client/cli/print.h"
-#include "client/cli/quotas.h"
+#include "client/cli/answer.h"
+#include "client/cli/api.h"
 #include "proto/spec/account_limits.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
@@ -21,7 +20,6 @@ struct set_options {
     struct option_list quotas, bounds;
     const char *running, *queued, *hours, *weight;
     bool force;
-    const char *format;
 };
 
 static void set_describe(void *options, struct option_table *table)
@@ -37,14 +35,7 @@ static void set_describe(void *options, struct option_table *table)
     option_text(table, 0, "weight", "NUMBER", "of its fair share (1 without)", &o->weight);
     option_flag(table, 0, "force", "attempts above a smaller quota go on as borrowed, the youngest first",
                 &o->force);
-    option_add_format(table, &o->format);
-}
-
-static void set_finish(void *options)
-{
-    struct set_options *o = options;
-    options_finish_list(&o->quotas);
-    options_finish_list(&o->bounds);
+    option_add_format(table);
 }
 
 /* --- values --- */
@@ -63,16 +54,6 @@ static json_t *count_json(const char *text, int64_t most)
         return json_null();
     }
     return text_to_int(text, 0, most, &count) ? json_integer(count) : NULL;
-}
-
-static json_t *object_in(json_t *object, const char *name)
-{
-    json_t *found = json_object_get(object, name);
-    if (found == NULL) {
-        json_object_set_new(object, name, json_object());
-        found = json_object_get(object, name);
-    }
-    return found;
 }
 
 /* Without regard to case: "a10" changes what stands there as "A10". */
@@ -104,7 +85,7 @@ static bool apply_types(json_t *limits, const char *member, const char *option,
         }
         autofree char *type =
             any ? xstrdup(ANY_TYPE) : xstrndup(list->items[i], (size_t)(equals - list->items[i]));
-        set_type(object_in(limits, member), type, value);
+        set_type(json_object_in(limits, member), type, value);
     }
     return true;
 }
@@ -172,17 +153,19 @@ static bool apply(json_t *limits, const struct set_options *options, struct err 
 
 /* --- the verbs --- */
 
-/* "/v1/accounts/projects/vision" of the words `project vision`. */
-static bool path_of(const struct call *call, struct text *out, struct err *err)
+static bool check_kind(const struct call *call, struct err *err)
 {
     enum account_kind kind;
-    if (!account_kind_from_text(call->rest[0], &kind) || kind == ACCOUNT_POOL) {
-        return err_field(err, ERR_USAGE, NULL, "write project or user before the name",
-                         "\"%s\" is neither a project nor a user", call->rest[0]);
-    }
-    text_printf(out, "/v1/accounts/%ss/", account_kind_text(kind));
-    api_part(out, call->rest[1]);
-    return true;
+    bool good = account_kind_from_text(call->rest[0], &kind) && kind != ACCOUNT_POOL;
+    return good || err_field(err, ERR_USAGE, NULL, "write project or user before the name",
+                             "\"%s\" is neither a project nor a user", call->rest[0]);
+}
+
+/* "/v1/accounts/projects/vision" of the words `project vision`. The caller frees it. */
+static char *path_of(const struct call *call, bool force)
+{
+    return api_path(force ? "/v1/accounts/%ss/%s?force=1" : "/v1/accounts/%ss/%s", call->rest[0],
+                    call->rest[1]);
 }
 
 /* The limits that it has now; an account that is not known has none. */
@@ -195,36 +178,26 @@ static json_t *limits_now(struct api *api, const char *path, struct err *err)
     return json_incref(json_object_get(account, "limits"));
 }
 
-static bool show(const struct call *call, const char *format, const json_t *account, struct err *err)
+static bool show(const struct call *call, const json_t *account, struct err *err)
 {
-    autotext struct text out = {0};
-    enum print_format form = print_format(format);
-    if (form == FORMAT_JSON || form == FORMAT_JSONL) {
-        print_json(account, &out);
-        return print_out(&out, err);
-    }
-    autofree char *limits = json_text(json_object_get(account, "limits"));
-    print_note("%s %s: %s", call->rest[0], call->rest[1], strcmp(limits, "{}") == 0 ? "no limits" : limits);
-    return true;
+    const json_t *limits = json_object_get(account, "limits");
+    autofree char *text = json_object_size(limits) > 0 ? json_text(limits) : xstrdup("no limits");
+    return answer_note(call, account, err, "%s %s: %s", call->rest[0], call->rest[1], text);
 }
 
 static bool set_run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct set_options *options = call->options;
-    autoapi struct api *api = NULL;
-    autotext struct text path = {0};
-    if (!path_of(call, &path, err) || !connect_controller(call, false, &api, err)) {
-        return false;
-    }
-    autojson json_t *limits = limits_now(api, path.bytes, err);
+    autofree char *path = path_of(call, false);
+    autojson json_t *limits = limits_now(call->api, path, err);
     if (limits == NULL || !apply(limits, options, err)) {
         return false;
     }
     if (options->force) {
         json_object_set_new(limits, "force", json_true());
     }
-    autojson json_t *account = api_change(api, "PUT", path.bytes, limits, err);
-    return account != NULL && show(call, options->format, account, err);
+    autojson json_t *account = api_change(call->api, "PUT", path, limits, err);
+    return show(call, account, err);
 }
 
 const struct verb verb_quotas_set = {
@@ -237,36 +210,30 @@ const struct verb verb_quotas_set = {
                "for no limit.",
     .least = 2,
     .most = 2,
-    .reach = REACH_CONTROLLER,
+    OF_THE_CONTROLLER,
     .options_size = sizeof(struct set_options),
     .describe = set_describe,
-    .finish = set_finish,
+    .check = check_kind,
     .run = set_run,
 };
 
 struct unset_options {
     bool force;
-    const char *format;
 };
 
 static void unset_describe(void *options, struct option_table *table)
 {
     struct unset_options *o = options;
     option_flag(table, 0, "force", "attempts that lose their entitlement go on as borrowed", &o->force);
-    option_add_format(table, &o->format);
+    option_add_format(table);
 }
 
 static bool unset_run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct unset_options *options = call->options;
-    autoapi struct api *api = NULL;
-    autotext struct text path = {0};
-    if (!path_of(call, &path, err) || !connect_controller(call, false, &api, err)) {
-        return false;
-    }
-    api_query(&path, "force", options->force ? "1" : NULL);
-    autojson json_t *account = api_change(api, "DELETE", path.bytes, NULL, err);
-    return account != NULL && show(call, options->format, account, err);
+    autofree char *path = path_of(call, options->force);
+    autojson json_t *account = api_change(call->api, "DELETE", path, NULL, err);
+    return show(call, account, err);
 }
 
 const struct verb verb_quotas_unset = {
@@ -275,8 +242,9 @@ const struct verb verb_quotas_unset = {
     .summary = "Take all limits of a project or a user away.",
     .least = 2,
     .most = 2,
-    .reach = REACH_CONTROLLER,
+    OF_THE_CONTROLLER,
     .options_size = sizeof(struct unset_options),
     .describe = unset_describe,
+    .check = check_kind,
     .run = unset_run,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns requests and their replies: JSON in and out, pages, repetition. It promises that a POST is repeated
+/* Owns requests and their replies: JSON in and out, repetition. It promises that a POST is repeated
  * only under its own Idempotency-Key. What the requests mean is left to the verbs. */
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,46 +104,6 @@ json_t *api_change(struct api *api, const char *method, const char *path, const 
                      err);
 }
 
-/* Appends the items of one page; *ret_next is the cursor as text, NULL at the end. */
-static bool take_page(const json_t *page, const char *name, int64_t max, json_t *items, char **ret_next,
-                      struct err *err)
-{
-    const json_t *found = json_object_get(page, name);
-    if (!json_is_array(found)) {
-        return err_set(err, ERR_MALFORMED, "the controller's reply has no list \"%s\"", name);
-    }
-    for (size_t i = 0; i < json_array_size(found) && (int64_t)json_array_size(items) < max; i++) {
-        json_array_append(items, json_array_get(found, i));
-    }
-    const json_t *next = json_object_get(page, "next");
-    bool more = (int64_t)json_array_size(items) < max && json_array_size(found) > 0;
-    *ret_next = NULL;
-    if (more && json_is_string(next)) {
-        *ret_next = xstrdup(json_string_value(next));
-    } else if (more && json_is_integer(next)) {
-        *ret_next = xprintf("%lld", (long long)json_integer_value(next));
-    }
-    return true;
-}
-
-json_t *api_list(struct api *api, const char *path, const char *name, const char *cursor, int64_t max,
-                 struct err *err)
-{
-    autojson json_t *items = json_array();
-    autofree char *next = NULL;
-    do {
-        autotext struct text page_path = {0};
-        text_append(&page_path, path);
-        api_query(&page_path, cursor, next);
-        autojson json_t *page = api_get(api, page_path.bytes, err);
-        free(give(next));
-        if (page == NULL || !take_page(page, name, max, items, &next, err)) {
-            return NULL;
-        }
-    } while (next != NULL);
-    return give(items);
-}
-
 void api_part(struct text *path, const char *part)
 {
     for (; *part != '\0'; part++) {
@@ -162,4 +123,46 @@ void api_query(struct text *path, const char *name, const char *value)
         text_printf(path, "%s%s=", strchr(path->bytes, '?') != NULL ? "&" : "?", name);
         api_part(path, value);
     }
+}
+
+/* The format, in which each %s stands for one part of a path. */
+static char *path_of(const char *format, va_list parts)
+{
+    struct text path = {0};
+    for (const char *at = format; *at != '\0'; at++) {
+        if (at[0] == '%' && at[1] == 's') {
+            api_part(&path, va_arg(parts, const char *));
+            at++;
+        } else {
+            text_append_bytes(&path, at, 1);
+        }
+    }
+    return text_take(&path);
+}
+
+json_t *api_fetch(struct api *api, struct err *err, const char *format, ...)
+{
+    va_list parts;
+    va_start(parts, format);
+    autofree char *path = path_of(format, parts);
+    va_end(parts);
+    return api_get(api, path, err);
+}
+
+json_t *api_ask(struct api *api, const json_t *body, struct err *err, const char *format, ...)
+{
+    va_list parts;
+    va_start(parts, format);
+    autofree char *path = path_of(format, parts);
+    va_end(parts);
+    return api_post(api, path, body, NULL, err);
+}
+
+char *api_path(const char *format, ...)
+{
+    va_list parts;
+    va_start(parts, format);
+    char *path = path_of(format, parts);
+    va_end(parts);
+    return path;
 }

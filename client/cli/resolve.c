@@ -27,8 +27,8 @@ static bool refuse_ambiguous(const char *prefix, const json_t *jobs, struct err 
             text_append(&list, ", ...");
             break;
         }
-        const char *id = json_string_value(json_object_get(job, "id"));
-        const char *name = json_string_value(json_object_get(job, "name"));
+        const char *id = json_string_of(job, "id");
+        const char *name = json_string_of(job, "name");
         text_printf(&list, "%s%s", i > 0 ? ", " : "", id != NULL ? id : "?");
         if (name != NULL) {
             text_printf(&list, " (%.24s)", name);
@@ -54,7 +54,7 @@ static bool resolve(struct api *api, const char *prefix, char ret_id[ID_LENGTH +
     if (jobs == NULL) {
         return false;
     }
-    const char *id = json_string_value(json_object_get(json_array_get(jobs, 0), "id"));
+    const char *id = json_string_of(json_array_get(jobs, 0), "id");
     if (id == NULL || !text_is_id(id)) {
         err_set(err, ERR_NOT_FOUND, "no job's id starts with \"%s\"", prefix);
         return err_hint(err, "see `gpuctl ps --all`");

@@ -6,11 +6,8 @@
 #include <stdbool.h>
 
 #include "client/cli/api.h"
+#include "client/cli/verb.h"
 #include "proto/base/err.h"
-#include "proto/base/text.h"
-
-/* Room for "ID.TASK". */
-#define RESOLVED_BYTES (ID_LENGTH + sizeof ".1000000")
 
 /* The whole id of the one job that starts with the prefix; a whole id costs no request. What stands behind a
  * dot, the number of a task, stays. ERR_NOT_FOUND, or ERR_AMBIGUOUS, which lists the matches. */

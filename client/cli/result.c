@@ -51,8 +51,11 @@ void result_text(const struct result *result, struct text *out)
 
 struct grid *result_grid(void)
 {
-    static const struct column columns[] = {
-        {"RANK", false}, {"KIND", false}, {"SIZE", false}, {"SHA256", true}, {"VALUE", false}};
+    static const struct column columns[] = {{.title = "RANK"},
+                                            {.title = "KIND"},
+                                            {.title = "SIZE"},
+                                            {.title = "SHA256", .wide = true},
+                                            {.title = "VALUE"}};
     return grid_create(columns, sizeof columns / sizeof columns[0]);
 }
 

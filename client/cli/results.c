@@ -4,13 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/cli/connect.h"
 #include "client/cli/pages.h"
-#include "client/cli/print.h"
 #include "client/cli/ranks.h"
-#include "client/cli/resolve.h"
 #include "client/cli/result.h"
 #include "client/cli/save.h"
+#include "client/cli/verb.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
@@ -20,12 +18,11 @@
 struct results_options {
     int64_t rank, attempt; /* -1: not given */
     const char *save;      /* a file; or NULL */
-    const char *format;
 };
 
 /* One invocation. */
 struct question {
-    struct api *api;
+    const struct call *call;
     const struct job_view *job;
     int64_t rank, attempt;
 };
@@ -39,7 +36,7 @@ static void describe(void *options, struct option_table *table)
                 &o->save);
     option_int(table, 0, "attempt", "N", "of an earlier attempt (default: the newest)", 1, INT32_MAX,
                &o->attempt);
-    option_add_format(table, &o->format);
+    option_add_format(table);
 }
 
 /* --- what the controller has --- */
@@ -65,7 +62,7 @@ static bool take_rows(const json_t *page, void *closure, struct err *err)
 static bool take_one_page(const struct question *question, const char *path, struct found *found,
                           struct err *err)
 {
-    autojson json_t *page = api_get(question->api, path, err);
+    autojson json_t *page = api_get(question->call->api, path, err);
     return page != NULL && take_rows(page, found, err);
 }
 
@@ -78,7 +75,7 @@ static bool find(const struct question *question, struct found *ret_found, struc
     pages_number(&path, "attempt", question->attempt);
     if (question->rank == NOT_GIVEN) {
         pages_number(&path, "limit", LIMIT_LIST_ROWS);
-        return pages_each(question->api, path.bytes, "after", take_rows, ret_found, err);
+        return pages_each(question->call->api, path.bytes, "after", take_rows, ret_found, err);
     }
     pages_number(&path, "limit", 1);
     pages_number(&path, "after", question->rank - 1);
@@ -122,47 +119,41 @@ static bool explain_nothing(const struct question *question, struct err *err)
 
 /* --- showing --- */
 
-static bool show_table(const json_t *rows, bool wide, struct err *err)
+static void show_json(const struct found *found, enum print_format format, struct text *out)
 {
-    autogrid struct grid *grid = result_grid();
+    if (format == FORMAT_JSONL) {
+        print_list(format, "results", found->rows, out);
+    } else {
+        autojson json_t *document =
+            json_pack("{s:I,s:O}", "attempt", (json_int_t)found->attempt, "results", found->rows);
+        print_json(document, out);
+    }
+}
+
+static bool show(const struct question *question, const struct found *found, struct err *err)
+{
+    const struct job_view *job = question->job;
+    enum print_format format = question->call->format;
     autotext struct text out = {0};
+    if (print_is_json(format)) {
+        show_json(found, format, &out);
+        return print_out(&out, err);
+    }
+    if (!job_state_terminal(job->state)) {
+        print_note("job %s is %s: more may come", job->id, job_state_text(job->state));
+    }
+    autogrid struct grid *grid = result_grid();
     size_t i;
     json_t *row;
-    json_array_foreach (rows, i, row) {
+    json_array_foreach (found->rows, i, row) {
         struct result result;
         if (!result_read(row, &result, err)) {
             return false;
         }
         result_row(&result, grid);
     }
-    grid_print(grid, wide, print_width(), print_colour(), &out);
+    grid_print(grid, format == FORMAT_WIDE, print_width(), print_colour(), &out);
     return print_out(&out, err);
-}
-
-static bool show_json(const struct found *found, enum print_format format, struct err *err)
-{
-    autotext struct text out = {0};
-    if (format == FORMAT_JSONL) {
-        print_list(format, "results", found->rows, &out);
-    } else {
-        autojson json_t *document =
-            json_pack("{s:I,s:O}", "attempt", (json_int_t)found->attempt, "results", found->rows);
-        print_json(document, &out);
-    }
-    return print_out(&out, err);
-}
-
-static bool show(const struct question *question, const struct found *found, enum print_format format,
-                 struct err *err)
-{
-    const struct job_view *job = question->job;
-    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
-        return show_json(found, format, err);
-    }
-    if (!job_state_terminal(job->state)) {
-        print_note("job %s is %s: more may come", job->id, job_state_text(job->state));
-    }
-    return show_table(found->rows, format == FORMAT_WIDE, err);
 }
 
 static bool save(const struct question *question, const struct found *found, const char *place,
@@ -177,7 +168,7 @@ static bool save(const struct question *question, const struct found *found, con
                 (long long)result.rank, question->job->id);
         return err_hint(err, "see it with `gpuctl results %s`", question->job->id);
     }
-    if (!save_blob(question->api, result.sha256, place, err)) {
+    if (!save_blob(question->call->api, result.sha256, place, err)) {
         return false;
     }
     char size[32];
@@ -189,17 +180,17 @@ static bool save(const struct question *question, const struct found *found, con
 
 /* --- the verb --- */
 
-static bool check_save(const struct results_options *options, struct err *err)
+static bool check(const struct call *call, struct err *err)
 {
-    enum print_format format = print_format(options->format);
-    if (options->save != NULL && (format == FORMAT_JSON || format == FORMAT_JSONL)) {
+    const struct results_options *options = call->options;
+    if (options->save != NULL && print_is_json(call->format)) {
         return err_field(err, ERR_USAGE, "output", "leave out one of the two",
-                         "--save writes a pickle and goes with no -o %s", options->format);
+                         "--save writes a pickle and goes with no -o %s", call->common->format);
     }
     return options->save == NULL || save_check(options->save, err);
 }
 
-static bool answer(struct question *question, const struct results_options *options, struct err *err)
+static bool answer(struct question *question, const char *place, struct err *err)
 {
     struct found found;
     if (!ranks_check(question->job, question->rank, err)) {
@@ -208,10 +199,8 @@ static bool answer(struct question *question, const struct results_options *opti
     bool good = find(question, &found, err);
     if (good && json_array_size(found.rows) == 0) {
         good = explain_nothing(question, err);
-    } else if (good && options->save != NULL) {
-        good = save(question, &found, options->save, err);
     } else if (good) {
-        good = show(question, &found, print_format(options->format), err);
+        good = place != NULL ? save(question, &found, place, err) : show(question, &found, err);
     }
     json_decref(found.rows);
     return good;
@@ -220,17 +209,14 @@ static bool answer(struct question *question, const struct results_options *opti
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct results_options *options = call->options;
-    autoapi struct api *api = NULL;
     struct job_view job;
-    char id[RESOLVED_BYTES];
-    if (!check_save(options, err) || !connect_controller(call, false, &api, err) ||
-        !resolve_job(api, call->rest[0], id, err) || !ranks_get_job(api, id, &job, err)) {
+    if (!ranks_get_job(call->api, call->id, false, &job, err)) {
         return false;
     }
     bool first = options->save != NULL && options->rank == NOT_GIVEN;
     struct question question = {
-        .api = api, .job = &job, .rank = first ? 0 : options->rank, .attempt = options->attempt};
-    bool good = answer(&question, options, err);
+        .call = call, .job = &job, .rank = first ? 0 : options->rank, .attempt = options->attempt};
+    bool good = answer(&question, options->save, err);
     job_view_finish(&job);
     return good;
 }
@@ -243,11 +229,9 @@ const struct verb verb_results = {
         "VALUE is the value as JSON, where it can be written so, and the message of an exception. Every\n"
         "value is there as a pickle, which --save writes: load it only if you trust the job that made\n"
         "it. Commands return nothing; they appear here only with an error that they reported.",
-    .argument = ARGUMENT_JOB,
-    .least = 1,
-    .most = 1,
-    .reach = REACH_CONTROLLER,
+    OF_A_JOB,
     .options_size = sizeof(struct results_options),
     .describe = describe,
+    .check = check,
     .run = run,
 };

@@ -11,23 +11,12 @@
 #include "client/cli/submit.h"
 #include "proto/base/json.h"
 
-struct run_options {
-    struct spec_options spec;
-    bool quiet;
-};
-
 static void describe(void *options, struct option_table *table)
 {
-    struct run_options *o = options;
-    spec_describe(&o->spec, table);
-    o->spec.one_job = true;
-    option_flag(table, 'q', "quiet", "do not tell what becomes of the job", &o->quiet);
-}
-
-static void finish(void *options)
-{
-    struct run_options *o = options;
-    spec_finish(&o->spec);
+    struct spec_options *o = options;
+    spec_describe(o, table);
+    o->one_job = true;
+    option_add_quiet(table, "do not tell what becomes of the job");
 }
 
 /* A command reads nothing: its stdin is empty on the nodes. */
@@ -46,21 +35,21 @@ static void note_stdin(void)
 
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
-    const struct run_options *options = call->options;
+    const struct spec_options *options = call->options;
     autojobfile struct jobfile file = {0};
     autoapi struct api *api = NULL;
     autojson json_t *json = NULL;
     struct job_view job;
-    if (!submit_read(&options->spec, call, &file, err) || !connect_controller(call, true, &api, err) ||
-        !api_catch_interrupts(api, err) || !submit_send(api, &file, &options->spec, call, &json, err) ||
+    if (!submit_read(options, call, &file, err) || !connect_controller(call, true, &api, err) ||
+        !api_catch_interrupts(api, err) || !submit_send(api, &file, options, call, &json, err) ||
         !job_view_decode(json_incref(json), &job, err)) {
         return false;
     }
-    if (!options->quiet) {
+    if (!call->common->quiet) {
         note_stdin();
         print_note("job %s", job.id);
     }
-    bool good = follow_job(api, &job, options->quiet, ret_exit, err);
+    bool good = follow_job(api, &job, call->common->quiet, ret_exit, err);
     job_view_finish(&job);
     return good;
 }
@@ -79,8 +68,7 @@ const struct verb verb_run = {
     .stop_at_positional = true,
     .reach = REACH_CONTROLLER,
     .own_failure = EXIT_OWN_FAILURE,
-    .options_size = sizeof(struct run_options),
+    .options_size = sizeof(struct spec_options),
     .describe = describe,
-    .finish = finish,
     .run = run,
 };

@@ -8,8 +8,7 @@
 
 json_t *runs_get(struct api *api, const char *id, struct err *err)
 {
-    autofree char *path = xprintf("/v1/jobs/%s/runs", id);
-    autojson json_t *answer = api_get(api, path, err);
+    autojson json_t *answer = api_fetch(api, err, "/v1/jobs/%s/runs", id);
     if (answer == NULL || pages_list(answer, "runs", err) == NULL) {
         return NULL;
     }
@@ -18,10 +17,10 @@ json_t *runs_get(struct api *api, const char *id, struct err *err)
 
 void runs_say(const json_t *run, struct text *out)
 {
-    const char *id = json_string_value(json_object_get(run, "run_id"));
-    const char *experiment = json_string_value(json_object_get(run, "experiment"));
-    const char *uri = json_string_value(json_object_get(run, "tracking_uri"));
-    const char *url = json_string_value(json_object_get(run, "url"));
+    const char *id = json_string_of(run, "run_id");
+    const char *experiment = json_string_of(run, "experiment");
+    const char *uri = json_string_of(run, "tracking_uri");
+    const char *url = json_string_of(run, "url");
     const char *place = url != NULL ? url : uri;
     text_printf(out, "MLflow run %s", id != NULL ? id : "?");
     if (experiment != NULL) {

@@ -35,12 +35,6 @@ static void describe(void *options, struct option_table *table)
     option_text(table, 0, "key", "KEY", "Idempotency-Key: the same key never makes two jobs", &o->key);
 }
 
-static void finish(void *options)
-{
-    struct sbatch_options *o = options;
-    options_finish_list(&o->files);
-}
-
 static bool read_script(const struct call *call, struct batch *ret_batch, struct err *err)
 {
     const struct sbatch_options *options = call->options;
@@ -154,6 +148,5 @@ const struct verb verb_sbatch = {
     .reach = REACH_CONTROLLER,
     .options_size = sizeof(struct sbatch_options),
     .describe = describe,
-    .finish = finish,
     .run = run,
 };

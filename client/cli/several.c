@@ -10,6 +10,7 @@
 #include "client/cli/after.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
+#include "proto/base/json.h"
 #include "proto/limits.h"
 
 #define NOWHERE SIZE_MAX
@@ -124,7 +125,7 @@ void several_finish(struct several *several)
 
 static const char *name_of(const struct several *several, size_t index)
 {
-    return json_string_value(json_object_get(several->files[index].spec, "name"));
+    return json_string_of(several->files[index].spec, "name");
 }
 
 /* The first from there on that has the name. */

@@ -1,71 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gpuctl shares`: what projects and their users have used, against what is theirs. */
-#include <stdint.h>
-
-#include "client/cli/connect.h"
-#include "client/cli/print.h"
-#include "client/cli/watch.h"
-#include "proto/base/cleanup.h"
+#include "client/cli/list.h"
 #include "proto/base/json.h"
 
-#define LIMIT_SHOWN 100000
-
-struct shares_options {
-    bool watch;
-    const char *format;
-};
-
-static void shares_describe(void *options, struct option_table *table)
+static void show_hours(const json_t *account, const char *member, struct text *out)
 {
-    struct shares_options *o = options;
-    watch_option(table, &o->watch);
-    option_add_format(table, &o->format);
+    text_printf(out, "%.1f GPU h", json_number_value(json_object_get(account, member)));
 }
 
-static const struct column columns[] = {
-    {"PROJECT", false}, {"USER", false},  {"GPUS", false},   {"QUEUED", false},
-    {"USED", false},    {"SHARE", false}, {"TARGET", false}, {"TURN", false},
-};
-
-static void add_percent(struct grid *grid, const json_t *value)
+static void show_percent(const json_t *account, const char *member, struct text *out)
 {
-    grid_addf(grid, "%.1f %%", 100 * json_number_value(value));
+    text_printf(out, "%.1f %%", 100 * json_number_value(json_object_get(account, member)));
 }
 
 /* "2 h 05 min later" */
-static void add_turn(struct grid *grid, double delay_s)
+static void show_turn(const json_t *account, const char *member, struct text *out)
 {
     char span[32];
+    double delay_s = json_number_value(json_object_get(account, member));
     double size_s = delay_s < 0 ? -delay_s : delay_s;
     text_from_duration_ms((int64_t)(size_s * 1000), span, sizeof span);
-    if (size_s < 1) {
-        grid_add(grid, NULL);
-    } else {
-        grid_addf(grid, "%s %s", span, delay_s < 0 ? "earlier" : "later");
+    if (size_s >= 1) {
+        text_printf(out, "%s %s", span, delay_s < 0 ? "earlier" : "later");
     }
 }
 
-static void add_row(struct grid *grid, const char *project, const char *user, const json_t *account)
+static const struct column columns[] = {
+    COLUMN("PROJECT", "project", cell_plain),     COLUMN("USER", "user", cell_plain),
+    COLUMN("GPUS", "gpus", cell_plain),           COLUMN("QUEUED", "queued_jobs", cell_plain),
+    COLUMN("USED", "used_gpu_hours", show_hours), COLUMN("SHARE", "share", show_percent),
+    COLUMN("TARGET", "target", show_percent),     COLUMN("TURN", "delay_s", show_turn),
+};
+
+static void add_row(json_t *rows, const json_t *project, const json_t *account, bool is_user)
 {
-    grid_add(grid, project);
-    grid_add(grid, user);
-    grid_addf(grid, "%lld", (long long)json_integer_value(json_object_get(account, "gpus")));
-    grid_addf(grid, "%lld", (long long)json_integer_value(json_object_get(account, "queued_jobs")));
-    grid_addf(grid, "%.1f GPU h", json_number_value(json_object_get(account, "used_gpu_hours")));
-    add_percent(grid, json_object_get(account, "share"));
-    add_percent(grid, json_object_get(account, "target"));
-    add_turn(grid, json_number_value(json_object_get(account, "delay_s")));
+    json_t *row = json_copy((json_t *)(uintptr_t)account);
+    json_object_set(row, "project", json_object_get(project, "name"));
+    json_object_set(row, "user", is_user ? json_object_get(account, "name") : json_null());
+    json_array_append_new(rows, row);
 }
 
-static void add_project(struct grid *grid, const json_t *account)
+static json_t *rows_of(const json_t *projects)
 {
-    const char *name = json_string_value(json_object_get(account, "name"));
-    size_t i;
-    json_t *user;
-    add_row(grid, name, NULL, account);
-    json_array_foreach (json_object_get(account, "users"), i, user) {
-        add_row(grid, name, json_string_value(json_object_get(user, "name")), user);
+    json_t *rows = json_array();
+    size_t i, j;
+    json_t *project, *user;
+    json_array_foreach (projects, i, project) {
+        add_row(rows, project, project, false);
+        json_array_foreach (json_object_get(project, "users"), j, user) {
+            add_row(rows, project, user, true);
+        }
     }
+    return rows;
 }
 
 /* Users as a whole have no share: they share within their projects. */
@@ -82,38 +68,12 @@ static json_t *projects_of(const json_t *accounts)
     return projects;
 }
 
-static bool shares_show(struct api *api, const void *closure, struct text *out, bool *ret_last,
-                        struct err *err)
-{
-    const struct shares_options *options = closure;
-    enum print_format format = print_format(options->format);
-    autojson json_t *accounts = api_list(api, "/v1/accounts", "accounts", "cursor", LIMIT_SHOWN, err);
-    *ret_last = false;
-    if (accounts == NULL) {
-        return false;
-    }
-    autojson json_t *projects = projects_of(accounts);
-    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
-        print_list(format, "projects", projects, out);
-        return true;
-    }
-    autogrid struct grid *grid = grid_create(columns, sizeof columns / sizeof columns[0]);
-    size_t i;
-    json_t *project;
-    json_array_foreach (projects, i, project) {
-        add_project(grid, project);
-    }
-    grid_print(grid, format == FORMAT_WIDE, print_width(), print_colour(), out);
-    return true;
-}
-
-static bool shares_run(const struct call *call, int *ret_exit, struct err *err)
-{
-    const struct shares_options *options = call->options;
-    autoapi struct api *api = NULL;
-    struct watch watch = {.show = shares_show, .options = options, .format = print_format(options->format)};
-    return connect_controller(call, false, &api, err) && watch_run(api, &watch, options->watch, err);
-}
+static const struct listing shares = {.path = "/v1/accounts",
+                                      .name = "accounts",
+                                      .shown = "projects",
+                                      .choose = projects_of,
+                                      LIST_COLUMNS(columns),
+                                      .rows = rows_of};
 
 const struct verb verb_shares = {
     .name = "shares",
@@ -124,8 +84,6 @@ const struct verb verb_shares = {
         "this one's,\nTARGET the part that its weight gives it. TURN is by how much its waiting jobs are "
         "put off or brought forward:\nan hour for each doubling, three at most; for users within a project "
         "half of that.",
-    .reach = REACH_CONTROLLER,
-    .options_size = sizeof(struct shares_options),
-    .describe = shares_describe,
-    .run = shares_run,
+    LISTS(shares),
+    .describe = verb_describe_watched,
 };

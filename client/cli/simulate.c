@@ -17,7 +17,7 @@
 struct simulate_options {
     bool history;
     int64_t since_ms; /* 0: not given */
-    const char *nodes, *policy, *limits, *save, *plot, *format;
+    const char *nodes, *policy, *limits, *save, *plot;
 };
 
 static void describe(void *options, struct option_table *table)
@@ -37,7 +37,7 @@ static void describe(void *options, struct option_table *table)
                   &o->limits);
     option_text(table, 0, "save", "FILE.csv", "write the jobs that were read as CSV", &o->save);
     option_text(table, 0, "plot", "FILE.svg", "draw GPUs, waiting jobs and completion times", &o->plot);
-    option_add_format(table, &o->format);
+    option_add_format(table);
 }
 
 /* --- what is asked --- */
@@ -158,9 +158,10 @@ static bool draw(const char *path, const struct trace *trace, const struct fleet
     return file_replace(path, svg.bytes, svg.length, 0644, err);
 }
 
-static bool play(const struct simulate_options *options, const struct choice *choice,
-                 const struct trace *trace, const struct fleet *fleet, struct err *err)
+static bool play(const struct call *call, const struct choice *choice, const struct trace *trace,
+                 const struct fleet *fleet, struct err *err)
 {
+    const struct simulate_options *options = call->options;
     struct simulated runs[POLICY_COUNT];
     size_t count = choice->count;
     for (size_t i = 0; i < count; i++) {
@@ -174,7 +175,7 @@ static bool play(const struct simulate_options *options, const struct choice *ch
                    first->refusal);
     }
     autotext struct text out = {0};
-    simulate_show(print_format(options->format), runs, count, &out);
+    simulate_show(call->format, runs, count, &out);
     bool good = draw(options->plot, trace, fleet, runs, count, err) && print_out(&out, err);
     for (size_t i = 0; i < count; i++) {
         outcome_finish(&runs[i].outcome);
@@ -192,7 +193,7 @@ static bool run(const struct call *call, int *ret_exit, struct err *err)
                 (options->nodes == NULL || fleet_parse(options->nodes, &fleet, err)) &&
                 read_trace(call, options, &trace, &fleet, err);
     if (good && fleet.count > 0) {
-        good = play(options, &choice, &trace, &fleet, err);
+        good = play(call, &choice, &trace, &fleet, err);
     }
     trace_finish(&trace);
     fleet_finish(&fleet);

@@ -1,14 +1,81 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way between the files of traces and trace.h, which knows what stands in them. */
+/* Owns the way between the files of traces and trace.h, which knows what stands in them. It promises that a
+ * packed file which was cut off, or changed, is refused. */
 #include "client/cli/simulate_file.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
+#include <zlib.h>
 
-#include "client/cli/gzip.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/limits.h"
+
+/* --- gzip --- */
+
+#define STEP_BYTES  (1 << 16)
+#define GZIP_WINDOW (MAX_WBITS + 16) /* zlib's way to say: with the header of gzip */
+
+static bool gzip_is_named(const char *path)
+{
+    size_t length = strlen(path);
+    return length > 3 && strcmp(path + length - 3, ".gz") == 0;
+}
+
+static bool refuse(gzFile file, const char *path, struct err *err)
+{
+    int code;
+    const char *text = gzerror(file, &code);
+    if (code == Z_ERRNO) {
+        return err_errno(err, "cannot read %s", path);
+    }
+    return err_set(err, ERR_FIELD, "%s is no whole gzip file: %s", path, text);
+}
+
+static bool unpack(gzFile file, const char *path, size_t max, struct text *out, struct err *err)
+{
+    int got, code;
+    do {
+        text_reserve(out, STEP_BYTES);
+        got = gzread(file, out->bytes + out->length, STEP_BYTES);
+        out->length += got > 0 ? (size_t)got : 0;
+        out->bytes[out->length] = '\0';
+        if (out->length > max) {
+            return err_set(err, ERR_TOO_LARGE, "%s holds more than %zu bytes", path, max);
+        }
+    } while (got > 0);
+    gzerror(file, &code);
+    return got == 0 && code == Z_OK ? true : refuse(file, path, err);
+}
+
+static bool gzip_read(const char *path, size_t max, struct text *out, struct err *err)
+{
+    gzFile file = gzopen(path, "rbe");
+    if (file == NULL) {
+        return err_errno(err, "cannot open %s", path);
+    }
+    bool good = unpack(file, path, max, out, err);
+    gzclose_r(file);
+    return good;
+}
+
+static void gzip_pack(const void *bytes, size_t length, struct text *out)
+{
+    z_stream stream = {.next_in = (z_const Bytef *)(uintptr_t)bytes, .avail_in = (uInt)length};
+    int made = deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY);
+    assert(made == Z_OK && stream.avail_in == length); /* memory is not out: that aborts elsewhere, too */
+    uLong room = deflateBound(&stream, length);
+    text_reserve(out, room);
+    stream.next_out = (Bytef *)out->bytes + out->length;
+    stream.avail_out = (uInt)room;
+    int done = deflate(&stream, Z_FINISH);
+    assert(done == Z_STREAM_END);
+    out->length += stream.total_out;
+    deflateEnd(&stream);
+}
+
+/* --- traces --- */
 
 static bool load_packed(const char *path, struct trace *ret_trace, struct err *err)
 {

@@ -57,14 +57,8 @@ static bool take_jobs(const json_t *page, void *closure, struct err *err)
 
 static void make_path(int64_t since_ms, struct text *path)
 {
-    autotext struct text ended = {0};
-    for (int state = 0; state < JOB_STATE_COUNT; state++) {
-        if (job_state_terminal((enum job_state)state)) {
-            text_printf(&ended, "%s%s", ended.length > 0 ? "," : "", job_state_text((enum job_state)state));
-        }
-    }
     text_printf(path, "/v1/jobs?limit=%d", LIMIT_LIST_ROWS);
-    api_query(path, "state", ended.bytes);
+    pages_states(path, true);
     if (since_ms > 0) {
         pages_number(path, "since", clock_wall_ms() - since_ms);
     }
@@ -114,7 +108,7 @@ static bool add_mixed(struct api *api, const char *name, struct fleet *fleet, st
     autojson json_t *counts = json_object();
     const json_t *devices = json_object_get(node, "devices");
     for (size_t i = 0; i < json_array_size(devices); i++) {
-        const char *type = json_string_value(json_object_get(json_array_get(devices, i), "type"));
+        const char *type = json_string_of(json_array_get(devices, i), "type");
         json_int_t count = type != NULL ? json_integer_value(json_object_get(counts, type)) : 0;
         json_object_set_new(counts, type, json_integer(count + 1));
     }

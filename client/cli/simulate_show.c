@@ -18,26 +18,22 @@ enum limits simulate_limits(const char *text)
     return limits;
 }
 
-static const struct column columns[] = {
-    {"POLICY", false},   {"JOBS", false},        {"AVG JCT", false},  {"P50 JCT", true},
-    {"P99 JCT", false},  {"AVG WAIT", false},    {"P99 WAIT", false}, {"UTILIZATION", false},
-    {"MAKESPAN", false}, {"PREEMPTIONS", false},
-};
-
-static void add_row(const struct simulated *run, struct grid *grid)
+static void show_seconds(const json_t *run, const char *member, struct text *out)
 {
-    const struct figures *figures = &run->figures;
-    grid_add(grid, policy_text(run->options.policy));
-    grid_addf(grid, "%zu", figures->jobs);
-    grid_addf(grid, "%.0f s", figures->avg_jct_s);
-    grid_addf(grid, "%.0f s", figures->p50_jct_s);
-    grid_addf(grid, "%.0f s", figures->p99_jct_s);
-    grid_addf(grid, "%.0f s", figures->avg_wait_s);
-    grid_addf(grid, "%.0f s", figures->p99_wait_s);
-    grid_addf(grid, "%.1f %%", 100 * figures->utilization);
-    grid_addf(grid, "%.0f s", figures->makespan_s);
-    grid_addf(grid, "%lld", (long long)figures->preemptions);
+    text_printf(out, "%.0f s", json_number_value(json_object_get(run, member)));
 }
+
+static void show_share(const json_t *run, const char *member, struct text *out)
+{
+    text_printf(out, "%.1f %%", 100 * json_number_value(json_object_get(run, member)));
+}
+
+static const struct column columns[] = {
+    COLUMN("POLICY", "policy", cell_plain),         COLUMN("JOBS", "jobs", cell_plain),
+    COLUMN("AVG JCT", "avg_jct_s", show_seconds),   WIDE_COLUMN("P50 JCT", "p50_jct_s", show_seconds),
+    COLUMN("P99 JCT", "p99_jct_s", show_seconds),   COLUMN("AVG WAIT", "avg_wait_s", show_seconds),
+    COLUMN("P99 WAIT", "p99_wait_s", show_seconds), COLUMN("UTILIZATION", "utilization", show_share),
+    COLUMN("MAKESPAN", "makespan_s", show_seconds), COLUMN("PREEMPTIONS", "preemptions", cell_plain)};
 
 static json_t *document(const struct simulated *run)
 {
@@ -56,7 +52,6 @@ void simulate_show(enum print_format format, const struct simulated *runs, size_
     autogrid struct grid *grid = grid_create(columns, sizeof columns / sizeof columns[0]);
     autojson json_t *documents = json_array();
     for (size_t i = 0; i < count; i++) {
-        add_row(&runs[i], grid);
         json_array_append_new(documents, document(&runs[i]));
     }
     if (format == FORMAT_JSON && count > 1) {
@@ -64,6 +59,7 @@ void simulate_show(enum print_format format, const struct simulated *runs, size_
     } else if (format == FORMAT_JSON || format == FORMAT_JSONL) {
         print_list(FORMAT_JSONL, NULL, documents, out);
     } else {
+        grid_add_rows(grid, documents);
         grid_print(grid, format == FORMAT_WIDE, print_width(), false, out);
     }
 }

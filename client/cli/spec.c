@@ -115,19 +115,6 @@ void spec_describe(struct spec_options *options, struct option_table *table)
     describe_order(options, table);
 }
 
-void spec_finish(struct spec_options *options)
-{
-    options_finish_list(&options->constraints);
-    options_finish_list(&options->avoid);
-    options_finish_list(&options->exclude);
-    options_finish_list(&options->env);
-    array_finish(&options->array);
-    options_finish_list(&options->files);
-    options_finish_list(&options->labels);
-    options_finish_list(&options->python_paths);
-    options_finish_list(&options->after);
-}
-
 /* --- the spec --- */
 
 static void set_text(json_t *spec, const char *name, const char *value)
@@ -148,8 +135,7 @@ static void set_int(json_t *spec, const char *name, int64_t value, int64_t absen
 static void set_seconds(json_t *spec, const char *name, int64_t ms)
 {
     if (ms != NOT_GIVEN) {
-        json_object_set_new(spec, name,
-                            ms % 1000 == 0 ? json_integer(ms / 1000) : json_real((double)ms / 1000));
+        json_object_set_new(spec, name, json_seconds(ms));
     }
 }
 
@@ -213,45 +199,39 @@ static json_t *begin_object(const json_t *spec, const char *name)
     return json_is_object(base) ? json_deep_copy(base) : json_object();
 }
 
-static bool set_env(json_t *spec, const struct option_list *list, struct err *err)
+/* NAME=VALUE of each item; where there is no value, `absent` finds one or refuses. */
+static bool set_pairs(json_t *spec, const char *member, const char *option, const struct option_list *list,
+                      const char *(*absent)(const char *item, struct err *err), struct err *err)
 {
-    autojson json_t *env = begin_object(spec, "env");
+    autojson json_t *object = begin_object(spec, member);
     for (size_t i = 0; i < list->count; i++) {
         const char *item = list->items[i];
         size_t length = strcspn(item, "=");
-        const char *value = item[length] == '=' ? item + length + 1 : getenv(item);
-        if (value == NULL) {
-            return err_field(err, ERR_USAGE, "env", "set it, or write --env NAME=VALUE",
-                             "--env %s: there is no such variable here", item);
-        }
-        if (!set_pair(env, item, length, value, "env", err)) {
+        const char *value = item[length] == '=' ? item + length + 1 : absent(item, err);
+        if (value == NULL || !set_pair(object, item, length, value, option, err)) {
             return false;
         }
     }
     if (list->count > 0) {
-        json_object_set(spec, "env", env);
+        json_object_set(spec, member, object);
     }
     return true;
 }
 
-static bool set_labels(json_t *spec, const struct option_list *list, struct err *err)
+static const char *value_here(const char *item, struct err *err)
 {
-    autojson json_t *labels = begin_object(spec, "labels");
-    for (size_t i = 0; i < list->count; i++) {
-        const char *item = list->items[i];
-        size_t length = strcspn(item, "=");
-        if (item[length] == '\0') {
-            return err_field(err, ERR_USAGE, "label", "write --label KEY=VALUE",
-                             "--label \"%s\" has no value", item);
-        }
-        if (!set_pair(labels, item, length, item + length + 1, "label", err)) {
-            return false;
-        }
+    const char *value = getenv(item);
+    if (value == NULL) {
+        err_field(err, ERR_USAGE, "env", "set it, or write --env NAME=VALUE",
+                  "--env %s: there is no such variable here", item);
     }
-    if (list->count > 0) {
-        json_object_set(spec, "labels", labels);
-    }
-    return true;
+    return value;
+}
+
+static const char *refuse_bare(const char *item, struct err *err)
+{
+    err_field(err, ERR_USAGE, "label", "write --label KEY=VALUE", "--label \"%s\" has no value", item);
+    return NULL;
 }
 
 /* Appends what stands between commas. A word that is not UTF-8 becomes an empty one, which is refused. */
@@ -277,11 +257,7 @@ bool spec_add_constraint(json_t *constraints, const char *item, struct err *err)
                          "--constraint \"%s\" is no KEY=VALUE", item);
     }
     autofree char *key = xstrndup(item, length);
-    json_t *sides = json_object_get(constraints, key);
-    if (sides == NULL) {
-        sides = json_object();
-        json_object_set_new(constraints, key, sides);
-    }
+    json_t *sides = json_object_in(constraints, key);
     const char *side = unwanted ? "not" : "in";
     json_t *array = json_object_get(sides, side);
     if (array == NULL) {
@@ -477,8 +453,9 @@ json_t *spec_build(const struct spec_options *options, const struct spec_surroun
     set_text(spec, "python", options->python);
     set_rules(spec, options);
     bool good = set_command(spec, command, count, err) &&
-                set_reserved(spec, options, around->reserved, err) && set_env(spec, &options->env, err) &&
-                set_labels(spec, &options->labels, err) &&
+                set_reserved(spec, options, around->reserved, err) &&
+                set_pairs(spec, "env", "env", &options->env, value_here, err) &&
+                set_pairs(spec, "labels", "label", &options->labels, refuse_bare, err) &&
                 set_constraints(spec, &options->constraints, err) &&
                 set_early_signal(spec, options->early_signal, err) && after_add(spec, &options->after, err) &&
                 array_put(&options->array, spec, err);

@@ -49,7 +49,6 @@ struct spec_surroundings {
 };
 
 void spec_describe(struct spec_options *options, struct option_table *table);
-void spec_finish(struct spec_options *options);
 
 /* The spec without the files of options and without their requirements; only what was asked for is in it. New
  * reference; NULL with ERR_USAGE that names the option. Without a command the base must have one. */

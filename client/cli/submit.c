@@ -7,33 +7,21 @@
 #include <unistd.h>
 
 #include "client/cli/after.h"
+#include "client/cli/answer.h"
 #include "client/cli/attach.h"
 #include "client/cli/bundle.h"
 #include "client/cli/connect.h"
 #include "client/cli/environment.h"
-#include "client/cli/print.h"
 #include "client/cli/several.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/json.h"
 #include "proto/wire/views.h"
 
-struct submit_options {
-    struct spec_options spec;
-    const char *format;
-};
-
 static void describe(void *options, struct option_table *table)
 {
-    struct submit_options *o = options;
-    spec_describe(&o->spec, table);
-    option_add_format(table, &o->format);
-}
-
-static void finish(void *options)
-{
-    struct submit_options *o = options;
-    spec_finish(&o->spec);
+    spec_describe(options, table);
+    option_add_format(table);
 }
 
 /* What is read from here when the job is sent. */
@@ -145,22 +133,11 @@ bool submit_send(struct api *api, const struct jobfile *file, const struct spec_
     return *ret_job != NULL;
 }
 
-static bool show(const json_t *json, enum print_format format, struct err *err)
-{
-    autotext struct text out = {0};
-    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
-        print_json(json, &out);
-    } else {
-        text_printf(&out, "%s\n", json_string_value(json_object_get(json, "id")));
-    }
-    return print_out(&out, err);
-}
-
 /* One of them. A key that was given is made another one for each of several. */
-static bool send_one(struct api *api, struct several *several, size_t index,
-                     const struct submit_options *options, const struct call *call, struct err *err)
+static bool send_one(struct api *api, struct several *several, size_t index, const struct call *call,
+                     struct err *err)
 {
-    struct spec_options spec = options->spec;
+    struct spec_options spec = *(const struct spec_options *)call->options;
     autofree char *key = several->count > 1 && spec.key != NULL ? xprintf("%s.%zu", spec.key, index) : NULL;
     autojson json_t *json = NULL;
     struct job_view job;
@@ -175,20 +152,19 @@ static bool send_one(struct api *api, struct several *several, size_t index,
         print_note("job %s is CANCELED already; `gpuctl get %s` says why", job.id, job.id);
     }
     job_view_finish(&job);
-    return show(json, print_format(options->format), err);
+    return answer_member(call, json, "id", err);
 }
 
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
-    const struct submit_options *options = call->options;
     autoseveral struct several several = {0};
     autoapi struct api *api = NULL;
-    if (!read_several(&options->spec, call, &several, err) || !connect_controller(call, true, &api, err) ||
+    if (!read_several(call->options, call, &several, err) || !connect_controller(call, true, &api, err) ||
         !several_resolve(&several, api, err)) {
         return false;
     }
     for (size_t i = 0; i < several.count; i++) {
-        if (!send_one(api, &several, several.order[i], options, call, err)) {
+        if (!send_one(api, &several, several.order[i], call, err)) {
             return false;
         }
     }
@@ -207,8 +183,7 @@ const struct verb verb_submit = {
     .most = SIZE_MAX,
     .stop_at_positional = true,
     .reach = REACH_CONTROLLER,
-    .options_size = sizeof(struct submit_options),
+    .options_size = sizeof(struct spec_options),
     .describe = describe,
-    .finish = finish,
     .run = run,
 };

@@ -9,6 +9,7 @@
 
 #include "client/cli/print.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/json.h"
 #include "proto/limits.h"
 
 #define BAR_WIDTH   24
@@ -88,10 +89,10 @@ static void add_marks(struct rows *rows, const json_t *attempt)
     size_t i;
     const json_t *mark;
     json_array_foreach (json_object_get(attempt, "marks"), i, mark) {
-        const char *name = json_string_value(json_object_get(mark, "name"));
+        const char *name = json_string_of(mark, "name");
         const struct row row = {.label = name,
                                 .meaning = "named by a rank, on the last node",
-                                .where = json_string_value(json_object_get(mark, "node")),
+                                .where = json_string_of(mark, "node"),
                                 .at_ms = moment_of(mark, "at_ms"),
                                 .order = moment_of(mark, "at_ms"),
                                 .mark = true};
@@ -111,7 +112,7 @@ static const char *node_of(const json_t *attempt, const char *member, double at_
     const json_t *node, *nodes = json_object_get(attempt, "nodes");
     json_array_foreach (nodes, i, node) {
         if (at_ms >= 0 && moment_of(node, member) == at_ms) {
-            return json_string_value(json_object_get(node, "node"));
+            return json_string_of(node, "node");
         }
     }
     return NULL;
@@ -120,7 +121,7 @@ static const char *node_of(const json_t *attempt, const char *member, double at_
 static void add_moments(struct rows *rows, const json_t *attempt)
 {
     const json_t *moments = json_object_get(attempt, "moments");
-    const char *state = json_string_value(json_object_get(attempt, "state"));
+    const char *state = json_string_of(attempt, "state");
     bool gang = json_array_size(json_object_get(attempt, "nodes")) > 1;
     bool ended = state != NULL && strcmp(state, "ENDED") == 0;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
@@ -215,9 +216,9 @@ static double scale_of(const struct rows *rows)
 
 /* --- tables --------------------------------------------------------------------------------------------- */
 
-static const struct column moment_columns[] = {{"MOMENT", false},       {"          AT", false},
-                                               {"        TOOK", false}, {"", false},
-                                               {"NODE", false},         {"MEANING", true}};
+static const struct column moment_columns[] = {{.title = "MOMENT"},       {.title = "          AT"},
+                                               {.title = "        TOOK"}, {.title = ""},
+                                               {.title = "NODE"},         {.title = "MEANING", .wide = true}};
 
 static void print_moments(const json_t *attempt, bool wide, struct text *out)
 {
@@ -240,24 +241,25 @@ static void print_moments(const json_t *attempt, bool wide, struct text *out)
     grid_print(grid, wide, 0, false, out);
 }
 
-static const struct column node_columns[] = {
-    {"NODE", false},         {"     ORDERED", false}, {"    PREPARED", false}, {"RANKS STARTED", false},
-    {"FIRST OUTPUT", false}, {"       ENDED", false}, {"START", false}};
+static void show_moment(const json_t *node, const char *member, struct text *out)
+{
+    char text[32];
+    print_duration(moment_of(node, member), text);
+    text_printf(out, "%12s", text);
+}
+
+static const struct column node_columns[] = {COLUMN("NODE", "node", cell_plain),
+                                             COLUMN("     ORDERED", "ordered_ms", show_moment),
+                                             COLUMN("    PREPARED", "prepared_ms", show_moment),
+                                             COLUMN("RANKS STARTED", "ranks_started_ms", show_moment),
+                                             COLUMN("FIRST OUTPUT", "first_output_ms", show_moment),
+                                             COLUMN("       ENDED", "ended_ms", show_moment),
+                                             COLUMN("START", "start", cell_plain)};
 
 static void print_nodes(const json_t *attempt, struct text *out)
 {
-    size_t i;
-    const json_t *node, *nodes = json_object_get(attempt, "nodes");
     autogrid struct grid *grid = grid_create(node_columns, sizeof node_columns / sizeof node_columns[0]);
-    json_array_foreach (nodes, i, node) {
-        grid_add(grid, json_string_value(json_object_get(node, "node")));
-        add_duration(grid, moment_of(node, "ordered_ms"));
-        add_duration(grid, moment_of(node, "prepared_ms"));
-        add_duration(grid, moment_of(node, "ranks_started_ms"));
-        add_duration(grid, moment_of(node, "first_output_ms"));
-        add_duration(grid, moment_of(node, "ended_ms"));
-        grid_add(grid, json_string_value(json_object_get(node, "start")));
-    }
+    grid_add_rows(grid, json_object_get(attempt, "nodes"));
     text_append(out, "\n");
     grid_print(grid, false, 0, false, out);
 }

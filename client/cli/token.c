@@ -3,83 +3,40 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "client/cli/answer.h"
 #include "client/cli/connect.h"
-#include "client/cli/print.h"
+#include "client/cli/list.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/base/json.h"
-#include "proto/wire/views.h"
-
-#define LIMIT_SHOWN 100000
+#include "proto/states.h"
 
 /* --- list --- */
 
-struct list_options {
-    const char *format;
-};
-
-static void list_describe(void *options, struct option_table *table)
+static void show_expiry(const json_t *token, const char *member, struct text *out)
 {
-    struct list_options *o = options;
-    option_add_format(table, &o->format);
+    if (print_time_of(token, member) != 0) {
+        cell_time(token, member, out);
+    } else {
+        text_append(out, "never");
+    }
 }
 
-static const struct column columns[] = {{"ID", false},      {"ROLE", false},    {"OWNER", false},
-                                        {"CREATED", false}, {"EXPIRES", false}, {"REVOKED", false}};
+static const struct column columns[] = {COLUMN("ID", "id", cell_plain),
+                                        COLUMN("ROLE", "role", cell_plain),
+                                        COLUMN("OWNER", "owner", cell_plain),
+                                        COLUMN("CREATED", "created_at", cell_time),
+                                        COLUMN("EXPIRES", "expires_at", show_expiry),
+                                        COLUMN("REVOKED", "revoked", cell_yes)};
 
-static bool show_table(const json_t *tokens, struct text *out, struct err *err)
-{
-    autogrid struct grid *grid = grid_create(columns, sizeof columns / sizeof columns[0]);
-    size_t i;
-    json_t *item;
-    json_array_foreach (tokens, i, item) {
-        struct token_view token;
-        char created[32], expires[32];
-        if (!token_view_decode(json_incref(item), &token, err)) {
-            return false;
-        }
-        print_time(token.created_ms, created);
-        print_time(token.expires_ms, expires);
-        grid_add(grid, token.id);
-        grid_add(grid, role_text(token.role));
-        grid_add(grid, token.owner);
-        grid_add(grid, created);
-        grid_add(grid, token.expires_ms != 0 ? expires : "never");
-        grid_add(grid, token.revoked ? "yes" : "no");
-        token_view_finish(&token);
-    }
-    grid_print(grid, true, print_width(), false, out);
-    return true;
-}
-
-static bool list_run(const struct call *call, int *ret_exit, struct err *err)
-{
-    const struct list_options *options = call->options;
-    enum print_format format = print_format(options->format);
-    autoapi struct api *api = NULL;
-    autotext struct text out = {0};
-    if (!connect_controller(call, false, &api, err)) {
-        return false;
-    }
-    autojson json_t *tokens = api_list(api, "/v1/tokens", "tokens", "cursor", LIMIT_SHOWN, err);
-    if (tokens == NULL) {
-        return false;
-    }
-    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
-        print_list(format, "tokens", tokens, &out);
-    } else if (!show_table(tokens, &out, err)) {
-        return false;
-    }
-    return print_out(&out, err);
-}
+static const struct listing tokens = {
+    .path = "/v1/tokens", .name = "tokens", LIST_COLUMNS(columns), .uncut = true};
 
 static const struct verb verb_list = {
     .name = "list",
     .summary = "List the tokens, without their secrets.",
-    .reach = REACH_CONTROLLER,
-    .options_size = sizeof(struct list_options),
-    .describe = list_describe,
-    .run = list_run,
+    LISTS(tokens),
+    .describe = verb_describe_format,
 };
 
 /* --- create --- */
@@ -87,7 +44,6 @@ static const struct verb verb_list = {
 struct create_options {
     const char *role, *owner, *out;
     int64_t expires_ms; /* 0: not given */
-    const char *format;
 };
 
 static void create_describe(void *options, struct option_table *table)
@@ -98,14 +54,13 @@ static void create_describe(void *options, struct option_table *table)
     option_text(table, 0, "owner", "NAME", "whose it is", &o->owner);
     option_duration(table, 0, "expires", "after which it is no longer valid", &o->expires_ms);
     option_text(table, 0, "out", "FILE", "write it there, for you alone, instead of to stdout", &o->out);
-    option_add_format(table, &o->format);
+    option_add_format(table);
 }
 
-static bool show_secret(const struct create_options *options, const json_t *token, struct err *err)
+static bool show_secret(const struct call *call, const json_t *token, struct err *err)
 {
-    enum print_format format = print_format(options->format);
+    const struct create_options *options = call->options;
     const char *secret = NULL;
-    autotext struct text out = {0};
     if (!json_need_text(token, "secret", &secret, err)) {
         return false;
     }
@@ -113,14 +68,11 @@ static bool show_secret(const struct create_options *options, const json_t *toke
         autofree char *line = xprintf("%s\n", secret);
         return file_replace(options->out, line, strlen(line), 0600, err);
     }
-    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
-        print_json(token, &out);
-    } else {
+    if (!print_is_json(call->format)) {
         print_note(
             "this is shown once; keep it in a file that only you can read, and name that with --token-file");
-        text_printf(&out, "%s\n", secret);
     }
-    return print_out(&out, err);
+    return answer_member(call, token, "secret", err);
 }
 
 static bool create_run(const struct call *call, int *ret_exit, struct err *err)
@@ -142,7 +94,7 @@ static bool create_run(const struct call *call, int *ret_exit, struct err *err)
         return false;
     }
     autojson json_t *token = api_post(api, "/v1/tokens", wanted, NULL, err);
-    return token != NULL && show_secret(options, token, err);
+    return token != NULL && show_secret(call, token, err);
 }
 
 static const struct verb verb_create = {
@@ -159,15 +111,7 @@ static const struct verb verb_create = {
 
 static bool revoke_run(const struct call *call, int *ret_exit, struct err *err)
 {
-    autoapi struct api *api = NULL;
-    autotext struct text path = {0};
-    if (!connect_controller(call, false, &api, err)) {
-        return false;
-    }
-    text_append(&path, "/v1/tokens/");
-    api_part(&path, call->rest[0]);
-    text_append(&path, "/revoke");
-    autojson json_t *reply = api_post(api, path.bytes, NULL, NULL, err);
+    autojson json_t *reply = api_ask(call->api, NULL, err, "/v1/tokens/%s/revoke", call->rest[0]);
     if (reply != NULL) {
         print_note("token %s is no longer valid", call->rest[0]);
     }
@@ -181,7 +125,7 @@ static const struct verb verb_revoke = {
     .argument = ARGUMENT_TOKEN,
     .least = 1,
     .most = 1,
-    .reach = REACH_CONTROLLER,
+    OF_THE_CONTROLLER,
     .run = revoke_run,
 };
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "client/cli/print.h"
-#include "client/cli/rules.h"
+#include "client/cli/ignore.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"

@@ -11,15 +11,9 @@
 #include "proto/base/json.h"
 #include "proto/limits.h"
 
-struct up_options {
-    struct start_options start;
-    const char *format;
-};
-
 static void describe(void *options, struct option_table *table)
 {
-    struct up_options *o = options;
-    struct start_options *start = &o->start;
+    struct start_options *start = options;
     start_defaults(start);
     option_int(table, 0, "nodes", "N", "how many (default 1)", 1, LIMIT_NODES_STARTED, &start->nodes);
     option_int(table, 0, "cpu-slots", "K", "CPU slots of each node instead of GPUs (default: the cores)", 1,
@@ -30,10 +24,10 @@ static void describe(void *options, struct option_table *table)
     option_text(table, 0, "python", "FILE", "the Python of jobs that name none", &start->python);
     option_duration(table, 0, "idle-exit", "end after this long without jobs (default 10m, 0 for never)",
                     &start->idle_exit_ms);
-    option_add_format(table, &o->format);
+    option_add_format(table);
 }
 
-static bool show(const char *state, bool started, enum print_format format, struct err *err)
+static bool show(const struct call *call, const char *state, bool started, struct err *err)
 {
     autofree char *url = instance_url(state);
     autofree char *token_file = instance_token_file(state);
@@ -41,7 +35,7 @@ static bool show(const char *state, bool started, enum print_format format, stru
     if (url == NULL) {
         return err_set(err, ERR_UNREACHABLE, "the controller in %s ended as soon as it had started", state);
     }
-    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
+    if (print_is_json(call->format)) {
         autojson json_t *shown = json_pack("{s:s, s:s, s:s, s:b}", "url", url, "token_file", token_file,
                                            "state_dir", state, "started", started);
         print_json(shown, &out);
@@ -56,14 +50,13 @@ static bool show(const char *state, bool started, enum print_format format, stru
 
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
-    const struct up_options *options = call->options;
     struct context context;
     bool started = false;
     if (!context_load_state(call->common, &context, err)) {
         return false;
     }
-    bool good = start_instance(context.state, &options->start, &started, err) &&
-                show(context.state, started, print_format(options->format), err);
+    bool good = start_instance(context.state, call->options, &started, err) &&
+                show(call, context.state, started, err);
     context_finish(&context);
     return good;
 }
@@ -75,7 +68,7 @@ const struct verb verb_up = {
                "again.  `gpuctl run` and `gpuctl submit` do this by themselves "
                "where no controller is named.",
     .reach = REACH_STATE,
-    .options_size = sizeof(struct up_options),
+    .options_size = sizeof(struct start_options),
     .describe = describe,
     .run = run,
 };

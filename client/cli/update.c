@@ -3,21 +3,17 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "client/cli/connect.h"
-#include "client/cli/print.h"
-#include "client/cli/resolve.h"
-#include "client/cli/verb.h"
+#include "client/cli/answer.h"
+#include "client/cli/api.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
-#include "proto/wire/views.h"
 
 #define NOT_GIVEN INT64_MIN
 
 struct update_options {
     int64_t priority;
     const char *time_limit;
-    const char *format;
 };
 
 static void describe(void *options, struct option_table *table)
@@ -27,7 +23,7 @@ static void describe(void *options, struct option_table *table)
     option_int(table, 0, "priority", "N", "higher goes first", -LIMIT_PRIORITY, LIMIT_PRIORITY, &o->priority);
     option_text(table, 't', "time-limit", "DURATION", "from the start: 90s, 15m, 2h; or \"none\"",
                 &o->time_limit);
-    option_add_format(table, &o->format);
+    option_add_format(table);
 }
 
 static bool set_limit(json_t *change, const char *text, struct err *err)
@@ -43,8 +39,7 @@ static bool set_limit(json_t *change, const char *text, struct err *err)
         return err_field(err, ERR_USAGE, "time-limit", "write 90s, 15m, 2h or none",
                          "--time-limit \"%s\" is not a duration", text);
     }
-    return json_object_set_new(change, "time_limit_s",
-                               ms % 1000 == 0 ? json_integer(ms / 1000) : json_real((double)ms / 1000)) == 0;
+    return json_object_set_new(change, "time_limit_s", json_seconds(ms)) == 0;
 }
 
 /* New reference; NULL on failure. */
@@ -64,39 +59,24 @@ static json_t *change_of(const struct update_options *options, struct err *err)
     return give(change);
 }
 
-static bool show(json_t *json, enum print_format format, struct err *err)
+static bool check(const struct call *call, struct err *err)
 {
-    autotext struct text out = {0};
-    struct job_view job;
-    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
-        print_json(json, &out);
-        return print_out(&out, err);
-    }
-    if (!job_view_decode(json_incref(json), &job, err)) {
-        return false;
-    }
-    char limit[32];
-    text_from_duration_ms(job.time_limit_ms, limit, sizeof limit);
-    print_note("job %s is %s, with priority %lld and %s%s", job.id, job_state_text(job.state),
-               (long long)job.priority, job.time_limit_ms > 0 ? "a time limit of " : "no time limit",
-               job.time_limit_ms > 0 ? limit : "");
-    job_view_finish(&job);
-    return true;
+    autojson json_t *change = change_of(call->options, err);
+    return change != NULL;
 }
 
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
-    const struct update_options *options = call->options;
-    char id[RESOLVED_BYTES];
-    autojson json_t *change = change_of(options, err);
-    autoapi struct api *api = NULL;
-    if (change == NULL || !connect_controller(call, false, &api, err) ||
-        !resolve_job(api, call->rest[0], id, err)) {
-        return false;
-    }
-    autofree char *path = xprintf("/v1/jobs/%s", id);
-    autojson json_t *job = api_patch(api, path, change, err);
-    return job != NULL && show(job, print_format(options->format), err);
+    autofree char *path = xprintf("/v1/jobs/%s", call->id);
+    autojson json_t *change = change_of(call->options, err);
+    autojson json_t *job = api_patch(call->api, path, change, err);
+    const char *state = json_string_of(job, "state");
+    autotext struct text limit = {0};
+    cell_seconds(job, "time_limit_s", &limit);
+    return answer_note(
+        call, job, err, "job %s is %s, with priority %lld and %s%s", call->id, state != NULL ? state : "?",
+        (long long)json_integer_value(json_object_get(job, "priority")),
+        limit.length > 0 ? "a time limit of " : "no time limit", limit.length > 0 ? limit.bytes : "");
 }
 
 const struct verb verb_update = {
@@ -104,11 +84,9 @@ const struct verb verb_update = {
     .arguments = "ID",
     .summary = "Change the priority or the time limit of a job.",
     .details = "A new time limit counts from the start of the job: a limit that has passed already ends it.",
-    .argument = ARGUMENT_JOB,
-    .least = 1,
-    .most = 1,
-    .reach = REACH_CONTROLLER,
+    OF_A_JOB,
     .options_size = sizeof(struct update_options),
     .describe = describe,
+    .check = check,
     .run = run,
 };

@@ -119,14 +119,39 @@ void option_several(struct option_table *table, char letter, const char *name, c
                                     .target = target});
 }
 
-void option_add_format(struct option_table *table, const char **target)
+void option_add_format(struct option_table *table)
 {
-    *target = "table";
-    option_choice(table, 'o', "output", "FORMAT", "how to show it", PRINT_FORMATS, target);
+    option_choice(table, 'o', "output", "FORMAT", "how to show it", PRINT_FORMATS, &table->common->format);
+}
+
+void option_add_watch(struct option_table *table)
+{
+    option_flag(table, 'w', "watch", "show it again when it changes", &table->common->watch);
+}
+
+void option_add_quiet(struct option_table *table, const char *help)
+{
+    option_flag(table, 'q', "quiet", help, &table->common->quiet);
+}
+
+void verb_describe_format(void *options, struct option_table *table)
+{
+    option_add_format(table);
+}
+
+void verb_describe_watched(void *options, struct option_table *table)
+{
+    option_add_watch(table);
+    option_add_format(table);
 }
 
 void option_table_finish(struct option_table *table)
 {
+    for (size_t i = 0; i < table->count; i++) {
+        if (table->items[i].kind == OPTION_LIST) {
+            options_finish_list(table->items[i].target);
+        }
+    }
     free(table->items);
     *table = (struct option_table){0};
 }
@@ -175,7 +200,8 @@ bool verb_takes(const struct verb *verb, const struct common *common, const char
 void verb_describe(const struct verb *verb, void *options, struct common *common,
                    struct option_table *ret_table)
 {
-    *ret_table = (struct option_table){0};
+    *ret_table = (struct option_table){.common = common};
+    common->format = "table";
     if (verb->describe != NULL) {
         verb->describe(options, ret_table);
     }

@@ -7,14 +7,13 @@
 
 struct version_options {
     bool client;
-    const char *format;
 };
 
 static void describe(void *options, struct option_table *table)
 {
     struct version_options *o = options;
     option_flag(table, 0, "client", "of this program alone", &o->client);
-    option_add_format(table, &o->format);
+    option_add_format(table);
 }
 
 /* NULL where no controller is named or it does not answer, which is said unless there is none to speak to. */
@@ -39,20 +38,19 @@ static json_t *ask_controller(const struct call *call, char **ret_url)
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct version_options *options = call->options;
-    enum print_format format = print_format(options->format);
     autofree char *url = NULL;
     autojson json_t *controller = options->client ? NULL : ask_controller(call, &url);
     autotext struct text out = {0};
-    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
+    if (print_is_json(call->format)) {
         autojson json_t *shown =
             json_pack("{s:s, s:O?, s:s?}", "client", GPUCTL_VERSION, "controller", controller, "url", url);
         print_json(shown, &out);
         return print_out(&out, err);
     }
-    const char *version = json_string_value(json_object_get(controller, "version"));
+    const char *version = json_string_of(controller, "version");
     text_printf(&out, "gpuctl %s\n", GPUCTL_VERSION);
     if (version != NULL) {
-        const char *policy = json_string_value(json_object_get(controller, "policy"));
+        const char *policy = json_string_of(controller, "policy");
         text_printf(&out, "gpuctld %s at %s%s%s\n", version, url, policy != NULL ? ", policy " : "",
                     policy != NULL ? policy : "");
     }

@@ -4,9 +4,8 @@
 
 #include <stdint.h>
 
-#include "client/cli/connect.h"
-#include "client/cli/print.h"
 #include "client/cli/resolve.h"
+#include "client/cli/verb.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/base/json.h"
@@ -17,7 +16,6 @@
 
 struct wait_options {
     int64_t timeout_ms; /* -1: not given */
-    const char *format;
 };
 
 static void describe(void *options, struct option_table *table)
@@ -25,13 +23,13 @@ static void describe(void *options, struct option_table *table)
     struct wait_options *o = options;
     o->timeout_ms = NOT_GIVEN;
     option_duration(table, 't', "timeout", "give up after this, with exit code 8", &o->timeout_ms);
-    option_add_format(table, &o->format);
+    option_add_format(table);
 }
 
-static bool is_terminal(const json_t *job)
+bool wait_is_over(const json_t *job)
 {
     enum job_state state;
-    const char *text = json_string_value(json_object_get(job, "state"));
+    const char *text = json_string_of(job, "state");
     return text != NULL && job_state_from_text(text, &state) && job_state_terminal(state);
 }
 
@@ -57,7 +55,7 @@ json_t *wait_job(struct api *api, const char *id, int64_t deadline_ms, struct er
     for (;;) {
         int64_t patience = patience_ms(deadline_ms);
         autojson json_t *job = ask(api, id, patience, err);
-        if (job != NULL && is_terminal(job)) {
+        if (job != NULL && wait_is_over(job)) {
             return give(job);
         }
         if (job == NULL && !err_retryable(err->code)) {
@@ -103,21 +101,16 @@ static bool wait_one(struct api *api, const char *argument, int64_t deadline_ms,
 static bool run(const struct call *call, int *ret_exit, struct err *err)
 {
     const struct wait_options *options = call->options;
-    enum print_format format = print_format(options->format);
     int64_t deadline_ms = options->timeout_ms != NOT_GIVEN ? clock_boot_ms() + options->timeout_ms : -1;
-    autoapi struct api *api = NULL;
     autojson json_t *jobs = json_array();
-    if (!connect_controller(call, false, &api, err)) {
-        return false;
-    }
     for (size_t i = 0; i < call->rest_count; i++) {
-        if (!wait_one(api, call->rest[i], deadline_ms, jobs, ret_exit, err)) {
+        if (!wait_one(call->api, call->rest[i], deadline_ms, jobs, ret_exit, err)) {
             return false;
         }
     }
     autotext struct text out = {0};
-    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
-        print_list(format, "jobs", jobs, &out);
+    if (print_is_json(call->format)) {
+        print_list(call->format, "jobs", jobs, &out);
     }
     return print_out(&out, err);
 }
@@ -127,10 +120,7 @@ const struct verb verb_wait = {
     .arguments = "ID...",
     .summary = "Wait for jobs and exit as the worst of them did.",
     .details = "Exits with 8 when --timeout passes first, and with 125 when gpuctl itself failed.",
-    .argument = ARGUMENT_JOB,
-    .least = 1,
-    .most = SIZE_MAX,
-    .reach = REACH_CONTROLLER,
+    OF_JOBS,
     .own_failure = EXIT_OWN_FAILURE,
     .options_size = sizeof(struct wait_options),
     .describe = describe,

@@ -11,6 +11,8 @@
 
 /* The job once it is terminal, a new reference. A controller that is away is waited for. deadline_ms is
  * CLOCK_BOOTTIME, -1 for none; ERR_WAIT_TIMEOUT after it. */
+/* Is the job, or what tells of it, in a state that is final? */
+bool wait_is_over(const json_t *job);
 json_t *wait_job(struct api *api, const char *id, int64_t deadline_ms, struct err *err);
 
 #endif

@@ -6,14 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/cli/api.h"
 #include "proto/limits.h"
 
 #define CLEAR_SCREEN "\033[H\033[2J"
-
-void watch_option(struct option_table *table, bool *target)
-{
-    option_flag(table, 'w', "watch", "show it again when it changes", target);
-}
 
 /* Is the line, with its end, somewhere in the text? */
 static bool has_line(const struct text *text, const char *line, size_t length)
@@ -44,14 +40,14 @@ static bool same(const struct text *a, const struct text *b)
     return a->length == b->length && (a->length == 0 || memcmp(a->bytes, b->bytes, a->length) == 0);
 }
 
-static bool show_change(const struct watch *watch, const struct text *now, const struct text *before,
+static bool show_change(const struct call *call, const struct text *now, const struct text *before,
                         struct err *err)
 {
     autotext struct text out = {0};
     if (same(now, before)) {
         return true;
     }
-    if (watch->format == FORMAT_JSONL) {
+    if (call->format == FORMAT_JSONL) {
         append_new_lines(now, before, &out);
     } else {
         fputs(isatty(STDOUT_FILENO) ? CLEAR_SCREEN : before->length > 0 ? "\n" : "", stdout);
@@ -60,15 +56,18 @@ static bool show_change(const struct watch *watch, const struct text *now, const
     return print_out(&out, err);
 }
 
-static bool watch_on(struct api *api, const struct watch *watch, struct err *err)
+static bool watch_on(const struct call *call,
+                     bool (*show)(const struct call *call, struct text *out, bool *ret_last, struct err *err),
+                     struct err *err)
 {
+    struct api *api = call->api;
     autotext struct text before = {0};
     autotext struct text now = {0};
     for (bool last = false; !last;) {
         text_clear(&now);
-        if (watch->show(api, watch->options, &now, &last, err)) {
+        if (show(call, &now, &last, err)) {
             api_found(api);
-            if (!show_change(watch, &now, &before, err)) {
+            if (!show_change(call, &now, &before, err)) {
                 return false;
             }
             text_clear(&before);
@@ -85,16 +84,18 @@ static bool watch_on(struct api *api, const struct watch *watch, struct err *err
     return true;
 }
 
-bool watch_run(struct api *api, const struct watch *watch, bool again, struct err *err)
+bool watch_run(const struct call *call,
+               bool (*show)(const struct call *call, struct text *out, bool *ret_last, struct err *err),
+               struct err *err)
 {
-    if (again && watch->format == FORMAT_JSON) {
+    if (call->common->watch && call->format == FORMAT_JSON) {
         return err_field(err, ERR_USAGE, "output", "use -o jsonl",
                          "-o json is one document and cannot be watched");
     }
-    if (again) {
-        return watch_on(api, watch, err);
+    if (call->common->watch) {
+        return watch_on(call, show, err);
     }
     autotext struct text out = {0};
     bool last;
-    return watch->show(api, watch->options, &out, &last, err) && print_out(&out, err);
+    return show(call, &out, &last, err) && print_out(&out, err);
 }

@@ -1,126 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gpuctl nodes window`: makes, lists and removes maintenance windows. */
-#include "client/cli/windows.h"
-
-#include <stdint.h>
 #include <string.h>
 
+#include "client/cli/answer.h"
 #include "client/cli/connect.h"
+#include "client/cli/list.h"
 #include "client/cli/moment.h"
-#include "client/cli/print.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
-#include "proto/wire/views.h"
 
 #define MOMENT_HINT "write it as 2026-11-21T09:30:00Z or +2h"
 
 /* --- list --- */
 
-struct list_options {
-    bool quiet;
-    const char *format;
-};
-
 static void list_describe(void *options, struct option_table *table)
 {
-    struct list_options *o = options;
-    option_flag(table, 'q', "quiet", "ids alone", &o->quiet);
-    option_add_format(table, &o->format);
+    option_add_quiet(table, "ids alone");
+    option_add_format(table);
 }
-
-static const struct column columns[] = {{"ID", false},    {"NODES", false}, {"FROM", false},
-                                        {"UNTIL", false}, {"HARD", false},  {"REASON", false},
-                                        {"OWNER", true},  {"CREATED", true}};
 
 /* "a b c", "pool mine" or "all". */
-static void add_whose(struct grid *grid, const json_t *item, const struct window_view *window)
+static void show_whose(const json_t *window, const char *member, struct text *out)
 {
-    autotext struct text whose = {0};
-    const json_t *nodes = json_object_get(item, "nodes");
-    for (size_t i = 0; i < json_array_size(nodes); i++) {
-        const char *name = json_string_value(json_array_get(nodes, i));
-        text_printf(&whose, "%s%s", i > 0 ? " " : "", name != NULL ? name : "?");
+    const char *pool = json_string_of(window, "pool");
+    cell_words(window, member, out);
+    if (pool != NULL) {
+        text_printf(out, "pool %s", pool);
     }
-    if (window->pool != NULL) {
-        text_printf(&whose, "pool %s", window->pool);
-    }
-    grid_add(grid, whose.length > 0 ? whose.bytes : "all");
+    text_append(out, out->length > 0 ? "" : "all");
 }
 
-static bool add_row(struct grid *grid, json_t *item, struct err *err)
-{
-    struct window_view window;
-    char from[32], until[32], created[32];
-    if (!window_view_decode(json_incref(item), &window, err)) {
-        return false;
-    }
-    print_time(window.from_ms, from);
-    print_time(window.until_ms, until);
-    print_time(window.created_ms, created);
-    grid_add(grid, window.id);
-    add_whose(grid, item, &window);
-    grid_add(grid, from);
-    grid_add(grid, until);
-    grid_add(grid, window.hard ? "yes" : "no");
-    grid_add(grid, window.reason);
-    grid_add(grid, window.owner);
-    grid_add(grid, created);
-    window_view_finish(&window);
-    return true;
-}
+static const struct column columns[] = {COLUMN("ID", "id", cell_plain),
+                                        COLUMN("NODES", "nodes", show_whose),
+                                        COLUMN("FROM", "from", cell_time),
+                                        COLUMN("UNTIL", "until", cell_time),
+                                        COLUMN("HARD", "hard", cell_yes),
+                                        COLUMN("REASON", "reason", cell_plain),
+                                        WIDE_COLUMN("OWNER", "owner", cell_plain),
+                                        WIDE_COLUMN("CREATED", "created_at", cell_time)};
 
-static bool show_table(const json_t *windows, bool wide, struct text *out, struct err *err)
-{
-    autogrid struct grid *grid = grid_create(columns, sizeof columns / sizeof columns[0]);
-    size_t i;
-    json_t *item;
-    json_array_foreach (windows, i, item) {
-        if (!add_row(grid, item, err)) {
-            return false;
-        }
-    }
-    grid_print(grid, wide, print_width(), false, out);
-    return true;
-}
-
-static const char *id_of(const json_t *windows, size_t index)
-{
-    const char *id = json_string_value(json_object_get(json_array_get(windows, index), "id"));
-    return id != NULL ? id : "";
-}
-
-static bool list_run(const struct call *call, int *ret_exit, struct err *err)
-{
-    const struct list_options *options = call->options;
-    enum print_format format = print_format(options->format);
-    autoapi struct api *api = NULL;
-    autotext struct text out = {0};
-    if (!connect_controller(call, false, &api, err)) {
-        return false;
-    }
-    autojson json_t *windows = api_list(api, "/v1/windows", "windows", "cursor", LIMIT_WINDOWS, err);
-    if (windows == NULL) {
-        return false;
-    }
-    for (size_t i = 0; options->quiet && i < json_array_size(windows); i++) {
-        text_printf(&out, "%s\n", id_of(windows, i));
-    }
-    if (!options->quiet && (format == FORMAT_JSON || format == FORMAT_JSONL)) {
-        print_list(format, "windows", windows, &out);
-    } else if (!options->quiet && !show_table(windows, format == FORMAT_WIDE, &out, err)) {
-        return false;
-    }
-    return print_out(&out, err);
-}
+static const struct listing windows = {
+    .path = "/v1/windows", .name = "windows", LIST_COLUMNS(columns), .key = "id"};
 
 static const struct verb verb_list = {
     .name = "list",
     .summary = "List the windows that are not over.",
-    .reach = REACH_CONTROLLER,
-    .options_size = sizeof(struct list_options),
+    LISTS(windows),
     .describe = list_describe,
-    .run = list_run,
 };
 
 /* --- add --- */
@@ -128,7 +55,6 @@ static const struct verb verb_list = {
 struct add_options {
     const char *pool, *from, *until, *reason;
     bool all, hard;
-    const char *format;
 };
 
 static void add_describe(void *options, struct option_table *table)
@@ -140,7 +66,7 @@ static void add_describe(void *options, struct option_table *table)
     option_text(table, 0, "until", "TIME", "when the nodes take work again", &o->until);
     option_flag(table, 0, "hard", "stop what still runs, its grace before the beginning", &o->hard);
     option_text(table, 0, "reason", "TEXT", "shown to people", &o->reason);
-    option_add_format(table, &o->format);
+    option_add_format(table);
 }
 
 /* Whose window it is: exactly one of the three ways. */
@@ -195,25 +121,13 @@ static json_t *make_body(const struct call *call, struct err *err)
 
 static bool add_run(const struct call *call, int *ret_exit, struct err *err)
 {
-    const struct add_options *options = call->options;
-    enum print_format format = print_format(options->format);
     autoapi struct api *api = NULL;
-    autotext struct text out = {0};
     autojson json_t *body = make_body(call, err);
     if (body == NULL || !connect_controller(call, false, &api, err)) {
         return false;
     }
     autojson json_t *window = api_post(api, "/v1/windows", body, NULL, err);
-    if (window == NULL) {
-        return false;
-    }
-    if (format == FORMAT_JSON || format == FORMAT_JSONL) {
-        print_json(window, &out);
-    } else {
-        const char *id = json_string_value(json_object_get(window, "id"));
-        text_printf(&out, "%s\n", id != NULL ? id : "");
-    }
-    return print_out(&out, err);
+    return answer_member(call, window, "id", err);
 }
 
 static const struct verb verb_add = {
@@ -237,43 +151,37 @@ static const struct verb verb_add = {
 
 /* --- remove --- */
 
-/* The whole id of which this is the beginning, in *ret_id, which the caller frees. */
-static bool resolve(struct api *api, const char *prefix, char **ret_id, struct err *err)
+/* The whole id of which this is the beginning, borrowed from them. */
+static const char *find(const json_t *all, const char *prefix, struct err *err)
 {
-    autojson json_t *windows = api_list(api, "/v1/windows", "windows", "cursor", LIMIT_WINDOWS, err);
     const char *found = NULL;
-    for (size_t i = 0; i < json_array_size(windows); i++) {
-        if (strncmp(id_of(windows, i), prefix, strlen(prefix)) == 0) {
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        const char *id = json_string_of(json_array_get(all, i), "id");
+        if (id != NULL && strncmp(id, prefix, strlen(prefix)) == 0) {
             if (found != NULL) {
-                return err_field(err, ERR_USAGE, "ID", "write more of it",
-                                 "more than one window begins with %s", prefix);
+                err_field(err, ERR_USAGE, "ID", "write more of it", "more than one window begins with %s",
+                          prefix);
+                return NULL;
             }
-            found = id_of(windows, i);
+            found = id;
         }
     }
-    if (windows == NULL) {
-        return false;
-    }
     if (found == NULL) {
-        return err_field(err, ERR_NOT_FOUND, "ID", "see gpuctl nodes window list",
-                         "no present or future window has the id %s", prefix);
+        err_field(err, ERR_NOT_FOUND, "ID", "see gpuctl nodes window list",
+                  "no present or future window has the id %s", prefix);
     }
-    *ret_id = xstrdup(found);
-    return true;
+    return found;
 }
 
 static bool remove_run(const struct call *call, int *ret_exit, struct err *err)
 {
-    autoapi struct api *api = NULL;
-    autofree char *id = NULL;
-    autotext struct text path = {0};
-    if (!connect_controller(call, false, &api, err) || !resolve(api, call->rest[0], &id, err)) {
+    autojson json_t *all = api_list(call->api, "/v1/windows", "windows", "cursor", LIMIT_WINDOWS, err);
+    const char *id = all != NULL ? find(all, call->rest[0], err) : NULL;
+    if (id == NULL) {
         return false;
     }
-    text_append(&path, "/v1/windows/");
-    api_part(&path, id);
-    const struct request request = {.method = "DELETE", .path = path.bytes};
-    if (!api_send(api, &request, NULL, err)) {
+    autofree char *path = api_path("/v1/windows/%s", id);
+    if (!api_send(call->api, &(struct request){.method = "DELETE", .path = path}, NULL, err)) {
         return false;
     }
     print_note("window %s is removed", id);
@@ -286,7 +194,7 @@ static const struct verb verb_remove = {
     .summary = "Remove a window; its nodes take work again if it is on.",
     .least = 1,
     .most = 1,
-    .reach = REACH_CONTROLLER,
+    OF_THE_CONTROLLER,
     .run = remove_run,
 };
 

@@ -20,29 +20,19 @@ static int append(void *closure, unsigned char *bytes, size_t length)
     return 1;
 }
 
-/* An event is made unless memory is out; one that was not made must not be given on. */
-static void must(int made)
+/* A node is added unless memory is out. Its number. */
+static int must(int id)
 {
-    if (made == 0) {
+    if (id == 0) {
         out_of_memory();
     }
+    return id;
 }
 
-static bool emit(yaml_emitter_t *emitter, yaml_event_t *event)
+static int add_scalar(yaml_document_t *document, const char *text, yaml_scalar_style_t style)
 {
-    bool good = yaml_emitter_emit(emitter, event) != 0;
-    if (!good && emitter->error == YAML_MEMORY_ERROR) {
-        out_of_memory();
-    }
-    return good;
-}
-
-static bool emit_scalar(yaml_emitter_t *emitter, const char *text, bool plain, yaml_scalar_style_t style)
-{
-    yaml_event_t event;
-    must(yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)text, (int)strlen(text), plain,
-                                      1, style));
-    return emit(emitter, &event);
+    return must(
+        yaml_document_add_scalar(document, NULL, (const yaml_char_t *)text, (int)strlen(text), style));
 }
 
 /* Letters and what cannot begin or be a value of another kind. */
@@ -60,88 +50,54 @@ static bool reads_as_text(const char *text)
                '\0';
 }
 
-static bool emit_text(yaml_emitter_t *emitter, const char *text)
+static int add_text(yaml_document_t *document, const char *text)
 {
-    if (reads_as_text(text)) {
-        return emit_scalar(emitter, text, true, YAML_PLAIN_SCALAR_STYLE);
-    }
     bool lines = strchr(text, '\n') != NULL;
-    return emit_scalar(emitter, text, false,
-                       lines ? YAML_LITERAL_SCALAR_STYLE : YAML_DOUBLE_QUOTED_SCALAR_STYLE);
+    return add_scalar(document, text,
+                      reads_as_text(text) ? YAML_PLAIN_SCALAR_STYLE
+                      : lines             ? YAML_LITERAL_SCALAR_STYLE
+                                          : YAML_DOUBLE_QUOTED_SCALAR_STYLE);
 }
 
-static bool emit_value(yaml_emitter_t *emitter, const json_t *value);
-
-static bool emit_object(yaml_emitter_t *emitter, const json_t *object)
+static int add_value(yaml_document_t *document, const json_t *value)
 {
-    yaml_event_t event;
     const char *name;
-    json_t *value;
-    must(yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE));
-    bool good = emit(emitter, &event);
-    json_object_foreach ((json_t *)(uintptr_t)object, name, value) {
-        good = good && emit_text(emitter, name) && emit_value(emitter, value);
-    }
-    must(yaml_mapping_end_event_initialize(&event));
-    return emit(emitter, &event) && good;
-}
-
-static bool emit_array(yaml_emitter_t *emitter, const json_t *array)
-{
-    yaml_event_t event;
-    must(yaml_sequence_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_SEQUENCE_STYLE));
-    bool good = emit(emitter, &event);
-    for (size_t i = 0; i < json_array_size(array); i++) {
-        good = good && emit_value(emitter, json_array_get(array, i));
-    }
-    must(yaml_sequence_end_event_initialize(&event));
-    return emit(emitter, &event) && good;
-}
-
-static bool emit_value(yaml_emitter_t *emitter, const json_t *value)
-{
+    size_t i;
+    json_t *inner;
     if (json_is_object(value)) {
-        return emit_object(emitter, value);
+        int map = must(yaml_document_add_mapping(document, NULL, YAML_BLOCK_MAPPING_STYLE));
+        json_object_foreach ((json_t *)(uintptr_t)value, name, inner) {
+            int key = add_text(document, name);
+            must(yaml_document_append_mapping_pair(document, map, key, add_value(document, inner)));
+        }
+        return map;
     }
     if (json_is_array(value)) {
-        return emit_array(emitter, value);
+        int list = must(yaml_document_add_sequence(document, NULL, YAML_BLOCK_SEQUENCE_STYLE));
+        json_array_foreach (value, i, inner) {
+            must(yaml_document_append_sequence_item(document, list, add_value(document, inner)));
+        }
+        return list;
     }
     if (json_is_string(value)) {
-        return emit_text(emitter, json_string_value(value));
+        return add_text(document, json_string_value(value));
     }
     autofree char *text = json_dumps(value, JSON_ENCODE_ANY);
-    return emit_scalar(emitter, text, true, YAML_PLAIN_SCALAR_STYLE);
-}
-
-static bool emit_document(yaml_emitter_t *emitter, const json_t *value)
-{
-    yaml_event_t event;
-    must(yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING));
-    if (!emit(emitter, &event)) {
-        return false;
-    }
-    must(yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1));
-    if (!emit(emitter, &event) || !emit_value(emitter, value)) {
-        return false;
-    }
-    must(yaml_document_end_event_initialize(&event, 1));
-    if (!emit(emitter, &event)) {
-        return false;
-    }
-    must(yaml_stream_end_event_initialize(&event));
-    return emit(emitter, &event);
+    return add_scalar(document, text, YAML_PLAIN_SCALAR_STYLE);
 }
 
 bool yaml_write(const json_t *value, struct text *out, struct err *err)
 {
     yaml_emitter_t emitter;
-    if (yaml_emitter_initialize(&emitter) == 0) {
-        out_of_memory();
-    }
+    yaml_document_t document;
+    must(yaml_emitter_initialize(&emitter));
+    must(yaml_document_initialize(&document, NULL, NULL, NULL, 1, 1));
+    add_value(&document, value);
     yaml_emitter_set_output(&emitter, append, out);
     yaml_emitter_set_unicode(&emitter, 1);
     yaml_emitter_set_width(&emitter, LINE_COLUMNS);
-    bool good = emit_document(&emitter, value);
+    bool good = yaml_emitter_dump(&emitter, &document) != 0; /* takes the document over */
+    good = good && yaml_emitter_close(&emitter) != 0;
     if (!good) {
         err_set(err, ERR_INTERNAL, "cannot write YAML: %s",
                 emitter.problem != NULL ? emitter.problem : "no memory");

@@ -127,18 +127,6 @@ char *file_folder_of(const char *path)
                            : xstrndup(path, (size_t)(slash - path));
 }
 
-/* Makes a rename in the folder of path last. */
-static bool sync_folder_of(const char *path)
-{
-    autofree char *folder = xstrdup(path);
-    char *slash = strrchr(folder, '/');
-    if (slash != NULL) {
-        slash[slash == folder] = '\0'; /* "/x" is in "/" */
-    }
-    autoclose int fd = open(slash != NULL ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd >= 0 && fsync(fd) == 0;
-}
-
 bool file_replace(const char *path, const void *bytes, size_t length, mode_t mode, struct err *err)
 {
     autofree char *temporary = xprintf("%s.XXXXXX", path);
@@ -153,7 +141,8 @@ bool file_replace(const char *path, const void *bytes, size_t length, mode_t mod
         unlink(temporary);
         return false;
     }
-    return sync_folder_of(path) || err_errno(err, "cannot sync the folder of %s", path);
+    autofree char *folder = file_folder_of(path);
+    return file_sync_folder(folder, NULL) || err_errno(err, "cannot sync the folder of %s", path);
 }
 
 /* The kernel moves the bytes; false with errno. */

@@ -121,6 +121,24 @@ char *json_text(const json_t *value)
     return text;
 }
 
+const char *json_string_of(const json_t *object, const char *name)
+{
+    return json_string_value(json_object_get(object, name));
+}
+
+json_t *json_object_in(json_t *object, const char *name)
+{
+    if (!json_is_object(json_object_get(object, name))) {
+        json_object_set_new(object, name, json_object());
+    }
+    return json_object_get(object, name);
+}
+
+json_t *json_seconds(int64_t ms)
+{
+    return ms % 1000 == 0 ? json_integer(ms / 1000) : json_real((double)ms / 1000);
+}
+
 /* The member, NULL when it is absent or null. */
 static const json_t *member(const json_t *object, const char *name)
 {

@@ -28,6 +28,15 @@ json_t *json_parse(const char *bytes, size_t length, struct err *err);
 /* The compact text of a value, which the caller frees. */
 char *json_text(const json_t *value);
 
+/* The text of a member, borrowed; NULL where it is none. */
+const char *json_string_of(const json_t *object, const char *name);
+
+/* The object that is a member, which is made where it is missing. Borrowed. */
+json_t *json_object_in(json_t *object, const char *name);
+
+/* Milliseconds as seconds: a whole number where they are some. New reference. */
+json_t *json_seconds(int64_t ms);
+
 /* true for a whole number, however it is written: 1.0 is one, to JSON Schema and to some languages. */
 bool json_whole(const json_t *value, int64_t *ret_value);
 

@@ -91,7 +91,7 @@ void log_failure(const char *program, const struct err *err)
     }
 }
 
-static void log_line(enum log_level level, const char *event, const char *format, va_list args)
+void log_event(enum log_level level, const char *event, const char *format, ...)
 {
     if ((int)level > atomic_load(&highest)) {
         return;
@@ -106,43 +106,14 @@ static void log_line(enum log_level level, const char *event, const char *format
     const char *gap = format[0] != '\0' ? " " : "";
     used +=
         stored(snprintf(line + used, room - used, "%s %s%s", levels[level].name, event, gap), room - used);
+    va_list args;
+    va_start(args, format);
     used += stored(vsnprintf(line + used, room - used, format, args), room - used);
+    va_end(args);
     for (size_t i = 0; i < used; i++) {
         line[i] = (unsigned char)line[i] < ' ' || line[i] == 0x7f ? ' ' : line[i];
     }
     line[used++] = '\n';
     write_line(line, used);
     errno = saved;
-}
-
-void log_error(const char *event, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    log_line(LOG_LEVEL_ERROR, event, format, args);
-    va_end(args);
-}
-
-void log_warning(const char *event, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    log_line(LOG_LEVEL_WARNING, event, format, args);
-    va_end(args);
-}
-
-void log_info(const char *event, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    log_line(LOG_LEVEL_INFO, event, format, args);
-    va_end(args);
-}
-
-void log_debug(const char *event, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    log_line(LOG_LEVEL_DEBUG, event, format, args);
-    va_end(args);
 }

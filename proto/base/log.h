@@ -15,10 +15,12 @@ void log_set_level(enum log_level level);
 bool log_level_from_text(const char *text, enum log_level *ret_level);
 
 /* event is "noun verb"; format gives the key=value pairs and may be "". Secrets never go here. */
-void log_error(const char *event, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void log_warning(const char *event, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void log_info(const char *event, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void log_debug(const char *event, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void log_event(enum log_level level, const char *event, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+#define log_error(...)   log_event(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_warning(...) log_event(LOG_LEVEL_WARNING, __VA_ARGS__)
+#define log_info(...)    log_event(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...)   log_event(LOG_LEVEL_DEBUG, __VA_ARGS__)
 
 /* Why a program ends: "PROGRAM: TEXT", and in a second line the remedy where there is one. In the journal
  * both have the priority of errors. */

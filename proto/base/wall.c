@@ -4,42 +4,34 @@
  * reads neither clock nor time zone; writing is in clock.c. */
 #include "proto/base/text.h"
 
-/* What is left of a text while it is read; at is NULL after the first fault. */
-struct scan {
-    const char *at;
-};
-
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-/* Exactly count digits whose value lies in min..max. */
-static int scan_number(struct scan *scan, int count, int min, int max)
+/* Does the text begin as the form does? In it `0` stands for a digit, `T` for either case, `+` for a sign. */
+static bool fits(const char *text, const char *form)
 {
-    int value = 0;
-    for (int i = 0; i < count && scan->at != NULL; i++) {
-        bool digit = is_digit(*scan->at);
-        value = digit ? value * 10 + (*scan->at - '0') : value;
-        scan->at = digit ? scan->at + 1 : NULL;
-    }
-    if (value < min || value > max) {
-        scan->at = NULL;
-    }
-    return value;
-}
-
-/* One character out of those in allowed; NUL at a fault. */
-static char scan_character(struct scan *scan, const char *allowed)
-{
-    for (; scan->at != NULL && *allowed != '\0'; allowed++) {
-        if (*scan->at == *allowed) {
-            scan->at++;
-            return *allowed;
+    for (; *form != '\0'; text++, form++) {
+        bool good = *form == '0'   ? is_digit(*text)
+                    : *form == 'T' ? *text == 'T' || *text == 't'
+                    : *form == '+' ? *text == '+' || *text == '-'
+                                   : *text == *form;
+        if (!good) {
+            return false;
         }
     }
-    scan->at = NULL;
-    return '\0';
+    return true;
+}
+
+/* Of so many digits. */
+static int number(const char *text, int digits)
+{
+    int value = 0;
+    while (digits-- > 0) {
+        value = value * 10 + (*text++ - '0');
+    }
+    return value;
 }
 
 /* Days from 1970-01-01 to a date of the Gregorian calendar. Years start in March here, so that the leap day
@@ -60,64 +52,47 @@ static int days_in(int year, int month)
     return month == 2 && leap ? 29 : days[month - 1];
 }
 
-static int64_t scan_days(struct scan *scan)
-{
-    int year = scan_number(scan, 4, 0, 9999);
-    scan_character(scan, "-");
-    int month = scan_number(scan, 2, 1, 12);
-    scan_character(scan, "-");
-    int day = scan_number(scan, 2, 1, scan->at != NULL ? days_in(year, month) : 31);
-    return scan->at != NULL ? days_of(year, month, day) : 0;
-}
-
 /* The digits behind a point, at least one; what is finer than a millisecond is cut off. */
-static int scan_fraction_ms(struct scan *scan)
+static int take_fraction_ms(const char **at)
 {
-    int ms = scan_number(scan, 1, 0, 9) * 100;
-    for (int weight = 10; scan->at != NULL && is_digit(*scan->at); weight /= 10) {
-        ms += weight * (*scan->at++ - '0');
+    int ms = 0;
+    if (fits(*at, ".0")) {
+        (*at)++;
+        for (int weight = 100; is_digit(**at); weight /= 10) {
+            ms += weight * (*(*at)++ - '0');
+        }
     }
     return ms;
 }
 
-static int64_t scan_time_ms(struct scan *scan)
+/* false: no offset, or something behind it. */
+static bool read_offset_ms(const char *at, int64_t *ret_ms)
 {
-    int hour = scan_number(scan, 2, 0, 23);
-    scan_character(scan, ":");
-    int minute = scan_number(scan, 2, 0, 59);
-    scan_character(scan, ":");
-    int second = scan_number(scan, 2, 0, 59);
-    int ms = 0;
-    if (scan->at != NULL && *scan->at == '.') {
-        scan->at++;
-        ms = scan_fraction_ms(scan);
+    if (fits(at, "+00:00") && at[6] == '\0' && number(at + 1, 2) <= 23 && number(at + 4, 2) <= 59) {
+        *ret_ms = (at[0] == '-' ? -60000 : 60000) * (int64_t)(number(at + 1, 2) * 60 + number(at + 4, 2));
+        return true;
     }
-    return ((hour * 60 + minute) * 60 + second) * 1000 + ms;
-}
-
-static int64_t scan_offset_ms(struct scan *scan)
-{
-    char sign = scan_character(scan, "Zz+-");
-    if (sign != '+' && sign != '-') {
-        return 0;
-    }
-    int hour = scan_number(scan, 2, 0, 23);
-    scan_character(scan, ":");
-    int minutes = hour * 60 + scan_number(scan, 2, 0, 59);
-    return (sign == '-' ? -1 : 1) * (int64_t)minutes * 60000;
+    *ret_ms = 0;
+    return (at[0] == 'Z' || at[0] == 'z') && at[1] == '\0';
 }
 
 bool text_to_wall_ms(const char *string, int64_t *ret_wall_ms)
 {
-    struct scan scan = {.at = string};
-    int64_t days = scan_days(&scan);
-    scan_character(&scan, "Tt");
-    int64_t time_ms = scan_time_ms(&scan);
-    int64_t offset_ms = scan_offset_ms(&scan);
-    if (scan.at == NULL || *scan.at != '\0') {
+    static const char form[] = "0000-00-00T00:00:00";
+    if (!fits(string, form)) {
         return false;
     }
-    *ret_wall_ms = days * 86400000 + time_ms - offset_ms;
+    int year = number(string, 4), month = number(string + 5, 2), day = number(string + 8, 2);
+    int hour = number(string + 11, 2), minute = number(string + 14, 2), second = number(string + 17, 2);
+    const char *at = string + sizeof form - 1;
+    int ms = take_fraction_ms(&at);
+    int64_t offset_ms;
+    if (month < 1 || month > 12 || day < 1 || day > days_in(year, month) || hour > 23 || minute > 59 ||
+        second > 59 || !read_offset_ms(at, &offset_ms)) {
+        return false;
+    }
+    *ret_wall_ms = days_of(year, month, day) * 86400000 +
+                   ((int64_t)(hour * 60 + minute) * 60 + second) * 1000 + ms - offset_ms;
     return true;
 }
 

@@ -173,7 +173,8 @@ END_TEST
 
 /* --- tables --- */
 
-static const struct column columns[] = {{"ID", false}, {"OWNER", true}, {"STATE", false}, {"WHY", false}};
+static const struct column columns[] = {
+    {.title = "ID"}, {.title = "OWNER", .wide = true}, {.title = "STATE"}, {.title = "WHY"}};
 
 static void assert_grid(const struct grid *grid, bool wide, size_t width, bool colour, const char *expected)
 {
@@ -200,7 +201,7 @@ END_TEST
 
 START_TEST(what_others_wrote_cannot_steer_the_terminal)
 {
-    static const struct column one[] = {{"T", false}, {"U", false}};
+    static const struct column one[] = {{.title = "T"}, {.title = "U"}};
     autogrid struct grid *grid = grid_create(one, 2);
     grid_add(grid, "\033[2Jx\n\xc2\x9b"
                    "1m");
