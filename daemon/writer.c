@@ -63,10 +63,7 @@ struct writer {
 
 static void steps_add(struct step_list *list, const struct step *step)
 {
-    if (list->count == list->room) {
-        list->room = list->room ? 2 * list->room : 64;
-        list->items = xrealloc(list->items, list->room * sizeof *list->items);
-    }
+    XGROW(list->items, list->count, list->room, 64);
     list->items[list->count++] = *step;
 }
 

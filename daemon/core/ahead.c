@@ -59,10 +59,7 @@ static void note_before(struct listing *listing, const struct entry *entry)
 static void append(struct listing *listing, const struct entry *entry)
 {
     size_t count = listing->ahead->count++;
-    if (count == listing->room) {
-        listing->room = listing->room > 0 ? 2 * listing->room : 64;
-        listing->entries = xrealloc(listing->entries, listing->room * sizeof *listing->entries);
-    }
+    XGROW(listing->entries, count, listing->room, 64);
     listing->entries[count] = *entry;
 }
 

@@ -110,6 +110,13 @@ struct attempt *attempt_alloc(struct core *core, struct job *job, uint64_t attem
     return attempt;
 }
 
+struct attempt *attempt_find(const struct core *core, uint64_t attempt_id)
+{
+    struct attempt *attempt;
+    HASH_FIND(hh, core->attempts_by_attempt_id, &attempt_id, sizeof attempt_id, attempt);
+    return attempt;
+}
+
 void attempt_free(struct attempt *attempt)
 {
     for (size_t i = 0; i < attempt->member_count; i++) {

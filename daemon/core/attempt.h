@@ -33,6 +33,8 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
 /* An attempt without members that nothing lists yet, but for the hash. */
 struct attempt *attempt_alloc(struct core *core, struct job *job, uint64_t attempt_id, int64_t number);
 void attempt_free(struct attempt *attempt);
+/* One that the core still knows, or NULL. */
+struct attempt *attempt_find(const struct core *core, uint64_t attempt_id);
 
 /* Lists it among the live ones, by attempt id, or among the ended ones. */
 void attempt_list_live(struct core *core, struct attempt *attempt);

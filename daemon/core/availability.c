@@ -89,10 +89,7 @@ static void sift_down(struct availability *availability, size_t at)
 
 static void grow(struct attempt ***items, size_t count, size_t *room)
 {
-    if (count == *room) {
-        *room = *room > 0 ? 2 * *room : 16;
-        *items = xrealloc(*items, *room * sizeof(struct attempt *));
-    }
+    XGROW(*items, count, *room, 16);
 }
 
 static void add_end(struct core *core, struct attempt *attempt)
@@ -222,10 +219,7 @@ static void front_push(struct front *front, const struct availability *availabil
     if (place >= availability->end_count) {
         return;
     }
-    if (front->count == front->room) {
-        front->room = front->room > 0 ? 2 * front->room : 64;
-        front->places = xrealloc(front->places, front->room * sizeof *front->places);
-    }
+    XGROW(front->places, front->count, front->room, 64);
     size_t at = front->count++;
     for (; at > 0 && place_sooner(availability, place, front->places[(at - 1) / 2]); at = (at - 1) / 2) {
         front->places[at] = front->places[(at - 1) / 2];

@@ -42,13 +42,6 @@ static enum prospect prospect_now(enum dependency kind, const struct job *on)
 
 /* --- edges ---------------------------------------------------------------------------------------------- */
 
-static struct job *find_live(const struct core *core, int64_t key)
-{
-    struct job *job;
-    HASH_FIND(by_key, core->jobs_by_key, &key, sizeof key, job);
-    return job;
-}
-
 static void edge_create(struct job *job, struct job *on, enum dependency kind)
 {
     struct edge *edge = xzalloc(sizeof *edge);
@@ -151,7 +144,7 @@ bool dependency_check(const struct core *core, const struct input *input, struct
     for (size_t i = 0; i < input->submit.dependency_count; i++) {
         const struct core_dependency *on = &input->submit.dependencies[i];
         enum job_state state;
-        if (find_live(core, on->key) == NULL && !outcome_of(core, on, &state)) {
+        if (job_by_key(core, on->key) == NULL && !outcome_of(core, on, &state)) {
             char field[32];
             snprintf(field, sizeof field, "after[%zu]", i);
             return err_field(err, ERR_UNAVAILABLE, field, "submit again",
@@ -182,7 +175,7 @@ const char *dependency_join(struct core *core, struct job *job, const struct inp
     for (size_t i = 0; i < input->submit.dependency_count; i++) {
         const struct core_dependency *on = &input->submit.dependencies[i];
         record_dependency(core, job, on->key, on->kind);
-        struct job *live = find_live(core, on->key);
+        struct job *live = job_by_key(core, on->key);
         if (live == NULL) {
             never = never != NULL ? never : join_ended(core, on);
         } else if (prospect_now(on->kind, live) == PROSPECT_OPEN) {
@@ -194,8 +187,8 @@ const char *dependency_join(struct core *core, struct job *job, const struct inp
 
 void core_load_dependency(struct core *core, const struct dependency_row *row)
 {
-    struct job *job = find_live(core, row->job_key);
-    struct job *on = find_live(core, row->on_key);
+    struct job *job = job_by_key(core, row->job_key);
+    struct job *on = job_by_key(core, row->on_key);
     assert(!core->booted && job != NULL);
     if (on != NULL && prospect_now(row->kind, on) == PROSPECT_OPEN) {
         assert(job->state == JOB_BLOCKED || job->state == JOB_HELD);

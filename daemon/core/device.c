@@ -122,7 +122,7 @@ void device_list_free(struct node_device *devices, size_t count)
     for (size_t i = 0; i < count; i++) {
         free(devices[i].uuid);
         free(devices[i].type);
-        free(devices[i].unavailable);
+        row_free(&devices[i].unavailable);
     }
     free(devices);
 }

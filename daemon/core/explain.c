@@ -281,15 +281,8 @@ static bool answer(struct core *core, const struct input *input, struct job *job
 bool explain_take(struct core *core, const struct input *input, struct err *err)
 {
     autotext struct text out = {0};
-    struct job *job = NULL;
-    if (input->ask.id != NULL) {
-        HASH_FIND(by_id, core->jobs_by_id, input->ask.id, strlen(input->ask.id), job);
-    }
-    if (input->ask.kind != ASK_PLAN && job == NULL) {
-        return err_field(err, ERR_NOT_FOUND, "id", "list the jobs", "no live job has the id %.64s",
-                         input->ask.id);
-    }
-    if (!answer(core, input, job, &out, err)) {
+    struct job *job = input->ask.kind != ASK_PLAN ? job_live(core, input->ask.id, err) : NULL;
+    if ((input->ask.kind != ASK_PLAN && job == NULL) || !answer(core, input, job, &out, err)) {
         return false;
     }
     record_response(core, &out);

@@ -112,10 +112,7 @@ struct outline {
 
 static void insert(struct outline *outline, struct profile *profile, size_t at, struct point point)
 {
-    if (profile->count == profile->room) {
-        profile->room = profile->room > 0 ? 2 * profile->room : 8;
-        profile->points = xrealloc(profile->points, profile->room * sizeof *profile->points);
-    }
+    XGROW(profile->points, profile->count, profile->room, 8);
     size_t moved = profile->count - at;
     for (size_t i = profile->count; i > at; i--) {
         profile->points[i] = profile->points[i - 1];

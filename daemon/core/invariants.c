@@ -285,8 +285,7 @@ static size_t check_dependents(const struct core *core, const struct job *job)
 {
     size_t count = 0;
     for (const struct edge *edge = job->dependents; edge != NULL; edge = edge->next) {
-        struct job *follower;
-        HASH_FIND(by_key, core->jobs_by_key, &edge->job->key, sizeof edge->job->key, follower);
+        const struct job *follower = job_by_key(core, edge->job->key);
         assert(edge->on == job && follower == edge->job && follower->key > job->key);
         assert(edge->next == NULL || follower->key < edge->next->job->key);
         count++;
@@ -361,8 +360,7 @@ static void check_jobs(const struct core *core)
 
 static void check_touched(const struct core *core, const struct job_touch *touch)
 {
-    struct job *job;
-    HASH_FIND(by_key, core->jobs_by_key, &touch->key, sizeof touch->key, job);
+    const struct job *job = job_by_key(core, touch->key);
     assert((job == NULL) == job_state_terminal(touch->state));
     if (job != NULL) {
         assert(job->seq == touch->seq && job->state == touch->state);

@@ -42,13 +42,25 @@ struct resource_request job_request(const struct job_spec *spec, const struct en
     };
 }
 
-/* In the list of live jobs, and nowhere else. */
-static struct job *list_job(struct core *core, int64_t key, const char *id)
+struct job *job_by_id(const struct core *core, const char *id)
 {
     struct job *job;
     HASH_FIND(by_id, core->jobs_by_id, id, strlen(id), job);
-    assert(job == NULL && strlen(id) <= ID_LENGTH);
-    job = xzalloc(sizeof *job);
+    return job;
+}
+
+struct job *job_by_key(const struct core *core, int64_t key)
+{
+    struct job *job;
+    HASH_FIND(by_key, core->jobs_by_key, &key, sizeof key, job);
+    return job;
+}
+
+/* In the list of live jobs, and nowhere else. */
+static struct job *list_job(struct core *core, int64_t key, const char *id)
+{
+    assert(job_by_id(core, id) == NULL && strlen(id) <= ID_LENGTH);
+    struct job *job = xzalloc(sizeof *job);
     job->key = job->place = key;
     snprintf(job->id, sizeof job->id, "%s", id);
     job->state = JOB_QUEUED;
@@ -416,10 +428,7 @@ static void note_hit(struct core *core, struct job *job, void *closure)
     if (!is_hit(job, hits->by_user)) {
         return;
     }
-    if (hits->count == hits->room) {
-        hits->room = hits->room > 0 ? 2 * hits->room : 8;
-        hits->jobs = xrealloc(hits->jobs, hits->room * sizeof(struct job *));
-    }
+    XGROW(hits->jobs, hits->count, hits->room, 8);
     hits->jobs[hits->count++] = job;
 }
 
@@ -471,8 +480,7 @@ void job_cancel_live(struct core *core, struct job *job, const char *by)
 
 struct job *job_live(const struct core *core, const char *id, struct err *err)
 {
-    struct job *job;
-    HASH_FIND(by_id, core->jobs_by_id, id, strlen(id), job);
+    struct job *job = job_by_id(core, id);
     if (job == NULL) {
         err_field(err, ERR_NOT_FOUND, "id", "list the jobs", "no live job has the id %.64s", id);
     }

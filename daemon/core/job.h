@@ -48,6 +48,9 @@ struct job *job_create_task(struct core *core, int64_t key, const char *id, stru
 void job_join_array(struct job *job, struct array *array, int64_t task);
 void job_free(struct job *job);
 
+/* The live job, or NULL. */
+struct job *job_by_id(const struct core *core, const char *id);
+struct job *job_by_key(const struct core *core, int64_t key);
 /* The live job of that id; NULL with ERR_NOT_FOUND. */
 struct job *job_live(const struct core *core, const char *id, struct err *err);
 

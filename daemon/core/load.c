@@ -21,31 +21,14 @@
 #include "daemon/core/window.h"
 #include "proto/limits.h"
 
-static struct job *job_by_key(const struct core *core, int64_t key)
-{
-    struct job *job;
-    HASH_FIND(by_key, core->jobs_by_key, &key, sizeof key, job);
-    return job;
-}
-
 void core_load_node(struct core *core, const struct node_row *row)
 {
     assert(!core->booted && node_find(core, row->name) == NULL && row->state != NODE_SUSPECT);
     struct node *node = node_create(core, row->name);
-    node->boot_id = xstrdup(row->boot_id);
-    node->agent_id = xstrdup(row->agent_id != NULL ? row->agent_id : "");
-    node->host_id = xstrdup(row->host_id);
-    node->version = xstrdup(row->version);
-    node->address = xstrdup(row->address);
-    node->pool = xstrdup(row->pool);
-    node->pool_kind = row->pool_kind;
-    node->state = row->state;
-    node->reason = copy_or_null(row->reason);
-    node->isolation = row->isolation;
-    node->slots = row->slots;
-    node->registered_ms = row->registered_ms;
-    node->expires_at_ms = row->expires_at_ms;
-    node->agent_expires_at_ms = row->agent_expires_at_ms;
+#define FROM_ROW(to, type, name, role) (to)->name = row->name;
+    NODE_OWN_ROW(FROM_ROW, node)
+    NODE_OWN_ROW(ROW_OWN, *node)
+    replace_text(&node->agent_id, row->agent_id != NULL ? row->agent_id : "");
     node->labels = labels_decode(row->labels, &node->label_count);
     node->devices = device_list_decode(row->devices, &node->device_count);
     if (node->state != NODE_LOST) {
@@ -165,8 +148,7 @@ static void insert_member(struct attempt *attempt, struct member *member)
 
 void core_load_member(struct core *core, const struct member_row *row)
 {
-    struct attempt *attempt;
-    HASH_FIND(hh, core->attempts_by_attempt_id, &row->attempt_id, sizeof row->attempt_id, attempt);
+    struct attempt *attempt = attempt_find(core, row->attempt_id);
     if (attempt == NULL) {
         return; /* of an ended attempt that was not kept */
     }
@@ -177,18 +159,13 @@ void core_load_member(struct core *core, const struct member_row *row)
     if (member->node == NULL) {
         member->node = node_removed(core, row->node);
     }
-    member->node_rank = row->node_rank;
-    member->first_rank = row->first_rank;
-    member->local_ranks = row->local_ranks;
+    MEMBER_OWN_ROW(FROM_ROW, member)
+    MEMBER_OWN_ROW(ROW_OWN, *member)
     member->devices = device_indices_decode(row->devices, &member->device_count);
-    member->state = row->state;
     if (attempt->timing.started_us == 0) { /* the attempt was written before them */
         attempt->timing.queued_us = row->timing.queued_us;
         attempt->timing.started_us = row->timing.started_us;
     }
-    member->timing = row->timing;
-    member->start = copy_or_null(row->start);
-    member->marks = copy_or_null(row->marks);
     member->results_missing = results_missing(member);
     member->version = member->node->orders_version;
     insert_member(attempt, member);

@@ -84,8 +84,7 @@ struct member *member_create(struct core *core, struct attempt *attempt, const s
 
 void member_free(struct member *member)
 {
-    free(member->start);
-    free(member->marks);
+    MEMBER_OWN_ROW(ROW_FREE, *member)
     free(member->devices);
     free(member);
 }

@@ -32,10 +32,7 @@ struct node *node_find(const struct core *core, const char *name)
 
 static void list_by_name(struct core *core, struct node *node)
 {
-    if (core->node_count == core->node_room) {
-        core->node_room = core->node_room > 0 ? 2 * core->node_room : 16;
-        core->nodes = xrealloc(core->nodes, core->node_room * sizeof(struct node *));
-    }
+    XGROW(core->nodes, core->node_count, core->node_room, 16);
     size_t at = core->node_count++;
     while (at > 0 && strcmp(core->nodes[at - 1]->name, node->name) > 0) {
         core->nodes[at] = core->nodes[at - 1];
@@ -95,15 +92,9 @@ void node_free(struct node *node)
     assert(node->capacities == NULL);
     device_list_free(node->devices, node->device_count);
     labels_free(node->labels, node->label_count);
+    NODE_OWN_ROW(ROW_FREE, *node)
+    row_free(&node->rival);
     free(node->name);
-    free(node->boot_id);
-    free(node->agent_id);
-    free(node->rival);
-    free(node->host_id);
-    free(node->version);
-    free(node->address);
-    free(node->pool);
-    free(node->reason);
     free(node);
 }
 
@@ -281,7 +272,7 @@ static void drop_retired(struct node *node, int64_t index)
     if (device->retired) {
         free(device->uuid);
         free(device->type);
-        free(device->unavailable);
+        row_free(&device->unavailable);
         size_t at = (size_t)(device - node->devices);
         node->device_count--;
         memmove(device, device + 1, (node->device_count - at) * sizeof *device);

@@ -9,6 +9,7 @@
 #include "daemon/core/array.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/member.h"
+#include "daemon/core/node.h"
 #include "daemon/core/record.h"
 #include "daemon/core/staging.h"
 #include "daemon/core/state.h"
@@ -170,8 +171,7 @@ static void copy_order(const struct member *member, struct node_order *item)
 
 struct node_orders *core_orders(const struct core *core, const char *name)
 {
-    struct node *node;
-    HASH_FIND_STR(core->nodes_by_name, name, node);
+    const struct node *node = node_find(core, name);
     if (node == NULL) {
         return NULL;
     }

@@ -11,6 +11,7 @@
 #include "daemon/core/attempt.h"
 #include "daemon/core/fit.h"
 #include "daemon/core/availability.h"
+#include "daemon/core/job.h"
 #include "daemon/core/queue.h"
 #include "daemon/core/record.h"
 #include "daemon/core/state.h"
@@ -224,11 +225,9 @@ void preempt_stop(struct core *core, const struct queue_entry *entry, const stru
 
 bool preempt_take(struct core *core, const struct input *input, struct err *err)
 {
-    struct job *job;
-    HASH_FIND(by_id, core->jobs_by_id, input->preempt.id, strlen(input->preempt.id), job);
+    struct job *job = job_live(core, input->preempt.id, err);
     if (job == NULL) {
-        return err_field(err, ERR_NOT_FOUND, "id", "list the jobs", "no live job has the id %.64s",
-                         input->preempt.id);
+        return false;
     }
     if (array_is_whole(job)) { /* it is RUNNING while one of its tasks is, and has no attempt */
         return err_field(err, ERR_CONFLICT, "id", "name one of its tasks, as ID.0",

@@ -240,10 +240,7 @@ static void list_entry(struct core *core, struct batch *batch)
     if (job_class->entry_count == 0) {
         DL_APPEND(core->job_classes, job_class);
     }
-    if (job_class->entry_count == job_class->entry_room) {
-        job_class->entry_room = job_class->entry_room > 0 ? 2 * job_class->entry_room : 1;
-        job_class->entries = xrealloc(job_class->entries, job_class->entry_room * sizeof *job_class->entries);
-    }
+    XGROW(job_class->entries, job_class->entry_count, job_class->entry_room, 1);
     batch->index = job_class->entry_count++;
     job_class->entries[batch->index] = entry_of(core, batch->jobs);
     job_class->best = BEST_UNKNOWN;

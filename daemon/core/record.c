@@ -13,6 +13,7 @@
 #include "daemon/core/device.h"
 #include "daemon/core/job.h"
 #include "daemon/core/label.h"
+#include "daemon/core/node.h"
 #include "daemon/core/state.h"
 #include "proto/spec/tasks.h"
 
@@ -136,17 +137,9 @@ static void fill_member(struct core *core, struct change *change, void *subject,
 {
     struct arena *arena = core->change_set.arena;
     const struct member *member = subject;
-    change->member = (struct member_row){
-        .attempt_id = member->attempt->attempt_id,
-        .node_rank = member->node_rank,
-        .node = member->node->name,
-        .first_rank = member->first_rank,
-        .local_ranks = member->local_ranks,
-        .state = member->state,
-        .timing = member->timing,
-        .start = member->start,
-        .marks = member->marks,
-    };
+    change->member = (struct member_row){.attempt_id = member->attempt->attempt_id,
+                                         .node = member->node->name,
+                                         MEMBER_OWN_ROW(ROW_TAKE, *member)};
     MEMBER_ROW(KEEP, change->member)
     change->member.devices = devices_text(arena, member);
     change->member.timing.queued_us = member->attempt->timing.queued_us;
@@ -161,24 +154,7 @@ static void fill_node(struct core *core, struct change *change, void *subject, s
     device_list_encode(node, &devices);
     labels_encode(node, &labels);
     change->node = (struct node_row){
-        .name = node->name,
-        .boot_id = node->boot_id,
-        .agent_id = node->agent_id,
-        .host_id = node->host_id,
-        .version = node->version,
-        .address = node->address,
-        .pool = node->pool,
-        .pool_kind = node->pool_kind,
-        .state = node->state,
-        .reason = node->reason,
-        .isolation = node->isolation,
-        .slots = node->slots,
-        .devices = devices.bytes,
-        .registered_ms = node->registered_ms,
-        .expires_at_ms = node->expires_at_ms,
-        .agent_expires_at_ms = node->agent_expires_at_ms,
-        .labels = labels.bytes,
-    };
+        .name = node->name, .devices = devices.bytes, .labels = labels.bytes, NODE_OWN_ROW(ROW_TAKE, *node)};
     NODE_ROW(KEEP, change->node)
     text_finish(&devices);
     text_finish(&labels);
@@ -472,8 +448,7 @@ static void free_leaving(struct core *core)
 static void clean_dirty(struct core *core)
 {
     for (size_t i = 0; i < core->change_set.dirty_count; i++) {
-        struct node *node;
-        HASH_FIND_STR(core->nodes_by_name, core->change_set.dirty[i], node);
+        struct node *node = node_find(core, core->change_set.dirty[i]);
         assert(node != NULL && node->dirty);
         node->dirty = false;
     }

@@ -189,8 +189,7 @@ static void take_names(struct core *core, struct node *node, const struct regist
 {
     replace_text(&node->boot_id, message->boot_id);
     replace_text(&node->agent_id, agent_of(message));
-    free(node->rival);
-    node->rival = NULL;
+    row_free(&node->rival);
     node->contested = false;
     replace_text(&node->host_id, message->host_id);
     replace_text(&node->version, message->version);

@@ -49,8 +49,7 @@ static bool find_member(const struct core *core, const struct report_message *re
         return err_field(err, ERR_NOT_FOUND, "node", "register again", "node %.64s is not registered",
                          report->node);
     }
-    struct attempt *attempt;
-    HASH_FIND(hh, core->attempts_by_attempt_id, &report->attempt_id, sizeof report->attempt_id, attempt);
+    struct attempt *attempt = attempt_find(core, report->attempt_id);
     if (attempt == NULL) {
         return fenced(report, err);
     }

@@ -128,17 +128,20 @@ struct member_timing {
     X(S, NUMBER, checkpoint_ms, LIFE) /* of the last acknowledged one, once its node has exited; 0 */        \
     X(S, MOMENTS(attempt_timing), timing, LIFE)
 
-#define MEMBER_ROW(X, S)                                                                                     \
-    X(S, KEY64, attempt_id, KEY)                                                                             \
+/* What the core holds of a member as it is in its row. */
+#define MEMBER_OWN_ROW(X, S)                                                                                 \
     X(S, NUMBER, node_rank, KEY)                                                                             \
-    X(S, TEXT, node, ONCE) /* name */                                                                        \
     X(S, NUMBER, first_rank, ONCE)                                                                           \
     X(S, NUMBER, local_ranks, ONCE)                                                                          \
-    X(S, TEXT, devices, ONCE) /* "0,1,5" */                                                                  \
     X(S, WORD(member_state), state, LIFE)                                                                    \
     X(S, MOMENTS(member_timing), timing, LIFE)                                                               \
     X(S, TEXT, start, LIFE) /* how it started its ranks, for people; or NULL */                              \
     X(S, TEXT, marks, LIFE) /* JSON array of {name, rank, after_us}; or NULL */
+#define MEMBER_ROW(X, S)                                                                                     \
+    X(S, KEY64, attempt_id, KEY)                                                                             \
+    X(S, TEXT, node, ONCE)    /* name */                                                                     \
+    X(S, TEXT, devices, ONCE) /* "0,1,5" */                                                                  \
+    MEMBER_OWN_ROW(X, S)
 
 #define RANK_ROW(X, S)                                                                                       \
     X(S, KEY64, attempt_id, KEY)                                                                             \
@@ -158,9 +161,10 @@ struct member_timing {
     X(S, HASH, hash, LIFE) /* of the pickle, a blob; NULL: there is none */                                  \
     X(S, TEXT, json, LIFE) /* or NULL */
 
-#define NODE_ROW(X, S)                                                                                       \
-    X(S, TEXT, name, KEY)                                                                                    \
+/* What the core holds of a node as it is in its row. */
+#define NODE_OWN_ROW(X, S)                                                                                   \
     X(S, TEXT, boot_id, LIFE)                                                                                \
+    X(S, NAME, agent_id, LIFE) /* of its agent's state folder; NULL or "": it does not say */                \
     X(S, TEXT, host_id, LIFE)                                                                                \
     X(S, TEXT, version, LIFE)                                                                                \
     X(S, TEXT, address, LIFE)                                                                                \
@@ -170,12 +174,14 @@ struct member_timing {
     X(S, TEXT, reason, LIFE)            /* or NULL */                                                        \
     X(S, WORD(isolation), isolation, LIFE)                                                                   \
     X(S, FLAG, slots, LIFE)                                                                                  \
-    X(S, TEXT, devices, LIFE) /* JSON array of {index, uuid, type, memory_bytes, group} */                   \
     X(S, NUMBER, registered_ms, LIFE)                                                                        \
-    X(S, TEXT, labels, LIFE)                /* JSON object of strings, or NULL */                            \
     X(S, NUMBER, expires_at_ms, LIFE)       /* when its provider takes it back; 0: never */                  \
-    X(S, NUMBER, agent_expires_at_ms, LIFE) /* what its agent said of that last */                           \
-    X(S, NAME, agent_id, LIFE)              /* NULL where it is not known */
+    X(S, NUMBER, agent_expires_at_ms, LIFE) /* what its agent said of that last */
+#define NODE_ROW(X, S)                                                                                       \
+    X(S, TEXT, name, KEY)                                                                                    \
+    X(S, TEXT, devices, LIFE) /* JSON array of {index, uuid, type, memory_bytes, group} */                   \
+    X(S, TEXT, labels, LIFE)  /* JSON object of strings, or NULL */                                          \
+    NODE_OWN_ROW(X, S)
 
 /* A time in which nodes get no work. */
 #define WINDOW_ROW(X, S)                                                                                     \
@@ -335,8 +341,9 @@ ROW_TABLES(ROW_STRUCT)
 /* Where a text of the row is; NULL: the column is none. */
 #define ROW_TEXT(row, name) _Generic((row).name, const char * : &(row).name, default : NULL)
 
-/* For a list of columns, with the row as S: the row gets copies of its texts, which it owns; it frees them.
- */
+/* For a list of columns, with the row as S: an initializer of another takes them from it; it gets copies of
+ * its texts, which it owns; it frees them. */
+#define ROW_TAKE(row, type, name, role) .name = (row).name,
 #define ROW_OWN(row, type, name, role)  row_own(ROW_TEXT(row, name));
 #define ROW_FREE(row, type, name, role) row_free(ROW_TEXT(row, name));
 

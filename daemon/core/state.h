@@ -25,10 +25,10 @@ static inline char *copy_or_null(const char *text)
 }
 
 /* A copy takes the place of a text; either may be NULL. */
-static inline void replace_text(char **text, const char *with)
+static inline void replace_text(const char **text, const char *with)
 {
-    char *copy = copy_or_null(with);
-    free(*text);
+    const char *copy = copy_or_null(with);
+    row_free(text);
     *text = copy;
 }
 
@@ -188,15 +188,12 @@ struct job {
 struct member {
     struct attempt *attempt;
     struct node *node;
-    int64_t node_rank, first_rank, local_ranks;
-    int64_t *devices; /* indices; owned */
+    MEMBER_OWN_ROW(ROW_FIELD, ) /* texts are owned */
+    int64_t *devices;           /* indices; owned */
     size_t device_count;
-    enum member_state state;
     int64_t port; /* that it held when it was prepared; 0: none, or not known, as it is in no row */
-    int64_t results_missing; /* ranks of a function whose value is not stored yet */
-    uint64_t version;        /* of its order */
-    struct member_timing timing;
-    char *start, *marks;        /* as in its row; owned, or NULL */
+    int64_t results_missing;    /* ranks of a function whose value is not stored yet */
+    uint64_t version;           /* of its order */
     struct member *prev, *next; /* of the node, while the attempt is live */
     uint32_t slot;
 };
@@ -234,7 +231,7 @@ struct node_device {
     int64_t memory_bytes;
     int64_t group;             /* devices near each other share it; -1: unknown */
     struct member *holder;     /* NULL: nobody has it */
-    char *unavailable;         /* why no job can get it, as the agent says; NULL: it can be had */
+    const char *unavailable;   /* why no job can get it, as the agent says; NULL: it can be had */
     struct capacity *capacity; /* NULL: not offered, because the node is LOST or the device retired */
     bool retired;              /* the node no longer has it; it goes when its holder does */
 };
@@ -276,29 +273,20 @@ enum contact { CONTACT_FRESH, CONTACT_SILENT };
 
 struct node {
     char *name;
-    char *boot_id, *host_id, *version, *address;
-    char *agent_id; /* of its agent's state folder; "": one that does not say */
-    char *rival;    /* the agent_id of another agent that was refused, for this one lives; or NULL */
+    NODE_OWN_ROW(ROW_FIELD, ) /* texts are owned */
+    const char
+        *rival;     /* the agent_id of another agent that was refused, for this one lives; owned, or NULL */
     bool contested; /* this one was heard after that: they are two */
-    char *pool;
-    enum pool_kind pool_kind;
-    enum node_state state; /* READY, DRAINING, DRAINED or LOST */
-    char *reason;          /* or NULL */
-    enum isolation isolation;
-    bool slots;
-    int64_t registered_ms;
     struct label *labels; /* by key */
     size_t label_count;
     struct node_device *devices; /* by index */
     size_t device_count;
     struct capacity *capacities; /* its devices by type; none while LOST */
 
-    enum contact contact;        /* SILENT is shown as SUSPECT */
-    int64_t expires_at_ms;       /* wall clock: its provider takes it back; 0: never */
-    int64_t agent_expires_at_ms; /* what its agent said of that last */
-    int64_t leaves_ms;           /* when it goes away next: it expires, or a window begins; or NEVER */
-    int64_t stops_ms;            /* when what runs there must have ended; past while that lasts; or NEVER */
-    bool away;                   /* it has expired, or is in a window: no new work */
+    enum contact contact; /* SILENT is shown as SUSPECT */
+    int64_t leaves_ms;    /* when it goes away next: it expires, or a window begins; or NEVER */
+    int64_t stops_ms;     /* when what runs there must have ended; past while that lasts; or NEVER */
+    bool away;            /* it has expired, or is in a window: no new work */
 
     int64_t heartbeat_ms;  /* when it was last heard */
     int64_t hold_until_ms; /* it declined: no work before this; 0: none */

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "daemon/core/attempt.h"
+#include "daemon/core/job.h"
 #include "daemon/core/record.h"
 #include "daemon/core/state.h"
 #include "proto/base/text.h"
@@ -95,17 +97,9 @@ void timing_end(struct core *core, struct attempt *attempt)
 
 /* --- moments of a commit -------------------------------------------------------------------------------- */
 
-static struct attempt *attempt_of(const struct core *core, uint64_t attempt_id)
-{
-    struct attempt *attempt;
-    HASH_FIND(hh, core->attempts_by_attempt_id, &attempt_id, sizeof attempt_id, attempt);
-    return attempt;
-}
-
 static void note_job(const struct core *core, int64_t key, int64_t queued_us)
 {
-    struct job *job;
-    HASH_FIND(by_key, core->jobs_by_key, &key, sizeof key, job);
+    struct job *job = job_by_key(core, key);
     if (job != NULL) {
         job->queued_us = queued_us;
         job->fresh = false;
@@ -114,7 +108,7 @@ static void note_job(const struct core *core, int64_t key, int64_t queued_us)
 
 static void note_attempt(const struct core *core, uint64_t attempt_id, int64_t queued_us)
 {
-    struct attempt *attempt = attempt_of(core, attempt_id);
+    struct attempt *attempt = attempt_find(core, attempt_id);
     if (attempt != NULL) {
         attempt->timing.queued_us = queued_us;
         if (attempt->job != NULL) {
@@ -125,7 +119,7 @@ static void note_attempt(const struct core *core, uint64_t attempt_id, int64_t q
 
 static void note_start(const struct core *core, uint64_t attempt_id, int64_t started_us)
 {
-    struct attempt *attempt = attempt_of(core, attempt_id);
+    struct attempt *attempt = attempt_find(core, attempt_id);
     if (attempt != NULL) {
         attempt->timing.started_us = started_us;
     }
@@ -224,7 +218,7 @@ void timing_take(struct core *core, struct member *member, const struct report_m
         replace_text(&member->start, report->start);
     }
     if (said->mark_count > 0) {
-        free(member->marks);
+        row_free(&member->marks);
         member->marks = marks_text(said);
     }
 }

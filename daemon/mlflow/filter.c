@@ -19,10 +19,7 @@
 
 static struct filter_value *add(struct filter_values *values)
 {
-    if (values->count == values->room) {
-        values->room = values->room > 0 ? 2 * values->room : 8;
-        values->items = xrealloc(values->items, values->room * sizeof values->items[0]);
-    }
+    XGROW(values->items, values->count, values->room, 8);
     struct filter_value *value = &values->items[values->count++];
     *value = (struct filter_value){0};
     return value;

@@ -125,10 +125,7 @@ static struct gang *gang_of(struct simulation *simulation, uint64_t attempt_id)
 
 static void note_attempt(struct simulation *simulation, const struct attempt_row *row)
 {
-    if (simulation->fresh_count == simulation->fresh_room) {
-        simulation->fresh_room = simulation->fresh_room > 0 ? 2 * simulation->fresh_room : 16;
-        simulation->fresh = xrealloc(simulation->fresh, simulation->fresh_room * sizeof *simulation->fresh);
-    }
+    XGROW(simulation->fresh, simulation->fresh_count, simulation->fresh_room, 16);
     simulation->fresh[simulation->fresh_count++] =
         (struct gang){.job_key = row->job_key, .attempt_id = row->attempt_id};
 }
@@ -136,10 +133,7 @@ static void note_attempt(struct simulation *simulation, const struct attempt_row
 static void note_member(struct simulation *simulation, const struct member_row *row)
 {
     struct gang *gang = gang_of(simulation, row->attempt_id);
-    if (gang->part_count == gang->room) {
-        gang->room = gang->room > 0 ? 2 * gang->room : 1;
-        gang->parts = xrealloc(gang->parts, gang->room * sizeof *gang->parts);
-    }
+    XGROW(gang->parts, gang->part_count, gang->room, 1);
     struct part *part = &gang->parts[gang->part_count++];
     *part = (struct part){.first_rank = row->first_rank, .local_ranks = row->local_ranks};
     snprintf(part->node, sizeof part->node, "%s", row->node);
@@ -202,10 +196,7 @@ static void note_moment(struct simulation *simulation)
     struct outcome *outcome = simulation->outcome;
     struct moment *last = outcome->moment_count > 0 ? &outcome->moments[outcome->moment_count - 1] : NULL;
     if (last == NULL || last->at_ms != simulation->now_ms) {
-        if (outcome->moment_count == simulation->moment_room) {
-            simulation->moment_room = simulation->moment_room > 0 ? 2 * simulation->moment_room : 1024;
-            outcome->moments = xrealloc(outcome->moments, simulation->moment_room * sizeof *outcome->moments);
-        }
+        XGROW(outcome->moments, outcome->moment_count, simulation->moment_room, 1024);
         last = &outcome->moments[outcome->moment_count++];
     }
     *last = (struct moment){simulation->now_ms, simulation->used_gpus, simulation->queued_jobs};

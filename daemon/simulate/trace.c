@@ -21,10 +21,7 @@
 
 void trace_add(struct trace *trace, const struct trace_job *job)
 {
-    if (trace->count == trace->room) {
-        trace->room = trace->room > 0 ? 2 * trace->room : FIRST_ROOM;
-        trace->jobs = xrealloc(trace->jobs, trace->room * sizeof *trace->jobs);
-    }
+    XGROW(trace->jobs, trace->count, trace->room, FIRST_ROOM);
     trace->jobs[trace->count++] = *job;
 }
 

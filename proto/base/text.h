@@ -17,6 +17,17 @@ void out_of_memory(void) __attribute__((noreturn));
 void *xalloc(size_t size);
 void *xzalloc(size_t size);
 void *xrealloc(void *pointer, size_t size);
+
+/* Makes room for one item more in an array with count items and room for *room, which is first so many and
+ * then doubles. */
+#define XGROW(items, count, room, first)                                                                     \
+    ((items) = (count) == (room) ? xgrow((items), sizeof *(items), &(room), (first)) : (items))
+static inline void *xgrow(void *items, size_t size, size_t *room, size_t first)
+{
+    *room = *room > 0 ? 2 * *room : first;
+    return xrealloc(items, *room * size);
+}
+
 char *xstrdup(const char *text);
 char *xstrndup(const char *text, size_t length);
 char *xprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));

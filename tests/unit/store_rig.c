@@ -99,7 +99,8 @@ struct change job_insert(int64_t key)
                                           .spec_length = 11,
                                           .gpus = 2,
                                           .gpu_type = "A10",
-                                          .created_ms = 1000 + key};
+                                          .created_ms = 1000 + key,
+                                          .task = -1};
     change.job.life = (struct job_life){.key = key,
                                         .state = JOB_QUEUED,
                                         .seq = 3,
@@ -113,7 +114,10 @@ struct change job_insert(int64_t key)
                                         .failed_rank = 10,
                                         .failed_node = "gpu-7",
                                         .cause = CAUSE_DECLINED,
-                                        .reason = "because"};
+                                        .reason = "because",
+                                        .priority = 21,
+                                        .time_limit_ms = 22,
+                                        .ran_ms = 23};
     return change;
 }
 
@@ -134,7 +138,9 @@ struct change attempt_insert(uint64_t attempt_id, int64_t job_key, int64_t numbe
                                           .state = ATTEMPT_STARTED,
                                           .cause = CAUSE_PORT_TAKEN,
                                           .cause_text = "port 20000",
+                                          .claim = CLAIM_BORROWED,
                                           .pool = "default",
+                                          .gpu_type = "H100",
                                           .master_address = "10.0.0.1",
                                           .master_port = 20000,
                                           .created_ms = 11,
@@ -211,13 +217,15 @@ void print_job(struct text *out, const struct job_birth *birth, const struct job
                 birth->key, birth->id, birth->owner, or_null(birth->name), birth->project, birth->gpus,
                 or_null(birth->gpu_type), birth->created_ms);
     text_printf(out, " spec %.*s", (int)birth->spec_length, or_null(birth->spec));
-    text_printf(
-        out,
-        " %s seq %" PRId64 " attempt %" PRId64 " failures %" PRId64 " %" PRId64 " pool %s started %" PRId64
-        " ended %" PRId64 " code %" PRId64 " failed %" PRId64 " on %s cause %s reason %s\n",
-        job_state_text(life->state), life->seq, life->attempt, life->user_failures, life->infra_failures,
-        or_null(life->pool), life->started_ms, life->ended_ms, life->exit_code, life->failed_rank,
-        or_null(life->failed_node), cause_text(life->cause), or_null(life->reason));
+    text_printf(out,
+                " %s seq %" PRId64 " attempt %" PRId64 " failures %" PRId64 " %" PRId64
+                " pool %s started %" PRId64 " ended %" PRId64 " code %" PRId64 " failed %" PRId64
+                " on %s cause %s reason %s priority %" PRId64 " limit %" PRId64 " ran %" PRId64
+                " task %" PRId64 " of %" PRId64 "\n",
+                job_state_text(life->state), life->seq, life->attempt, life->user_failures,
+                life->infra_failures, or_null(life->pool), life->started_ms, life->ended_ms, life->exit_code,
+                life->failed_rank, or_null(life->failed_node), cause_text(life->cause), or_null(life->reason),
+                life->priority, life->time_limit_ms, life->ran_ms, birth->task, birth->array_key);
 }
 
 void visit_one_job(const struct job_record *job, void *closure)
@@ -250,13 +258,14 @@ bool visit_attempt(const struct attempt_row *row, void *closure)
     text_printf(closure,
                 "%" PRIu64 " job %" PRId64 " number %" PRId64 " %s cause %s %s pool %s master %s %" PRId64
                 " created %" PRId64 " started %" PRId64 " ended %" PRId64 " failed %" PRId64 " %" PRId64
-                " warned %" PRId64 " saved %" PRId64 " moments %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
-                " %" PRId64 "\n",
+                " claim %s type %s warned %" PRId64 " saved %" PRId64 " moments %" PRId64 " %" PRId64
+                " %" PRId64 " %" PRId64 " %" PRId64 "\n",
                 row->attempt_id, row->job_key, row->number, attempt_state_text(row->state),
                 cause_text(row->cause), or_null(row->cause_text), row->pool, or_null(row->master_address),
                 row->master_port, row->created_ms, row->started_ms, row->ended_ms, row->failed_rank,
-                row->failed_code, row->warned_ms, row->checkpoint_ms, row->timing.received_us,
-                row->timing.queued_us, row->timing.placed_us, row->timing.started_us, row->timing.settled_us);
+                row->failed_code, claim_text(row->claim), or_null(row->gpu_type), row->warned_ms,
+                row->checkpoint_ms, row->timing.received_us, row->timing.queued_us, row->timing.placed_us,
+                row->timing.started_us, row->timing.settled_us);
     return true;
 }
 

@@ -157,6 +157,8 @@ START_TEST(a_start_loads_how_far_arrays_are_and_tasks_with_the_spec_of_their_arr
     rig_write_one(counts);
     autotext struct text expected = {0};
     struct change as_read = job_insert(4);
+    as_read.job.birth.array_key = 3;
+    as_read.job.birth.task = 7;
     print_job(&expected, &array.job.birth, &array.job.life);
     print_job(&expected, &as_read.job.birth, &as_read.job.life);
     print_job(&expected, &plain.job.birth, &plain.job.life);

@@ -180,6 +180,7 @@ START_TEST(an_update_of_an_attempt_keeps_what_it_was_made_with)
     update.attempt.job_key = 7;
     update.attempt.number = 1;
     update.attempt.pool = "default";
+    update.attempt.gpu_type = "H100";
     update.attempt.created_ms = 11;
     autotext struct text written = {0};
     autotext struct text read = {0};
