@@ -15,11 +15,14 @@
 #include "proto/base/log.h"
 #include "proto/base/text.h"
 
-static bool see_admin(const struct token_row *row, void *closure)
+static bool has_admin(struct reader *reader, bool *ret_exists, struct err *err)
 {
-    bool *seen = closure;
-    *seen = *seen || row->role == ROLE_ADMIN;
-    return true;
+    autorows struct rows rows = reader_tokens(reader, NULL, err);
+    struct token_row row;
+    while (!*ret_exists && rows_token(&rows, &row)) {
+        *ret_exists = row.role == ROLE_ADMIN;
+    }
+    return !rows.failed;
 }
 
 static bool admin_exists(const char *state, bool *ret_exists, struct err *err)
@@ -30,7 +33,7 @@ static bool admin_exists(const char *state, bool *ret_exists, struct err *err)
     if (reader == NULL) {
         return false;
     }
-    bool ok = reader_tokens(reader, NULL, see_admin, ret_exists, err);
+    bool ok = has_admin(reader, ret_exists, err);
     reader_close(reader);
     return ok;
 }

@@ -56,7 +56,7 @@ def served() -> list[str]:
     assert len(methods) == table.count("{METHOD_"), "a row of mlflow_methods.c has another form"
     files = re.search(r'#define GATE_FILES "([^"]+)"', _c("gate.h"))
     assert files is not None
-    routes = re.findall(r'\{METHOD_(\w+),\s+(GATE_FILES )?"([^"]*)",\s+ACCESS_', _c("router.c"))
+    routes = re.findall(r'(?:PLAIN|SEND|OTHER)\((\w+),\s+(GATE_FILES )?"([^"]*)",', _c("routes.h"))
     paths = [(method, (files[1] if below else "") + path.replace("{+", "{")) for method, below, path in routes]
     return methods + [f"{method} {path}" for method, path in paths if path.startswith("/api/") and not path.startswith(BASE)]
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 #include "proto/base/json.h"
 
 void member_put(json_t *object, const char *name, json_t *value)
@@ -73,6 +74,19 @@ void member_write_bool(struct text *out, const char *key, bool value)
 {
     text_append(out, key);
     text_append(out, value ? "true" : "false");
+}
+
+void member_write_time(struct text *out, const char *key, int64_t wall_ms)
+{
+    char at[32];
+    clock_format_wall(wall_ms, at, sizeof at);
+    member_write_text(out, key, wall_ms != 0 ? at : NULL);
+}
+
+void member_separate(struct text *out)
+{
+    char last = out->length > 0 ? out->bytes[out->length - 1] : '[';
+    text_append(out, last == '[' || last == '{' ? "" : ",");
 }
 
 bool member_holder(const json_t *json, struct err *err)

@@ -26,6 +26,10 @@ void member_write_text(struct text *out, const char *key, const char *value);
 void member_write_int(struct text *out, const char *key, int64_t value);
 void member_write_int_or_null(struct text *out, const char *key, int64_t value, int64_t none);
 void member_write_bool(struct text *out, const char *key, bool value);
+/* RFC 3339; 0 becomes null. */
+void member_write_time(struct text *out, const char *key, int64_t wall_ms);
+/* A comma, unless an array or an object has just begun. */
+void member_separate(struct text *out);
 
 /* json is an object, else ERR_MALFORMED. NULL is no object. */
 bool member_holder(const json_t *json, struct err *err);

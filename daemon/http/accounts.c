@@ -6,51 +6,41 @@
 
 #include "daemon/http/ask.h"
 #include "daemon/http/parts.h"
-#include "daemon/http/resources.h"
+#include "daemon/http/routes.h"
 #include "daemon/http/router.h"
 #include "proto/spec/account_limits.h"
+#include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
 
-static int render_answer(const struct writer_request *writer, const struct step *step, struct text *out)
-{
-    text_append(out, step->answer);
-    return 200;
-}
-
 /* --- questions ------------------------------------------------------------------------------------------ */
 
-static void ask_accounts(struct request *request, enum account_kind kind, const char *name)
+static bool ask_accounts(struct request *request, enum account_kind kind, const char *name, struct err *err)
 {
-    struct ask *ask = ask_create(request, sizeof *ask, render_answer);
+    struct ask *ask = ask_create(request, sizeof *ask, NULL);
     ask->writer.input.kind = INPUT_ACCOUNTS;
     ask->writer.input.accounts.viewer = request_owner_scope(request);
     ask->writer.input.accounts.kind = kind;
     ask->writer.input.accounts.name = name;
     ask->writer.input.accounts.after = query_text(request->query, "cursor");
-    ask_writer(ask);
+    return ask_writer(ask, err);
 }
 
-void accounts_list(struct request *request)
+bool accounts_list(struct request *request, struct err *err)
 {
-    ask_accounts(request, ACCOUNT_PROJECT, NULL);
+    return ask_accounts(request, ACCOUNT_PROJECT, NULL, err);
 }
 
-void accounts_show_project(struct request *request)
+bool accounts_show(struct request *request, struct err *err)
 {
-    ask_accounts(request, ACCOUNT_PROJECT, request->argument);
+    return ask_accounts(request, (enum account_kind)request->route->what, request->argument, err);
 }
 
-void accounts_show_user(struct request *request)
+bool pools_list(struct request *request, struct err *err)
 {
-    ask_accounts(request, ACCOUNT_USER, request->argument);
-}
-
-void pools_list(struct request *request)
-{
-    struct ask *ask = ask_create(request, sizeof *ask, render_answer);
+    struct ask *ask = ask_create(request, sizeof *ask, NULL);
     ask->writer.input.kind = INPUT_POOLS;
-    ask_writer(ask);
+    return ask_writer(ask, err);
 }
 
 /* --- changes -------------------------------------------------------------------------------------------- */
@@ -77,69 +67,43 @@ static bool check_name(const struct request *request, struct err *err)
                      LIMIT_NAME_BYTES);
 }
 
-static struct limits_ask *limits_ask_create(struct request *request, enum account_kind kind, bool force)
+static struct limits_ask *limits_ask_create(struct request *request)
 {
-    struct limits_ask *asked = ask_create(request, sizeof *asked, render_answer);
+    struct limits_ask *asked = ask_create(request, sizeof *asked, NULL);
     account_limits_init(&asked->limits);
     asked->ask.finish = limits_finish;
     asked->ask.writer.input.kind = INPUT_LIMITS;
-    asked->ask.writer.input.limits.kind = kind;
+    asked->ask.writer.input.limits.kind = (enum account_kind)request->route->what;
     asked->ask.writer.input.limits.name = request->argument;
-    asked->ask.writer.input.limits.force = force;
     return asked;
 }
 
-static void put(struct request *request, enum account_kind kind)
+bool accounts_put(struct request *request, struct err *err)
 {
-    struct err err;
-    struct account_limits limits;
+    enum account_kind kind = (enum account_kind)request->route->what;
     bool force = false;
-    bool ok = check_name(request, &err) && json_read_bool(request->json, "force", &force, &err);
-    json_object_del(request->json, "force"); /* says how, not what */
-    if (!ok || !account_limits_decode(request->json, kind, &limits, &err)) {
-        request_fail(request, &err);
-        return;
+    if (!check_name(request, err) || !json_read_bool(request->json, "force", &force, err)) {
+        return false;
     }
-    struct limits_ask *asked = limits_ask_create(request, kind, force);
-    asked->limits = limits;
+    json_object_del(request->json, "force"); /* says how, not what */
+    autoask struct limits_ask *asked = limits_ask_create(request);
+    if (!account_limits_decode(request->json, kind, &asked->limits, err)) {
+        return false;
+    }
     account_limits_encode(&asked->limits, kind, &asked->text);
+    asked->ask.writer.input.limits.force = force;
     asked->ask.writer.input.limits.limits = &asked->limits;
     asked->ask.writer.input.limits.text = asked->text.bytes;
-    ask_writer(&asked->ask);
+    return ask_writer(give(asked), err);
 }
 
-static void unset(struct request *request, enum account_kind kind)
+bool accounts_unset(struct request *request, struct err *err)
 {
-    struct err err;
     int64_t force = 0;
-    if (!check_name(request, &err) || !query_int(request->query, "force", 0, 1, &force, &err)) {
-        request_fail(request, &err);
-        return;
+    if (!check_name(request, err) || !query_int(request->query, "force", 0, 1, &force, err)) {
+        return false;
     }
-    ask_writer(&limits_ask_create(request, kind, force != 0)->ask);
-}
-
-void accounts_put_project(struct request *request)
-{
-    put(request, ACCOUNT_PROJECT);
-}
-
-void accounts_put_user(struct request *request)
-{
-    put(request, ACCOUNT_USER);
-}
-
-void accounts_unset_project(struct request *request)
-{
-    unset(request, ACCOUNT_PROJECT);
-}
-
-void accounts_unset_user(struct request *request)
-{
-    unset(request, ACCOUNT_USER);
-}
-
-void pools_put(struct request *request)
-{
-    put(request, ACCOUNT_POOL);
+    struct limits_ask *asked = limits_ask_create(request);
+    asked->ask.writer.input.limits.force = force != 0;
+    return ask_writer(asked, err);
 }

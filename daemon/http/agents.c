@@ -9,7 +9,7 @@
 #include "daemon/http/exit_results.h"
 #include "daemon/http/logs.h"
 #include "daemon/http/parts.h"
-#include "daemon/http/resources.h"
+#include "daemon/http/routes.h"
 #include "daemon/http/excerpt.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
@@ -62,31 +62,23 @@ static void registration_finish(struct ask *ask)
     register_message_finish(&((struct registration *)ask)->message);
 }
 
-void agents_register(struct request *request)
+bool agents_register(struct request *request, struct err *err)
 {
     struct server *server = request->server;
-    struct err err;
-    struct register_message message;
-    if (!register_message_decode(give(request->json), &message, &err)) {
-        request_fail(request, &err);
-        return;
+    autoask struct registration *registration = ask_create(request, sizeof *registration, render_registered);
+    registration->ask.finish = registration_finish;
+    if (!register_message_decode(give(request->json), &registration->message, err) ||
+        !identity_acts_for(request->who, registration->message.name, err)) {
+        return false;
     }
-    if (!identity_acts_for(request->who, message.name, &err)) {
-        register_message_finish(&message);
-        request_fail(request, &err);
-        return;
-    }
-    struct registration *registration = ask_create(request, sizeof *registration, render_registered);
-    registration->message = message;
     registration->reply = (struct register_reply){.incarnation = server->config.incarnation,
                                                   .heartbeat_ms = server->config.heartbeat_ms,
                                                   .park_ms = POLL_PARK_MS,
                                                   .log_limit = server->config.log_limit};
     registration->ask.committed = registered;
-    registration->ask.finish = registration_finish;
     registration->ask.writer.input.kind = INPUT_REGISTER;
     registration->ask.writer.input.node_register = &registration->message;
-    ask_writer(&registration->ask);
+    return ask_writer(give(registration), err);
 }
 
 /* --- heartbeat ------------------------------------------------------------------------------------------ */
@@ -117,46 +109,33 @@ static void heartbeat_finish(struct ask *ask)
     heartbeat_message_finish(&((struct heartbeat *)ask)->message);
 }
 
-void agents_heartbeat(struct request *request)
+bool agents_heartbeat(struct request *request, struct err *err)
 {
-    struct err err;
-    struct heartbeat_message message;
-    if (!heartbeat_message_decode(give(request->json), &message, &err)) {
-        request_fail(request, &err);
-        return;
-    }
-    if (!identity_acts_for(request->who, message.node, &err)) {
-        heartbeat_message_finish(&message);
-        request_fail(request, &err);
-        return;
-    }
-    struct heartbeat *heartbeat = ask_create(request, sizeof *heartbeat, render_heartbeat);
-    heartbeat->message = message;
-    heartbeat->ask.committed = heartbeat_committed;
+    autoask struct heartbeat *heartbeat = ask_create(request, sizeof *heartbeat, render_heartbeat);
     heartbeat->ask.finish = heartbeat_finish;
+    if (!heartbeat_message_decode(give(request->json), &heartbeat->message, err) ||
+        !identity_acts_for(request->who, heartbeat->message.node, err)) {
+        return false;
+    }
+    heartbeat->ask.committed = heartbeat_committed;
     heartbeat->ask.writer.input.kind = INPUT_HEARTBEAT;
     heartbeat->ask.writer.input.heartbeat = &heartbeat->message;
-    ask_writer(&heartbeat->ask);
+    return ask_writer(give(heartbeat), err);
 }
 
 /* --- poll ----------------------------------------------------------------------------------------------- */
 
-void agents_poll(struct request *request)
+bool agents_poll(struct request *request, struct err *err)
 {
-    struct err err;
-    struct poll_message message;
-    if (!poll_message_decode(give(request->json), &message, &err)) {
-        request_fail(request, &err);
-        return;
+    struct poll_message message = {0};
+    bool good = poll_message_decode(give(request->json), &message, err) &&
+                identity_acts_for(request->who, message.node, err);
+    if (good) {
+        request_drop_body(request);
+        good = outbox_poll(request->server->outbox, request, &message, err);
     }
-    if (!identity_acts_for(request->who, message.node, &err)) {
-        poll_message_finish(&message);
-        request_fail(request, &err);
-        return;
-    }
-    request_drop_body(request);
-    outbox_poll(request->server->outbox, request, &message);
     poll_message_finish(&message);
+    return good;
 }
 
 /* --- report --------------------------------------------------------------------------------------------- */
@@ -187,33 +166,23 @@ static bool store_tails(struct server *server, const struct report_message *mess
            (!found || logs_store_tails(server, message, &attempt_id, err) || err->code == ERR_DISK_FULL);
 }
 
-void agents_report(struct request *request)
+bool agents_report(struct request *request, struct err *err)
 {
-    struct err err;
     struct server *server = request->server;
-    struct report_message message;
-    struct exit_results results = {0};
-    if (!report_message_decode(give(request->json), &message, &err)) {
-        request_fail(request, &err);
-        return;
-    }
-    if (!identity_acts_for(request->who, message.node, &err) ||
-        !exit_results_take(&results, &message, server->reader, &err) ||
-        !store_tails(server, &message, &err)) {
-        exit_results_finish(&results);
-        report_message_finish(&message);
-        request_fail(request, &err);
-        return;
-    }
-    outbox_sent(server->outbox, message.node, message.attempt_id, &message.prepare_sent_us,
-                &message.start_sent_us);
-    struct report *report = ask_create(request, sizeof *report, render_nothing);
-    report->message = message;
-    report->results = results;
+    autoask struct report *report = ask_create(request, sizeof *report, render_nothing);
+    struct report_message *message = &report->message;
     report->ask.finish = report_finish;
+    if (!report_message_decode(give(request->json), message, err) ||
+        !identity_acts_for(request->who, message->node, err) ||
+        !exit_results_take(&report->results, message, server->reader, err) ||
+        !store_tails(server, message, err)) {
+        return false;
+    }
+    outbox_sent(server->outbox, message->node, message->attempt_id, &message->prepare_sent_us,
+                &message->start_sent_us);
     report->ask.writer.input.kind = INPUT_REPORT;
-    report->ask.writer.input.report = &report->message;
-    ask_writer(&report->ask);
+    report->ask.writer.input.report = message;
+    return ask_writer(give(report), err);
 }
 
 /* --- staging -------------------------------------------------------------------------------------------- */
@@ -231,44 +200,32 @@ static void staging_ask_finish(struct ask *ask)
     free(staging->text);
 }
 
-static void note_progress(struct request *request, const struct staging_message *message)
+static bool note_progress(struct request *request, const struct staging_message *message, struct err *err)
 {
     struct server *server = request->server;
     if (!outbox_knows(server->outbox, message->node, message->boot_id, NULL)) {
-        request_fail_with(request, ERR_NOT_FOUND, "node %.64s is not registered with this boot id",
-                          message->node);
-        return;
+        return err_set(err, ERR_NOT_FOUND, "node %.64s is not registered with this boot id", message->node);
     }
     autofree char *text = excerpt_fit(message->text, LIMIT_STAGING_TEXT, EXCERPT_LINE);
     staging_board_hear(server->stagings, message->node, message->key, text, server->now_ms);
-    request_reply_literal(request, 200, "{}");
+    return request_reply_literal(request, 200, "{}");
 }
 
 /* Progress is noted here alone; what decides goes through the writer. */
-void agents_staging(struct request *request)
+bool agents_staging(struct request *request, struct err *err)
 {
-    struct err err;
-    struct staging_message message;
-    if (!staging_message_decode(give(request->json), &message, &err)) {
-        request_fail(request, &err);
-        return;
-    }
-    if (!identity_acts_for(request->who, message.node, &err)) {
-        staging_message_finish(&message);
-        request_fail(request, &err);
-        return;
-    }
-    if (message.state == STAGING_BUILDING) {
-        note_progress(request, &message);
-        staging_message_finish(&message);
-        return;
-    }
-    struct staging_ask *staging = ask_create(request, sizeof *staging, render_nothing);
-    staging->message = message;
-    staging->text = excerpt_fit(message.text, LIMIT_STAGING_TEXT, EXCERPT_LINES);
-    staging->message.text = staging->text;
+    autoask struct staging_ask *staging = ask_create(request, sizeof *staging, render_nothing);
+    struct staging_message *message = &staging->message;
     staging->ask.finish = staging_ask_finish;
+    if (!staging_message_decode(give(request->json), message, err) ||
+        !identity_acts_for(request->who, message->node, err)) {
+        return false;
+    }
+    if (message->state == STAGING_BUILDING) {
+        return note_progress(request, message, err);
+    }
+    message->text = staging->text = excerpt_fit(message->text, LIMIT_STAGING_TEXT, EXCERPT_LINES);
     staging->ask.writer.input.kind = INPUT_STAGING;
-    staging->ask.writer.input.staging = &staging->message;
-    ask_writer(&staging->ask);
+    staging->ask.writer.input.staging = message;
+    return ask_writer(give(staging), err);
 }

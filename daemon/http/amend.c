@@ -1,40 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes a live job: POST /v1/jobs/{id}/hold and /release, PATCH /v1/jobs/{id}. It promises that a PATCH
- * with If-Match changes the job only as its sender saw it. What a change brings about is the core's part. */
+/* Changes a live job: POST /v1/jobs/{id}/cancel, /hold and /release, PATCH /v1/jobs/{id}. It promises that a
+ * job that was canceled may be canceled again, and that a PATCH with If-Match changes the job only as its
+ * sender saw it. What a change brings about is the core's part. */
 #include <string.h>
 
 #include "daemon/http/job_ask.h"
 #include "daemon/http/parts.h"
-#include "daemon/http/resources.h"
+#include "daemon/http/routes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
 
-static const struct job_ask_kind kind = {.status = 200, .achieved = JOB_STATE_COUNT};
+static const struct job_ask_kind change = {.status = 200, .achieved = JOB_STATE_COUNT};
+static const struct job_ask_kind cancel = {.status = 202, .achieved = JOB_CANCELED};
 
-static void ask_about_hold(struct request *request, enum input_kind what)
+bool amend_ask(struct request *request, struct err *err)
 {
-    const struct input input = {.kind = what,
-                                .hold = {.id = request->argument, .by = identity_owner(request->who)}};
-    struct err err;
-    if (request_only_fields(request->json, "", &err)) {
-        job_ask(request, &input, &kind);
+    const char *by = identity_owner(request->who);
+    struct input input = {.kind = (enum input_kind)request->route->what};
+    if (input.kind == INPUT_CANCEL) {
+        input.cancel.id = request->argument;
+        input.cancel.by = by;
     } else {
-        request_fail(request, &err);
+        input.hold.id = request->argument;
+        input.hold.by = by;
     }
+    return request_only_fields(request->json, "", err) &&
+           job_ask(request, &input, input.kind == INPUT_CANCEL ? &cancel : &change, err);
 }
 
-void amend_hold(struct request *request)
-{
-    ask_about_hold(request, INPUT_HOLD);
-}
-
-void amend_release(struct request *request)
-{
-    ask_about_hold(request, INPUT_RELEASE);
-}
-
-bool amend_read_match(const char *header, int64_t *ret_seq, struct err *err)
+/* The seq that an If-Match header names; -1: any, or there is no header. */
+static bool read_match(const char *header, int64_t *ret_seq, struct err *err)
 {
     *ret_seq = -1;
     size_t length = header != NULL ? strlen(header) : 0;
@@ -52,7 +48,7 @@ static bool read_change(const struct request *request, struct input *input, stru
 {
     const json_t *json = request->json;
     if (!request_only_fields(json, "priority time_limit_s", err) ||
-        !amend_read_match(request->headers.if_match, &input->change.if_seq, err) ||
+        !read_match(request->headers.if_match, &input->change.if_seq, err) ||
         !json_read_int(json, "priority", -LIMIT_PRIORITY, LIMIT_PRIORITY, &input->change.priority, err) ||
         !json_read_seconds(json, "time_limit_s", 0, LIMIT_TIME_MS, &input->change.time_limit_ms, err)) {
         return false;
@@ -64,14 +60,9 @@ static bool read_change(const struct request *request, struct input *input, stru
                      "nothing is to be changed");
 }
 
-void amend_change(struct request *request)
+bool amend_change(struct request *request, struct err *err)
 {
     struct input input = {.kind = INPUT_CHANGE,
                           .change = {.id = request->argument, .by = identity_owner(request->who)}};
-    struct err err;
-    if (read_change(request, &input, &err)) {
-        job_ask(request, &input, &kind);
-    } else {
-        request_fail(request, &err);
-    }
+    return read_change(request, &input, err) && job_ask(request, &input, &change, err);
 }

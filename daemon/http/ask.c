@@ -10,8 +10,15 @@
 
 #include "daemon/http/parts.h"
 #include "daemon/http/router.h"
+#include "proto/base/cleanup.h"
 #include "proto/base/hash.h"
 #include "proto/limits.h"
+
+static int render_answer(const struct writer_request *writer, const struct step *step, struct text *out)
+{
+    text_append(out, step->answer);
+    return 200;
+}
 
 void *ask_create(struct request *request, size_t size,
                  int (*render)(const struct writer_request *writer, const struct step *step,
@@ -21,7 +28,7 @@ void *ask_create(struct request *request, size_t size,
     ask->request = request;
     ask->size = size;
     ask->writer.kind = WRITER_INPUT;
-    ask->writer.render = render;
+    ask->writer.render = render != NULL ? render : render_answer;
     ask->writer.asker = ask;
     ask->writer.input.wall_ms = request->server->wall_ms;
     ask->writer.arrived_ms = request->server->now_ms;
@@ -31,6 +38,9 @@ void *ask_create(struct request *request, size_t size,
 
 void ask_destroy(struct ask *ask)
 {
+    if (ask == NULL) {
+        return;
+    }
     struct server *server = ask->request->server;
     if (ask->finish != NULL) {
         ask->finish(ask);
@@ -67,23 +77,19 @@ static bool read_key(struct ask *ask, struct err *err)
     return true;
 }
 
-void ask_writer(struct ask *ask)
+bool ask_writer(void *asked, struct err *err)
 {
-    struct request *request = ask->request;
-    struct server *server = request->server;
-    struct err err;
-    if (!read_key(ask, &err)) {
-        request_fail(request, &err);
-        ask_destroy(ask);
-        return;
+    autoask struct ask *ask = asked;
+    struct server *server = ask->request->server;
+    if (!read_key(ask, err)) {
+        return false;
     }
     if (!writer_ask(server->config.writer, &ask->writer)) {
-        request_fail_with(request, ERR_UNAVAILABLE, "too many changes wait to be stored");
-        ask_destroy(ask);
-        return;
+        return err_set(err, ERR_UNAVAILABLE, "too many changes wait to be stored");
     }
     server->asks++;
-    request_wait(request);
+    request_wait(give(ask)->request);
+    return true;
 }
 
 static void reply_committed(struct ask *ask)

@@ -26,17 +26,24 @@ struct ask {
 };
 
 /* Makes an ask of size bytes, whose first is the ask; the rest is zero. It asks for an input; kind may be
- * changed. The render, which runs on the writer's thread, finds it as writer->asker. */
+ * changed. The render, which runs on the writer's thread, finds it as writer->asker; NULL: the reply is the
+ * core's own answer. */
 void *ask_create(struct request *request, size_t size,
                  int (*render)(const struct writer_request *writer, const struct step *step,
                                struct text *out));
 
-/* Hands it to the writer, which takes it over; the reply follows the writer's answer. A keyed route's
- * Idempotency-Key goes with it. When the writer is full, the reply is 503. */
-void ask_writer(struct ask *ask);
+/* Takes over an ask and hands it to the writer; the reply follows the writer's answer. A keyed route's
+ * Idempotency-Key goes with it. false: it was not handed over; ERR_UNAVAILABLE when the writer is full. */
+bool ask_writer(void *ask, struct err *err);
 
-/* Releases an ask that was not handed over. */
+/* Releases an ask that was not handed over; NULL: nothing. */
 void ask_destroy(struct ask *ask);
+
+static inline void cleanup_ask(void *ask)
+{
+    ask_destroy(*(void **)ask);
+}
+#define autoask __attribute__((cleanup(cleanup_ask)))
 
 /* For server.c: the writer has answered. */
 void ask_answered(struct server *server, struct writer_request *writer);

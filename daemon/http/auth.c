@@ -132,15 +132,14 @@ bool auth_has_node(const struct auth *auth, const char *node, int64_t wall_ms)
     return false;
 }
 
-static bool put_row(const struct token_row *row, void *closure)
-{
-    auth_put(closure, row);
-    return true;
-}
-
 bool auth_load(struct auth *auth, struct reader *reader, struct err *err)
 {
-    return reader_tokens(reader, NULL, put_row, auth, err);
+    autorows struct rows rows = reader_tokens(reader, NULL, err);
+    struct token_row row;
+    while (rows_token(&rows, &row)) {
+        auth_put(auth, &row);
+    }
+    return !rows.failed;
 }
 
 /* What follows the scheme and its space; NULL: it is another scheme. */
@@ -211,38 +210,26 @@ const struct identity *auth_check(struct auth *auth, const char *credential, int
 
 /* --- roles ---------------------------------------------------------------------------------------------- */
 
+#define PEOPLE (1U << ROLE_USER | 1U << ROLE_ADMIN)
+#define ALL    (PEOPLE | 1U << ROLE_NODE)
+
+/* Who may come, by access. */
+static const struct {
+    unsigned roles; /* a bit each */
+    const char *wanted;
+} admitted[] = {
+    [ACCESS_OPEN] = {ALL, "any"},
+    [ACCESS_ANY] = {ALL, "any"},
+    [ACCESS_USER] = {PEOPLE, "user"},
+    [ACCESS_TRACKING] = {PEOPLE, "user"},
+    [ACCESS_USER_OR_NODE] = {ALL, "user or node"},
+    [ACCESS_ADMIN] = {1U << ROLE_ADMIN, "admin"},
+    [ACCESS_NODE] = {1U << ROLE_NODE, "node"},
+};
+
 bool auth_allows(enum access access, enum role role, struct err *err)
 {
-    bool person = role == ROLE_USER || role == ROLE_ADMIN;
-    bool allowed = false;
-    const char *wanted = "";
-    switch (access) {
-    case ACCESS_OPEN:
-    case ACCESS_ANY:
-        allowed = person || role == ROLE_NODE;
-        wanted = "any";
-        break;
-    case ACCESS_USER:
-    case ACCESS_TRACKING:
-        allowed = person;
-        wanted = "user";
-        break;
-    case ACCESS_USER_OR_NODE:
-        allowed = person || role == ROLE_NODE;
-        wanted = "user or node";
-        break;
-    case ACCESS_ADMIN:
-        allowed = role == ROLE_ADMIN;
-        wanted = "admin";
-        break;
-    case ACCESS_NODE:
-        allowed = role == ROLE_NODE;
-        wanted = "node";
-        break;
-    }
-    if (!allowed) {
-        return err_set(err, ERR_FORBIDDEN, "this needs a token of role %s; yours has role %s", wanted,
-                       role_text(role));
-    }
-    return true;
+    return (admitted[access].roles & 1U << role) != 0 ||
+           err_set(err, ERR_FORBIDDEN, "this needs a token of role %s; yours has role %s",
+                   admitted[access].wanted, role_text(role));
 }

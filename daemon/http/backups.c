@@ -18,12 +18,12 @@
 #include "daemon/backup/shelf.h"
 #include "daemon/blob/worker.h"
 #include "daemon/http/parts.h"
-#include "daemon/http/resources.h"
+#include "daemon/http/routes.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/clock.h"
 #include "proto/base/files.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
+#include "proto/members.h"
 
 /* A request that waits for a backup which is not begun yet, or is being made. */
 struct backup_waiter {
@@ -98,12 +98,11 @@ static void begin(struct backups *backups)
 
 static void write_shelved(const struct shelved *shelved, struct text *out)
 {
-    char taken[32];
-    clock_format_wall(shelved->backup.taken_ms, taken, sizeof taken);
-    text_append(out, "{\"name\":");
-    text_json_string(out, shelved->name, strlen(shelved->name));
-    text_printf(out, ",\"taken_at\":\"%s\",\"bytes\":%lld,\"took_ms\":%lld}", taken,
-                (long long)shelved->backup.bytes, (long long)shelved->backup.took_ms);
+    member_write_text(out, "{\"name\":", shelved->name);
+    member_write_time(out, ",\"taken_at\":", shelved->backup.taken_ms);
+    member_write_int(out, ",\"bytes\":", shelved->backup.bytes);
+    member_write_int(out, ",\"took_ms\":", shelved->backup.took_ms);
+    text_append(out, "}");
 }
 
 static void answer(struct backups *backups, struct request *request)
@@ -247,32 +246,27 @@ void backups_close(struct server *server)
 
 /* --- the resource --------------------------------------------------------------------------------------- */
 
-static bool refuse_without_shelf(struct request *request)
+static bool have_shelf(const struct request *request, struct err *err)
 {
-    if (request->server->backups != NULL) {
-        return false;
-    }
-    request_fail_with(request, ERR_NOT_FOUND, "this controller keeps no backups");
-    return true;
+    return request->server->backups != NULL ||
+           err_set(err, ERR_NOT_FOUND, "this controller keeps no backups");
 }
 
-void backups_list(struct request *request)
+bool backups_list(struct request *request, struct err *err)
 {
     const struct backups *backups = request->server->backups;
     struct text json = {0};
-    if (refuse_without_shelf(request)) {
-        return;
+    if (!have_shelf(request, err)) {
+        return false;
     }
-    text_append(&json, "{\"folder\":");
-    const char *shelf = request->server->config.backup_shelf;
-    text_json_string(&json, shelf, strlen(shelf));
+    member_write_text(&json, "{\"folder\":", request->server->config.backup_shelf);
     text_append(&json, ",\"backups\":[");
     for (size_t i = 0; i < backups->count; i++) {
-        text_append(&json, i > 0 ? "," : "");
+        member_separate(&json);
         write_shelved(&backups->items[i], &json);
     }
     text_append(&json, "]}");
-    request_reply_json(request, 200, &json);
+    return request_reply_json(request, 200, &json);
 }
 
 static void waiter_gone(void *state)
@@ -283,24 +277,19 @@ static void waiter_gone(void *state)
     }
 }
 
-void backups_make(struct request *request)
+bool backups_make(struct request *request, struct err *err)
 {
     struct backups *backups = request->server->backups;
-    struct err err;
-    if (refuse_without_shelf(request)) {
-        return;
-    }
-    if (!request_only_fields(request->json, "", &err)) {
-        request_fail(request, &err);
-        return;
+    if (!have_shelf(request, err) || !request_only_fields(request->json, "", err)) {
+        return false;
     }
     struct backup_waiter *waiter = xzalloc(sizeof *waiter);
     waiter->request = request;
     DL_APPEND(backups->next_waiters, waiter);
     request->state = waiter;
     request->state_finish = waiter_gone;
-    request_wait(request);
     if (!backups->busy) {
         begin(backups);
     }
+    return request_wait(request);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns /v1/blobs. An upload is hashed while it arrives; a large one is brought to disk by the helper thread,
  * and only then does its row go through the writer, so that a blob which is listed is there. */
-#include "daemon/http/blobs.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,6 +10,7 @@
 #include "daemon/blob/worker.h"
 #include "daemon/http/ask.h"
 #include "daemon/http/parts.h"
+#include "daemon/http/routes.h"
 #include "daemon/http/space.h"
 #include "proto/base/cleanup.h"
 
@@ -58,21 +57,20 @@ static bool read_hash(const struct request *request, uint8_t out[HASH_BYTES], st
                      "\"%s\" is not a SHA-256", request->argument);
 }
 
-static void upload_begin(struct request *request)
+static bool upload_begin(struct request *request, struct err *err)
 {
-    struct err err;
     uint8_t hash[HASH_BYTES];
     int64_t length = request->headers.content_length;
-    if (!read_hash(request, hash, &err) ||
-        !space_allows(request->server->space, length > 0 ? length : 0, &err)) {
-        request_fail(request, &err);
-        return;
+    if (!read_hash(request, hash, err) ||
+        !space_allows(request->server->space, length > 0 ? length : 0, err)) {
+        return false;
     }
     struct keep *keep = xzalloc(sizeof *keep);
     keep->request = request;
     keep->upload = blob_upload_begin(request->server->config.blobs, hash);
     request->state = keep;
     request->state_finish = request_gone;
+    return true;
 }
 
 static size_t upload_piece(struct request *request, const char *bytes, size_t length)
@@ -103,25 +101,24 @@ static void ask_finish(struct ask *ask)
     blob_upload_end(((struct blob_ask *)ask)->upload);
 }
 
-static void see_blob(const struct blob_row *row, void *closure)
+static bool blob_exists(struct reader *reader, const uint8_t *hash, bool *ret_exists, struct err *err)
 {
+    autorows struct rows rows = reader_blob(reader, hash, err);
+    struct blob_row row;
+    *ret_exists = rows_blob(&rows, &row);
+    return !rows.failed;
 }
 
-/* The bytes are safe: now the row. */
-static void ask_for_row(struct request *request, struct blob_upload *upload)
+/* The bytes are safe: now the row. Takes over the upload. */
+static bool ask_for_row(struct request *request, struct blob_upload *upload, struct err *err)
 {
-    struct err err;
-    bool existed;
     const uint8_t *hash = blob_upload_hash(upload);
-    if (!reader_blob(request->server->reader, hash, see_blob, NULL, &existed, &err)) {
-        blob_upload_end(upload);
-        request_fail(request, &err);
-        return;
-    }
-    struct blob_ask *ask = ask_create(request, sizeof *ask, render_put);
+    autoask struct blob_ask *ask = ask_create(request, sizeof *ask, render_put);
     ask->ask.finish = ask_finish;
-    ask->existed = existed;
     ask->upload = upload;
+    if (!blob_exists(request->server->reader, hash, &ask->existed, err)) {
+        return false;
+    }
     ask->change = (struct change){.kind = CHANGE_BLOB_PUT,
                                   .blob = {.size = blob_upload_size(upload),
                                            .bytes = blob_upload_bytes(upload),
@@ -130,7 +127,7 @@ static void ask_for_row(struct request *request, struct blob_upload *upload)
     ask->ask.writer.kind = WRITER_RECORD;
     ask->ask.writer.records = &ask->change;
     ask->ask.writer.record_count = 1;
-    ask_writer(&ask->ask);
+    return ask_writer(give(ask), err);
 }
 
 static void keep_work(struct task *task)
@@ -145,58 +142,50 @@ static void keep_done(struct task *task)
     keep->working = false;
     if (keep->request == NULL) {
         keep_free(keep);
-    } else if (!keep->ok) {
+    } else if (!keep->ok || !ask_for_row(keep->request, give(keep->upload), &keep->err)) {
         request_fail(keep->request, &keep->err);
-    } else {
-        ask_for_row(keep->request, give(keep->upload));
     }
 }
 
-void blobs_put(struct request *request)
+bool blobs_put(struct request *request, struct err *err)
 {
     struct keep *keep = request->state;
-    struct err err;
-    if (!blob_upload_check(keep->upload, &err)) {
-        request_fail(request, &err);
-    } else if (blob_upload_bytes(keep->upload) != NULL) {
-        ask_for_row(request, give(keep->upload));
-    } else {
-        keep->task = (struct task){.work = keep_work, .done = keep_done};
-        keep->working = true;
-        request_wait(request);
-        worker_give(request->server->config.worker, &keep->task);
+    if (!blob_upload_check(keep->upload, err)) {
+        return false;
     }
+    if (blob_upload_bytes(keep->upload) != NULL) {
+        return ask_for_row(request, give(keep->upload), err);
+    }
+    keep->task = (struct task){.work = keep_work, .done = keep_done};
+    keep->working = true;
+    worker_give(request->server->config.worker, &keep->task);
+    return request_wait(request);
 }
 
 /* --- GET ------------------------------------------------------------------------------------------------ */
 
-static void reply_row(const struct blob_row *row, void *closure)
+static bool reply_row(struct request *request, const struct blob_row *row, struct err *err)
 {
-    struct request *request = closure;
     if (row->bytes != NULL || row->size == 0) {
         struct text bytes = {0};
         text_append_bytes(&bytes, row->bytes, (size_t)row->size);
-        request_reply(request, 200, "application/octet-stream", text_take(&bytes), (size_t)row->size);
-        return;
+        return request_reply(request, 200, "application/octet-stream", text_take(&bytes), (size_t)row->size);
     }
-    struct err err;
-    int fd = blobs_open_file(request->server->config.blobs, row->hash, &err);
-    if (fd < 0) {
-        request_fail(request, &err);
-        return;
-    }
-    request_reply_file(request, 200, "application/octet-stream", fd, 0, (uint64_t)row->size);
+    int fd = blobs_open_file(request->server->config.blobs, row->hash, err);
+    return fd >= 0 &&
+           request_reply_file(request, 200, "application/octet-stream", fd, 0, (uint64_t)row->size);
 }
 
-void blobs_get(struct request *request)
+bool blobs_get(struct request *request, struct err *err)
 {
-    struct err err;
     uint8_t hash[HASH_BYTES];
-    bool found;
-    if (!read_hash(request, hash, &err) ||
-        !reader_blob(request->server->reader, hash, reply_row, request, &found, &err)) {
-        request_fail(request, &err);
-    } else if (!found) {
-        request_fail_with(request, ERR_NOT_FOUND, "there is no blob %s", request->argument);
+    if (!read_hash(request, hash, err)) {
+        return false;
     }
+    autorows struct rows rows = reader_blob(request->server->reader, hash, err);
+    struct blob_row row;
+    if (rows_blob(&rows, &row)) {
+        return reply_row(request, &row, err);
+    }
+    return !rows.failed && err_set(err, ERR_NOT_FOUND, "there is no blob %s", request->argument);
 }

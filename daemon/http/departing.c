@@ -11,14 +11,6 @@
 #include "proto/base/json.h"
 #include "proto/limits.h"
 
-struct counting {
-    const struct windows *windows;
-    const char *gpu_type;
-    int64_t needs_until_ms; /* wall clock */
-    int64_t wall_ms;
-    int64_t gpus;
-};
-
 static int64_t gpus_of(const char *text, const char *gpu_type)
 {
     autojson json_t *devices = json_parse(text, strlen(text), NULL);
@@ -30,31 +22,25 @@ static int64_t gpus_of(const char *text, const char *gpu_type)
     return count;
 }
 
-static bool count_node(const struct node_row *row, int64_t used_gpus, void *closure)
-{
-    struct counting *counting = closure;
-    const struct span window = windows_of_node(counting->windows, row, counting->wall_ms);
-    bool expires = row->expires_at_ms != 0 && row->expires_at_ms < counting->needs_until_ms;
-    bool away = window.until_ms != 0 && window.from_ms < counting->needs_until_ms;
-    if (row->state == NODE_READY && (expires || away)) {
-        counting->gpus += gpus_of(row->devices, counting->gpu_type);
-    }
-    return true;
-}
-
 bool departing_count(struct reader *reader, const char *gpu_type, int64_t time_limit_ms, int64_t grace_ms,
                      int64_t wall_ms, int64_t *ret_gpus, struct err *err)
 {
+    const int64_t needs_until_ms = wall_ms + (time_limit_ms > 0 ? time_limit_ms + grace_ms : LEAVES_SOON_MS);
     autowindows struct windows *windows = windows_read(reader, err);
-    struct counting counting = {
-        .windows = windows,
-        .gpu_type = gpu_type,
-        .needs_until_ms = wall_ms + (time_limit_ms > 0 ? time_limit_ms + grace_ms : LEAVES_SOON_MS),
-        .wall_ms = wall_ms,
-    };
-    if (windows == NULL || !reader_nodes(reader, NULL, count_node, &counting, err)) {
+    if (windows == NULL) {
         return false;
     }
-    *ret_gpus = counting.gpus;
-    return true;
+    autorows struct rows rows = reader_nodes(reader, NULL, err);
+    struct node_row row;
+    int64_t used_gpus;
+    *ret_gpus = 0;
+    while (rows_node(&rows, &row, &used_gpus)) {
+        const struct span window = windows_of_node(windows, &row, wall_ms);
+        bool expires = row.expires_at_ms != 0 && row.expires_at_ms < needs_until_ms;
+        bool away = window.until_ms != 0 && window.from_ms < needs_until_ms;
+        if (row.state == NODE_READY && (expires || away)) {
+            *ret_gpus += gpus_of(row.devices, gpu_type);
+        }
+    }
+    return !rows.failed;
 }

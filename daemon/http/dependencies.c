@@ -15,32 +15,19 @@
 
 /* --- finding -------------------------------------------------------------------------------------------- */
 
-struct finding {
-    const struct request *request;
-    struct core_dependency *on;
-    bool seen;
-};
-
-static void take_job(const struct job_record *job, void *closure)
-{
-    struct finding *finding = closure;
-    finding->seen = request_may_see(finding->request, job->birth.owner);
-    finding->on->key = job->birth.key;
-    finding->on->state = job->life.state;
-}
-
 static bool find_one(const struct request *request, const struct job_dependency *dependency, size_t index,
                      struct core_dependency *on, struct err *err)
 {
-    struct finding finding = {.request = request, .on = on};
-    bool found;
-    *on = (struct core_dependency){.id = dependency->job, .kind = dependency->when};
-    if (!reader_job(request->server->reader, dependency->job, take_job, &finding, &found, err)) {
-        return false;
-    }
+    autorows struct rows rows = reader_job(request->server->reader, dependency->job, err);
+    struct job_record job;
     char field[32];
+    if (rows_job(&rows, &job) && request_may_see(request, job.birth.owner)) {
+        *on = (struct core_dependency){
+            .id = dependency->job, .kind = dependency->when, .key = job.birth.key, .state = job.life.state};
+        return true;
+    }
     snprintf(field, sizeof field, "after[%zu]", index);
-    return finding.seen || err_field(err, ERR_FIELD, field, "`gpuctl ps --all` shows the jobs that there are",
+    return !rows.failed && err_field(err, ERR_FIELD, field, "`gpuctl ps --all` shows the jobs that there are",
                                      "%s: there is no job %s", field, dependency->job);
 }
 
@@ -63,46 +50,44 @@ bool dependencies_read(const struct request *request, const struct job_spec *spe
 
 /* --- why it waits --------------------------------------------------------------------------------------- */
 
-static void say_holder(const struct event_row *event, void *closure)
+static bool say_holder(struct reader *reader, int64_t job_key, struct text *out, struct err *err)
 {
-    struct err ignored;
-    const char *text = event->detail != NULL ? event->detail : "{}";
-    autojson json_t *detail = json_parse(text, strlen(text), &ignored);
-    const char *by = json_string_value(json_object_get(detail, "by"));
-    text_printf(closure, "held by %s", by != NULL ? by : "somebody");
+    autorows struct rows rows = reader_newest_event(reader, job_key, EVENT_HELD, err);
+    struct event_row event;
+    if (rows_event(&rows, &event)) {
+        const char *text = event.detail != NULL ? event.detail : "{}";
+        autojson json_t *detail = json_parse(text, strlen(text), NULL);
+        const char *by = json_string_value(json_object_get(detail, "by"));
+        text_printf(out, "held by %s", by != NULL ? by : "somebody");
+    }
+    return !rows.failed;
 }
-
-struct waits {
-    struct text *out;
-    size_t count;
-};
 
 static const char *const deeds[] = {
     [DEPENDENCY_AFTER] = "start", [DEPENDENCY_AFTEROK] = "succeed", [DEPENDENCY_AFTERANY] = "end"};
 
-static bool say_other(const struct dependency_record *other, void *closure)
+static bool is_met(const struct dependency_record *other)
 {
-    struct waits *waits = closure;
-    bool met = job_state_terminal(other->state) || (other->row.kind == DEPENDENCY_AFTER && other->started);
-    if (!met && waits->count++ < NAMED) {
-        text_printf(waits->out, "%s job %s to %s (%s)", waits->count > 1 ? "," : "waits for", other->id,
-                    deeds[other->row.kind], job_state_text(other->state));
-    }
-    return true;
+    return job_state_terminal(other->state) || (other->row.kind == DEPENDENCY_AFTER && other->started);
 }
 
 bool after_say_why(struct reader *reader, int64_t job_key, enum job_state state, struct text *out,
                    struct err *err)
 {
-    struct waits waits = {.out = out};
     if (state == JOB_HELD) {
-        return reader_newest_event(reader, job_key, EVENT_HELD, say_holder, out, err);
+        return say_holder(reader, job_key, out, err);
     }
-    if (!reader_dependencies(reader, job_key, say_other, &waits, err)) {
-        return false;
+    autorows struct rows rows = reader_dependencies(reader, job_key, err);
+    struct dependency_record other;
+    size_t count = 0;
+    while (rows_dependency_with_job(&rows, &other)) {
+        if (!is_met(&other) && count++ < NAMED) {
+            text_printf(out, "%s job %s to %s (%s)", count > 1 ? "," : "waits for", other.id,
+                        deeds[other.row.kind], job_state_text(other.state));
+        }
     }
-    if (waits.count > NAMED) {
-        text_printf(out, " and %zu more", waits.count - NAMED);
+    if (count > NAMED && !rows.failed) {
+        text_printf(out, " and %zu more", count - NAMED);
     }
-    return true;
+    return !rows.failed;
 }

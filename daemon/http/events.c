@@ -5,10 +5,11 @@
 
 #include "daemon/http/job_lookup.h"
 #include "daemon/http/parts.h"
-#include "daemon/http/resources.h"
+#include "daemon/http/routes.h"
 #include "daemon/http/sse.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
+#include "proto/members.h"
 #include "proto/wire/views.h"
 
 static void write_event(const struct event_row *row, const char *job_id, struct text *out)
@@ -24,40 +25,23 @@ static void write_event(const struct event_row *row, const char *job_id, struct 
 
 /* --- pages ---------------------------------------------------------------------------------------------- */
 
-struct page {
-    const char *job_id;
-    struct text *out;
-    int64_t rows, limit;
-    int64_t last_seq;
-};
-
-static bool add_to_page(const struct event_row *row, void *closure)
+static bool reply_page(struct request *request, const struct job_facts *job, int64_t after, int64_t limit,
+                       struct err *err)
 {
-    struct page *page = closure;
-    text_append(page->out, page->rows > 0 ? "," : "");
-    write_event(row, page->job_id, page->out);
-    page->last_seq = row->seq;
-    page->rows++;
-    return true;
-}
-
-static void reply_page(struct request *request, const struct job_facts *job, int64_t after, int64_t limit)
-{
-    struct text json = {0};
-    struct err err;
-    struct page page = {.job_id = job->id, .out = &json, .limit = limit};
+    autotext struct text json = {0};
+    autorows struct rows rows = reader_events(request->server->reader, job->key, after, limit, err);
+    struct event_row row;
+    int64_t count = 0;
     text_append(&json, "{\"events\":[");
-    if (!reader_events(request->server->reader, job->key, after, limit, add_to_page, &page, &err)) {
-        text_finish(&json);
-        request_fail(request, &err);
-        return;
+    while (rows_event(&rows, &row)) {
+        member_separate(&json);
+        write_event(&row, job->id, &json);
+        after = row.seq;
+        count++;
     }
-    if (page.rows == limit && page.last_seq < job->seq) {
-        text_printf(&json, "],\"next\":%lld}", (long long)page.last_seq);
-    } else {
-        text_append(&json, "],\"next\":null}");
-    }
-    request_reply_json(request, 200, &json);
+    member_write_int_or_null(&json, "],\"next\":", count == limit && after < job->seq ? after : -1, -1);
+    text_append(&json, "}");
+    return !rows.failed && request_reply_json(request, 200, &json);
 }
 
 /* --- streams -------------------------------------------------------------------------------------------- */
@@ -66,19 +50,22 @@ struct following {
     struct request *request;
     struct job_facts job; /* as of the last look */
     int64_t seq;          /* of the last event that was handed out */
-    struct text *out;
 };
 
-static bool add_to_stream(const struct event_row *row, void *closure)
+static bool add_to_stream(struct following *following, struct text *out, struct err *err)
 {
-    struct following *following = closure;
-    autotext struct text data = {0};
-    char id[24];
-    snprintf(id, sizeof id, "%lld", (long long)row->seq);
-    write_event(row, following->job.id, &data);
-    sse_append(following->out, id, event_kind_text(row->kind), data.bytes, data.length);
-    following->seq = row->seq;
-    return true;
+    autorows struct rows rows = reader_events(following->request->server->reader, following->job.key,
+                                              following->seq, LIMIT_LIST_ROWS, err);
+    struct event_row row;
+    while (rows_event(&rows, &row)) {
+        autotext struct text data = {0};
+        char id[24];
+        snprintf(id, sizeof id, "%lld", (long long)row.seq);
+        write_event(&row, following->job.id, &data);
+        sse_append(out, id, event_kind_text(row.kind), data.bytes, data.length);
+        following->seq = row.seq;
+    }
+    return !rows.failed;
 }
 
 static void add_end(const struct following *following, struct text *out)
@@ -94,10 +81,7 @@ static enum sse_more fill(void *closure, struct text *out)
 {
     struct following *following = closure;
     struct err err;
-    following->out = out;
-    if (!job_find(following->request, &following->job, &err) ||
-        !reader_events(following->request->server->reader, following->job.key, following->seq,
-                       LIMIT_LIST_ROWS, add_to_stream, following, &err)) {
+    if (!job_find(following->request, &following->job, &err) || !add_to_stream(following, out, &err)) {
         log_error("events unreadable", "job=%s text=\"%s\"", following->job.id, err.text);
         return SSE_END;
     }
@@ -111,7 +95,7 @@ static enum sse_more fill(void *closure, struct text *out)
     return SSE_END;
 }
 
-static void follow(struct request *request, const struct job_facts *job, int64_t after)
+static bool follow(struct request *request, const struct job_facts *job, int64_t after)
 {
     struct following *following = xzalloc(sizeof *following);
     following->request = request;
@@ -119,7 +103,7 @@ static void follow(struct request *request, const struct job_facts *job, int64_t
     following->seq = after;
     const struct sse_source source = {
         .fill = fill, .finish = free, .closure = following, .job_key = job->key};
-    sse_reply(request, &source);
+    return sse_reply(request, &source);
 }
 
 /* Last-Event-ID is what a client that comes back sends; it counts more than the query that it repeats. */
@@ -137,17 +121,14 @@ static bool read_position(const struct request *request, int64_t *ret_after, int
     return true;
 }
 
-void events_show(struct request *request)
+bool events_show(struct request *request, struct err *err)
 {
-    struct err err;
     struct job_facts job;
     int64_t after = 0;
     int64_t limit = LIMIT_LIST_DEFAULT_ROWS;
-    if (!read_position(request, &after, &limit, &err) || !job_find(request, &job, &err)) {
-        request_fail(request, &err);
-    } else if (request_wants_events(request)) {
-        follow(request, &job, after);
-    } else {
-        reply_page(request, &job, after, limit);
+    if (!read_position(request, &after, &limit, err) || !job_find(request, &job, err)) {
+        return false;
     }
+    return request_wants_events(request) ? follow(request, &job, after)
+                                         : reply_page(request, &job, after, limit, err);
 }

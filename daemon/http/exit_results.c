@@ -59,23 +59,14 @@ static bool take_json(struct rank_result *result, struct err *err)
 
 /* --- pickles -------------------------------------------------------------------------------------------- */
 
-static void take_size(const struct blob_row *row, void *closure)
-{
-    int64_t *size = closure;
-    *size = row->size;
-}
-
 /* A pickle that did not come along was put before. */
 static bool check_stored(const struct rank_result *result, struct reader *reader, struct err *err)
 {
-    int64_t size = -1;
-    bool found;
-    if (!reader_blob(reader, result->digest, take_size, &size, &found, err)) {
-        return false;
-    }
-    return (found && size == result->size) ||
-           err_field(err, ERR_FIELD, "sha256", "PUT /v1/blobs/{sha256} before the report",
-                     "sha256 names no stored blob of %lld bytes", (long long)result->size);
+    autorows struct rows rows = reader_blob(reader, result->digest, err);
+    struct blob_row row;
+    return (rows_blob(&rows, &row) && row.size == result->size) ||
+           (!rows.failed && err_field(err, ERR_FIELD, "sha256", "PUT /v1/blobs/{sha256} before the report",
+                                      "sha256 names no stored blob of %lld bytes", (long long)result->size));
 }
 
 /* A pickle that did. */

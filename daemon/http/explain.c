@@ -6,17 +6,11 @@
 #include "daemon/http/ask.h"
 #include "daemon/http/job_lookup.h"
 #include "daemon/http/parts.h"
-#include "daemon/http/resources.h"
+#include "daemon/http/routes.h"
 #include "daemon/spec_environment.h"
 #include "proto/base/cleanup.h"
 #include "proto/spec/jobspec.h"
 #include "proto/wire/views.h"
-
-static int render_answer(const struct writer_request *writer, const struct step *step, struct text *out)
-{
-    text_append(out, step->answer);
-    return 200;
-}
 
 /* The job that the path names; what has ended waits for nothing. */
 static bool find_live(struct request *request, struct err *err)
@@ -29,28 +23,16 @@ static bool find_live(struct request *request, struct err *err)
                                                        request->argument, job_state_text(facts.state));
 }
 
-static void ask_about_job(struct request *request, enum ask_kind kind)
+bool explain_job(struct request *request, struct err *err)
 {
-    struct err err;
-    if (!find_live(request, &err)) {
-        request_fail(request, &err);
-        return;
+    if (!find_live(request, err)) {
+        return false;
     }
-    struct ask *ask = ask_create(request, sizeof *ask, render_answer);
+    struct ask *ask = ask_create(request, sizeof *ask, NULL);
     ask->writer.input.kind = INPUT_ASK;
-    ask->writer.input.ask.kind = kind;
+    ask->writer.input.ask.kind = (enum ask_kind)request->route->what;
     ask->writer.input.ask.id = request->argument;
-    ask_writer(ask);
-}
-
-void explain_job(struct request *request)
-{
-    ask_about_job(request, ASK_EXPLAIN);
-}
-
-void explain_preemption(struct request *request)
-{
-    ask_about_job(request, ASK_REHEARSE);
+    return ask_writer(ask, err);
 }
 
 /* --- plans ---------------------------------------------------------------------------------------------- */
@@ -68,17 +50,13 @@ static void plan_finish(struct ask *ask)
     job_spec_finish(&plan->spec);
 }
 
-void explain_plan(struct request *request)
+bool explain_plan(struct request *request, struct err *err)
 {
-    struct err err;
-    struct job_spec spec;
-    if (!job_spec_decode(give(request->json), request->server->config.lease_min_ms, &spec, &err)) {
-        request_fail(request, &err);
-        return;
-    }
-    struct plan *plan = ask_create(request, sizeof *plan, render_answer);
-    plan->spec = spec;
+    autoask struct plan *plan = ask_create(request, sizeof *plan, NULL);
     plan->ask.finish = plan_finish;
+    if (!job_spec_decode(give(request->json), request->server->config.lease_min_ms, &plan->spec, err)) {
+        return false;
+    }
     struct input *input = &plan->ask.writer.input;
     input->kind = INPUT_ASK;
     input->ask.kind = ASK_PLAN;
@@ -87,7 +65,7 @@ void explain_plan(struct request *request)
     if (spec_environment_of(&plan->spec, &plan->environment)) {
         input->ask.environment = &plan->environment.core;
     }
-    ask_writer(&plan->ask);
+    return ask_writer(give(plan), err);
 }
 
 /* --- preemption ----------------------------------------------------------------------------------------- */
@@ -98,16 +76,14 @@ static int render_preempted(const struct writer_request *writer, const struct st
     return 202;
 }
 
-void preempt_job(struct request *request)
+bool preempt_job(struct request *request, struct err *err)
 {
-    struct err err;
-    if (!request_only_fields(request->json, "", &err) || !find_live(request, &err)) {
-        request_fail(request, &err);
-        return;
+    if (!request_only_fields(request->json, "", err) || !find_live(request, err)) {
+        return false;
     }
     struct ask *ask = ask_create(request, sizeof *ask, render_preempted);
     ask->writer.input.kind = INPUT_PREEMPT;
     ask->writer.input.preempt.id = request->argument;
     ask->writer.input.preempt.by = identity_owner(request->who);
-    ask_writer(ask);
+    return ask_writer(ask, err);
 }

@@ -186,35 +186,39 @@ static bool is_plain(const char *value)
     return true;
 }
 
+#define PLACE(name, member)                                                                                  \
+    {                                                                                                        \
+        name, sizeof name - 1, offsetof(struct headers, member)                                              \
+    }
+
+/* The headers that are looked at, and where their values are kept. */
+static const struct place {
+    const char *name;
+    size_t length, offset;
+} places[] = {
+    PLACE("Host", host),
+    PLACE("Range", range),
+    PLACE("Expect", expect),
+    PLACE("Accept", accept),
+    PLACE("If-Match", if_match),
+    PLACE("User-Agent", user_agent),
+    PLACE("Content-Type", content_type),
+    PLACE("Authorization", authorization),
+    PLACE("If-None-Match", if_none_match),
+    PLACE("Last-Event-ID", last_event_id),
+    PLACE("Idempotency-Key", idempotency_key),
+    PLACE("Transfer-Encoding", transfer_encoding),
+};
+
 static const char **place_of(struct headers *headers, const char *name)
 {
-    switch (strlen(name)) {
-    case 4:
-        return strcasecmp(name, "Host") == 0 ? &headers->host : NULL;
-    case 5:
-        return strcasecmp(name, "Range") == 0 ? &headers->range : NULL;
-    case 6:
-        return strcasecmp(name, "Expect") == 0   ? &headers->expect
-               : strcasecmp(name, "Accept") == 0 ? &headers->accept
-                                                 : NULL;
-    case 8:
-        return strcasecmp(name, "If-Match") == 0 ? &headers->if_match : NULL;
-    case 10:
-        return strcasecmp(name, "User-Agent") == 0 ? &headers->user_agent : NULL;
-    case 12:
-        return strcasecmp(name, "Content-Type") == 0 ? &headers->content_type : NULL;
-    case 13:
-        return strcasecmp(name, "Authorization") == 0   ? &headers->authorization
-               : strcasecmp(name, "If-None-Match") == 0 ? &headers->if_none_match
-               : strcasecmp(name, "Last-Event-ID") == 0 ? &headers->last_event_id
-                                                        : NULL;
-    case 15:
-        return strcasecmp(name, "Idempotency-Key") == 0 ? &headers->idempotency_key : NULL;
-    case 17:
-        return strcasecmp(name, "Transfer-Encoding") == 0 ? &headers->transfer_encoding : NULL;
-    default:
-        return NULL;
+    size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        if (places[i].length == length && strcasecmp(places[i].name, name) == 0) {
+            return (const char **)((char *)headers + places[i].offset);
+        }
     }
+    return NULL;
 }
 
 static bool refuse_second(const char *name, struct err *err)

@@ -10,12 +10,12 @@
 #include "daemon/http/ask.h"
 #include "daemon/http/job_lookup.h"
 #include "daemon/http/parts.h"
+#include "proto/base/cleanup.h"
 #include "proto/wire/views.h"
 
 struct job_asking {
     struct ask ask;
     const struct job_ask_kind *kind;
-    bool seen;
     struct text texts; /* what the rows below borrow */
     struct job_birth birth;
     struct job_life life; /* before the change */
@@ -38,13 +38,11 @@ static size_t room_for(const char *string)
     return string != NULL ? strlen(string) + 1 : 0;
 }
 
-static void copy_job(const struct job_record *job, void *closure)
+static void copy_job(struct job_asking *asking, const struct job_record *job)
 {
-    struct job_asking *asking = closure;
     const struct job_birth *birth = &job->birth;
     const struct job_life *life = &job->life;
     struct text *texts = &asking->texts;
-    asking->seen = request_may_see(asking->ask.request, birth->owner);
     text_reserve(texts, room_for(birth->id) + room_for(birth->owner) + room_for(birth->name) +
                             room_for(birth->project) + room_for(birth->gpu_type) + room_for(life->pool) +
                             room_for(life->failed_node) + room_for(life->reason) + room_for(birth->array_id) +
@@ -94,27 +92,29 @@ static void finish(struct ask *ask)
 static bool read_job(struct job_asking *asking, struct err *err)
 {
     const struct request *request = asking->ask.request;
-    bool found = false;
+    autorows struct rows rows = reader_job(request->server->reader, request->argument, err);
+    struct job_record job;
     text_clear(&asking->texts);
-    if (!reader_job(request->server->reader, request->argument, copy_job, asking, &found, err)) {
-        return false;
+    if (rows_job(&rows, &job) && request_may_see(request, job.birth.owner)) {
+        copy_job(asking, &job);
+        return true;
     }
-    return asking->seen || job_missing(request, err);
+    rows_close(&rows);
+    return !rows.failed && job_missing(request, err);
 }
 
-static void reply_ended(const struct job_asking *asking)
+static bool reply_ended(const struct job_asking *asking, struct err *err)
 {
     struct request *request = asking->ask.request;
     if (asking->life.state != asking->kind->achieved) {
-        request_fail_with(request, ERR_CONFLICT, "job %s has ended: it is %s", request->argument,
-                          job_state_text(asking->life.state));
-        return;
+        return err_set(err, ERR_CONFLICT, "job %s has ended: it is %s", request->argument,
+                       job_state_text(asking->life.state));
     }
     struct text json = {0};
     struct job_view view;
     job_view_fill(&view, &asking->birth, &asking->life, &asking->array);
     job_view_encode(&view, &json);
-    request_reply_json(request, (unsigned)asking->kind->status, &json);
+    return request_reply_json(request, (unsigned)asking->kind->status, &json);
 }
 
 /* The core knows live jobs only, and the job may have ended since it was read. */
@@ -126,14 +126,16 @@ static bool refused(struct ask *ask)
         !job_state_terminal(asking->life.state)) {
         return false;
     }
-    reply_ended(asking);
+    if (!reply_ended(asking, &err)) {
+        request_fail(ask->request, &err);
+    }
     return true;
 }
 
-void job_ask(struct request *request, const struct input *input, const struct job_ask_kind *kind)
+bool job_ask(struct request *request, const struct input *input, const struct job_ask_kind *kind,
+             struct err *err)
 {
-    struct err err;
-    struct job_asking *asking = ask_create(request, sizeof *asking, render);
+    autoask struct job_asking *asking = ask_create(request, sizeof *asking, render);
     struct ask *ask = &asking->ask;
     int64_t wall_ms = ask->writer.input.wall_ms;
     ask->writer.input = *input;
@@ -141,13 +143,11 @@ void job_ask(struct request *request, const struct input *input, const struct jo
     ask->finish = finish;
     ask->refused = refused;
     asking->kind = kind;
-    if (!read_job(asking, &err)) {
-        request_fail(request, &err);
-        ask_destroy(ask);
-    } else if (job_state_terminal(asking->life.state) && request->headers.idempotency_key == NULL) {
-        reply_ended(asking);
-        ask_destroy(ask);
-    } else { /* with a key, it may have been answered when the job still lived */
-        ask_writer(ask);
+    if (!read_job(asking, err)) {
+        return false;
     }
+    if (job_state_terminal(asking->life.state) && request->headers.idempotency_key == NULL) {
+        return reply_ended(asking, err);
+    } /* with a key, it may have been answered when the job still lived */
+    return ask_writer(give(asking), err);
 }

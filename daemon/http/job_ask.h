@@ -14,8 +14,8 @@ struct job_ask_kind {
 };
 
 /* Asks the writer for an input about the job that the path names; its strings must live as long as the
- * request. A job of somebody else is not told apart from none; one that has ended is ERR_CONFLICT. Replies in
- * any case. */
-void job_ask(struct request *request, const struct input *input, const struct job_ask_kind *kind);
+ * request. A job of somebody else is not told apart from none; one that has ended is ERR_CONFLICT. */
+bool job_ask(struct request *request, const struct input *input, const struct job_ask_kind *kind,
+             struct err *err);
 
 #endif

@@ -14,33 +14,31 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
+#include "proto/members.h"
 #include "proto/spec/tasks.h"
 
 /* --- finding -------------------------------------------------------------------------------------------- */
 
-struct finding {
-    const struct request *request;
-    struct job_facts *facts;
-    bool seen;
-};
-
-static void take_facts(const struct job_record *job, void *closure)
+/* *ret_found: there is such a job, and the sender may see it. */
+static bool read_job(const struct request *request, const char *id, bool *ret_found,
+                     struct job_facts *ret_facts, struct err *err)
 {
-    struct finding *finding = closure;
-    if (!request_may_see(finding->request, job->birth.owner)) {
-        return;
+    autorows struct rows rows = reader_job(request->server->reader, id, err);
+    struct job_record job;
+    *ret_found = rows_job(&rows, &job) && request_may_see(request, job.birth.owner);
+    if (*ret_found) {
+        *ret_facts = (struct job_facts){.key = job.birth.key,
+                                        .state = job.life.state,
+                                        .seq = job.life.seq,
+                                        .attempt = job.life.attempt,
+                                        .exit_code = job.life.exit_code,
+                                        .gpus = job.birth.gpus,
+                                        .created_ms = job.birth.created_ms,
+                                        .tasks = job.array.tasks,
+                                        .placed = job.array.placed};
+        memcpy(ret_facts->id, job.birth.id, ID_LENGTH + 1);
     }
-    finding->seen = true;
-    *finding->facts = (struct job_facts){.key = job->birth.key,
-                                         .state = job->life.state,
-                                         .seq = job->life.seq,
-                                         .attempt = job->life.attempt,
-                                         .exit_code = job->life.exit_code,
-                                         .gpus = job->birth.gpus,
-                                         .created_ms = job->birth.created_ms,
-                                         .tasks = job->array.tasks,
-                                         .placed = job->array.placed};
-    memcpy(finding->facts->id, job->birth.id, ID_LENGTH + 1);
+    return !rows.failed;
 }
 
 static bool missing(const char *id, struct err *err)
@@ -73,15 +71,14 @@ static bool task_missing(const struct job_facts *array, int64_t task, struct err
 bool job_missing(const struct request *request, struct err *err)
 {
     struct job_facts array;
-    struct finding finding = {.request = request, .facts = &array};
-    bool found = false;
+    bool found;
     if (request->array_id[0] == '\0') {
         return missing(request->argument, err);
     }
-    if (!reader_job(request->server->reader, request->array_id, take_facts, &finding, &found, err)) {
+    if (!read_job(request, request->array_id, &found, &array, err)) {
         return false;
     }
-    return finding.seen ? task_missing(&array, request->task, err) : missing(request->array_id, err);
+    return found ? task_missing(&array, request->task, err) : missing(request->array_id, err);
 }
 
 void job_name_task(struct request *request)
@@ -101,15 +98,23 @@ void job_name_task(struct request *request)
 
 bool job_find(const struct request *request, struct job_facts *ret_facts, struct err *err)
 {
-    struct finding finding = {.request = request, .facts = ret_facts};
     bool found = false;
-    if (!text_is_id(request->argument)) {
-        return job_missing(request, err);
-    }
-    if (!reader_job(request->server->reader, request->argument, take_facts, &finding, &found, err)) {
+    if (text_is_id(request->argument) && !read_job(request, request->argument, &found, ret_facts, err)) {
         return false;
     }
-    return finding.seen || job_missing(request, err);
+    return found || job_missing(request, err);
+}
+
+bool job_attempt_id(struct reader *reader, int64_t job_key, int64_t attempt, uint64_t *ret_attempt_id,
+                    struct err *err)
+{
+    autorows struct rows rows = reader_attempts(reader, job_key, err);
+    struct attempt_row row;
+    *ret_attempt_id = 0;
+    while (*ret_attempt_id == 0 && rows_attempt(&rows, &row) && row.number >= attempt) {
+        *ret_attempt_id = row.number == attempt ? row.attempt_id : 0;
+    }
+    return !rows.failed;
 }
 
 /* --- views ---------------------------------------------------------------------------------------------- */
@@ -166,52 +171,42 @@ const struct job_life *job_newest_life(const struct step *step)
     return NULL;
 }
 
-/* The placements of the newest attempt; node names and device lists are owned. */
-struct placements {
-    struct placement_view *items;
-    size_t count, room;
-};
-
-static void placements_finish(struct placements *placements)
+struct placement_view job_placement(const struct member_row *row)
 {
-    for (size_t i = 0; i < placements->count; i++) {
-        free((void *)(uintptr_t)placements->items[i].node);
-        free((void *)(uintptr_t)placements->items[i].devices);
-    }
-    free(placements->items);
+    return (struct placement_view){.node = row->node,
+                                   .node_rank = row->node_rank,
+                                   .first_rank = row->first_rank,
+                                   .local_ranks = row->local_ranks,
+                                   .devices = row->devices,
+                                   .state = row->state};
 }
 
-static bool take_placement(const struct member_row *row, void *closure)
-{
-    struct placements *placements = closure;
-    if (placements->count == placements->room) {
-        placements->room = placements->room > 0 ? 2 * placements->room : 4;
-        placements->items = xrealloc(placements->items, placements->room * sizeof *placements->items);
-    }
-    placements->items[placements->count++] = (struct placement_view){.node = xstrdup(row->node),
-                                                                     .node_rank = row->node_rank,
-                                                                     .first_rank = row->first_rank,
-                                                                     .local_ranks = row->local_ranks,
-                                                                     .devices = xstrdup(row->devices),
-                                                                     .state = row->state};
-    return true;
-}
-
-static bool take_newest_attempt_id(const struct attempt_row *row, void *closure)
-{
-    uint64_t *attempt_id = closure;
-    *attempt_id = row->attempt_id;
-    return false;
-}
-
-static bool read_placements(struct reader *reader, int64_t job_key, struct placements *placements,
+static bool read_placements(struct reader *reader, const struct job_life *life, struct job_view *view,
                             struct err *err)
 {
-    uint64_t attempt_id = 0;
-    if (!reader_attempts(reader, job_key, take_newest_attempt_id, &attempt_id, err)) {
+    uint64_t attempt_id;
+    if (!job_attempt_id(reader, life->key, life->attempt, &attempt_id, err)) {
         return false;
     }
-    return attempt_id == 0 || reader_members(reader, attempt_id, take_placement, placements, err);
+    autorows struct rows rows = reader_members(reader, attempt_id, err);
+    struct member_row row;
+    while (rows_member(&rows, &row)) {
+        view->placements = xrealloc(view->placements, (view->placement_count + 1) * sizeof *view->placements);
+        struct placement_view *placement = &view->placements[view->placement_count++];
+        *placement = job_placement(&row);
+        placement->node = xstrdup(row.node);
+        placement->devices = xstrdup(row.devices);
+    }
+    return !rows.failed;
+}
+
+static void placements_finish(struct job_view *view)
+{
+    for (size_t i = 0; i < view->placement_count; i++) {
+        member_release(view->placements[i].node);
+        member_release(view->placements[i].devices);
+    }
+    free(view->placements);
 }
 
 /* "needs 4 GPUs of type A10: 2 of 8 are free; 3 jobs are ahead" */
@@ -235,27 +230,6 @@ static void say_why_it_waits(const struct queue_facts *facts, int64_t departing,
         text_printf(out, "; %lld job%s ahead", (long long)facts->ahead, facts->ahead == 1 ? " is" : "s are");
     }
     text_printf(out, " (gpuctl explain %s)", birth->id);
-}
-
-/* What the job's row does not hold is read before it, for rows are borrowed for the time of a visit only. */
-struct showing {
-    const struct request *request;
-    struct placements placements;
-    struct queue_facts facts;
-    int64_t departing; /* GPUs on nodes that leave too soon for it */
-    bool facts_known;
-    struct staging_view *stagings; /* of a job in STAGING: who gets it ready */
-    size_t staging_count;
-    bool environment; /* and builds an environment for it */
-    struct text why;  /* of a job that is HELD or BLOCKED */
-    int64_t seq;
-    struct text *out;
-    bool seen;
-};
-
-static bool is_kept_back(enum job_state state)
-{
-    return state == JOB_HELD || state == JOB_BLOCKED;
 }
 
 /* The names of an array's sweep, the values of a task's; NULL: there is none. The caller frees it. */
@@ -285,121 +259,100 @@ static char *sweep_of(const struct job_record *job)
     return json_text(shown);
 }
 
-static void write_view(const struct job_record *job, void *closure)
-{
-    struct showing *showing = closure;
-    if (!request_may_see(showing->request, job->birth.owner)) {
-        return;
-    }
-    showing->seen = true;
-    showing->seq = job->life.seq;
-    struct job_view view;
-    job_view_fill(&view, &job->birth, &job->life, &job->array);
-    autofree char *sweep = sweep_of(job);
-    view.sweep = sweep;
-    autofree char *spec = xstrndup(job->birth.spec, job->birth.spec_length);
-    autotext struct text reason = {0};
-    view.spec = spec;
-    view.placements = showing->placements.items;
-    view.placement_count = showing->placements.count;
-    if (view.state == JOB_QUEUED && view.reason == NULL && showing->facts_known) {
-        say_why_it_waits(&showing->facts, showing->departing, &job->birth, &reason);
-        view.reason = reason.bytes;
-    } else if (view.state == JOB_STAGING) {
-        view.stagings = showing->stagings;
-        view.staging_count = showing->staging_count;
-        staging_board_say(view.stagings, view.staging_count, showing->environment, &reason);
-        view.reason = reason.bytes;
-    } else if (is_kept_back(view.state)) {
-        view.reason = showing->why.bytes;
-    }
-    job_view_encode(&view, showing->out);
-}
-
-/* What the job waits for. */
-struct wanted {
-    char *gpu_type; /* owned, or NULL */
-    int64_t time_limit_ms;
-};
-
-static void take_wanted(const struct job_record *job, void *closure)
-{
-    *(struct wanted *)closure =
-        (struct wanted){.gpu_type = job->birth.gpu_type != NULL ? xstrdup(job->birth.gpu_type) : NULL,
-                        .time_limit_ms = job->life.time_limit_ms};
-}
-
-static bool read_grace(const struct server *server, int64_t job_key, int64_t *ret_grace_ms, struct err *err)
+/* What a job in QUEUED waits for. */
+static bool say_queued(const struct server *server, const struct job_record *job, struct text *out,
+                       struct err *err)
 {
     struct job_spec spec;
+    struct queue_facts facts;
+    int64_t departing;
+    json_t *json = specs_get(server->specs, job->birth.key, err);
+    if (json == NULL || !job_spec_decode(json, 0, &spec, err)) {
+        return false;
+    }
+    int64_t grace_ms = spec.grace_ms;
+    job_spec_finish(&spec);
+    if (!reader_queue_facts(server->reader, job->birth.key, job->birth.gpu_type, &facts, err) ||
+        !departing_count(server->reader, job->birth.gpu_type, job->life.time_limit_ms, grace_ms,
+                         server->wall_ms, &departing, err)) {
+        return false;
+    }
+    say_why_it_waits(&facts, departing, &job->birth, out);
+    return true;
+}
+
+/* Who gets a job in STAGING ready. What the job needs follows from its spec, as the core had it. */
+static bool say_staging(const struct server *server, struct job_view *view, int64_t job_key, struct text *out,
+                        struct err *err)
+{
+    struct job_spec spec;
+    struct spec_environment environment;
+    bool builds = false;
     json_t *json = specs_get(server->specs, job_key, err);
     if (json == NULL || !job_spec_decode(json, 0, &spec, err)) {
         return false;
     }
-    *ret_grace_ms = spec.grace_ms;
-    job_spec_finish(&spec);
-    return true;
-}
-
-static bool read_facts(const struct server *server, const struct job_facts *job, struct showing *showing,
-                       struct err *err)
-{
-    if (job->state != JOB_QUEUED) {
-        return true;
-    }
-    struct reader *reader = server->reader;
-    struct wanted wanted = {0};
-    int64_t grace_ms;
-    bool ok = reader_job_by_key(reader, job->key, take_wanted, &wanted, &showing->facts_known, err) &&
-              reader_queue_facts(reader, job->key, wanted.gpu_type, &showing->facts, err) &&
-              read_grace(server, job->key, &grace_ms, err) &&
-              departing_count(reader, wanted.gpu_type, wanted.time_limit_ms, grace_ms, server->wall_ms,
-                              &showing->departing, err);
-    free(wanted.gpu_type);
-    return ok;
-}
-
-/* What the job needs follows from its spec, as the core had it. */
-static bool read_stagings(const struct server *server, const struct job_facts *job, struct showing *showing,
-                          struct err *err)
-{
-    struct job_spec spec;
-    struct spec_environment environment;
-    if (job->state != JOB_STAGING) {
-        return true;
-    }
-    json_t *json = specs_get(server->specs, job->key, err);
-    if (json == NULL || !job_spec_decode(json, 0, &spec, err)) {
-        return false;
-    }
     if (spec_environment_of(&spec, &environment)) {
-        showing->stagings = staging_board_look(server->stagings, environment.core.key, server->now_ms,
-                                               &showing->staging_count);
-        showing->environment = job_spec_has_environment(&spec);
+        view->stagings =
+            staging_board_look(server->stagings, environment.core.key, server->now_ms, &view->staging_count);
+        builds = job_spec_has_environment(&spec);
     }
     spec_environment_finish(&environment);
     job_spec_finish(&spec);
+    staging_board_say(view->stagings, view->staging_count, builds, out);
     return true;
+}
+
+/* Why the job has not begun, where its row does not say so. */
+static bool say_reason(const struct server *server, const struct job_record *job, struct job_view *view,
+                       struct text *out, struct err *err)
+{
+    if (view->state == JOB_QUEUED) {
+        return view->reason != NULL || say_queued(server, job, out, err);
+    }
+    if (view->state == JOB_STAGING) {
+        return say_staging(server, view, job->birth.key, out, err);
+    }
+    if (view->state == JOB_HELD || view->state == JOB_BLOCKED) {
+        view->reason = NULL;
+        return after_say_why(server->reader, job->birth.key, view->state, out, err);
+    }
+    return true;
+}
+
+static bool write_view(const struct server *server, const struct job_record *job, struct text *out,
+                       struct err *err)
+{
+    struct job_view view;
+    autotext struct text reason = {0};
+    autofree char *sweep = sweep_of(job);
+    autofree char *spec = xstrndup(job->birth.spec, job->birth.spec_length);
+    job_view_fill(&view, &job->birth, &job->life, &job->array);
+    bool ok = read_placements(server->reader, &job->life, &view, err) &&
+              say_reason(server, job, &view, &reason, err);
+    if (ok) {
+        view.sweep = sweep;
+        view.spec = spec;
+        view.reason = reason.bytes != NULL ? reason.bytes : view.reason;
+        job_view_encode(&view, out);
+    }
+    placements_finish(&view);
+    free(view.stagings);
+    return ok;
 }
 
 bool job_show(const struct request *request, int64_t *ret_seq, struct text *out, struct err *err)
 {
-    struct reader *reader = request->server->reader;
-    struct job_facts facts;
-    struct showing showing = {.request = request, .out = out};
-    if (!job_find(request, &facts, err)) {
-        return false;
+    const struct server *server = request->server;
+    struct job_record job;
+    if (!text_is_id(request->argument)) {
+        return job_missing(request, err);
     }
-    bool found = false;
-    bool ok =
-        read_placements(reader, facts.key, &showing.placements, err) &&
-        read_facts(request->server, &facts, &showing, err) &&
-        read_stagings(request->server, &facts, &showing, err) &&
-        (!is_kept_back(facts.state) || after_say_why(reader, facts.key, facts.state, &showing.why, err)) &&
-        reader_job(reader, request->argument, write_view, &showing, &found, err);
-    placements_finish(&showing.placements);
-    free(showing.stagings);
-    text_finish(&showing.why);
-    *ret_seq = showing.seq;
-    return ok && (showing.seen || job_missing(request, err));
+    autorows struct rows rows = reader_job(server->reader, request->argument, err);
+    if (rows_job(&rows, &job) && request_may_see(request, job.birth.owner)) {
+        *ret_seq = job.life.seq;
+        return write_view(server, &job, out, err);
+    }
+    rows_close(&rows);
+    return !rows.failed && job_missing(request, err);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "daemon/core/core.h"
+#include "daemon/store/store.h"
 #include "proto/base/err.h"
 #include "proto/base/text.h"
 #include "proto/wire/views.h"
@@ -33,12 +34,19 @@ bool job_find(const struct request *request, struct job_facts *ret_facts, struct
 /* The argument "ID.17" of a path below /v1/jobs becomes the id of that task. */
 void job_name_task(struct request *request);
 
+/* The epoch of the job's attempt of that number; 0: it has none. */
+bool job_attempt_id(struct reader *reader, int64_t job_key, int64_t attempt, uint64_t *ret_attempt_id,
+                    struct err *err);
+
 /* That error, for readers of their own; returns false. */
 bool job_missing(const struct request *request, struct err *err);
 
 /* A view of a job as a list shows it: without spec and placements. Borrows from the rows. Any thread. */
 void job_view_fill(struct job_view *view, const struct job_birth *birth, const struct job_life *life,
                    const struct array_row *array);
+
+/* One placement of an attempt; borrows from the row. */
+struct placement_view job_placement(const struct member_row *row);
 
 /* The newest life of the step's job among its changes; NULL when it did not change. Any thread. */
 const struct job_life *job_newest_life(const struct step *step);

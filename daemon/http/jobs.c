@@ -9,13 +9,14 @@
 #include "daemon/http/ask.h"
 #include "daemon/http/job_lookup.h"
 #include "daemon/http/parts.h"
-#include "daemon/http/resources.h"
+#include "daemon/http/routes.h"
 #include "daemon/spec_environment.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/hash.h"
 #include "proto/base/json.h"
 #include "proto/spec/jobspec.h"
 #include "proto/limits.h"
+#include "proto/members.h"
 #include "proto/wire/staging.h"
 #include "proto/wire/views.h"
 
@@ -63,24 +64,22 @@ static void submit_finish(struct ask *ask)
     free(submit->dependencies);
 }
 
-static void see_blob(const struct blob_row *row, void *closure)
-{
-}
-
 /* hash NULL: nothing is named, which is there. */
 static bool blob_exists(struct reader *reader, const char *hash, const char *field, struct err *err)
 {
     uint8_t digest[32];
-    bool found = false;
     if (hash == NULL) {
         return true;
     }
-    if (text_from_hex(hash, digest, sizeof digest) &&
-        !reader_blob(reader, digest, see_blob, NULL, &found, err)) {
-        return false;
+    if (text_from_hex(hash, digest, sizeof digest)) {
+        autorows struct rows rows = reader_blob(reader, digest, err);
+        struct blob_row row;
+        if (rows_blob(&rows, &row) || rows.failed) {
+            return !rows.failed;
+        }
     }
-    return found || err_field(err, ERR_FIELD, field, "send it first with PUT /v1/blobs/{sha256}",
-                              "%s names a blob that is not stored", field);
+    return err_field(err, ERR_FIELD, field, "send it first with PUT /v1/blobs/{sha256}",
+                     "%s names a blob that is not stored", field);
 }
 
 /* The blobs that the spec names are there. */
@@ -130,29 +129,22 @@ static void say_need(struct submit *submit)
     }
 }
 
-void jobs_submit(struct request *request)
+bool jobs_submit(struct request *request, struct err *err)
 {
     struct server *server = request->server;
-    struct err err;
-    struct job_spec spec;
-    if (!submit_allowed(server, request, &err) ||
-        !job_spec_decode(give(request->json), server->config.lease_min_ms, &spec, &err)) {
-        request_fail(request, &err);
-        return;
+    if (!submit_allowed(server, request, err)) {
+        return false;
     }
-    struct core_dependency *dependencies;
-    if (!blobs_exist(server->reader, &spec, &err) ||
-        !dependencies_read(request, &spec, &dependencies, &err)) {
-        job_spec_finish(&spec);
-        request_fail(request, &err);
-        return;
-    }
-    struct submit *submit = ask_create(request, sizeof *submit, render_submit);
-    submit->spec = spec;
-    submit->shown = job_spec_shown(&spec);
-    submit->dependencies = dependencies;
+    autoask struct submit *submit = ask_create(request, sizeof *submit, render_submit);
     submit->ask.committed = submit_committed;
     submit->ask.finish = submit_finish;
+    server->submits++;
+    if (!job_spec_decode(give(request->json), server->config.lease_min_ms, &submit->spec, err) ||
+        !blobs_exist(server->reader, &submit->spec, err) ||
+        !dependencies_read(request, &submit->spec, &submit->dependencies, err)) {
+        return false;
+    }
+    submit->shown = job_spec_shown(&submit->spec);
     uint8_t random[10];
     server_random(server, random, sizeof random);
     text_id_from_bytes(random, submit->id);
@@ -164,40 +156,16 @@ void jobs_submit(struct request *request)
     input->submit.body = request->body;
     input->submit.body_length = request->body_length;
     input->submit.shown = submit->shown;
-    input->submit.dependencies = dependencies;
-    input->submit.dependency_count = spec.dependency_count;
+    input->submit.dependencies = submit->dependencies;
+    input->submit.dependency_count = submit->spec.dependency_count;
     say_need(submit);
     store_requirements(submit, server->wall_ms);
     text_reserve(&submit->ask.writer.answer,
                  RECEIPT_BYTES); /* here, so that one thread allocates and frees it */
-    server->submits++;
-    ask_writer(&submit->ask);
+    return ask_writer(give(submit), err);
 }
 
 /* --- list ----------------------------------------------------------------------------------------------- */
-
-struct listing {
-    struct text json;
-    int64_t rows, limit;
-    int64_t last_key;
-    bool more;
-};
-
-static bool list_job(const struct job_record *job, void *closure)
-{
-    struct listing *listing = closure;
-    if (listing->rows == listing->limit) {
-        listing->more = true;
-        return false;
-    }
-    struct job_view view;
-    job_view_fill(&view, &job->birth, &job->life, &job->array);
-    text_append(&listing->json, listing->rows > 0 ? "," : "");
-    job_view_encode(&view, &listing->json);
-    listing->last_key = job->birth.key;
-    listing->rows++;
-    return true;
-}
 
 static bool refuse_state(const char *word, struct err *err)
 {
@@ -309,42 +277,61 @@ static bool asks_for_others(const struct request *request)
     return owner != NULL && !request_may_see(request, owner);
 }
 
-void jobs_list(struct request *request)
+/* One row more than the page has tells whether there is a next one. */
+static bool write_page(struct reader *reader, struct job_filter *filter, struct text *out, struct err *err)
 {
-    struct err err;
-    struct job_filter filter = {0};
-    if (!read_filter(request, &filter, &err)) {
-        request_fail(request, &err);
-        return;
-    }
-    struct listing listing = {.limit = filter.limit};
-    filter.limit++; /* one more tells whether there is a next page */
-    text_append(&listing.json, "{\"jobs\":[");
-    if (!asks_for_others(request) &&
-        !reader_jobs(request->server->reader, &filter, list_job, &listing, &err)) {
-        text_finish(&listing.json);
-        request_fail(request, &err);
-        return;
+    int64_t limit = filter->limit++, last_key = 0;
+    autorows struct rows rows = reader_jobs(reader, filter, err);
+    struct job_record job;
+    bool more;
+    while ((more = rows_job(&rows, &job)) && limit-- > 0) {
+        struct job_view view;
+        job_view_fill(&view, &job.birth, &job.life, &job.array);
+        member_separate(out);
+        job_view_encode(&view, out);
+        last_key = job.birth.key;
     }
     char cursor[17];
-    write_cursor(listing.last_key, cursor);
-    text_printf(&listing.json, listing.more ? "],\"next\":\"%s\"}" : "],\"next\":null}", cursor);
-    request_reply_json(request, 200, &listing.json);
+    write_cursor(last_key, cursor);
+    member_write_text(out, "],\"next\":", more ? cursor : NULL);
+    text_append(out, "}");
+    return !rows.failed;
+}
+
+bool jobs_list(struct request *request, struct err *err)
+{
+    struct job_filter filter = {0};
+    autotext struct text json = {0};
+    if (!read_filter(request, &filter, err)) {
+        return false;
+    }
+    if (asks_for_others(request)) {
+        return request_reply_literal(request, 200, "{\"jobs\":[],\"next\":null}");
+    }
+    text_append(&json, "{\"jobs\":[");
+    return write_page(request->server->reader, &filter, &json, err) &&
+           request_reply_json(request, 200, &json);
 }
 
 /* --- show and wait -------------------------------------------------------------------------------------- */
 
-static void reply_view(struct request *request)
+static bool reply_view(struct request *request, struct err *err)
 {
-    struct text view = {0};
-    struct err err;
+    autotext struct text view = {0};
     int64_t seq;
-    if (job_show(request, &seq, &view, &err)) {
-        autofree char *tag = xprintf("\"%lld\"", (long long)seq);
-        request_reply_json(request, 200, &view);
-        request_header(request, "ETag", tag);
-    } else {
-        text_finish(&view);
+    if (!job_show(request, &seq, &view, err)) {
+        return false;
+    }
+    autofree char *tag = xprintf("\"%lld\"", (long long)seq);
+    request_reply_json(request, 200, &view);
+    request_header(request, "ETag", tag);
+    return true;
+}
+
+static void end_wait(struct request *request)
+{
+    struct err err;
+    if (!reply_view(request, &err)) {
         request_fail(request, &err);
     }
 }
@@ -363,16 +350,16 @@ static void job_touched(struct waiter *waiter, const struct job_touch *touch)
 {
     struct request *request = waiter->closure;
     if (touch != NULL && wait_is_over(request->state, touch->state, touch->seq)) {
-        reply_view(request);
+        end_wait(request);
     }
 }
 
 static void wait_expired(struct deadline *deadline)
 {
-    reply_view(deadline->closure);
+    end_wait(deadline->closure);
 }
 
-static void start_wait(struct request *request, int64_t job_key, int64_t seq, int64_t wait_ms)
+static bool start_wait(struct request *request, int64_t job_key, int64_t seq, int64_t wait_ms)
 {
     struct server *server = request->server;
     struct wait *wait = xzalloc(sizeof *wait);
@@ -385,25 +372,22 @@ static void start_wait(struct request *request, int64_t job_key, int64_t seq, in
     request->deadline.due = wait_expired;
     request->deadline.closure = request;
     deadline_set(server->deadlines, &request->deadline, server->now_ms + wait_ms);
-    request_wait(request);
+    return request_wait(request);
 }
 
-void jobs_show(struct request *request)
+bool jobs_show(struct request *request, struct err *err)
 {
-    struct err err;
     struct job_facts facts;
     int64_t wait_ms = 0;
     int64_t seq = -1;
-    if (!query_duration(request->query, "wait", LIMIT_WAIT_S * 1000, &wait_ms, &err) ||
-        !query_int(request->query, "seq", 0, INT64_MAX, &seq, &err) ||
-        (wait_ms > 0 && !job_find(request, &facts, &err))) {
-        request_fail(request, &err);
-        return;
+    if (!query_duration(request->query, "wait", LIMIT_WAIT_S * 1000, &wait_ms, err) ||
+        !query_int(request->query, "seq", 0, INT64_MAX, &seq, err) ||
+        (wait_ms > 0 && !job_find(request, &facts, err))) {
+        return false;
     }
     const struct wait wait = {.seq = seq};
     if (wait_ms == 0 || request->server->ending || wait_is_over(&wait, facts.state, facts.seq)) {
-        reply_view(request);
-        return;
+        return reply_view(request, err);
     }
-    start_wait(request, facts.key, seq, wait_ms);
+    return start_wait(request, facts.key, seq, wait_ms);
 }

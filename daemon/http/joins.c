@@ -9,7 +9,7 @@
 
 #include "daemon/http/ask.h"
 #include "daemon/http/parts.h"
-#include "daemon/http/resources.h"
+#include "daemon/http/routes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/base/log.h"
@@ -22,15 +22,14 @@
 
 /* --- the authority -------------------------------------------------------------------------------------- */
 
-void joins_authority(struct request *request)
+bool joins_authority(struct request *request, struct err *err)
 {
     const char *authority = request->server->config.tls_authority;
     if (authority == NULL) {
-        request_fail_with(request, ERR_NOT_FOUND,
-                          "this controller has no certificate authority of its own: others sign for it");
-        return;
+        return err_set(err, ERR_NOT_FOUND,
+                       "this controller has no certificate authority of its own: others sign for it");
     }
-    request_reply(request, 200, "application/x-pem-file", xstrdup(authority), strlen(authority));
+    return request_reply(request, 200, "application/x-pem-file", xstrdup(authority), strlen(authority));
 }
 
 /* --- making a join token -------------------------------------------------------------------------------- */
@@ -84,14 +83,12 @@ static bool read_order(const json_t *json, struct join_row *row, struct err *err
     return true;
 }
 
-void joins_make(struct request *request)
+bool joins_make(struct request *request, struct err *err)
 {
     struct server *server = request->server;
-    struct err err;
     struct join_row row = {.created_ms = server->wall_ms, .owner = identity_owner(request->who)};
-    if (!read_order(request->json, &row, &err)) {
-        request_fail(request, &err);
-        return;
+    if (!read_order(request->json, &row, err)) {
+        return false;
     }
     struct making *making = ask_create(request, sizeof *making, render_made);
     uint8_t random[TOKEN_RANDOM_BYTES];
@@ -105,47 +102,22 @@ void joins_make(struct request *request)
     making->ask.writer.kind = WRITER_RECORD;
     making->ask.writer.records = &making->change;
     making->ask.writer.record_count = 1;
-    ask_writer(&making->ask);
+    return ask_writer(making, err);
 }
 
 /* --- joining -------------------------------------------------------------------------------------------- */
-
-/* A join token as the database has it. */
-struct known {
-    uint8_t secret[HASH_BYTES];
-    int64_t expires_ms;
-    bool reserved;
-    char pool[LIMIT_NAME_BYTES + 1]; /* "": none */
-    char node[LIMIT_NAME_BYTES + 1]; /* "": not used */
-    char token[TOKEN_ID_LENGTH + 1];
-};
 
 /* One trade, while it is with the writer. */
 struct join {
     struct ask ask;
     struct join_message message;
-    struct known known;
+    char pool[LIMIT_NAME_BYTES + 1]; /* "": none */
+    bool reserved;
     struct token token; /* its id and the hash that the node sent */
     char join_id[TOKEN_ID_LENGTH + 1];
     struct change changes[2];
     struct join *prev, *next; /* of the server: those under way */
 };
-
-static void copy_text(char *out, size_t size, const char *text)
-{
-    snprintf(out, size, "%s", text != NULL ? text : "");
-}
-
-static void see_join(const struct join_row *row, void *closure)
-{
-    struct known *known = closure;
-    memcpy(known->secret, row->secret, sizeof known->secret);
-    known->expires_ms = row->expires_ms;
-    known->reserved = row->reserved;
-    copy_text(known->pool, sizeof known->pool, row->pool);
-    copy_text(known->node, sizeof known->node, row->node);
-    copy_text(known->token, sizeof known->token, row->token);
-}
 
 static bool refuse_token(const char *why, struct err *err)
 {
@@ -153,69 +125,40 @@ static bool refuse_token(const char *why, struct err *err)
     return false;
 }
 
-/* The join token of the message, if its secret fits and it has not expired. */
-static bool find_join(struct server *server, const struct join_message *message, struct known *ret_known,
-                      char ret_id[TOKEN_ID_LENGTH + 1], struct err *err)
+/* The message's join token is the row's, if there is one, and has not expired. */
+static bool check_token(const struct server *server, const char *token, const struct join_row *row,
+                        struct err *err)
 {
-    const char *token = token_after_prefix(message->token, TOKEN_JOIN_PREFIX);
     uint8_t secret[HASH_BYTES];
-    bool found = false;
-    *ret_known = (struct known){0};
-    if (token == NULL) {
-        return refuse_token("is not whole: it begins with " TOKEN_JOIN_PREFIX " and has 56 characters", err);
-    }
-    memcpy(ret_id, token, TOKEN_ID_LENGTH);
-    ret_id[TOKEN_ID_LENGTH] = '\0';
     hash_bytes(token + TOKEN_ID_LENGTH + 1, TOKEN_SECRET_LENGTH, secret);
-    if (!reader_join(server->reader, ret_id, see_join, ret_known, &found, err)) {
-        return false;
-    }
-    if (!hash_equal(secret, ret_known->secret) || !found) {
+    if (!hash_equal(secret, row->secret) || row->id == NULL) {
         return refuse_token("is not known to this controller", err);
     }
-    return server->wall_ms < ret_known->expires_ms || refuse_token("has expired", err);
-}
-
-struct repeat {
-    const struct join_message *message;
-    bool same;
-};
-
-static bool see_own_token(const struct token_row *row, void *closure)
-{
-    struct repeat *repeat = closure;
-    repeat->same = !row->revoked && hash_equal(row->secret, repeat->message->secret);
-    return false;
+    return server->wall_ms < row->expires_ms || refuse_token("has expired", err);
 }
 
 /* A node whose answer was lost asks again: the token that it got, unless it was revoked. */
-static bool is_repeat(struct server *server, const struct join_message *message, const struct known *known,
+static bool is_repeat(struct server *server, const struct join_message *message, const struct join_row *join,
                       bool *ret_repeat, struct err *err)
 {
-    struct repeat repeat = {.message = message};
-    if (strcmp(known->node, message->name) == 0 &&
-        !reader_tokens(server->reader, known->token, see_own_token, &repeat, err)) {
-        return false;
+    struct token_row row;
+    *ret_repeat = false;
+    if (join->node == NULL || strcmp(join->node, message->name) != 0) {
+        return true;
     }
-    *ret_repeat = repeat.same;
-    return true;
-}
-
-static bool see_node(const struct node_row *row, int64_t used_gpus, void *closure)
-{
-    bool *taken = closure;
-    *taken = row->state != NODE_LOST;
-    return false;
+    autorows struct rows rows = reader_tokens(server->reader, join->token, err);
+    *ret_repeat = rows_token(&rows, &row) && !row.revoked && hash_equal(row.secret, message->secret);
+    return !rows.failed;
 }
 
 static bool check_name(struct server *server, const char *name, struct err *err)
 {
-    bool taken = auth_has_node(server->auth, name, server->wall_ms);
-    if (!taken && !reader_nodes(server->reader, name, see_node, &taken, err)) {
-        return false;
-    }
-    if (!taken) {
-        return true;
+    autorows struct rows rows = reader_nodes(server->reader, name, err);
+    struct node_row row;
+    int64_t used_gpus;
+    if (!auth_has_node(server->auth, name, server->wall_ms) &&
+        (!rows_node(&rows, &row, &used_gpus) || row.state == NODE_LOST)) {
+        return !rows.failed;
     }
     err_field(err, ERR_CONFLICT, "name", NULL, "there is a node named %s already", name);
     return err_hint(err, "give this one another --name, or, if it is the same machine made anew, have an "
@@ -232,15 +175,18 @@ static bool check_under_way(const struct server *server, const char *id, const c
     return true;
 }
 
-static int render_joined(const struct writer_request *writer, const struct step *step, struct text *out)
+static void write_reply(const char *token_id, const char *pool, bool reserved, struct text *out)
 {
-    const struct join *join = writer->asker;
-    const struct join_reply reply = {.token_id = join->token.id,
-                                     .pool = join->known.pool[0] != '\0' ? join->known.pool : NULL,
-                                     .reserved = join->known.reserved};
+    const struct join_reply reply = {.token_id = token_id, .pool = pool, .reserved = reserved};
     autojson json_t *json = join_reply_encode(&reply);
     autofree char *text = json_text(json);
     text_append(out, text);
+}
+
+static int render_joined(const struct writer_request *writer, const struct step *step, struct text *out)
+{
+    const struct join *join = writer->asker;
+    write_reply(join->token.id, join->pool[0] != '\0' ? join->pool : NULL, join->reserved, out);
     return 201;
 }
 
@@ -259,8 +205,8 @@ static void join_finish(struct ask *ask)
 }
 
 /* Both rows in one transaction. Takes over what the message owns. */
-static void trade(struct request *request, struct join_message *message, const struct known *known,
-                  const char *id)
+static bool trade(struct request *request, struct join_message *message, const struct join_row *row,
+                  struct err *err)
 {
     struct server *server = request->server;
     struct join *join = ask_create(request, sizeof *join, render_joined);
@@ -268,8 +214,10 @@ static void trade(struct request *request, struct join_message *message, const s
     server_random(server, random, sizeof random);
     token_make(random, &join->token); /* for its id: the secret is the node's */
     join->message = *message;
-    join->known = *known;
-    memcpy(join->join_id, id, sizeof join->join_id);
+    *message = (struct join_message){0};
+    join->reserved = row->reserved;
+    snprintf(join->pool, sizeof join->pool, "%s", row->pool != NULL ? row->pool : "");
+    snprintf(join->join_id, sizeof join->join_id, "%s", row->id);
     join->changes[0] = (struct change){.kind = CHANGE_TOKEN_INSERT,
                                        .token = {.id = join->token.id,
                                                  .role = ROLE_NODE,
@@ -286,49 +234,46 @@ static void trade(struct request *request, struct join_message *message, const s
     join->ask.writer.record_count = 2;
     join->ask.committed = join_committed;
     join->ask.finish = join_finish;
-    ask_writer(&join->ask);
+    return ask_writer(join, err);
 }
 
-static void reply_again(struct request *request, const struct known *known)
-{
-    const struct join_reply reply = {.token_id = known->token,
-                                     .pool = known->pool[0] != '\0' ? known->pool : NULL,
-                                     .reserved = known->reserved};
-    autojson json_t *json = join_reply_encode(&reply);
-    struct text text = {0};
-    autofree char *bytes = json_text(json);
-    text_append(&text, bytes);
-    request_reply_json(request, 201, &text);
-}
-
-void joins_join(struct request *request)
+static bool join_or_repeat(struct request *request, struct join_message *message, struct err *err)
 {
     struct server *server = request->server;
-    struct err err;
-    struct join_message message;
-    struct known known;
+    const char *token = token_after_prefix(message->token, TOKEN_JOIN_PREFIX);
     char id[TOKEN_ID_LENGTH + 1];
-    bool repeat = false;
-    if (!join_message_decode(give(request->json), &message, &err)) {
-        request_fail(request, &err);
-        return;
+    struct join_row row = {0};
+    bool repeat;
+    if (token == NULL) {
+        return refuse_token("is not whole: it begins with " TOKEN_JOIN_PREFIX " and has 56 characters", err);
     }
-    bool good =
-        find_join(server, &message, &known, id, &err) && is_repeat(server, &message, &known, &repeat, &err);
-    if (good && !repeat && known.node[0] != '\0') {
-        good = err_field(&err, ERR_CONFLICT, "token", HINT_ANOTHER,
-                         "the join token was used already, by node %s", known.node);
+    snprintf(id, sizeof id, "%s", token);
+    autorows struct rows rows = reader_join(server->reader, id, err);
+    rows_join(&rows, &row);
+    if (rows.failed || !check_token(server, token, &row, err) ||
+        !is_repeat(server, message, &row, &repeat, err)) {
+        return false;
     }
-    good = good && (repeat || (check_under_way(server, id, message.name, &err) &&
-                               check_name(server, message.name, &err)));
-    if (good && !repeat) {
-        trade(request, &message, &known, id);
-        return;
+    if (repeat) {
+        struct text json = {0};
+        write_reply(row.token, row.pool, row.reserved, &json);
+        return request_reply_json(request, 201, &json);
     }
+    if (row.node != NULL) {
+        return err_field(err, ERR_CONFLICT, "token", HINT_ANOTHER,
+                         "the join token was used already, by node %s", row.node);
+    }
+    return check_under_way(server, id, message->name, err) && check_name(server, message->name, err) &&
+           trade(request, message, &row, err);
+}
+
+bool joins_join(struct request *request, struct err *err)
+{
+    struct join_message message;
+    if (!join_message_decode(give(request->json), &message, err)) {
+        return false;
+    }
+    bool good = join_or_repeat(request, &message, err);
     join_message_finish(&message);
-    if (good) {
-        reply_again(request, &known);
-    } else {
-        request_fail(request, &err);
-    }
+    return good;
 }

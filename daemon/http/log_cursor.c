@@ -50,12 +50,18 @@ void log_cursor_close(struct log_cursor *cursor)
     free(cursor);
 }
 
-static void refresh_job(const struct job_record *job, void *closure)
+static bool refresh_job(struct reader *reader, struct job_facts *facts)
 {
-    struct job_facts *facts = closure;
-    facts->state = job->life.state;
-    facts->exit_code = job->life.exit_code;
-    facts->attempt = job->life.attempt;
+    struct err err;
+    autorows struct rows rows = reader_job_by_key(reader, facts->key, &err);
+    struct job_record job;
+    if (!rows_job(&rows, &job)) {
+        return false;
+    }
+    facts->state = job.life.state;
+    facts->exit_code = job.life.exit_code;
+    facts->attempt = job.life.attempt;
+    return true;
 }
 
 /* Nothing more is stored of this attempt. */
@@ -63,9 +69,7 @@ static enum log_cursor_step after_last(struct log_cursor *cursor)
 {
     struct job_facts *job = &cursor->wanted.job;
     bool fixed = cursor->wanted.attempt > 0;
-    bool found;
-    struct err err;
-    if (!reader_job_by_key(cursor->server->reader, job->key, refresh_job, job, &found, &err) || !found) {
+    if (!refresh_job(cursor->server->reader, job)) {
         return LOG_CURSOR_LOST;
     }
     bool newer = cursor->attempt < job->attempt;

@@ -13,7 +13,7 @@
 #include "daemon/http/job_lookup.h"
 #include "daemon/http/mlflow.h"
 #include "daemon/http/parts.h"
-#include "daemon/http/router.h"
+#include "daemon/http/routes.h"
 #include "daemon/http/sse.h"
 #include "daemon/http/log_cursor.h"
 #include "proto/base/cleanup.h"
@@ -32,38 +32,28 @@ static bool epoch_known(struct server *server, uint64_t attempt_id, struct attem
                               (unsigned long long)attempt_id);
 }
 
-/* A node's part of an attempt. */
-struct part {
-    const char *node;
-    int64_t rank;
-    bool is_member, has_rank;
-};
-
-static bool see_member(const struct member_row *row, void *closure)
-{
-    struct part *part = closure;
-    if (strcmp(row->node, part->node) == 0) {
-        part->is_member = true;
-        part->has_rank = part->has_rank ||
-                         (part->rank >= row->first_rank && part->rank < row->first_rank + row->local_ranks);
-    }
-    return true;
-}
-
 /* A node sends what its own ranks of the attempt say, and nothing else. */
 static bool check_part(struct server *server, uint64_t attempt_id, const char *node, int64_t rank,
                        struct err *err)
 {
-    struct part part = {.node = node, .rank = rank};
-    if (!reader_members(server->reader, attempt_id, see_member, &part, err)) {
+    autorows struct rows rows = reader_members(server->reader, attempt_id, err);
+    struct member_row row;
+    bool is_member = false;
+    while (rows_member(&rows, &row)) {
+        bool own = strcmp(row.node, node) == 0;
+        is_member = is_member || own;
+        if (own && rank >= row.first_rank && rank < row.first_rank + row.local_ranks) {
+            return true;
+        }
+    }
+    if (rows.failed) {
         return false;
     }
-    if (!part.is_member) {
+    if (!is_member) {
         return err_field(err, ERR_FORBIDDEN, "node", NULL, "node %.64s has no part in attempt %llu", node,
                          (unsigned long long)attempt_id);
     }
-    return part.has_rank ||
-           err_field(err, ERR_FIELD, "rank", NULL, "rank %lld of attempt %llu is not one of node %.64s",
+    return err_field(err, ERR_FIELD, "rank", NULL, "rank %lld of attempt %llu is not one of node %.64s",
                      (long long)rank, (unsigned long long)attempt_id, node);
 }
 
@@ -97,15 +87,14 @@ bool logs_store_tails(struct server *server, const struct report_message *report
 }
 
 /* The problem with one member more, from which the agent goes on. */
-static void fail_with_received(struct request *request, const struct err *err, int64_t received)
+static bool fail_with_received(struct request *request, const struct err *err, int64_t received)
 {
     struct text problem = {0};
     problem_encode(err, &problem);
     problem.length--; /* the closing brace */
     text_printf(&problem, ", \"received\": %lld}", (long long)received);
-    size_t length = problem.length;
-    request_reply(request, (unsigned)err_http(err->code), "application/problem+json", text_take(&problem),
-                  length);
+    request_reply_problem(request, (unsigned)err_http(err->code), &problem);
+    return true;
 }
 
 static bool read_stream(const struct query *query, const char *remedy, enum stream *ret_stream,
@@ -125,50 +114,42 @@ static bool may_upload(const struct request *request, struct err *err)
     return identity_acts_for(request->who, node != NULL ? node : "", err);
 }
 
-void logs_upload(struct request *request)
+bool logs_upload(struct request *request, struct err *err)
 {
     struct server *server = request->server;
     struct attempt_record attempt_id;
-    struct err err = {0};
     int64_t number = -1, rank = -1, offset = -1, received = 0, durable = 0;
     enum stream stream = STREAM_STDOUT;
-    if (!may_upload(request, &err) || !query_int(request->query, "epoch", 0, INT64_MAX, &number, &err) ||
-        !query_int(request->query, "rank", 0, LIMIT_GPUS - 1, &rank, &err) ||
-        !query_int(request->query, "offset", 0, INT64_MAX / 2, &offset, &err) ||
-        !read_stream(request->query, "name stdout, stderr or metrics", &stream, &err)) {
-        request_fail(request, &err);
-        return;
+    if (!may_upload(request, err) || !query_int(request->query, "epoch", 0, INT64_MAX, &number, err) ||
+        !query_int(request->query, "rank", 0, LIMIT_GPUS - 1, &rank, err) ||
+        !query_int(request->query, "offset", 0, INT64_MAX / 2, &offset, err) ||
+        !read_stream(request->query, "name stdout, stderr or metrics", &stream, err)) {
+        return false;
     }
     if (number < 0 || rank < 0 || offset < 0) {
-        request_fail_with(request, ERR_FIELD, "epoch, rank and offset are needed");
-        return;
+        return err_set(err, ERR_FIELD, "epoch, rank and offset are needed");
     }
     const char *node = query_text(request->query, "node"); /* agents before the first release left it out */
-    if (!epoch_known(server, (uint64_t)number, &attempt_id, &err) ||
-        (node != NULL && !check_part(server, (uint64_t)number, node, rank, &err))) {
-        request_fail(request, &err);
-        return;
+    bool grows = request->body_length > 0;
+    if (!epoch_known(server, (uint64_t)number, &attempt_id, err) ||
+        (node != NULL && !check_part(server, (uint64_t)number, node, rank, err)) ||
+        (grows && !space_allows_output(server->space, (int64_t)request->body_length, err))) {
+        return false;
     }
     const struct log_name name = {attempt_id.job_id, attempt_id.number, rank, stream};
-    if (request->body_length > 0 &&
-        !space_allows_output(server->space, (int64_t)request->body_length, &err)) {
-        request_fail(request, &err);
-        return;
-    }
     if (!logs_append(server->config.logs, &name, offset, request->body, request->body_length, &received,
-                     &durable, &err)) {
-        fail_with_received(request, &err, received);
-        return;
+                     &durable, err)) {
+        return fail_with_received(request, err, received);
     }
-    if (request->body_length > 0) {
+    if (grows) {
         server_wake(server, attempt_id.job_key);
     }
-    if (request->body_length > 0 && stream == STREAM_METRICS) {
+    if (grows && stream == STREAM_METRICS) {
         job_runs_metrics(server->mlflow->runs, (uint64_t)number, &attempt_id, rank);
     }
     struct text reply = {0};
     text_printf(&reply, "{\"received\": %lld, \"durable\": %lld}", (long long)received, (long long)durable);
-    request_reply_json(request, 200, &reply);
+    return request_reply_json(request, 200, &reply);
 }
 
 /* --- which job, and what of it -------------------------------------------------------------------------- */
@@ -255,27 +236,27 @@ static void reply_range(struct request *request, int fd, int64_t size, int64_t f
     request_header(request, "Content-Range", content_range);
 }
 
-static void show_bytes(struct request *request, const struct output_query *wanted)
+static bool show_bytes(struct request *request, const struct output_query *wanted, struct err *err)
 {
     const struct log_query *log = &wanted->log;
     const struct log_name name = {log->job.id, log->attempt > 0 ? log->attempt : log->job.attempt,
                                   log->rank >= 0 ? log->rank : 0,
                                   log->stream == STREAM_COUNT ? STREAM_STDOUT : log->stream};
-    struct err err = {0};
     int64_t size, first, last;
-    int fd = logs_open_stream(request->server->config.logs, &name, &size, &err);
+    err->code = ERR_NONE;
+    int fd = logs_open_stream(request->server->config.logs, &name, &size, err);
     const char *range = request->headers.range;
-    if (fd < 0 && err.code != ERR_NONE) {
-        request_fail(request, &err);
-    } else if (fd < 0) {
-        request_reply(request, 200, "text/plain; charset=utf-8", xstrdup(""), 0);
-    } else if (range != NULL && read_range(range, size, &first, &last)) {
-        reply_range(request, fd, size, first, last);
-    } else {
-        first = wanted->tail >= 0 && wanted->tail < size ? size - wanted->tail : 0;
-        request_reply_file(request, 200, "text/plain; charset=utf-8", fd, (uint64_t)first,
-                           (uint64_t)(size - first));
+    if (fd < 0) {
+        return err->code == ERR_NONE &&
+               request_reply(request, 200, "text/plain; charset=utf-8", xstrdup(""), 0);
     }
+    if (range != NULL && read_range(range, size, &first, &last)) {
+        reply_range(request, fd, size, first, last);
+        return true;
+    }
+    first = wanted->tail >= 0 && wanted->tail < size ? size - wanted->tail : 0;
+    return request_reply_file(request, 200, "text/plain; charset=utf-8", fd, (uint64_t)first,
+                              (uint64_t)(size - first));
 }
 
 /* --- following ------------------------------------------------------------------------------------------ */
@@ -322,28 +303,17 @@ static void finish(void *closure)
     log_cursor_close(closure);
 }
 
-static void show_events(struct request *request, const struct output_query *wanted)
-{
-    struct err err = {0};
-    struct log_cursor *cursor = log_cursor_open(request->server, &wanted->log, &err);
-    if (cursor == NULL) {
-        request_fail(request, &err);
-        return;
-    }
-    const struct sse_source source = {
-        .fill = fill, .finish = finish, .closure = cursor, .job_key = wanted->log.job.key};
-    sse_reply(request, &source);
-}
-
-void logs_show(struct request *request)
+bool logs_show(struct request *request, struct err *err)
 {
     struct output_query wanted;
-    struct err err;
-    if (!read_query(request, &wanted, &err)) {
-        request_fail(request, &err);
-    } else if (request_wants_events(request)) {
-        show_events(request, &wanted);
-    } else {
-        show_bytes(request, &wanted);
+    if (!read_query(request, &wanted, err)) {
+        return false;
     }
+    if (!request_wants_events(request)) {
+        return show_bytes(request, &wanted, err);
+    }
+    struct log_cursor *cursor = log_cursor_open(request->server, &wanted.log, err);
+    const struct sse_source source = {
+        .fill = fill, .finish = finish, .closure = cursor, .job_key = wanted.log.job.key};
+    return cursor != NULL && sse_reply(request, &source);
 }

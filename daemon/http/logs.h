@@ -9,12 +9,7 @@
 #include "proto/base/err.h"
 #include "proto/wire/messages.h"
 
-struct request;
 struct server;
-
-/* GET /v1/jobs/{id}/logs and POST /v1/agent/logs */
-void logs_show(struct request *request);
-void logs_upload(struct request *request);
 
 /* Stores the tails of the streams in an exit report and wakes those who follow; called before the report goes
  * to the writer, so that a job which shows as ended has its last lines. false: the report is refused with

@@ -7,12 +7,12 @@
 
 #include "daemon/http/ask.h"
 #include "daemon/http/parts.h"
-#include "daemon/http/resources.h"
+#include "daemon/http/routes.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/clock.h"
 #include "proto/base/json.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
+#include "proto/members.h"
 #include "proto/wire/messages.h"
 
 /* --- told by nodes -------------------------------------------------------------------------------------- */
@@ -36,8 +36,12 @@ static int render_told(const struct writer_request *writer, const struct step *s
     return 200;
 }
 
-static void note_job(const struct job_record *job, void *closure)
+static bool job_known(struct reader *reader, const char *id, bool *ret_known, struct err *err)
 {
+    autorows struct rows rows = reader_job(reader, id, err);
+    struct job_record job;
+    *ret_known = rows_job(&rows, &job);
+    return !rows.failed;
 }
 
 /* Adds the entry to the changes when its attempt id is in no row. */
@@ -47,7 +51,7 @@ static bool take_entry(struct telling *telling, struct reader *reader, const str
     bool found, known;
     struct attempt_record attempt_id;
     if (!reader_attempt_record(reader, entry->attempt_id, &found, &attempt_id, err) ||
-        (!found && !reader_job(reader, entry->job_id, note_job, NULL, &known, err))) {
+        (!found && !job_known(reader, entry->job_id, &known, err))) {
         return false;
     }
     if (!found) {
@@ -86,96 +90,63 @@ static void log_lost(const struct telling *telling)
     }
 }
 
-void lost_tell(struct request *request)
+bool lost_tell(struct request *request, struct err *err)
 {
     struct server *server = request->server;
-    struct err err;
-    struct journal_message message;
-    if (!journal_message_decode(give(request->json), &message, &err)) {
-        request_fail(request, &err);
-        return;
-    }
-    struct telling *telling = ask_create(request, sizeof *telling, render_told);
-    telling->message = message;
+    autoask struct telling *telling = ask_create(request, sizeof *telling, render_told);
+    const struct journal_message *message = &telling->message;
     telling->ask.finish = telling_finish;
-    if (!identity_acts_for(request->who, message.node, &err)) {
-        request_fail(request, &err);
-        ask_destroy(&telling->ask);
-    } else if (!outbox_knows(server->outbox, message.node, message.boot_id, NULL)) {
-        request_fail_with(request, ERR_NOT_FOUND, "node %.64s is not registered with this boot id",
-                          message.node);
-        ask_destroy(&telling->ask);
-    } else if (!take_entries(telling, server->reader, &err)) {
-        request_fail(request, &err);
-        ask_destroy(&telling->ask);
-    } else if (telling->ask.writer.record_count == 0) {
-        request_reply_literal(request, 200, "{\"unknown\":0}");
-        ask_destroy(&telling->ask);
-    } else {
-        log_lost(telling);
-        ask_writer(&telling->ask);
+    if (!journal_message_decode(give(request->json), &telling->message, err) ||
+        !identity_acts_for(request->who, message->node, err)) {
+        return false;
     }
+    if (!outbox_knows(server->outbox, message->node, message->boot_id, NULL)) {
+        return err_set(err, ERR_NOT_FOUND, "node %.64s is not registered with this boot id", message->node);
+    }
+    if (!take_entries(telling, server->reader, err)) {
+        return false;
+    }
+    if (telling->ask.writer.record_count == 0) {
+        return request_reply_literal(request, 200, "{\"unknown\":0}");
+    }
+    log_lost(telling);
+    return ask_writer(give(telling), err);
 }
 
 /* --- shown to people ------------------------------------------------------------------------------------ */
 
-struct listing {
-    struct text json;
-    int64_t count, last_key;
-};
-
-static void write_time(struct text *out, const char *name, int64_t wall_ms)
+static void write_lost(const struct lost_row *row, struct text *out)
 {
-    char text[32];
-    clock_format_wall(wall_ms, text, sizeof text);
-    text_printf(out, wall_ms != 0 ? ",\"%s\":\"%s\"" : ",\"%s\":null", name, text);
+    member_write_text(out, "{\"job\":", row->job_id);
+    member_write_text(out, ",\"node\":", row->node);
+    text_printf(out, ",\"epoch\":\"%llu\"", (unsigned long long)row->attempt_id);
+    member_write_bool(out, ",\"job_known\":", row->known);
+    member_write_time(out, ",\"began_at\":", row->began_ms);
+    member_write_time(out, ",\"ended_at\":", row->ended_ms);
+    member_write_int_or_null(out, ",\"exit_code\":", row->code >= 0 ? row->code : -1, -1);
+    text_append(out, "}");
 }
 
-static bool list_lost(int64_t key, const struct lost_row *row, void *closure)
+/* One row more than a page has tells whether there is a next one. */
+static bool write_page(struct reader *reader, int64_t after, struct text *out, struct err *err)
 {
-    struct listing *listing = closure;
-    if (listing->count == LIMIT_LIST_ROWS) {
-        listing->count++;
-        return false;
+    autorows struct rows rows = reader_lost(reader, after, LIMIT_LIST_ROWS + 1, err);
+    struct lost_row row;
+    int64_t key, count = 0;
+    text_append(out, "{\"lost\":[");
+    while (rows_lost(&rows, &key, &row) && count++ < LIMIT_LIST_ROWS) {
+        member_separate(out);
+        write_lost(&row, out);
+        after = key;
     }
-    struct text *out = &listing->json;
-    text_append(out, listing->count++ > 0 ? "," : "");
-    text_append(out, "{\"job\":");
-    text_json_string(out, row->job_id, strlen(row->job_id));
-    text_append(out, ",\"node\":");
-    text_json_string(out, row->node, strlen(row->node));
-    text_printf(out, ",\"epoch\":\"%llu\",\"job_known\":%s", (unsigned long long)row->attempt_id,
-                row->known ? "true" : "false");
-    write_time(out, "began_at", row->began_ms);
-    write_time(out, "ended_at", row->ended_ms);
-    if (row->code >= 0) {
-        text_printf(out, ",\"exit_code\":%lld}", (long long)row->code);
-    } else {
-        text_append(out, ",\"exit_code\":null}");
-    }
-    listing->last_key = key;
-    return true;
+    text_printf(out, count > LIMIT_LIST_ROWS ? "],\"next\":\"%lld\"}" : "],\"next\":null}", (long long)after);
+    return !rows.failed;
 }
 
-void lost_list(struct request *request)
+bool lost_list(struct request *request, struct err *err)
 {
-    struct err err;
-    struct listing listing = {0};
+    autotext struct text json = {0};
     int64_t after = 0;
-    if (!query_int(request->query, "cursor", 0, INT64_MAX, &after, &err)) {
-        request_fail(request, &err);
-        return;
-    }
-    text_append(&listing.json, "{\"lost\":[");
-    if (!reader_lost(request->server->reader, after, LIMIT_LIST_ROWS + 1, list_lost, &listing, &err)) {
-        text_finish(&listing.json);
-        request_fail(request, &err);
-        return;
-    }
-    if (listing.count > LIMIT_LIST_ROWS) {
-        text_printf(&listing.json, "],\"next\":\"%lld\"}", (long long)listing.last_key);
-    } else {
-        text_append(&listing.json, "],\"next\":null}");
-    }
-    request_reply_json(request, 200, &listing.json);
+    return query_int(request->query, "cursor", 0, INT64_MAX, &after, err) &&
+           write_page(request->server->reader, after, &json, err) && request_reply_json(request, 200, &json);
 }

@@ -9,6 +9,7 @@
 #include "daemon/http/metric_line.h"
 #include "daemon/http/sse.h"
 #include "proto/limits.h"
+#include "proto/members.h"
 
 /* --- lines ---------------------------------------------------------------------------------------------- */
 
@@ -64,7 +65,7 @@ static bool page_add(struct page *page)
     while (next_line(&page->lines, page->filter, false, &line, &before)) {
         bool room = page->rows < page->limit;
         if (room) {
-            text_append(page->out, page->rows > 0 ? "," : "");
+            member_separate(page->out);
             metric_line_encode(&line, page->out);
             page->rows++;
         }

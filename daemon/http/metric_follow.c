@@ -226,19 +226,18 @@ static void finish(void *closure)
     free(follower);
 }
 
-void metric_follow(struct request *request, struct log_query *wanted, const struct metric_filter *filter)
+bool metric_follow(struct request *request, struct log_query *wanted, const struct metric_filter *filter,
+                   struct err *err)
 {
-    struct err err = {0};
     struct metric_place place = {0};
     if (metric_place_read(wanted->after, &place) &&
         (wanted->attempt <= 0 || wanted->attempt == place.attempt)) {
         wanted->after = place.log[0] != '\0' ? place.log : NULL;
         wanted->from = place.attempt;
     }
-    struct log_cursor *cursor = log_cursor_open(request->server, wanted, &err);
+    struct log_cursor *cursor = log_cursor_open(request->server, wanted, err);
     if (cursor == NULL) {
-        request_fail(request, &err);
-        return;
+        return false;
     }
     struct follower *follower = xzalloc(sizeof *follower);
     follower->request = request;
@@ -250,5 +249,5 @@ void metric_follow(struct request *request, struct log_query *wanted, const stru
     snprintf(follower->log_id, sizeof follower->log_id, "%s", wanted->after != NULL ? wanted->after : "");
     const struct sse_source source = {
         .fill = fill, .finish = finish, .closure = follower, .job_key = wanted->job.key};
-    sse_reply(request, &source);
+    return sse_reply(request, &source);
 }

@@ -11,6 +11,7 @@ struct request;
 
 /* Replies with the stream. wanted.after may be an id of its events, or one of log_piece_id. The name of the
  * filter is borrowed from the request. */
-void metric_follow(struct request *request, struct log_query *wanted, const struct metric_filter *filter);
+bool metric_follow(struct request *request, struct log_query *wanted, const struct metric_filter *filter,
+                   struct err *err);
 
 #endif

@@ -35,28 +35,16 @@ bool metric_place_read(const char *id, struct metric_place *ret_place)
 
 /* --- the run -------------------------------------------------------------------------------------------- */
 
-struct search {
-    int64_t number;
-    uint64_t attempt_id; /* 0: not found */
-};
-
-static bool see_attempt(const struct attempt_row *row, void *closure)
-{
-    struct search *search = closure;
-    search->attempt_id = row->number == search->number ? row->attempt_id : search->attempt_id;
-    return search->attempt_id == 0;
-}
-
 static bool find_own(struct server *server, const struct job_facts *job, int64_t attempt, char **ret_run_id,
                      struct err *err)
 {
-    struct search search = {.number = attempt};
+    uint64_t attempt_id;
     char run_id[TRACKING_RUN_ID_BYTES];
-    if (!reader_attempts(server->reader, job->key, see_attempt, &search, err)) {
+    if (!job_attempt_id(server->reader, job->key, attempt, &attempt_id, err)) {
         return false;
     }
-    if (search.attempt_id != 0) {
-        rank_run_id(server->rank_key, search.attempt_id, run_id);
+    if (attempt_id != 0) {
+        rank_run_id(server->rank_key, attempt_id, run_id);
         *ret_run_id = xstrdup(run_id);
     }
     return true;

@@ -10,7 +10,7 @@
 #include "daemon/http/metric_follow.h"
 #include "daemon/http/metric_run.h"
 #include "daemon/http/parts.h"
-#include "daemon/http/resources.h"
+#include "daemon/http/routes.h"
 #include "daemon/http/log_cursor.h"
 #include "proto/limits.h"
 #include "proto/base/cleanup.h"
@@ -91,7 +91,6 @@ struct rest {
     struct metric_reading *reading; /* NULL: done */
     struct text json;               /* as far as it is */
     int64_t attempt;
-    bool comma; /* points stand before those of the run */
 };
 
 static void rest_free(struct rest *rest)
@@ -107,23 +106,21 @@ static void request_gone(void *state)
     rest_free(rest);
 }
 
-static void reply(struct request *request, struct text *json, const char *next)
+static bool reply(struct request *request, struct text *json, const char *next)
 {
-    text_append(json, "],");
-    member_write_text(json, "\"next\":", next);
+    member_write_text(json, "],\"next\":", next);
     text_append(json, "}");
-    request_reply_json(request, 200, json);
+    return request_reply_json(request, 200, json);
 }
 
-static void append_points(struct rest *rest, const struct text *points)
+static void append_points(struct text *json, const struct text *points)
 {
     const char *line = points->length > 0 ? points->bytes : "";
     while (*line != '\0') {
         line = strchr(line, ' ') + 1; /* behind the number */
         size_t length = strcspn(line, "\n");
-        text_append(&rest->json, rest->comma ? "," : "");
-        text_append_bytes(&rest->json, line, length);
-        rest->comma = true;
+        member_separate(json);
+        text_append_bytes(json, line, length);
         line += length + 1;
     }
 }
@@ -137,86 +134,68 @@ static void take_answer(void *closure, const struct metric_answer *answer)
         request_fail_with(rest->request, ERR_UNAVAILABLE, "%s", answer->why);
         return;
     }
-    append_points(rest, answer->points);
+    append_points(&rest->json, answer->points);
     if (answer->more) {
         text_printf(&next, METRIC_RUN_ID, rest->attempt, answer->after);
     }
     reply(rest->request, &rest->json, answer->more ? next.bytes : NULL);
 }
 
-/* Ends the page, which is taken over, with points of the run: these have no rank. */
-static void add_run(struct request *request, const struct metric_query *wanted,
-                    const struct metric_place *place, struct text *json, bool comma)
+/* Ends the page with points of the run: these have no rank. */
+static bool add_run(struct request *request, const struct metric_query *wanted,
+                    const struct metric_place *place, struct text *json, struct err *err)
 {
-    struct err err;
     autofree char *run_id = NULL;
-    if (!metric_run_of(request->server, &wanted->log.job, place->attempt, &run_id, &err)) {
-        text_finish(json);
-        request_fail(request, &err);
-        return;
+    if (!metric_run_of(request->server, &wanted->log.job, place->attempt, &run_id, err)) {
+        return false;
     }
     if (run_id == NULL) {
-        reply(request, json, NULL);
-        return;
+        return reply(request, json, NULL);
     }
     struct rest *rest = xzalloc(sizeof *rest);
     const struct metric_question question = {
         .run_id = run_id, .name = wanted->filter.name, .after = place->number, .limit = wanted->limit};
-    *rest = (struct rest){.request = request, .json = *json, .attempt = place->attempt, .comma = comma};
+    *rest = (struct rest){.request = request, .json = *json, .attempt = place->attempt};
     *json = (struct text){0};
     request->state = rest;
     request->state_finish = request_gone;
-    request_wait(request);
     rest->reading = metric_run_read(request->server, &question, take_answer, rest);
+    return request_wait(request);
 }
 
 /* A page goes from the streams on to the run of the attempt. */
-static void show_page(struct request *request, struct metric_query *wanted)
+static bool show_page(struct request *request, struct metric_query *wanted, struct err *err)
 {
-    struct err err = {0};
-    struct text json = {0};
+    autotext struct text json = {0};
     char next[LOG_ID_BYTES];
     struct metric_place place = {0};
-    int64_t limit = wanted->limit;
     if (metric_place_read(wanted->log.after, &place) &&
         (wanted->log.attempt <= 0 || wanted->log.attempt == place.attempt)) {
         text_printf(&json, "{\"attempt\":%lld,\"metrics\":[", (long long)place.attempt);
-        add_run(request, wanted, &place, &json, false);
-        return;
+        return add_run(request, wanted, &place, &json, err);
     }
     place.number = 0;
-    if (!begin_page(request, wanted, &place.attempt, &limit, &json, next, &err)) {
-        text_finish(&json);
-        request_fail(request, &err);
-    } else if (next[0] == '\0' && wanted->filter.rank < 0) {
-        bool comma = limit < wanted->limit;
-        wanted->limit = limit;
-        add_run(request, wanted, &place, &json, comma);
-    } else {
-        reply(request, &json, next[0] != '\0' ? next : NULL);
+    if (!begin_page(request, wanted, &place.attempt, &wanted->limit, &json, next, err)) {
+        return false;
     }
+    if (next[0] == '\0' && wanted->filter.rank < 0) {
+        return add_run(request, wanted, &place, &json, err);
+    }
+    return reply(request, &json, next[0] != '\0' ? next : NULL);
 }
 
-/* --- streams -------------------------------------------------------------------------------------------- */
-
-/* Last-Event-ID is what a client that comes back sends; it counts more than the query that it repeats. */
-static void show_events(struct request *request, struct metric_query *wanted)
-{
-    if (request->headers.last_event_id != NULL) {
-        wanted->log.after = request->headers.last_event_id;
-    }
-    metric_follow(request, &wanted->log, &wanted->filter);
-}
-
-void metrics_show(struct request *request)
+/* A stream goes on behind Last-Event-ID, which counts more than the query that a client repeats. */
+bool metrics_show(struct request *request, struct err *err)
 {
     struct metric_query wanted;
-    struct err err;
-    if (!read_query(request, &wanted, &err)) {
-        request_fail(request, &err);
-    } else if (request_wants_events(request)) {
-        show_events(request, &wanted);
-    } else {
-        show_page(request, &wanted);
+    if (!read_query(request, &wanted, err)) {
+        return false;
     }
+    if (!request_wants_events(request)) {
+        return show_page(request, &wanted, err);
+    }
+    if (request->headers.last_event_id != NULL) {
+        wanted.log.after = request->headers.last_event_id;
+    }
+    return metric_follow(request, &wanted.log, &wanted.filter, err);
 }

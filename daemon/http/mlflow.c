@@ -14,6 +14,7 @@
 #include "daemon/blob/worker.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/rank_token.h"
+#include "daemon/http/routes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
@@ -165,13 +166,13 @@ static json_t *body_of_query(const struct query *query)
     return body;
 }
 
-static void reply_error(struct request *request, enum tracking_code code, const char *message)
+static bool reply_error(struct request *request, enum tracking_code code, const char *message)
 {
     struct tracking_error error;
     struct text out = {0};
     tracking_fail(&error, code, "%s", message);
     tracking_error_render(&error, &out);
-    request_reply_json(request, (unsigned)tracking_code_http(code), &out);
+    return request_reply_json(request, (unsigned)tracking_code_http(code), &out);
 }
 
 /* Each rank's client ends the run when it exits, and what watches the run for the other ranks would end with
@@ -185,27 +186,22 @@ static void keep_running(const char *own, json_t *body)
     }
 }
 
-void mlflow_call(struct request *request)
+bool mlflow_call(struct request *request, struct err *err)
 {
     struct mlflow *mlflow = request->server->mlflow;
     const struct mlflow_method *method = mlflow_method_find(request->route->method, router_tail(request));
-    struct err err;
     if (method == NULL) {
         autofree char *unserved = xprintf(MLFLOW_UNSERVED, router_method(request), request->path);
-        reply_error(request, TRACKING_ENDPOINT_NOT_FOUND, unserved);
-        return;
+        return reply_error(request, TRACKING_ENDPOINT_NOT_FOUND, unserved);
     }
     if (mlflow->waiting >= LIMIT_MLFLOW_WAITING) {
-        request_fail_with(request, ERR_TOO_MANY, "too many calls wait for the tracking store");
-        return;
+        return err_set(err, ERR_TOO_MANY, "too many calls wait for the tracking store");
     }
-    if (method->adds && !space_allows_tracking(request->server->space, (int64_t)request->body_length, &err)) {
-        reply_error(request, TRACKING_TEMPORARILY_UNAVAILABLE, err.text); /* the client tries again */
-        return;
+    if (method->adds && !space_allows_tracking(request->server->space, (int64_t)request->body_length, err)) {
+        return reply_error(request, TRACKING_TEMPORARILY_UNAVAILABLE, err->text); /* the client tries again */
     }
-    if (request->ranks_attempt_id != 0 && !job_runs_begin(mlflow->runs, request->ranks_attempt_id, &err)) {
-        request_fail(request, &err);
-        return;
+    if (request->ranks_attempt_id != 0 && !job_runs_begin(mlflow->runs, request->ranks_attempt_id, err)) {
+        return false;
     }
     struct call *call = xzalloc(sizeof *call);
     call->task = (struct task){.work = call_work, .done = call_done};
@@ -226,24 +222,24 @@ void mlflow_call(struct request *request)
     request->state = call;
     request->state_finish = request_gone;
     request_drop_body(request);
-    request_wait(request);
     mlflow->waiting++;
     worker_give(mlflow->worker, &call->task);
+    return request_wait(request);
 }
 
 /* --- what the server is --------------------------------------------------------------------------------- */
 
-void mlflow_server_info(struct request *request)
+bool mlflow_server_info(struct request *request, struct err *err)
 {
-    request_reply_literal(request, 200,
-                          "{\"store_type\":\"gpuctl\",\"workspaces_enabled\":false,"
-                          "\"trace_archival_enabled\":false,\"multipart_uploads_enabled\":false,"
-                          "\"multipart_downloads_enabled\":false}");
+    return request_reply_literal(request, 200,
+                                 "{\"store_type\":\"gpuctl\",\"workspaces_enabled\":false,"
+                                 "\"trace_archival_enabled\":false,\"multipart_uploads_enabled\":false,"
+                                 "\"multipart_downloads_enabled\":false}");
 }
 
-void mlflow_health(struct request *request)
+bool mlflow_health(struct request *request, struct err *err)
 {
-    request_reply(request, 200, "text/plain", xstrdup("OK"), 2);
+    return request_reply(request, 200, "text/plain", xstrdup("OK"), 2);
 }
 
 bool mlflow_asks(const struct request *request)

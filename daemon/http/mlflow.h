@@ -17,10 +17,7 @@ bool mlflow_open(struct server *server, struct err *err);
 /* Does what was asked, then ends the thread. After all requests have ended. */
 void mlflow_close(struct server *server);
 
-/* --- mlflow.c: routes */
-void mlflow_call(struct request *request);
-void mlflow_server_info(struct request *request);
-void mlflow_health(struct request *request);
+/* --- mlflow.c */
 /* true when MLflow's client asks. */
 bool mlflow_asks(const struct request *request);
 
@@ -37,13 +34,6 @@ struct mlflow_method {
 const struct mlflow_method *mlflow_method_find(enum method method, const char *path);
 /* Puts the parameters in the path into the body, if that is an object. */
 void mlflow_method_arguments(const struct mlflow_method *method, const char *path, json_t *body);
-
-/* --- mlflow_artifacts.c: routes */
-extern const struct body_sink mlflow_artifacts_sink;
-void mlflow_artifacts_put(struct request *request);
-void mlflow_artifacts_get(struct request *request);
-void mlflow_artifacts_list(struct request *request);
-void mlflow_artifacts_delete(struct request *request);
 
 /* --- mlflow_error.c */
 
@@ -93,9 +83,6 @@ void metric_copies_destroy(struct metric_copies *copies);
 void metric_copies_begin(struct metric_copies *copies, uint64_t attempt_id, const char *job_id,
                          int64_t attempt, int64_t stream);
 bool metric_copies_busy(const struct metric_copies *copies, uint64_t attempt_id);
-
-/* --- mlflow_runs.c: a route */
-void mlflow_runs_list(struct request *request);
 
 /* --- for these files alone */
 

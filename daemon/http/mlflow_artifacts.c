@@ -9,6 +9,7 @@
 #include "daemon/blob/worker.h"
 #include "daemon/http/mlflow.h"
 #include "daemon/http/parts.h"
+#include "daemon/http/routes.h"
 #include "proto/base/cleanup.h"
 
 /* Work for the disk. It outlives its request when that goes away. */
@@ -74,32 +75,30 @@ static void chore_done(struct task *task)
     }
 }
 
-static void chore_give(struct chore *chore, void (*work)(struct task *task))
+static bool chore_give(struct chore *chore, void (*work)(struct task *task))
 {
     chore->task = (struct task){.work = work, .done = chore_done};
     chore->working = true;
-    request_wait(chore->request);
     worker_give(chore->request->server->mlflow->disk, &chore->task);
+    return request_wait(chore->request);
 }
 
 /* --- PUT ------------------------------------------------------------------------------------------------ */
 
-static void upload_begin(struct request *request)
+static bool upload_begin(struct request *request, struct err *err)
 {
-    struct err err;
     struct server *server = request->server;
     int64_t length = request->headers.content_length;
-    autofree char *path = read_path(request, &err);
-    if (path == NULL || !space_allows(server->space, length > 0 ? length : 0, &err)) {
-        request_fail(request, &err);
-        return;
+    autofree char *path = read_path(request, err);
+    if (path == NULL || !space_allows(server->space, length > 0 ? length : 0, err)) {
+        return false;
     }
-    struct artifact_upload *upload = artifact_upload_begin(server->mlflow->artifacts, path, &err);
+    struct artifact_upload *upload = artifact_upload_begin(server->mlflow->artifacts, path, err);
     if (upload == NULL) {
-        request_fail(request, &err);
-        return;
+        return false;
     }
     chore_begin(request, give(path))->upload = upload;
+    return true;
 }
 
 static size_t upload_piece(struct request *request, const char *bytes, size_t length)
@@ -124,25 +123,24 @@ static void work_put(struct task *task)
     text_append(&chore->out, "{}");
 }
 
-void mlflow_artifacts_put(struct request *request)
+bool mlflow_artifacts_put(struct request *request, struct err *err)
 {
-    chore_give(request->state, work_put);
+    return chore_give(request->state, work_put);
 }
 
 /* --- GET ------------------------------------------------------------------------------------------------ */
 
-void mlflow_artifacts_get(struct request *request)
+bool mlflow_artifacts_get(struct request *request, struct err *err)
 {
-    struct err err;
     uint64_t length;
-    autofree char *path = read_path(request, &err);
-    int fd = path != NULL ? artifacts_open_file(request->server->mlflow->artifacts, path, &length, &err) : -1;
+    autofree char *path = read_path(request, err);
+    int fd = path != NULL ? artifacts_open_file(request->server->mlflow->artifacts, path, &length, err) : -1;
     if (fd < 0) {
-        request_fail(request, &err);
-        return;
+        return false;
     }
     request_reply_file(request, 200, "application/octet-stream", fd, 0, length);
     request_header(request, "Content-Disposition", "attachment");
+    return true;
 }
 
 static void work_list(struct task *task)
@@ -159,9 +157,8 @@ static bool relative(const char *path, struct err *err)
            err_field(err, ERR_FIELD, "path", NULL, "the path of a folder of artifacts is relative");
 }
 
-void mlflow_artifacts_list(struct request *request)
+bool mlflow_artifacts_list(struct request *request, struct err *err)
 {
-    struct err err;
     const char *given = query_text(request->query, "path");
     autofree char *path = xstrdup(given != NULL ? given : "");
     size_t length = strlen(path);
@@ -170,11 +167,10 @@ void mlflow_artifacts_list(struct request *request)
     }
     bool uppermost = *path == '\0';
     if (!uppermost &&
-        (!relative(path, &err) || !gate_file_path(path, &err) || !artifact_path_check(path, &err))) {
-        request_fail(request, &err);
-        return;
+        (!relative(path, err) || !gate_file_path(path, err) || !artifact_path_check(path, err))) {
+        return false;
     }
-    chore_give(chore_begin(request, give(path)), work_list);
+    return chore_give(chore_begin(request, give(path)), work_list);
 }
 
 /* --- DELETE --------------------------------------------------------------------------------------------- */
@@ -186,13 +182,11 @@ static void work_delete(struct task *task)
     text_append(&chore->out, "{}");
 }
 
-void mlflow_artifacts_delete(struct request *request)
+bool mlflow_artifacts_delete(struct request *request, struct err *err)
 {
-    struct err err;
-    char *path = read_path(request, &err);
+    char *path = read_path(request, err);
     if (path == NULL) {
-        request_fail(request, &err);
-        return;
+        return false;
     }
-    chore_give(chore_begin(request, path), work_delete);
+    return chore_give(chore_begin(request, path), work_delete);
 }

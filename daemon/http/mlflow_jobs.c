@@ -54,22 +54,18 @@ struct errand {
 
 /* --- opening -------------------------------------------------------------------------------------------- */
 
-static bool see_newest(const struct job_record *job, void *closure)
-{
-    int64_t *newer_key = closure;
-    *newer_key = job->birth.key + 1;
-    return false;
-}
-
 struct job_runs *job_runs_create(struct server *server, struct err *err)
 {
     const struct job_filter newest = {.limit = 1};
-    struct job_runs *runs = xzalloc(sizeof *runs);
-    runs->server = server;
-    if (!reader_jobs(server->reader, &newest, see_newest, &runs->newer_key, err)) {
-        free(runs);
+    autorows struct rows rows = reader_jobs(server->reader, &newest, err);
+    struct job_record job;
+    int64_t newer_key = rows_job(&rows, &job) ? job.birth.key + 1 : 0;
+    if (rows.failed) {
         return NULL;
     }
+    struct job_runs *runs = xzalloc(sizeof *runs);
+    runs->server = server;
+    runs->newer_key = newer_key;
     return runs;
 }
 
@@ -176,23 +172,30 @@ static char *copy_of(const char *text)
 }
 
 /* The experiment is the one that the job names as MLflow's client would, else one of the job's name. */
-static void see_job(const struct job_record *job, void *closure)
+static bool read_job(struct errand *errand, struct reader *reader, struct err *err)
 {
-    struct errand *errand = closure;
-    autojson json_t *spec = json_parse(job->birth.spec, job->birth.spec_length, NULL);
-    const char *named = specs_variable(spec, "MLFLOW_EXPERIMENT_NAME");
-    errand->experiment_id = copy_of(specs_variable(spec, "MLFLOW_EXPERIMENT_ID"));
-    errand->experiment = copy_of(named != NULL ? named : job->birth.name);
-    errand->name = copy_of(job->birth.name);
-    errand->owner = copy_of(job->birth.owner);
-    errand->gpus = job->birth.gpus;
+    autorows struct rows rows = reader_job_by_key(reader, errand->job_key, err);
+    struct job_record job;
+    if (rows_job(&rows, &job)) {
+        autojson json_t *spec = json_parse(job.birth.spec, job.birth.spec_length, NULL);
+        const char *named = specs_variable(spec, "MLFLOW_EXPERIMENT_NAME");
+        errand->experiment_id = copy_of(specs_variable(spec, "MLFLOW_EXPERIMENT_ID"));
+        errand->experiment = copy_of(named != NULL ? named : job.birth.name);
+        errand->name = copy_of(job.birth.name);
+        errand->owner = copy_of(job.birth.owner);
+        errand->gpus = job.birth.gpus;
+    }
+    return !rows.failed;
 }
 
-static bool count_node(const struct member_row *row, void *closure)
+static bool count_nodes(struct reader *reader, uint64_t epoch, int64_t *nodes, struct err *err)
 {
-    int64_t *nodes = closure;
-    ++*nodes;
-    return true;
+    autorows struct rows rows = reader_members(reader, epoch, err);
+    struct member_row row;
+    while (rows_member(&rows, &row)) {
+        ++*nodes;
+    }
+    return !rows.failed;
 }
 
 static const char *const own_names[] = {"MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID"};
@@ -212,7 +215,6 @@ static bool begin(struct job_runs *runs, uint64_t attempt_id, const struct attem
                   struct err *err)
 {
     struct server *server = runs->server;
-    bool found;
     autojson json_t *spec = specs_get(server->specs, attempt->job_key, err);
     if (spec == NULL) {
         return false;
@@ -225,8 +227,8 @@ static bool begin(struct job_runs *runs, uint64_t attempt_id, const struct attem
     errand->job_key = attempt->job_key;
     errand->attempt = attempt->number;
     errand->at_ms = server->wall_ms;
-    if (!reader_job_by_key(server->reader, attempt->job_key, see_job, errand, &found, err) ||
-        !reader_members(server->reader, attempt_id, count_node, &errand->nodes, err)) {
+    if (!read_job(errand, server->reader, err) ||
+        !count_nodes(server->reader, attempt_id, &errand->nodes, err)) {
         errand_free(errand);
         return false;
     }
@@ -342,26 +344,15 @@ static enum tracking_status status_of(enum cause cause)
     return TRACKING_RUN_FAILED;
 }
 
-/* The attempts of a job that have ended; their ends wait for their metrics from now on. */
-struct ended {
-    struct job_runs *runs;
-    struct ended_attempt {
-        uint64_t attempt_id;
-        int64_t number;
-    } * items;
-    size_t count;
-};
-
-static bool hold_end(const struct attempt_row *row, void *closure)
+/* The end of the attempt waits for its metrics from now on; false: it does so already. */
+static bool hold_end(struct job_runs *runs, const struct attempt_row *row)
 {
-    struct ended *ended = closure;
-    struct job_runs *runs = ended->runs;
-    struct errand *held;
-    HASH_FIND(hh, runs->ends, &row->attempt_id, sizeof row->attempt_id, held);
-    if (row->state != ATTEMPT_ENDED || held != NULL) {
-        return true;
+    struct errand *errand;
+    HASH_FIND(hh, runs->ends, &row->attempt_id, sizeof row->attempt_id, errand);
+    if (errand != NULL) {
+        return false;
     }
-    struct errand *errand = errand_create(runs, row->attempt_id, end_work, end_done);
+    errand = errand_create(runs, row->attempt_id, end_work, end_done);
     errand->status = status_of(row->cause);
     errand->at_ms = row->ended_ms;
     errand->again = (struct deadline){.due = end_due, .closure = errand};
@@ -371,8 +362,6 @@ static bool hold_end(const struct attempt_row *row, void *closure)
         HASH_DEL(runs->items, run);
         free(run);
     }
-    ended->items = xrealloc(ended->items, (ended->count + 1) * sizeof *ended->items);
-    ended->items[ended->count++] = (struct ended_attempt){row->attempt_id, row->number};
     return true;
 }
 
@@ -387,43 +376,35 @@ void job_runs_copied(struct job_runs *runs, uint64_t attempt_id)
     }
 }
 
-struct last_metrics {
-    struct metric_copies *copies;
-    const char *job_id;
-    int64_t attempt;
-};
-
-static bool copy_last(const struct member_row *row, void *closure)
-{
-    const struct last_metrics *last = closure;
-    metric_copies_begin(last->copies, row->attempt_id, last->job_id, last->attempt, row->first_rank);
-    return true;
-}
-
 /* Of what has come already nothing may have been copied, when the controller was killed in between. */
-static bool end_attempts(struct job_runs *runs, const struct ended *ended, const char *job_id,
-                         struct err *err)
+static bool copy_last(struct job_runs *runs, const struct attempt_row *attempt, const char *job_id,
+                      struct err *err)
 {
-    bool ok = true;
-    for (size_t i = 0; i < ended->count; i++) {
-        const struct ended_attempt *attempt = &ended->items[i];
-        struct last_metrics last = {runs->server->mlflow->copies, job_id, attempt->number};
-        ok = reader_members(runs->server->reader, attempt->attempt_id, copy_last, &last, err) && ok;
-        job_runs_copied(runs, attempt->attempt_id);
+    autorows struct rows rows = reader_members(runs->server->reader, attempt->attempt_id, err);
+    struct member_row row;
+    while (rows_member(&rows, &row)) {
+        metric_copies_begin(runs->server->mlflow->copies, row.attempt_id, job_id, attempt->number,
+                            row.first_rank);
     }
-    return ok;
+    return !rows.failed;
 }
 
 void job_runs_touched(struct job_runs *runs, int64_t job_key, const char *job_id)
 {
     struct err err;
-    struct ended ended = {.runs = runs};
     if (find(runs, job_key) == NULL && job_key >= runs->newer_key) {
         return;
     }
-    bool ok = reader_attempts(runs->server->reader, job_key, hold_end, &ended, &err);
-    if (!end_attempts(runs, &ended, job_id, &err) || !ok) {
+    autorows struct rows rows = reader_attempts(runs->server->reader, job_key, &err);
+    struct attempt_row row;
+    bool ok = true;
+    while (rows_attempt(&rows, &row)) {
+        if (row.state == ATTEMPT_ENDED && hold_end(runs, &row)) {
+            ok = copy_last(runs, &row, job_id, &err) && ok;
+            job_runs_copied(runs, row.attempt_id);
+        }
+    }
+    if (!ok || rows.failed) {
         log_warning("run unfinished", "job=%s text=\"%s\"", job_id, err.text);
     }
-    free(ended.items);
 }

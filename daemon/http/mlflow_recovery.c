@@ -24,25 +24,23 @@ static bool keep_id(const char *job_id, void *closure)
     return true;
 }
 
-static void see_key(const struct job_record *job, void *closure)
+static bool recover_job(struct server *server, const char *id, struct err *err)
 {
-    int64_t *key = closure;
-    *key = job->birth.key;
+    autorows struct rows rows = reader_job(server->reader, id, err);
+    struct job_record job;
+    if (rows_job(&rows, &job)) {
+        job_runs_touched(server->mlflow->runs, job.birth.key, id);
+    }
+    return !rows.failed;
 }
 
 static bool recover(struct server *server, const struct ids *ids, struct err *err)
 {
-    for (size_t i = 0; i < ids->count; i++) {
-        int64_t key;
-        bool found;
-        if (!reader_job(server->reader, ids->items[i], see_key, &key, &found, err)) {
-            return false;
-        }
-        if (found) {
-            job_runs_touched(server->mlflow->runs, key, ids->items[i]);
-        }
+    bool ok = true;
+    for (size_t i = 0; ok && i < ids->count; i++) {
+        ok = recover_job(server, ids->items[i], err);
     }
-    return true;
+    return ok;
 }
 
 /* The ids are gathered first: from the first errand on, the store is the helper thread's. */

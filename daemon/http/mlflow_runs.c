@@ -10,7 +10,7 @@
 #include "daemon/http/mlflow.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/rank_token.h"
-#include "daemon/http/resources.h"
+#include "daemon/http/routes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
@@ -114,18 +114,17 @@ static void inquiry_done(struct task *task)
     }
 }
 
-struct listing {
-    struct inquiry *inquiry;
-    const uint8_t *key;
-};
-
-static bool add_attempt(const struct attempt_row *row, void *closure)
+static bool add_attempts(struct inquiry *inquiry, const struct server *server, int64_t job_key,
+                         struct err *err)
 {
-    const struct listing *listing = closure;
-    char run_id[TRACKING_RUN_ID_BYTES];
-    rank_run_id(listing->key, row->attempt_id, run_id);
-    add(listing->inquiry, row->number, run_id);
-    return listing->inquiry->count < LIMIT_LIST_ROWS;
+    autorows struct rows rows = reader_attempts(server->reader, job_key, err);
+    struct attempt_row row;
+    while (inquiry->count < LIMIT_LIST_ROWS && rows_attempt(&rows, &row)) {
+        char run_id[TRACKING_RUN_ID_BYTES];
+        rank_run_id(server->rank_key, row.attempt_id, run_id);
+        add(inquiry, row.number, run_id);
+    }
+    return !rows.failed;
 }
 
 /* By the name in the request: it has passed the gate, and it leads the sender here. The caller frees it. */
@@ -135,18 +134,15 @@ static char *page_url(const struct request *request)
     return xprintf("%s://%s/", tls ? "https" : "http", request->headers.host);
 }
 
-static void ask_store(struct request *request, int64_t job_key, const char *own_run)
+static bool ask_store(struct request *request, int64_t job_key, const char *own_run, struct err *err)
 {
     struct server *server = request->server;
-    struct err err;
     struct inquiry *inquiry = xzalloc(sizeof *inquiry);
-    struct listing listing = {inquiry, server->rank_key};
     if (own_run != NULL) {
         add(inquiry, 0, own_run);
-    } else if (!reader_attempts(server->reader, job_key, add_attempt, &listing, &err)) {
+    } else if (!add_attempts(inquiry, server, job_key, err)) {
         inquiry_free(inquiry);
-        request_fail(request, &err);
-        return;
+        return false;
     }
     inquiry->task = (struct task){.work = inquiry_work, .done = inquiry_done};
     inquiry->request = request;
@@ -155,8 +151,8 @@ static void ask_store(struct request *request, int64_t job_key, const char *own_
     inquiry->working = true;
     request->state = inquiry;
     request->state_finish = request_gone;
-    request_wait(request);
     worker_give(server->mlflow->worker, &inquiry->task);
+    return request_wait(request);
 }
 
 /* --- runs at another server ----------------------------------------------------------------------------- */
@@ -180,7 +176,7 @@ static char *url_of(const char *uri, const char *experiment, const char *run_id)
                : NULL;
 }
 
-static void tell_of_other(struct request *request, const char *uri, const char *experiment,
+static bool tell_of_other(struct request *request, const char *uri, const char *experiment,
                           const char *run_id)
 {
     autofree char *shown = public_uri(uri);
@@ -198,7 +194,7 @@ static void tell_of_other(struct request *request, const char *uri, const char *
         text_append(&out, "}");
     }
     text_append(&out, "]}");
-    request_reply_json(request, 200, &out);
+    return request_reply_json(request, 200, &out);
 }
 
 static const char *or_empty(const char *text)
@@ -206,20 +202,16 @@ static const char *or_empty(const char *text)
     return text != NULL ? text : "";
 }
 
-void mlflow_runs_list(struct request *request)
+bool mlflow_runs_list(struct request *request, struct err *err)
 {
-    struct err err;
     struct job_facts job;
     autojson json_t *spec = NULL;
-    if (!job_find(request, &job, &err) || (spec = specs_get(request->server->specs, job.key, &err)) == NULL) {
-        request_fail(request, &err);
-        return;
+    if (!job_find(request, &job, err) || (spec = specs_get(request->server->specs, job.key, err)) == NULL) {
+        return false;
     }
     const char *uri = specs_variable(spec, "MLFLOW_TRACKING_URI");
     const char *run_id = specs_variable(spec, "MLFLOW_RUN_ID");
-    if (uri != NULL) {
-        tell_of_other(request, uri, or_empty(specs_variable(spec, "MLFLOW_EXPERIMENT_ID")), or_empty(run_id));
-    } else {
-        ask_store(request, job.key, run_id);
-    }
+    return uri != NULL ? tell_of_other(request, uri, or_empty(specs_variable(spec, "MLFLOW_EXPERIMENT_ID")),
+                                       or_empty(run_id))
+                       : ask_store(request, job.key, run_id, err);
 }

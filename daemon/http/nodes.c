@@ -6,11 +6,12 @@
 
 #include "daemon/http/ask.h"
 #include "daemon/http/parts.h"
-#include "daemon/http/resources.h"
+#include "daemon/http/routes.h"
 #include "daemon/http/windows.h"
 #include "proto/base/json.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
+#include "proto/members.h"
 #include "proto/wire/views.h"
 
 /* --- views ---------------------------------------------------------------------------------------------- */
@@ -56,18 +57,11 @@ static enum node_state shown_state(const struct server *server, const struct nod
     return row->state == NODE_READY && silent ? NODE_SUSPECT : row->state;
 }
 
-struct listing {
-    const struct server *server;
-    const struct windows *windows;
-    struct text json;
-    bool whole; /* one node with its devices */
-    bool any;
-};
-
-static void write_node(struct listing *listing, const struct node_row *row, int64_t used_gpus)
+/* whole: one node with its devices. */
+static void write_node(const struct server *server, const struct windows *windows, const struct node_row *row,
+                       int64_t used_gpus, bool whole, struct text *out)
 {
-    const struct server *server = listing->server;
-    const struct span window = windows_of_node(listing->windows, row, server->wall_ms);
+    const struct span window = windows_of_node(windows, row, server->wall_ms);
     autojson json_t *devices = json_parse(row->devices, strlen(row->devices), NULL);
     int64_t heartbeat_ms = outbox_last_heartbeat(server->outbox, row->name);
     int64_t gpus = (int64_t)json_array_size(devices);
@@ -94,52 +88,45 @@ static void write_node(struct listing *listing, const struct node_row *row, int6
                                    .window_from_ms = window.from_ms,
                                    .window_until_ms = window.until_ms,
                                    .window_hard = window.hard,
-                                   .devices = listing->whole ? row->devices : NULL};
-    node_view_encode(&view, &listing->json);
+                                   .devices = whole ? row->devices : NULL};
+    node_view_encode(&view, out);
 }
 
-static bool list_node(const struct node_row *row, int64_t used_gpus, void *closure)
+/* name NULL: all. */
+static bool write_nodes(const struct server *server, const char *name, struct text *out, struct err *err)
 {
-    struct listing *listing = closure;
-    text_append(&listing->json, listing->any ? "," : "");
-    write_node(listing, row, used_gpus);
-    listing->any = true;
-    return true;
-}
-
-void nodes_list(struct request *request)
-{
-    struct err err;
-    autowindows struct windows *windows = windows_read(request->server->reader, &err);
-    struct listing listing = {.server = request->server, .windows = windows};
-    text_append(&listing.json, "{\"nodes\":[");
-    if (windows == NULL || !reader_nodes(request->server->reader, NULL, list_node, &listing, &err)) {
-        text_finish(&listing.json);
-        request_fail(request, &err);
-        return;
+    autowindows struct windows *windows = windows_read(server->reader, err);
+    if (windows == NULL) {
+        return false;
     }
-    text_printf(&listing.json, "],\"leases_held\":%s}",
-                writer_holds_leases(request->server->config.writer) ? "true" : "false");
-    request_reply_json(request, 200, &listing.json);
-}
-
-static bool read_node(const struct request *request, struct listing *listing, struct err *err)
-{
-    return reader_nodes(request->server->reader, request->argument, list_node, listing, err) &&
-           (listing->any || err_set(err, ERR_NOT_FOUND, "there is no node %s", request->argument));
-}
-
-void nodes_show(struct request *request)
-{
-    struct err err;
-    autowindows struct windows *windows = windows_read(request->server->reader, &err);
-    struct listing listing = {.server = request->server, .windows = windows, .whole = true};
-    if (windows != NULL && read_node(request, &listing, &err)) {
-        request_reply_json(request, 200, &listing.json);
-    } else {
-        text_finish(&listing.json);
-        request_fail(request, &err);
+    autorows struct rows rows = reader_nodes(server->reader, name, err);
+    struct node_row row;
+    int64_t used_gpus;
+    while (rows_node(&rows, &row, &used_gpus)) {
+        member_separate(out);
+        write_node(server, windows, &row, used_gpus, name != NULL, out);
     }
+    return !rows.failed;
+}
+
+bool nodes_list(struct request *request, struct err *err)
+{
+    autotext struct text json = {0};
+    text_append(&json, "{\"nodes\":[");
+    if (!write_nodes(request->server, NULL, &json, err)) {
+        return false;
+    }
+    member_write_bool(&json, "],\"leases_held\":", writer_holds_leases(request->server->config.writer));
+    text_append(&json, "}");
+    return request_reply_json(request, 200, &json);
+}
+
+bool nodes_show(struct request *request, struct err *err)
+{
+    autotext struct text json = {0};
+    return write_nodes(request->server, request->argument, &json, err) &&
+           (json.length > 0 || err_set(err, ERR_NOT_FOUND, "there is no node %s", request->argument)) &&
+           request_reply_json(request, 200, &json);
 }
 
 /* --- verbs ---------------------------------------------------------------------------------------------- */
@@ -155,10 +142,9 @@ static int render_verb(const struct writer_request *writer, const struct step *s
             state = change->node.state;
         }
     }
-    text_append(out, "{\"name\":");
-    text_json_string(out, input->node.name, strlen(input->node.name));
+    member_write_text(out, "{\"name\":", input->node.name);
     if (state != NODE_STATE_COUNT) {
-        text_printf(out, ",\"state\":\"%s\"", node_state_text(state));
+        member_write_text(out, ",\"state\":", node_state_text(state));
     }
     text_append(out, "}");
     return 200;
@@ -185,36 +171,28 @@ static bool read_verb(const struct request *request, enum node_verb verb, const 
     return true;
 }
 
-static void ask_verb(struct request *request, enum node_verb verb)
+static struct ask *verb_ask_create(struct request *request, enum node_verb verb,
+                                   int (*render)(const struct writer_request *, const struct step *,
+                                                 struct text *))
 {
-    struct err err;
-    const char *reason = NULL;
-    if (!read_verb(request, verb, &reason, &err)) {
-        request_fail(request, &err);
-        return;
-    }
-    struct ask *ask = ask_create(request, sizeof *ask, render_verb);
+    struct ask *ask = ask_create(request, sizeof *ask, render);
     ask->writer.input.kind = INPUT_NODE;
     ask->writer.input.node.name = request->argument;
     ask->writer.input.node.verb = verb;
-    ask->writer.input.node.reason = reason;
     ask->writer.input.node.by = identity_owner(request->who);
-    ask_writer(ask);
+    return ask;
 }
 
-void nodes_drain(struct request *request)
+bool nodes_order(struct request *request, struct err *err)
 {
-    ask_verb(request, NODE_VERB_DRAIN);
-}
-
-void nodes_resume(struct request *request)
-{
-    ask_verb(request, NODE_VERB_RESUME);
-}
-
-void nodes_fence(struct request *request)
-{
-    ask_verb(request, NODE_VERB_FENCE);
+    enum node_verb verb = (enum node_verb)request->route->what;
+    const char *reason = NULL;
+    if (!read_verb(request, verb, &reason, err)) {
+        return false;
+    }
+    struct ask *ask = verb_ask_create(request, verb, render_verb);
+    ask->writer.input.node.reason = reason;
+    return ask_writer(ask, err);
 }
 
 static bool read_expiry(const struct request *request, int64_t *ret_expires_at_ms, struct err *err)
@@ -233,21 +211,15 @@ static bool read_expiry(const struct request *request, int64_t *ret_expires_at_m
                      "at must be a time of RFC 3339, or null");
 }
 
-void nodes_expire(struct request *request)
+bool nodes_expire(struct request *request, struct err *err)
 {
-    struct err err;
     int64_t expires_at_ms;
-    if (!read_expiry(request, &expires_at_ms, &err)) {
-        request_fail(request, &err);
-        return;
+    if (!read_expiry(request, &expires_at_ms, err)) {
+        return false;
     }
-    struct ask *ask = ask_create(request, sizeof *ask, render_verb);
-    ask->writer.input.kind = INPUT_NODE;
-    ask->writer.input.node.name = request->argument;
-    ask->writer.input.node.verb = NODE_VERB_EXPIRE;
-    ask->writer.input.node.by = identity_owner(request->who);
+    struct ask *ask = verb_ask_create(request, NODE_VERB_EXPIRE, render_verb);
     ask->writer.input.node.expires_at_ms = expires_at_ms;
-    ask_writer(ask);
+    return ask_writer(ask, err);
 }
 
 /* --- remove --------------------------------------------------------------------------------------------- */
@@ -267,9 +239,9 @@ static bool is_removed(const struct step *step)
 static int render_removed(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     bool removed = is_removed(step);
-    text_append(out, "{\"name\":");
-    text_json_string(out, writer->input.node.name, strlen(writer->input.node.name));
-    text_printf(out, ",\"removed\":%s}", removed ? "true" : "false");
+    member_write_text(out, "{\"name\":", writer->input.node.name);
+    member_write_bool(out, ",\"removed\":", removed);
+    text_append(out, "}");
     return removed ? 200 : 202;
 }
 
@@ -288,21 +260,14 @@ static void removed(struct ask *ask)
     }
 }
 
-void nodes_remove(struct request *request)
+bool nodes_remove(struct request *request, struct err *err)
 {
     const char *force = query_text(request->query, "force");
     if (force != NULL && strcmp(force, "true") != 0 && strcmp(force, "false") != 0) {
-        struct err err;
-        err_field(&err, ERR_FIELD, "force", NULL, "force must be true or false");
-        request_fail(request, &err);
-        return;
+        return err_field(err, ERR_FIELD, "force", NULL, "force must be true or false");
     }
-    struct ask *ask = ask_create(request, sizeof *ask, render_removed);
+    struct ask *ask = verb_ask_create(request, NODE_VERB_REMOVE, render_removed);
     ask->committed = removed;
-    ask->writer.input.kind = INPUT_NODE;
-    ask->writer.input.node.name = request->argument;
-    ask->writer.input.node.verb = NODE_VERB_REMOVE;
-    ask->writer.input.node.by = identity_owner(request->who);
     ask->writer.input.node.force = force != NULL && strcmp(force, "true") == 0;
-    ask_writer(ask);
+    return ask_writer(ask, err);
 }

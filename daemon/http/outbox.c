@@ -282,12 +282,12 @@ bool outbox_knows(const struct outbox *outbox, const char *node, const char *boo
            (agent_id == NULL || box->agent_id[0] == '\0' || strcmp(box->agent_id, agent_id) == 0);
 }
 
-void outbox_poll(struct outbox *outbox, struct request *request, const struct poll_message *message)
+bool outbox_poll(struct outbox *outbox, struct request *request, const struct poll_message *message,
+                 struct err *err)
 {
     struct box *box = find(outbox, message->node);
     if (!outbox_knows(outbox, message->node, message->boot_id, message->agent_id)) {
-        request_fail_with(request, ERR_NOT_FOUND, "node %s is not registered with this agent", message->node);
-        return;
+        return err_set(err, ERR_NOT_FOUND, "node %s is not registered with this agent", message->node);
     }
     answer_parked(outbox, box);
     /* A version from the future is from before a restore of the store: it has seen nothing of this history.
@@ -296,14 +296,14 @@ void outbox_poll(struct outbox *outbox, struct request *request, const struct po
     bool news = seen < version_of(outbox, box);
     if (news || outbox->shutting_down || outbox->server->ending) {
         answer(outbox, box, request, seen);
-        return;
+        return true;
     }
     box->parked = request;
     box->seen = seen;
     request->deadline.due = park_is_over;
     request->deadline.closure = box;
     deadline_set(outbox->server->deadlines, &request->deadline, outbox->server->now_ms + POLL_PARK_MS);
-    request_wait(request);
+    return request_wait(request);
 }
 
 void outbox_sent(const struct outbox *outbox, const char *node, uint64_t attempt_id, int64_t *ret_prepare_us,

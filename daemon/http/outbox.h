@@ -21,8 +21,10 @@ void outbox_destroy(struct outbox *outbox);
 /* The newest orders of a node: taken over; a parked poll that has not seen them is answered. */
 void outbox_put(struct outbox *outbox, struct node_orders *orders);
 
-/* Answers a poll, now or within POLL_PARK_MS. An older poll of the same node is answered first. */
-void outbox_poll(struct outbox *outbox, struct request *request, const struct poll_message *message);
+/* Answers a poll, now or within POLL_PARK_MS. An older poll of the same node is answered first.
+ * ERR_NOT_FOUND: the node is not registered with this agent. */
+bool outbox_poll(struct outbox *outbox, struct request *request, const struct poll_message *message,
+                 struct err *err);
 
 /* When the node was last sent PREPARE of a live attempt, and RUN or START, CLOCK_BOOTTIME; 0: not since the
  * server was opened. */

@@ -40,17 +40,18 @@ static void give_reply(struct request *request, unsigned status, const char *con
     }
 }
 
-void request_reply(struct request *request, unsigned status, const char *content_type, char *text,
+bool request_reply(struct request *request, unsigned status, const char *content_type, char *text,
                    size_t length)
 {
     give_reply(request, status, content_type,
                MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE));
+    return true;
 }
 
-void request_reply_json(struct request *request, unsigned status, struct text *json)
+bool request_reply_json(struct request *request, unsigned status, struct text *json)
 {
     size_t length = json->length;
-    request_reply(request, status, "application/json", text_take(json), length);
+    return request_reply(request, status, "application/json", text_take(json), length);
 }
 
 void request_reply_problem(struct request *request, unsigned status, struct text *problem)
@@ -59,9 +60,9 @@ void request_reply_problem(struct request *request, unsigned status, struct text
     request_reply(request, status, "application/problem+json", text_take(problem), length);
 }
 
-void request_reply_literal(struct request *request, unsigned status, const char *json)
+bool request_reply_literal(struct request *request, unsigned status, const char *json)
 {
-    request_reply(request, status, "application/json", xstrdup(json), strlen(json));
+    return request_reply(request, status, "application/json", xstrdup(json), strlen(json));
 }
 
 void request_fail(struct request *request, const struct err *err)
@@ -98,11 +99,12 @@ void request_fail_with(struct request *request, enum err_code code, const char *
     request_fail(request, &err);
 }
 
-void request_reply_file(struct request *request, unsigned status, const char *content_type, int fd,
+bool request_reply_file(struct request *request, unsigned status, const char *content_type, int fd,
                         uint64_t offset, uint64_t length)
 {
     give_reply(request, status, content_type, MHD_create_response_from_fd_at_offset64(length, fd, offset));
     request_header(request, "X-Content-Type-Options", "nosniff");
+    return true;
 }
 
 static ssize_t read_stream(void *closure, uint64_t position, char *buffer, size_t room)
@@ -111,7 +113,7 @@ static ssize_t read_stream(void *closure, uint64_t position, char *buffer, size_
     return request->stream_read(request->stream, position, buffer, room);
 }
 
-void request_reply_stream(struct request *request, unsigned status, const char *content_type,
+bool request_reply_stream(struct request *request, unsigned status, const char *content_type,
                           ssize_t (*read)(void *closure, uint64_t position, char *buffer, size_t room),
                           void (*finish)(void *closure), void *closure)
 {
@@ -122,6 +124,7 @@ void request_reply_stream(struct request *request, unsigned status, const char *
                MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, LIMIT_STREAM_BLOCK_BYTES, read_stream,
                                                  request, NULL));
     request_header(request, "X-Content-Type-Options", "nosniff");
+    return true;
 }
 
 void request_header(struct request *request, const char *name, const char *value)
@@ -147,9 +150,10 @@ static enum MHD_Result queue_reply(struct request *request)
 
 /* --- waiting -------------------------------------------------------------------------------------------- */
 
-void request_wait(struct request *request)
+bool request_wait(struct request *request)
 {
     request->awaited = true;
+    return true;
 }
 
 /* Bodies up to LIMIT_JSON_BYTES are not counted: a heartbeat or a cancel is let in whatever else comes. */

@@ -84,15 +84,17 @@ struct request {
 
 /* --- replies: exactly one, at once or later ------------------------------------------------------------- */
 
+/* Those that are no failure return true, so that a handler may end with them. */
+
 /* Replies with text, which is taken over (text_take of a struct text, xprintf); content_type is a literal. */
-void request_reply(struct request *request, unsigned status, const char *content_type, char *text,
+bool request_reply(struct request *request, unsigned status, const char *content_type, char *text,
                    size_t length);
 /* The same with JSON in a buffer, which is left empty. */
-void request_reply_json(struct request *request, unsigned status, struct text *json);
+bool request_reply_json(struct request *request, unsigned status, struct text *json);
 /* The same with a problem document. */
 void request_reply_problem(struct request *request, unsigned status, struct text *problem);
 /* The same with a JSON literal. */
-void request_reply_literal(struct request *request, unsigned status, const char *json);
+bool request_reply_literal(struct request *request, unsigned status, const char *json);
 /* Replies with an error as application/problem+json. */
 void request_fail(struct request *request, const struct err *err);
 /* The same with an error made on the spot. */
@@ -100,11 +102,11 @@ void request_fail_with(struct request *request, enum err_code code, const char *
     __attribute__((format(printf, 3, 4)));
 /* Replies with length bytes of a file from offset; the file is taken over, also on failure. For a Range:
  * status 206 and a header Content-Range. */
-void request_reply_file(struct request *request, unsigned status, const char *content_type, int fd,
+bool request_reply_file(struct request *request, unsigned status, const char *content_type, int fd,
                         uint64_t offset, uint64_t length);
 /* Replies with what a reader gives, piece by piece; finish is called once, when the reply has ended. The
  * reader may call request_suspend and return 0; request_resume has it called again. */
-void request_reply_stream(struct request *request, unsigned status, const char *content_type,
+bool request_reply_stream(struct request *request, unsigned status, const char *content_type,
                           ssize_t (*read)(void *closure, uint64_t position, char *buffer, size_t room),
                           void (*finish)(void *closure), void *closure);
 
@@ -112,8 +114,8 @@ void request_reply_stream(struct request *request, unsigned status, const char *
 void request_header(struct request *request, const char *name, const char *value);
 
 /* Says that the reply comes after the handler has returned: by the writer, a deadline, a waiter or a watched
- * file descriptor. A handler that neither replies nor calls this is a defect and aborts. */
-void request_wait(struct request *request);
+ * file descriptor. A handler that neither replies nor calls this is a defect and aborts. true. */
+bool request_wait(struct request *request);
 
 /* Frees the body early: of requests that wait long. */
 void request_drop_body(struct request *request);

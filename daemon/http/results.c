@@ -5,7 +5,7 @@
 
 #include "daemon/http/job_lookup.h"
 #include "daemon/http/parts.h"
-#include "daemon/http/resources.h"
+#include "daemon/http/routes.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/hash.h"
 #include "proto/limits.h"
@@ -33,29 +33,7 @@ static bool read_query(const struct request *request, const struct job_facts *jo
            query_int(query, "bytes", 0, 1, &wanted->bytes, err);
 }
 
-struct search {
-    int64_t number;
-    uint64_t attempt_id; /* 0: not found */
-};
-
-static bool match_number(const struct attempt_row *row, void *closure)
-{
-    struct search *search = closure;
-    if (row->number == search->number) {
-        search->attempt_id = row->attempt_id;
-    }
-    return row->number > search->number; /* the newest come first */
-}
-
 /* --- writing -------------------------------------------------------------------------------------------- */
-
-struct page {
-    struct text *out;
-    int64_t rows, limit;
-    int64_t last_rank;
-    bool bytes;
-    bool more;
-};
 
 static void write_pickle(struct text *out, const struct result_row *row, const void *bytes)
 {
@@ -70,57 +48,51 @@ static void write_pickle(struct text *out, const struct result_row *row, const v
     }
 }
 
-static bool write_result(const struct result_row *row, const void *bytes, void *closure)
+static void write_result(const struct result_row *row, const void *bytes, struct text *out)
 {
-    struct page *page = closure;
-    struct text *out = page->out;
-    if (page->rows == page->limit || out->length >= LIMIT_RESULTS_BYTES) {
-        page->more = true;
-        return false;
-    }
-    text_append(out, page->rows > 0 ? "," : "");
     member_write_int(out, "{\"rank\":", row->rank);
     member_write_text(out, ",\"kind\":", result_kind_text(row->kind));
     member_write_int(out, ",\"size\":", row->size);
-    write_pickle(out, row, page->bytes ? bytes : NULL);
+    write_pickle(out, row, bytes);
     if (row->json != NULL) {
         text_append(out, row->kind == RESULT_EXCEPTION ? ",\"error\":" : ",\"json\":");
         text_append(out, row->json);
     }
     text_append(out, "}");
-    page->last_rank = row->rank;
-    page->rows++;
-    return true;
 }
 
+/* One row more than the page has tells whether there is a next one. */
 static bool write_page(struct reader *reader, int64_t job_key, const struct result_query *wanted,
                        struct text *out, struct err *err)
 {
-    struct search search = {.number = wanted->attempt};
-    struct page page = {.out = out, .limit = wanted->limit, .bytes = wanted->bytes == 1};
-    text_printf(out, "{\"attempt\":%lld,\"results\":[", (long long)wanted->attempt);
-    /* One row more tells whether there is a next page. */
-    if (!reader_attempts(reader, job_key, match_number, &search, err) ||
-        (search.attempt_id != 0 && !reader_results(reader, search.attempt_id, wanted->after_rank,
-                                                   wanted->limit + 1, write_result, &page, err))) {
+    uint64_t attempt_id;
+    if (!job_attempt_id(reader, job_key, wanted->attempt, &attempt_id, err)) {
         return false;
     }
-    member_write_int_or_null(out, "],\"next\":", page.more ? page.last_rank : -1, -1);
+    autorows struct rows rows =
+        reader_results(reader, attempt_id, wanted->after_rank, wanted->limit + 1, err);
+    struct result_row row;
+    const void *bytes;
+    int64_t last_rank = -1;
+    bool more;
+    text_printf(out, "{\"attempt\":%lld,\"results\":[", (long long)wanted->attempt);
+    for (int64_t room = wanted->limit;
+         (more = rows_result(&rows, &row, &bytes)) && room > 0 && out->length < LIMIT_RESULTS_BYTES; room--) {
+        member_separate(out);
+        write_result(&row, wanted->bytes == 1 ? bytes : NULL, out);
+        last_rank = row.rank;
+    }
+    member_write_int_or_null(out, "],\"next\":", more ? last_rank : -1, -1);
     text_append(out, "}");
-    return true;
+    return !rows.failed;
 }
 
-void results_list(struct request *request)
+bool results_list(struct request *request, struct err *err)
 {
-    struct err err;
     struct job_facts job;
     struct result_query wanted;
-    struct text json = {0};
-    if (job_find(request, &job, &err) && read_query(request, &job, &wanted, &err) &&
-        write_page(request->server->reader, job.key, &wanted, &json, &err)) {
-        request_reply_json(request, 200, &json);
-    } else {
-        text_finish(&json);
-        request_fail(request, &err);
-    }
+    autotext struct text json = {0};
+    return job_find(request, &job, err) && read_query(request, &job, &wanted, err) &&
+           write_page(request->server->reader, job.key, &wanted, &json, err) &&
+           request_reply_json(request, 200, &json);
 }

@@ -8,156 +8,27 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/http/blobs.h"
 #include "daemon/http/head.h"
 #include "daemon/http/job_lookup.h"
-#include "daemon/http/logs.h"
 #include "daemon/http/mlflow.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/rank_token.h"
-#include "daemon/http/resources.h"
+#include "daemon/http/routes.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
 
-/* The most frequent first: they are tried in this order. */
 const struct route routes[] = {
-    {METHOD_POST, "/v1/jobs", ACCESS_USER, BODY_JSON, LIMIT_SUBMIT_BYTES, true, NULL, jobs_submit, NULL,
-     "Submit a job"},
-    {METHOD_POST, "/v1/agent/report", ACCESS_NODE, BODY_JSON, LIMIT_REPORT_BYTES, false, NULL, agents_report,
-     NULL, "Report what became of an order"},
-    {METHOD_POST, "/v1/agent/poll", ACCESS_NODE, BODY_JSON, LIMIT_JSON_BYTES, false, NULL, agents_poll, NULL,
-     "Wait for orders"},
-    {METHOD_POST, "/v1/agent/beat", ACCESS_NODE, BODY_JSON, LIMIT_REPORT_BYTES, false, NULL, agents_heartbeat,
-     NULL, "Show that a node is alive"},
-    {METHOD_POST, "/v1/agent/register", ACCESS_NODE, BODY_JSON, LIMIT_REPORT_BYTES, false, NULL,
-     agents_register, NULL, "Register a node"},
-    {METHOD_POST, "/v1/agent/staging", ACCESS_NODE, BODY_JSON, LIMIT_JSON_BYTES, false, NULL, agents_staging,
-     NULL, "Report what a node prepares"},
-    {METHOD_POST, "/v1/agent/journal", ACCESS_NODE, BODY_JSON, LIMIT_JSON_BYTES, false, NULL, lost_tell, NULL,
-     "Tell a restored controller what a node has run"},
-    {METHOD_POST, "/v1/agent/logs", ACCESS_NODE, BODY_BYTES, LIMIT_LOG_CHUNK_BYTES, false,
-     "node epoch rank stream offset", logs_upload, NULL, "Send bytes of a stream"},
-    {METHOD_GET, "/v1/jobs/{id}", ACCESS_USER, BODY_NONE, 0, false, "wait seq", jobs_show, NULL,
-     "Show one job"},
-    {METHOD_GET, "/v1/jobs", ACCESS_USER, BODY_NONE, 0, false,
-     "state name project owner id_prefix array since limit cursor", jobs_list, NULL, "List jobs"},
-    {METHOD_POST, "/v1/jobs/{id}/cancel", ACCESS_USER, BODY_JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, NULL,
-     cancel_job, NULL, "Cancel a job"},
-    {METHOD_GET, "/v1/jobs/{id}/explanation", ACCESS_USER, BODY_NONE, 0, false, NULL, explain_job, NULL,
-     "Say why a job waits and when it will start"},
-    {METHOD_POST, "/v1/plan", ACCESS_USER, BODY_JSON, LIMIT_SUBMIT_BYTES, false, NULL, explain_plan, NULL,
-     "Say when a job would start if it were submitted"},
-    {METHOD_GET, "/v1/jobs/{id}/preemption", ACCESS_USER, BODY_NONE, 0, false, NULL, explain_preemption, NULL,
-     "Say which jobs would have to go for one that waits"},
-    {METHOD_POST, "/v1/jobs/{id}/preemption", ACCESS_USER, BODY_JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, NULL,
-     preempt_job, NULL, "Have a job give back its GPUs and wait again"},
-    {METHOD_PATCH, "/v1/jobs/{id}", ACCESS_USER, BODY_JSON, LIMIT_JSON_BYTES, true, NULL, amend_change, NULL,
-     "Change a live job"},
-    {METHOD_POST, "/v1/jobs/{id}/hold", ACCESS_USER, BODY_JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, NULL,
-     amend_hold, NULL, "Keep a waiting job back"},
-    {METHOD_POST, "/v1/jobs/{id}/release", ACCESS_USER, BODY_JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, NULL,
-     amend_release, NULL, "Let a held job wait again"},
-    {METHOD_GET, "/v1/jobs/{id}/events", ACCESS_USER, BODY_NONE, 0, false, "after limit", events_show, NULL,
-     "Show or follow the history of a job"},
-    {METHOD_GET, "/v1/jobs/{id}/attempts", ACCESS_USER, BODY_NONE, 0, false, NULL, attempts_list, NULL,
-     "List the attempts of a job"},
-    {METHOD_GET, "/v1/jobs/{id}/timing", ACCESS_USER, BODY_NONE, 0, false, NULL, timing_show, NULL,
-     "Show where the time of a job's start went"},
-    {METHOD_GET, "/v1/jobs/{id}/results", ACCESS_USER, BODY_NONE, 0, false, "attempt after limit bytes",
-     results_list, NULL, "List the results of a job"},
-    {METHOD_GET, "/v1/jobs/{id}/logs", ACCESS_USER, BODY_NONE, 0, false, "rank stream attempt tail follow",
-     logs_show, NULL, "Show or follow the output of a job"},
-    {METHOD_GET, "/v1/jobs/{id}/metrics", ACCESS_USER, BODY_NONE, 0, false, "attempt rank name limit cursor",
-     metrics_show, NULL, "Show or follow the metrics of a job"},
-    {METHOD_GET, "/v1/jobs/{id}/runs", ACCESS_USER, BODY_NONE, 0, false, NULL, mlflow_runs_list, NULL,
-     "List the runs that a job tracks with"},
-    {METHOD_PUT, "/v1/blobs/{sha256}", ACCESS_USER_OR_NODE, BODY_STREAM, LIMIT_BLOB_BYTES, false, NULL,
-     blobs_put, &blobs_sink, "Store bytes under their hash"},
-    {METHOD_GET, "/v1/blobs/{sha256}", ACCESS_USER_OR_NODE, BODY_NONE, 0, false, NULL, blobs_get, NULL,
-     "Fetch bytes by their hash"},
-    {METHOD_GET, "/v1/nodes", ACCESS_USER, BODY_NONE, 0, false, NULL, nodes_list, NULL, "List nodes"},
-    {METHOD_GET, "/v1/nodes/{name}", ACCESS_USER, BODY_NONE, 0, false, NULL, nodes_show, NULL,
-     "Show one node"},
-    {METHOD_DELETE, "/v1/nodes/{name}", ACCESS_ADMIN, BODY_NONE, 0, false, "force", nodes_remove, NULL,
-     "Forget a node"},
-    {METHOD_POST, "/v1/nodes/{name}/drain", ACCESS_ADMIN, BODY_JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, NULL,
-     nodes_drain, NULL, "Give a node no new work"},
-    {METHOD_POST, "/v1/nodes/{name}/resume", ACCESS_ADMIN, BODY_JSON_OR_EMPTY, LIMIT_JSON_BYTES, true, NULL,
-     nodes_resume, NULL, "Give a drained node work again"},
-    {METHOD_POST, "/v1/nodes/{name}/fence", ACCESS_ADMIN, BODY_JSON, LIMIT_JSON_BYTES, true, NULL,
-     nodes_fence, NULL, "Declare a node dead"},
-    {METHOD_GET, "/v1/accounts", ACCESS_USER, BODY_NONE, 0, false, "cursor", accounts_list, NULL,
-     "List projects and users"},
-    {METHOD_GET, "/v1/accounts/projects/{name}", ACCESS_USER, BODY_NONE, 0, false, NULL,
-     accounts_show_project, NULL, "Show one project"},
-    {METHOD_PUT, "/v1/accounts/projects/{name}", ACCESS_ADMIN, BODY_JSON, LIMIT_JSON_BYTES, false, NULL,
-     accounts_put_project, NULL, "Set the limits of a project"},
-    {METHOD_DELETE, "/v1/accounts/projects/{name}", ACCESS_ADMIN, BODY_NONE, 0, false, "force",
-     accounts_unset_project, NULL, "Take the limits of a project away"},
-    {METHOD_GET, "/v1/accounts/users/{name}", ACCESS_USER, BODY_NONE, 0, false, NULL, accounts_show_user,
-     NULL, "Show one user"},
-    {METHOD_PUT, "/v1/accounts/users/{name}", ACCESS_ADMIN, BODY_JSON, LIMIT_JSON_BYTES, false, NULL,
-     accounts_put_user, NULL, "Set the limits of a user"},
-    {METHOD_DELETE, "/v1/accounts/users/{name}", ACCESS_ADMIN, BODY_NONE, 0, false, "force",
-     accounts_unset_user, NULL, "Take the limits of a user away"},
-    {METHOD_GET, "/v1/pools", ACCESS_USER, BODY_NONE, 0, false, NULL, pools_list, NULL, "List pools"},
-    {METHOD_PUT, "/v1/pools/{name}", ACCESS_ADMIN, BODY_JSON, LIMIT_JSON_BYTES, false, NULL, pools_put, NULL,
-     "Say whether a reserved pool lends"},
-    {METHOD_POST, "/v1/nodes/{name}/expire", ACCESS_ADMIN, BODY_JSON, LIMIT_JSON_BYTES, true, NULL,
-     nodes_expire, NULL, "Say when a node goes away"},
-    {METHOD_GET, "/v1/windows", ACCESS_USER, BODY_NONE, 0, false, NULL, windows_list, NULL,
-     "List maintenance windows"},
-    {METHOD_POST, "/v1/windows", ACCESS_ADMIN, BODY_JSON, LIMIT_JSON_BYTES, true, NULL, windows_make, NULL,
-     "Make a maintenance window"},
-    {METHOD_DELETE, "/v1/windows/{id}", ACCESS_ADMIN, BODY_NONE, 0, false, NULL, windows_remove, NULL,
-     "Remove a maintenance window"},
-    {METHOD_POST, "/v1/nodes/join-tokens", ACCESS_ADMIN, BODY_JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, NULL,
-     joins_make, NULL, "Make a token that a node joins with"},
-    {METHOD_POST, "/v1/agent/join", ACCESS_OPEN, BODY_JSON, LIMIT_JSON_BYTES, false, NULL, joins_join, NULL,
-     "Trade a join token for a token of the node's own"},
-    {METHOD_GET, "/v1/ca", ACCESS_OPEN, BODY_NONE, 0, false, NULL, joins_authority, NULL,
-     "Fetch the certificate of the controller's authority"},
-    {METHOD_GET, "/v1/tokens", ACCESS_ADMIN, BODY_NONE, 0, false, NULL, tokens_list, NULL, "List tokens"},
-    {METHOD_POST, "/v1/tokens", ACCESS_ADMIN, BODY_JSON, LIMIT_JSON_BYTES, false, NULL, tokens_make, NULL,
-     "Make a token"},
-    {METHOD_POST, "/v1/tokens/{id}/revoke", ACCESS_ADMIN, BODY_JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, NULL,
-     tokens_revoke, NULL, "Revoke a token"},
-    {METHOD_GET, "/v1/backups", ACCESS_ADMIN, BODY_NONE, 0, false, NULL, backups_list, NULL, "List backups"},
-    {METHOD_POST, "/v1/backups", ACCESS_ADMIN, BODY_JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, NULL,
-     backups_make, NULL, "Make a backup now"},
-    {METHOD_GET, "/v1/lost", ACCESS_ADMIN, BODY_NONE, 0, false, "cursor", lost_list, NULL,
-     "List attempts that a restored controller does not know"},
-    {METHOD_POST, "/v1/shutdown", ACCESS_ADMIN, BODY_JSON_OR_EMPTY, LIMIT_JSON_BYTES, false, NULL,
-     meta_shutdown, NULL, "End the controller"},
-    {METHOD_POST, "/api/2.0/mlflow/{+call}", ACCESS_TRACKING, BODY_JSON_OR_EMPTY, LIMIT_MLFLOW_BYTES, false,
-     NULL, mlflow_call, NULL, "Call a method of MLflow's tracking API"},
-    {METHOD_GET, "/api/2.0/mlflow/{+call}", ACCESS_TRACKING, BODY_NONE, 0, false, "*", mlflow_call, NULL,
-     "Ask a method of MLflow's tracking API"},
-    {METHOD_PATCH, "/api/2.0/mlflow/{+call}", ACCESS_TRACKING, BODY_JSON_OR_EMPTY, LIMIT_MLFLOW_BYTES, false,
-     NULL, mlflow_call, NULL, "Change something by a method of MLflow's tracking API"},
-    {METHOD_DELETE, "/api/2.0/mlflow/{+call}", ACCESS_TRACKING, BODY_JSON_OR_EMPTY, LIMIT_MLFLOW_BYTES, false,
-     "*", mlflow_call, NULL, "Delete something by a method of MLflow's tracking API"},
-    {METHOD_PUT, GATE_FILES "{+path}", ACCESS_TRACKING, BODY_STREAM, LIMIT_BLOB_BYTES, false, "*",
-     mlflow_artifacts_put, &mlflow_artifacts_sink, "Store an artifact"},
-    {METHOD_GET, GATE_FILES "{+path}", ACCESS_TRACKING, BODY_NONE, 0, false, "*", mlflow_artifacts_get, NULL,
-     "Fetch an artifact"},
-    {METHOD_DELETE, GATE_FILES "{+path}", ACCESS_TRACKING, BODY_NONE, 0, false, "*", mlflow_artifacts_delete,
-     NULL, "Delete an artifact or a folder of them"},
-    {METHOD_GET, "/api/2.0/mlflow-artifacts/artifacts", ACCESS_TRACKING, BODY_NONE, 0, false, "*",
-     mlflow_artifacts_list, NULL, "List a folder of artifacts"},
-    {METHOD_GET, "/api/3.0/mlflow/server-info", ACCESS_OPEN, BODY_NONE, 0, false, "*", mlflow_server_info,
-     NULL, "Tell MLflow's client what the server can do"},
-    {METHOD_GET, "/health", ACCESS_OPEN, BODY_NONE, 0, false, NULL, mlflow_health, NULL,
-     "Say that the server serves, as MLflow's does"},
-    {METHOD_GET, "/healthz", ACCESS_OPEN, BODY_NONE, 0, false, NULL, meta_health, NULL,
-     "Say that the server serves"},
-    {METHOD_GET, "/version", ACCESS_ANY, BODY_NONE, 0, false, NULL, meta_version, NULL, "Show the version"},
-    {METHOD_GET, "/v1/openapi.yaml", ACCESS_ANY, BODY_NONE, 0, false, NULL, meta_contract, NULL,
-     "Show this contract"},
-    {METHOD_GET, "/", ACCESS_OPEN, BODY_NONE, 0, false, "*", web_page, NULL, "Show the web page"},
-    {METHOD_GET, "/web/{name}", ACCESS_OPEN, BODY_NONE, 0, false, NULL, web_show, NULL,
-     "Fetch a file of the web page"},
-    {.path = NULL},
+#define PLAIN(method, path, access, query, handle, what, summary)                                            \
+    OTHER(method, path, access, NONE, 0, false, query, handle, what, NULL, summary)
+#define SEND(method, path, access, body, limit, keyed, handle, what, summary)                                \
+    OTHER(method, path, access, body, limit, keyed, NULL, handle, what, NULL, summary)
+#define OTHER(method, path, access, body, limit, keyed, query, handle, what, sink, summary)                  \
+    {METHOD_##method, path, ACCESS_##access, BODY_##body, limit, keyed, query, handle, what, sink, summary},
+    ROUTES(PLAIN, SEND, OTHER)
+#undef PLAIN
+#undef SEND
+#undef OTHER
+        {.path = NULL},
 };
 
 /* --- matching ------------------------------------------------------------------------------------------- */
@@ -395,8 +266,9 @@ void router_admit(struct request *request, const char *method, const char *versi
         request_fail(request, &err);
         return;
     }
-    if (request->route->sink != NULL && request->route->sink->begin != NULL) {
-        request->route->sink->begin(request);
+    const struct body_sink *sink = request->route->sink;
+    if (sink != NULL && sink->begin != NULL && !sink->begin(request, &err)) {
+        request_fail(request, &err);
     }
 }
 
@@ -418,10 +290,12 @@ static bool decode(struct request *request, struct err *err)
 void router_handle(struct request *request)
 {
     struct err err;
-    if (!decode(request, &err)) {
-        request_fail(request, &err);
-        return;
+    bool good = decode(request, &err);
+    if (good) {
+        job_name_task(request);
+        good = request->route->handle(request, &err);
     }
-    job_name_task(request);
-    request->route->handle(request);
+    if (!good) {
+        request_fail(request, &err);
+    }
 }

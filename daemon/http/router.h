@@ -22,9 +22,9 @@ enum body_kind {
 
 /* Takes a body in pieces. */
 struct body_sink {
-    /* Called once, after the request was admitted and before its body is read. May refuse with request_fail.
-     * NULL: nothing to do. The limit in the table was held against Content-Length already. */
-    void (*begin)(struct request *request);
+    /* Called once, after the request was admitted and before its body is read; false: it is refused. NULL:
+     * nothing to do. The limit in the table was held against Content-Length already. */
+    bool (*begin)(struct request *request, struct err *err);
     /* Takes a piece; returns how much of it. Less than length only after request_suspend: the rest comes
      * again after request_resume. May refuse with request_fail and returns length then; what follows is
      * dropped. After the last piece comes the route's handle. */
@@ -40,7 +40,9 @@ struct route {
     int64_t body_limit;
     bool keyed;        /* honours Idempotency-Key */
     const char *query; /* the parameters that it knows, separated by spaces; "*": any; NULL: none */
-    void (*handle)(struct request *request);
+    /* Replies, at once or later; false: it has not, and the reply is the error. */
+    bool (*handle)(struct request *request, struct err *err);
+    int what;                     /* for a handler of several routes: which of them it is */
     const struct body_sink *sink; /* of BODY_STREAM */
     const char *summary;
 };

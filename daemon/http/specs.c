@@ -47,21 +47,6 @@ void specs_keep(struct specs *specs, int64_t job_key, json_t *spec, size_t lengt
     specs->next = (specs->next + 1) % LIMIT_SPECS_KEPT;
 }
 
-struct reading {
-    struct specs *specs;
-    json_t *spec;
-    struct err *err;
-};
-
-static void parse_spec(const struct job_record *job, void *closure)
-{
-    struct reading *reading = closure;
-    reading->spec = json_parse(job->birth.spec, job->birth.spec_length, reading->err);
-    if (reading->spec != NULL) {
-        specs_keep(reading->specs, job->birth.key, reading->spec, job->birth.spec_length);
-    }
-}
-
 json_t *specs_get(struct specs *specs, int64_t job_key, struct err *err)
 {
     for (size_t i = 0; i < LIMIT_SPECS_KEPT; i++) {
@@ -69,15 +54,19 @@ json_t *specs_get(struct specs *specs, int64_t job_key, struct err *err)
             return json_incref(specs->ring[i].spec);
         }
     }
-    struct reading reading = {.specs = specs, .err = err};
-    bool found;
-    if (!reader_job_by_key(specs->reader, job_key, parse_spec, &reading, &found, err)) {
+    autorows struct rows rows = reader_job_by_key(specs->reader, job_key, err);
+    struct job_record job;
+    if (!rows_job(&rows, &job)) {
+        if (!rows.failed) {
+            err_set(err, ERR_INTERNAL, "an order names a job that is not in the store");
+        }
         return NULL;
     }
-    if (!found) {
-        err_set(err, ERR_INTERNAL, "an order names a job that is not in the store");
+    json_t *spec = json_parse(job.birth.spec, job.birth.spec_length, err);
+    if (spec != NULL) {
+        specs_keep(specs, job_key, spec, job.birth.spec_length);
     }
-    return reading.spec;
+    return spec;
 }
 
 const char *specs_variable(const json_t *spec, const char *name)

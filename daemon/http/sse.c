@@ -115,7 +115,7 @@ static void finish(void *closure)
     free(sse);
 }
 
-void sse_reply(struct request *request, const struct sse_source *source)
+bool sse_reply(struct request *request, const struct sse_source *source)
 {
     struct server *server = request->server;
     struct sse *sse = xzalloc(sizeof *sse);
@@ -130,6 +130,7 @@ void sse_reply(struct request *request, const struct sse_source *source)
     request->deadline.due = heartbeat_due;
     request->deadline.closure = sse;
     deadline_set(server->deadlines, &request->deadline, server->now_ms + SSE_HEARTBEAT_MS);
+    return true;
 }
 
 void sse_append(struct text *out, const char *id, const char *event, const char *data, size_t length)

@@ -30,7 +30,7 @@ struct sse_source {
 
 /* Replies with the stream. It ends by itself when the server stops and when the sender's token no longer
  * stands; the client then comes back with Last-Event-ID. */
-void sse_reply(struct request *request, const struct sse_source *source);
+bool sse_reply(struct request *request, const struct sse_source *source);
 
 /* Has the source of the stream that replies to the request asked again. */
 void sse_wake(struct request *request);

@@ -10,44 +10,27 @@
 #include "daemon/http/recent_ends.h"
 #include "daemon/http/job_lookup.h"
 #include "daemon/http/parts.h"
-#include "daemon/http/resources.h"
+#include "daemon/http/routes.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/clock.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
 #include "proto/members.h"
-
-/* What is kept of a row while others are read. */
-struct timed_attempt {
-    uint64_t attempt_id;
-    int64_t number;
-    enum attempt_state state;
-    struct attempt_timing timing;
-};
-
-struct timed_attempts {
-    int64_t created_ms; /* of the job */
-    struct timed_attempt *items;
-    size_t count, room;
-};
 
 /* Times are microseconds since the submission; 0: not known. */
 struct timed_node {
     char *name;
     int64_t node_rank;
-    int64_t base_us;               /* what its durations are measured from */
-    int64_t queued_us, started_us; /* of the attempt */
-    int64_t ready_us, heard_us;
-    int64_t ordered_us, told_us, prepared_us, begun_us, running_us, output_us, ended_us;
-    char *start;   /* or NULL */
-    json_t *marks; /* array, or NULL */
+    int64_t base_us;             /* what its durations are measured from */
+    struct member_timing timing; /* the durations as moments */
+    char *start;                 /* or NULL */
+    json_t *marks;               /* array, or NULL */
 };
 
 struct timed_nodes {
     const struct attempt_timing *attempt;
     int64_t visible_us;
     struct timed_node *items;
-    size_t count, room;
+    size_t count;
 };
 
 struct timed_mark {
@@ -76,21 +59,6 @@ static struct attempt_timing timing_of_row(const struct attempt_row *row, int64_
     return timing;
 }
 
-static bool take_attempt(const struct attempt_row *row, void *closure)
-{
-    struct timed_attempts *attempts = closure;
-    if (attempts->count == attempts->room) {
-        attempts->room = attempts->room > 0 ? 2 * attempts->room : 4;
-        attempts->items = xrealloc(attempts->items, attempts->room * sizeof *attempts->items);
-    }
-    attempts->items[attempts->count++] =
-        (struct timed_attempt){.attempt_id = row->attempt_id,
-                               .number = row->number,
-                               .state = row->state,
-                               .timing = timing_of_row(row, attempts->created_ms)};
-    return attempts->count < LIMIT_LIST_ROWS;
-}
-
 /* What happened on a node so long after something that happened here. */
 static int64_t behind(int64_t base_us, int64_t after_us)
 {
@@ -108,34 +76,32 @@ static int64_t base_of(const struct timed_nodes *nodes, const struct member_timi
     return !gang && timing->ordered_us > 0 ? timing->ordered_us : nodes->attempt->started_us;
 }
 
-static bool take_node(const struct member_row *row, void *closure)
+static void take_node(struct timed_nodes *nodes, const struct member_row *row)
 {
-    struct timed_nodes *nodes = closure;
-    const struct member_timing *timing = &row->timing;
-    if (nodes->count == nodes->room) {
-        nodes->room = nodes->room > 0 ? 2 * nodes->room : 4;
-        nodes->items = xrealloc(nodes->items, nodes->room * sizeof *nodes->items);
+    nodes->items = xrealloc(nodes->items, (nodes->count + 1) * sizeof *nodes->items);
+    struct timed_node *node = &nodes->items[nodes->count++];
+    *node = (struct timed_node){.name = xstrdup(row->node),
+                                .node_rank = row->node_rank,
+                                .base_us = base_of(nodes, &row->timing),
+                                .timing = row->timing};
+    struct member_timing *timing = &node->timing;
+    timing->prepared_us = behind(timing->ordered_us, timing->prepared_us);
+    timing->begun_us = behind(node->base_us, timing->begun_us);
+    timing->running_us = behind(node->base_us, timing->running_us);
+    timing->output_us = behind(node->base_us, timing->output_us);
+    timing->ended_us = behind(node->base_us, timing->ended_us);
+    node->start = row->start != NULL ? xstrdup(row->start) : NULL;
+    node->marks = row->marks != NULL ? json_parse(row->marks, strlen(row->marks), NULL) : NULL;
+}
+
+static bool read_nodes(struct timed_nodes *nodes, struct reader *reader, uint64_t epoch, struct err *err)
+{
+    autorows struct rows rows = reader_members(reader, epoch, err);
+    struct member_row row;
+    while (rows_member(&rows, &row)) {
+        take_node(nodes, &row);
     }
-    int64_t base_us = base_of(nodes, timing);
-    nodes->items[nodes->count++] = (struct timed_node){
-        .name = xstrdup(row->node),
-        .node_rank = row->node_rank,
-        .base_us = base_us,
-        .queued_us = timing->queued_us,
-        .started_us = timing->started_us,
-        .ready_us = timing->ready_us,
-        .heard_us = timing->heard_us,
-        .ordered_us = timing->ordered_us,
-        .told_us = timing->told_us,
-        .prepared_us = behind(timing->ordered_us, timing->prepared_us),
-        .begun_us = behind(base_us, timing->begun_us),
-        .running_us = behind(base_us, timing->running_us),
-        .output_us = behind(base_us, timing->output_us),
-        .ended_us = behind(base_us, timing->ended_us),
-        .start = row->start != NULL ? xstrdup(row->start) : NULL,
-        .marks = row->marks != NULL ? json_parse(row->marks, strlen(row->marks), NULL) : NULL,
-    };
-    return true;
+    return !rows.failed;
 }
 
 static void nodes_finish(struct timed_nodes *nodes)
@@ -176,7 +142,7 @@ static int64_t first_output(const struct timed_nodes *nodes)
 {
     int64_t first_us = 0;
     for (size_t i = 0; i < nodes->count; i++) {
-        int64_t at_us = nodes->items[i].output_us;
+        int64_t at_us = nodes->items[i].timing.output_us;
         first_us = at_us > 0 && (first_us == 0 || at_us < first_us) ? at_us : first_us;
     }
     return first_us;
@@ -225,19 +191,20 @@ static void write_moments(const struct timed_nodes *nodes, struct text *out)
 {
     const struct attempt_timing *timing = nodes->attempt;
     text_append(out, ",\"moments\":{\"received_ms\":0.000");
-    int64_t started_us = last_of(nodes, offsetof(struct timed_node, started_us));
-    int64_t queued_us = last_of(nodes, offsetof(struct timed_node, queued_us));
+    int64_t started_us = last_of(nodes, offsetof(struct timed_node, timing.started_us));
+    int64_t queued_us = last_of(nodes, offsetof(struct timed_node, timing.queued_us));
     write_moment(out, ",\"queued_ms\":", queued_us > 0 ? queued_us : timing->queued_us);
     write_moment(out, ",\"placed_ms\":", timing->placed_us);
-    write_moment(out, ",\"ordered_ms\":", last_of(nodes, offsetof(struct timed_node, ordered_us)));
-    write_moment(out, ",\"prepared_ms\":", last_of_all(nodes, offsetof(struct timed_node, ready_us)));
+    write_moment(out, ",\"ordered_ms\":", last_of(nodes, offsetof(struct timed_node, timing.ordered_us)));
+    write_moment(out, ",\"prepared_ms\":", last_of_all(nodes, offsetof(struct timed_node, timing.ready_us)));
     write_moment(out, ",\"started_ms\":", started_us > 0 ? started_us : timing->started_us);
-    write_moment(out, ",\"told_ms\":", last_of(nodes, offsetof(struct timed_node, told_us)));
-    write_moment(out, ",\"begun_ms\":", last_of(nodes, offsetof(struct timed_node, begun_us)));
-    write_moment(out, ",\"ranks_started_ms\":", last_of(nodes, offsetof(struct timed_node, running_us)));
-    write_moment(out, ",\"running_ms\":", last_of_all(nodes, offsetof(struct timed_node, heard_us)));
+    write_moment(out, ",\"told_ms\":", last_of(nodes, offsetof(struct timed_node, timing.told_us)));
+    write_moment(out, ",\"begun_ms\":", last_of(nodes, offsetof(struct timed_node, timing.begun_us)));
+    write_moment(out,
+                 ",\"ranks_started_ms\":", last_of(nodes, offsetof(struct timed_node, timing.running_us)));
+    write_moment(out, ",\"running_ms\":", last_of_all(nodes, offsetof(struct timed_node, timing.heard_us)));
     write_moment(out, ",\"first_output_ms\":", first_output(nodes));
-    write_moment(out, ",\"ended_ms\":", last_of(nodes, offsetof(struct timed_node, ended_us)));
+    write_moment(out, ",\"ended_ms\":", last_of(nodes, offsetof(struct timed_node, timing.ended_us)));
     write_moment(out, ",\"settled_ms\":", timing->settled_us);
     write_moment(out, ",\"visible_ms\":", nodes->visible_us);
     text_append(out, "}");
@@ -249,7 +216,7 @@ static void write_marks(const struct timed_nodes *nodes, struct text *out)
     autofree struct timed_mark *marks = collect_marks(nodes, &count);
     text_append(out, ",\"marks\":[");
     for (size_t i = 0; i < count; i++) {
-        text_append(out, i > 0 ? "," : "");
+        member_separate(out);
         member_write_text(out, "{\"name\":", marks[i].name);
         member_write_int(out, ",\"rank\":", marks[i].rank);
         member_write_text(out, ",\"node\":", marks[i].node->name);
@@ -264,29 +231,30 @@ static void write_node(const struct timed_node *node, struct text *out)
     member_write_text(out, "{\"node\":", node->name);
     member_write_int(out, ",\"node_rank\":", node->node_rank);
     member_write_text(out, ",\"start\":", node->start);
-    write_moment(out, ",\"ordered_ms\":", node->ordered_us);
-    write_moment(out, ",\"prepared_ms\":", node->prepared_us);
-    write_moment(out, ",\"told_ms\":", node->told_us);
-    write_moment(out, ",\"begun_ms\":", node->begun_us);
-    write_moment(out, ",\"ranks_started_ms\":", node->running_us);
-    write_moment(out, ",\"first_output_ms\":", node->output_us);
-    write_moment(out, ",\"ended_ms\":", node->ended_us);
+    write_moment(out, ",\"ordered_ms\":", node->timing.ordered_us);
+    write_moment(out, ",\"prepared_ms\":", node->timing.prepared_us);
+    write_moment(out, ",\"told_ms\":", node->timing.told_us);
+    write_moment(out, ",\"begun_ms\":", node->timing.begun_us);
+    write_moment(out, ",\"ranks_started_ms\":", node->timing.running_us);
+    write_moment(out, ",\"first_output_ms\":", node->timing.output_us);
+    write_moment(out, ",\"ended_ms\":", node->timing.ended_us);
     text_append(out, "}");
 }
 
-static bool write_attempt(struct server *server, const struct timed_attempt *attempt, struct text *out,
-                          struct err *err)
+static bool write_attempt(struct server *server, const struct attempt_row *row, int64_t created_ms,
+                          struct text *out, struct err *err)
 {
-    struct timed_nodes nodes = {.attempt = &attempt->timing,
-                                .visible_us = recent_ends_find(&server->ends, attempt->attempt_id)};
-    bool ok = reader_members(server->reader, attempt->attempt_id, take_node, &nodes, err);
-    member_write_int(out, "{\"attempt\":", attempt->number);
-    member_write_text(out, ",\"state\":", attempt_state_text(attempt->state));
+    const struct attempt_timing timing = timing_of_row(row, created_ms);
+    struct timed_nodes nodes = {.attempt = &timing,
+                                .visible_us = recent_ends_find(&server->ends, row->attempt_id)};
+    bool ok = read_nodes(&nodes, server->reader, row->attempt_id, err);
+    member_write_int(out, "{\"attempt\":", row->number);
+    member_write_text(out, ",\"state\":", attempt_state_text(row->state));
     write_moments(&nodes, out);
     write_marks(&nodes, out);
     text_append(out, ",\"nodes\":[");
     for (size_t i = 0; i < nodes.count; i++) {
-        text_append(out, i > 0 ? "," : "");
+        member_separate(out);
         write_node(&nodes.items[i], out);
     }
     text_append(out, "]}");
@@ -296,35 +264,29 @@ static bool write_attempt(struct server *server, const struct timed_attempt *att
 
 static bool write_job(struct server *server, const struct job_facts *job, struct text *out, struct err *err)
 {
-    char at[32];
-    struct timed_attempts attempts = {.created_ms = job->created_ms};
-    bool ok = reader_attempts(server->reader, job->key, take_attempt, &attempts, err);
-    clock_format_wall(job->created_ms, at, sizeof at);
+    autorows struct rows rows = reader_attempts(server->reader, job->key, err);
+    struct attempt_row row;
     member_write_text(out, "{\"id\":", job->id);
     member_write_text(out, ",\"state\":", job_state_text(job->state));
-    member_write_text(out, ",\"submitted_at\":", at);
+    member_write_time(out, ",\"submitted_at\":", job->created_ms);
     if (job->tasks > 0) {
         member_write_int(out, ",\"tasks\":", job->tasks);
     }
     text_append(out, ",\"attempts\":[");
-    for (size_t i = 0; ok && i < attempts.count; i++) {
-        text_append(out, i > 0 ? "," : "");
-        ok = write_attempt(server, &attempts.items[i], out, err);
+    for (size_t i = 0; i < LIMIT_LIST_ROWS && rows_attempt(&rows, &row); i++) {
+        member_separate(out);
+        if (!write_attempt(server, &row, job->created_ms, out, err)) {
+            return false;
+        }
     }
     text_append(out, "]}");
-    free(attempts.items);
-    return ok;
+    return !rows.failed;
 }
 
-void timing_show(struct request *request)
+bool timing_show(struct request *request, struct err *err)
 {
-    struct err err;
     struct job_facts job;
-    struct text json = {0};
-    if (job_find(request, &job, &err) && write_job(request->server, &job, &json, &err)) {
-        request_reply_json(request, 200, &json);
-    } else {
-        text_finish(&json);
-        request_fail(request, &err);
-    }
+    autotext struct text json = {0};
+    return job_find(request, &job, err) && write_job(request->server, &job, &json, err) &&
+           request_reply_json(request, 200, &json);
 }

@@ -6,10 +6,11 @@
 
 #include "daemon/http/ask.h"
 #include "daemon/http/parts.h"
-#include "daemon/http/resources.h"
+#include "daemon/http/routes.h"
 #include "proto/base/json.h"
 #include "proto/base/log.h"
 #include "proto/limits.h"
+#include "proto/members.h"
 #include "proto/wire/views.h"
 
 static void write_token(const struct token_row *row, const char *secret, struct text *out)
@@ -27,32 +28,18 @@ static void write_token(const struct token_row *row, const char *secret, struct 
 
 /* --- list ----------------------------------------------------------------------------------------------- */
 
-struct listing {
-    struct text json;
-    bool begun;
-};
-
-static bool list_token(const struct token_row *row, void *closure)
+bool tokens_list(struct request *request, struct err *err)
 {
-    struct listing *listing = closure;
-    text_append(&listing->json, listing->begun ? "," : "");
-    write_token(row, NULL, &listing->json);
-    listing->begun = true;
-    return true;
-}
-
-void tokens_list(struct request *request)
-{
-    struct err err;
-    struct listing listing = {0};
-    text_append(&listing.json, "{\"tokens\":[");
-    if (!reader_tokens(request->server->reader, NULL, list_token, &listing, &err)) {
-        text_finish(&listing.json);
-        request_fail(request, &err);
-        return;
+    autotext struct text json = {0};
+    autorows struct rows rows = reader_tokens(request->server->reader, NULL, err);
+    struct token_row row;
+    text_append(&json, "{\"tokens\":[");
+    while (rows_token(&rows, &row)) {
+        member_separate(&json);
+        write_token(&row, NULL, &json);
     }
-    text_append(&listing.json, "]}");
-    request_reply_json(request, 200, &listing.json);
+    text_append(&json, "]}");
+    return !rows.failed && request_reply_json(request, 200, &json);
 }
 
 /* --- changes -------------------------------------------------------------------------------------------- */
@@ -118,15 +105,13 @@ static bool read_order(const json_t *json, struct token_row *row, int64_t *ret_l
     return json_read_int(json, "expires_in_s", 1, LIMIT_TOKEN_LIFE_S, ret_life_s, err);
 }
 
-void tokens_make(struct request *request)
+bool tokens_make(struct request *request, struct err *err)
 {
     struct server *server = request->server;
-    struct err err;
     struct token_row row = {.created_ms = server->wall_ms};
     int64_t life_s;
-    if (!read_order(request->json, &row, &life_s, &err)) {
-        request_fail(request, &err);
-        return;
+    if (!read_order(request->json, &row, &life_s, err)) {
+        return false;
     }
     struct token_ask *asked = token_ask_create(request, CHANGE_TOKEN_INSERT, render_made);
     uint8_t random[TOKEN_RANDOM_BYTES];
@@ -136,38 +121,34 @@ void tokens_make(struct request *request)
     row.expires_ms = life_s > 0 ? server->wall_ms + 1000 * life_s : 0;
     memcpy(row.secret, asked->token.secret, sizeof row.secret);
     asked->change.token = row;
-    ask_writer(&asked->ask);
+    return ask_writer(asked, err);
 }
 
 static int render_revoked(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     const struct token_ask *asked = writer->asker;
-    text_append(out, "{\"id\":");
-    text_json_string(out, asked->change.token.id, strlen(asked->change.token.id));
+    member_write_text(out, "{\"id\":", asked->change.token.id);
     text_append(out, ",\"revoked\":true}");
     return 200;
 }
 
-static bool see_token(const struct token_row *row, void *closure)
+static bool find_token(struct reader *reader, const char *id, struct err *err)
 {
-    bool *found = closure;
-    *found = true;
-    return false;
+    autorows struct rows rows = reader_tokens(reader, id, err);
+    struct token_row row;
+    return rows_token(&rows, &row) ||
+           (!rows.failed && err_set(err, ERR_NOT_FOUND, "there is no token %s", id));
 }
 
-void tokens_revoke(struct request *request)
+bool tokens_revoke(struct request *request, struct err *err)
 {
-    struct err err;
-    bool found = false;
-    if (!request_only_fields(request->json, "", &err) ||
-        !reader_tokens(request->server->reader, request->argument, see_token, &found, &err) ||
-        (!found && !err_set(&err, ERR_NOT_FOUND, "there is no token %s", request->argument))) {
-        request_fail(request, &err);
-        return;
+    if (!request_only_fields(request->json, "", err) ||
+        !find_token(request->server->reader, request->argument, err)) {
+        return false;
     }
     struct token_ask *asked = token_ask_create(request, CHANGE_TOKEN_REVOKE, render_revoked);
     asked->change.token.id = request->argument;
     asked->change.token.owner = "";
     asked->change.token.revoked = true;
-    ask_writer(&asked->ask);
+    return ask_writer(asked, err);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/http/parts.h"
-#include "daemon/http/resources.h"
+#include "daemon/http/routes.h"
 #include "proto/base/hash.h"
 
 #define ETAG_DIGITS 32
@@ -35,7 +35,7 @@ static bool has_it(const struct request *request, const char *etag)
     return theirs != NULL && strcmp(strncmp(theirs, "W/", 2) == 0 ? theirs + 2 : theirs, etag) == 0;
 }
 
-static void reply(struct request *request, const struct web_file *file)
+static bool reply(struct request *request, const struct web_file *file)
 {
     char digest[HASH_HEX + 1];
     char etag[ETAG_DIGITS + 3];
@@ -52,20 +52,20 @@ static void reply(struct request *request, const struct web_file *file)
     request_header(request, "Content-Security-Policy", policy);
     request_header(request, "X-Content-Type-Options", "nosniff");
     request_header(request, "Referrer-Policy", "no-referrer");
+    return true;
 }
 
-void web_page(struct request *request)
+bool web_page(struct request *request, struct err *err)
 {
-    reply(request, &files[0]);
+    return reply(request, &files[0]);
 }
 
-void web_show(struct request *request)
+bool web_show(struct request *request, struct err *err)
 {
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         if (strcmp(files[i].name, request->argument) == 0) {
-            reply(request, &files[i]);
-            return;
+            return reply(request, &files[i]);
         }
     }
-    request_fail_with(request, ERR_NOT_FOUND, "the web page has no file %s", request->argument);
+    return err_set(err, ERR_NOT_FOUND, "the web page has no file %s", request->argument);
 }

@@ -8,9 +8,11 @@
 
 #include "daemon/http/ask.h"
 #include "daemon/http/parts.h"
-#include "daemon/http/resources.h"
+#include "daemon/http/routes.h"
+#include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
+#include "proto/members.h"
 #include "proto/wire/views.h"
 
 /* "a,b" to ["a","b"], NULL to NULL. */
@@ -19,7 +21,7 @@ static void write_names(const char *names, struct text *out)
     text_append(out, "[");
     for (const char *at = names; *at != '\0';) {
         size_t length = strcspn(at, ",");
-        text_append(out, at != names ? "," : "");
+        member_separate(out);
         text_json_string(out, at, length);
         at += length + (at[length] == ',');
     }
@@ -46,32 +48,18 @@ static void write_window(const struct window_row *row, struct text *out)
 
 /* --- list ----------------------------------------------------------------------------------------------- */
 
-struct listing {
-    struct text json;
-    bool begun;
-};
-
-static bool list_window(const struct window_row *row, void *closure)
+bool windows_list(struct request *request, struct err *err)
 {
-    struct listing *listing = closure;
-    text_append(&listing->json, listing->begun ? "," : "");
-    write_window(row, &listing->json);
-    listing->begun = true;
-    return true;
-}
-
-void windows_list(struct request *request)
-{
-    struct err err;
-    struct listing listing = {0};
-    text_append(&listing.json, "{\"windows\":[");
-    if (!reader_windows(request->server->reader, list_window, &listing, &err)) {
-        text_finish(&listing.json);
-        request_fail(request, &err);
-        return;
+    autotext struct text json = {0};
+    autorows struct rows rows = reader_windows(request->server->reader, err);
+    struct window_row row;
+    text_append(&json, "{\"windows\":[");
+    while (rows_window(&rows, &row)) {
+        member_separate(&json);
+        write_window(&row, &json);
     }
-    text_append(&listing.json, "]}");
-    request_reply_json(request, 200, &listing.json);
+    text_append(&json, "]}");
+    return !rows.failed && request_reply_json(request, 200, &json);
 }
 
 /* --- of one node ---------------------------------------------------------------------------------------- */
@@ -93,21 +81,19 @@ static char *copy_or_null(const char *text)
     return text != NULL ? xstrdup(text) : NULL;
 }
 
-static bool keep_window(const struct window_row *row, void *closure)
-{
-    struct windows *windows = closure;
-    windows->items = xrealloc(windows->items, (windows->count + 1) * sizeof *windows->items);
-    windows->items[windows->count++] =
-        (struct kept){.nodes = copy_or_null(row->nodes),
-                      .pool = copy_or_null(row->pool),
-                      .span = {.from_ms = row->from_ms, .until_ms = row->until_ms, .hard = row->hard}};
-    return true;
-}
-
 struct windows *windows_read(struct reader *reader, struct err *err)
 {
     struct windows *windows = xzalloc(sizeof *windows);
-    if (!reader_windows(reader, keep_window, windows, err)) {
+    autorows struct rows rows = reader_windows(reader, err);
+    struct window_row row;
+    while (rows_window(&rows, &row)) {
+        windows->items = xrealloc(windows->items, (windows->count + 1) * sizeof *windows->items);
+        windows->items[windows->count++] =
+            (struct kept){.nodes = copy_or_null(row.nodes),
+                          .pool = copy_or_null(row.pool),
+                          .span = {.from_ms = row.from_ms, .until_ms = row.until_ms, .hard = row.hard}};
+    }
+    if (rows.failed) {
         windows_destroy(windows);
         return NULL;
     }
@@ -238,15 +224,12 @@ static bool read_window(const json_t *json, struct window_ask *asked, struct err
                      LIMIT_REASON_BYTES);
 }
 
-void windows_make(struct request *request)
+bool windows_make(struct request *request, struct err *err)
 {
-    struct err err;
-    struct window_ask *asked = ask_create(request, sizeof *asked, render_made);
+    autoask struct window_ask *asked = ask_create(request, sizeof *asked, render_made);
     asked->ask.finish = window_ask_finish;
-    if (!read_window(request->json, asked, &err)) {
-        request_fail(request, &err);
-        ask_destroy(&asked->ask);
-        return;
+    if (!read_window(request->json, asked, err)) {
+        return false;
     }
     uint8_t random[10];
     server_random(request->server, random, sizeof random);
@@ -255,21 +238,20 @@ void windows_make(struct request *request)
     asked->row.owner = identity_owner(request->who);
     asked->ask.writer.input.kind = INPUT_WINDOW;
     asked->ask.writer.input.window.row = &asked->row;
-    ask_writer(&asked->ask);
+    return ask_writer(give(asked), err);
 }
 
 static int render_removed(const struct writer_request *writer, const struct step *step, struct text *out)
 {
-    text_append(out, "{\"id\":");
-    text_json_string(out, writer->input.window.remove, strlen(writer->input.window.remove));
+    member_write_text(out, "{\"id\":", writer->input.window.remove);
     text_append(out, ",\"removed\":true}");
     return 200;
 }
 
-void windows_remove(struct request *request)
+bool windows_remove(struct request *request, struct err *err)
 {
     struct ask *ask = ask_create(request, sizeof *ask, render_removed);
     ask->writer.input.kind = INPUT_WINDOW;
     ask->writer.input.window.remove = request->argument;
-    ask_writer(ask);
+    return ask_writer(ask, err);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the life of a reader, and the small queries: tokens, joins, blobs, lost attempts. It promises to see
- * committed state only; every query is one statement, and so one read transaction. */
+/* Owns the life of a reader, the way through the rows of its queries, and the small queries: tokens, joins,
+ * blobs, lost attempts. It promises to see committed state only; every query is one statement, and so one
+ * read transaction. */
 #include "daemon/store/reader.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "daemon/store/query.h"
@@ -27,60 +29,102 @@ void reader_close(struct reader *reader)
     }
 }
 
-bool reader_tokens(struct reader *reader, const char *id,
-                   bool (*visit)(const struct token_row *row, void *closure), void *closure, struct err *err)
+/* --- rows ----------------------------------------------------------------------------------------------- */
+
+struct rows rows_open(struct reader *reader, const struct query *query, struct err *err)
 {
-    autoquery struct query query = query_begin(&reader->connection, id == NULL ? SQL_TOKENS : SQL_TOKEN);
+    assert(!sqlite3_stmt_busy(query->statement));
+    return (struct rows){.reader = reader, .statement = query->statement, .err = err};
+}
+
+void rows_close(struct rows *rows)
+{
+    sqlite3_reset(rows->statement);
+}
+
+struct query rows_query(const struct rows *rows)
+{
+    return (struct query){
+        .connection = &rows->reader->connection, .statement = rows->statement, .failed = rows->failed};
+}
+
+bool rows_step(struct rows *rows, struct query *query)
+{
+    bool found = !rows->failed && query_step(query, rows->err);
+    rows->failed = query->failed;
+    return found;
+}
+
+bool rows_end(struct rows *rows, struct query *query)
+{
+    rows->failed = !query_read_end(query, rows->err);
+    return !rows->failed;
+}
+
+static bool next(struct rows *rows, enum table_id table, void *ret_row)
+{
+    struct query query = rows_query(rows);
+    if (!rows_step(rows, &query)) {
+        return false;
+    }
+    query_read_row(&query, table, ret_row);
+    return rows_end(rows, &query);
+}
+
+#define DEFINE_NEXT(name, type, table)                                                                       \
+    bool rows_##name(struct rows *rows, struct type *ret_row)                                                \
+    {                                                                                                        \
+        return next(rows, TABLE_##table, ret_row);                                                           \
+    }
+DEFINE_NEXT(event, event_row, events)
+DEFINE_NEXT(attempt, attempt_row, attempts)
+DEFINE_NEXT(member, member_row, members)
+DEFINE_NEXT(rank, rank_row, ranks)
+DEFINE_NEXT(window, window_row, windows)
+DEFINE_NEXT(token, token_row, tokens)
+DEFINE_NEXT(join, join_row, joins)
+DEFINE_NEXT(blob, blob_row, blobs)
+
+bool rows_lost(struct rows *rows, int64_t *ret_key, struct lost_row *ret_row)
+{
+    struct query query = rows_query(rows);
+    if (!rows_step(rows, &query)) {
+        return false;
+    }
+    *ret_key = query_read_number(&query);
+    query_read_row(&query, TABLE_lost, ret_row);
+    return rows_end(rows, &query);
+}
+
+/* --- small queries -------------------------------------------------------------------------------------- */
+
+struct rows reader_tokens(struct reader *reader, const char *id, struct err *err)
+{
+    struct query query = query_begin(&reader->connection, id == NULL ? SQL_TOKENS : SQL_TOKEN);
     if (id != NULL) {
         query_bind_text(&query, id);
     }
-    struct token_row token;
-    while (query_next(&query, TABLE_tokens, &token, err) && visit(&token, closure)) {
-    }
-    return !query.failed;
+    return rows_open(reader, &query, err);
 }
 
-bool reader_join(struct reader *reader, const char *id,
-                 void (*visit)(const struct join_row *row, void *closure), void *closure, bool *ret_found,
-                 struct err *err)
+struct rows reader_join(struct reader *reader, const char *id, struct err *err)
 {
-    autoquery struct query query = query_begin(&reader->connection, SQL_JOIN);
+    struct query query = query_begin(&reader->connection, SQL_JOIN);
     query_bind_text(&query, id);
-    struct join_row join;
-    *ret_found = query_next(&query, TABLE_joins, &join, err);
-    if (*ret_found) {
-        visit(&join, closure);
-    }
-    return !query.failed;
+    return rows_open(reader, &query, err);
 }
 
-bool reader_blob(struct reader *reader, const uint8_t hash[32],
-                 void (*visit)(const struct blob_row *row, void *closure), void *closure, bool *ret_found,
-                 struct err *err)
+struct rows reader_blob(struct reader *reader, const uint8_t hash[32], struct err *err)
 {
-    autoquery struct query query = query_begin(&reader->connection, SQL_BLOB);
+    struct query query = query_begin(&reader->connection, SQL_BLOB);
     query_bind_digest(&query, hash);
-    struct blob_row blob;
-    *ret_found = query_next(&query, TABLE_blobs, &blob, err);
-    if (*ret_found) {
-        visit(&blob, closure);
-    }
-    return !query.failed;
+    return rows_open(reader, &query, err);
 }
 
-bool reader_lost(struct reader *reader, int64_t after_key, int64_t limit,
-                 bool (*visit)(int64_t key, const struct lost_row *row, void *closure), void *closure,
-                 struct err *err)
+struct rows reader_lost(struct reader *reader, int64_t after_key, int64_t limit, struct err *err)
 {
-    autoquery struct query query = query_begin(&reader->connection, SQL_LOST);
+    struct query query = query_begin(&reader->connection, SQL_LOST);
     query_bind_number(&query, after_key);
     query_bind_number(&query, limit);
-    bool goes_on = true;
-    while (goes_on && query_step(&query, err)) {
-        struct lost_row lost;
-        int64_t key = query_read_number(&query);
-        query_read_row(&query, TABLE_lost, &lost);
-        goes_on = query_read_end(&query, err) && visit(key, &lost, closure);
-    }
-    return !query.failed;
+    return rows_open(reader, &query, err);
 }

@@ -7,50 +7,52 @@
 #include "daemon/store/query.h"
 #include "daemon/store/reader.h"
 
-/* The next row of a statement that shows jobs. */
-static bool next_job(struct query *query, bool with_spec, struct job_record *ret_job, struct err *err)
+bool rows_job(struct rows *rows, struct job_record *ret_job)
 {
-    if (!query_step(query, err)) {
+    struct query query = rows_query(rows);
+    if (!rows_step(rows, &query)) {
         return false;
     }
     *ret_job = (struct job_record){0};
-    query_read_row(query, TABLE_jobs, &ret_job->row);
+    query_read_row(&query, TABLE_jobs, &ret_job->row);
     ret_job->birth.key = ret_job->life.key;
-    ret_job->birth.array_id = query_read_text(query);
-    query_read_row(query, TABLE_arrays, &ret_job->array); /* tasks is 0 where there is none */
-    if (with_spec) {
-        ret_job->birth.spec = query_read_long_text(query, &ret_job->birth.spec_length);
+    ret_job->birth.array_id = query_read_text(&query);
+    query_read_row(&query, TABLE_arrays, &ret_job->array); /* tasks is 0 where there is none */
+    if (rows->with_spec) {
+        ret_job->birth.spec = query_read_long_text(&query, &ret_job->birth.spec_length);
     }
-    return query_read_end(query, err);
+    return rows_end(rows, &query);
 }
 
-static bool one_job(struct query *query, void (*visit)(const struct job_record *job, void *closure),
-                    void *closure, bool *ret_found, struct err *err)
+bool rows_dependency_with_job(struct rows *rows, struct dependency_record *ret_record)
 {
-    struct job_record job;
-    *ret_found = next_job(query, true, &job, err);
-    if (*ret_found) {
-        visit(&job, closure);
+    struct query query = rows_query(rows);
+    if (!rows_step(rows, &query)) {
+        return false;
     }
-    return !query->failed;
+    query_read_row(&query, TABLE_dependencies, &ret_record->row);
+    ret_record->id = query_read_text(&query);
+    ret_record->state = (enum job_state)query_read_word(&query, COLUMN_job_state);
+    ret_record->started = query_read_number(&query) != 0;
+    return rows_end(rows, &query);
 }
 
-bool reader_job(struct reader *reader, const char *id,
-                void (*visit)(const struct job_record *job, void *closure), void *closure, bool *ret_found,
-                struct err *err)
+struct rows reader_job(struct reader *reader, const char *id, struct err *err)
 {
-    autoquery struct query query = query_begin(&reader->connection, SQL_JOB);
+    struct query query = query_begin(&reader->connection, SQL_JOB);
     query_bind_text(&query, id);
-    return one_job(&query, visit, closure, ret_found, err);
+    struct rows rows = rows_open(reader, &query, err);
+    rows.with_spec = true;
+    return rows;
 }
 
-bool reader_job_by_key(struct reader *reader, int64_t key,
-                       void (*visit)(const struct job_record *job, void *closure), void *closure,
-                       bool *ret_found, struct err *err)
+struct rows reader_job_by_key(struct reader *reader, int64_t key, struct err *err)
 {
-    autoquery struct query query = query_begin(&reader->connection, SQL_JOB_BY_KEY);
+    struct query query = query_begin(&reader->connection, SQL_JOB_BY_KEY);
     query_bind_number(&query, key);
-    return one_job(&query, visit, closure, ret_found, err);
+    struct rows rows = rows_open(reader, &query, err);
+    rows.with_spec = true;
+    return rows;
 }
 
 static bool only_live(uint32_t states)
@@ -94,61 +96,37 @@ static void bind_filter(struct query *query, const struct job_filter *filter)
     }
 }
 
-bool reader_jobs(struct reader *reader, const struct job_filter *filter,
-                 bool (*visit)(const struct job_record *job, void *closure), void *closure, struct err *err)
+struct rows reader_jobs(struct reader *reader, const struct job_filter *filter, struct err *err)
 {
     assert(filter->limit > 0);
-    autoquery struct query query = query_begin(&reader->connection, way_to(filter));
+    struct query query = query_begin(&reader->connection, way_to(filter));
     bind_filter(&query, filter);
-    struct job_record job;
-    while (next_job(&query, false, &job, err) && visit(&job, closure)) {
-    }
-    return !query.failed;
+    return rows_open(reader, &query, err);
 }
 
-bool reader_events(struct reader *reader, int64_t job_key, int64_t after_seq, int64_t limit,
-                   bool (*visit)(const struct event_row *row, void *closure), void *closure, struct err *err)
+struct rows reader_events(struct reader *reader, int64_t job_key, int64_t after_seq, int64_t limit,
+                          struct err *err)
 {
-    autoquery struct query query = query_begin(&reader->connection, SQL_EVENTS);
+    struct query query = query_begin(&reader->connection, SQL_EVENTS);
     query_bind_number(&query, job_key);
     query_bind_number(&query, after_seq);
     query_bind_number(&query, limit);
-    struct event_row event;
-    while (query_next(&query, TABLE_events, &event, err) && visit(&event, closure)) {
-    }
-    return !query.failed;
+    return rows_open(reader, &query, err);
 }
 
-bool reader_newest_event(struct reader *reader, int64_t job_key, enum event_kind kind,
-                         void (*visit)(const struct event_row *row, void *closure), void *closure,
-                         struct err *err)
+struct rows reader_newest_event(struct reader *reader, int64_t job_key, enum event_kind kind, struct err *err)
 {
-    autoquery struct query query = query_begin(&reader->connection, SQL_NEWEST_EVENT);
+    struct query query = query_begin(&reader->connection, SQL_NEWEST_EVENT);
     query_bind_number(&query, job_key);
     query_bind_text(&query, event_kind_text(kind));
-    struct event_row event;
-    if (query_next(&query, TABLE_events, &event, err)) {
-        visit(&event, closure);
-    }
-    return !query.failed;
+    return rows_open(reader, &query, err);
 }
 
-bool reader_dependencies(struct reader *reader, int64_t job_key,
-                         bool (*visit)(const struct dependency_record *record, void *closure), void *closure,
-                         struct err *err)
+struct rows reader_dependencies(struct reader *reader, int64_t job_key, struct err *err)
 {
-    autoquery struct query query = query_begin(&reader->connection, SQL_DEPENDENCIES);
+    struct query query = query_begin(&reader->connection, SQL_DEPENDENCIES);
     query_bind_number(&query, job_key);
-    bool goes_on = true;
-    while (goes_on && query_step(&query, err)) {
-        struct dependency_record record;
-        query_read_row(&query, TABLE_dependencies, &record.row);
-        record.id = query_read_text(&query);
-        record.state = (enum job_state)query_read_word(&query, COLUMN_job_state);
-        record.started = query_read_number(&query) != 0;
-        goes_on = query_read_end(&query, err) && visit(&record, closure);
-    }
-    return !query.failed;
+    return rows_open(reader, &query, err);
 }
 
 bool reader_queue_facts(struct reader *reader, int64_t job_key, const char *gpu_type,

@@ -6,57 +6,35 @@
 #include "daemon/store/query.h"
 #include "daemon/store/reader.h"
 
-bool reader_attempts(struct reader *reader, int64_t job_key,
-                     bool (*visit)(const struct attempt_row *row, void *closure), void *closure,
-                     struct err *err)
+struct rows reader_attempts(struct reader *reader, int64_t job_key, struct err *err)
 {
-    autoquery struct query query = query_begin(&reader->connection, SQL_ATTEMPTS);
+    struct query query = query_begin(&reader->connection, SQL_ATTEMPTS);
     query_bind_number(&query, job_key);
-    struct attempt_row attempt;
-    while (query_next(&query, TABLE_attempts, &attempt, err) && visit(&attempt, closure)) {
-    }
-    return !query.failed;
+    return rows_open(reader, &query, err);
 }
 
-bool reader_members(struct reader *reader, uint64_t attempt_id,
-                    bool (*visit)(const struct member_row *row, void *closure), void *closure,
-                    struct err *err)
+struct rows reader_members(struct reader *reader, uint64_t attempt_id, struct err *err)
 {
-    autoquery struct query query = query_begin(&reader->connection, SQL_MEMBERS);
+    struct query query = query_begin(&reader->connection, SQL_MEMBERS);
     query_bind_number(&query, (int64_t)attempt_id);
-    struct member_row member;
-    while (query_next(&query, TABLE_members, &member, err) && visit(&member, closure)) {
-    }
-    return !query.failed;
+    return rows_open(reader, &query, err);
 }
 
-bool reader_ranks(struct reader *reader, uint64_t attempt_id,
-                  bool (*visit)(const struct rank_row *row, void *closure), void *closure, struct err *err)
+struct rows reader_ranks(struct reader *reader, uint64_t attempt_id, struct err *err)
 {
-    autoquery struct query query = query_begin(&reader->connection, SQL_RANKS);
+    struct query query = query_begin(&reader->connection, SQL_RANKS);
     query_bind_number(&query, (int64_t)attempt_id);
-    struct rank_row rank;
-    while (query_next(&query, TABLE_ranks, &rank, err) && visit(&rank, closure)) {
-    }
-    return !query.failed;
+    return rows_open(reader, &query, err);
 }
 
-bool reader_results(struct reader *reader, uint64_t attempt_id, int64_t after_rank, int64_t limit,
-                    bool (*visit)(const struct result_row *row, const void *bytes, void *closure),
-                    void *closure, struct err *err)
+struct rows reader_results(struct reader *reader, uint64_t attempt_id, int64_t after_rank, int64_t limit,
+                           struct err *err)
 {
-    autoquery struct query query = query_begin(&reader->connection, SQL_RESULTS);
+    struct query query = query_begin(&reader->connection, SQL_RESULTS);
     query_bind_number(&query, (int64_t)attempt_id);
     query_bind_number(&query, after_rank);
     query_bind_number(&query, limit);
-    bool goes_on = true;
-    while (goes_on && query_step(&query, err)) {
-        struct result_row result;
-        query_read_row(&query, TABLE_results, &result);
-        const void *bytes = query_read_bytes(&query);
-        goes_on = query_read_end(&query, err) && visit(&result, bytes, closure);
-    }
-    return !query.failed;
+    return rows_open(reader, &query, err);
 }
 
 bool reader_attempt_record(struct reader *reader, uint64_t attempt_id, bool *ret_found,
@@ -80,30 +58,39 @@ bool reader_attempt_record(struct reader *reader, uint64_t attempt_id, bool *ret
     return query_read_end(&query, err);
 }
 
-bool reader_nodes(struct reader *reader, const char *name,
-                  bool (*visit)(const struct node_row *row, int64_t used_gpus, void *closure), void *closure,
-                  struct err *err)
+struct rows reader_nodes(struct reader *reader, const char *name, struct err *err)
 {
-    autoquery struct query query = query_begin(&reader->connection, name == NULL ? SQL_NODES : SQL_NODE);
+    struct query query = query_begin(&reader->connection, name == NULL ? SQL_NODES : SQL_NODE);
     if (name != NULL) {
         query_bind_text(&query, name);
     }
-    bool goes_on = true;
-    while (goes_on && query_step(&query, err)) {
-        struct node_row node;
-        query_read_row(&query, TABLE_nodes, &node);
-        int64_t used = query_read_number(&query);
-        goes_on = query_read_end(&query, err) && visit(&node, used, closure);
-    }
-    return !query.failed;
+    return rows_open(reader, &query, err);
 }
 
-bool reader_windows(struct reader *reader, bool (*visit)(const struct window_row *row, void *closure),
-                    void *closure, struct err *err)
+struct rows reader_windows(struct reader *reader, struct err *err)
 {
-    autoquery struct query query = query_begin(&reader->connection, SQL_WINDOWS);
-    struct window_row window;
-    while (query_next(&query, TABLE_windows, &window, err) && visit(&window, closure)) {
+    struct query query = query_begin(&reader->connection, SQL_WINDOWS);
+    return rows_open(reader, &query, err);
+}
+
+bool rows_result(struct rows *rows, struct result_row *ret_row, const void **ret_bytes)
+{
+    struct query query = rows_query(rows);
+    if (!rows_step(rows, &query)) {
+        return false;
     }
-    return !query.failed;
+    query_read_row(&query, TABLE_results, ret_row);
+    *ret_bytes = query_read_bytes(&query);
+    return rows_end(rows, &query);
+}
+
+bool rows_node(struct rows *rows, struct node_row *ret_row, int64_t *ret_used_gpus)
+{
+    struct query query = rows_query(rows);
+    if (!rows_step(rows, &query)) {
+        return false;
+    }
+    query_read_row(&query, TABLE_nodes, ret_row);
+    *ret_used_gpus = query_read_number(&query);
+    return rows_end(rows, &query);
 }

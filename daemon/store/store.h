@@ -84,8 +84,19 @@ struct reader;
 struct reader *reader_open(const char *path, struct err *err);
 void reader_close(struct reader *reader);
 
-/* Every function below is one read transaction that has ended when it returns. Rows are borrowed for the time
- * of the visit; a visitor that returns false ends the query (which is then still true). */
+/* The rows of one query. They hold a read transaction until they are closed, so they are closed before the
+ * thread waits for anything. What a row points to is borrowed until the next row is read or the rows are
+ * closed; what the query was given is borrowed as long. A query is not asked again while rows of it are open.
+ */
+struct rows {
+    struct reader *reader;
+    struct sqlite3_stmt *statement;
+    struct err *err;
+    bool with_spec;
+    bool failed; /* *err says how: there is no row any more */
+};
+void rows_close(struct rows *rows);
+#define autorows __attribute__((cleanup(rows_close)))
 
 struct job_record {
     union {
@@ -98,13 +109,11 @@ struct job_record {
     };
     struct array_row array; /* tasks 0: it is none */
 };
-/* ret_found false: no such id. */
-bool reader_job(struct reader *reader, const char *id,
-                void (*visit)(const struct job_record *job, void *closure), void *closure, bool *ret_found,
-                struct err *err);
-bool reader_job_by_key(struct reader *reader, int64_t key,
-                       void (*visit)(const struct job_record *job, void *closure), void *closure,
-                       bool *ret_found, struct err *err);
+/* None: no such id. */
+struct rows reader_job(struct reader *reader, const char *id, struct err *err);
+struct rows reader_job_by_key(struct reader *reader, int64_t key, struct err *err);
+/* The next row of each kind of query; false: there is none, or the query has failed. */
+bool rows_job(struct rows *rows, struct job_record *ret_job);
 
 struct job_filter {
     const char *owner;     /* NULL: any */
@@ -117,16 +126,15 @@ struct job_filter {
     int64_t since_ms;      /* created at or after; 0: any */
     int64_t limit;
 };
-bool reader_jobs(struct reader *reader, const struct job_filter *filter,
-                 bool (*visit)(const struct job_record *job, void *closure), void *closure, struct err *err);
+struct rows reader_jobs(struct reader *reader, const struct job_filter *filter, struct err *err);
 
-bool reader_events(struct reader *reader, int64_t job_key, int64_t after_seq, int64_t limit,
-                   bool (*visit)(const struct event_row *row, void *closure), void *closure, struct err *err);
+struct rows reader_events(struct reader *reader, int64_t job_key, int64_t after_seq, int64_t limit,
+                          struct err *err);
+bool rows_event(struct rows *rows, struct event_row *ret_row);
 
 /* The job's newest event of a kind. */
-bool reader_newest_event(struct reader *reader, int64_t job_key, enum event_kind kind,
-                         void (*visit)(const struct event_row *row, void *closure), void *closure,
-                         struct err *err);
+struct rows reader_newest_event(struct reader *reader, int64_t job_key, enum event_kind kind,
+                                struct err *err);
 
 /* A job that another follows, as it is now. */
 struct dependency_record {
@@ -136,25 +144,22 @@ struct dependency_record {
     bool started; /* its ranks have been running */
 };
 /* In order of submission. */
-bool reader_dependencies(struct reader *reader, int64_t job_key,
-                         bool (*visit)(const struct dependency_record *record, void *closure), void *closure,
-                         struct err *err);
+struct rows reader_dependencies(struct reader *reader, int64_t job_key, struct err *err);
+bool rows_dependency_with_job(struct rows *rows, struct dependency_record *ret_record);
 
-/* Attempts of a job, newest first; epoch 0 and number 0: all. */
-bool reader_attempts(struct reader *reader, int64_t job_key,
-                     bool (*visit)(const struct attempt_row *row, void *closure), void *closure,
-                     struct err *err);
-bool reader_members(struct reader *reader, uint64_t attempt_id,
-                    bool (*visit)(const struct member_row *row, void *closure), void *closure,
-                    struct err *err);
-bool reader_ranks(struct reader *reader, uint64_t attempt_id,
-                  bool (*visit)(const struct rank_row *row, void *closure), void *closure, struct err *err);
+/* Attempts of a job, newest first. */
+struct rows reader_attempts(struct reader *reader, int64_t job_key, struct err *err);
+bool rows_attempt(struct rows *rows, struct attempt_row *ret_row);
+struct rows reader_members(struct reader *reader, uint64_t attempt_id, struct err *err);
+bool rows_member(struct rows *rows, struct member_row *ret_row);
+struct rows reader_ranks(struct reader *reader, uint64_t attempt_id, struct err *err);
+bool rows_rank(struct rows *rows, struct rank_row *ret_row);
 
 /* By rank, those above after_rank; after_rank -1: from the first. bytes are those of a pickle that is a row,
  * NULL for one that is a file. */
-bool reader_results(struct reader *reader, uint64_t attempt_id, int64_t after_rank, int64_t limit,
-                    bool (*visit)(const struct result_row *row, const void *bytes, void *closure),
-                    void *closure, struct err *err);
+struct rows reader_results(struct reader *reader, uint64_t attempt_id, int64_t after_rank, int64_t limit,
+                           struct err *err);
+bool rows_result(struct rows *rows, struct result_row *ret_row, const void **ret_bytes);
 
 /* Whose attempt an attempt id is: for log uploads. */
 struct attempt_record {
@@ -167,32 +172,28 @@ bool reader_attempt_record(struct reader *reader, uint64_t attempt_id, bool *ret
                            struct attempt_record *ret_record, struct err *err);
 
 /* name NULL: all, by name. used_gpus is how many devices live attempts hold on the node. */
-bool reader_nodes(struct reader *reader, const char *name,
-                  bool (*visit)(const struct node_row *row, int64_t used_gpus, void *closure), void *closure,
-                  struct err *err);
+struct rows reader_nodes(struct reader *reader, const char *name, struct err *err);
+bool rows_node(struct rows *rows, struct node_row *ret_row, int64_t *ret_used_gpus);
 
 /* Maintenance windows that are not over, by their beginning. */
-bool reader_windows(struct reader *reader, bool (*visit)(const struct window_row *row, void *closure),
-                    void *closure, struct err *err);
+struct rows reader_windows(struct reader *reader, struct err *err);
+bool rows_window(struct rows *rows, struct window_row *ret_row);
 
 /* id NULL: all, oldest first. */
-bool reader_tokens(struct reader *reader, const char *id,
-                   bool (*visit)(const struct token_row *row, void *closure), void *closure, struct err *err);
+struct rows reader_tokens(struct reader *reader, const char *id, struct err *err);
+bool rows_token(struct rows *rows, struct token_row *ret_row);
 
-/* ret_found false: no such join token. */
-bool reader_join(struct reader *reader, const char *id,
-                 void (*visit)(const struct join_row *row, void *closure), void *closure, bool *ret_found,
-                 struct err *err);
+/* None: no such join token. */
+struct rows reader_join(struct reader *reader, const char *id, struct err *err);
+bool rows_join(struct rows *rows, struct join_row *ret_row);
 
-/* ret_found false: no such blob. visit sees bytes NULL for one that is a file. */
-bool reader_blob(struct reader *reader, const uint8_t hash[32],
-                 void (*visit)(const struct blob_row *row, void *closure), void *closure, bool *ret_found,
-                 struct err *err);
+/* None: no such blob. bytes are NULL of one that is a file. */
+struct rows reader_blob(struct reader *reader, const uint8_t hash[32], struct err *err);
+bool rows_blob(struct rows *rows, struct blob_row *ret_row);
 
 /* Attempts that this database, put back from a backup, does not know; those with a key above after_key. */
-bool reader_lost(struct reader *reader, int64_t after_key, int64_t limit,
-                 bool (*visit)(int64_t key, const struct lost_row *row, void *closure), void *closure,
-                 struct err *err);
+struct rows reader_lost(struct reader *reader, int64_t after_key, int64_t limit, struct err *err);
+bool rows_lost(struct rows *rows, int64_t *ret_key, struct lost_row *ret_row);
 
 /* For the sentence that says why a job waits. gpu_type NULL: any. */
 struct queue_facts {

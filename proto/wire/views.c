@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns how jobs, events, nodes and tokens look in the API. It promises that every member of a view is always
  * written (null where there is nothing to say, but for those of a single job, of one in STAGING, or of a new
- * token), and that a decode reads back what an encode wrote. Who may see what, and which rows, is left to the
- * handlers. */
+ * token), and that a decode reads back what an encode wrote: both follow from one list of the members of a
+ * view. Who may see what, and which rows, is left to the handlers. */
 #include "proto/wire/views.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/clock.h"
+#include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
 #include "proto/members.h"
 
-/* --- times and JSON within JSON --- */
+/* --- kinds of members: each is written with all that stands before its value, and read ------------------ */
 
-/* RFC 3339, null for 0. */
-static void write_time(struct text *out, const char *key, int64_t wall_ms)
+/* Milliseconds as seconds with three decimals, null for -1. */
+static void write_seconds(struct text *out, const char *key, int64_t ms)
 {
-    char at[32];
-    clock_format_wall(wall_ms, at, sizeof at);
-    member_write_text(out, key, wall_ms != 0 ? at : NULL);
+    if (ms < 0) {
+        member_write_text(out, key, NULL);
+    } else {
+        text_printf(out, "%s%lld.%03d", key, (long long)(ms / 1000), (int)(ms % 1000));
+    }
 }
 
 static bool read_time(const json_t *object, const char *name, int64_t *ret_wall_ms, struct err *err)
@@ -40,199 +42,261 @@ static void write_json(struct text *out, const char *key, const char *json)
     text_append(out, json != NULL ? json : "null");
 }
 
-/* The text of a member, NULL when it is absent or null; freed with member_release. */
-static const char *read_json(const json_t *object, const char *name)
+/* The text of a member, which the member then is, so that the object owns it; NULL when it is absent or null.
+ */
+static const char *read_json(json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);
-    return value == NULL || json_is_null(value) ? NULL : json_text(value);
+    if (value == NULL || json_is_null(value)) {
+        return NULL;
+    }
+    autofree char *text = json_text(value);
+    member_put_text(object, name, text);
+    return json_string_value(json_object_get(object, name));
 }
 
-/* --- jobs --- */
+#define WRITE_text(key, value)     member_write_text(out, key, value)
+#define READ_text(name, value)     json_read_text(json, name, &value, err)
+#define WRITE_needed               WRITE_text
+#define READ_needed(name, value)   json_need_text(json, name, &value, err)
+#define WRITE_number(key, value)   member_write_int(out, key, value)
+#define READ_number(name, value)   json_read_int(json, name, 0, INT64_MAX, &value, err)
+#define WRITE_sequence             WRITE_number
+#define READ_sequence(name, value) json_need_int(json, name, 0, INT64_MAX, &value, err)
+#define WRITE_signed               WRITE_number
+#define READ_signed(name, value)   json_read_int(json, name, INT64_MIN, INT64_MAX, &value, err)
+#define WRITE_nonzero(key, value)  member_write_int_or_null(out, key, value, 0)
+#define READ_nonzero               READ_number
+#define WRITE_rank(key, value)     member_write_int_or_null(out, key, value, -1)
+#define READ_rank                  READ_number
+#define WRITE_exit                 WRITE_rank
+#define READ_exit(name, value)     json_read_int(json, name, 0, 255, &value, err)
+#define WRITE_flag(key, value)     member_write_bool(out, key, value)
+#define READ_flag(name, value)     json_read_bool(json, name, &value, err)
+#define WRITE_time(key, value)     member_write_time(out, key, value)
+#define READ_time(name, value)     read_time(json, name, &value, err)
+#define WRITE_seconds(key, value)  write_seconds(out, key, value)
+#define READ_seconds(name, value)  json_read_seconds(json, name, 0, INT64_MAX, &value, err)
+#define WRITE_limit(key, value)    write_seconds(out, key, value > 0 ? value : -1)
+#define READ_limit                 READ_seconds
+#define WRITE_json(key, value)     write_json(out, key, value)
+#define READ_json(name, value)     ((value = read_json(json, name)) == NULL || true)
+#define WRITE_cause(key, value)    member_write_text(out, key, value != CAUSE_NONE ? cause_text(value) : NULL)
+#define READ_cause(name, value)    member_read_cause(json, name, false, &value, err)
+#define WRITE_shown(key, value)                                                                              \
+    if (value != NULL) {                                                                                     \
+        member_write_text(out, key, value);                                                                  \
+    }
+#define READ_shown READ_text
+/* Spellings of proto/states.h: those that must be there, and those that may be missing. */
+#define WRITE_spelled(type, key, value) member_write_text(out, key, type##_text(value))
+#define WRITE_job_state(key, value)     WRITE_spelled(job_state, key, value)
+#define READ_job_state(name, value)     member_read_job_state(json, name, true, &value, err)
+#define WRITE_member_state(key, value)  WRITE_spelled(member_state, key, value)
+#define READ_member_state(name, value)  member_read_member_state(json, name, true, &value, err)
+#define WRITE_event_kind(key, value)    WRITE_spelled(event_kind, key, value)
+#define READ_event_kind(name, value)    member_read_event_kind(json, name, true, &value, err)
+#define WRITE_node_state(key, value)    WRITE_spelled(node_state, key, value)
+#define READ_node_state(name, value)    member_read_node_state(json, name, true, &value, err)
+#define WRITE_role(key, value)          WRITE_spelled(role, key, value)
+#define READ_role(name, value)          member_read_role(json, name, true, &value, err)
+#define WRITE_pool_kind(key, value)     WRITE_spelled(pool_kind, key, value)
+#define READ_pool_kind(name, value)     member_read_pool_kind(json, name, false, &value, err)
+#define WRITE_isolation(key, value)     WRITE_spelled(isolation, key, value)
+#define READ_isolation(name, value)     member_read_isolation(json, name, false, &value, err)
 
-static void write_placement(struct text *out, const struct placement_view *placement)
+/* --- lists of members: kind, name, where it is in the view ---------------------------------------------- */
+
+#define WRITE(kind, name, member) WRITE_##kind(",\"" name "\":", view->member);
+#define READ(kind, name, member)  &&READ_##kind(name, view->member)
+
+/* What was written from start on are members with a comma before each: makes an object of them. */
+static void enclose(struct text *out, size_t start)
 {
-    member_write_text(out, "{\"node\":", placement->node);
-    member_write_int(out, ",\"node_rank\":", placement->node_rank);
-    member_write_int(out, ",\"first_rank\":", placement->first_rank);
-    member_write_int(out, ",\"local_ranks\":", placement->local_ranks);
-    member_write_text(out, ",\"devices\":", placement->devices);
-    member_write_text(out, ",\"state\":", member_state_text(placement->state));
+    out->bytes[start] = '{';
     text_append(out, "}");
 }
 
-static void write_placements(struct text *out, const struct job_view *view)
-{
-    text_append(out, ",\"nodes\":[");
-    for (size_t i = 0; i < view->placement_count; i++) {
-        text_append(out, i > 0 ? "," : "");
-        write_placement(out, &view->placements[i]);
+#define DEFINE_OBJECT(type, LIST)                                                                            \
+    static void type##_write(const struct type *view, struct text *out)                                      \
+    {                                                                                                        \
+        size_t start = out->length;                                                                          \
+        LIST(WRITE) enclose(out, start);                                                                     \
+    }                                                                                                        \
+    static bool type##_read(json_t *json, struct type *view, struct err *err)                                \
+    {                                                                                                        \
+        return true LIST(READ);                                                                              \
     }
-    text_append(out, "]");
-}
 
-/* Milliseconds as seconds with three decimals, null for -1. */
-static void write_seconds(struct text *out, const char *key, int64_t ms)
-{
-    if (ms < 0) {
-        member_write_text(out, key, NULL);
-    } else {
-        text_printf(out, "%s%lld.%03d", key, (long long)(ms / 1000), (int)(ms % 1000));
+/* A whole view; what follows the list is what its members are before they are read. */
+#define DEFINE_VIEW(type, LIST, ...)                                                                         \
+    DEFINE_OBJECT(type, LIST)                                                                                \
+    void type##_encode(const struct type *view, struct text *out)                                            \
+    {                                                                                                        \
+        type##_write(view, out);                                                                             \
+    }                                                                                                        \
+    bool type##_decode(json_t *json, struct type *ret_view, struct err *err)                                 \
+    {                                                                                                        \
+        struct type view = {__VA_ARGS__};                                                                    \
+        if (!member_holder(json, err) || !type##_read(json, &view, err)) {                                   \
+            type##_finish(&view);                                                                            \
+            return false;                                                                                    \
+        }                                                                                                    \
+        *ret_view = view;                                                                                    \
+        return true;                                                                                         \
+    }                                                                                                        \
+    void type##_finish(struct type *view)                                                                    \
+    {                                                                                                        \
+        json_decref(view->json);                                                                             \
+        *view = (struct type){0};                                                                            \
     }
+
+/* An array of objects within a view. */
+#define DEFINE_ARRAY(type, name, items, item_count)                                                          \
+    static void type##s_write(const struct job_view *view, struct text *out)                                 \
+    {                                                                                                        \
+        text_append(out, ",\"" name "\":[");                                                                 \
+        for (size_t i = 0; i < view->item_count; i++) {                                                      \
+            member_separate(out);                                                                            \
+            type##_write(&view->items[i], out);                                                              \
+        }                                                                                                    \
+        text_append(out, "]");                                                                               \
+    }                                                                                                        \
+    static bool type##s_read(const json_t *json, struct job_view *view, struct err *err)                     \
+    {                                                                                                        \
+        json_t *array;                                                                                       \
+        if (!member_read_array(json, name, LIMIT_ATTEMPT_NODES, &array, err)) {                              \
+            return false;                                                                                    \
+        }                                                                                                    \
+        view->item_count = json_array_size(array);                                                           \
+        view->items = xzalloc(view->item_count * sizeof *view->items);                                       \
+        for (size_t i = 0; i < view->item_count; i++) {                                                      \
+            if (!type##_read(json_array_get(array, i), &view->items[i], err)) {                              \
+                return member_err_inside(err, name, i);                                                      \
+            }                                                                                                \
+        }                                                                                                    \
+        return true;                                                                                         \
+    }
+
+/* --- jobs ----------------------------------------------------------------------------------------------- */
+
+#define PLACEMENT(M)                                                                                         \
+    M(needed, "node", node)                                                                                  \
+    M(number, "node_rank", node_rank)                                                                        \
+    M(number, "first_rank", first_rank)                                                                      \
+    M(number, "local_ranks", local_ranks)                                                                    \
+    M(text, "devices", devices)                                                                              \
+    M(member_state, "state", state)
+DEFINE_OBJECT(placement_view, PLACEMENT)
+DEFINE_ARRAY(placement_view, "nodes", placements, placement_count)
+
+void placement_view_encode(const struct placement_view *view, struct text *out)
+{
+    placement_view_write(view, out);
 }
 
 static const char *const staging_words[] = {"told", "building"};
 
-static void write_staging(struct text *out, const struct staging_view *staging)
+static bool read_heard(const json_t *json, const char *name, bool *ret_heard, struct err *err)
 {
-    member_write_text(out, "{\"node\":", staging->node);
-    member_write_text(out, ",\"state\":", staging_words[staging->heard]);
-    member_write_text(out, ",\"text\":", staging->text);
-    write_seconds(out, ",\"since_s\":", staging->since_ms);
-    write_seconds(out, ",\"silent_s\":", staging->silent_ms);
-    text_append(out, "}");
-}
-
-static void write_stagings(struct text *out, const struct job_view *view)
-{
-    text_append(out, ",\"staging\":[");
-    for (size_t i = 0; i < view->staging_count; i++) {
-        text_append(out, i > 0 ? "," : "");
-        write_staging(out, &view->stagings[i]);
+    const char *state = NULL;
+    if (!json_need_text(json, name, &state, err)) {
+        return false;
     }
-    text_append(out, "]");
+    *ret_heard = strcmp(state, staging_words[true]) == 0;
+    return true;
 }
 
-static void write_array(struct text *out, const struct job_view *view)
+#define WRITE_heard(key, value) member_write_text(out, key, staging_words[value])
+#define READ_heard(name, value) read_heard(json, name, &value, err)
+
+#define STAGING(M)                                                                                           \
+    M(needed, "node", node)                                                                                  \
+    M(heard, "state", heard)                                                                                 \
+    M(text, "text", text)                                                                                    \
+    M(seconds, "since_s", since_ms)                                                                          \
+    M(seconds, "silent_s", silent_ms)
+DEFINE_OBJECT(staging_view, STAGING)
+DEFINE_ARRAY(staging_view, "staging", stagings, staging_count)
+
+#define ARRAY(M)                                                                                             \
+    M(number, "tasks", tasks)                                                                                \
+    M(nonzero, "parallel", parallel)                                                                         \
+    M(number, "placed", placed)                                                                              \
+    M(number, "running", running)                                                                            \
+    M(number, "succeeded", succeeded)                                                                        \
+    M(number, "failed", failed)                                                                              \
+    M(number, "canceled", canceled)
+DEFINE_OBJECT(array_view, ARRAY)
+
+static void write_array(struct text *out, const char *key, const struct job_view *view)
 {
-    const struct array_view *array = &view->array;
-    if (array->tasks == 0) {
-        text_append(out, ",\"array\":null");
+    if (view->array.tasks == 0) {
+        write_json(out, key, NULL);
         return;
     }
-    member_write_int(out, ",\"array\":{\"tasks\":", array->tasks);
-    member_write_int_or_null(out, ",\"parallel\":", array->parallel, 0);
-    member_write_int(out, ",\"placed\":", array->placed);
-    member_write_int(out, ",\"running\":", array->running);
-    member_write_int(out, ",\"succeeded\":", array->succeeded);
-    member_write_int(out, ",\"failed\":", array->failed);
-    member_write_int(out, ",\"canceled\":", array->canceled);
+    text_append(out, key);
+    array_view_write(&view->array, out);
     if (view->sweep != NULL) {
+        out->length--;
         write_json(out, ",\"sweep\":", view->sweep);
+        text_append(out, "}");
     }
-    text_append(out, "}");
 }
 
-/* What makes it an array, or one of its tasks. */
-static void write_tasks(struct text *out, const struct job_view *view)
+static bool read_array(json_t *json, const char *name, struct array_view *array, struct err *err)
 {
-    write_array(out, view);
-    member_write_text(out, ",\"array_id\":", view->array_id);
-    member_write_int_or_null(out, ",\"task\":", view->array_id != NULL ? view->task : -1, -1);
-    if (view->array.tasks == 0 && view->sweep != NULL) {
-        write_json(out, ",\"sweep\":", view->sweep);
-    }
+    json_t *object = json_object_get(json, name);
+    return !json_is_object(object) || array_view_read(object, array, err);
 }
+
+#define WRITE_array(key, value) write_array(out, key, view)
+#define READ_array(name, value) read_array(json, name, &value, err)
+#define WRITE_task(key, value)  member_write_int_or_null(out, key, view->array_id != NULL ? value : -1, -1)
+#define READ_task               READ_number
+
+#define JOB(M)                                                                                               \
+    M(needed, "id", id)                                                                                      \
+    M(job_state, "state", state)                                                                             \
+    M(text, "name", name)                                                                                    \
+    M(text, "owner", owner)                                                                                  \
+    M(text, "project", project)                                                                              \
+    M(number, "gpus", gpus)                                                                                  \
+    M(text, "gpu_type", gpu_type)                                                                            \
+    M(text, "pool", pool)                                                                                    \
+    M(signed, "priority", priority)                                                                          \
+    M(limit, "time_limit_s", time_limit_ms)                                                                  \
+    M(number, "attempt", attempt)                                                                            \
+    M(number, "seq", seq)                                                                                    \
+    M(time, "created_at", created_ms)                                                                        \
+    M(time, "started_at", started_ms)                                                                        \
+    M(time, "ended_at", ended_ms)                                                                            \
+    M(seconds, "ran_s", ran_ms)                                                                              \
+    M(exit, "exit_code", exit_code)                                                                          \
+    M(rank, "failed_rank", failed_rank)                                                                      \
+    M(text, "failed_node", failed_node)                                                                      \
+    M(cause, "cause", cause)                                                                                 \
+    M(text, "reason", reason)                                                                                \
+    M(array, "array", array)                                                                                 \
+    M(text, "array_id", array_id)                                                                            \
+    M(task, "task", task)
+DEFINE_OBJECT(job_view, JOB)
 
 void job_view_encode(const struct job_view *view, struct text *out)
 {
-    member_write_text(out, "{\"id\":", view->id);
-    member_write_text(out, ",\"state\":", job_state_text(view->state));
-    member_write_text(out, ",\"name\":", view->name);
-    member_write_text(out, ",\"owner\":", view->owner);
-    member_write_text(out, ",\"project\":", view->project);
-    member_write_int(out, ",\"gpus\":", view->gpus);
-    member_write_text(out, ",\"gpu_type\":", view->gpu_type);
-    member_write_text(out, ",\"pool\":", view->pool);
-    member_write_int(out, ",\"priority\":", view->priority);
-    write_seconds(out, ",\"time_limit_s\":", view->time_limit_ms > 0 ? view->time_limit_ms : -1);
-    member_write_int(out, ",\"attempt\":", view->attempt);
-    member_write_int(out, ",\"seq\":", view->seq);
-    write_time(out, ",\"created_at\":", view->created_ms);
-    write_time(out, ",\"started_at\":", view->started_ms);
-    write_time(out, ",\"ended_at\":", view->ended_ms);
-    write_seconds(out, ",\"ran_s\":", view->ran_ms);
-    member_write_int_or_null(out, ",\"exit_code\":", view->exit_code, -1);
-    member_write_int_or_null(out, ",\"failed_rank\":", view->failed_rank, -1);
-    member_write_text(out, ",\"failed_node\":", view->failed_node);
-    member_write_text(out, ",\"cause\":", view->cause != CAUSE_NONE ? cause_text(view->cause) : NULL);
-    member_write_text(out, ",\"reason\":", view->reason);
-    write_tasks(out, view);
+    job_view_write(view, out);
+    out->length--; /* the closing brace */
+    if (view->array.tasks == 0 && view->sweep != NULL) {
+        write_json(out, ",\"sweep\":", view->sweep);
+    }
     if (view->spec != NULL) {
         write_json(out, ",\"spec\":", view->spec);
-        write_placements(out, view);
+        placement_views_write(view, out);
         if (view->state == JOB_STAGING) {
-            write_stagings(out, view);
+            staging_views_write(view, out);
         }
     }
     text_append(out, "}");
-}
-
-static bool decode_placement(const json_t *json, struct placement_view *placement, struct err *err)
-{
-    return json_need_text(json, "node", &placement->node, err) &&
-           json_read_int(json, "node_rank", 0, INT64_MAX, &placement->node_rank, err) &&
-           json_read_int(json, "first_rank", 0, INT64_MAX, &placement->first_rank, err) &&
-           json_read_int(json, "local_ranks", 0, INT64_MAX, &placement->local_ranks, err) &&
-           json_read_text(json, "devices", &placement->devices, err) &&
-           member_read_member_state(json, "state", true, &placement->state, err);
-}
-
-static bool decode_placements(const json_t *json, struct job_view *view, struct err *err)
-{
-    json_t *array;
-    if (!member_read_array(json, "nodes", LIMIT_ATTEMPT_NODES, &array, err)) {
-        return false;
-    }
-    view->placement_count = json_array_size(array);
-    view->placements = xzalloc(view->placement_count * sizeof *view->placements);
-    for (size_t i = 0; i < view->placement_count; i++) {
-        if (!decode_placement(json_array_get(array, i), &view->placements[i], err)) {
-            return member_err_inside(err, "nodes", i);
-        }
-    }
-    return true;
-}
-
-static bool decode_staging(const json_t *json, struct staging_view *staging, struct err *err)
-{
-    const char *state = NULL;
-    if (!json_need_text(json, "node", &staging->node, err) || !json_need_text(json, "state", &state, err) ||
-        !json_read_text(json, "text", &staging->text, err) ||
-        !json_read_seconds(json, "since_s", 0, INT64_MAX, &staging->since_ms, err) ||
-        !json_read_seconds(json, "silent_s", 0, INT64_MAX, &staging->silent_ms, err)) {
-        return false;
-    }
-    staging->heard = strcmp(state, staging_words[true]) == 0;
-    return true;
-}
-
-static bool decode_stagings(const json_t *json, struct job_view *view, struct err *err)
-{
-    json_t *array;
-    if (!member_read_array(json, "staging", LIMIT_ATTEMPT_NODES, &array, err)) {
-        return false;
-    }
-    view->staging_count = json_array_size(array);
-    view->stagings = xzalloc(view->staging_count * sizeof *view->stagings);
-    for (size_t i = 0; i < view->staging_count; i++) {
-        if (!decode_staging(json_array_get(array, i), &view->stagings[i], err)) {
-            return member_err_inside(err, "staging", i);
-        }
-    }
-    return true;
-}
-
-static bool decode_array(const json_t *json, struct array_view *array, struct err *err)
-{
-    json_t *object = json_object_get(json, "array");
-    return !json_is_object(object) ||
-           (json_read_int(object, "tasks", 0, INT64_MAX, &array->tasks, err) &&
-            json_read_int(object, "parallel", 0, INT64_MAX, &array->parallel, err) &&
-            json_read_int(object, "placed", 0, INT64_MAX, &array->placed, err) &&
-            json_read_int(object, "running", 0, INT64_MAX, &array->running, err) &&
-            json_read_int(object, "succeeded", 0, INT64_MAX, &array->succeeded, err) &&
-            json_read_int(object, "failed", 0, INT64_MAX, &array->failed, err) &&
-            json_read_int(object, "canceled", 0, INT64_MAX, &array->canceled, err));
 }
 
 void job_receipt_encode(const char *id, enum job_state state, int64_t seq, struct text *out)
@@ -243,38 +307,11 @@ void job_receipt_encode(const char *id, enum job_state state, int64_t seq, struc
     text_append(out, "}");
 }
 
-static bool decode_job(const json_t *json, struct job_view *view, struct err *err)
-{
-    return json_need_text(json, "id", &view->id, err) &&
-           member_read_job_state(json, "state", true, &view->state, err) &&
-           json_read_text(json, "name", &view->name, err) &&
-           json_read_text(json, "owner", &view->owner, err) &&
-           json_read_text(json, "project", &view->project, err) &&
-           json_read_int(json, "gpus", 0, INT64_MAX, &view->gpus, err) &&
-           json_read_text(json, "gpu_type", &view->gpu_type, err) &&
-           json_read_text(json, "pool", &view->pool, err) &&
-           json_read_int(json, "priority", INT64_MIN, INT64_MAX, &view->priority, err) &&
-           json_read_seconds(json, "time_limit_s", 0, INT64_MAX, &view->time_limit_ms, err) &&
-           json_read_int(json, "attempt", 0, INT64_MAX, &view->attempt, err) &&
-           json_read_int(json, "seq", 0, INT64_MAX, &view->seq, err) &&
-           read_time(json, "created_at", &view->created_ms, err) &&
-           read_time(json, "started_at", &view->started_ms, err) &&
-           read_time(json, "ended_at", &view->ended_ms, err) &&
-           json_read_seconds(json, "ran_s", 0, INT64_MAX, &view->ran_ms, err) &&
-           json_read_int(json, "exit_code", 0, 255, &view->exit_code, err) &&
-           json_read_int(json, "failed_rank", 0, INT64_MAX, &view->failed_rank, err) &&
-           json_read_text(json, "failed_node", &view->failed_node, err) &&
-           member_read_cause(json, "cause", false, &view->cause, err) &&
-           json_read_text(json, "reason", &view->reason, err) && decode_array(json, &view->array, err) &&
-           json_read_text(json, "array_id", &view->array_id, err) &&
-           json_read_int(json, "task", 0, INT64_MAX, &view->task, err) &&
-           decode_placements(json, view, err) && decode_stagings(json, view, err);
-}
-
 bool job_view_decode(json_t *json, struct job_view *ret_view, struct err *err)
 {
     struct job_view view = {.json = json, .exit_code = -1, .failed_rank = -1, .task = -1};
-    if (!member_holder(json, err) || !decode_job(json, &view, err)) {
+    if (!member_holder(json, err) || !job_view_read(json, &view, err) ||
+        !placement_views_read(json, &view, err) || !staging_views_read(json, &view, err)) {
         job_view_finish(&view);
         return false;
     }
@@ -287,8 +324,6 @@ bool job_view_decode(json_t *json, struct job_view *ret_view, struct err *err)
 void job_view_finish(struct job_view *view)
 {
     if (view->json != NULL) {
-        member_release(view->spec);
-        member_release(view->sweep);
         free(view->placements);
         free(view->stagings);
         json_decref(view->json);
@@ -296,256 +331,99 @@ void job_view_finish(struct job_view *view)
     *view = (struct job_view){0};
 }
 
-/* --- events --- */
+/* --- events --------------------------------------------------------------------------------------------- */
 
-void event_view_encode(const struct event_view *view, struct text *out)
+#define EVENT(M)                                                                                             \
+    M(needed, "job_id", job_id)                                                                              \
+    M(sequence, "seq", seq)                                                                                  \
+    M(time, "at", at_ms)                                                                                     \
+    M(event_kind, "kind", kind)                                                                              \
+    M(number, "attempt", attempt)                                                                            \
+    M(json, "detail", detail)
+DEFINE_VIEW(event_view, EVENT, .json = json)
+
+/* --- nodes ---------------------------------------------------------------------------------------------- */
+
+static void write_window(struct text *out, const char *key, const struct node_view *view)
 {
-    member_write_text(out, "{\"job_id\":", view->job_id);
-    member_write_int(out, ",\"seq\":", view->seq);
-    write_time(out, ",\"at\":", view->at_ms);
-    member_write_text(out, ",\"kind\":", event_kind_text(view->kind));
-    member_write_int(out, ",\"attempt\":", view->attempt);
-    write_json(out, ",\"detail\":", view->detail);
-    text_append(out, "}");
-}
-
-bool event_view_decode(json_t *json, struct event_view *ret_view, struct err *err)
-{
-    struct event_view view = {.json = json};
-    bool good = member_holder(json, err) && json_need_text(json, "job_id", &view.job_id, err) &&
-                json_need_int(json, "seq", 0, INT64_MAX, &view.seq, err) &&
-                read_time(json, "at", &view.at_ms, err) &&
-                member_read_event_kind(json, "kind", true, &view.kind, err) &&
-                json_read_int(json, "attempt", 0, INT64_MAX, &view.attempt, err);
-    if (!good) {
-        event_view_finish(&view);
-        return false;
-    }
-    view.detail = read_json(json, "detail");
-    *ret_view = view;
-    return true;
-}
-
-void event_view_finish(struct event_view *view)
-{
-    if (view->json != NULL) {
-        member_release(view->detail);
-        json_decref(view->json);
-    }
-    *view = (struct event_view){0};
-}
-
-/* --- nodes --- */
-
-static void write_node_window(const struct node_view *view, struct text *out)
-{
+    text_append(out, key);
     if (view->window_until_ms == 0) {
-        text_append(out, ",\"window\":null");
+        text_append(out, "null");
         return;
     }
-    text_append(out, ",\"window\":{");
-    write_time(out, "\"from\":", view->window_from_ms);
-    write_time(out, ",\"until\":", view->window_until_ms);
+    member_write_time(out, "{\"from\":", view->window_from_ms);
+    member_write_time(out, ",\"until\":", view->window_until_ms);
     member_write_bool(out, ",\"hard\":", view->window_hard);
     text_append(out, "}");
 }
 
-void node_view_encode(const struct node_view *view, struct text *out)
+static bool read_window(const json_t *json, const char *name, struct node_view *view, struct err *err)
 {
-    member_write_text(out, "{\"name\":", view->name);
-    member_write_text(out, ",\"state\":", node_state_text(view->state));
-    member_write_text(out, ",\"pool\":", view->pool);
-    member_write_text(out, ",\"pool_kind\":", pool_kind_text(view->pool_kind));
-    member_write_text(out, ",\"gpu_type\":", view->gpu_type);
-    member_write_int(out, ",\"gpus\":", view->gpus);
-    member_write_int(out, ",\"free_gpus\":", view->free_gpus);
-    member_write_int(out, ",\"unavailable_gpus\":", view->unavailable_gpus);
-    member_write_text(out, ",\"unavailable\":", view->unavailable);
-    member_write_text(out, ",\"address\":", view->address);
-    member_write_text(out, ",\"version\":", view->version);
-    member_write_text(out, ",\"host_id\":", view->host_id);
-    member_write_text(out, ",\"isolation\":", isolation_text(view->isolation));
-    member_write_bool(out, ",\"slots\":", view->slots);
-    write_seconds(out, ",\"beat_age_s\":", view->heartbeat_age_ms);
-    member_write_text(out, ",\"reason\":", view->reason);
-    write_json(out, ",\"labels\":", view->labels);
-    write_time(out, ",\"expires_at\":", view->expires_ms);
-    write_node_window(view, out);
-    write_json(out, ",\"devices\":", view->devices);
-    text_append(out, "}");
-}
-
-static bool read_node_window(const json_t *json, struct node_view *view, struct err *err)
-{
-    const json_t *window = json_object_get(json, "window");
+    const json_t *window = json_object_get(json, name);
     return window == NULL || json_is_null(window) ||
            (read_time(window, "from", &view->window_from_ms, err) &&
             read_time(window, "until", &view->window_until_ms, err) &&
             json_read_bool(window, "hard", &view->window_hard, err));
 }
 
-static bool decode_node(const json_t *json, struct node_view *view, struct err *err)
-{
-    return json_need_text(json, "name", &view->name, err) &&
-           member_read_node_state(json, "state", true, &view->state, err) &&
-           json_read_text(json, "pool", &view->pool, err) &&
-           member_read_pool_kind(json, "pool_kind", false, &view->pool_kind, err) &&
-           json_read_text(json, "gpu_type", &view->gpu_type, err) &&
-           json_read_int(json, "gpus", 0, INT64_MAX, &view->gpus, err) &&
-           json_read_int(json, "free_gpus", 0, INT64_MAX, &view->free_gpus, err) &&
-           json_read_int(json, "unavailable_gpus", 0, INT64_MAX, &view->unavailable_gpus, err) &&
-           json_read_text(json, "unavailable", &view->unavailable, err) &&
-           json_read_text(json, "address", &view->address, err) &&
-           json_read_text(json, "version", &view->version, err) &&
-           json_read_text(json, "host_id", &view->host_id, err) &&
-           member_read_isolation(json, "isolation", false, &view->isolation, err) &&
-           json_read_bool(json, "slots", &view->slots, err) &&
-           json_read_seconds(json, "beat_age_s", 0, INT64_MAX, &view->heartbeat_age_ms, err) &&
-           json_read_text(json, "reason", &view->reason, err) &&
-           read_time(json, "expires_at", &view->expires_ms, err) && read_node_window(json, view, err);
-}
+#define WRITE_window(key, value) write_window(out, key, view)
+#define READ_window(name, value) read_window(json, name, view, err)
 
-bool node_view_decode(json_t *json, struct node_view *ret_view, struct err *err)
-{
-    struct node_view view = {.json = json, .heartbeat_age_ms = -1};
-    if (!member_holder(json, err) || !decode_node(json, &view, err)) {
-        node_view_finish(&view);
-        return false;
-    }
-    view.labels = read_json(json, "labels");
-    view.devices = read_json(json, "devices");
-    *ret_view = view;
-    return true;
-}
+#define NODE(M)                                                                                              \
+    M(needed, "name", name)                                                                                  \
+    M(node_state, "state", state)                                                                            \
+    M(text, "pool", pool)                                                                                    \
+    M(pool_kind, "pool_kind", pool_kind)                                                                     \
+    M(text, "gpu_type", gpu_type)                                                                            \
+    M(number, "gpus", gpus)                                                                                  \
+    M(number, "free_gpus", free_gpus)                                                                        \
+    M(number, "unavailable_gpus", unavailable_gpus)                                                          \
+    M(text, "unavailable", unavailable)                                                                      \
+    M(text, "address", address)                                                                              \
+    M(text, "version", version)                                                                              \
+    M(text, "host_id", host_id)                                                                              \
+    M(isolation, "isolation", isolation)                                                                     \
+    M(flag, "slots", slots)                                                                                  \
+    M(seconds, "beat_age_s", heartbeat_age_ms)                                                               \
+    M(text, "reason", reason)                                                                                \
+    M(json, "labels", labels)                                                                                \
+    M(time, "expires_at", expires_ms)                                                                        \
+    M(window, "window", window_from_ms)                                                                      \
+    M(json, "devices", devices)
+DEFINE_VIEW(node_view, NODE, .json = json, .heartbeat_age_ms = -1)
 
-void node_view_finish(struct node_view *view)
-{
-    if (view->json != NULL) {
-        member_release(view->labels);
-        member_release(view->devices);
-        json_decref(view->json);
-    }
-    *view = (struct node_view){0};
-}
+/* --- windows -------------------------------------------------------------------------------------------- */
 
-/* --- windows --- */
+#define WINDOW(M)                                                                                            \
+    M(needed, "id", id)                                                                                      \
+    M(json, "nodes", nodes)                                                                                  \
+    M(text, "pool", pool)                                                                                    \
+    M(time, "from", from_ms)                                                                                 \
+    M(time, "until", until_ms)                                                                               \
+    M(flag, "hard", hard)                                                                                    \
+    M(text, "reason", reason)                                                                                \
+    M(text, "owner", owner)                                                                                  \
+    M(time, "created_at", created_ms)
+DEFINE_VIEW(window_view, WINDOW, .json = json)
 
-void window_view_encode(const struct window_view *view, struct text *out)
-{
-    member_write_text(out, "{\"id\":", view->id);
-    write_json(out, ",\"nodes\":", view->nodes);
-    member_write_text(out, ",\"pool\":", view->pool);
-    write_time(out, ",\"from\":", view->from_ms);
-    write_time(out, ",\"until\":", view->until_ms);
-    member_write_bool(out, ",\"hard\":", view->hard);
-    member_write_text(out, ",\"reason\":", view->reason);
-    member_write_text(out, ",\"owner\":", view->owner);
-    write_time(out, ",\"created_at\":", view->created_ms);
-    text_append(out, "}");
-}
+/* --- tokens --------------------------------------------------------------------------------------------- */
 
-bool window_view_decode(json_t *json, struct window_view *ret_view, struct err *err)
-{
-    struct window_view view = {.json = json};
-    bool good =
-        member_holder(json, err) && json_need_text(json, "id", &view.id, err) &&
-        json_read_text(json, "pool", &view.pool, err) && read_time(json, "from", &view.from_ms, err) &&
-        read_time(json, "until", &view.until_ms, err) && json_read_bool(json, "hard", &view.hard, err) &&
-        json_read_text(json, "reason", &view.reason, err) &&
-        json_read_text(json, "owner", &view.owner, err) &&
-        read_time(json, "created_at", &view.created_ms, err);
-    if (!good) {
-        window_view_finish(&view);
-        return false;
-    }
-    view.nodes = read_json(json, "nodes");
-    *ret_view = view;
-    return true;
-}
+#define TOKEN(M)                                                                                             \
+    M(needed, "id", id)                                                                                      \
+    M(role, "role", role)                                                                                    \
+    M(text, "owner", owner)                                                                                  \
+    M(time, "created_at", created_ms)                                                                        \
+    M(time, "expires_at", expires_ms)                                                                        \
+    M(flag, "revoked", revoked)                                                                              \
+    M(shown, "node", node)                                                                                   \
+    M(shown, "secret", secret)
+DEFINE_VIEW(token_view, TOKEN, .json = json)
 
-void window_view_finish(struct window_view *view)
-{
-    if (view->json != NULL) {
-        member_release(view->nodes);
-        json_decref(view->json);
-    }
-    *view = (struct window_view){0};
-}
-
-/* --- tokens --- */
-
-void token_view_encode(const struct token_view *view, struct text *out)
-{
-    member_write_text(out, "{\"id\":", view->id);
-    member_write_text(out, ",\"role\":", role_text(view->role));
-    member_write_text(out, ",\"owner\":", view->owner);
-    write_time(out, ",\"created_at\":", view->created_ms);
-    write_time(out, ",\"expires_at\":", view->expires_ms);
-    member_write_bool(out, ",\"revoked\":", view->revoked);
-    if (view->node != NULL) {
-        member_write_text(out, ",\"node\":", view->node);
-    }
-    if (view->secret != NULL) {
-        member_write_text(out, ",\"secret\":", view->secret);
-    }
-    text_append(out, "}");
-}
-
-bool token_view_decode(json_t *json, struct token_view *ret_view, struct err *err)
-{
-    struct token_view view = {.json = json};
-    bool good = member_holder(json, err) && json_need_text(json, "id", &view.id, err) &&
-                member_read_role(json, "role", true, &view.role, err) &&
-                json_read_text(json, "owner", &view.owner, err) &&
-                read_time(json, "created_at", &view.created_ms, err) &&
-                read_time(json, "expires_at", &view.expires_ms, err) &&
-                json_read_bool(json, "revoked", &view.revoked, err) &&
-                json_read_text(json, "node", &view.node, err) &&
-                json_read_text(json, "secret", &view.secret, err);
-    if (!good) {
-        token_view_finish(&view);
-        return false;
-    }
-    *ret_view = view;
-    return true;
-}
-
-void token_view_finish(struct token_view *view)
-{
-    json_decref(view->json);
-    *view = (struct token_view){0};
-}
-
-void join_token_view_encode(const struct join_token_view *view, struct text *out)
-{
-    member_write_text(out, "{\"token\":", view->token);
-    write_time(out, ",\"expires_at\":", view->expires_ms);
-    member_write_text(out, ",\"pool\":", view->pool);
-    member_write_bool(out, ",\"reserved\":", view->reserved);
-    member_write_text(out, ",\"ca_pin\":", view->ca_pin);
-    member_write_text(out, ",\"url\":", view->url);
-    text_append(out, "}");
-}
-
-bool join_token_view_decode(json_t *json, struct join_token_view *ret_view, struct err *err)
-{
-    struct join_token_view view = {.json = json};
-    bool good = member_holder(json, err) && json_need_text(json, "token", &view.token, err) &&
-                read_time(json, "expires_at", &view.expires_ms, err) &&
-                json_read_text(json, "pool", &view.pool, err) &&
-                json_read_bool(json, "reserved", &view.reserved, err) &&
-                json_read_text(json, "ca_pin", &view.ca_pin, err) &&
-                json_read_text(json, "url", &view.url, err);
-    if (!good) {
-        join_token_view_finish(&view);
-        return false;
-    }
-    *ret_view = view;
-    return true;
-}
-
-void join_token_view_finish(struct join_token_view *view)
-{
-    json_decref(view->json);
-    *view = (struct join_token_view){0};
-}
+#define JOIN_TOKEN(M)                                                                                        \
+    M(needed, "token", token)                                                                                \
+    M(time, "expires_at", expires_ms)                                                                        \
+    M(text, "pool", pool)                                                                                    \
+    M(flag, "reserved", reserved)                                                                            \
+    M(text, "ca_pin", ca_pin)                                                                                \
+    M(text, "url", url)
+DEFINE_VIEW(join_token_view, JOIN_TOKEN, .json = json)

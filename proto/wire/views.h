@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the API shows: jobs, events, nodes, windows, tokens and problems. The controller writes them straight
  * into a text buffer, the clients read them back by the decode of the same file. Strings are borrowed: in an
- * encode from the caller, in a decode from json, which the view then owns. Texts that are JSON themselves
- * (spec, detail, devices) and arrays are owned by a decoded view; *_finish frees all that a decode made and
- * nothing of others. */
+ * encode from the caller, in a decode from json, which the view then owns; members that are JSON themselves
+ * (spec, detail, devices) become texts in it. *_finish frees all that a decode made and nothing of others. */
 #ifndef PROTO_VIEWS_H
 #define PROTO_VIEWS_H
 
@@ -145,6 +144,9 @@ struct join_token_view {
 /* The answer to a submission: the members of a job that say which it is and how far it got. It is stored with
  * each Idempotency-Key, so it is short. job_view_decode reads it. */
 void job_receipt_encode(const char *id, enum job_state state, int64_t seq, struct text *out);
+
+/* One placement by itself. */
+void placement_view_encode(const struct placement_view *view, struct text *out);
 
 #define VIEW_DECLARE(name)                                                                                   \
     void name##_encode(const struct name *view, struct text *out);                                           \

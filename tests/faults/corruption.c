@@ -18,6 +18,7 @@
 #include "proto/base/files.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
+#include "tests/unit/each_row.h"
 #include "tests/trace/chance.h"
 #include "tests/unit/store_rig.h"
 
@@ -168,12 +169,12 @@ static bool read_job(int64_t key, struct text *out)
     bool by_key, by_id, replied;
     struct stored_reply reply = {0};
     const struct change asked = reply_insert((uint8_t)key, "");
-    bool ok = reader_job_by_key(rig.reader, key, visit_one_job, out, &by_key, &rig.err) &&
-              reader_job(rig.reader, rig_id(key), visit_one_job, out, &by_id, &rig.err) &&
-              reader_events(rig.reader, key, 0, 10, visit_event, out, &rig.err) &&
-              reader_attempts(rig.reader, key, visit_attempt, out, &rig.err) &&
-              reader_members(rig.reader, (uint64_t)key, visit_member, out, &rig.err) &&
-              reader_ranks(rig.reader, (uint64_t)key, visit_rank, out, &rig.err) &&
+    bool ok = one_job(reader_job_by_key(rig.reader, key, &rig.err), visit_one_job, out, &by_key) &&
+              one_job(reader_job(rig.reader, rig_id(key), &rig.err), visit_one_job, out, &by_id) &&
+              each_event(reader_events(rig.reader, key, 0, 10, &rig.err), visit_event, out) &&
+              each_attempt(reader_attempts(rig.reader, key, &rig.err), visit_attempt, out) &&
+              each_member(reader_members(rig.reader, (uint64_t)key, &rig.err), visit_member, out) &&
+              each_rank(reader_ranks(rig.reader, (uint64_t)key, &rig.err), visit_rank, out) &&
               store_find_reply(rig.store, asked.reply.scope, &replied, &reply, &rig.err);
     if (ok) {
         text_printf(out, "found %d %d %d %s\n", by_key, by_id, replied, replied ? reply.answer : "");
@@ -185,13 +186,13 @@ static bool read_job(int64_t key, struct text *out)
 static bool read_rest(struct text *out)
 {
     const struct job_filter all = {.limit = JOBS + 1};
-    bool ok = reader_jobs(rig.reader, &all, visit_job, out, &rig.err) &&
-              reader_nodes(rig.reader, NULL, visit_node, out, &rig.err) &&
-              reader_tokens(rig.reader, NULL, visit_token, out, &rig.err);
+    bool ok = each_job(reader_jobs(rig.reader, &all, &rig.err), visit_job, out) &&
+              each_node(reader_nodes(rig.reader, NULL, &rig.err), visit_node, out) &&
+              each_token(reader_tokens(rig.reader, NULL, &rig.err), visit_token, out);
     for (int64_t key = 20; ok && key <= JOBS; key += 20) {
         const uint8_t hash[32] = {(uint8_t)key};
         bool found;
-        ok = reader_blob(rig.reader, hash, visit_blob, out, &found, &rig.err);
+        ok = one_blob(reader_blob(rig.reader, hash, &rig.err), visit_blob, out, &found);
     }
     return ok;
 }

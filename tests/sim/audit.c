@@ -7,6 +7,7 @@
 
 #include "proto/base/hash.h"
 #include "proto/base/text.h"
+#include "tests/unit/each_row.h"
 #include "tests/sim/controller.h"
 #include "tests/sim/host.h"
 #include "tests/sim/judge_parts.h"
@@ -107,7 +108,7 @@ static void audit_events(struct auditing *auditing)
     struct err err;
     int64_t key = auditing->life.key;
     auditing->last_seq = auditing->last_at_ms = auditing->terminals = 0;
-    bool ok = reader_events(auditing->reader, key, 0, 1000000, audit_event, auditing, &err);
+    bool ok = each_event(reader_events(auditing->reader, key, 0, 1000000, &err), audit_event, auditing);
     CHECK(ok, "I3", "the events of job %s cannot be read: %s", auditing->id, err.text);
     CHECK(auditing->last_seq == auditing->life.seq, "I18", "job %s is at seq %lld and has %lld events",
           auditing->id, (long long)auditing->life.seq, (long long)auditing->last_seq);
@@ -200,7 +201,8 @@ static void audit_attempts(struct auditing *auditing)
     struct err err;
     const struct submission *submission = auditing->submission;
     auditing->attempts = auditing->user_failures = auditing->infra_failures = 0;
-    bool ok = reader_attempts(auditing->reader, auditing->life.key, audit_attempt, auditing, &err);
+    bool ok =
+        each_attempt(reader_attempts(auditing->reader, auditing->life.key, &err), audit_attempt, auditing);
     CHECK(ok, "I3", "the attempts of job %s cannot be read: %s", auditing->id, err.text);
     CHECK(auditing->attempts == auditing->life.attempt, "I5", "job %s is at attempt %lld and has %lld",
           auditing->id, (long long)auditing->life.attempt, (long long)auditing->attempts);
@@ -235,8 +237,8 @@ static void audit_results(struct auditing *auditing)
         return;
     }
     auditing->results = 0;
-    bool ok = reader_results(auditing->reader, auditing->newest_attempt_id, -1, 100000, audit_result,
-                             auditing, &err);
+    bool ok = each_result(reader_results(auditing->reader, auditing->newest_attempt_id, -1, 100000, &err),
+                          audit_result, auditing);
     CHECK(ok, "I11", "the results of job %s cannot be read: %s", auditing->id, err.text);
     bool due = auditing->submission->function && auditing->life.state == JOB_SUCCEEDED;
     CHECK(!due || auditing->results == auditing->submission->gpus, "I11",
@@ -276,7 +278,7 @@ static bool audit_job(const struct job_record *job, void *closure)
     CHECK(strcmp(job->birth.owner, submission->who) == 0, "I4", "job %s belongs to %s instead of %s",
           job->birth.id, job->birth.owner, submission->who);
     judge_saw(auditing->sim, auditing->sim->judge, job->birth.id, job->life.state, job->life.seq);
-    reader_job_by_key(auditing->reader, job->life.key, check_spec, auditing, &found, &err);
+    one_job(reader_job_by_key(auditing->reader, job->life.key, &err), check_spec, auditing, &found);
     CHECK(found, "I3", "job %s is listed and cannot be read", job->birth.id);
     audit_events(auditing);
     audit_attempts(auditing);
@@ -297,7 +299,7 @@ static void audit_submissions(struct auditing *auditing)
         struct err err;
         bool found = true;
         if (submissions[i].id[0] != '\0') {
-            reader_job(auditing->reader, submissions[i].id, note_found, NULL, &found, &err);
+            one_job(reader_job(auditing->reader, submissions[i].id, &err), note_found, NULL, &found);
         }
         CHECK(found, "I3", "%s was acknowledged as job %s, which is lost", submissions[i].key,
               submissions[i].id);
@@ -310,7 +312,7 @@ void judge_audit(struct sim *sim, struct reader *reader)
     struct auditing auditing = {.sim = sim, .reader = reader};
     struct err err;
     const struct job_filter all = {.limit = 1000000};
-    bool ok = reader_jobs(reader, &all, audit_job, &auditing, &err);
+    bool ok = each_job(reader_jobs(reader, &all, &err), audit_job, &auditing);
     world_check(&sim->world, ok, "I3", "the jobs cannot be listed: %s", err.text);
     audit_submissions(&auditing);
 }
@@ -330,7 +332,7 @@ void judge_rest(struct sim *sim, struct reader *reader)
     struct err err;
     const struct job_filter all = {.limit = 1000000};
     judge_audit(sim, reader);
-    reader_jobs(reader, &all, job_is_over, sim, &err);
+    each_job(reader_jobs(reader, &all, &err), job_is_over, sim);
     world_check(&sim->world, people_are_served(sim->people), "I17", "somebody has had no answer");
     world_check(&sim->world, truth_live(sim->truth) == 0, "I27", "%zu ranks still live",
                 truth_live(sim->truth));

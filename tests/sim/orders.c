@@ -10,6 +10,7 @@
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
+#include "tests/unit/each_row.h"
 #include "tests/sim/controller_parts.h"
 #include "tests/sim/host.h"
 #include "tests/sim/people.h"
@@ -65,7 +66,7 @@ static json_t *spec_of(const struct box *box, int64_t key)
     json_t *spec = NULL;
     bool found = false;
     struct err err;
-    bool ok = reader_job_by_key(box->controller->reader, key, parse_spec, &spec, &found, &err);
+    bool ok = one_job(reader_job_by_key(box->controller->reader, key, &err), parse_spec, &spec, &found);
     world_check(&box->controller->sim->world, ok && found && spec != NULL, "I3",
                 "an order of %s names a job that is not in the store", box->node);
     return spec;

@@ -8,6 +8,7 @@
 
 #include "daemon/store/store.h"
 #include "proto/base/text.h"
+#include "tests/unit/each_row.h"
 
 struct rig {
     char folder[64];

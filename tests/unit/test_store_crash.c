@@ -90,8 +90,8 @@ static void expect_whole(int64_t first, int64_t last)
         struct change scope = reply_insert(0, "{}");
         memcpy(scope.reply.scope, &key, sizeof key);
         autotext struct text text = {0};
-        ck_assert(reader_job_by_key(rig.reader, key, visit_one_job, &text, &job, &rig.err));
-        ck_assert(reader_events(rig.reader, key, 0, 10, count_event, &events, &rig.err));
+        ck_assert(one_job(reader_job_by_key(rig.reader, key, &rig.err), visit_one_job, &text, &job));
+        ck_assert(each_event(reader_events(rig.reader, key, 0, 10, &rig.err), count_event, &events));
         ck_assert(store_find_reply(rig.store, scope.reply.scope, &reply, &stored, &rig.err));
         free(stored.answer);
         ck_assert_int_eq(job, key <= last);

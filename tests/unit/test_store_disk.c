@@ -71,7 +71,7 @@ static bool job_is_there(int64_t key)
 {
     bool found;
     autotext struct text text = {0};
-    ck_assert(reader_job_by_key(rig.reader, key, visit_one_job, &text, &found, &rig.err));
+    ck_assert(one_job(reader_job_by_key(rig.reader, key, &rig.err), visit_one_job, &text, &found));
     return found;
 }
 
@@ -176,7 +176,7 @@ START_TEST(damage_that_comes_while_it_is_open_is_seen_when_it_is_read)
     rig_write_one(job_insert(1));
     rig_reopen(); /* all of it is in the database, nothing in a cache */
     scribble();
-    ck_assert(!reader_job_by_key(rig.reader, 1, visit_one_job, &text, &found, &rig.err));
+    ck_assert(!one_job(reader_job_by_key(rig.reader, 1, &rig.err), visit_one_job, &text, &found));
     ck_assert_int_eq(rig.err.code, ERR_DAMAGED);
     ck_assert_ptr_nonnull(strstr(rig.err.hint, "gpuctl admin restore"));
 }

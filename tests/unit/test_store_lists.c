@@ -11,7 +11,8 @@ static void expect_keys(const struct job_filter *filter, const char *keys)
 {
     autotext struct text read = {0};
     text_append(&read, "");
-    ck_assert_msg(reader_jobs(rig.reader, filter, visit_job_key, &read, &rig.err), "%s", rig.err.text);
+    ck_assert_msg(each_job(reader_jobs(rig.reader, filter, &rig.err), visit_job_key, &read), "%s",
+                  rig.err.text);
     ck_assert_str_eq(read.bytes, keys);
 }
 
@@ -86,8 +87,8 @@ START_TEST(tasks_are_listed_with_their_array_and_not_among_jobs)
     expect_keys(&(struct job_filter){.limit = 9, .id_prefix = "job"}, "5 4 3 2 1 ");
     autotext struct text read = {0};
     const struct job_filter tasks = {.limit = 9, .array_key = 2}, all = {.limit = 9};
-    ck_assert(reader_jobs(rig.reader, &tasks, visit_task, &read, &rig.err));
-    ck_assert(reader_jobs(rig.reader, &all, visit_task, &read, &rig.err));
+    ck_assert(each_job(reader_jobs(rig.reader, &tasks, &rig.err), visit_task, &read));
+    ck_assert(each_job(reader_jobs(rig.reader, &all, &rig.err), visit_task, &read));
     autotext struct text expected = {0};
     text_printf(&expected, "1 of %s, 0 tasks; ", rig_id(2));
     text_printf(&expected, "0 of %s, 0 tasks; -1 of none, 0 tasks; ", rig_id(2));
@@ -141,13 +142,13 @@ START_TEST(a_job_is_found_by_id_however_many_came_after_it)
         autotext struct text read = {0};
         autotext struct text line = {0};
         bool found;
-        ck_assert(reader_job(rig.reader, rig_id(keys[i]), visit_one_job, &read, &found, &rig.err));
+        ck_assert(one_job(reader_job(rig.reader, rig_id(keys[i]), &rig.err), visit_one_job, &read, &found));
         ck_assert(found);
         text_printf(&line, "%lld id %s ", (long long)keys[i], rig_id(keys[i]));
         ck_assert_int_eq(strncmp(read.bytes, line.bytes, line.length), 0);
     }
     bool found;
-    ck_assert(reader_job(rig.reader, rig_id(3001), visit_one_job, NULL, &found, &rig.err));
+    ck_assert(one_job(reader_job(rig.reader, rig_id(3001), &rig.err), visit_one_job, NULL, &found));
     ck_assert(!found);
 }
 END_TEST

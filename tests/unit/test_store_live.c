@@ -206,7 +206,7 @@ START_TEST(a_start_loads_what_live_jobs_dependency_and_readers_see_how_that_stan
     text_clear(&expected);
     text_printf(&expected, "3 afterany %s FAILED 0\n3 afterok %s RUNNING 1\n", first.job.birth.id,
                 second.job.birth.id);
-    ck_assert(reader_dependencies(rig.reader, 3, print_dependency, &seen, &rig.err));
+    ck_assert(each_dependency(reader_dependencies(rig.reader, 3, &rig.err), print_dependency, &seen));
     ck_assert_str_eq(seen.bytes, expected.bytes);
 }
 END_TEST
@@ -302,7 +302,7 @@ START_TEST(a_start_loads_windows_by_their_beginning_without_those_that_are_gone)
     rig_reopen();
     expect_live(&expected);
     autotext struct text seen = {0};
-    ck_assert(reader_windows(rig.reader, see_window, &seen, &rig.err));
+    ck_assert(each_window(reader_windows(rig.reader, &rig.err), see_window, &seen));
     ck_assert_str_eq(seen.bytes, expected.bytes);
 }
 END_TEST
@@ -331,11 +331,11 @@ START_TEST(readers_see_a_transaction_when_it_is_committed_and_not_before)
     bool found;
     ck_assert(store_begin(rig.store, &rig.err));
     ck_assert(store_apply(rig.store, &job, 1, &rig.err));
-    ck_assert(reader_job_by_key(rig.reader, 1, visit_one_job, NULL, &found, &rig.err));
+    ck_assert(one_job(reader_job_by_key(rig.reader, 1, &rig.err), visit_one_job, NULL, &found));
     ck_assert(!found);
     ck_assert(store_commit(rig.store, &rig.err));
     autotext struct text read = {0};
-    ck_assert(reader_job_by_key(rig.reader, 1, visit_one_job, &read, &found, &rig.err));
+    ck_assert(one_job(reader_job_by_key(rig.reader, 1, &rig.err), visit_one_job, &read, &found));
     ck_assert(found);
 }
 END_TEST
@@ -372,7 +372,7 @@ static void *watch_list(void *closure)
     bool ok = reader != NULL;
     while (ok && watch->newest < WATCHED_JOBS) {
         watch->previous = 0;
-        ok = reader_jobs(reader, &filter, watch_job, watch, &err);
+        ok = each_job(reader_jobs(reader, &filter, &err), watch_job, watch);
     }
     reader_close(reader);
     return ok ? watch : NULL;

@@ -192,7 +192,7 @@ START_TEST(an_attempt_of_the_fourth_version_has_no_moments_and_gets_those_that_c
     attempt.attempt.timing = (struct attempt_timing){0};
     autotext struct text written = {0};
     visit_attempt(&attempt.attempt, &written);
-    ck_assert(reader_attempts(rig.reader, 1, visit_attempt, &read, &rig.err));
+    ck_assert(each_attempt(reader_attempts(rig.reader, 1, &rig.err), visit_attempt, &read));
     ck_assert_str_eq(read.bytes, written.bytes);
     attempt.kind = CHANGE_ATTEMPT_UPDATE;
     attempt.attempt.timing.settled_us = 10;
@@ -220,12 +220,12 @@ START_TEST(a_database_of_the_first_version_goes_on_with_all_its_rows)
         "ALTER TABLE small RENAME TO events;" WITHOUT_THE_SCHEDULER "PRAGMA user_version = 1");
     rig_reopen();
     rig_write_one(event_of(2, EVENT_STAGING));
-    ck_assert(reader_events(rig.reader, 1, 0, 10, visit_event, &read, &rig.err));
+    ck_assert(each_event(reader_events(rig.reader, 1, 0, 10, &rig.err), visit_event, &read));
     ck_assert_ptr_nonnull(strstr(read.bytes, "submitted"));
     ck_assert_ptr_nonnull(strstr(read.bytes, "staging"));
     bool found = false;
     text_clear(&read);
-    ck_assert(reader_job(rig.reader, rig_id(1), visit_one_job, &read, &found, &rig.err));
+    ck_assert(one_job(reader_job(rig.reader, rig_id(1), &rig.err), visit_one_job, &read, &found));
     ck_assert(found);
     ck_assert(pages_are_summed(rig.store->connection.db));
 }

@@ -35,7 +35,7 @@ START_TEST(results_read_back_by_rank_with_the_bytes_that_are_rows)
     for (size_t i = 0; i < 4; i++) {
         visit_result(&four_results[i], bytes[i], &written);
     }
-    ck_assert(reader_results(rig.reader, 5, -1, 100, visit_result, &read, &rig.err));
+    ck_assert(each_result(reader_results(rig.reader, 5, -1, 100, &rig.err), visit_result, &read));
     ck_assert_str_eq(read.bytes, written.bytes);
 }
 END_TEST
@@ -47,10 +47,10 @@ START_TEST(results_read_back_above_a_rank_up_to_a_limit)
     autotext struct text read = {0};
     visit_result(&four_results[1], NULL, &written);
     visit_result(&four_results[2], NULL, &written);
-    ck_assert(reader_results(rig.reader, 5, 0, 2, visit_result, &read, &rig.err));
+    ck_assert(each_result(reader_results(rig.reader, 5, 0, 2, &rig.err), visit_result, &read));
     ck_assert_str_eq(read.bytes, written.bytes);
     text_clear(&read);
-    ck_assert(reader_results(rig.reader, 5, 9, 2, visit_result, &read, &rig.err));
+    ck_assert(each_result(reader_results(rig.reader, 5, 9, 2, &rig.err), visit_result, &read));
     ck_assert_uint_eq(read.length, 0);
 }
 END_TEST
@@ -63,7 +63,7 @@ START_TEST(the_last_word_on_a_result_stays)
     autotext struct text written = {0};
     autotext struct text read = {0};
     visit_result(&late, NULL, &written);
-    ck_assert(reader_results(rig.reader, 5, -1, 1, visit_result, &read, &rig.err));
+    ck_assert(each_result(reader_results(rig.reader, 5, -1, 1, &rig.err), visit_result, &read));
     ck_assert_str_eq(read.bytes, written.bytes);
 }
 END_TEST
@@ -78,7 +78,7 @@ START_TEST(a_visitor_that_has_enough_results_ends_the_query)
 {
     write_results(four_results);
     int seen = 0;
-    ck_assert(reader_results(rig.reader, 5, -1, 100, take_two, &seen, &rig.err));
+    ck_assert(each_result(reader_results(rig.reader, 5, -1, 100, &rig.err), take_two, &seen));
     ck_assert_int_eq(seen, 2);
 }
 END_TEST

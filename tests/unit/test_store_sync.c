@@ -106,7 +106,7 @@ static void *read_and_linger(void *closure)
 {
     struct job_filter one = {.limit = 1};
     struct err err;
-    return reader_jobs(rig.reader, &one, linger, closure, &err) ? closure : NULL;
+    return each_job(reader_jobs(rig.reader, &one, &err), linger, closure) ? closure : NULL;
 }
 
 START_TEST(a_log_that_a_reader_let_grow_is_moved_by_force_and_cut_back)

@@ -7,6 +7,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/files.h"
 #include "proto/limits.h"
+#include "tests/unit/each_row.h"
 #include "tests/unit/http_suites.h"
 
 static char folder[64];
@@ -108,8 +109,8 @@ static struct member_row stored_member(uint64_t *ret_attempt_id)
 {
     struct err err = {0};
     struct member_row row = {0};
-    must(reader_attempts(reader, 1, take_attempt_id, ret_attempt_id, &err), &err);
-    must(reader_members(reader, *ret_attempt_id, take_member, &row, &err), &err);
+    must(each_attempt(reader_attempts(reader, 1, &err), take_attempt_id, ret_attempt_id), &err);
+    must(each_member(reader_members(reader, *ret_attempt_id, &err), take_member, &row), &err);
     return row;
 }
 
