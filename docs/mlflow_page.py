@@ -35,6 +35,10 @@ makes, by the client's own requests and parsers, a call that this client makes o
 MIDDLE = """
 `GET /health` answers `OK`, as MLflow's server does.
 
+System metrics of a job's run (`system/<node>/cpu_utilization_percentage`, `system_memory_usage_megabytes`,
+`gpu_0_utilization_percentage`, ...) are logged by the agents, not by a client. Those of CPU and memory are of the job, where
+MLflow's client logs those of the whole node; GPUs are those of the job alone.
+
 ## Not served
 
 Each is answered with status 404, `ENDPOINT_NOT_FOUND` and a text that names it. Paths below `/ajax-api`, which MLflow's own pages use, are

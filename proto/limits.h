@@ -177,6 +177,16 @@
 /* heartbeats of one agent that wait for an answer: while the network is cut each one is lost, and the first
  * that is sent after that shall not wait for those before it */
 #define HEARTBEATS_OUT 4
+/* seconds between two samples of what an attempt uses, as MLflow measures by itself; and an hour at most */
+#define SAMPLE_S       10
+#define LIMIT_SAMPLE_S 3600
+/* processes that are looked at for a sample where no cgroup counts what they use: 40 ms of the agent's loop
+ */
+#define LIMIT_SAMPLE_PROCESSES 4096
+/* samples in a heartbeat, and GPUs in a sample and in a heartbeat: 20 KiB, beside 40 KiB of a full node's
+ * attempts; what has no room goes with the next heartbeat */
+#define LIMIT_SAMPLES     64
+#define LIMIT_SAMPLE_GPUS 64
 /* below the 30 s after which careless middleboxes forget a connection */
 #define POLL_PARK_MS      25000
 #define PREPARE_EXPIRY_MS 60000
@@ -548,6 +558,8 @@
 #define LIMIT_TRACKING_TURN_BYTES (128 * KIB)
 /* as SQLite has it, four times */
 #define LIMIT_TRACKING_CACHE_BYTES (8 * MIB)
+/* samples of attempts that wait for the tracking store, of 0.5 KiB, 6 KiB with 64 GPUs */
+#define LIMIT_SAMPLES_WAITING 4096
 /* a run's end, or metrics, that the store's full disk refused go again after this */
 #define TRACKING_RETRY_MS 1000
 /* a second handle waits so long for the first */

@@ -67,6 +67,7 @@ void attempt_destroy(struct attempt *attempt)
     }
     stage_cancel(attempt);
     shim_client_end(attempt);
+    sampler_end(attempt);
     controller_cancel(attempt->report);
     loop_disarm(attempt->context->loop, &attempt->timer);
     output_destroy(attempt->output);
@@ -163,6 +164,7 @@ void attempt_decline(struct attempt *attempt, const char *text)
 void attempt_over(struct attempt *attempt, enum cause cause, const char *text)
 {
     attempt->phase = PHASE_OVER;
+    sampler_end(attempt);
     loop_disarm(attempt->context->loop, &attempt->timer); /* of a stop that it was told to make */
     record_finish(&attempt->record);
     attempt->record.cause = cause;
@@ -189,6 +191,7 @@ static void results_are_ready(void *closure)
 void attempt_exited(struct attempt *attempt)
 {
     attempt->phase = PHASE_OVER;
+    sampler_end(attempt);
     warm_resume(attempt->context->warm);
     loop_disarm(attempt->context->loop, &attempt->timer);
     if (attempt->output != NULL) {
@@ -229,6 +232,7 @@ void attempt_salvage(struct attempt *attempt)
     }
     log_warning("shim lost", "attempt_id=%llu", (unsigned long long)attempt->attempt_id);
     attempt->phase = PHASE_ORPHANS;
+    sampler_end(attempt);
     attempt->orphans_pace_ms = ORPHANS_PACE_MS;
     loop_set(attempt->context->loop, &attempt->timer, orphans_due, attempt);
     orphans_due(attempt);

@@ -19,6 +19,7 @@
 #include "agent/environment/payload.h"
 #include "agent/output/record.h"
 #include "agent/output/results.h"
+#include "agent/attempt/sampler.h"
 #include "agent/attempt/seen.h"
 #include "agent/launch/shims.h"
 #include "agent/base/folder_pool.h"
@@ -124,6 +125,8 @@ struct attempt {
     int64_t received_us, told_us; /* PREPARE or RUN was there; START was */
     int64_t prepared_us, running_us;
     bool adopted; /* what its shim says was said before, perhaps long ago */
+
+    struct sampler sampler; /* of what its processes use */
 
     struct output *output;             /* NULL: there are no logs */
     struct results *results;           /* NULL: there is nothing to collect */

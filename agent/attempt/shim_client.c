@@ -155,6 +155,7 @@ static bool hear_running(struct attempt *attempt, char *rest)
     attempt->running_ms = numbers[0];
     attempt->context->hurry_ms = 0;
     attempt->port = numbers[1];
+    sampler_begin(attempt);
     hear_start(attempt, rest);
     hear(attempt, NEWS_RUNNING);
     return true;

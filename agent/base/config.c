@@ -87,6 +87,13 @@ void config_table(struct config *config, struct config_given *given, struct opti
          .target = &config->max_processes,
          .min = 16,
          .max = LIMIT_PROCESSES},
+        {.name = "sample-interval",
+         .value_name = "SECONDS",
+         .help = "measure the CPU, memory and GPUs that each job uses so often (default: 10; 0: never)",
+         .kind = OPTION_INT,
+         .target = &config->sample_s,
+         .min = 0,
+         .max = LIMIT_SAMPLE_S},
         {.name = "warm-memory",
          .value_name = "MIB",
          .help = "what processes may take that have imported torch before there is a job for them (default: "
@@ -446,6 +453,7 @@ void config_defaults(struct config *ret_config)
                                   .environments_gib = DEFAULT_ENVIRONMENTS_GIB,
                                   .log_limit_mib = LIMIT_STREAM_BYTES / MIB,
                                   .max_processes = DEFAULT_PROCESSES,
+                                  .sample_s = SAMPLE_S,
                                   .warm_mib = DEFAULT_WARM_MIB,
                                   .preload = DEFAULT_WARM_NAMES};
 }

@@ -31,6 +31,7 @@ struct config {
     int64_t cpu_slots;     /* 0: GPUs */
     int64_t warm_mib;      /* memory for warm workers; 0: there are none */
     const char *preload;   /* what they import */
+    int64_t sample_s;      /* between two samples of an attempt; 0: none is taken */
     int64_t max_processes; /* of an attempt, for each of its devices */
     int64_t expires_at_ms; /* wall clock: this machine is taken back; 0: never */
     int64_t port_first, port_last;
@@ -53,7 +54,7 @@ struct config_given {
 };
 
 /* The table of all options, with their targets in *config and *given. */
-#define CONFIG_OPTIONS 30
+#define CONFIG_OPTIONS 31
 void config_table(struct config *config, struct config_given *given,
                   struct option_spec table[CONFIG_OPTIONS]);
 /* Completes and checks what joining needs: name and url. */

@@ -104,7 +104,8 @@ size_t devices_position(const struct devices *devices, int64_t index)
 const struct device_sight *devices_obstacle(const struct devices *devices, const int64_t *indices,
                                             size_t count, int64_t *ret_index)
 {
-    static const struct device_sight gone = {DEVICE_BROKEN, "this node has no such device"};
+    static const struct device_sight gone = {.state = DEVICE_BROKEN,
+                                             .reason = "this node has no such device"};
     for (size_t i = 0; i < count && !devices->slots; i++) {
         size_t at = devices_position(devices, indices[i]);
         const struct device_sight *sight = at < devices->count ? &devices->sights[at] : &gone;

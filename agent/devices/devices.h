@@ -23,6 +23,7 @@ enum device_state {
 struct device_sight {
     enum device_state state;
     char reason[LIMIT_DEVICE_REASON + 1]; /* of all but EMPTY, for people */
+    struct gpu_sample use;                /* of all but BROKEN */
 };
 
 struct watcher;

@@ -273,7 +273,8 @@ static void add_gpu(struct devices *devices, const struct nvml_gpu *gpu, const c
     devices->no_peer_access = devices->no_peer_access || has_no_peer_access(gpu->name);
     devices->items = xrealloc(devices->items, devices->count * sizeof *devices->items);
     devices->sights = xrealloc(devices->sights, devices->count * sizeof *devices->sights);
-    devices->sights[at] = *gpu->name == '\0' ? gpu->problem : (struct device_sight){DEVICE_BROKEN, SILENT};
+    devices->sights[at] =
+        *gpu->name == '\0' ? gpu->problem : (struct device_sight){.state = DEVICE_BROKEN, .reason = SILENT};
     devices->items[at] = (struct device){
         .index = gpu->index,
         .uuid = xstrdup(gpu->uuid),

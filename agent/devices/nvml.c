@@ -31,6 +31,7 @@
 #define FABRIC_READY       3     /* NVML_GPU_FABRIC_STATE_COMPLETED */
 #define MEMORY_VERSION     2
 #define COMM_BYTES         64
+#define FULL_PERCENT       100
 #define MPS_NAME           "nvidia-cuda-mps" /* as /proc/PID/comm cuts nvidia-cuda-mps-server */
 
 /* nvmlMemory_v2_t. */
@@ -59,6 +60,11 @@ struct nvml_fabric {
     unsigned char state;
 };
 
+/* nvmlUtilization_t: percent of the time since the last measurement of the driver, a second at most. */
+struct nvml_utilization {
+    unsigned int gpu, memory;
+};
+
 typedef int list_processes(void *handle, unsigned int *count, struct nvml_process *processes);
 
 struct nvml {
@@ -80,6 +86,8 @@ struct nvml {
     int (*get_fabric)(void *handle, struct nvml_fabric *ret_fabric);
     int (*get_p2p)(void *handle, void *other, int capability, int *ret_status);
     int (*get_ancestor)(void *handle, void *other, int *ret_level);
+    int (*get_utilization)(void *handle, struct nvml_utilization *ret_utilization);
+    int (*get_power)(void *handle, unsigned int *ret_milliwatts);
     int64_t started_ms;
     bool doubted; /* a GPU had an error: what the library knows may be old */
 };
@@ -136,6 +144,8 @@ static void find_optional(struct nvml *nvml)
     find_symbol(nvml, "nvmlDeviceGetGpuFabricInfo", &nvml->get_fabric);
     find_symbol(nvml, "nvmlDeviceGetP2PStatus", &nvml->get_p2p);
     find_symbol(nvml, "nvmlDeviceGetTopologyCommonAncestor", &nvml->get_ancestor);
+    find_symbol(nvml, "nvmlDeviceGetUtilizationRates", &nvml->get_utilization);
+    find_symbol(nvml, "nvmlDeviceGetPowerUsage", &nvml->get_power);
 }
 
 static bool find_symbols(struct nvml *nvml, struct err *err)
@@ -270,17 +280,20 @@ static int list(list_processes *call, void *handle, struct nvml_process *process
     return result;
 }
 
-static int read_used(const struct nvml *nvml, void *handle, unsigned long long *ret_used)
+static int read_memory(const struct nvml *nvml, void *handle, unsigned long long *ret_used,
+                       unsigned long long *ret_total)
 {
     struct nvml_memory memory = {.version = sizeof memory | (MEMORY_VERSION << 24)};
     struct nvml_old_memory old = {0};
     int result = nvml->get_memory_v2 != NULL ? nvml->get_memory_v2(handle, &memory) : NVML_NOT_SUPPORTED;
     if (result == NVML_SUCCESS) {
         *ret_used = memory.used;
+        *ret_total = memory.total;
         return result;
     }
     result = nvml->get_memory(handle, &old);
     *ret_used = old.used;
+    *ret_total = old.total;
     return result;
 }
 
@@ -291,8 +304,8 @@ static void look_at_memory(struct nvml *nvml, void *handle, unsigned long long k
 {
     struct nvml_process processes[PROCESSES_SHOWN];
     unsigned int count = 0;
-    unsigned long long used;
-    int result = read_used(nvml, handle, &used);
+    unsigned long long used, total;
+    int result = read_memory(nvml, handle, &used, &total);
     if (result != NVML_SUCCESS) {
         find_error(nvml, result, sight);
         return;
@@ -350,11 +363,33 @@ static bool is_unfit(const struct nvml *nvml, void *handle, struct device_sight 
     return false;
 }
 
+/* What cannot be read says nothing against the GPU. */
+static void measure(const struct nvml *nvml, void *handle, struct gpu_sample *use)
+{
+    struct nvml_utilization utilization;
+    unsigned long long used, total;
+    unsigned int milliwatts;
+    *use = (struct gpu_sample){-1, -1, -1, -1};
+    if (nvml->get_utilization != NULL && nvml->get_utilization(handle, &utilization) == NVML_SUCCESS) {
+        use->busy_percent = utilization.gpu <= FULL_PERCENT ? utilization.gpu : FULL_PERCENT;
+    }
+    if (read_memory(nvml, handle, &used, &total) == NVML_SUCCESS) {
+        use->memory_bytes = (int64_t)used;
+        use->memory_total_bytes = (int64_t)total;
+    }
+    if (nvml->get_power != NULL && nvml->get_power(handle, &milliwatts) == NVML_SUCCESS) {
+        use->power_mw = milliwatts;
+    }
+}
+
 static void look(struct nvml *nvml, void *handle, struct device_sight *sight)
 {
     *sight = (struct device_sight){.state = DEVICE_EMPTY};
     if (!is_unfit(nvml, handle, sight)) {
         look_at_processes(nvml, handle, sight);
+    }
+    if (sight->state != DEVICE_BROKEN) {
+        measure(nvml, handle, &sight->use);
     }
 }
 

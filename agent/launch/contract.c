@@ -396,8 +396,8 @@ static void write_error_file(const struct contract *contract, int64_t rank, stru
     launch_put_env(launch, "TORCHELASTIC_ERROR_FILE", path);
 }
 
-/* To one rank a node: that its runner shall have MLflow's client measure the node, if it can. A command has
- * nobody who looks whether it can, and the client raises where psutil is missing. */
+/* To one rank a node: that MLflow's client shall measure the node into a run that is not the controller's for
+ * this attempt, if it can (gpuctl_mlflow.py). What goes into that run the agent measures itself. */
 static void write_measuring(const struct contract *contract, struct text *launch)
 {
     if (job_spec_is_function(contract->spec) && tracks_here(contract)) {

@@ -248,17 +248,23 @@ static bool read_start_time(pid_t pid, long long *ret_ticks)
     return at != NULL && sscanf(at, " %lld", ret_ticks) == 1;
 }
 
-bool shim_process_is_stopped(const struct shim_process *shim)
+pid_t shim_process_pid(const struct shim_process *shim)
 {
     autofree char *path = xprintf("/proc/self/fdinfo/%d", shim->pidfd);
     autofree char *info = NULL;
-    autofree char *stat = NULL;
     if (shim->pidfd < 0 || !file_read(path, STAT_BYTES, &info, NULL, NULL)) {
-        return false;
+        return 0;
     }
     const char *line = strstr(info, "\nPid:");
-    const char *state =
-        line != NULL ? read_stat((pid_t)strtol(line + strlen("\nPid:"), NULL, 10), &stat) : NULL;
+    long pid = line != NULL ? strtol(line + strlen("\nPid:"), NULL, 10) : 0;
+    return pid > 0 ? (pid_t)pid : 0;
+}
+
+bool shim_process_is_stopped(const struct shim_process *shim)
+{
+    autofree char *stat = NULL;
+    pid_t pid = shim_process_pid(shim);
+    const char *state = pid > 0 ? read_stat(pid, &stat) : NULL;
     return state != NULL && (state[2] == 'T' || state[2] == 't');
 }
 

@@ -51,6 +51,9 @@ void shim_process_kill(const struct shim_process *shim);
 /* Whether somebody has stopped it, by a signal or as a debugger does. */
 bool shim_process_is_stopped(const struct shim_process *shim);
 
+/* Its process number; 0 when it is gone. */
+pid_t shim_process_pid(const struct shim_process *shim);
+
 /* Sends one message; false when it did not get there. */
 bool shim_process_tell(const struct shim_process *shim, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -122,9 +122,53 @@ void exchange_register(struct node *node)
 
 /* --- heartbeat ------------------------------------------------------------------------------------------ */
 
+/* The attempt with the oldest sample that waits and is not in this heartbeat yet; NULL: there is none. */
+static struct attempt *next_sampled(struct node *node, int64_t number)
+{
+    struct attempt *oldest = NULL;
+    struct entry *entry, *next;
+    HASH_ITER (hh, node->entries, entry, next) {
+        struct attempt *attempt = entry->attempt;
+        if (attempt->sampler.waits && attempt->sampler.carrier != number &&
+            (oldest == NULL || sampler_precedes(attempt, oldest))) {
+            oldest = attempt;
+        }
+    }
+    return oldest;
+}
+
+/* As many samples as there is room for; what these own stays with their attempts. */
+static struct sample *collect_samples(struct node *node, int64_t number, size_t *ret_count)
+{
+    struct sample *samples = xalloc(LIMIT_SAMPLES * sizeof *samples);
+    size_t count = 0, gpus = 0;
+    struct attempt *attempt;
+    struct entry *entry, *next;
+    HASH_ITER (hh, node->entries, entry, next) {
+        sampler_unload(entry->attempt, number); /* the heartbeat may be made anew, for another connection */
+    }
+    while (count < LIMIT_SAMPLES && (attempt = next_sampled(node, number)) != NULL &&
+           gpus + attempt->sampler.sample.gpu_count <= LIMIT_SAMPLE_GPUS) {
+        attempt->sampler.carrier = number;
+        samples[count++] = attempt->sampler.sample;
+        gpus += attempt->sampler.sample.gpu_count;
+    }
+    *ret_count = count;
+    return samples;
+}
+
+static void samples_carried(struct node *node, int64_t number)
+{
+    struct entry *entry, *next;
+    HASH_ITER (hh, node->entries, entry, next) {
+        sampler_carried(entry->attempt, number);
+    }
+}
+
 static json_t *heartbeat_body(void *closure)
 {
-    struct node *node = ((struct heartbeat *)closure)->node;
+    const struct heartbeat *heartbeat = closure;
+    struct node *node = heartbeat->node;
     struct heartbeat_message message = {
         .node = node->context->config.name,
         .boot_id = node->context->boot_id,
@@ -133,7 +177,9 @@ static json_t *heartbeat_body(void *closure)
     };
     message.attempts = reconciler_list(node->reconciler, &message.attempt_count);
     message.faults = node->context->faults(node->context->closure);
+    message.samples = collect_samples(node, heartbeat->number, &message.sample_count);
     json_t *json = heartbeat_message_encode(&message);
+    free(message.samples);
     free(message.faults.items);
     free(message.attempts);
     return json;
@@ -149,6 +195,7 @@ static void heartbeat_done(void *closure, const struct controller_answer *answer
     reconciler_heartbeat_done(node->reconciler, heartbeat->number, taken ? &reply : NULL, answer->sent_ms);
     if (taken) {
         heartbeat_reply_finish(&reply);
+        samples_carried(node, heartbeat->number);
     } else if (answer->status == 404) {
         reconciler_stranger(node->reconciler);
     }

@@ -44,6 +44,8 @@ def shared(fluent: "Any", original: "Callable[..., Any]") -> "Callable[..., Any]
                 if getattr(fault, "error_code", None) != "RESOURCE_DOES_NOT_EXIST":
                     raise
                 del os.environ["GPUCTL_RUN_ID"]  # the program has set another server, where the controller's run is not
+        if "GPUCTL_RUN_ID" not in os.environ:
+            want_system_metrics()
         if asked.get("run_id") or not is_apart(fluent):
             return original(*args, **named)
         os.environ[SETTLED] = "1"  # a thread that starts a run meanwhile has its own
@@ -54,6 +56,18 @@ def shared(fluent: "Any", original: "Callable[..., Any]") -> "Callable[..., Any]
             raise
 
     return start_run
+
+
+def want_system_metrics() -> None:
+    """Has MLflow's client log what it measures of the node, unless the job says itself whether it shall: into the controller's run goes
+    what the agent measures, into other runs nothing does. Only where there is psutil: without it the client raises.
+    """
+    name = "MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING"
+    if os.environ.pop("GPUCTL_SYSTEM_METRICS", "") and name not in os.environ:
+        from importlib.machinery import PathFinder
+
+        if PathFinder.find_spec("psutil") is not None:
+            os.environ[name] = "true"
 
 
 def surely(fluent: "Any", original: "Callable[..., Any]") -> "Callable[..., Any]":

@@ -700,18 +700,6 @@ def run() -> int:
     return 0
 
 
-def want_system_metrics() -> None:
-    """Has MLflow's client log what it measures of the node, unless the job says itself whether it shall. Only where there is psutil:
-    without it the client raises as soon as a run starts.
-    """
-    name = "MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING"
-    if os.environ.pop("GPUCTL_SYSTEM_METRICS", "") and name not in os.environ:
-        from importlib.machinery import PathFinder
-
-        if PathFinder.find_spec("psutil") is not None:
-            os.environ[name] = "true"
-
-
 def main() -> None:
     """The whole life of the rank; does not return."""
     folder = sys.argv.pop(1)
@@ -722,7 +710,6 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
-    want_system_metrics()
     for name in ("sys", "gpuctl_runner"):  # of the line that started this file
         sys.modules["__main__"].__dict__.pop(name, None)
     finish(run())

@@ -8,6 +8,7 @@
 #include "daemon/http/ask.h"
 #include "daemon/http/exit_results.h"
 #include "daemon/http/logs.h"
+#include "daemon/http/mlflow.h"
 #include "daemon/http/parts.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/excerpt.h"
@@ -88,8 +89,37 @@ struct heartbeat {
     struct heartbeat_message message;
 };
 
+/* Whether the core has just said that the node is to have the attempt. */
+static bool has_attempt(const struct heartbeat_message *message, const struct step *step, uint64_t attempt_id)
+{
+    bool listed = false;
+    for (size_t i = 0; i < message->attempt_count && !listed; i++) {
+        listed = message->attempts[i].attempt_id == attempt_id;
+    }
+    for (size_t i = 0; i < step->fenced_count && listed; i++) {
+        listed = step->fenced[i] != attempt_id;
+    }
+    return listed;
+}
+
+/* Of an attempt that the node is not to have nothing is stored. */
+static void drop_samples(struct heartbeat_message *message, const struct step *step)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < message->sample_count; i++) {
+        struct sample *sample = &message->samples[i];
+        if (has_attempt(message, step, sample->attempt_id)) {
+            message->samples[kept++] = *sample;
+        } else {
+            free(sample->gpus);
+        }
+    }
+    message->sample_count = kept;
+}
+
 static int render_heartbeat(const struct writer_request *writer, const struct step *step, struct text *out)
 {
+    drop_samples(&((struct heartbeat *)writer->asker)->message, step);
     const struct heartbeat_reply reply = {.fenced = step->fenced, .fenced_count = step->fenced_count};
     autojson json_t *json = heartbeat_reply_encode(&reply);
     autofree char *text = json_text(json);
@@ -102,6 +132,8 @@ static void heartbeat_committed(struct ask *ask)
     const struct heartbeat *heartbeat = (struct heartbeat *)ask;
     struct server *server = ask->request->server;
     outbox_heartbeat(server->outbox, heartbeat->message.node, server->now_ms);
+    mlflow_samples(server, heartbeat->message.node, heartbeat->message.samples,
+                   heartbeat->message.sample_count);
 }
 
 static void heartbeat_finish(struct ask *ask)

@@ -7,6 +7,7 @@
 #include "daemon/http/parts.h"
 #include "daemon/http/router.h"
 #include "daemon/mlflow/tracking.h"
+#include "proto/wire/messages.h"
 
 struct server;
 struct mlflow;
@@ -60,6 +61,10 @@ bool job_runs_begin(struct job_runs *runs, uint64_t attempt_id, struct err *err)
  * where there is none. */
 void job_runs_metrics(struct job_runs *runs, uint64_t attempt_id, const struct attempt_record *attempt,
                       int64_t rank);
+/* A node has measured the attempt. true: what it has measured is to go into its run, which is made where
+ * there is none. false: the attempt is over, its ranks were told of no run of ours, or the job says by itself
+ * whether MLflow is to measure. */
+bool job_runs_measured(struct job_runs *runs, uint64_t attempt_id);
 /* Something has happened to the job: sets the final status of its run once the attempt is over and all its
  * metrics are in it. */
 void job_runs_touched(struct job_runs *runs, int64_t job_key, const char *job_id);
@@ -84,6 +89,12 @@ void metric_copies_begin(struct metric_copies *copies, uint64_t attempt_id, cons
                          int64_t attempt, int64_t stream);
 bool metric_copies_busy(const struct metric_copies *copies, uint64_t attempt_id);
 
+/* --- mlflow_samples.c */
+
+/* What attempts use on a node: goes into their runs. Takes what the samples own, and leaves them to be freed.
+ */
+void mlflow_samples(struct server *server, const char *node, struct sample *samples, size_t count);
+
 /* --- for these files alone */
 
 struct mlflow {
@@ -95,6 +106,7 @@ struct mlflow {
     struct job_runs *runs;
     struct metric_copies *copies;
     size_t waiting; /* calls that the worker has */
+    size_t samples; /* the same */
     bool unsettled; /* a sync has failed: nothing is answered with yes any more */
     struct err unsettled_by;
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the tie between jobs and runs. An attempt has one run, whose id follows from the attempt id, so that
  * its ranks can be told before it exists. The run is made when a rank first speaks to the tracking store or
- * logs a metric of the job: a job that does neither costs nothing. It promises that the run is there before
- * what that rank says is worked on, and that its final status is what became of the attempt, whatever the
- * ranks have set when they ended, and comes after the last of the attempt's metrics. A run that the job's own
- * environment names is never touched. */
+ * logs a metric of the job, or a node has first measured the attempt: a short job that does neither costs
+ * nothing. It promises that the run is there before what that rank says is worked on, and that its final
+ * status is what became of the attempt, whatever the ranks have set when they ended, and comes after the last
+ * of the attempt's metrics. A run that the job's own environment names is never touched. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -278,6 +278,23 @@ void job_runs_metrics(struct job_runs *runs, uint64_t attempt_id, const struct a
         return;
     }
     metric_copies_begin(runs->server->mlflow->copies, attempt_id, attempt->job_id, attempt->number, rank);
+}
+
+/* Set by a job: true has MLflow's client measure, false nobody. */
+#define MEASURES "MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING"
+
+bool job_runs_measured(struct job_runs *runs, uint64_t attempt_id)
+{
+    struct err err;
+    bool found;
+    struct attempt_record attempt;
+    if (!reader_attempt_record(runs->server->reader, attempt_id, &found, &attempt, &err) || !found ||
+        attempt.state == ATTEMPT_ENDED) {
+        return false;
+    }
+    autojson json_t *spec = specs_get(runs->server->specs, attempt.job_key, &err);
+    return spec != NULL && is_told(spec) && specs_variable(spec, MEASURES) == NULL &&
+           begin_once(runs, attempt_id, &attempt, &err);
 }
 
 /* --- the end -------------------------------------------------------------------------------------------- */

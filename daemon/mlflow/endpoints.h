@@ -79,5 +79,7 @@ bool work_job_copied(struct tracking *tracking, const char *run_id, int64_t stre
 bool work_job_points(struct tracking *tracking, const struct tracking_listing *listing, int64_t *after,
                      bool *ret_more, struct tracking_error *error);
 bool work_job_copy(struct tracking *tracking, const struct tracking_copy *copy, struct tracking_error *error);
+bool work_job_log(struct tracking *tracking, const char *run_id, const struct tracking_point *points,
+                  size_t point_count, struct tracking_error *error);
 
 #endif

@@ -167,3 +167,10 @@ bool tracking_job_copy(struct tracking *tracking, const struct tracking_copy *co
 {
     return BEGIN(tracking, WRITE, error) && end(tracking, work_job_copy(tracking, copy, error), error);
 }
+
+bool tracking_job_log(struct tracking *tracking, const char *run_id, const struct tracking_point *points,
+                      size_t point_count, struct tracking_error *error)
+{
+    return BEGIN(tracking, WRITE, error) &&
+           end(tracking, work_job_log(tracking, run_id, points, point_count, error), error);
+}

@@ -220,6 +220,11 @@ bool tracking_job_copied(struct tracking *tracking, const char *run_id, int64_t 
 bool tracking_job_copy(struct tracking *tracking, const struct tracking_copy *copy,
                        struct tracking_error *error);
 
+/* Logs points into the run as a client does that names each of them; the same point counts once. False with
+ * RESOURCE_DOES_NOT_EXIST where there is no such run. */
+bool tracking_job_log(struct tracking *tracking, const char *run_id, const struct tracking_point *points,
+                      size_t point_count, struct tracking_error *error);
+
 /* A point that a client has logged into a run. */
 struct tracking_logged {
     const char *name; /* until the visitor returns */

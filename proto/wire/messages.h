@@ -99,6 +99,24 @@ struct join_reply {
 
 /* --- POST /v1/agent/beat -------------------------------------------------------------------------------- */
 
+/* A GPU of an attempt, as it was when it was last looked at; -1: not known. */
+struct gpu_sample {
+    int64_t busy_percent; /* of the time */
+    int64_t memory_bytes, memory_total_bytes;
+    int64_t power_mw;
+};
+
+/* What an attempt uses on the node at a moment; -1: not known. */
+struct sample {
+    uint64_t attempt_id;
+    int64_t at_ms;                            /* wall clock */
+    int64_t step;                             /* seconds since its ranks were started on the node */
+    double cpu_percent;                       /* since the sample before, of all CPUs of the node */
+    int64_t memory_bytes, memory_total_bytes; /* the latter of the node */
+    struct gpu_sample *gpus;                  /* owned, in the order in which the attempt numbers them */
+    size_t gpu_count;
+};
+
 struct heartbeat_message {
     json_t *json;
     const char *node;
@@ -108,8 +126,16 @@ struct heartbeat_message {
     struct device_faults faults;
     struct node_attempt *attempts;
     size_t attempt_count;
+    struct sample *samples; /* none from an agent that does not measure */
+    size_t sample_count;
 };
 /* 404 not_found means: register again. */
+
+/* messages_sample.c, for messages_agent.c: the member "samples" of a heartbeat, at most LIMIT_SAMPLES, each
+ * of at most LIMIT_SAMPLE_GPUS. After a decode, also one that failed, samples_free frees them. */
+void samples_put(json_t *json, const struct sample *samples, size_t count);
+bool samples_decode(const json_t *json, struct sample **ret_samples, size_t *ret_count, struct err *err);
+void samples_free(struct sample *samples, size_t count);
 
 struct heartbeat_reply {
     json_t *json;

@@ -265,6 +265,7 @@ json_t *heartbeat_message_encode(const struct heartbeat_message *message)
     member_put_int(json, "seq", message->seq);
     put_faults(json, &message->faults);
     member_put(json, "attempts", encode_attempts(message->attempts, message->attempt_count));
+    samples_put(json, message->samples, message->sample_count);
     return json;
 }
 
@@ -276,7 +277,8 @@ bool heartbeat_message_decode(json_t *json, struct heartbeat_message *ret_messag
                 read_agent_id(json, &message.agent_id, err) &&
                 json_need_int(json, "seq", 0, INT64_MAX, &message.seq, err) &&
                 decode_faults(json, &message.faults, err) &&
-                decode_attempts(json, &message.attempts, &message.attempt_count, err);
+                decode_attempts(json, &message.attempts, &message.attempt_count, err) &&
+                samples_decode(json, &message.samples, &message.sample_count, err);
     if (!good) {
         heartbeat_message_finish(&message);
         return false;
@@ -287,6 +289,7 @@ bool heartbeat_message_decode(json_t *json, struct heartbeat_message *ret_messag
 
 void heartbeat_message_finish(struct heartbeat_message *message)
 {
+    samples_free(message->samples, message->sample_count);
     free(message->faults.items);
     free(message->attempts);
     json_decref(message->json);

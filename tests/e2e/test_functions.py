@@ -636,7 +636,7 @@ def test_gpuctl_shows_results_and_metrics(notebook: Notebook, cluster: Cluster, 
     shown = run_gpuctl("metrics", job, env={**env, "LC_ALL": "C.UTF-8"})
     assert shown.returncode == 0 and "loss" in shown.stdout and "█" in shown.stdout, shown.stdout + shown.stderr
     points = json.loads(run_gpuctl("metrics", job, "-o", "json", env=env).stdout)["metrics"]
-    assert len(points) == 16
+    assert sum(not point["name"].startswith("system/") for point in points) == 16  # what nodes measure is there after 10 s
     assert run_gpuctl("metrics", job, "--plot", env=env).stdout.count("\n") > 8
     command = cluster.api.submit(["true"])
     cluster.api.wait(command)

@@ -30,7 +30,7 @@ class GpuNode:
         (driver / "libnvidia-ml.so.1").symlink_to(LIBRARY)
         command = [
             str(cluster.gpuagent), "--controller", cluster.url, "--token-file", str(cluster.folder / "node.token"), "--name", "g1",
-            "--state", str(cluster.folder / "g1"), "--run", str(cluster.folder / "g1.run"), "--python", PYTHON,
+            "--state", str(cluster.folder / "g1"), "--run", str(cluster.folder / "g1.run"), "--python", PYTHON, "--sample-interval", "1",
         ]  # fmt: skip
         environment = {**os.environ, "LD_LIBRARY_PATH": str(driver), "FAKE_NVML_STATE": str(self.state), "CUDA_VISIBLE_DEVICES": ""}
         self.agent = Program(command, cluster.folder / "g1.log", environment)
@@ -152,6 +152,36 @@ def test_an_agent_that_restarts_knows_the_gpus_of_its_jobs(gpus: GpuNode, tmp_pa
     gpus.show()
     go.touch()
     assert gpus.api.wait(job)["state"] == "SUCCEEDED"
+
+
+def test_a_job_is_shown_what_its_gpus_do_and_no_other(gpus: GpuNode, tmp_path: Path) -> None:
+    """They are numbered as the job numbers them; a call that a GPU does not answer is left out."""
+    go = tmp_path / "go"
+    beside = gpus.api.submit(["sh", "-c", f"until [ -e {go} ]; do sleep 0.05; done"], gpu_type="H100")
+    gpus.cluster.wait_state(beside, "RUNNING")
+    job = gpus.api.submit(["sh", "-c", f"echo $CUDA_VISIBLE_DEVICES; until [ -e {go} ]; do sleep 0.05; done"], gpu_type="RTX4090")
+    gpus.show("busy 2 93", "memory 2 20480", "power 2 287512", "busy 0 5", "error nvmlDeviceGetUtilizationRates 1 3")
+
+    def shown(of: str) -> dict[str, float]:
+        points = gpus.api.get(f"/v1/jobs/{of}/metrics")["metrics"]
+        return {point["name"].removeprefix("system/g1/gpu_"): point["value"] for point in points if "/gpu_" in point["name"]}
+
+    wanted = {
+        "0_utilization_percentage": 93, "0_memory_usage_megabytes": 21474.8, "0_memory_usage_percentage": 25, "0_power_usage_watts": 287.5,
+    }  # fmt: skip
+    eventually(lambda: shown(job) == wanted, "what the third GPU does")
+    eventually(lambda: shown(beside).get("0_utilization_percentage") == 5, "what the first GPU does")
+    assert "0_power_usage_watts" not in shown(beside)
+    go.touch()
+    for one in (job, beside):
+        assert gpus.api.wait(one)["state"] == "SUCCEEDED"
+
+
+def test_a_gpu_whose_use_cannot_be_asked_for_is_unavailable_as_after_any_call_that_hangs(gpus: GpuNode) -> None:
+    gpus.show("hang nvmlDeviceGetPowerUsage 0", "power 0 1")
+    gpus.await_unavailable("the NVIDIA driver does not answer")
+    gpus.show()
+    gpus.await_unavailable()
 
 
 def children_of(pid: int, name: str) -> list[Path]:

@@ -172,20 +172,38 @@ SYSTEM = """
 
 
 @needs_client
-def test_each_node_is_measured_once_into_the_run_of_a_function(notebook: Notebook, cluster: Cluster) -> None:  # noqa: F811
-    pytest.importorskip("psutil")
-    env = {"MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL": "0.2", "EXPECT": "NODE/cpu"}
-    program = SYSTEM.replace("remote=True", f"remote=True, env={env!r}")
+def test_the_run_of_a_function_has_what_the_agents_measure_and_mlflow_measures_nothing(
+    notebook: Notebook,  # noqa: F811
+    cluster: Cluster,
+) -> None:
+    program = SYSTEM.replace("remote=True", "remote=True, env={'EXPECT': 'NODE/cpu', 'MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL': '0.2'}")
     ran = notebook(program)
-    assert ran.stdout.strip().splitlines()[-1] == '["true", null, "true", null]'
+    assert ran.stdout.strip().splitlines()[-1] == "[null, null, null, null]"
     job = cluster.api.get("/v1/jobs?name=train")["jobs"][0]["id"]
     run = ended_run(cluster, job, "train")
     measured = {name.split("/")[1] for name in values(run, "metrics") if name.startswith("system/")}
     assert measured == {"node0", "node1"}
+    assert not any("disk" in name or "network" in name for name in values(run, "metrics")), "MLflow has measured, too"
 
 
 @needs_client
-def test_without_psutil_a_function_tracks_and_nothing_is_measured(notebook: Notebook, cluster: Cluster, tmp_path: Path) -> None:  # noqa: F811
+def test_the_node_is_measured_by_mlflow_into_a_run_that_the_job_names(notebook: Notebook, cluster: Cluster) -> None:  # noqa: F811
+    """Of one rank: each that ends sets such a run to FINISHED, on which MLflow stops to measure for the others."""
+    pytest.importorskip("psutil")
+    named = cluster.api.post(f"{API}/runs/create", {"experiment_id": "0"})["run"]["info"]["run_id"]
+    env = {"MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL": "0.2", "EXPECT": "NODE/cpu", "MLFLOW_RUN_ID": named}
+    ran = notebook(SYSTEM.replace("gpus=4, remote=True", f"gpus=1, remote=True, env={env!r}"))
+    assert ran.stdout.strip().splitlines()[-1] == '["true"]'
+    run = ask(cluster.api, "runs/get", run_id=named)["run"]
+    assert any(name.startswith("system/node") and "network" in name for name in values(run, "metrics")), run
+
+
+@needs_client
+def test_without_psutil_a_function_tracks_into_such_a_run_and_mlflow_measures_nothing(
+    notebook: Notebook,  # noqa: F811
+    cluster: Cluster,
+    tmp_path: Path,
+) -> None:
     lacking = tmp_path / "lacking"
     lacking.mkdir()
     (lacking / "sitecustomize.py").write_text(
@@ -194,7 +212,9 @@ def test_without_psutil_a_function_tracks_and_nothing_is_measured(notebook: Note
         "m.PathFinder.find_spec = classmethod(lambda cls, name, *rest: None if name == 'psutil' else real_find(name, *rest))\n"
         "u.find_spec = lambda name, *rest: None if name == 'psutil' else real_spec(name, *rest)\n"
     )
-    program = SYSTEM.replace("gpus=4, remote=True", f"gpus=1, remote=True, env={{'PYTHONPATH': {str(lacking)!r}}}")
+    named = cluster.api.post(f"{API}/runs/create", {"experiment_id": "0"})["run"]["info"]["run_id"]
+    env = {"PYTHONPATH": str(lacking), "MLFLOW_RUN_ID": named}
+    program = SYSTEM.replace("gpus=4, remote=True", f"gpus=1, remote=True, env={env!r}")
     assert notebook(program).stdout.strip().splitlines()[-1] == "[null]"
 
 
@@ -221,6 +241,11 @@ def test_a_command_that_asks_for_system_metrics_gets_them_by_node(cluster: Clust
     assert cluster.api.wait(job, CLIENT_PATIENCE)["state"] == "SUCCEEDED", cluster.api.log(job, stream="stderr")
 
 
+def is_logged(name: str) -> bool:
+    """By the job, and not by its nodes, whose first sample comes after 10 s."""
+    return not name.startswith("system/")
+
+
 # --- what MLflow logged, among the job's metrics -------------------------------------------------------------------------------
 
 BOTH = (
@@ -244,7 +269,7 @@ def test_what_ranks_log_by_mlflow_is_among_the_metrics_of_the_job_once(cluster: 
     ended_run(cluster, job, "both-ways")
     path = f"/v1/jobs/{job}/metrics"
     whole = cluster.api.get(path)
-    shown = [(point["rank"], point["name"], point["value"], point["step"]) for point in whole["metrics"]]
+    shown = [(point["rank"], point["name"], point["value"], point["step"]) for point in whole["metrics"] if is_logged(point["name"])]
     own = sorted(point for point in shown if point[0] is not None)
     assert own == [(0, "loss", 0.5, 1), (1, "loss", 0.5, 1)] and whole["next"] is None
     tracked = [(None, "loss", 0.25, 2), *((None, "accuracy", step / 30, step) for step in range(30)), (None, "odd name/x", "NaN", 0)]
@@ -262,7 +287,7 @@ def test_what_ranks_log_by_mlflow_is_among_the_metrics_of_the_job_once(cluster: 
     for wrong in ("run-x", "run-0-0", "run-1-0x"):
         assert cluster.api.raw("GET", f"{path}?cursor={wrong}")[0] == 422
 
-    table = gpuctl(cluster, tmp_path, "metrics", job).stdout.splitlines()
+    table = [line for line in gpuctl(cluster, tmp_path, "metrics", job).stdout.splitlines() if is_logged(line)]
     rows = {tuple(line.split()[:2]): line.split()[2] for line in table[1:]}
     assert rows[("accuracy", "-")] == "30" and {rows["loss", rank] for rank in "01-"} == {"1"} and len(table) == 6
     assert "accuracy: 0.966667 at step 29, 30 points" in gpuctl(cluster, tmp_path, "metrics", job, "--plot", "--name", "accuracy").stdout

@@ -293,7 +293,7 @@ def test_a_sweep_runs_its_calls_side_by_side_and_each_can_be_asked(spark: Notebo
             wait_for(lambda: call.status() == "RUNNING")
             wait_for(lambda: call.logs().count("\\n") == 2)
         assert calls[1].logs(tail=1) == "two\\n" and calls[1].logs(stream="stderr") == ""
-        wait_for(lambda: len(calls[1].metrics()) == 2)
+        wait_for(lambda: len(calls[1].metrics(name="loss")) == 2)
         first, second = calls[1].metrics(name="loss")
         assert (first["value"], first["step"], first["rank"]) == (0.5, 1, 0) and second["value"] != second["value"]
         assert calls[2].cancel() is True and calls[2].wait(60) == "CANCELED" and calls[2].cancel() is False

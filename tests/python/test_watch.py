@@ -211,6 +211,8 @@ def _get_experiment_id():
 def start_run(run_id=None, experiment_id=None, run_name=None, nested=False, parent_run_id=None, tags=None):
     run_id = run_id or os.environ.pop("MLFLOW_RUN_ID", None)
     print("start", run_id, run_name, nested, tags, flush=True)
+    if "TELL" in os.environ:
+        print("measures", os.environ.get("MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING"), flush=True)
     if run_id in os.environ.get("UNKNOWN", "").split():
         raise MlflowException("RESOURCE_DOES_NOT_EXIST")
     made[run_id or f"{os.getpid()}.{len(made)}"] = tags or {}
@@ -322,6 +324,24 @@ def test_ranks_whose_code_sets_another_server_share_a_run_there(tracking: Rank) 
     tracking.env.update(GPUCTL_RUN_ID="def")
     ran = tracking.run(TWICE)
     assert ran.stdout == "start abc a False None\n" and "MlflowException: RESOURCE_DOES_NOT_EXIST" in ran.stderr, "the job names that run"
+
+
+@pytest.mark.parametrize(
+    ("env", "told"),
+    [
+        ({"MLFLOW_RUN_ID": "abc", "GPUCTL_RUN_ID": "abc"}, ["None", "None"]),  # the agent measures into it
+        ({"MLFLOW_RUN_ID": "abc", "GPUCTL_RUN_ID": "abc", "UNKNOWN": "abc"}, ["None", "true", "true"]),  # set_tracking_uri
+        ({"MLFLOW_RUN_ID": "mine"}, ["true", "true"]),
+        ({"MLFLOW_RUN_ID": "mine", "MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING": "false"}, ["false", "false"]),
+        ({"MLFLOW_RUN_ID": "mine", "GPUCTL_SYSTEM_METRICS": ""}, ["None", "None"]),  # another rank of the node does it
+    ],
+    ids=["ours", "elsewhere", "named", "unwanted", "other rank"],
+)
+def test_mlflow_measures_the_node_where_the_run_is_not_the_controllers(tracking: Rank, env: dict[str, str], told: list[str]) -> None:
+    (tracking.folder / "psutil.py").touch()
+    tracking.env.update({"TELL": "1", "GPUCTL_NODE_RANK": "0", "GPUCTL_SYSTEM_METRICS": "1", **env})
+    ran = tracking.run(TWICE)
+    assert [line.split()[1] for line in ran.stdout.splitlines() if line.startswith("measures")] == told, ran
 
 
 @pytest.mark.parametrize(

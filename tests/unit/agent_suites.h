@@ -22,6 +22,7 @@ Suite *output_suite(void);
 Suite *results_suite(void);
 Suite *port_taken_suite(void);
 Suite *run_folder_suite(void);
+Suite *sampler_suite(void);
 Suite *stagings_suite(void);
 Suite *warm_key_suite(void);
 

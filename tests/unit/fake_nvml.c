@@ -10,6 +10,8 @@
  *   process INDEX PID        a process computes there (PID 0: nobody does)
  *   memory INDEX MIB         so much is in use
  *   screen INDEX PID MIB     a process draws there
+ *   busy INDEX PERCENT       so much of the time it computes
+ *   power INDEX MILLIWATTS   it takes so much; a GPU without a line does not tell
  *   mig INDEX 1              MIG is enabled
  *   fabric INDEX STATE       of NVSwitch
  *   name INDEX NAME          of the product, without blanks: '_' stands for one */
@@ -28,6 +30,8 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, void **handle);
 int nvmlDeviceGetName(void *handle, char *name, unsigned int size);
 int nvmlDeviceGetUUID(void *handle, char *uuid, unsigned int size);
 int nvmlDeviceGetMemoryInfo(void *handle, unsigned long long *total_free_used);
+int nvmlDeviceGetUtilizationRates(void *handle, unsigned int *gpu_memory);
+int nvmlDeviceGetPowerUsage(void *handle, unsigned int *milliwatts);
 int nvmlDeviceGetMigMode(void *handle, unsigned int *current, unsigned int *pending);
 int nvmlDeviceGetGpuFabricInfo(void *handle, unsigned char *fabric);
 int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned int *count, void *processes);
@@ -147,6 +151,25 @@ int nvmlDeviceGetMemoryInfo(void *handle, unsigned long long *total_free_used)
     if (find("memory", "", ((const struct gpu *)handle)->index, &words)) {
         total_free_used[2] = strtoull(words.first, NULL, 10) << 20;
     }
+    return FAULT(handle);
+}
+
+int nvmlDeviceGetUtilizationRates(void *handle, unsigned int *gpu_memory)
+{
+    struct words words;
+    bool told = find("busy", "", ((const struct gpu *)handle)->index, &words);
+    gpu_memory[0] = told ? (unsigned int)atoi(words.first) : 0;
+    gpu_memory[1] = 0;
+    return FAULT(handle);
+}
+
+int nvmlDeviceGetPowerUsage(void *handle, unsigned int *milliwatts)
+{
+    struct words words;
+    if (!find("power", "", ((const struct gpu *)handle)->index, &words)) {
+        return 3;
+    }
+    *milliwatts = (unsigned int)atoi(words.first);
     return FAULT(handle);
 }
 

@@ -276,6 +276,26 @@ START_TEST(a_list_of_uuids_or_indices_leads_to_the_same_devices)
 }
 END_TEST
 
+START_TEST(what_a_gpu_does_is_seen_as_far_as_it_tells)
+{
+    set_state(
+        "process 1 0\nbusy 0 97\npower 0 650250\nmemory 0 1024\nerror nvmlDeviceGetUtilizationRates 2 3\n"
+        "mig 1 1\n");
+    struct devices devices = open_gpus("all", NULL);
+    const struct gpu_sample *use = &devices.sights[0].use;
+    ck_assert_int_eq(use->busy_percent, 97);
+    ck_assert_int_eq(use->power_mw, 650250);
+    ck_assert_int_eq(use->memory_bytes, 1024 * MIB);
+    ck_assert_int_eq(use->memory_total_bytes, 80 * GIB);
+    ck_assert_int_eq(devices.sights[1].state, DEVICE_BROKEN);
+    ck_assert_int_eq(devices.sights[2].state, DEVICE_EMPTY);
+    ck_assert_int_eq(devices.sights[2].use.busy_percent, -1);
+    ck_assert_int_eq(devices.sights[2].use.power_mw, -1);
+    ck_assert_int_eq(devices.sights[2].use.memory_bytes, 0);
+    devices_close(&devices);
+}
+END_TEST
+
 /* --- looks while the agent runs ------------------------------------------------------------------------- */
 
 /* What the library shows, and how a GPU is seen then. */
@@ -431,6 +451,7 @@ static void add_nvml_tests(TCase *tcase)
     tcase_add_test(tcase, an_mps_server_is_no_stranger);
     tcase_add_test(tcase, only_the_cards_of_the_40_series_lack_peer_access);
     tcase_add_test(tcase, a_list_of_uuids_or_indices_leads_to_the_same_devices);
+    tcase_add_test(tcase, what_a_gpu_does_is_seen_as_far_as_it_tells);
     tcase_add_test(tcase, a_gpu_is_seen_occupied_and_empty_again);
     tcase_add_test(tcase, a_look_that_hangs_holds_up_nothing_and_its_gpu_comes_back);
     tcase_add_test(tcase, a_driver_that_cannot_be_used_any_more_is_told_and_comes_back);

@@ -132,6 +132,42 @@ START_TEST(heartbeat_arrives_as_it_was_sent)
 }
 END_TEST
 
+START_TEST(what_attempts_use_arrives_as_it_was_measured)
+{
+    struct gpu_sample gpus[] = {{97, 70LL << 30, 80LL << 30, 650250}, {-1, -1, -1, -1}};
+    struct sample samples[] = {
+        {ATTEMPT_ID, 1700000000123, 30, 12.125, 3 * GIB, 64 * GIB, gpus, 2},
+        {ATTEMPT_ID + 1, 1700000000124, 40, -1, -1, -1, NULL, 0},
+    };
+    struct heartbeat_message message = {.node = "n1", .boot_id = "b", .samples = samples, .sample_count = 2};
+    SEND(heartbeat_message, &message, copy);
+    ck_assert_uint_eq(copy.sample_count, 2);
+    ck_assert_uint_eq(copy.samples[0].attempt_id, ATTEMPT_ID);
+    ck_assert_int_eq(copy.samples[0].at_ms, 1700000000123);
+    ck_assert_int_eq(copy.samples[0].step, 30);
+    ck_assert_double_eq(copy.samples[0].cpu_percent, 12.125);
+    ck_assert_int_eq(copy.samples[0].memory_bytes, 3 * GIB);
+    ck_assert_int_eq(copy.samples[0].memory_total_bytes, 64 * GIB);
+    ck_assert_uint_eq(copy.samples[0].gpu_count, 2);
+    ck_assert_mem_eq(copy.samples[0].gpus, gpus, sizeof gpus);
+    ck_assert_double_eq(copy.samples[1].cpu_percent, -1);
+    ck_assert_int_eq(copy.samples[1].memory_bytes, -1);
+    ck_assert_uint_eq(copy.samples[1].gpu_count, 0);
+    heartbeat_message_finish(&copy);
+}
+END_TEST
+
+START_TEST(an_agent_that_does_not_measure_sends_no_samples)
+{
+    struct heartbeat_message message = {.node = "n1", .boot_id = "b"};
+    autojson json_t *json = heartbeat_message_encode(&message);
+    ck_assert_ptr_null(json_object_get(json, "samples"));
+    SEND(heartbeat_message, &message, copy);
+    ck_assert_uint_eq(copy.sample_count, 0);
+    heartbeat_message_finish(&copy);
+}
+END_TEST
+
 START_TEST(devices_that_cannot_be_had_arrive_with_their_reasons)
 {
     struct device_fault fault = {.index = 3, .reason = "GPU is lost"};
@@ -596,6 +632,8 @@ Suite *messages_suite(void)
     tcase_add_test(trips, an_older_agent_knows_of_no_word);
     tcase_add_test(trips, heartbeat_arrives_as_it_was_sent);
     tcase_add_test(trips, heartbeat_reply_arrives_as_it_was_sent);
+    tcase_add_test(trips, what_attempts_use_arrives_as_it_was_measured);
+    tcase_add_test(trips, an_agent_that_does_not_measure_sends_no_samples);
     tcase_add_test(trips, devices_that_cannot_be_had_arrive_with_their_reasons);
     tcase_add_test(trips, poll_arrives_as_it_was_sent);
     tcase_add_test(trips, poll_reply_arrives_as_it_was_sent);

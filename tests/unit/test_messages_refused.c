@@ -42,7 +42,7 @@ static const struct sound sounds[] = {
     {try_register_message, "{'name':'n','boot_id':'b','host_id':'h','version':'1','address':'a'}",
      "{'protocol':1,'pool':'p','reserved':false,'slots':true,'isolation':'none','devices':[],'attempts':[]}"},
     {try_register_reply, "{'incarnation':1,'beat_ms':5000,'park_ms':25000}", "{}"},
-    {try_heartbeat_message, "{'node':'n','boot_id':'b','seq':1}", "{'attempts':[]}"},
+    {try_heartbeat_message, "{'node':'n','boot_id':'b','seq':1}", "{'attempts':[],'samples':[]}"},
     {try_heartbeat_reply, "{}", "{'fenced':[1]}"},
     {try_poll_message, "{'node':'n','boot_id':'b','version':0}", "{}"},
     {try_poll_reply, "{'version':1,'live':[1]}",
@@ -124,10 +124,11 @@ struct broken {
     const char *field;
 };
 
-#define REPORT "{'node':'n','boot_id':'b','epoch':1,'kind':'exited'}"
-#define NODE   "{'name':'n','boot_id':'b','host_id':'h','version':'1','address':'a'}"
-#define STAGED "{'node':'n','boot_id':'b','key':'k','state':'ready'}"
-#define POLLED "{'version':1,'live':[1]}"
+#define REPORT    "{'node':'n','boot_id':'b','epoch':1,'kind':'exited'}"
+#define HEARTBEAT "{'node':'n','boot_id':'b','seq':1}"
+#define NODE      "{'name':'n','boot_id':'b','host_id':'h','version':'1','address':'a'}"
+#define STAGED    "{'node':'n','boot_id':'b','key':'k','state':'ready'}"
+#define POLLED    "{'version':1,'live':[1]}"
 
 static const struct broken brokens[] = {
     {try_report_message, REPORT, "{'epoch':0}", "epoch"},
@@ -195,6 +196,19 @@ static const struct broken brokens[] = {
     {try_register_message, NODE, "{'attempts':[{'epoch':1,'state':'running'}]}", "attempts[0].state"},
     {try_register_message, NODE, "{'attempts':[{'state':'RUNNING'}]}", "attempts[0].epoch"},
     {try_heartbeat_reply, "{}", "{'fenced':[1,-1]}", "fenced[1]"},
+    {try_heartbeat_message, HEARTBEAT, "{'samples':[1]}", "samples[0].epoch"},
+    {try_heartbeat_message, HEARTBEAT, "{'samples':[{'at_ms':1,'step':0}]}", "samples[0].epoch"},
+    {try_heartbeat_message, HEARTBEAT, "{'samples':[{'epoch':1,'at_ms':-1,'step':0}]}", "samples[0].at_ms"},
+    {try_heartbeat_message, HEARTBEAT, "{'samples':[{'epoch':1,'at_ms':1}]}", "samples[0].step"},
+    {try_heartbeat_message, HEARTBEAT, "{'samples':[{'epoch':1,'at_ms':1,'step':0,'cpu_percent':100.5}]}",
+     "samples[0].cpu_percent"},
+    {try_heartbeat_message, HEARTBEAT, "{'samples':[{'epoch':1,'at_ms':1,'step':0,'cpu_percent':'1'}]}",
+     "samples[0].cpu_percent"},
+    {try_heartbeat_message, HEARTBEAT, "{'samples':[{'epoch':1,'at_ms':1,'step':0,'memory_bytes':-1}]}",
+     "samples[0].memory_bytes"},
+    {try_heartbeat_message, HEARTBEAT,
+     "{'samples':[{'epoch':1,'at_ms':1,'step':0,'gpus':[{},{'busy_percent':101}]}]}",
+     "samples[0].gpus[1].busy_percent"},
     {try_poll_reply, POLLED, "{'live':[1,0]}", "live[1]"},
     {try_poll_reply, POLLED, "{'live':['1']}", "live[0]"},
     {try_poll_reply, POLLED, "{'orders':[{'epoch':1,'phase':'go','job_id':'j'}]}", "orders[0].phase"},

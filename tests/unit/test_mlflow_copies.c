@@ -83,6 +83,34 @@ START_TEST(ranks_above_0_have_their_metrics_under_their_number)
 }
 END_TEST
 
+static void count_logged(const struct tracking_logged *point, void *closure)
+{
+    int *count = closure;
+    ck_assert_str_eq(point->name, "system/node1/cpu");
+    ++*count;
+}
+
+START_TEST(a_sample_that_comes_again_is_in_the_run_once_and_among_what_clients_log)
+{
+    autojson json_t *value = json_real(COPIED_VALUE);
+    struct tracking_point point = {"system/node1/cpu", 0, value, COPIED_STEP, COPIED_AT_MS};
+    int count = 0;
+    int64_t after = 0;
+    bool more;
+    for (int i = 0; i < 3; i++) {
+        ck_assert(tracking_job_log(mlflow.tracking, id, &point, 1, &mlflow.error));
+    }
+    point.at_ms++;
+    ck_assert(tracking_job_log(mlflow.tracking, id, &point, 1, &mlflow.error));
+    const struct tracking_listing listing = {
+        .run_id = id, .limit = 10, .visit = count_logged, .closure = &count};
+    ck_assert(tracking_job_points(mlflow.tracking, &listing, &after, &more, &mlflow.error));
+    ck_assert_int_eq(count, 2);
+    ck_assert(!tracking_job_log(mlflow.tracking, "unknown", &point, 1, &mlflow.error));
+    ck_assert_int_eq(mlflow.error.code, TRACKING_RESOURCE_DOES_NOT_EXIST);
+}
+END_TEST
+
 START_TEST(a_name_that_mlflow_has_not_is_fitted)
 {
     static const struct {
@@ -327,6 +355,7 @@ Suite *mlflow_copies_suite(void)
     tcase_add_test(tests, what_a_run_of_an_earlier_version_has_is_not_listed_and_what_comes_is);
     tcase_add_test(tests, how_far_a_stream_is_in_the_run_is_kept_by_stream);
     tcase_add_test(tests, ranks_above_0_have_their_metrics_under_their_number);
+    tcase_add_test(tests, a_sample_that_comes_again_is_in_the_run_once_and_among_what_clients_log);
     tcase_add_test(tests, a_name_that_mlflow_has_not_is_fitted);
     tcase_add_test(tests, a_point_that_cannot_be_logged_does_not_hold_up_the_others);
     tcase_add_test(tests, without_a_run_nothing_is_copied);

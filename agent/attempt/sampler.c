@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns when an attempt is measured, and its sample until a heartbeat has brought it to the controller. It
+ * promises that an attempt whose ranks have ended has no sample, that one sample waits at most, and that the
+ * loop waits for no driver: of GPUs it takes what the last look at them has seen. CPU time counts from
+ * reading to reading, so that none is lost with a sample. */
+#include "agent/attempt/sampler.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/attempt/attempt.h"
+#include "proto/base/clock.h"
+
+#define FULL_PERCENT 100.0
+
+/* --- readings ------------------------------------------------------------------------------------------- */
+
+static struct usage read_usage(const struct attempt *attempt)
+{
+    const struct usage_source source = {.proc = "/proc",
+                                        .cgroup = attempt->cgroup,
+                                        .cgroup_version = attempt->cgroup_version,
+                                        .shim = shim_process_pid(&attempt->shim)};
+    return usage_read(&source);
+}
+
+/* A sum over processes falls when one of them ends. */
+double sampler_cpu_percent(const struct usage *before, const struct usage *now, int64_t elapsed_us,
+                           int64_t cpus)
+{
+    if (before->cpu_us < 0 || now->cpu_us < before->cpu_us || elapsed_us <= 0 || cpus <= 0) {
+        return -1;
+    }
+    double percent =
+        FULL_PERCENT * (double)(now->cpu_us - before->cpu_us) / ((double)elapsed_us * (double)cpus);
+    return percent < FULL_PERCENT ? percent : FULL_PERCENT;
+}
+
+static struct gpu_sample read_gpu(const struct devices *devices, int64_t index)
+{
+    size_t at = devices_position(devices, index);
+    bool seen = at < devices->count && devices->sights[at].state != DEVICE_BROKEN;
+    return seen ? devices->sights[at].use : (struct gpu_sample){-1, -1, -1, -1};
+}
+
+static void read_gpus(const struct attempt *attempt, struct sample *sample)
+{
+    const struct devices *devices = &attempt->context->devices;
+    if (devices->slots) {
+        return;
+    }
+    sample->gpu_count = attempt->device_count < LIMIT_SAMPLE_GPUS ? attempt->device_count : LIMIT_SAMPLE_GPUS;
+    sample->gpus = xzalloc(sample->gpu_count * sizeof *sample->gpus);
+    for (size_t i = 0; i < sample->gpu_count; i++) {
+        sample->gpus[i] = read_gpu(devices, attempt->devices[i]);
+    }
+}
+
+/* --- samples -------------------------------------------------------------------------------------------- */
+
+static void drop(struct sampler *sampler)
+{
+    free(sampler->sample.gpus);
+    sampler->sample = (struct sample){0};
+    sampler->waits = false;
+}
+
+static void take(struct attempt *attempt)
+{
+    struct sampler *sampler = &attempt->sampler;
+    struct usage usage = read_usage(attempt);
+    int64_t now_us = clock_boot_us(), wall_ms = clock_wall_ms();
+    int64_t step = (wall_ms - attempt->running_ms + 500) / 1000;
+    sampler->sample = (struct sample){
+        .attempt_id = attempt->attempt_id,
+        .at_ms = wall_ms,
+        .step = step > 0 ? step : 0,
+        .cpu_percent = sampler_cpu_percent(&sampler->before, &usage, now_us - sampler->read_us,
+                                           sysconf(_SC_NPROCESSORS_ONLN)),
+        .memory_bytes = usage.memory_bytes,
+        .memory_total_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE),
+    };
+    read_gpus(attempt, &sampler->sample);
+    sampler->waits = true;
+    sampler->before = usage;
+    sampler->read_us = now_us;
+}
+
+static void arm(struct attempt *attempt)
+{
+    loop_arm(attempt->context->loop, &attempt->sampler.timer,
+             clock_boot_ms() + attempt->context->config.sample_s * 1000);
+}
+
+/* One that still waits is not replaced: of many attempts the first would always be in front of the last. */
+static void due(void *closure)
+{
+    struct attempt *attempt = closure;
+    if (!attempt->sampler.waits) {
+        take(attempt);
+    }
+    arm(attempt);
+}
+
+void sampler_begin(struct attempt *attempt)
+{
+    struct sampler *sampler = &attempt->sampler;
+    if (sampler->timer.on || attempt->context->config.sample_s == 0) {
+        return;
+    }
+    sampler->before = read_usage(attempt);
+    sampler->read_us = clock_boot_us();
+    loop_set(attempt->context->loop, &sampler->timer, due, attempt);
+    arm(attempt);
+}
+
+void sampler_end(struct attempt *attempt)
+{
+    loop_disarm(attempt->context->loop, &attempt->sampler.timer);
+    drop(&attempt->sampler);
+}
+
+bool sampler_precedes(const struct attempt *attempt, const struct attempt *other)
+{
+    return attempt->sampler.sample.at_ms < other->sampler.sample.at_ms;
+}
+
+void sampler_unload(struct attempt *attempt, int64_t number)
+{
+    if (attempt->sampler.carrier == number) {
+        attempt->sampler.carrier = 0;
+    }
+}
+
+void sampler_carried(struct attempt *attempt, int64_t number)
+{
+    if (attempt->sampler.waits && attempt->sampler.carrier == number) {
+        drop(&attempt->sampler);
+    }
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The measuring of an attempt while its ranks run: one sample each --sample-interval, of which the last waits
+ * for a heartbeat that carries it and is answered. */
+#ifndef AGENT_SAMPLER_H
+#define AGENT_SAMPLER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/base/loop.h"
+#include "agent/attempt/usage.h"
+#include "proto/wire/messages.h"
+
+struct attempt;
+
+struct sampler {
+    struct loop_timer timer;
+    struct usage before; /* at the last reading */
+    int64_t read_us;     /* when that was, CLOCK_BOOTTIME */
+    bool waits;          /* there is a sample that no answered heartbeat has carried */
+    struct sample sample;
+    int64_t carrier; /* the number of the last heartbeat that carried it */
+};
+
+/* The ranks of the attempt run. Does nothing where they are being measured, or the agent measures nothing. */
+void sampler_begin(struct attempt *attempt);
+/* They have ended: a sample that still waits is dropped. */
+void sampler_end(struct attempt *attempt);
+
+/* Of two attempts whose samples wait: whether that of the first was measured earlier, and is to go first. */
+bool sampler_precedes(const struct attempt *attempt, const struct attempt *other);
+/* A heartbeat is made anew, and has carried nothing yet. */
+void sampler_unload(struct attempt *attempt, int64_t number);
+/* A heartbeat was answered. */
+void sampler_carried(struct attempt *attempt, int64_t number);
+
+/* The share of all CPUs that was used between two readings, in percent; -1: not known. */
+double sampler_cpu_percent(const struct usage *before, const struct usage *now, int64_t elapsed_us,
+                           int64_t cpus);
+
+#endif

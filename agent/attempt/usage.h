@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the processes of an attempt use: CPU time and memory, from its cgroup where that counts them, else
+ * summed over its processes. */
+#ifndef AGENT_USAGE_H
+#define AGENT_USAGE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* -1: not known. */
+struct usage {
+    int64_t cpu_us; /* since its start */
+    int64_t
+        memory_bytes; /* of a cgroup without what the kernel would drop at once, as Kubernetes counts it */
+};
+
+/* Whose usage. */
+struct usage_source {
+    const char *proc;   /* "/proc" */
+    const char *cgroup; /* NULL: none; then its processes are the descendants of the shim */
+    int cgroup_version;
+    pid_t shim; /* not counted itself */
+};
+
+/* Reads files of the kernel alone, none of which waits for a process. */
+struct usage usage_read(const struct usage_source *source);
+
+#endif
