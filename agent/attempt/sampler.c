@@ -12,6 +12,9 @@
 #include "proto/base/clock.h"
 
 #define FULL_PERCENT 100.0
+/* An attempt that has run for an hour is sampled each 10 s, one that has run for a day each 4 min: each
+ * doubling of its age adds as many samples, so that long jobs do not fill the controller's disk. */
+#define SAMPLES_PER_AGE 360
 
 /* --- readings ------------------------------------------------------------------------------------------- */
 
@@ -86,10 +89,17 @@ static void take(struct attempt *attempt)
     sampler->read_us = now_us;
 }
 
+int64_t sampler_period_ms(int64_t sample_s, int64_t age_ms)
+{
+    int64_t least_ms = sample_s * 1000, ms = age_ms / SAMPLES_PER_AGE;
+    return ms > least_ms ? ms : least_ms;
+}
+
 static void arm(struct attempt *attempt)
 {
+    int64_t age_ms = clock_wall_ms() - attempt->running_ms;
     loop_arm(attempt->context->loop, &attempt->sampler.timer,
-             clock_boot_ms() + attempt->context->config.sample_s * 1000);
+             clock_boot_ms() + sampler_period_ms(attempt->context->config.sample_s, age_ms));
 }
 
 /* One that still waits is not replaced: of many attempts the first would always be in front of the last. */

@@ -35,6 +35,9 @@ void sampler_unload(struct attempt *attempt, int64_t number);
 /* A heartbeat was answered. */
 void sampler_carried(struct attempt *attempt, int64_t number);
 
+/* The time between two samples of an attempt of this age: sample_s, and more for old attempts. */
+int64_t sampler_period_ms(int64_t sample_s, int64_t age_ms);
+
 /* The share of all CPUs that was used between two readings, in percent; -1: not known. */
 double sampler_cpu_percent(const struct usage *before, const struct usage *now, int64_t elapsed_us,
                            int64_t cpus);

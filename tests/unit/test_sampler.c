@@ -244,6 +244,21 @@ START_TEST(an_attempt_that_has_ended_has_no_sample)
 }
 END_TEST
 
+START_TEST(an_old_attempt_is_measured_more_seldom)
+{
+    const int64_t hour_ms = 3600000;
+    ck_assert_int_eq(sampler_period_ms(10, -5), 10000); /* the wall clock was set back */
+    ck_assert_int_eq(sampler_period_ms(10, hour_ms), 10000);
+    ck_assert_int_eq(sampler_period_ms(10, 24 * hour_ms), 240000);
+    ck_assert_int_eq(sampler_period_ms(600, 24 * hour_ms), 600000);
+    int64_t samples = 0; /* of a year */
+    for (int64_t age_ms = 0; age_ms < 365 * 24 * hour_ms; age_ms += sampler_period_ms(10, age_ms)) {
+        samples++;
+    }
+    ck_assert_int_lt(samples, 4000);
+}
+END_TEST
+
 START_TEST(an_agent_that_is_told_so_measures_nothing)
 {
     struct scene scene;
@@ -271,6 +286,7 @@ Suite *sampler_suite(void)
     tcase_add_test(samples, an_attempt_that_runs_has_a_sample_with_its_own_gpus_as_it_numbers_them);
     tcase_add_test(samples, a_sample_waits_until_a_heartbeat_that_has_carried_it_is_answered);
     tcase_add_test(samples, an_attempt_that_has_ended_has_no_sample);
+    tcase_add_test(samples, an_old_attempt_is_measured_more_seldom);
     tcase_add_test(samples, an_agent_that_is_told_so_measures_nothing);
     suite_add_tcase(suite, samples);
     return suite;
