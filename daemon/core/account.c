@@ -9,9 +9,6 @@
 #include <strings.h>
 
 #include "daemon/core/account_state.h"
-#include "daemon/core/attempt.h"
-#include "daemon/core/record.h"
-#include "daemon/core/tick.h"
 #include "proto/limits.h"
 
 /* --- finding -------------------------------------------------------------------------------------------- */
@@ -256,10 +253,15 @@ static void note_period(struct core *core, const struct account *account)
         return;
     }
     int64_t left_ms = limits->gpu_ms - account_spent_ms(account, now_ms);
-    tick_note(core, core->now_ms + limits->period_ms - now_ms % limits->period_ms);
+    deadline_note(core, core->now_ms + limits->period_ms - now_ms % limits->period_ms);
     if (left_ms > 0 && account->gpus > 0) {
-        tick_note(core, core->now_ms + (left_ms + account->gpus - 1) / account->gpus);
+        deadline_note(core, core->now_ms + (left_ms + account->gpus - 1) / account->gpus);
     }
+}
+
+const char *account_name(const struct account *account)
+{
+    return account->name;
 }
 
 void account_join(struct core *core, struct job *job, const char *project, const char *owner)
@@ -273,6 +275,11 @@ void account_join(struct core *core, struct job *job, const char *project, const
     count_job(core, within, 1, 0);
     note_period(core, job->project);
     note_period(core, job->owner);
+}
+
+void account_join_same(struct core *core, struct job *job, const struct job *other)
+{
+    account_join(core, job, other->project->name, other->owner->name);
 }
 
 void account_leave(struct core *core, struct job *job)

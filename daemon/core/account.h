@@ -22,9 +22,13 @@ struct resource_request;
  * worth remembering: LIMIT_ACCOUNTS_KEPT. */
 struct account;
 
+const char *account_name(const struct account *account);
+
 /* A live job belongs to its project and its owner: sets job->project and job->owner, and counts it as queued.
  */
 void account_join(struct core *core, struct job *job, const char *project, const char *owner);
+/* The same for a job of the project and owner of another. */
+void account_join_same(struct core *core, struct job *job, const struct job *other);
 /* The job has ended; it holds no GPU. */
 void account_leave(struct core *core, struct job *job);
 
@@ -71,6 +75,13 @@ void accounts_destroy(struct accounts *accounts);
 
 /* The time by which use is reckoned; it never goes back. */
 void account_clock(struct core *core, int64_t at_ms);
+/* Rows of limits and of what was used; limits are those of the row, and only read. */
+struct account_limits;
+struct limits_row;
+struct usage_row;
+void account_load_limits(struct core *core, const struct limits_row *row,
+                         const struct account_limits *limits);
+void account_load_usage(struct core *core, const struct usage_row *row);
 /* Takes up live attempts after loading. */
 void account_boot(struct core *core);
 /* The hours of a limit may be used up, or its period over. Notes when that is so next. */

@@ -5,10 +5,9 @@
 #include <string.h>
 
 #include "daemon/core/account_state.h"
-#include "daemon/core/attempt.h"
 #include "daemon/core/pool.h"
-#include "daemon/core/record.h"
-#include "daemon/core/trace.h"
+#include "daemon/core/model/record.h"
+#include "daemon/core/model/trace.h"
 #include "proto/limits.h"
 
 /* --- claims --------------------------------------------------------------------------------------------- */
@@ -280,7 +279,7 @@ bool account_change(struct core *core, const struct input *input, struct err *er
     return ok;
 }
 
-void core_load_limits(struct core *core, const struct limits_row *row, const struct account_limits *limits)
+void account_load_limits(struct core *core, const struct limits_row *row, const struct account_limits *limits)
 {
     assert(!core->booted);
     struct account *account = need_named(core, row->kind, row->name);

@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "daemon/core/account_state.h"
-#include "daemon/core/fit.h"
+#include "daemon/core/request.h"
 #include "proto/limits.h"
 
 #define HOUR_MS   (3600LL * 1000)
@@ -114,11 +114,11 @@ static int64_t ceiling(const struct account *account, const char *type)
 static int64_t best_ceiling(const struct core *core, const struct account *account,
                             const struct resource_request *request)
 {
-    const struct search search = fit_search(core, request, VIEW_REGISTERED, NULL);
+    enum pool_kind auto_kind = request_auto_kind(core, request, 1);
     int64_t best = 0;
     for (const struct partition *partition = core->partitions; partition != NULL;
          partition = partition->next) {
-        if (fit_allowed(&search, partition)) {
+        if (request_leads(request, auto_kind, partition)) {
             int64_t here = ceiling(account, partition->type);
             best = here > best ? here : best;
         }

@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "daemon/core/account_state.h"
-#include "daemon/core/record.h"
+#include "daemon/core/model/record.h"
 #include "proto/limits.h"
 
 #define HOUR_MS   (3600LL * 1000)

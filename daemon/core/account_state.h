@@ -4,7 +4,7 @@
 #define CORE_ACCOUNT_STATE_H
 
 #include "daemon/core/account.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 
 /* GPUs of one type that an account holds now. */
 struct holding {

@@ -4,7 +4,7 @@
  * attempts say the rest; and that a restart finds the same numbers. */
 #include "daemon/core/account_state.h"
 #include "daemon/core/decay.h"
-#include "daemon/core/record.h"
+#include "daemon/core/model/record.h"
 
 int64_t account_used_ms(const struct core *core, const struct account *account, int64_t at_ms)
 {
@@ -58,7 +58,7 @@ void account_record_use(struct core *core, const struct account *account)
     record_usage(core, account->at_ms > 0 ? CHANGE_USAGE_PUT : CHANGE_USAGE_DELETE, &row);
 }
 
-void core_load_usage(struct core *core, const struct usage_row *row)
+void account_load_usage(struct core *core, const struct usage_row *row)
 {
     assert(!core->booted && (row->project != NULL || row->owner != NULL) && row->gpu_ms >= 0);
     struct account *account = account_need(core, row->project, row->owner);

@@ -6,7 +6,7 @@
 #include "daemon/core/fit.h"
 #include "daemon/core/place.h"
 #include "daemon/core/queue.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 #include "proto/limits.h"
 
 struct entry {

@@ -6,15 +6,14 @@
 
 #include <string.h>
 
-#include "daemon/core/attempt.h"
 #include "daemon/core/expiry.h"
 #include "daemon/core/history.h"
 #include "daemon/core/availability.h"
 #include "daemon/core/job.h"
 #include "daemon/core/queue.h"
-#include "daemon/core/record.h"
-#include "daemon/core/state.h"
-#include "daemon/core/trace.h"
+#include "daemon/core/model/record.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/model/trace.h"
 
 static bool check(const struct job *job, const struct input *input, struct err *err)
 {

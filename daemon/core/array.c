@@ -9,9 +9,9 @@
 
 #include "daemon/core/job.h"
 #include "daemon/core/queue.h"
-#include "daemon/core/record.h"
-#include "daemon/core/state.h"
-#include "daemon/core/trace.h"
+#include "daemon/core/model/record.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/model/trace.h"
 #include "proto/spec/tasks.h"
 
 /* --- birth and death ------------------------------------------------------------------------------------ */
@@ -29,30 +29,6 @@ void array_free(struct array *array)
 {
     free(array->text);
     free(array);
-}
-
-/* --- questions ------------------------------------------------------------------------------------------ */
-
-bool array_is_whole(const struct job *job)
-{
-    return job->array != NULL && job->task == TASK_NONE;
-}
-
-bool array_is_task(const struct job *job)
-{
-    return job->task != TASK_NONE;
-}
-
-int64_t array_left(const struct array *array)
-{
-    const struct array_row *counts = &array->counts;
-    return counts->tasks - counts->running - counts->succeeded - counts->failed - counts->canceled;
-}
-
-bool array_is_open(const struct array *array)
-{
-    const struct array_row *counts = &array->counts;
-    return array_left(array) > 0 && (counts->parallel == 0 || counts->running < counts->parallel);
 }
 
 /* --- the end -------------------------------------------------------------------------------------------- */
@@ -98,7 +74,7 @@ static void finish(struct core *core, struct array *array)
     }
 }
 
-static void settle(struct core *core, struct array *array)
+void array_settle(struct core *core, struct array *array)
 {
     if (array->counts.running == 0 && array_left(array) == 0 && !job_state_terminal(array->whole->state)) {
         finish(core, array);
@@ -208,7 +184,7 @@ void array_note_end(struct core *core, struct job *task)
     }
     record_array(core, array);
     wait_again(core, array);
-    settle(core, array);
+    array_settle(core, array);
 }
 
 /* --- no more of them ------------------------------------------------------------------------------------ */
@@ -236,62 +212,12 @@ void array_give_up(struct core *core, struct job *whole, const char *reason)
     struct array *array = whole->array;
     array->counts.worst_code = EXIT_INFRA > array->counts.worst_code ? EXIT_INFRA : array->counts.worst_code;
     drop(core, array, &array->counts.failed, reason);
-    settle(core, array);
+    array_settle(core, array);
 }
 
-/* Tasks that live, in order of key: they wait in the array's job class, have a live attempt, or are held. */
-struct tasks {
-    struct array *array;
-    struct job **jobs;
-    size_t count;
-};
-
-static void take_task(struct core *core, struct job *job, void *closure)
+void array_cancel_rest(struct core *core, struct job *whole, const char *reason)
 {
-    struct tasks *tasks = closure;
-    if (array_is_task(job) && job->array == tasks->array) {
-        tasks->jobs[tasks->count++] = job;
-    }
-}
-
-static int by_key(const void *a, const void *b)
-{
-    const struct job *const *left = a, *const *right = b;
-    return ((*left)->key > (*right)->key) - ((*left)->key < (*right)->key);
-}
-
-static struct tasks live_tasks(struct core *core, struct array *array)
-{
-    struct tasks tasks = {.array = array,
-                          .jobs = xalloc((size_t)(array->counts.running + 1) * sizeof(struct job *))};
-    queue_each(core, array->whole->job_class, take_task, &tasks);
-    for (const struct attempt *attempt = core->attempts; attempt != NULL; attempt = attempt->next) {
-        take_task(core, attempt->job, &tasks);
-    }
-    for (struct job *job = core->jobs_by_key; (int64_t)tasks.count < array->counts.running;
-         job = job->by_key.next) {
-        assert(job != NULL);
-        if (job_is_kept_back(job)) {
-            take_task(core, job, &tasks);
-        }
-    }
-    assert((int64_t)tasks.count == array->counts.running);
-    if (tasks.count > 1) {
-        qsort(tasks.jobs, tasks.count, sizeof(struct job *), by_key);
-    }
-    return tasks;
-}
-
-void array_cancel(struct core *core, struct job *whole, const char *by)
-{
-    struct array *array = whole->array;
-    drop(core, array, &array->counts.canceled, record_text(core, "canceled by %s", by));
-    struct tasks tasks = live_tasks(core, array);
-    for (size_t i = 0; i < tasks.count; i++) {
-        job_cancel_live(core, tasks.jobs[i], by);
-    }
-    free(tasks.jobs);
-    settle(core, array);
+    drop(core, whole->array, &whole->array->counts.canceled, reason);
 }
 
 /* --- what must hold ------------------------------------------------------------------------------------- */

@@ -17,16 +17,6 @@ struct job;
 void array_create(struct core *core, struct job *whole, int64_t tasks, int64_t parallel);
 void array_free(struct array *array);
 
-/* The job stands for tasks; it is one of them. */
-bool array_is_whole(const struct job *job);
-bool array_is_task(const struct job *job);
-
-/* Tasks that will be placed some day: neither dropped nor jobs already. */
-int64_t array_left(const struct array *array);
-
-/* One more may be live, and there is one: the array waits in the queue. */
-bool array_is_open(const struct array *array);
-
 /* Whom a job that is first in the queue sends ahead: itself, or the next task, which has never waited. */
 struct job *array_send(struct core *core, struct job *job);
 /* What was sent has been placed: an array that has no more to send leaves the queue. */
@@ -43,8 +33,10 @@ void array_queue_due(struct core *core);
 void array_drop(struct core *core, struct job *whole, const char *reason);
 /* No further task will be placed: the others go on, and the array fails when they have ended. */
 void array_give_up(struct core *core, struct job *whole, const char *reason);
-/* The same, and those that live are canceled. */
-void array_cancel(struct core *core, struct job *whole, const char *by);
+/* The same, and the array counts as canceled: whoever calls cancels those that live, and settles it. */
+void array_cancel_rest(struct core *core, struct job *whole, const char *reason);
+/* Ends the array if none of its tasks is left. */
+void array_settle(struct core *core, struct array *array);
 
 /* Aborts when counts contradict each other; array_check_all also when they contradict the jobs. */
 void array_check(const struct array *array);

@@ -9,18 +9,17 @@
 
 #include "daemon/core/account.h"
 #include "daemon/core/expiry.h"
-#include "daemon/core/fit.h"
 #include "daemon/core/availability.h"
 #include "daemon/core/job.h"
 #include "daemon/core/member.h"
 #include "daemon/core/node.h"
 #include "daemon/core/orders.h"
-#include "daemon/core/record.h"
-#include "daemon/core/rule.h"
+#include "daemon/core/model/record.h"
+#include "daemon/core/model/rule.h"
 #include "daemon/core/staging.h"
-#include "daemon/core/state.h"
-#include "daemon/core/timing.h"
-#include "daemon/core/trace.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/model/timing.h"
+#include "daemon/core/model/trace.h"
 #include "proto/limits.h"
 
 /* What happens to an attempt. */
@@ -110,13 +109,6 @@ struct attempt *attempt_alloc(struct core *core, struct job *job, uint64_t attem
     return attempt;
 }
 
-struct attempt *attempt_find(const struct core *core, uint64_t attempt_id)
-{
-    struct attempt *attempt;
-    HASH_FIND(hh, core->attempts_by_attempt_id, &attempt_id, sizeof attempt_id, attempt);
-    return attempt;
-}
-
 void attempt_free(struct attempt *attempt)
 {
     for (size_t i = 0; i < attempt->member_count; i++) {
@@ -152,28 +144,13 @@ static void forget(struct core *core, struct attempt *attempt)
         assert(attempt->job->attempt == attempt); /* an earlier one goes when the next is made */
         attempt->job->attempt = NULL;
     }
-    record_released_attempt(core, attempt);
+    LL_PREPEND(core->released_attempts, attempt);
 }
 
 void attempt_list_ended(struct core *core, struct attempt *attempt)
 {
     DL_APPEND(core->ended, attempt);
     core->ended_count++;
-}
-
-bool attempt_is_live(const struct attempt *attempt)
-{
-    return attempt_state_holds_gpus(attempt->state);
-}
-
-bool attempt_is_leaving(const struct attempt *attempt)
-{
-    return attempt->state == ATTEMPT_STOPPING || attempt->state == ATTEMPT_FLUSHING;
-}
-
-bool attempt_has_started(const struct attempt *attempt)
-{
-    return attempt->started_ms != 0;
 }
 
 /* --- birth ---------------------------------------------------------------------------------------------- */

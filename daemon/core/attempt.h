@@ -33,20 +33,9 @@ void attempt_create(struct core *core, struct job *job, const struct share *shar
 /* An attempt without members that nothing lists yet, but for the hash. */
 struct attempt *attempt_alloc(struct core *core, struct job *job, uint64_t attempt_id, int64_t number);
 void attempt_free(struct attempt *attempt);
-/* One that the core still knows, or NULL. */
-struct attempt *attempt_find(const struct core *core, uint64_t attempt_id);
-
 /* Lists it among the live ones, by attempt id, or among the ended ones. */
 void attempt_list_live(struct core *core, struct attempt *attempt);
 void attempt_list_ended(struct core *core, struct attempt *attempt);
-
-bool attempt_is_live(const struct attempt *attempt);
-
-/* Its devices will be free soon. */
-bool attempt_is_leaving(const struct attempt *attempt);
-
-/* START was committed: ranks may have run. */
-bool attempt_has_started(const struct attempt *attempt);
 
 /* A member has been prepared; the last one starts the gang. */
 void attempt_note_prepared(struct core *core, struct attempt *attempt);

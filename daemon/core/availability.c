@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the look ahead: the order in which running work is expected to end, and when a gang will fit. It
- * promises to look at what ends first first, and at no more of it than it needs, whatever runs. How good the
- * estimates are is history.c's. */
+/* Owns the order in which running work is expected to end. It promises that adding and removing one costs the
+ * logarithm of what runs, and a walk no more than what it looks at. How good the estimates are is
+ * history.c's, when a gang will fit prospect.c's. */
 #include "daemon/core/availability.h"
 
-#include "daemon/core/attempt.h"
-#include "daemon/core/fit.h"
 #include "daemon/core/node.h"
-#include "daemon/core/state.h"
-#include "proto/limits.h"
+#include "daemon/core/model/state.h"
 
 #define LEAST_MS 1000 /* that anything is expected to run */
 
@@ -156,8 +153,7 @@ void availability_clear(struct core *core)
     core->availability = (struct availability){0};
 }
 
-/* Those that have outrun what was expected are expected to end later. */
-static void refresh(struct core *core)
+void availability_refresh(struct core *core)
 {
     struct availability *availability = &core->availability;
     while (availability->end_count > 0 && availability->ends[0]->expected_ms <= core->steady_ms) {
@@ -166,135 +162,63 @@ static void refresh(struct core *core)
     }
 }
 
-/* --- what is free --------------------------------------------------------------------------------------- */
-
-static void release(struct node_device *device, int64_t count)
-{
-    if (device->capacity != NULL && device->unavailable == NULL) {
-        device->capacity->free_then += count;
-        device->capacity->partition->free_then += count;
-    }
-}
-
-void availability_release(const struct attempt *attempt, bool free)
-{
-    for (size_t i = 0; i < attempt->member_count; i++) {
-        const struct member *member = attempt->members[i];
-        for (size_t j = 0; j < member->device_count; j++) {
-            release(node_device(member->node, member->devices[j]), free ? 1 : -1);
-        }
-    }
-}
-
-void availability_begin(const struct search *search)
-{
-    const struct core *core = search->core;
-    for (struct partition *partition = core->partitions; partition != NULL; partition = partition->next) {
-        partition->free_then = partition->free;
-        for (size_t i = 0; i < partition->count && fit_open(search, partition); i++) {
-            partition->capacities[i]->free_then = partition->capacities[i]->free;
-        }
-    }
-    for (size_t i = 0; i < core->availability.stopping_count; i++) {
-        availability_release(core->availability.stopping[i], true);
-    }
-}
-
-/* --- the look ahead ------------------------------------------------------------------------------------- */
-
-/* A walk over the heap in order of ends, which leaves it as it is: the front holds the places in the heap
- * that may be next. */
-struct front {
-    size_t *places; /* itself a heap; owned */
-    size_t count, room;
-};
+/* --- the walk ------------------------------------------------------------------------------------------- */
 
 static bool place_sooner(const struct availability *availability, size_t a, size_t b)
 {
     return sooner(availability->ends[a], availability->ends[b]);
 }
 
-static void front_push(struct front *front, const struct availability *availability, size_t place)
+static void walk_push(struct availability_walk *walk, const struct availability *availability, size_t place)
 {
     if (place >= availability->end_count) {
         return;
     }
-    XGROW(front->places, front->count, front->room, 64);
-    size_t at = front->count++;
-    for (; at > 0 && place_sooner(availability, place, front->places[(at - 1) / 2]); at = (at - 1) / 2) {
-        front->places[at] = front->places[(at - 1) / 2];
+    XGROW(walk->places, walk->count, walk->room, 64);
+    size_t at = walk->count++;
+    for (; at > 0 && place_sooner(availability, place, walk->places[(at - 1) / 2]); at = (at - 1) / 2) {
+        walk->places[at] = walk->places[(at - 1) / 2];
     }
-    front->places[at] = place;
+    walk->places[at] = place;
 }
 
-static size_t front_pop(struct front *front, const struct availability *availability)
+static size_t walk_pop(struct availability_walk *walk, const struct availability *availability)
 {
-    size_t first = front->places[0];
-    size_t last = front->places[--front->count];
+    size_t first = walk->places[0];
+    size_t last = walk->places[--walk->count];
     size_t at = 0;
-    for (size_t child; (child = 2 * at + 1) < front->count; at = child) {
-        bool second = child + 1 < front->count &&
-                      place_sooner(availability, front->places[child + 1], front->places[child]);
+    for (size_t child; (child = 2 * at + 1) < walk->count; at = child) {
+        bool second = child + 1 < walk->count &&
+                      place_sooner(availability, walk->places[child + 1], walk->places[child]);
         child += second;
-        if (!place_sooner(availability, front->places[child], last)) {
+        if (!place_sooner(availability, walk->places[child], last)) {
             break;
         }
-        front->places[at] = front->places[child];
+        walk->places[at] = walk->places[child];
     }
-    front->places[at] = last;
-    front_push(front, availability, 2 * first + 1);
-    front_push(front, availability, 2 * first + 2);
+    walk->places[at] = last;
+    walk_push(walk, availability, 2 * first + 1);
+    walk_push(walk, availability, 2 * first + 2);
     return first;
 }
 
-static bool enough(const struct search *search)
+void availability_walk_begin(const struct core *core, struct availability_walk *ret_walk)
 {
-    for (const struct partition *partition = search->core->partitions; partition != NULL;
-         partition = partition->next) {
-        if (partition->free_then >= search->request->gpus && fit_open(search, partition)) {
-            return true;
-        }
-    }
-    return false;
+    *ret_walk = (struct availability_walk){.availability = &core->availability};
+    walk_push(ret_walk, ret_walk->availability, 0);
 }
 
-/* Counts as free what ends next, and all that ends with it; NULL: nothing is left that runs. */
-static const struct attempt *release_next(const struct availability *availability, struct front *front,
-                                          size_t *seen)
+const struct attempt *availability_walk_peek(const struct availability_walk *walk)
 {
-    const struct attempt *next = NULL;
-    while (front->count > 0 &&
-           (next == NULL || availability->ends[front->places[0]]->expected_ms == next->expected_ms)) {
-        next = availability->ends[front_pop(front, availability)];
-        availability_release(next, true);
-        ++*seen;
-    }
-    return next;
+    return walk->count > 0 ? walk->availability->ends[walk->places[0]] : NULL;
 }
 
-bool availability_find(const struct search *search, struct prospect *prospect)
+const struct attempt *availability_walk_next(struct availability_walk *walk)
 {
-    struct core *core = (struct core *)(uintptr_t)search->core;
-    const struct availability *availability = &core->availability;
-    refresh(core);
-    availability_begin(search);
-    struct front front = {0};
-    front_push(&front, availability, 0);
-    int64_t ahead_ms = core->now_ms - core->steady_ms;
-    prospect->change_ms = availability->end_count > 0 ? availability->ends[0]->expected_ms + ahead_ms : NEVER;
-    prospect->at_ms = core->now_ms;
-    bool found = enough(search) && fit_find(search, prospect->fit);
-    for (size_t seen = 0, next = 0; !found && seen < LIMIT_AVAILABILITY;) {
-        const struct attempt *ended = release_next(availability, &front, &seen);
-        if (ended == NULL) {
-            break;
-        }
-        prospect->at_ms = ended->expected_ms + ahead_ms;
-        if ((seen >= next || front.count == 0) && enough(search)) {
-            found = fit_find(search, prospect->fit);
-            next = seen + seen / 8 + 1;
-        }
-    }
-    free(front.places);
-    return found;
+    return walk->availability->ends[walk_pop(walk, walk->availability)];
+}
+
+void availability_walk_finish(struct availability_walk *walk)
+{
+    free(walk->places);
 }

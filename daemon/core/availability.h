@@ -3,14 +3,13 @@
 #ifndef CORE_AVAILABILITY_H
 #define CORE_AVAILABILITY_H
 
-#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct attempt;
+struct availability;
 struct core;
-struct fit;
 struct partition;
-struct search;
 
 /* A live attempt comes; is about to give its devices back; has given them back. */
 void availability_add(struct core *core, struct attempt *attempt);
@@ -28,22 +27,20 @@ int64_t availability_held_ms(const struct core *core, const struct attempt *atte
  * as long again. */
 int64_t availability_end_ms(const struct core *core, const struct attempt *attempt);
 
-/* Begins anew: capacity->free_then is what is free, and what is about to be. Counts the devices of an attempt
- * as free, or not. */
-void availability_begin(const struct search *search);
-void availability_release(const struct attempt *attempt, bool free);
+/* Those that have outrun what was expected are expected to end later. */
+void availability_refresh(struct core *core);
 
-/* A moment to come, and a fit at that time. */
-struct prospect {
-    int64_t at_ms;
-    int64_t
-        change_ms; /* when something is expected to end first, and is to be looked at again; NEVER: nothing */
-    struct fit *fit; /* the caller's, who frees the shares */
+/* A walk over the attempts that are not stopping, in order of their expected ends, which leaves the heap as
+ * it is. */
+struct availability_walk {
+    const struct availability *availability;
+    size_t *places; /* in the heap, of those that may be next: itself a heap; owned */
+    size_t count, room;
 };
-
-/* The earliest moment at which the search, whose view is VIEW_FUTURE, finds a fit, at most an eighth of those
- * that end before it too late; false: none, among the first LIMIT_AVAILABILITY that end. Leaves
- * capacity->free_then as of then. */
-bool availability_find(const struct search *search, struct prospect *prospect);
+void availability_walk_begin(const struct core *core, struct availability_walk *ret_walk);
+/* Which comes next, NULL: none; and the same, taken. */
+const struct attempt *availability_walk_peek(const struct availability_walk *walk);
+const struct attempt *availability_walk_next(struct availability_walk *walk);
+void availability_walk_finish(struct availability_walk *walk);
 
 #endif

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/core/label.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/label.h"
+#include "daemon/core/model/state.h"
 
 /* --- from terms ----------------------------------------------------------------------------------------- */
 

@@ -7,26 +7,31 @@
 #include "daemon/core/account.h"
 #include "daemon/core/amend.h"
 #include "daemon/core/attempt.h"
+#include "daemon/core/cancel.h"
 #include "daemon/core/explain.h"
 #include "daemon/core/dependency.h"
+#include "daemon/core/heartbeat.h"
 #include "daemon/core/hold.h"
 #include "daemon/core/history.h"
 #include "daemon/core/availability.h"
 #include "daemon/core/invariants.h"
 #include "daemon/core/job.h"
+#include "daemon/core/maintenance.h"
 #include "daemon/core/node.h"
+#include "daemon/core/node_verb.h"
 #include "daemon/core/place.h"
 #include "daemon/core/pool.h"
 #include "daemon/core/preempt.h"
 #include "daemon/core/queue.h"
-#include "daemon/core/record.h"
+#include "daemon/core/model/record.h"
 #include "daemon/core/register.h"
 #include "daemon/core/report.h"
 #include "daemon/core/staging.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/staging_report.h"
 #include "daemon/core/submit.h"
 #include "daemon/core/tick.h"
-#include "daemon/core/timing.h"
+#include "daemon/core/model/timing.h"
 #include "daemon/core/window.h"
 #include "proto/limits.h"
 
@@ -113,7 +118,7 @@ static bool dispatch(struct core *core, const struct input *input, struct err *e
     case INPUT_SUBMIT:
         return submit_job(core, input, err);
     case INPUT_CANCEL:
-        return job_cancel(core, input, err);
+        return cancel_take(core, input, err);
     case INPUT_HOLD:
         return hold_job(core, input, err);
     case INPUT_RELEASE:
@@ -123,13 +128,13 @@ static bool dispatch(struct core *core, const struct input *input, struct err *e
     case INPUT_REGISTER:
         return register_node(core, input, err);
     case INPUT_HEARTBEAT:
-        return node_heartbeat(core, input, err);
+        return heartbeat_take(core, input, err);
     case INPUT_REPORT:
         return report_take(core, input, err);
     case INPUT_STAGING:
-        return staging_take(core, input, err);
+        return staging_report_take(core, input, err);
     case INPUT_NODE:
-        return node_verb(core, input, err);
+        return node_verb_take(core, input, err);
     case INPUT_PREEMPT:
         return preempt_take(core, input, err);
     case INPUT_ASK:
@@ -142,11 +147,26 @@ static bool dispatch(struct core *core, const struct input *input, struct err *e
         account_show_pools(core);
         return true;
     case INPUT_WINDOW:
-        return window_take(core, input, err);
+        return maintenance_take(core, input, err);
     case INPUT_TICK:
         return tick_pass(core, input, err);
     }
     abort();
+}
+
+/* What the step has closed: changes no longer refer to it. */
+static void free_released(struct core *core)
+{
+    for (struct attempt *attempt = core->released_attempts, *next; attempt != NULL; attempt = next) {
+        next = attempt->next;
+        attempt_free(attempt);
+    }
+    for (struct job *job = core->released, *next; job != NULL; job = next) {
+        next = job->next;
+        job_free(job);
+    }
+    core->released_attempts = NULL;
+    core->released = NULL;
 }
 
 void core_step(struct core *core, const struct input *input, int64_t now_ms, struct step *ret_step)
@@ -171,6 +191,7 @@ void core_step(struct core *core, const struct input *input, int64_t now_ms, str
     }
     tick_watch_brake(core);
     record_close(core, ret_step);
+    free_released(core);
     invariants_after_step(core, ret_step);
 }
 
@@ -191,4 +212,25 @@ struct silence core_silence(const struct core *core)
 size_t core_live_jobs(const struct core *core)
 {
     return HASH_CNT(by_id, core->jobs_by_id);
+}
+
+int64_t core_deadline(const struct core *core)
+{
+    return core->deadline_ms;
+}
+
+void core_committed(struct core *core, int64_t at_us,
+                    void (*ended)(void *closure, uint64_t attempt_id, int64_t visible_us), void *closure)
+{
+    timing_committed(core, at_us, ended, closure);
+}
+
+void core_trace(struct core *core, struct text *trace)
+{
+    core->trace = trace;
+}
+
+void core_check(const struct core *core)
+{
+    invariants_check(core);
 }

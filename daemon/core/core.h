@@ -9,21 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/core/change.h"
+#include "daemon/core/model/change.h"
+#include "daemon/core/model/input.h"
+#include "daemon/core/model/step.h"
 #include "proto/spec/account_limits.h"
-#include "proto/base/err.h"
 #include "proto/spec/jobspec.h"
 #include "proto/wire/messages.h"
 
 struct core;
-
-struct core_config {
-    uint32_t incarnation; /* strictly larger at every start */
-    int64_t next_job_key;
-    int64_t heartbeat_ms; /* how often nodes send heartbeats; SUSPECT after HEARTBEATS_MISSED of them */
-    enum policy policy;
-    int64_t share_half_life_ms; /* after which past use counts half; 0: DEFAULT_SHARE_HALF_LIFE_MS */
-};
 
 struct core *core_create(const struct core_config *config);
 void core_destroy(struct core *core);
@@ -36,12 +29,6 @@ void core_load_limits(struct core *core, const struct limits_row *row, const str
 void core_load_usage(struct core *core, const struct usage_row *row);
 void core_load_node(struct core *core, const struct node_row *row);
 void core_load_window(struct core *core, const struct window_row *row);
-/* What a job needs on its nodes before it may be placed there (proto/wire/staging.h), as far as the core
- * cares. */
-struct environment_spec {
-    const char *key;  /* equal needs have equal keys */
-    const char *text; /* what nodes are told: JSON, as staging_decode reads it */
-};
 
 /* Tasks come after their arrays, which are jobs as well; spec and environment of a task are those of its
  * array. spec and environment are only read; environment NULL: nothing. user_failures etc. come from life. */
@@ -54,168 +41,10 @@ void core_load_dependency(struct core *core, const struct dependency_row *row);
 void core_load_attempt(struct core *core, const struct attempt_row *row);
 void core_load_member(struct core *core, const struct member_row *row);
 
-/* --- inputs --------------------------------------------------------------------------------------------- */
-
-enum input_kind {
-    INPUT_BOOT, /* once, after loading: heartbeats count from now, live attempts are renewed, what fits is
-                 * placed
-                 */
-    INPUT_SUBMIT,
-    INPUT_CANCEL,
-    INPUT_HOLD,
-    INPUT_RELEASE,
-    INPUT_CHANGE, /* of a live job's priority or time limit */
-    INPUT_REGISTER,
-    INPUT_HEARTBEAT,
-    INPUT_REPORT,
-    INPUT_STAGING,  /* a node has an environment ready, or cannot be; progress is no input */
-    INPUT_NODE,     /* drain, resume, fence, expire, remove */
-    INPUT_WINDOW,   /* a maintenance window is made or removed */
-    INPUT_LIMITS,   /* an account's limits change */
-    INPUT_ACCOUNTS, /* a question: changes nothing */
-    INPUT_POOLS,    /* a question, too */
-    INPUT_PREEMPT,  /* a job gives back its GPUs and waits again */
-    INPUT_ASK,      /* a question about one job: changes nothing */
-    INPUT_TICK,     /* time has passed: deadlines are looked at */
-};
-
-enum ask_kind {
-    ASK_EXPLAIN,  /* why a live job waits, when it will start, what would start it now */
-    ASK_PLAN,     /* the same of a job as if it were submitted now */
-    ASK_REHEARSE, /* who would have to go for a job that waits */
-};
-
-enum node_verb {
-    NODE_VERB_DRAIN,
-    NODE_VERB_RESUME,
-    NODE_VERB_FENCE,
-    NODE_VERB_EXPIRE,
-    NODE_VERB_REMOVE, /* the node is forgotten, once no attempt holds it any more */
-};
-
-/* A job on which a submission depends, as it was when the submission was read. */
-struct core_dependency {
-    const char *id;
-    int64_t key;
-    enum dependency kind;
-    enum job_state state;
-};
-
-struct input {
-    enum input_kind kind;
-    /* For records; and, of BOOT and TICK, to tell when windows and expiries, which people write by the wall
-     * clock, are due. Nothing else is decided by it. */
-    int64_t wall_ms;
-    /* CLOCK_BOOTTIME, for records, too: when the step is done, and when what asks for it was there; 0: as
-     * now_ms says. */
-    int64_t at_us, arrived_us;
-    union {
-        struct {
-            const char *id; /* of the job to be: ID_LENGTH characters from fresh random bytes */
-            const char *owner;
-            const struct job_spec *spec; /* only read */
-            const char
-                *body; /* the spec's JSON as received; must live until the step's changes are applied */
-            size_t body_length;
-            const char *shown; /* the spec as people are shown it, or NULL: body; lives as long */
-            const struct environment_spec *environment; /* or NULL; only read */
-            const struct blob_row
-                *requirements; /* of its environment, to be stored with it; or NULL; lives as long */
-            const struct core_dependency *dependencies; /* as many as the spec names; only read */
-            size_t dependency_count;
-        } submit;
-        struct {
-            const char *id;
-            const char *by; /* owner of the token, for the history */
-        } cancel;
-        struct {
-            const char *id;
-            const char *by;
-        } hold; /* and release */
-        struct {
-            const char *id;
-            const char *by;
-            int64_t if_seq; /* the job's newest event must be this one; -1: whichever */
-            bool sets_priority, sets_time_limit;
-            int64_t priority;
-            int64_t time_limit_ms; /* 0: none */
-        } change;
-        const struct register_message *node_register;
-        const struct heartbeat_message *heartbeat;
-        const struct report_message *report; /* its results must live until the step's changes are applied */
-        const struct staging_message *staging;
-        struct {
-            const char *name;
-            enum node_verb verb;
-            const char *reason; /* or NULL */
-            const char *by;
-            int64_t expires_at_ms; /* of EXPIRE; 0: never */
-            bool force;            /* of REMOVE: a node that is not drained is fenced */
-        } node;
-        struct {
-            const char *id;
-            const char *by; /* owner of the token, for the history */
-        } preempt;
-        struct {
-            enum ask_kind kind;
-            const char *id;    /* of the job; PLAN: NULL */
-            const char *owner; /* PLAN: as in submit, and only read */
-            const struct job_spec *spec;
-            const struct environment_spec *environment;
-        } ask;
-        struct {
-            enum account_kind kind;
-            const char *name;
-            const struct account_limits *limits; /* only read; NULL: it has none any more */
-            const char *text;                    /* the same as JSON; lives until the changes are applied */
-            bool force;                          /* attempts that lose their entitlement go on, borrowed */
-        } limits;
-        struct {
-            const char *viewer;     /* what this user may see; NULL: everything */
-            const char *name;       /* NULL: all projects and users */
-            enum account_kind kind; /* of name: a project or a user */
-            const char *after;      /* a cursor of the answer before; NULL: from the first */
-        } accounts;
-        struct {
-            const char *remove;           /* the id of one to remove; NULL: row is made */
-            const struct window_row *row; /* only read; created_ms is the step's */
-        } window;
-    };
-};
-
-/* --- what a step gives back ----------------------------------------------------------------------------- */
-
-/* The job as an answer needs it; strings live as long as the step. */
-struct job_touch {
-    int64_t key;
-    char id[17];
-    enum job_state state;
-    int64_t seq;
-};
-
-struct step {
-    bool ok;
-    struct err err;                 /* why not; then nothing was changed */
-    struct job_touch job;           /* SUBMIT, CANCEL, HOLD, RELEASE and CHANGE: the job */
-    const struct job_life *life;    /* as it is now, changed or not; but for its reason, if it was not */
-    const struct array_row *counts; /* of an array; NULL: it is none */
-    const char *answer; /* LIMITS, ACCOUNTS and POOLS: JSON. REGISTER: the nonce to repeat, NULL: taken */
-    uint64_t *fenced;   /* HEARTBEAT: of the attempt ids that it lists, those that the node is not to have */
-    size_t fenced_count;
-    struct change *changes; /* in order; their strings live as long as the step */
-    size_t change_count;
-    bool lazy; /* changes may ride with a later commit, LIMIT LAZY_COMMIT_MS at most; the answer need not wait
-                */
-    const char **dirty_nodes; /* nodes whose orders changed: names, borrowed from the core, each once */
-    size_t dirty_count;
-    struct job_touch *touched; /* jobs whose state or history changed, each once */
-    size_t touched_count;
-    struct arena *arena; /* owns all of the above */
-};
+/* --- steps ---------------------------------------------------------------------------------------------- */
 
 /* Does one input. now_ms is CLOCK_BOOTTIME. *ret_step is always filled and is finished by step_finish. */
 void core_step(struct core *core, const struct input *input, int64_t now_ms, struct step *ret_step);
-void step_finish(struct step *step);
 
 /* All steps that were done so far are on disk, at at_us, CLOCK_BOOTTIME. Calls ended for each attempt whose
  * end that is, in microseconds since its submission was received. */

@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the departures of nodes: when each goes away because it expires or a window begins, and what happens
- * then. It promises that a node which is away gets no work; that what runs there is told to stop a grace
- * before a departure that it cannot outlast, at no cost of a retry; that an expired node is drained; and that
- * a node takes work again by itself when its window is over. People write these times by the wall clock: this
- * is the one place that translates them. Which jobs are short enough is left to fit.c. */
+/* Owns the departures of nodes: when each goes away because it expires or a window begins. It promises that a
+ * node which is away gets no work; that an expired node is drained; and that a node takes work again by
+ * itself when its window is over. People write these times by the wall clock: this is the one place that
+ * translates them. Which jobs are short enough is left to fit.c, what becomes of work that is not to
+ * eviction.c. */
 #include "daemon/core/departure.h"
 
 #include <string.h>
 
-#include "daemon/core/attempt.h"
 #include "daemon/core/node.h"
-#include "daemon/core/record.h"
-#include "daemon/core/state.h"
-#include "daemon/core/tick.h"
-#include "daemon/core/trace.h"
+#include "daemon/core/model/record.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/model/trace.h"
 #include "daemon/core/window.h"
-#include "proto/base/clock.h"
 #include "proto/limits.h"
 
 #define REASON_EXPIRED "expired" /* of the drain; who moves the expiry ends a drain for this reason alone */
@@ -118,7 +115,7 @@ static void take_outlook(struct core *core, struct node *node, const struct outl
 static void note_members(struct core *core, const struct node *node)
 {
     for (const struct member *member = node->members; member != NULL; member = member->next) {
-        tick_note(core, departure_due_ms(member));
+        deadline_note(core, departure_due_ms(member));
     }
 }
 
@@ -127,7 +124,7 @@ void departure_judge(struct core *core, struct node *node)
     const struct outlook outlook = look_ahead(core, node);
     take_outlook(core, node, &outlook);
     core->judge_ms = earlier(core->judge_ms, outlook.changes_ms);
-    tick_note(core, core->judge_ms);
+    deadline_note(core, core->judge_ms);
     note_members(core, node);
 }
 
@@ -200,45 +197,6 @@ int64_t departure_due_ms(const struct member *member)
     return stops_ms - member->attempt->job->grace_ms;
 }
 
-/* The hard window that ends what runs there; NULL: it is the expiry. */
-static const struct window *what_stops(const struct core *core, const struct node *node)
-{
-    for (const struct window *window = core->windows; window != NULL; window = window->next) {
-        if (window->hard && window_covers(window, node) &&
-            departure_time(core, window->from_ms) == node->stops_ms) {
-            return window;
-        }
-    }
-    return NULL;
-}
-
-static const char *why(struct core *core, const struct node *node)
-{
-    char at[32];
-    clock_format_wall(node->stops_ms + core->wall_offset_ms, at, sizeof at);
-    const struct window *window = what_stops(core, node);
-    if (window == NULL) {
-        return record_text(core, "node %s expires at %s", node->name, at);
-    }
-    bool told = window->reason != NULL;
-    return record_text(core, "node %s has maintenance from %s%s%s", node->name, at, told ? ": " : "",
-                       told ? window->reason : "");
-}
-
-static void watch_members(struct core *core, struct node *node)
-{
-    for (struct member *member = node->members; member != NULL; member = member->next) {
-        int64_t due_ms = departure_due_ms(member);
-        if (core->now_ms >= due_ms) {
-            const struct fault fault = {
-                .cause = CAUSE_PREEMPTED, .member = member, .rank = -1, .text = why(core, node)};
-            attempt_stop(core, member->attempt, &fault);
-        } else {
-            tick_note(core, due_ms);
-        }
-    }
-}
-
 /* --- time ----------------------------------------------------------------------------------------------- */
 
 /* A job that waits may become too long for a node that leaves, and a shorter one behind it be the next. */
@@ -250,14 +208,14 @@ static void look_again(struct core *core)
     if (core->job_classes != NULL && core->now_ms - core->look_ms >= LEAVES_LOOK_MS) {
         core->place_wanted = true;
     }
-    tick_note(core, core->now_ms + LEAVES_LOOK_MS);
+    deadline_note(core, core->now_ms + LEAVES_LOOK_MS);
 }
 
 void departure_note(struct core *core)
 {
-    tick_note(core, core->judge_ms);
+    deadline_note(core, core->judge_ms);
     if (core->departing_count > 0) {
-        tick_note(core, core->now_ms + LEAVES_LOOK_MS);
+        deadline_note(core, core->now_ms + LEAVES_LOOK_MS);
     }
     for (size_t i = 0; i < core->node_count; i++) {
         note_members(core, core->nodes[i]);
@@ -273,13 +231,10 @@ void departure_watch(struct core *core)
         }
     }
     if (core->now_ms >= core->judge_ms) {
-        window_drop_past(core);
+        window_drop_past(core, core->now_ms + core->wall_offset_ms);
         departure_judge_all(core);
     }
-    tick_note(core, core->judge_ms);
-    for (size_t i = 0; i < core->node_count; i++) {
-        watch_members(core, core->nodes[i]);
-    }
+    deadline_note(core, core->judge_ms);
     look_again(core);
 }
 

@@ -34,7 +34,7 @@ bool departure_has_expired(const struct core *core, const struct node *node);
  * stopped already. */
 int64_t departure_due_ms(const struct member *member);
 
-/* Notes what becomes due, and, at a TICK, does what is due. */
+/* Notes what becomes due, and, at a TICK, does what is due for nodes. */
 void departure_note(struct core *core);
 void departure_watch(struct core *core);
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 #include "daemon/core/job.h"
-#include "daemon/core/record.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/record.h"
+#include "daemon/core/model/state.h"
 #include "proto/limits.h"
 
 /* What one edge says. */
@@ -79,11 +79,6 @@ static void edge_destroy(struct core *core, struct edge *edge)
     *at = edge->next_open;
     unlist(core, edge);
     free(edge);
-}
-
-bool dependency_is_open(const struct job *job)
-{
-    return job->dependencies != NULL;
 }
 
 void dependency_clear(struct core *core)
@@ -185,7 +180,7 @@ const char *dependency_join(struct core *core, struct job *job, const struct inp
     return never;
 }
 
-void core_load_dependency(struct core *core, const struct dependency_row *row)
+void dependency_load(struct core *core, const struct dependency_row *row)
 {
     struct job *job = job_by_key(core, row->job_key);
     struct job *on = job_by_key(core, row->on_key);

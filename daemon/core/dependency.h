@@ -18,8 +18,9 @@ bool dependency_check(const struct core *core, const struct input *input, struct
  * job can never begin, in the step's memory; NULL: it may. */
 const char *dependency_join(struct core *core, struct job *job, const struct input *input);
 
-/* It waits for another job. */
-bool dependency_is_open(const struct job *job);
+/* A row of a dependency, after all jobs. */
+struct dependency_row;
+void dependency_load(struct core *core, const struct dependency_row *row);
 
 /* The job has ended: it depends on nobody any more, and its dependents are due. Called by job.c. */
 void dependency_ended(struct core *core, struct job *job);

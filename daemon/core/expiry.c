@@ -6,13 +6,11 @@
 #include "daemon/core/expiry.h"
 
 #include "daemon/core/attempt.h"
-#include "daemon/core/member.h"
 #include "daemon/core/node.h"
 #include "daemon/core/orders.h"
-#include "daemon/core/record.h"
-#include "daemon/core/state.h"
-#include "daemon/core/tick.h"
-#include "daemon/core/trace.h"
+#include "daemon/core/model/record.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/model/trace.h"
 #include "proto/limits.h"
 
 /* How long an attempt may run: to its early signal, and from that to its limit. */
@@ -62,7 +60,7 @@ void expiry_renew(struct core *core, struct attempt *attempt)
 {
     int64_t allowed = patience(attempt);
     attempt->deadline_ms = allowed < NEVER - attempt->since_ms ? attempt->since_ms + allowed : NEVER;
-    tick_note(core, attempt->deadline_ms);
+    deadline_note(core, attempt->deadline_ms);
 }
 
 static void expire_prepare(struct core *core, struct attempt *attempt)

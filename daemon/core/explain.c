@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "daemon/core/admission.h"
 #include "daemon/core/advice.h"
 #include "daemon/core/ahead.h"
 #include "daemon/core/forecast.h"
@@ -15,11 +16,10 @@
 #include "daemon/core/place.h"
 #include "daemon/core/queue.h"
 #include "daemon/core/reason.h"
-#include "daemon/core/record.h"
+#include "daemon/core/model/record.h"
 #include "daemon/core/rehearse.h"
 #include "daemon/core/node_filter.h"
-#include "daemon/core/state.h"
-#include "daemon/core/submit.h"
+#include "daemon/core/model/state.h"
 #include "daemon/core/trial.h"
 #include "daemon/core/account.h"
 #include "daemon/core/constraint.h"
@@ -216,7 +216,7 @@ static bool admits(const struct core *core, const struct draft *draft, struct er
     struct resource_request request = draft->request;
     struct constraints *constraints = constraints_create(request.terms);
     request.constraints = constraints;
-    bool sound = submit_admits(core, &request, err) &&
+    bool sound = admission_check(core, &request, err) &&
                  account_admits(core, draft->project, draft->owner, &request, err);
     constraints_destroy(constraints);
     return sound;

@@ -12,79 +12,10 @@
 #include "daemon/core/fragment.h"
 #include "daemon/core/account.h"
 #include "daemon/core/node.h"
-#include "daemon/core/pool.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/request.h"
 
-/* --- what a resource request allows --------------------------------------------------------------------- */
-
-/* rank: how many types the resource request prefers to the partition's. */
-static bool type_allowed(const struct resource_request *request, const struct partition *partition,
-                         size_t *ret_rank)
-{
-    *ret_rank = 0;
-    return request->gpu_type == NULL || pool_type_matches(request->gpu_type, partition->type, ret_rank);
-}
-
-bool fit_node_allowed(const struct core *core, const struct resource_request *request,
-                      const struct capacity *capacity)
-{
-    return (request->host_id == NULL || strcmp(request->host_id, capacity->node->host_id) == 0) &&
-           constraints_allow(request->constraints, core, capacity);
-}
-
-/* What a node with so many devices can give to a gang: the share, where the resource request says over how
- * many nodes. */
-static int64_t share_of(const struct resource_request *request, int64_t count)
-{
-    if (request->nodes == 0) {
-        return count;
-    }
-    int64_t share = request->gpus % request->nodes == 0 ? request->gpus / request->nodes : INT64_MAX;
-    return count >= share ? share : 0;
-}
-
-/* Whether the partition has so many devices, free or not, for a gang that is not bound to one node. */
-static bool has_together(const struct core *core, const struct resource_request *request,
-                         const struct partition *partition, int64_t gpus)
-{
-    int64_t total = 0;
-    for (size_t i = 0; i < partition->count && total < gpus; i++) {
-        total += fit_node_allowed(core, request, partition->capacities[i])
-                     ? share_of(request, partition->capacities[i]->total)
-                     : 0;
-    }
-    return total >= gpus;
-}
-
-static bool can_hold(const struct core *core, const struct resource_request *request,
-                     const struct partition *partition, int64_t gpus)
-{
-    if (request->host_id == NULL) {
-        bool fungible = request->constraints == NULL && request->nodes == 0;
-        return partition->total >= gpus && (fungible || has_together(core, request, partition, gpus));
-    }
-    for (size_t i = 0; i < partition->count; i++) {
-        if (fit_node_allowed(core, request, partition->capacities[i]) &&
-            partition->capacities[i]->total >= gpus) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Auto leads to the reserved pools if one of them has this many GPUs that would do, free or not. */
-static enum pool_kind auto_kind(const struct core *core, const struct resource_request *request, int64_t gpus)
-{
-    size_t rank;
-    for (const struct partition *partition = core->partitions; partition != NULL;
-         partition = partition->next) {
-        if (partition->kind == POOL_RESERVED && type_allowed(request, partition, &rank) &&
-            can_hold(core, request, partition, gpus)) {
-            return POOL_RESERVED;
-        }
-    }
-    return POOL_ON_DEMAND;
-}
+/* --- what a search allows ------------------------------------------------------------------------------- */
 
 /* One reserved GPU is enough to be admitted there and nowhere else, so that a gang which is too large for the
  * reserved pools is refused; but reserved nodes that come later do not strand a gang which waits elsewhere.
@@ -95,29 +26,9 @@ struct search fit_search(const struct core *core, const struct resource_request 
     int64_t needed = view == VIEW_REGISTERED ? 1 : request->gpus;
     return (struct search){.core = core,
                            .request = request,
-                           .kind = auto_kind(core, request, needed),
+                           .kind = request_auto_kind(core, request, needed),
                            .view = view,
                            .reservations = reservations};
-}
-
-bool fit_asked(const struct resource_request *request, const struct partition *partition)
-{
-    size_t rank;
-    if (!type_allowed(request, partition, &rank) ||
-        (request->pool != NULL && strcmp(request->pool, partition->pool) != 0)) {
-        return false;
-    }
-    switch (request->use_reserved) {
-    case USE_RESERVED_TRUE:
-        return partition->kind == POOL_RESERVED;
-    case USE_RESERVED_FALSE:
-        return partition->kind == POOL_ON_DEMAND;
-    case USE_RESERVED_AUTO:
-        return true;
-    case USE_RESERVED_COUNT:
-        break;
-    }
-    abort();
 }
 
 /* Reserved devices that lie idle, for a job that asked for on-demand ones. */
@@ -126,15 +37,13 @@ static bool is_lent(const struct search *search, const struct partition *partiti
     const struct resource_request *request = search->request;
     size_t rank;
     return partition->kind == POOL_RESERVED && request->use_reserved == USE_RESERVED_FALSE &&
-           request->pool == NULL && type_allowed(request, partition, &rank) &&
+           request->pool == NULL && request_allows_type(request, partition, &rank) &&
            account_pool_lends(search->core, partition->pool);
 }
 
 bool fit_allowed(const struct search *search, const struct partition *partition)
 {
-    const struct resource_request *request = search->request;
-    bool led = request->use_reserved == USE_RESERVED_AUTO && request->pool == NULL;
-    return (fit_asked(request, partition) && (!led || partition->kind == search->kind)) ||
+    return request_leads(search->request, search->kind, partition) ||
            (search->borrow && is_lent(search, partition));
 }
 
@@ -209,7 +118,7 @@ static int64_t offered(const struct search *search, const struct capacity *capac
     if (search->view == VIEW_FREE && capacity->free == 0) {
         return 0; /* most nodes of a full cluster: looked at first */
     }
-    if (!fit_node_allowed(search->core, search->request, capacity) ||
+    if (!request_allows_node(search->core, search->request, capacity) ||
         !staging_allows(search->environment, node, search->readiness) ||
         (search->strict && constraints_avoid(search->request->constraints, search->core, capacity))) {
         return 0;
@@ -236,7 +145,7 @@ static int64_t offered(const struct search *search, const struct capacity *capac
 
 int64_t fit_offer(const struct search *search, const struct capacity *capacity)
 {
-    return share_of(search->request, offered(search, capacity));
+    return request_share(search->request, offered(search, capacity));
 }
 
 int64_t fit_largest(const struct search *search, const struct partition *partition)
@@ -319,7 +228,7 @@ static bool find_of_rank(const struct search *search, size_t rank, struct fit *r
          partition = partition->next) {
         struct fit fit;
         size_t rank_here;
-        if (!type_allowed(search->request, partition, &rank_here) || rank_here != rank ||
+        if (!request_allows_type(search->request, partition, &rank_here) || rank_here != rank ||
             !fit_in_partition(search, partition, &fit)) {
             continue;
         }

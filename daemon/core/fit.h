@@ -65,14 +65,9 @@ void fit_expect(struct search *search, int64_t runs_ms, int64_t grace_ms);
 /* Whether the node stays for as long as the job is expected to be there. */
 bool fit_lasts(const struct search *search, const struct node *node);
 
-/* Whether the resource request names the partition's pool, kind and type, or leaves them open. */
-bool fit_asked(const struct resource_request *request, const struct partition *partition);
-/* The same, and use_reserved = auto leads there. */
+/* Whether the resource request names the partition's pool, kind and type, or leaves them open, and
+ * use_reserved = auto leads there. */
 bool fit_allowed(const struct search *search, const struct partition *partition);
-/* Whether the resource request may use a node at all, by its host and its labels. */
-bool fit_node_allowed(const struct core *core, const struct resource_request *request,
-                      const struct capacity *capacity);
-
 /* How many devices of the node capacity the search may count on. */
 int64_t fit_offer(const struct search *search, const struct capacity *capacity);
 
@@ -90,12 +85,6 @@ int64_t fit_largest(const struct search *search, const struct partition *partiti
 
 /* Whether it could hold the whole gang. */
 bool fit_could_hold(const struct search *search, const struct partition *partition);
-
-/* What one node gives to a gang. */
-struct share {
-    const struct capacity *capacity;
-    int64_t count;
-};
 
 /* A way to place a gang. */
 struct fit {

@@ -15,8 +15,9 @@
 #include "daemon/core/availability.h"
 #include "daemon/core/node.h"
 #include "daemon/core/place.h"
+#include "daemon/core/prospect.h"
 #include "daemon/core/queue.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 #include "proto/limits.h"
 
 #define UNLIMITED_ERROR 300 /* percent: of a first guess */
@@ -388,7 +389,7 @@ static bool first_fit(const struct core *core, const struct job *job, int64_t *r
     const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_EVER);
     struct fit fit = {0};
     struct prospect prospect = {.fit = &fit};
-    bool found = availability_find(&search, &prospect);
+    bool found = prospect_find(&search, &prospect);
     *ret_at_ms = prospect.at_ms;
     free(fit.shares);
     return found;

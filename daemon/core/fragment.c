@@ -5,7 +5,7 @@
  * and that a table costs as many steps as the widest node has devices. Who takes what is left to fit.c. */
 #include "daemon/core/fragment.h"
 
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 
 /* Counted as if one more job asked for each, so that a few small jobs do not break up nodes which others will
  * want whole. */

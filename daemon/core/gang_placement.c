@@ -10,7 +10,7 @@
 #include "daemon/core/fit.h"
 #include "daemon/core/fragment.h"
 #include "daemon/core/pool.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 
 /* Nodes that may form one gang, by name, with what each could give. */
 struct candidates {

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "daemon/core/record.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/record.h"
+#include "daemon/core/model/state.h"
 #include "proto/base/cleanup.h"
 #include "proto/spec/jobspec.h"
 #include "proto/limits.h"
@@ -243,7 +243,7 @@ void history_learn(struct core *core, const struct attempt *attempt)
     record(core, pattern);
 }
 
-void core_load_history(struct core *core, const struct history_row *row)
+void history_load(struct core *core, const struct history_row *row)
 {
     assert(!core->booted);
     struct pattern *family = family_of(core, row->project, row->owner, row->gpus, row->limited);

@@ -35,6 +35,9 @@ struct history_trust history_trust(const struct pattern *pattern);
 /* An attempt ended by itself: what it took is learned. */
 void history_learn(struct core *core, const struct attempt *attempt);
 
+/* A row of what was learned before. */
+struct history_row;
+void history_load(struct core *core, const struct history_row *row);
 void history_clear(struct core *core);
 
 #endif

@@ -3,11 +3,9 @@
  * jobs is that of their submission; and that one which has GPUs is never held. */
 #include "daemon/core/hold.h"
 
-#include "daemon/core/array.h"
-#include "daemon/core/dependency.h"
 #include "daemon/core/job.h"
-#include "daemon/core/record.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/record.h"
+#include "daemon/core/model/state.h"
 
 bool hold_job(struct core *core, const struct input *input, struct err *err)
 {

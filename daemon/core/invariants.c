@@ -8,15 +8,13 @@
 
 #include "daemon/core/array.h"
 #include "daemon/core/account.h"
-#include "daemon/core/attempt.h"
 #include "daemon/core/departure.h"
-#include "daemon/core/job.h"
-#include "daemon/core/member.h"
+#include "daemon/core/model/step.h"
 #include "daemon/core/node.h"
 #include "daemon/core/place.h"
 #include "daemon/core/queue.h"
 #include "daemon/core/staging.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 #include "daemon/core/window.h"
 #include "proto/limits.h"
 
@@ -392,7 +390,7 @@ void invariants_after_step(const struct core *core, const struct step *step)
     }
 }
 
-void core_check(const struct core *core)
+void invariants_check(const struct core *core)
 {
     check_nodes(core);
     check_partitions(core);

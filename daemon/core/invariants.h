@@ -9,4 +9,7 @@ struct step;
 /* After every step, in every build: what is cheap, and what the step has touched. Aborts. */
 void invariants_after_step(const struct core *core, const struct step *step);
 
+/* All of them; aborts. */
+void invariants_check(const struct core *core);
+
 #endif

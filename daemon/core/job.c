@@ -7,17 +7,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/account.h"
 #include "daemon/core/array.h"
-#include "daemon/core/account_state.h"
-#include "daemon/core/attempt.h"
 #include "daemon/core/history.h"
 #include "daemon/core/dependency.h"
 #include "daemon/core/queue.h"
-#include "daemon/core/record.h"
-#include "daemon/core/rule.h"
-#include "daemon/core/state.h"
-#include "daemon/core/timing.h"
-#include "daemon/core/trace.h"
+#include "daemon/core/model/record.h"
+#include "daemon/core/model/rule.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/model/timing.h"
+#include "daemon/core/model/trace.h"
 #include "proto/spec/tasks.h"
 
 #define EXIT_TIME_LIMIT 124
@@ -40,20 +39,6 @@ struct resource_request job_request(const struct job_spec *spec, const struct en
         .gpus = spec->gpus,
         .nodes = spec->nodes,
     };
-}
-
-struct job *job_by_id(const struct core *core, const char *id)
-{
-    struct job *job;
-    HASH_FIND(by_id, core->jobs_by_id, id, strlen(id), job);
-    return job;
-}
-
-struct job *job_by_key(const struct core *core, int64_t key)
-{
-    struct job *job;
-    HASH_FIND(by_key, core->jobs_by_key, &key, sizeof key, job);
-    return job;
 }
 
 /* In the list of live jobs, and nowhere else. */
@@ -107,7 +92,7 @@ struct job *job_create_task(struct core *core, int64_t key, const char *id, stru
     job->pattern = history_share(whole->pattern);
     job->early_signal = whole->early_signal;
     queue_share(core, job, whole->job_class);
-    account_join(core, job, whole->project->name, whole->owner->name);
+    account_join_same(core, job, whole);
     job_join_array(job, whole->array, task);
     return job;
 }
@@ -143,7 +128,7 @@ static void leave(struct core *core, struct job *job)
     history_leave(core, job->pattern);
     HASH_DELETE(by_id, core->jobs_by_id, job);
     HASH_DELETE(by_key, core->jobs_by_key, job);
-    record_released(core, job);
+    LL_PREPEND(core->released, job);
 }
 
 /* --- the table ------------------------------------------------------------------------------------------ */
@@ -259,11 +244,6 @@ void job_begin(struct core *core, struct job *job, const char *held_by)
     trace_line(core, "job %s is %s", job->id, job_state_text(job->state));
 }
 
-bool job_is_kept_back(const struct job *job)
-{
-    return job->state == JOB_HELD || job->state == JOB_BLOCKED;
-}
-
 /* --- the end of an attempt ------------------------------------------------------------------------------ */
 
 void job_finish(struct core *core, struct job *job, enum job_event event, int64_t exit_code, enum cause cause,
@@ -376,11 +356,6 @@ void job_conclude(struct core *core, struct job *job, const struct attempt *atte
 
 /* --- nodes that cannot get ready ------------------------------------------------------------------------ */
 
-bool job_is_waiting(const struct job *job)
-{
-    return job->state == JOB_QUEUED || job->state == JOB_STAGING;
-}
-
 static void end_unstaged(struct core *core, struct job *job, const struct node *node, const char *reason)
 {
     job->failed_node = node != NULL ? node->name : NULL;
@@ -457,27 +432,6 @@ void job_environment_failed(struct core *core, const struct environment *environ
     free(hits.jobs);
 }
 
-/* --- cancel --------------------------------------------------------------------------------------------- */
-
-void job_cancel_live(struct core *core, struct job *job, const char *by)
-{
-    if (job->cause == CAUSE_CANCELED) {
-        return;
-    }
-    job->cause = CAUSE_CANCELED;
-    record_event(core, job, EVENT_CANCEL_ASKED, record_detail(core, "by", by));
-    const char *reason = record_text(core, "canceled by %s", by);
-    trace_line(core, "job %s is to be %s", job->id, reason);
-    if (array_is_whole(job)) {
-        array_cancel(core, job, by);
-    } else if (job_is_waiting(job) || job_is_kept_back(job)) {
-        job_finish(core, job, JOB_EVENT_CANCEL, EXIT_CANCELED, CAUSE_CANCELED, reason);
-    } else {
-        const struct fault fault = {.cause = CAUSE_CANCELED, .rank = -1, .text = reason};
-        attempt_stop(core, job->attempt, &fault);
-    }
-}
-
 struct job *job_live(const struct core *core, const char *id, struct err *err)
 {
     struct job *job = job_by_id(core, id);
@@ -485,15 +439,4 @@ struct job *job_live(const struct core *core, const char *id, struct err *err)
         err_field(err, ERR_NOT_FOUND, "id", "list the jobs", "no live job has the id %.64s", id);
     }
     return job;
-}
-
-bool job_cancel(struct core *core, const struct input *input, struct err *err)
-{
-    struct job *job = job_live(core, input->cancel.id, err);
-    if (job == NULL) {
-        return false;
-    }
-    core->change_set.answer = job;
-    job_cancel_live(core, job, input->cancel.by);
-    return true;
 }

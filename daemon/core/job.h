@@ -13,7 +13,6 @@ struct array;
 struct attempt;
 struct core;
 struct environment_spec;
-struct input;
 struct job;
 struct node;
 struct environment;
@@ -48,9 +47,6 @@ struct job *job_create_task(struct core *core, int64_t key, const char *id, stru
 void job_join_array(struct job *job, struct array *array, int64_t task);
 void job_free(struct job *job);
 
-/* The live job, or NULL. */
-struct job *job_by_id(const struct core *core, const char *id);
-struct job *job_by_key(const struct core *core, int64_t key);
 /* The live job of that id; NULL with ERR_NOT_FOUND. */
 struct job *job_live(const struct core *core, const char *id, struct err *err);
 
@@ -61,12 +57,6 @@ void job_never(struct core *core, struct job *job, const char *reason);
 
 /* The resource request of a spec and of what it needs, NULL for nothing; both lend their strings. */
 struct resource_request job_request(const struct job_spec *spec, const struct environment_spec *environment);
-
-/* It is HELD or BLOCKED: in no job class. */
-bool job_is_kept_back(const struct job *job);
-
-/* It waits in its job class, with or without nodes getting ready for it. */
-bool job_is_waiting(const struct job *job);
 
 /* Moves the job along its table and writes the row of its history. detail and note (for the trace) may be
  * NULL. false: no such edge. */
@@ -85,9 +75,5 @@ void job_environment_failed(struct core *core, const struct environment *environ
                             const char *text, bool by_user);
 /* No node can ever get ready what the job needs: it ends. */
 void job_environment_impossible(struct core *core, struct job *job, const char *reason);
-
-/* Somebody does not want it any more; nothing for one that was canceled before. */
-void job_cancel_live(struct core *core, struct job *job, const char *by);
-bool job_cancel(struct core *core, const struct input *input, struct err *err);
 
 #endif

@@ -2,24 +2,47 @@
 /* Owns the way from rows to state when the controller starts. It promises a state that decides as the one did
  * which wrote the rows; what only time had told (heartbeats, holds, deadlines) begins anew at BOOT. Rows that
  * contradict each other abort: the store checks itself before it hands them out. */
+#include "daemon/core/core.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "daemon/core/array.h"
 #include "daemon/core/account.h"
 #include "daemon/core/attempt.h"
-#include "daemon/core/device.h"
+#include "daemon/core/dependency.h"
+#include "daemon/core/model/device.h"
 #include "daemon/core/history.h"
 #include "daemon/core/availability.h"
 #include "daemon/core/job.h"
-#include "daemon/core/label.h"
+#include "daemon/core/model/label.h"
 #include "daemon/core/member.h"
 #include "daemon/core/node.h"
 #include "daemon/core/pool.h"
 #include "daemon/core/queue.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 #include "daemon/core/window.h"
 #include "proto/limits.h"
+
+void core_load_history(struct core *core, const struct history_row *row)
+{
+    history_load(core, row);
+}
+
+void core_load_limits(struct core *core, const struct limits_row *row, const struct account_limits *limits)
+{
+    account_load_limits(core, row, limits);
+}
+
+void core_load_usage(struct core *core, const struct usage_row *row)
+{
+    account_load_usage(core, row);
+}
+
+void core_load_dependency(struct core *core, const struct dependency_row *row)
+{
+    dependency_load(core, row);
+}
 
 void core_load_node(struct core *core, const struct node_row *row)
 {

@@ -4,19 +4,15 @@
  * attempt.c. */
 #include "daemon/core/member.h"
 
-#include "daemon/core/attempt.h"
 #include "daemon/core/departure.h"
-#include "daemon/core/fit.h"
 #include "daemon/core/node.h"
 #include "daemon/core/orders.h"
 #include "daemon/core/pool.h"
-#include "daemon/core/record.h"
-#include "daemon/core/rule.h"
-#include "daemon/core/state.h"
-#include "daemon/core/tick.h"
-#include "daemon/core/timing.h"
+#include "daemon/core/model/record.h"
+#include "daemon/core/model/rule.h"
+#include "daemon/core/model/state.h"
 #include "daemon/core/topology.h"
-#include "daemon/core/trace.h"
+#include "daemon/core/model/trace.h"
 
 static void trust_node(struct core *core, struct member *member)
 {
@@ -104,26 +100,5 @@ void member_settle_on(struct core *core, struct member *member)
     for (size_t i = 0; i < member->device_count; i++) {
         pool_take(core, node_device(node, member->devices[i]), member);
     }
-    tick_note(core, departure_due_ms(member));
-}
-
-bool member_is_up(const struct member *member)
-{
-    return member->state == MEMBER_ORDERED || member->state == MEMBER_PREPARED ||
-           member->state == MEMBER_RUNNING;
-}
-
-bool member_is_listed(const struct member *member)
-{
-    return member_is_up(member) || member->state == MEMBER_EXITED;
-}
-
-struct member *member_on(const struct node *node, uint64_t attempt_id)
-{
-    for (struct member *member = node->members; member != NULL; member = member->next) {
-        if (member->attempt->attempt_id == attempt_id) {
-            return member;
-        }
-    }
-    return NULL;
+    deadline_note(core, departure_due_ms(member));
 }

@@ -35,12 +35,4 @@ void member_settle_on(struct core *core, struct member *member);
 /* Moves it along its table. false: no such edge; the event came too late or twice. */
 bool member_fire(struct core *core, struct member *member, enum member_event event);
 
-/* Its processes may live. */
-bool member_is_up(const struct member *member);
-/* The node should know of it: it is up, or its log bytes are on the way. */
-bool member_is_listed(const struct member *member);
-
-/* The member of a live attempt on this node, NULL when there is none. */
-struct member *member_on(const struct node *node, uint64_t attempt_id);
-
 #endif

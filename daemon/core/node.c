@@ -1,34 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what a node is good for: its standing (a table), its contact (heartbeats), its holds and its devices.
- * It promises that LOST nodes offer nothing, and that a drained node becomes DRAINED by itself. It forgets a
- * node only when no live attempt names it. How nodes come is left to register.c, when they go to departure.c,
- * what silence means for attempts to tick.c. */
+ * It promises that LOST nodes offer nothing, and that a drained node becomes DRAINED by itself. How
+ * nodes come is left to register.c, when they go to departure.c, what operators ask to node_verb.c, what
+ * silence means for attempts to tick.c. */
 #include "daemon/core/node.h"
 
 #include <string.h>
 
-#include "daemon/core/attempt.h"
-#include "daemon/core/departure.h"
-#include "daemon/core/device.h"
-#include "daemon/core/label.h"
-#include "daemon/core/member.h"
+#include "daemon/core/model/device.h"
+#include "daemon/core/model/label.h"
 #include "daemon/core/pool.h"
-#include "daemon/core/record.h"
-#include "daemon/core/rule.h"
+#include "daemon/core/model/record.h"
+#include "daemon/core/model/rule.h"
 #include "daemon/core/staging.h"
-#include "daemon/core/state.h"
-#include "daemon/core/tick.h"
-#include "daemon/core/trace.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/model/trace.h"
 #include "proto/limits.h"
 
 /* --- the list ------------------------------------------------------------------------------------------- */
-
-struct node *node_find(const struct core *core, const char *name)
-{
-    struct node *node;
-    HASH_FIND_STR(core->nodes_by_name, name, node);
-    return node;
-}
 
 static void list_by_name(struct core *core, struct node *node)
 {
@@ -56,8 +45,7 @@ struct node *node_create(struct core *core, const char *name)
     return node;
 }
 
-/* Takes it out of the list. Attempts that have ended still name it, so it lives on beside. */
-static void unlist(struct core *core, struct node *node)
+void node_remove(struct core *core, struct node *node)
 {
     core->departing_count -= node->leaves_ms != NEVER;
     HASH_DEL(core->nodes_by_name, node);
@@ -191,7 +179,7 @@ int64_t node_silent_ms(const struct core *core, const struct node *node)
 void node_heard(struct core *core, struct node *node)
 {
     node->heartbeat_ms = core->now_ms;
-    tick_note(core, node_silent_ms(core, node));
+    deadline_note(core, node_silent_ms(core, node));
     if (node->contact == CONTACT_SILENT) {
         trace_line(core, "node %s is heard again", node->name);
         node->contact = CONTACT_FRESH;
@@ -218,29 +206,9 @@ void node_hold(struct core *core, struct node *node)
     hold_ms = hold_ms < DECLINE_HOLD_MAX_MS ? hold_ms : DECLINE_HOLD_MAX_MS;
     node->declines++;
     node->hold_until_ms = core->now_ms + hold_ms;
-    tick_note(core, node->hold_until_ms);
+    deadline_note(core, node->hold_until_ms);
     core->place_wanted = true; /* what got ready to run there needs another node */
     trace_line(core, "node %s gets no work for %lld ms", node->name, (long long)hold_ms);
-}
-
-bool node_heartbeat(struct core *core, const struct input *input, struct err *err)
-{
-    const struct heartbeat_message *heartbeat = input->heartbeat;
-    struct node *node = node_find(core, heartbeat->node);
-    if (!node_speaks(node, heartbeat->boot_id, heartbeat->agent_id)) {
-        return err_field(err, ERR_NOT_FOUND, "node", "register again", "node %.64s is not registered",
-                         heartbeat->node);
-    }
-    node_heard(core, node);
-    node->contested = node->rival != NULL;
-    node_take_faults(core, node, &heartbeat->faults);
-    for (size_t i = 0; i < heartbeat->attempt_count; i++) {
-        const struct member *member = member_on(node, heartbeat->attempts[i].attempt_id);
-        if (member == NULL || !member_is_listed(member)) {
-            record_fenced(core, heartbeat->attempts[i].attempt_id, heartbeat->attempt_count);
-        }
-    }
-    return true;
 }
 
 /* --- devices -------------------------------------------------------------------------------------------- */
@@ -336,116 +304,4 @@ void node_release(struct core *core, struct member *member)
     if (node->members == NULL) {
         node_fire(core, node, NODE_EVENT_EMPTY, node->reason);
     }
-}
-
-/* --- the operator --------------------------------------------------------------------------------------- */
-
-static bool refuse_lost(const struct node *node, struct err *err)
-{
-    return err_field(err, ERR_CONFLICT, "name", "start its gpuagent, which registers it anew",
-                     "node %s is LOST", node->name);
-}
-
-static bool verb_drain(struct core *core, struct node *node, const char *reason, const char *by,
-                       struct err *err)
-{
-    if (node->state == NODE_LOST) {
-        return refuse_lost(node, err);
-    }
-    const char *text = reason != NULL ? reason : record_text(core, "drained by %s", by);
-    if (!node_fire(core, node, NODE_EVENT_DRAIN, text)) {
-        replace_text(&node->reason, text);
-        record_node(core, node);
-    }
-    return true;
-}
-
-static bool verb_resume(struct core *core, struct node *node, struct err *err)
-{
-    if (node->state == NODE_LOST) {
-        return refuse_lost(node, err);
-    }
-    if (departure_has_expired(core, node)) {
-        return err_field(err, ERR_CONFLICT, "name", "say first until when it stays: gpuctl nodes expire",
-                         "node %s has expired", node->name);
-    }
-    node_fire(core, node, NODE_EVENT_RESUME, NULL);
-    return true;
-}
-
-static bool verb_expire(struct core *core, struct node *node, int64_t expires_at_ms, struct err *err)
-{
-    return node->state == NODE_LOST ? refuse_lost(node, err)
-                                    : departure_expire(core, node, expires_at_ms, err);
-}
-
-/* The operator asserts that nothing runs there any more. */
-static void verb_fence(struct core *core, struct node *node, const char *reason, const char *by)
-{
-    const char *text = reason != NULL ? reason : record_text(core, "fenced by %s", by);
-    if (!node_fire(core, node, NODE_EVENT_FENCE, text)) {
-        return;
-    }
-    struct member *member, *next;
-    DL_FOREACH_SAFE (node->members, member, next) {
-        attempt_lose(core, member, record_text(core, "node %s was fenced", node->name));
-    }
-}
-
-/* A live attempt over several nodes names all of them, also those that it has lost. */
-static bool is_named(const struct core *core, const struct node *node)
-{
-    const struct attempt *attempt;
-    DL_FOREACH (core->attempts, attempt) {
-        for (size_t i = 0; i < attempt->member_count; i++) {
-            if (attempt->members[i]->node == node) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-/* The row goes once no live attempt names the node: one over several nodes is told to stop first. */
-static bool verb_remove(struct core *core, struct node *node, bool force, const char *by, struct err *err)
-{
-    bool idle = node->state == NODE_LOST || node->state == NODE_DRAINED;
-    if (!force && (!idle || is_named(core, node))) {
-        err_field(err, ERR_CONFLICT, "name", NULL,
-                  idle || node->members != NULL ? "jobs still run on node %s" : "node %s still takes work",
-                  node->name);
-        return err_hint(err,
-                        "drain it first: gpuctl nodes drain %s; or, if it is dead, repeat this with --force",
-                        node->name);
-    }
-    verb_fence(core, node, NULL, by);
-    if (!is_named(core, node)) {
-        trace_line(core, "node %s is removed", node->name);
-        record_node_gone(core, node);
-        unlist(core, node);
-    }
-    return true;
-}
-
-bool node_verb(struct core *core, const struct input *input, struct err *err)
-{
-    struct node *node = node_find(core, input->node.name);
-    if (node == NULL) {
-        return err_field(err, ERR_NOT_FOUND, "name", "list the nodes", "no node is named %.64s",
-                         input->node.name);
-    }
-    switch (input->node.verb) {
-    case NODE_VERB_DRAIN:
-        return verb_drain(core, node, input->node.reason, input->node.by, err);
-    case NODE_VERB_RESUME:
-        return verb_resume(core, node, err);
-    case NODE_VERB_FENCE:
-        verb_fence(core, node, input->node.reason, input->node.by);
-        return true;
-    case NODE_VERB_EXPIRE:
-        return verb_expire(core, node, input->node.expires_at_ms, err);
-    case NODE_VERB_REMOVE:
-        return verb_remove(core, node, input->node.force, input->node.by, err);
-    }
-    abort();
 }

@@ -6,11 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/base/err.h"
-
 struct core;
 struct device_faults;
-struct input;
 struct member;
 struct node;
 struct node_device;
@@ -24,10 +21,11 @@ enum node_event {
     NODE_EVENT_FENCE,
 };
 
-struct node *node_find(const struct core *core, const char *name);
 /* A node that is LOST, in the list by name. */
 struct node *node_create(struct core *core, const char *name);
 void node_free(struct node *node);
+/* Takes it out of the list. Attempts that have ended still name it, so it lives on beside. */
+void node_remove(struct core *core, struct node *node);
 /* One that was removed, for an attempt that has ended and names it. */
 struct node *node_removed(struct core *core, const char *name);
 
@@ -64,9 +62,5 @@ int64_t node_member_returns(const struct member *member);
 void node_take_faults(struct core *core, struct node *node, const struct device_faults *faults);
 /* The member gives back its devices and leaves the node. */
 void node_release(struct core *core, struct member *member);
-
-/* The inputs HEARTBEAT and NODE. */
-bool node_heartbeat(struct core *core, const struct input *input, struct err *err);
-bool node_verb(struct core *core, const struct input *input, struct err *err);
 
 #endif

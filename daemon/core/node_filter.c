@@ -9,8 +9,9 @@
 #include "daemon/core/fit.h"
 #include "daemon/core/node.h"
 #include "daemon/core/place.h"
+#include "daemon/core/request.h"
 #include "daemon/core/staging.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 #include "proto/limits.h"
 
 struct count {
@@ -71,7 +72,7 @@ static enum node_test fails_itself(const struct search *search, const struct nod
     if (request->host_id != NULL && strcmp(request->host_id, node->host_id) != 0) {
         return NODE_TEST_HOST;
     }
-    return fit_node_allowed(search->core, request, capacity) ? NODE_TEST_COUNT : NODE_TEST_LABELS;
+    return request_allows_node(search->core, request, capacity) ? NODE_TEST_COUNT : NODE_TEST_LABELS;
 }
 
 /* The first test that a node fails; NODE_TEST_COUNT: none. */

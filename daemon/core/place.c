@@ -10,17 +10,14 @@
 #include "daemon/core/account.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/fit.h"
-#include "daemon/core/availability.h"
 #include "daemon/core/job.h"
 #include "daemon/core/reservation.h"
-#include "daemon/core/pool.h"
 #include "daemon/core/preempt.h"
 #include "daemon/core/queue.h"
-#include "daemon/core/record.h"
+#include "daemon/core/model/record.h"
 #include "daemon/core/staging.h"
-#include "daemon/core/state.h"
-#include "daemon/core/tick.h"
-#include "daemon/core/trace.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/model/trace.h"
 #include "proto/limits.h"
 
 /* What a job that does not fit does to those behind it. */
@@ -433,7 +430,7 @@ void place_pass(struct core *core)
         core->again_ms = NEVER;
         array_queue_due(core);
     } while (run_pass(core) || core->due_arrays != NULL);
-    tick_note(core, core->again_ms);
+    deadline_note(core, core->again_ms);
     core->place_wanted = false;
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 
 /* --- partitions ----------------------------------------------------------------------------------------- */
 

@@ -7,15 +7,14 @@
 #include <string.h>
 
 #include "daemon/core/account.h"
-#include "daemon/core/array.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/fit.h"
 #include "daemon/core/availability.h"
 #include "daemon/core/job.h"
+#include "daemon/core/prospect.h"
 #include "daemon/core/queue.h"
-#include "daemon/core/record.h"
-#include "daemon/core/state.h"
-#include "daemon/core/trace.h"
+#include "daemon/core/model/record.h"
+#include "daemon/core/model/state.h"
 
 /* A running gang that may have to go. */
 struct candidate {
@@ -145,11 +144,11 @@ static void spare_some(const struct search *search, struct victims *victims, str
     size_t kept = victims->count;
     for (size_t i = victims->count; i > 0; i--) {
         struct attempt *attempt = victims->items[i - 1];
-        availability_release(attempt, false);
+        prospect_release(attempt, false);
         if (i < kept && fits(search, fit)) {
             victims->items[i - 1] = NULL;
         } else {
-            availability_release(attempt, true);
+            prospect_release(attempt, true);
         }
     }
     size_t count = 0;
@@ -167,7 +166,7 @@ static bool take_enough(const struct search *search, const struct candidate *can
                         struct victims *victims, struct fit *fit)
 {
     for (size_t i = 0; i < count; i++) {
-        availability_release(candidates[i].attempt, true);
+        prospect_release(candidates[i].attempt, true);
         victims->items[victims->count++] = candidates[i].attempt;
         if (fits(search, fit)) {
             spare_some(search, victims, fit);
@@ -182,7 +181,7 @@ static bool choose(const struct core *core, const struct queue_entry *entry, con
 {
     *ret_victims = (struct victims){0};
     *ret_fit = (struct fit){0};
-    availability_begin(search);
+    prospect_begin(search);
     if (fits(search, ret_fit)) {
         return true;
     }

@@ -11,14 +11,13 @@
 
 #include <string.h>
 
-#include "daemon/core/array.h"
 #include "daemon/core/history.h"
 #include "daemon/core/account.h"
 #include "daemon/core/constraint.h"
 #include "daemon/core/fragment.h"
 #include "daemon/core/staging.h"
-#include "daemon/core/state.h"
-#include "daemon/core/trace.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/model/trace.h"
 
 #define STRETCH     10
 #define PATIENCE_MS (60LL * 24 * 3600 * 1000)

@@ -10,9 +10,11 @@
 #include "daemon/core/availability.h"
 #include "daemon/core/node.h"
 #include "daemon/core/place.h"
+#include "daemon/core/prospect.h"
 #include "daemon/core/queue.h"
+#include "daemon/core/request.h"
 #include "daemon/core/staging.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 
 /* --- words ---------------------------------------------------------------------------------------------- */
 
@@ -73,7 +75,7 @@ static int64_t most_in(const struct core *core, const struct job *job, enum view
 
 static bool is_for(const struct search *search, const struct node *node, const struct capacity *capacity)
 {
-    return node_works(node) && fit_node_allowed(search->core, search->request, capacity);
+    return node_works(node) && request_allows_node(search->core, search->request, capacity);
 }
 
 static int64_t free_in(const struct search *search, const struct partition *partition)
@@ -102,9 +104,9 @@ static int64_t free_for(const struct core *core, const struct job *job)
 static bool fits_after_hold(const struct core *core, const struct job *job)
 {
     const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_READY);
-    availability_begin(&search);
+    prospect_begin(&search);
     for (size_t i = 0; i < core->availability.stopping_count; i++) {
-        availability_release(core->availability.stopping[i], false); /* it is not free yet */
+        prospect_release(core->availability.stopping[i], false); /* it is not free yet */
     }
     return fits(&search);
 }
@@ -158,7 +160,7 @@ static enum wait_reason reason_of_lack(const struct core *core, const struct job
          partition = partition->next) {
         for (size_t i = 0; i < partition->count && fit_allowed(&search, partition); i++) {
             const struct capacity *capacity = partition->capacities[i];
-            if (!node_works(capacity->node) && fit_node_allowed(core, search.request, capacity)) {
+            if (!node_works(capacity->node) && request_allows_node(core, search.request, capacity)) {
                 away += capacity->total;
                 nodes++;
                 first = first != NULL ? first : capacity->node;
@@ -299,7 +301,7 @@ static void say_busy(const struct core *core, const struct job *job, struct text
     struct prospect prospect = {.fit = &fit};
     text_append(out, "waits for ");
     reason_say_gpus(job, out);
-    if (!availability_find(&search, &prospect)) {
+    if (!prospect_find(&search, &prospect)) {
         int64_t most = most_in(core, job, VIEW_FREE);
         text_printf(out, ": %lld %s free together", (long long)most, are(most));
         say_unavailable(core, job, out);

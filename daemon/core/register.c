@@ -11,16 +11,16 @@
 
 #include "daemon/core/attempt.h"
 #include "daemon/core/departure.h"
-#include "daemon/core/device.h"
-#include "daemon/core/label.h"
+#include "daemon/core/model/device.h"
+#include "daemon/core/model/label.h"
 #include "daemon/core/member.h"
 #include "daemon/core/node.h"
 #include "daemon/core/orders.h"
 #include "daemon/core/pool.h"
-#include "daemon/core/record.h"
+#include "daemon/core/model/record.h"
 #include "daemon/core/staging.h"
-#include "daemon/core/state.h"
-#include "daemon/core/trace.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/model/trace.h"
 #include "proto/limits.h"
 
 /* --- may it come? --------------------------------------------------------------------------------------- */

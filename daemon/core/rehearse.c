@@ -11,7 +11,7 @@
 #include "daemon/core/place.h"
 #include "daemon/core/preempt.h"
 #include "daemon/core/queue.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 #include "proto/base/clock.h"
 
 struct cost {

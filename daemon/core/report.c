@@ -11,10 +11,10 @@
 #include "daemon/core/attempt.h"
 #include "daemon/core/member.h"
 #include "daemon/core/node.h"
-#include "daemon/core/record.h"
+#include "daemon/core/model/record.h"
 #include "daemon/core/result.h"
-#include "daemon/core/state.h"
-#include "daemon/core/timing.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/model/timing.h"
 #include "proto/limits.h"
 
 /* --- whose report? -------------------------------------------------------------------------------------- */

@@ -6,11 +6,12 @@
 #include "daemon/core/reservation.h"
 
 #include "daemon/core/fit.h"
-#include "daemon/core/availability.h"
 #include "daemon/core/pool.h"
+#include "daemon/core/prospect.h"
 #include "daemon/core/queue.h"
+#include "daemon/core/request.h"
 #include "daemon/core/staging.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 
 /* A reservation that is put off for so long becomes firm. */
 #define FIRM_MS (3600LL * 1000)
@@ -72,7 +73,8 @@ static void reserve_nodes(struct reservations *reservations, const struct search
     for (size_t i = 0; i < partition->count; i++) {
         const struct capacity *capacity = partition->capacities[i];
         bool alone = request->host_id == NULL || capacity->total >= request->gpus;
-        if (fit_node_allowed(search->core, request, capacity) && alone && fit_lasts(search, capacity->node) &&
+        if (request_allows_node(search->core, request, capacity) && alone &&
+            fit_lasts(search, capacity->node) &&
             staging_allows(search->environment, capacity->node, search->readiness)) {
             reservations->nodes[capacity->node->index] = 1;
         }
@@ -173,7 +175,7 @@ int64_t reserve_start(const struct core *core, const struct queue_entry *entry,
     if (!is_open(&search)) {
         return NEVER;
     }
-    if (availability_find(&search, &prospect)) {
+    if (prospect_find(&search, &prospect)) {
         reserve_fit(reservations, job, &fit, prospect.at_ms,
                     was_put_off(core, reservations, job->job_class, job, prospect.at_ms));
         free(fit.shares);

@@ -4,8 +4,8 @@
  * checked them. What a missing result means for the attempt is left to report.c. */
 #include "daemon/core/result.h"
 
-#include "daemon/core/record.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/record.h"
+#include "daemon/core/model/state.h"
 
 bool result_check(const struct member *member, const struct report_message *report, struct err *err)
 {

@@ -8,13 +8,10 @@
 
 #include <string.h>
 
-#include "daemon/core/job.h"
-#include "daemon/core/node.h"
 #include "daemon/core/orders.h"
-#include "daemon/core/record.h"
-#include "daemon/core/state.h"
-#include "daemon/core/tick.h"
-#include "daemon/core/trace.h"
+#include "daemon/core/model/record.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/model/trace.h"
 #include "proto/limits.h"
 
 #define SHOWN_KEY 8 /* characters of a key in a trace */
@@ -243,17 +240,6 @@ void staging_forget_node(struct core *core, struct node *node)
     }
 }
 
-void staging_copy(const struct node *node, struct node_orders *orders)
-{
-    orders->stagings = xzalloc((node->ordered_count + 1) * sizeof *orders->stagings);
-    for (const struct environment_copy *copy = node->copies; copy != NULL; copy = copy->next) {
-        if (copy->state == COPY_ORDERED) {
-            orders->stagings[orders->staging_count++] = (struct node_staging){
-                .key = xstrdup(copy->environment->key), .text = xstrdup(copy->environment->text)};
-        }
-    }
-}
-
 /* --- answers -------------------------------------------------------------------------------------------- */
 
 static int64_t hold_ms(const struct environment_copy *copy)
@@ -273,7 +259,7 @@ static void hold(struct core *core, struct environment_copy *copy, bool lasting,
     free(copy->text);
     copy->text = xstrdup(text);
     copy_set(core, copy, COPY_HELD);
-    tick_note(core, copy->hold_until_ms);
+    deadline_note(core, copy->hold_until_ms);
 }
 
 static bool some_are_ready(const struct environment *environment)
@@ -288,7 +274,7 @@ static bool some_are_ready(const struct environment *environment)
 
 /* What is refused to all is the jobs' own fault, unless another node shows that it can be had. */
 static void take_failure(struct core *core, struct environment_copy *copy,
-                         const struct staging_message *message)
+                         const struct staging_message *message, struct staging_failure *ret_failure)
 {
     struct environment *environment = copy->environment;
     struct node *node = copy->node;
@@ -301,22 +287,17 @@ static void take_failure(struct core *core, struct environment_copy *copy,
     } else {
         hold(core, copy, message->lasting, text);
     }
-    job_environment_failed(core, environment, node, text, by_user);
+    *ret_failure = (struct staging_failure){environment, text, by_user};
 }
 
-bool staging_take(struct core *core, const struct input *input, struct err *err)
+bool staging_take(struct core *core, struct node *node, const struct staging_message *message,
+                  struct staging_failure *ret_failure)
 {
-    const struct staging_message *message = input->staging;
-    struct node *node = node_find(core, message->node);
-    if (!node_speaks(node, message->boot_id, NULL)) {
-        return err_field(err, ERR_NOT_FOUND, "node", "register again", "node %.64s is not registered",
-                         message->node);
-    }
     struct environment *environment;
     HASH_FIND_STR(core->environments, message->key, environment);
     struct environment_copy *copy = environment != NULL ? copy_find(environment, node) : NULL;
     if (copy == NULL || copy->state != COPY_ORDERED) {
-        return true; /* it is not wanted any more, or was said before */
+        return false; /* it is not wanted any more, or was said before */
     }
     core->place_wanted = true;
     switch (message->state) {
@@ -324,15 +305,15 @@ bool staging_take(struct core *core, const struct input *input, struct err *err)
         trace_line(core, "node %s is ready for %.*s", node->name, SHOWN_KEY, environment->key);
         copy->failures = 0;
         copy_set(core, copy, COPY_READY);
-        return true;
+        return false;
     case STAGING_FAILED:
-        take_failure(core, copy, message);
+        take_failure(core, copy, message, ret_failure);
         return true;
     case STAGING_BUILDING: /* progress changes nothing that decides */
     case STAGING_STATE_COUNT:
         break;
     }
-    return true;
+    return false;
 }
 
 /* --- time ----------------------------------------------------------------------------------------------- */
@@ -347,7 +328,7 @@ void staging_watch(struct core *core, struct node *node)
             continue;
         }
         if (core->now_ms < copy->hold_until_ms) {
-            tick_note(core, copy->hold_until_ms);
+            deadline_note(core, copy->hold_until_ms);
         } else {
             copy_set(core, copy, COPY_FREE);
             core->place_wanted = true;

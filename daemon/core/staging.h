@@ -6,13 +6,9 @@
 
 #include <stdbool.h>
 
-#include "proto/base/err.h"
-
 struct core;
 struct environment_spec;
-struct input;
 struct node;
-struct node_orders;
 struct environment;
 struct text;
 
@@ -51,13 +47,18 @@ void staging_doubt(struct core *core, struct environment *environment, const str
 /* Nothing that was known of the node counts any more. */
 void staging_forget_node(struct core *core, struct node *node);
 
-/* The input STAGING. */
-bool staging_take(struct core *core, const struct input *input, struct err *err);
+/* A node could not get ready; by_user: no node could. The text lives as long as the step. */
+struct staging_failure {
+    struct environment *environment;
+    const char *text;
+    bool by_user;
+};
+/* What a node says of one of its copies. true: it failed, which the jobs that wait for it have to be told. */
+struct staging_message;
+bool staging_take(struct core *core, struct node *node, const struct staging_message *message,
+                  struct staging_failure *ret_failure);
 /* Time has passed: holds of the node's copies end. */
 void staging_watch(struct core *core, struct node *node);
-
-/* Copies what the node is to get ready. */
-void staging_copy(const struct node *node, struct node_orders *orders);
 
 /* Before the core goes: no copy is left; then, when the job classes are gone: no environment is left. */
 void staging_clear_copies(struct core *core);

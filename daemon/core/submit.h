@@ -9,10 +9,6 @@
 
 struct core;
 struct input;
-struct resource_request;
-
-/* Whether a job with such a resource request would be let in; changes nothing. */
-bool submit_admits(const struct core *core, const struct resource_request *request, struct err *err);
 
 /* The input SUBMIT. */
 bool submit_job(struct core *core, const struct input *input, struct err *err);

@@ -8,26 +8,16 @@
 #include "daemon/core/account.h"
 #include "daemon/core/attempt.h"
 #include "daemon/core/departure.h"
+#include "daemon/core/eviction.h"
 #include "daemon/core/expiry.h"
-#include "daemon/core/member.h"
 #include "daemon/core/node.h"
-#include "daemon/core/record.h"
+#include "daemon/core/model/record.h"
 #include "daemon/core/staging.h"
-#include "daemon/core/state.h"
-#include "daemon/core/trace.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/model/trace.h"
 #include "proto/limits.h"
 
 #define BRAKE_NODES 3 /* with fewer nodes than this, one broken machine is half of them */
-
-void tick_note(struct core *core, int64_t due_ms)
-{
-    core->deadline_ms = due_ms < core->deadline_ms ? due_ms : core->deadline_ms;
-}
-
-int64_t core_deadline(const struct core *core)
-{
-    return core->deadline_ms;
-}
 
 /* --- nodes ---------------------------------------------------------------------------------------------- */
 
@@ -37,7 +27,7 @@ static void watch_node(struct core *core, struct node *node)
         if (core->now_ms >= node_silent_ms(core, node)) {
             node_silent(core, node);
         } else {
-            tick_note(core, node_silent_ms(core, node));
+            deadline_note(core, node_silent_ms(core, node));
         }
     }
     if (node->hold_until_ms != 0) {
@@ -45,7 +35,7 @@ static void watch_node(struct core *core, struct node *node)
             node->hold_until_ms = 0;
             core->place_wanted = true;
         } else {
-            tick_note(core, node->hold_until_ms);
+            deadline_note(core, node->hold_until_ms);
         }
     }
     staging_watch(core, node);
@@ -62,7 +52,7 @@ void tick_watch_brake(struct core *core)
                core->known_count);
     if (!braked) {
         core->calm_since_ms = core->now_ms; /* those that are still on their way back get a whole lease */
-        tick_note(core, core->now_ms);
+        deadline_note(core, core->now_ms);
     }
 }
 
@@ -97,7 +87,7 @@ static bool watch_member(struct core *core, struct member *member)
     bool idle = is_idle(attempt);
     int64_t end_ms = idle ? core->now_ms : lease_end_ms(core, member);
     if (core->now_ms < end_ms) {
-        tick_note(core, end_ms);
+        deadline_note(core, end_ms);
         return true;
     }
     const char *how = idle ? "is silent" : "was silent for longer than the lease";
@@ -113,7 +103,7 @@ static void watch_attempt(struct core *core, struct attempt *attempt)
             return;
         }
     }
-    tick_note(core, attempt->deadline_ms);
+    deadline_note(core, attempt->deadline_ms);
     for (size_t i = 0; i < attempt->member_count; i++) {
         if (!watch_member(core, attempt->members[i])) {
             return;
@@ -130,7 +120,7 @@ bool tick_pass(struct core *core, const struct input *input, struct err *err)
     if (core->now_ms >= core->again_ms) {
         core->place_wanted = true;
     } else {
-        tick_note(core, core->again_ms);
+        deadline_note(core, core->again_ms);
     }
     for (size_t i = 0; i < core->node_count; i++) {
         if (core->nodes[i]->state != NODE_LOST) {
@@ -144,6 +134,7 @@ bool tick_pass(struct core *core, const struct input *input, struct err *err)
     }
     account_watch(core);
     departure_watch(core);
+    eviction_watch(core);
     return true;
 }
 

@@ -11,9 +11,6 @@
 struct core;
 struct input;
 
-/* Something becomes due at this time; NEVER is fine. */
-void tick_note(struct core *core, int64_t due_ms);
-
 /* Sees whether so many nodes are silent that the fault is likely ours; called at the end of every step. */
 void tick_watch_brake(struct core *core);
 

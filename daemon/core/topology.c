@@ -5,7 +5,7 @@
  * first. How groups are found is the agent's part. */
 #include "daemon/core/topology.h"
 
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 
 /* What one group of a node capacity has free. */
 struct part {

@@ -4,12 +4,11 @@
  * entries, patterns and promises are the old ones. What is asked is left to explain.c and advice.c. */
 #include "daemon/core/trial.h"
 
-#include "daemon/core/account_state.h"
+#include "daemon/core/account.h"
 #include "daemon/core/history.h"
 #include "daemon/core/job.h"
 #include "daemon/core/place.h"
 #include "daemon/core/queue.h"
-#include "daemon/core/staging.h"
 #include "proto/spec/tasks.h"
 
 /* --- drafts --------------------------------------------------------------------------------------------- */
@@ -19,8 +18,8 @@ struct draft draft_of(const struct job *job)
     struct draft draft = {
         .request = job->job_class->request,
         .pattern = job->pattern,
-        .project = job->project->name,
-        .owner = job->owner->name,
+        .project = account_name(job->project),
+        .owner = account_name(job->owner),
         .key = job->key,
         .submitted_ms = job->submitted_ms,
         .time_limit_ms = job->time_limit_ms,

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 
 struct job_spec;
 

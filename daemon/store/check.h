@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/core/change.h"
+#include "daemon/core/model/change.h"
 #include "proto/base/err.h"
 
 struct checker;

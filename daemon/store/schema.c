@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the tables. It promises that a database is either of the newest version or refused, and that a version
  * is reached in one transaction or not at all, the newest in one by a database that is new. What the rows
- * mean is left to daemon/core/change.h, what is asked of them to sql.h.
+ * mean is left to daemon/core/model/change.h, what is asked of them to sql.h.
  *
  * Submissions set the speed of the whole, and what they cost is the number of pages that they touch: each
  * goes whole into the WAL and later into the file. A row at the end of a table or index shares its page with

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/core/change.h"
+#include "daemon/core/model/change.h"
 #include "proto/base/err.h"
 #include "proto/limits.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lists of daemon/core/rows.h as data, and the SQL that follows from them. */
+/* The lists of daemon/core/model/rows.h as data, and the SQL that follows from them. */
 #ifndef STORE_TABLES_H
 #define STORE_TABLES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/core/rows.h"
+#include "daemon/core/model/rows.h"
 #include "proto/base/text.h"
 
 /* The lists of proto/states.h whose words stand in columns. */

@@ -9,8 +9,9 @@
 
 #include "agent/reconciler/reconciler.h"
 #include "daemon/core/account.h"
+#include "daemon/core/core.h"
 #include "daemon/core/node.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 #include "daemon/store/store.h"
 #include "daemon/store/wal.h"
 #include "proto/base/text.h"

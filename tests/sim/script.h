@@ -4,7 +4,7 @@
 #ifndef SIM_SCRIPT_H
 #define SIM_SCRIPT_H
 
-#include "daemon/core/change.h"
+#include "daemon/core/model/change.h"
 
 /* One transaction. */
 struct batch {

@@ -6,7 +6,7 @@
 
 #include "daemon/core/account.h"
 #include "daemon/core/decay.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/core/account.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 #include "proto/limits.h"
 #include "tests/trace/cluster.h"
 #include "tests/trace/suites.h"

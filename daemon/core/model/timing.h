@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the time of a start goes: moments of jobs, attempts and members, for people to read. Nothing is
  * decided by them. */
-#ifndef CORE_TIMING_H
-#define CORE_TIMING_H
+#ifndef CORE_MODEL_TIMING_H
+#define CORE_MODEL_TIMING_H
+
+#include <stdint.h>
 
 struct attempt;
 struct core;
@@ -23,6 +25,10 @@ void timing_share(struct job *task, const struct job *whole);
 void timing_place(struct core *core, struct attempt *attempt);
 void timing_start(struct core *core, struct attempt *attempt);
 void timing_end(struct core *core, struct attempt *attempt);
+
+/* All steps so far are on disk, at at_us; as core_committed. */
+void timing_committed(struct core *core, int64_t at_us,
+                      void (*ended)(void *closure, uint64_t attempt_id, int64_t visible_us), void *closure);
 
 /* What a report says of its node, and when that had its orders. Who takes the report writes the member. */
 void timing_take(struct core *core, struct member *member, const struct report_message *report);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of transitions: which event takes a thing from one state to another. No row means that the event
  * came too late or twice. */
-#ifndef CORE_RULE_H
-#define CORE_RULE_H
+#ifndef CORE_MODEL_RULE_H
+#define CORE_MODEL_RULE_H
 
 #include <stddef.h>
 

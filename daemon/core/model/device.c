@@ -2,11 +2,11 @@
 /* Owns the two texts in which rows name devices: the JSON array of a node and the indices of a member. It
  * promises that what it wrote reads back equal; a row that does not is damage that the store has let through,
  * and aborts. */
-#include "daemon/core/device.h"
+#include "daemon/core/model/device.h"
 
 #include <string.h>
 
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 #include "proto/base/json.h"
 #include "proto/limits.h"
 

@@ -3,14 +3,11 @@
  * known is written with the next row of the attempt that is written anyway, so that nothing is written for it
  * alone, and that no moment is kept which nobody told. A node's durations stay as the node said them: its
  * clock and ours are never compared. */
-#include "daemon/core/timing.h"
+#include "daemon/core/model/timing.h"
 
 #include <stdlib.h>
 
-#include "daemon/core/attempt.h"
-#include "daemon/core/job.h"
-#include "daemon/core/record.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 #include "proto/base/text.h"
 
 static int64_t larger(int64_t a, int64_t b)
@@ -143,8 +140,8 @@ static void note_moment(const struct core *core, const struct commit_moment *mom
     abort();
 }
 
-void core_committed(struct core *core, int64_t at_us,
-                    void (*ended)(void *closure, uint64_t attempt_id, int64_t visible_us), void *closure)
+void timing_committed(struct core *core, int64_t at_us,
+                      void (*ended)(void *closure, uint64_t attempt_id, int64_t visible_us), void *closure)
 {
     core->at_us = larger(core->at_us, at_us + core->steady_offset_ms * 1000);
     for (size_t i = 0; i < core->moment_count; i++) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the labels of nodes, in memory and as their rows hold them. It promises that equal labels are equal
  * texts. What they may be is proto/node_label's, what is asked of them constraint.c's. */
-#include "daemon/core/label.h"
+#include "daemon/core/model/label.h"
 
 #include <string.h>
 
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 #include "proto/base/json.h"
 
 static int by_key(const void *a, const void *b)

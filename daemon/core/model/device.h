@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of devices, as the rows hold them. */
-#ifndef CORE_DEVICE_H
-#define CORE_DEVICE_H
+#ifndef CORE_MODEL_DEVICE_H
+#define CORE_MODEL_DEVICE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a step leaves behind: row changes, touched jobs, nodes with new orders, and memory to be freed at its
  * end. */
-#ifndef CORE_RECORD_H
-#define CORE_RECORD_H
+#ifndef CORE_MODEL_RECORD_H
+#define CORE_MODEL_RECORD_H
 
 #include <stdint.h>
 
-#include "daemon/core/change.h"
+#include "daemon/core/model/change.h"
 #include "proto/wire/messages.h"
 #include "proto/states.h"
 
@@ -20,7 +20,7 @@ struct node;
 struct step;
 
 void record_open(struct core *core, int64_t wall_ms);
-/* Fills in the values of all changes as they are now, hands everything to the step, and frees what left. */
+/* Fills in the values of all changes as they are now, and hands everything to the step. */
 void record_close(struct core *core, struct step *ret_step);
 
 /* Each of these notes that the row is to be written, once a step, with the values that it has at the end of
@@ -75,10 +75,6 @@ int64_t record_time(const struct core *core, const struct job *job);
 
 /* The node's orders changed. */
 void record_dirty(struct core *core, struct node *node);
-
-/* Frees it at the end of the step; it is out of all lists already. */
-void record_released(struct core *core, struct job *job);
-void record_released_attempt(struct core *core, struct attempt *attempt);
 
 /* Text that lives as long as the step. */
 const char *record_text(struct core *core, const char *format, ...) __attribute__((format(printf, 2, 3)));

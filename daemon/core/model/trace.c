@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the form of trace lines. It promises one line a call and no effect on any decision. */
-#include "daemon/core/trace.h"
+#include "daemon/core/model/trace.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "daemon/core/state.h"
+#include "daemon/core/model/state.h"
 
 #define LINE_BYTES 512 /* a gang's list of nodes is cut here */
-
-void core_trace(struct core *core, struct text *trace)
-{
-    core->trace = trace;
-}
 
 void trace_line(const struct core *core, const char *format, ...)
 {

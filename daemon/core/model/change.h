@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Row changes: what a step wants to be written, as plain values. The core makes them, the store applies them,
  * nobody interprets them. Strings are borrowed from the step that carries the change. */
-#ifndef CORE_CHANGE_H
-#define CORE_CHANGE_H
+#ifndef CORE_MODEL_CHANGE_H
+#define CORE_MODEL_CHANGE_H
 
-#include "daemon/core/rows.h"
+#include "daemon/core/model/rows.h"
 
 enum change_kind {
     CHANGE_JOB_INSERT, /* birth and life */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns memory that lives as long as one step. It promises that what it handed out stays where it is until
  * arena_destroy; it gives nothing back before. */
-#include "daemon/core/arena.h"
+#include "daemon/core/model/arena.h"
 
 #include <stdalign.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Labels of nodes. */
-#ifndef CORE_LABEL_H
-#define CORE_LABEL_H
+#ifndef CORE_MODEL_LABEL_H
+#define CORE_MODEL_LABEL_H
 
 #include <jansson.h>
 #include <stddef.h>

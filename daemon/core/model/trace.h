@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The trace: one line for each decision, for tests and for people who debug. */
-#ifndef CORE_TRACE_H
-#define CORE_TRACE_H
+#ifndef CORE_MODEL_TRACE_H
+#define CORE_MODEL_TRACE_H
 
 struct core;
 struct member;

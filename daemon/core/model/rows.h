@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of the state, one list of columns each: the structs of rows, and all that the store does with
  * rows, come from these lists. Strings of a row are borrowed. Times named _ms are wall clock, for display. */
-#ifndef CORE_ROWS_H
-#define CORE_ROWS_H
+#ifndef CORE_MODEL_ROWS_H
+#define CORE_MODEL_ROWS_H
 
 #include <stdbool.h>
 #include <stddef.h>

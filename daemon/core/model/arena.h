@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An arena: memory that is given back all at once. */
-#ifndef CORE_ARENA_H
-#define CORE_ARENA_H
+#ifndef CORE_MODEL_ARENA_H
+#define CORE_MODEL_ARENA_H
 
 #include <stdarg.h>
 #include <stddef.h>

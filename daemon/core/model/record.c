@@ -2,19 +2,16 @@
 /* Owns the change set on which a step notes its row changes. It promises that a row is written once a step,
  * with its final values; that inserts come before what refers to them; and that everything it hands out lives
  * in the step's arena. It decides nothing. */
-#include "daemon/core/record.h"
+#include "daemon/core/model/record.h"
 
 #include <stdarg.h>
 #include <string.h>
 
-#include "daemon/core/arena.h"
-#include "daemon/core/array.h"
-#include "daemon/core/attempt.h"
-#include "daemon/core/device.h"
-#include "daemon/core/job.h"
-#include "daemon/core/label.h"
-#include "daemon/core/node.h"
-#include "daemon/core/state.h"
+#include "daemon/core/model/arena.h"
+#include "daemon/core/model/device.h"
+#include "daemon/core/model/label.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/model/step.h"
 #include "proto/spec/tasks.h"
 
 #define FIRST_ROOM 8 /* changes; most steps need fewer */
@@ -399,16 +396,6 @@ void record_dirty(struct core *core, struct node *node)
     change_set->dirty[change_set->dirty_count++] = node->name;
 }
 
-void record_released(struct core *core, struct job *job)
-{
-    LL_PREPEND(core->change_set.released, job);
-}
-
-void record_released_attempt(struct core *core, struct attempt *attempt)
-{
-    LL_PREPEND(core->change_set.released_attempts, attempt);
-}
-
 const char *record_text(struct core *core, const char *format, ...)
 {
     va_list args;
@@ -431,19 +418,6 @@ const char *record_detail(struct core *core, const char *name, const char *value
 
 /* --- closing ---------------------------------------------------------------------------------------------
  */
-
-static void free_leaving(struct core *core)
-{
-    for (struct attempt *attempt = core->change_set.released_attempts, *next; attempt != NULL;
-         attempt = next) {
-        next = attempt->next;
-        attempt_free(attempt);
-    }
-    for (struct job *job = core->change_set.released, *next; job != NULL; job = next) {
-        next = job->next;
-        job_free(job);
-    }
-}
 
 static void clean_dirty(struct core *core)
 {
@@ -484,7 +458,6 @@ void record_close(struct core *core, struct step *ret_step)
     if (change_set->answer != NULL) {
         fill_answer(core, change_set->answer, ret_step);
     }
-    free_leaving(core);
     clean_dirty(core);
     ret_step->answer = change_set->response;
     ret_step->fenced = change_set->fenced;

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the core is given: its configuration, and one input for each step. */
+#ifndef CORE_MODEL_INPUT_H
+#define CORE_MODEL_INPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/core/model/rows.h"
+#include "proto/spec/account_limits.h"
+#include "proto/spec/jobspec.h"
+#include "proto/wire/messages.h"
+
+struct core_config {
+    uint32_t incarnation; /* strictly larger at every start */
+    int64_t next_job_key;
+    int64_t heartbeat_ms; /* how often nodes send heartbeats; SUSPECT after HEARTBEATS_MISSED of them */
+    enum policy policy;
+    int64_t share_half_life_ms; /* after which past use counts half; 0: DEFAULT_SHARE_HALF_LIFE_MS */
+};
+
+/* What a job needs on its nodes before it may be placed there (proto/wire/staging.h), as far as the core
+ * cares. */
+struct environment_spec {
+    const char *key;  /* equal needs have equal keys */
+    const char *text; /* what nodes are told: JSON, as staging_decode reads it */
+};
+
+enum input_kind {
+    INPUT_BOOT, /* once, after loading: heartbeats count from now, live attempts are renewed, what fits is
+                 * placed
+                 */
+    INPUT_SUBMIT,
+    INPUT_CANCEL,
+    INPUT_HOLD,
+    INPUT_RELEASE,
+    INPUT_CHANGE, /* of a live job's priority or time limit */
+    INPUT_REGISTER,
+    INPUT_HEARTBEAT,
+    INPUT_REPORT,
+    INPUT_STAGING,  /* a node has an environment ready, or cannot be; progress is no input */
+    INPUT_NODE,     /* drain, resume, fence, expire, remove */
+    INPUT_WINDOW,   /* a maintenance window is made or removed */
+    INPUT_LIMITS,   /* an account's limits change */
+    INPUT_ACCOUNTS, /* a question: changes nothing */
+    INPUT_POOLS,    /* a question, too */
+    INPUT_PREEMPT,  /* a job gives back its GPUs and waits again */
+    INPUT_ASK,      /* a question about one job: changes nothing */
+    INPUT_TICK,     /* time has passed: deadlines are looked at */
+};
+
+enum ask_kind {
+    ASK_EXPLAIN,  /* why a live job waits, when it will start, what would start it now */
+    ASK_PLAN,     /* the same of a job as if it were submitted now */
+    ASK_REHEARSE, /* who would have to go for a job that waits */
+};
+
+enum node_verb {
+    NODE_VERB_DRAIN,
+    NODE_VERB_RESUME,
+    NODE_VERB_FENCE,
+    NODE_VERB_EXPIRE,
+    NODE_VERB_REMOVE, /* the node is forgotten, once no attempt holds it any more */
+};
+
+/* A job on which a submission depends, as it was when the submission was read. */
+struct core_dependency {
+    const char *id;
+    int64_t key;
+    enum dependency kind;
+    enum job_state state;
+};
+
+struct input {
+    enum input_kind kind;
+    /* For records; and, of BOOT and TICK, to tell when windows and expiries, which people write by the wall
+     * clock, are due. Nothing else is decided by it. */
+    int64_t wall_ms;
+    /* CLOCK_BOOTTIME, for records, too: when the step is done, and when what asks for it was there; 0: as
+     * now_ms says. */
+    int64_t at_us, arrived_us;
+    union {
+        struct {
+            const char *id; /* of the job to be: ID_LENGTH characters from fresh random bytes */
+            const char *owner;
+            const struct job_spec *spec; /* only read */
+            const char
+                *body; /* the spec's JSON as received; must live until the step's changes are applied */
+            size_t body_length;
+            const char *shown; /* the spec as people are shown it, or NULL: body; lives as long */
+            const struct environment_spec *environment; /* or NULL; only read */
+            const struct blob_row
+                *requirements; /* of its environment, to be stored with it; or NULL; lives as long */
+            const struct core_dependency *dependencies; /* as many as the spec names; only read */
+            size_t dependency_count;
+        } submit;
+        struct {
+            const char *id;
+            const char *by; /* owner of the token, for the history */
+        } cancel;
+        struct {
+            const char *id;
+            const char *by;
+        } hold; /* and release */
+        struct {
+            const char *id;
+            const char *by;
+            int64_t if_seq; /* the job's newest event must be this one; -1: whichever */
+            bool sets_priority, sets_time_limit;
+            int64_t priority;
+            int64_t time_limit_ms; /* 0: none */
+        } change;
+        const struct register_message *node_register;
+        const struct heartbeat_message *heartbeat;
+        const struct report_message *report; /* its results must live until the step's changes are applied */
+        const struct staging_message *staging;
+        struct {
+            const char *name;
+            enum node_verb verb;
+            const char *reason; /* or NULL */
+            const char *by;
+            int64_t expires_at_ms; /* of EXPIRE; 0: never */
+            bool force;            /* of REMOVE: a node that is not drained is fenced */
+        } node;
+        struct {
+            const char *id;
+            const char *by; /* owner of the token, for the history */
+        } preempt;
+        struct {
+            enum ask_kind kind;
+            const char *id;    /* of the job; PLAN: NULL */
+            const char *owner; /* PLAN: as in submit, and only read */
+            const struct job_spec *spec;
+            const struct environment_spec *environment;
+        } ask;
+        struct {
+            enum account_kind kind;
+            const char *name;
+            const struct account_limits *limits; /* only read; NULL: it has none any more */
+            const char *text;                    /* the same as JSON; lives until the changes are applied */
+            bool force;                          /* attempts that lose their entitlement go on, borrowed */
+        } limits;
+        struct {
+            const char *viewer;     /* what this user may see; NULL: everything */
+            const char *name;       /* NULL: all projects and users */
+            enum account_kind kind; /* of name: a project or a user */
+            const char *after;      /* a cursor of the answer before; NULL: from the first */
+        } accounts;
+        struct {
+            const char *remove;           /* the id of one to remove; NULL: row is made */
+            const struct window_row *row; /* only read; created_ms is the step's */
+        } window;
+    };
+};
+
+#endif

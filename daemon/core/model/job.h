@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A live job, the edges between jobs that depend on each other, and what became of those that have ended. */
+#ifndef CORE_MODEL_JOB_H
+#define CORE_MODEL_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/base/table.h"
+#include "proto/limits.h"
+#include "proto/spec/jobspec.h"
+#include "proto/states.h"
+
+struct account;
+struct array;
+struct attempt;
+struct batch;
+struct edge;
+struct job_class;
+struct pattern;
+
+struct job {
+    int64_t key;
+    int64_t place; /* what its place in the queue is by: its key, of a task that of its array */
+    char id[ID_LENGTH + 1];
+    enum job_state state;
+    int64_t seq;
+    int64_t event_ms; /* wall clock of its last event: the next one is not earlier */
+    struct job_class *job_class;
+    struct pattern *pattern;   /* of what is known of run times */
+    struct batch *batch;       /* while it waits; else NULL */
+    struct job *prev, *next;   /* in the batch */
+    int64_t submitted_ms;      /* steady clock, not earlier than that of an earlier job */
+    int64_t received_us;       /* steady clock: its submission was there; that of a task, of its array */
+    int64_t queued_us;         /* since then: the submission was on disk; 0: not known */
+    struct array *array;       /* that it stands for, or is a task of; else NULL */
+    int64_t task;              /* its number; -1: it is none */
+    struct edge *dependencies; /* what it still waits for, while BLOCKED or HELD */
+    struct edge *dependents;   /* who waits for it */
+    struct account *project, *owner;
+
+    int64_t time_limit_ms, grace_ms, lease_ms;
+    struct job_early_signal early_signal;
+    int64_t ran_ms; /* over all attempts that have ended */
+    int32_t priority;
+    int32_t retries, infra_retries;
+    enum launch_mode launch_mode;
+    enum on_disconnect on_disconnect;
+
+    int64_t attempt_number;
+    struct attempt *attempt; /* the newest, which may have ended; or NULL */
+    int32_t user_failures, infra_failures;
+    char *pool; /* of the newest attempt; owned; or NULL */
+    int64_t started_ms, ended_ms;
+    int64_t exit_code, failed_rank;
+    const char *failed_node; /* borrowed from the node, or NULL */
+    enum cause cause;        /* CANCELED while the job is live: a cancel was acknowledged */
+    const char *reason;      /* set by the step that ends the job, and as short-lived; or NULL */
+
+    uint32_t slot; /* 1 + index of its change in the open change set; 0: none */
+    bool function; /* it succeeds only with a result of every rank */
+    bool fresh;    /* its submission may not be on disk yet */
+    bool trial;    /* it waits for the time of a question: trial.h */
+    UT_hash_handle by_id, by_key;
+};
+
+/* It is HELD or BLOCKED: in no job class. */
+static inline bool job_is_kept_back(const struct job *job)
+{
+    return job->state == JOB_HELD || job->state == JOB_BLOCKED;
+}
+
+/* It waits in its job class, with or without nodes getting ready for it. */
+static inline bool job_is_waiting(const struct job *job)
+{
+    return job->state == JOB_QUEUED || job->state == JOB_STAGING;
+}
+
+/* One job depends on another, which has not yet done what it should. */
+struct edge {
+    struct job *job, *on;
+    enum dependency kind;
+    bool due;                 /* among those that the step has to look at */
+    struct edge *next_open;   /* of the job */
+    struct edge *prev, *next; /* of the dependents of the other one, by key; or of those that are due */
+};
+
+/* A job that has ended. */
+struct outcome {
+    int64_t key;
+    enum job_state state;
+};
+
+/* It waits for another job. */
+static inline bool dependency_is_open(const struct job *job)
+{
+    return job->dependencies != NULL;
+}
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A node with its devices, and a time in which nodes get no work. */
+#ifndef CORE_MODEL_NODE_H
+#define CORE_MODEL_NODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/core/model/rows.h"
+#include "proto/base/table.h"
+#include "proto/states.h"
+
+struct capacity;
+struct environment_copy;
+struct member;
+
+/* One device of a node. */
+struct node_device {
+    int64_t index;
+    char *uuid, *type;
+    int64_t memory_bytes;
+    int64_t group;             /* devices near each other share it; -1: unknown */
+    struct member *holder;     /* NULL: nobody has it */
+    const char *unavailable;   /* why no job can get it, as the agent says; NULL: it can be had */
+    struct capacity *capacity; /* NULL: not offered, because the node is LOST or the device retired */
+    bool retired;              /* the node no longer has it; it goes when its holder does */
+};
+
+struct label {
+    char *key, *value; /* owned */
+};
+
+enum contact { CONTACT_FRESH, CONTACT_SILENT };
+
+struct node {
+    char *name;
+    NODE_OWN_ROW(ROW_FIELD, ) /* texts are owned */
+    const char
+        *rival;     /* the agent_id of another agent that was refused, for this one lives; owned, or NULL */
+    bool contested; /* this one was heard after that: they are two */
+    struct label *labels; /* by key */
+    size_t label_count;
+    struct node_device *devices; /* by index */
+    size_t device_count;
+    struct capacity *capacities; /* its devices by type; none while LOST */
+
+    enum contact contact; /* SILENT is shown as SUSPECT */
+    int64_t leaves_ms;    /* when it goes away next: it expires, or a window begins; or NEVER */
+    int64_t stops_ms;     /* when what runs there must have ended; past while that lasts; or NEVER */
+    bool away;            /* it has expired, or is in a window: no new work */
+
+    int64_t heartbeat_ms;  /* when it was last heard */
+    int64_t hold_until_ms; /* it declined: no work before this; 0: none */
+    int64_t declines;      /* in a row */
+
+    struct member *members;          /* of live attempts, by attempt id */
+    struct environment_copy *copies; /* what it has, or is to have, ready */
+    size_t ordered_count;            /* of these */
+    uint64_t orders_version;         /* incarnation << 32 | how often they changed since */
+    bool dirty;                      /* its orders changed in this step */
+    size_t index;                    /* in core->nodes */
+    struct node *next_removed;
+    uint32_t slot;
+    UT_hash_handle hh;
+};
+
+/* A time in which nodes get no work. */
+struct window {
+    union {
+        struct window_row row; /* its texts are owned */
+        struct {
+            WINDOW_ROW(ROW_FIELD, )
+        };
+    };
+    struct window *prev, *next; /* by from_ms, then id */
+};
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What nodes offer: the devices of one type on one node, and the nodes of one pool that have the type. */
+#ifndef CORE_MODEL_POOL_H
+#define CORE_MODEL_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/states.h"
+
+struct node;
+
+/* The devices of one type on one node. */
+struct capacity {
+    struct node *node;
+    struct partition *partition;
+    int64_t total, free;
+    int64_t unavailable;   /* of total, whether somebody has them or not */
+    struct capacity *next; /* of the node */
+
+    /* of the scheduling pass that goes on */
+    int64_t free_then; /* free at the time that availability.c looks at */
+    int64_t spare;     /* what a gang may have for longer than a reservation waits */
+};
+
+/* The nodes of one pool that have one type: what a gang may spread over. */
+struct partition {
+    char *pool, *type;
+    enum pool_kind kind;
+    int64_t total, free;
+    int64_t free_then;            /* free at the time that availability.c looks at */
+    int64_t widest;               /* the largest total of a node capacity */
+    struct capacity **capacities; /* by node name */
+    size_t count;
+    size_t loopback_count; /* nodes that other hosts cannot reach */
+    size_t index;
+    struct partition *prev, *next; /* by pool, then type */
+};
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state that decides, for the files of the core and nobody else. Iteration follows ordered lists; hashes
+ * are only for finding. */
+#ifndef CORE_MODEL_STATE_H
+#define CORE_MODEL_STATE_H
+
+#include <assert.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "daemon/core/model/array.h"
+#include "daemon/core/model/attempt.h"
+#include "daemon/core/model/input.h"
+#include "daemon/core/model/job.h"
+#include "daemon/core/model/member.h"
+#include "daemon/core/model/node.h"
+#include "daemon/core/model/pool.h"
+#include "daemon/core/model/queue.h"
+#include "daemon/core/model/staging.h"
+#include "proto/base/table.h"
+#include "proto/base/text.h"
+#include "proto/limits.h"
+
+#ifdef NDEBUG
+#error "the core keeps its assertions in every build"
+#endif
+
+#define NEVER INT64_MAX
+
+static inline char *copy_or_null(const char *text)
+{
+    return text != NULL ? xstrdup(text) : NULL;
+}
+
+/* A copy takes the place of a text; either may be NULL. */
+static inline void replace_text(const char **text, const char *with)
+{
+    const char *copy = copy_or_null(with);
+    row_free(text);
+    *text = copy;
+}
+
+/* Something that waits for the commit which makes it durable: its moment is that commit's. */
+enum durable { DURABLE_JOB, DURABLE_ATTEMPT, DURABLE_START, DURABLE_END };
+
+struct commit_moment {
+    enum durable what;
+    uint64_t id;         /* key of the job, id of the attempt */
+    int64_t received_us; /* of the submission */
+};
+
+/* The step that is being made. */
+struct change_set {
+    struct arena *arena;
+    struct change *changes;
+    struct pending *pending; /* how the values of each are filled in when the change set is closed */
+    size_t count, room;
+    const char **dirty;
+    size_t dirty_count, dirty_room;
+    size_t job_count; /* changes that are of jobs */
+    bool lazy;
+    struct job *answer;   /* the job of a SUBMIT, CANCEL or PREEMPT */
+    const char *response; /* the answer to a question, in the arena */
+    uint64_t *fenced;     /* the answer to a heartbeat, in the arena */
+    size_t fenced_count;
+    int64_t wall_ms;
+};
+
+struct core {
+    struct core_config config;
+    bool booted;
+    int64_t now_ms;
+    int64_t deadline_ms;    /* not later than the first thing that TICK will find due */
+    int64_t wall_offset_ms; /* the wall clock less now_ms, as the last BOOT or TICK had it */
+    int64_t next_job_key;
+    uint32_t attempt_id_count;
+
+    struct node **nodes; /* by name */
+    size_t node_count, node_room;
+    struct node *nodes_by_name;
+    struct node *removed;  /* not among them any more: attempts that have ended still name them */
+    size_t known_count;    /* not LOST */
+    size_t silent_count;   /* of these */
+    bool braked;           /* too many are silent: the fault is likely ours */
+    int64_t calm_since_ms; /* leases count from here at the earliest: boot, or the end of a brake */
+
+    struct window *windows; /* that are not over */
+    size_t window_count;
+    int64_t judge_ms;       /* when what windows and expiries say of nodes changes next */
+    size_t departing_count; /* nodes that go away some time */
+    int64_t look_ms;        /* of the last look at waiting jobs: what lasts is judged as of then */
+
+    struct partition *partitions;
+    uint64_t registry; /* stamp of what is registered */
+    int64_t free;      /* devices in partitions that nobody holds */
+
+    struct job *jobs_by_id, *jobs_by_key;
+    struct job_class *job_classes_by_key;
+    struct edge *due;         /* to be looked at before the step ends */
+    struct outcome *outcomes; /* of the last LIMIT_ENDED_JOBS, in a ring; owned */
+    size_t outcome_count;     /* that there ever were */
+    struct job_class *job_classes;
+    int64_t demand_count;                    /* live jobs */
+    uint32_t demand[LIMIT_NODE_DEVICES + 1]; /* how many of them ask for so many GPUs; those that ask for more
+                                                 count at the end */
+    struct batch *batches;
+    int64_t wall_ms; /* of the newest input */
+    /* The wall clock as it was at the start, gone on at the pace of CLOCK_BOOTTIME: what durations are
+     * counted by. */
+    int64_t steady_ms;
+    int64_t steady_offset_ms; /* ahead of now_ms */
+    int64_t submitted_ms;     /* of the newest job */
+    struct pattern *patterns;
+    struct array *due_arrays;
+    bool place_wanted; /* something happened that may let a job be placed */
+    int64_t again_ms;  /* when time alone may let one */
+
+    struct accounts *accounts;
+
+    struct environment *environments; /* by key */
+    struct environment *idle_environments;
+    size_t idle_environment_count;
+
+    struct attempt *attempts_by_attempt_id;
+    struct attempt *attempts; /* live */
+    struct attempt *ended;    /* the last LIMIT_ENDED_ATTEMPTS, oldest first */
+    size_t ended_count;
+
+    int64_t at_us;                 /* steady clock of the step */
+    struct commit_moment *moments; /* owned; made when the first one waits */
+    size_t moment_count;
+
+    struct availability availability;
+    size_t borrowed_count; /* live attempts that may have to give way */
+    struct change_set change_set;
+    struct job *released; /* jobs that ended in this step: freed when it is closed */
+    struct attempt *released_attempts;
+    struct text *trace;
+};
+
+/* Something becomes due at this time; NEVER is fine. */
+static inline void deadline_note(struct core *core, int64_t due_ms)
+{
+    core->deadline_ms = due_ms < core->deadline_ms ? due_ms : core->deadline_ms;
+}
+
+/* Those that are there, or NULL: a node, a live job, an attempt that is live or one of the last that ended.
+ */
+struct node *node_find(const struct core *core, const char *name);
+struct job *job_by_id(const struct core *core, const char *id);
+struct job *job_by_key(const struct core *core, int64_t key);
+struct attempt *attempt_find(const struct core *core, uint64_t attempt_id);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a step gives back. */
+#ifndef CORE_MODEL_STEP_H
+#define CORE_MODEL_STEP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/core/model/rows.h"
+#include "proto/base/err.h"
+#include "proto/states.h"
+
+struct arena;
+
+/* The job as an answer needs it; strings live as long as the step. */
+struct job_touch {
+    int64_t key;
+    char id[17];
+    enum job_state state;
+    int64_t seq;
+};
+
+struct step {
+    bool ok;
+    struct err err;                 /* why not; then nothing was changed */
+    struct job_touch job;           /* SUBMIT, CANCEL, HOLD, RELEASE and CHANGE: the job */
+    const struct job_life *life;    /* as it is now, changed or not; but for its reason, if it was not */
+    const struct array_row *counts; /* of an array; NULL: it is none */
+    const char *answer; /* LIMITS, ACCOUNTS and POOLS: JSON. REGISTER: the nonce to repeat, NULL: taken */
+    uint64_t *fenced;   /* HEARTBEAT: of the attempt ids that it lists, those that the node is not to have */
+    size_t fenced_count;
+    struct change *changes; /* in order; their strings live as long as the step */
+    size_t change_count;
+    bool lazy; /* changes may ride with a later commit, LIMIT LAZY_COMMIT_MS at most; the answer need not wait
+                */
+    const char **dirty_nodes; /* nodes whose orders changed: names, borrowed from the core, each once */
+    size_t dirty_count;
+    struct job_touch *touched; /* jobs whose state or history changed, each once */
+    size_t touched_count;
+    struct arena *arena; /* owns all of the above */
+};
+
+void step_finish(struct step *step);
+
+#endif
