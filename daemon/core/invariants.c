@@ -6,16 +6,16 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/core/array.h"
-#include "daemon/core/account.h"
-#include "daemon/core/departure.h"
-#include "daemon/core/model/step.h"
-#include "daemon/core/node.h"
-#include "daemon/core/place.h"
-#include "daemon/core/queue.h"
-#include "daemon/core/staging.h"
+#include "daemon/core/fleet/departure.h"
+#include "daemon/core/fleet/node.h"
+#include "daemon/core/fleet/staging.h"
+#include "daemon/core/fleet/window.h"
+#include "daemon/core/lifecycle/array.h"
 #include "daemon/core/model/state.h"
-#include "daemon/core/window.h"
+#include "daemon/core/model/step.h"
+#include "daemon/core/queue/queue.h"
+#include "daemon/core/quota/account.h"
+#include "daemon/core/scheduler/place.h"
 #include "proto/limits.h"
 
 /* --- nodes ---------------------------------------------------------------------------------------------- */

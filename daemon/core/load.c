@@ -7,21 +7,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/array.h"
-#include "daemon/core/account.h"
-#include "daemon/core/attempt.h"
-#include "daemon/core/dependency.h"
+#include "daemon/core/fleet/node.h"
+#include "daemon/core/fleet/pool.h"
+#include "daemon/core/fleet/window.h"
+#include "daemon/core/lifecycle/array.h"
+#include "daemon/core/lifecycle/attempt.h"
+#include "daemon/core/lifecycle/availability.h"
+#include "daemon/core/lifecycle/dependency.h"
+#include "daemon/core/lifecycle/job.h"
+#include "daemon/core/lifecycle/member.h"
 #include "daemon/core/model/device.h"
-#include "daemon/core/history.h"
-#include "daemon/core/availability.h"
-#include "daemon/core/job.h"
 #include "daemon/core/model/label.h"
-#include "daemon/core/member.h"
-#include "daemon/core/node.h"
-#include "daemon/core/pool.h"
-#include "daemon/core/queue.h"
 #include "daemon/core/model/state.h"
-#include "daemon/core/window.h"
+#include "daemon/core/queue/history.h"
+#include "daemon/core/queue/queue.h"
+#include "daemon/core/quota/account.h"
 #include "proto/limits.h"
 
 void core_load_history(struct core *core, const struct history_row *row)

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "agent/reconciler/reconciler.h"
-#include "daemon/core/account.h"
+#include "daemon/core/quota/account.h"
 #include "daemon/core/core.h"
-#include "daemon/core/node.h"
+#include "daemon/core/fleet/node.h"
 #include "daemon/core/model/state.h"
 #include "daemon/store/store.h"
 #include "daemon/store/wal.h"

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/account.h"
-#include "daemon/core/decay.h"
+#include "daemon/core/quota/account.h"
+#include "daemon/core/quota/decay.h"
 #include "daemon/core/model/state.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/json.h"

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/account_state.h"
-#include "daemon/core/array.h"
-#include "daemon/core/history.h"
+#include "daemon/core/quota/account_state.h"
+#include "daemon/core/lifecycle/array.h"
+#include "daemon/core/queue/history.h"
 #include "daemon/core/core.h"
 #include "daemon/core/model/state.h"
 #include "proto/base/cleanup.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/history.h"
+#include "daemon/core/queue/history.h"
 #include "daemon/core/model/state.h"
 #include "tests/trace/chance.h"
 #include "tests/trace/cluster.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/account.h"
+#include "daemon/core/quota/account.h"
 #include "daemon/core/model/state.h"
 #include "proto/limits.h"
 #include "tests/trace/cluster.h"

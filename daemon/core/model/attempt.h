@@ -13,7 +13,6 @@
 
 struct job;
 struct member;
-struct node;
 
 struct attempt {
     union {

@@ -20,7 +20,7 @@ struct capacity {
     struct capacity *next; /* of the node */
 
     /* of the scheduling pass that goes on */
-    int64_t free_then; /* free at the time that availability.c looks at */
+    int64_t free_then; /* free at the time that prospect.c looks at */
     int64_t spare;     /* what a gang may have for longer than a reservation waits */
 };
 
@@ -29,7 +29,7 @@ struct partition {
     char *pool, *type;
     enum pool_kind kind;
     int64_t total, free;
-    int64_t free_then;            /* free at the time that availability.c looks at */
+    int64_t free_then;            /* free at the time that prospect.c looks at */
     int64_t widest;               /* the largest total of a node capacity */
     struct capacity **capacities; /* by node name */
     size_t count;

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "daemon/core/model/change.h"
-#include "proto/wire/messages.h"
 #include "proto/states.h"
+#include "proto/wire/messages.h"
 
 struct array;
 struct attempt;

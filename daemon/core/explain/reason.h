@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reason for which a job waits: one, in numbers. */
+#ifndef CORE_EXPLAIN_REASON_H
+#define CORE_EXPLAIN_REASON_H
+
+#include <stdbool.h>
+
+#include "proto/base/text.h"
+#include "proto/states.h"
+
+struct ahead;
+struct core;
+struct job;
+struct outlook;
+
+/* text gets one sentence without a full stop. outlook is of the job, and NULL of one that is HELD or BLOCKED.
+ */
+enum wait_reason reason_of(struct core *core, const struct job *job, const struct outlook *outlook,
+                           const struct ahead *ahead, struct text *text);
+
+/* Appends "8 A10", "1 GPU". */
+void reason_say_gpus(const struct job *job, struct text *out);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what a resource request allows: types, pools and nodes. It promises the same answer for equal
+ * requests. Whether the devices are free is left to fit.c. */
+#include "daemon/core/fleet/request.h"
+
+#include <string.h>
+
+#include "daemon/core/fleet/pool.h"
+#include "daemon/core/model/state.h"
+
+bool request_allows_type(const struct resource_request *request, const struct partition *partition,
+                         size_t *ret_rank)
+{
+    *ret_rank = 0;
+    return request->gpu_type == NULL || pool_type_matches(request->gpu_type, partition->type, ret_rank);
+}
+
+/* Whether the partition has so many devices, free or not, for a gang that is not bound to one node. */
+static bool has_together(const struct core *core, const struct resource_request *request,
+                         const struct partition *partition, int64_t gpus)
+{
+    int64_t total = 0;
+    for (size_t i = 0; i < partition->count && total < gpus; i++) {
+        total += request_allows_node(core, request, partition->capacities[i])
+                     ? request_share(request, partition->capacities[i]->total)
+                     : 0;
+    }
+    return total >= gpus;
+}
+
+static bool can_hold(const struct core *core, const struct resource_request *request,
+                     const struct partition *partition, int64_t gpus)
+{
+    if (request->host_id == NULL) {
+        bool fungible = request->constraints == NULL && request->nodes == 0;
+        return partition->total >= gpus && (fungible || has_together(core, request, partition, gpus));
+    }
+    for (size_t i = 0; i < partition->count; i++) {
+        if (request_allows_node(core, request, partition->capacities[i]) &&
+            partition->capacities[i]->total >= gpus) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum pool_kind request_auto_kind(const struct core *core, const struct resource_request *request,
+                                 int64_t gpus)
+{
+    size_t rank;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (partition->kind == POOL_RESERVED && request_allows_type(request, partition, &rank) &&
+            can_hold(core, request, partition, gpus)) {
+            return POOL_RESERVED;
+        }
+    }
+    return POOL_ON_DEMAND;
+}
+
+bool request_asks(const struct resource_request *request, const struct partition *partition)
+{
+    size_t rank;
+    if (!request_allows_type(request, partition, &rank) ||
+        (request->pool != NULL && strcmp(request->pool, partition->pool) != 0)) {
+        return false;
+    }
+    switch (request->use_reserved) {
+    case USE_RESERVED_TRUE:
+        return partition->kind == POOL_RESERVED;
+    case USE_RESERVED_FALSE:
+        return partition->kind == POOL_ON_DEMAND;
+    case USE_RESERVED_AUTO:
+        return true;
+    case USE_RESERVED_COUNT:
+        break;
+    }
+    abort();
+}
+
+bool request_leads(const struct resource_request *request, enum pool_kind auto_kind,
+                   const struct partition *partition)
+{
+    bool led = request->use_reserved == USE_RESERVED_AUTO && request->pool == NULL;
+    return request_asks(request, partition) && (!led || partition->kind == auto_kind);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a resource request allows. */
+#ifndef CORE_FLEET_REQUEST_H
+#define CORE_FLEET_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "daemon/core/fleet/constraint.h"
+#include "daemon/core/model/state.h"
+
+/* Whether it may have the partition's type, and how many types it prefers to that. */
+bool request_allows_type(const struct resource_request *request, const struct partition *partition,
+                         size_t *ret_rank);
+/* Whether it names the partition's pool, kind and type, or leaves them open. */
+bool request_asks(const struct resource_request *request, const struct partition *partition);
+/* The same, and use_reserved = auto leads there. */
+bool request_leads(const struct resource_request *request, enum pool_kind auto_kind,
+                   const struct partition *partition);
+/* Whether it may use a node at all, by its host and its labels. */
+static inline bool request_allows_node(const struct core *core, const struct resource_request *request,
+                                       const struct capacity *capacity)
+{
+    return (request->host_id == NULL || strcmp(request->host_id, capacity->node->host_id) == 0) &&
+           constraints_allow(request->constraints, core, capacity);
+}
+
+/* What a node with so many devices can give to a gang: the share, where the resource request says over how
+ * many nodes. */
+static inline int64_t request_share(const struct resource_request *request, int64_t count)
+{
+    if (request->nodes == 0) {
+        return count;
+    }
+    int64_t share = request->gpus % request->nodes == 0 ? request->gpus / request->nodes : INT64_MAX;
+    return count >= share ? share : 0;
+}
+
+/* Auto leads to the reserved pools if one of them has this many GPUs that would do, free or not. */
+enum pool_kind request_auto_kind(const struct core *core, const struct resource_request *request,
+                                 int64_t gpus);
+
+#endif

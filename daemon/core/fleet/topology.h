@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Topology: which devices of a node are near each other. */
+#ifndef CORE_FLEET_TOPOLOGY_H
+#define CORE_FLEET_TOPOLOGY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct capacity;
+
+/* Chooses count free devices of a node capacity, which has them: as near to each other as can be, and so that
+ * what is left is, too. Indices, rising; the caller owns them. */
+int64_t *topology_choose(const struct capacity *capacity, size_t count);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the change of a live job: its priority and its time limit. It promises that a change which rests on an
+ * older look at the job is refused, that the history tells both values, and that a new limit counts from when
+ * the attempt was started: one that is over already ends it. */
+#include "daemon/core/inputs/amend.h"
+
+#include <string.h>
+
+#include "daemon/core/lifecycle/availability.h"
+#include "daemon/core/lifecycle/expiry.h"
+#include "daemon/core/lifecycle/job.h"
+#include "daemon/core/model/record.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/model/trace.h"
+#include "daemon/core/queue/history.h"
+#include "daemon/core/queue/queue.h"
+
+static bool check(const struct job *job, const struct input *input, struct err *err)
+{
+    int64_t seq = input->change.if_seq;
+    if (seq >= 0 && seq != job->seq) {
+        err_field(err, ERR_PRECONDITION, "If-Match", NULL, "job %s has changed: its seq is %lld, not %lld",
+                  job->id, (long long)job->seq, (long long)seq);
+        return err_hint(err, "look at the job again, and send If-Match: \"%lld\"", (long long)job->seq);
+    }
+    return true;
+}
+
+static void write_limit(struct text *out, int64_t limit_ms)
+{
+    if (limit_ms == 0) {
+        text_append(out, "null");
+    } else {
+        text_printf(out, "%.15g", (double)limit_ms / 1000);
+    }
+}
+
+/* {"by":"ann","priority":{"from":0,"to":5},"time_limit_s":{"from":null,"to":60}} */
+static const char *detail_of(struct core *core, const struct job *job, const struct input *input,
+                             bool priority, bool limit)
+{
+    autotext struct text json = {0};
+    text_append(&json, "{\"by\":");
+    text_json_string(&json, input->change.by, strlen(input->change.by));
+    if (priority) {
+        text_printf(&json, ",\"priority\":{\"from\":%d,\"to\":%lld}", job->priority,
+                    (long long)input->change.priority);
+    }
+    if (limit) {
+        text_append(&json, ",\"time_limit_s\":{\"from\":");
+        write_limit(&json, job->time_limit_ms);
+        text_append(&json, ",\"to\":");
+        write_limit(&json, input->change.time_limit_ms);
+        text_append(&json, "}");
+    }
+    text_append(&json, "}");
+    return record_text(core, "%s", json.bytes);
+}
+
+/* Its place in the queue may be another. */
+static void requeue(struct core *core, struct job *job, const struct input *input)
+{
+    bool waits = job->batch != NULL;
+    if (waits) {
+        queue_take(core, job);
+    }
+    if (input->change.sets_priority) {
+        job->priority = (int32_t)input->change.priority;
+    }
+    if (input->change.sets_time_limit) {
+        job->time_limit_ms = input->change.time_limit_ms;
+    }
+    if (waits) {
+        queue_put(core, job);
+    }
+}
+
+bool amend_job(struct core *core, const struct input *input, struct err *err)
+{
+    struct job *job = job_live(core, input->change.id, err);
+    if (job == NULL || !check(job, input, err)) {
+        return false;
+    }
+    core->change_set.answer = job;
+    bool priority = input->change.sets_priority && input->change.priority != job->priority;
+    bool limit = input->change.sets_time_limit && input->change.time_limit_ms != job->time_limit_ms;
+    if (!priority && !limit) {
+        return true;
+    }
+    const char *detail = detail_of(core, job, input, priority, limit);
+    trace_line(core, "job %s is changed: %s", job->id, detail);
+    record_event(core, job, EVENT_CHANGED, detail);
+    requeue(core, job, input);
+    if (limit && job->attempt != NULL && attempt_is_live(job->attempt)) {
+        availability_remove(core, job->attempt);
+        job->attempt->estimate_ms = history_estimate_ms(core, job->pattern, job->time_limit_ms);
+        availability_add(core, job->attempt);
+        core->place_wanted = true;
+        expiry_renew(core, job->attempt);
+    }
+    return true;
+}

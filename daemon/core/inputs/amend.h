@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An amendment: what of a live job a person may change. */
+#ifndef CORE_INPUTS_AMEND_H
+#define CORE_INPUTS_AMEND_H
+
+#include <stdbool.h>
+
+#include "proto/base/err.h"
+
+struct core;
+struct input;
+
+/* The input CHANGE. */
+bool amend_job(struct core *core, const struct input *input, struct err *err);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the heartbeats of nodes. It promises that one which is not of the registered agent is refused, and
+ * that the answer names each epoch that the node should not have. What silence means is left to tick.c. */
+#include "daemon/core/inputs/heartbeat.h"
+
+#include "daemon/core/fleet/node.h"
+#include "daemon/core/model/record.h"
+#include "daemon/core/model/state.h"
+
+bool heartbeat_take(struct core *core, const struct input *input, struct err *err)
+{
+    const struct heartbeat_message *heartbeat = input->heartbeat;
+    struct node *node = node_find(core, heartbeat->node);
+    if (!node_speaks(node, heartbeat->boot_id, heartbeat->agent_id)) {
+        return err_field(err, ERR_NOT_FOUND, "node", "register again", "node %.64s is not registered",
+                         heartbeat->node);
+    }
+    node_heard(core, node);
+    node->contested = node->rival != NULL;
+    node_take_faults(core, node, &heartbeat->faults);
+    for (size_t i = 0; i < heartbeat->attempt_count; i++) {
+        const struct member *member = member_on(node, heartbeat->attempts[i].attempt_id);
+        if (member == NULL || !member_is_listed(member)) {
+            record_fenced(core, heartbeat->attempts[i].attempt_id, heartbeat->attempt_count);
+        }
+    }
+    return true;
+}

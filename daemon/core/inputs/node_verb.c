@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what an operator asks of a node: drain, resume, fence, expire, remove. It promises that a node is
+ * removed only when no live attempt names it, and that work is given up on a fence alone. */
+#include "daemon/core/inputs/node_verb.h"
+
+#include "daemon/core/fleet/departure.h"
+#include "daemon/core/fleet/node.h"
+#include "daemon/core/lifecycle/attempt.h"
+#include "daemon/core/model/record.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/model/trace.h"
+
+static bool refuse_lost(const struct node *node, struct err *err)
+{
+    return err_field(err, ERR_CONFLICT, "name", "start its gpuagent, which registers it anew",
+                     "node %s is LOST", node->name);
+}
+
+static bool verb_drain(struct core *core, struct node *node, const char *reason, const char *by,
+                       struct err *err)
+{
+    if (node->state == NODE_LOST) {
+        return refuse_lost(node, err);
+    }
+    const char *text = reason != NULL ? reason : record_text(core, "drained by %s", by);
+    if (!node_fire(core, node, NODE_EVENT_DRAIN, text)) {
+        replace_text(&node->reason, text);
+        record_node(core, node);
+    }
+    return true;
+}
+
+static bool verb_resume(struct core *core, struct node *node, struct err *err)
+{
+    if (node->state == NODE_LOST) {
+        return refuse_lost(node, err);
+    }
+    if (departure_has_expired(core, node)) {
+        return err_field(err, ERR_CONFLICT, "name", "say first until when it stays: gpuctl nodes expire",
+                         "node %s has expired", node->name);
+    }
+    node_fire(core, node, NODE_EVENT_RESUME, NULL);
+    return true;
+}
+
+static bool verb_expire(struct core *core, struct node *node, int64_t expires_at_ms, struct err *err)
+{
+    return node->state == NODE_LOST ? refuse_lost(node, err)
+                                    : departure_expire(core, node, expires_at_ms, err);
+}
+
+/* The operator asserts that nothing runs there any more. */
+static void verb_fence(struct core *core, struct node *node, const char *reason, const char *by)
+{
+    const char *text = reason != NULL ? reason : record_text(core, "fenced by %s", by);
+    if (!node_fire(core, node, NODE_EVENT_FENCE, text)) {
+        return;
+    }
+    struct member *member, *next;
+    DL_FOREACH_SAFE (node->members, member, next) {
+        attempt_lose(core, member, record_text(core, "node %s was fenced", node->name));
+    }
+}
+
+/* A live attempt over several nodes names all of them, also those that it has lost. */
+static bool is_named(const struct core *core, const struct node *node)
+{
+    const struct attempt *attempt;
+    DL_FOREACH (core->attempts, attempt) {
+        for (size_t i = 0; i < attempt->member_count; i++) {
+            if (attempt->members[i]->node == node) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The row goes once no live attempt names the node: one over several nodes is told to stop first. */
+static bool verb_remove(struct core *core, struct node *node, bool force, const char *by, struct err *err)
+{
+    bool idle = node->state == NODE_LOST || node->state == NODE_DRAINED;
+    if (!force && (!idle || is_named(core, node))) {
+        err_field(err, ERR_CONFLICT, "name", NULL,
+                  idle || node->members != NULL ? "jobs still run on node %s" : "node %s still takes work",
+                  node->name);
+        return err_hint(err,
+                        "drain it first: gpuctl nodes drain %s; or, if it is dead, repeat this with --force",
+                        node->name);
+    }
+    verb_fence(core, node, NULL, by);
+    if (!is_named(core, node)) {
+        trace_line(core, "node %s is removed", node->name);
+        record_node_gone(core, node);
+        node_remove(core, node);
+    }
+    return true;
+}
+
+bool node_verb_take(struct core *core, const struct input *input, struct err *err)
+{
+    struct node *node = node_find(core, input->node.name);
+    if (node == NULL) {
+        return err_field(err, ERR_NOT_FOUND, "name", "list the nodes", "no node is named %.64s",
+                         input->node.name);
+    }
+    switch (input->node.verb) {
+    case NODE_VERB_DRAIN:
+        return verb_drain(core, node, input->node.reason, input->node.by, err);
+    case NODE_VERB_RESUME:
+        return verb_resume(core, node, err);
+    case NODE_VERB_FENCE:
+        verb_fence(core, node, input->node.reason, input->node.by);
+        return true;
+    case NODE_VERB_EXPIRE:
+        return verb_expire(core, node, input->node.expires_at_ms, err);
+    case NODE_VERB_REMOVE:
+        return verb_remove(core, node, input->node.force, input->node.by, err);
+    }
+    abort();
+}

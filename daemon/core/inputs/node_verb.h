@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an operator asks of a node. */
+#ifndef CORE_INPUTS_NODE_VERB_H
+#define CORE_INPUTS_NODE_VERB_H
+
+#include <stdbool.h>
+
+#include "proto/base/err.h"
+
+struct core;
+struct input;
+
+/* The input NODE. */
+bool node_verb_take(struct core *core, const struct input *input, struct err *err);
+
+#endif

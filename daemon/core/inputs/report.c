@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the reading of reports. It promises that a report of any attempt but the current one is refused and
+ * changes nothing, that a repeated one changes nothing, that the first rank which failed is the one that is
+ * named, and that a function whose ranks all ended with 0 has gone well only with a value of each. What
+ * follows for the gang is left to attempt.c. */
+#include "daemon/core/inputs/report.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "daemon/core/fleet/node.h"
+#include "daemon/core/inputs/result.h"
+#include "daemon/core/lifecycle/attempt.h"
+#include "daemon/core/lifecycle/member.h"
+#include "daemon/core/model/record.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/lifecycle/timing.h"
+#include "proto/limits.h"
+
+/* --- whose report? -------------------------------------------------------------------------------------- */
+
+static bool fenced(const struct report_message *report, struct err *err)
+{
+    return err_field(err, ERR_FENCED, "epoch", "kill what is left of it",
+                     "attempt %llu is not current on node %.64s", (unsigned long long)report->attempt_id,
+                     report->node);
+}
+
+/* An ended attempt that no newer one has replaced: what its nodes repeat is known already. */
+static bool check_repeated(const struct attempt *attempt, const struct node *node,
+                           const struct report_message *report, struct err *err)
+{
+    for (size_t i = 0; i < attempt->member_count; i++) {
+        const struct member *member = attempt->members[i];
+        if (member->node == node && member->state != MEMBER_LOST) {
+            return true;
+        }
+    }
+    return fenced(report, err);
+}
+
+/* *ret_member NULL: taken before. */
+static bool find_member(const struct core *core, const struct report_message *report,
+                        struct member **ret_member, struct err *err)
+{
+    *ret_member = NULL;
+    const struct node *node = node_find(core, report->node);
+    if (!node_speaks(node, report->boot_id, report->agent_id)) {
+        return err_field(err, ERR_NOT_FOUND, "node", "register again", "node %.64s is not registered",
+                         report->node);
+    }
+    struct attempt *attempt = attempt_find(core, report->attempt_id);
+    if (attempt == NULL) {
+        return fenced(report, err);
+    }
+    if (!attempt_is_live(attempt)) {
+        return check_repeated(attempt, node, report, err);
+    }
+    struct member *member = member_on(node, report->attempt_id);
+    if (member == NULL || member->state == MEMBER_LOST) {
+        return fenced(report, err);
+    }
+    *ret_member = member;
+    return true;
+}
+
+static bool check_ranks(const struct member *member, const struct report_message *report, struct err *err)
+{
+    int64_t first = member->first_rank, last = first + member->local_ranks - 1;
+    for (size_t i = 0; i < report->rank_count; i++) {
+        int64_t rank = report->ranks[i].rank;
+        if (rank < first || rank > last) {
+            return err_field(err, ERR_FIELD, "ranks", "report the ranks of this node",
+                             "rank %lld is not one of %lld..%lld", (long long)rank, (long long)first,
+                             (long long)last);
+        }
+    }
+    return true;
+}
+
+/* --- faults --------------------------------------------------------------------------------------------- */
+
+static const char *signal_name(int64_t number)
+{
+    static const char *const names[] = {
+        [SIGHUP] = "SIGHUP",   [SIGINT] = "SIGINT",   [SIGQUIT] = "SIGQUIT", [SIGILL] = "SIGILL",
+        [SIGTRAP] = "SIGTRAP", [SIGABRT] = "SIGABRT", [SIGBUS] = "SIGBUS",   [SIGFPE] = "SIGFPE",
+        [SIGKILL] = "SIGKILL", [SIGUSR1] = "SIGUSR1", [SIGSEGV] = "SIGSEGV", [SIGUSR2] = "SIGUSR2",
+        [SIGPIPE] = "SIGPIPE", [SIGALRM] = "SIGALRM", [SIGTERM] = "SIGTERM", [SIGXCPU] = "SIGXCPU",
+        [SIGXFSZ] = "SIGXFSZ", [SIGSYS] = "SIGSYS",
+    };
+    bool known = number > 0 && number < (int64_t)(sizeof names / sizeof names[0]) && names[number] != NULL;
+    return known ? names[number] : "no name";
+}
+
+/* Of the ranks that failed without our doing, the one that ended first; NULL when there is none. */
+static const struct rank_exit *first_failed(const struct report_message *report)
+{
+    const struct rank_exit *first = NULL;
+    for (size_t i = 0; i < report->rank_count; i++) {
+        const struct rank_exit *rank = &report->ranks[i];
+        if (rank->code != 0 && !rank->by_us && (first == NULL || rank->at_ms < first->at_ms)) {
+            first = rank;
+        }
+    }
+    return first;
+}
+
+/* How many bytes of a rank's last words fit into a sentence: their first line. */
+static int said_length(const char *said)
+{
+    size_t length = said != NULL ? strcspn(said, "\r\n") : 0;
+    return (int)(length < LIMIT_SAID_BYTES ? length : LIMIT_SAID_BYTES);
+}
+
+static const char *exit_sentence(struct core *core, const struct member *member, const struct rank_exit *rank)
+{
+    if (rank->signal != 0) {
+        return record_text(core, "rank %lld on node %s was killed by signal %lld (%s)", (long long)rank->rank,
+                           member->node->name, (long long)rank->signal, signal_name(rank->signal));
+    }
+    return record_text(core, "rank %lld on node %s exited with %lld", (long long)rank->rank,
+                       member->node->name, (long long)rank->code);
+}
+
+static const char *rank_sentence(struct core *core, const struct member *member, const struct rank_exit *rank,
+                                 enum cause cause, const char *said)
+{
+    const char *sentence = exit_sentence(core, member, rank);
+    if (cause == CAUSE_OUT_OF_MEMORY) {
+        sentence = record_text(core, "%s, out of memory", sentence);
+    }
+    int length = said_length(said);
+    return length > 0 ? record_text(core, "%s: %.*s", sentence, length, said) : sentence;
+}
+
+/* What a node may say of the cause: that its lease ended is NODE_LOST. The controller's own reasons are not a
+ * node's to give: what a node stopped without being told is a failure of the infrastructure. */
+static enum cause believed(enum cause cause)
+{
+    switch (cause) {
+    case CAUSE_RANK_FAILED:
+    case CAUSE_OUT_OF_MEMORY:
+    case CAUSE_EXEC_FAILED:
+    case CAUSE_RESULT_MISSING:
+    case CAUSE_DECLINED:
+    case CAUSE_PORT_TAKEN:
+    case CAUSE_NODE_LOST:
+        return cause;
+    case CAUSE_NONE:
+    case CAUSE_CANCELED:
+    case CAUSE_TIME_LIMIT:
+    case CAUSE_PREPARE_EXPIRED:
+    case CAUSE_SHIM_LOST:
+    case CAUSE_STAGE_FAILED:
+    case CAUSE_PREEMPTED:
+    case CAUSE_DEPENDENCY:
+    case CAUSE_TASK_FAILED:
+        return CAUSE_SHIM_LOST;
+    case CAUSE_COUNT:
+        break;
+    }
+    abort();
+}
+
+static struct fault fault_of(struct core *core, const struct member *member,
+                             const struct report_message *report, enum cause cause)
+{
+    const struct rank_exit *rank = first_failed(report);
+    bool witnessed = cause == report->cause;
+    struct fault fault = {.cause = cause, .member = member, .witnessed = witnessed, .rank = -1, .code = 1};
+    if (cause == CAUSE_EXEC_FAILED) {
+        fault.code = 127;
+    }
+    if (rank != NULL) {
+        fault.rank = rank->rank;
+        fault.code = rank->code;
+    }
+    if ((cause == CAUSE_RANK_FAILED || cause == CAUSE_OUT_OF_MEMORY) && rank != NULL) {
+        fault.text = rank_sentence(core, member, rank, cause, report->said);
+    } else if (cause == CAUSE_NODE_LOST) {
+        fault.text = record_text(core, "the lease of node %s ended", member->node->name);
+    } else if (report->text != NULL) {
+        fault.text = record_text(core, "%s on node %s: %.300s", cause_sentence(cause), member->node->name,
+                                 report->text);
+    } else {
+        fault.text = record_text(core, "%s on node %s", cause_sentence(cause), member->node->name);
+    }
+    return fault;
+}
+
+/* All ranks ended with 0, and this one has returned nothing. */
+static struct fault fault_of_missing(struct core *core, const struct member *member,
+                                     const struct report_message *report, int64_t rank)
+{
+    const char *why = "; a call of sys.exit or os._exit in the function does this";
+    if (report->text != NULL) {
+        why = record_text(core, ": %.300s", report->text);
+    }
+    return (struct fault){.cause = CAUSE_RESULT_MISSING,
+                          .member = member,
+                          .rank = rank,
+                          .code = 1,
+                          .text = record_text(core, "rank %lld on node %s ended without a result%s",
+                                              (long long)rank, member->node->name, why)};
+}
+
+/* What an exit report says of the attempt, CAUSE_NONE when all went well: every rank of the node ran, after
+ * the start, and ended with 0. Whether results are missing is not a node's to say, only why. */
+static enum cause exit_cause(const struct member *member, const struct report_message *report)
+{
+    if (report->cause != CAUSE_NONE && report->cause != CAUSE_RESULT_MISSING) {
+        return believed(report->cause);
+    }
+    if (!attempt_has_started(member->attempt)) {
+        return CAUSE_SHIM_LOST;
+    }
+    if (first_failed(report) != NULL) {
+        return CAUSE_RANK_FAILED;
+    }
+    bool complete = report->rank_count == (size_t)member->local_ranks;
+    for (size_t i = 0; i < report->rank_count; i++) {
+        complete = complete && report->ranks[i].code == 0;
+    }
+    return complete ? CAUSE_NONE : CAUSE_SHIM_LOST;
+}
+
+/* --- the kinds ------------------------------------------------------------------------------------------ */
+
+static bool needs_port(const struct attempt *attempt, const struct member *member)
+{
+    return member->node_rank == 0 && attempt->member_count > 1;
+}
+
+static void keep_master(struct core *core, struct attempt *attempt, const struct report_message *report)
+{
+    if (report->address != NULL) {
+        row_free(&attempt->master_address);
+        attempt->master_address = xstrdup(report->address);
+    }
+    attempt->master_port = report->master_port;
+    record_attempt(core, attempt);
+}
+
+static bool take_prepared(struct core *core, struct member *member, const struct report_message *report,
+                          struct err *err)
+{
+    struct attempt *attempt = member->attempt;
+    if (needs_port(attempt, member) && (report->address == NULL || report->master_port == 0)) {
+        return err_field(err, ERR_FIELD, "master_port",
+                         "node rank 0 reports its address and the port that it holds",
+                         "node rank 0 of a gang was prepared without address and port");
+    }
+    if (!member_fire(core, member, MEMBER_EVENT_PREPARE)) {
+        return true;
+    }
+    core->change_set.lazy = true;
+    timing_take(core, member, report);
+    member->port = report->master_port;
+    if (needs_port(attempt, member)) {
+        keep_master(core, attempt, report);
+    }
+    attempt_note_prepared(core, attempt);
+    return true;
+}
+
+static bool take_running(struct core *core, struct member *member, const struct report_message *report,
+                         struct err *err)
+{
+    struct attempt *attempt = member->attempt;
+    if (!attempt_has_started(attempt)) {
+        return fenced(report, err);
+    }
+    if (!member_fire(core, member, MEMBER_EVENT_RUN)) {
+        return true;
+    }
+    core->change_set.lazy = true;
+    timing_take(core, member, report);
+    if (attempt->member_count == 1 && report->master_port != 0) {
+        keep_master(core, attempt, report);
+    }
+    attempt_note_running(core, attempt);
+    return true;
+}
+
+static void take_declined(struct core *core, struct member *member, const struct report_message *report)
+{
+    if (!member_fire(core, member, MEMBER_EVENT_DECLINE)) {
+        return;
+    }
+    const struct fault fault = fault_of(core, member, report, CAUSE_DECLINED);
+    attempt_stop(core, member->attempt, &fault);
+    attempt_settle(core, member->attempt);
+}
+
+static void take_failed(struct core *core, struct member *member, const struct report_message *report)
+{
+    if (!member_is_up(member)) {
+        return;
+    }
+    enum cause cause = report->cause != CAUSE_NONE ? believed(report->cause) : CAUSE_RANK_FAILED;
+    struct fault fault = fault_of(core, member, report, cause);
+    fault.stops_itself = true;
+    attempt_stop(core, member->attempt, &fault);
+}
+
+static void keep_ranks(struct core *core, struct attempt *attempt, const struct report_message *report)
+{
+    for (size_t i = 0; i < report->rank_count; i++) {
+        const struct rank_exit *rank = &report->ranks[i];
+        record_rank(core, attempt, rank);
+        if (!rank->by_us && rank->code > attempt->worst_code) {
+            attempt->worst_code = rank->code;
+        }
+    }
+}
+
+/* What a node remarks of an attempt that did not fail. It is in memory alone: no state depends on it. */
+static void keep_note(struct attempt *attempt, const char *said)
+{
+    if (said != NULL && attempt->note == NULL) {
+        attempt->note = xstrndup(said, (size_t)said_length(said));
+    }
+}
+
+static void keep_checkpoint(struct core *core, struct attempt *attempt, const struct report_message *report)
+{
+    if (report->checkpoint_ms > attempt->checkpoint_ms) {
+        attempt->checkpoint_ms = report->checkpoint_ms;
+        record_attempt(core, attempt);
+    }
+}
+
+static void take_first_exit(struct core *core, struct member *member, const struct report_message *report)
+{
+    struct attempt *attempt = member->attempt;
+    if (report->rank_count > 0 && attempt_has_started(attempt) &&
+        member_fire(core, member, MEMBER_EVENT_RUN)) {
+        attempt_note_running(core, attempt);
+    }
+    enum cause cause = exit_cause(member, report);
+    int64_t missing = result_missing(member, report);
+    member_fire(core, member, MEMBER_EVENT_EXIT);
+    if (cause != CAUSE_NONE || missing >= 0) {
+        const struct fault fault = cause != CAUSE_NONE ? fault_of(core, member, report, cause)
+                                                       : fault_of_missing(core, member, report, missing);
+        attempt_stop(core, attempt, &fault);
+    } else {
+        keep_note(attempt, report->said);
+    }
+    keep_ranks(core, attempt, report);
+    keep_checkpoint(core, attempt, report);
+    timing_take(core, member, report);
+    result_keep(core, member, report);
+}
+
+static void take_exited(struct core *core, struct member *member, const struct report_message *report)
+{
+    if (member_is_up(member)) {
+        take_first_exit(core, member, report);
+    }
+    if (report->flushed) {
+        member_fire(core, member, MEMBER_EVENT_FLUSH);
+    }
+    attempt_settle(core, member->attempt);
+}
+
+bool report_take(struct core *core, const struct input *input, struct err *err)
+{
+    const struct report_message *report = input->report;
+    struct member *member;
+    if (!find_member(core, report, &member, err)) {
+        return false;
+    }
+    if (member == NULL) {
+        return true;
+    }
+    if (!check_ranks(member, report, err) || !result_check(member, report, err)) {
+        return false;
+    }
+    node_take_faults(core, member->node, &report->faults); /* before what it had is given to another */
+    switch (report->kind) {
+    case REPORT_PREPARED:
+        return take_prepared(core, member, report, err);
+    case REPORT_RUNNING:
+        return take_running(core, member, report, err);
+    case REPORT_DECLINED:
+        take_declined(core, member, report);
+        return true;
+    case REPORT_FAILED:
+        take_failed(core, member, report);
+        return true;
+    case REPORT_EXITED:
+        take_exited(core, member, report);
+        return true;
+    case REPORT_KIND_COUNT:
+        break;
+    }
+    abort();
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the measure of fragmentation by which nodes are chosen: what FGD (Weng and others, USENIX ATC 2023)
+ * calls the gradient, for whole devices. An idle device of a node is a fragment for a job that asks for more
+ * than the node has idle. It promises that the measure follows from the live jobs and the registered nodes,
+ * and that a table costs as many steps as the widest node has devices. Who takes what is left to fit.c. */
+#include "daemon/core/queue/fragment.h"
+
+#include "daemon/core/model/state.h"
+
+/* Counted as if one more job asked for each, so that a few small jobs do not break up nodes which others will
+ * want whole. */
+static const int64_t usual_sizes[] = {1, 2, 4, 8};
+#define USUAL_SIZES ((int64_t)(sizeof usual_sizes / sizeof usual_sizes[0]))
+
+void fragment_demand(struct core *core, int64_t gpus, int change)
+{
+    int64_t size = gpus < LIMIT_NODE_DEVICES ? gpus : LIMIT_NODE_DEVICES;
+    core->demand[size] += (uint32_t)change;
+    core->demand_count += change;
+}
+
+/* How many jobs ask for exactly so many. */
+static int64_t demand_of(const struct core *core, int64_t gpus)
+{
+    int64_t count = core->demand[gpus];
+    for (int64_t i = 0; i < USUAL_SIZES; i++) {
+        count += usual_sizes[i] == gpus;
+    }
+    return count;
+}
+
+/* A job that asks for more than the widest node has asks for whole nodes. */
+void fragments_count(const struct core *core, const struct partition *partition,
+                     struct fragments *ret_fragments)
+{
+    int64_t larger = core->demand_count + USUAL_SIZES;
+    for (int64_t idle = 0; idle < partition->widest; idle++) {
+        larger -= demand_of(core, idle);
+        ret_fragments->of[idle] = idle * larger;
+    }
+    ret_fragments->of[partition->widest] = 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fragments: idle devices of a node that are too few for what jobs ask for. */
+#ifndef CORE_QUEUE_FRAGMENT_H
+#define CORE_QUEUE_FRAGMENT_H
+
+#include <stdint.h>
+
+#include "proto/limits.h"
+
+struct core;
+struct partition;
+
+/* A live job more, or less, asks for so many devices. */
+void fragment_demand(struct core *core, int64_t gpus, int change);
+
+/* How many idle devices of a node count as fragments, by the number of its idle ones: summed over the live
+ * jobs. */
+struct fragments {
+    int64_t of[LIMIT_NODE_DEVICES + 1];
+};
+
+/* The table for the nodes of a partition, and for what live jobs ask for. */
+void fragments_count(const struct core *core, const struct partition *partition,
+                     struct fragments *ret_fragments);
+
+/* By how much the fragments of a node with so many idle devices grow when some are taken. */
+static inline int64_t fragments_growth(const struct fragments *fragments, int64_t idle, int64_t taken)
+{
+    return fragments->of[idle - taken] - fragments->of[idle];
+}
+
+#endif

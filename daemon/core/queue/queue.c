@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the order of waiting jobs: what each policy makes of submission, priority and run time. It promises
+ * that a job which is requeued has its old place, that equal jobs go first in, first out, and that one more
+ * of them costs the same at any length. What fits is left to place.c.
+ *
+ * The default policy gives each job a due time: its submission and STRETCH times its run time, PATIENCE_MS at
+ * most, and some hours for what its accounts have used beyond their shares. In a class of priority whoever is
+ * due first goes first. So short jobs wait less than long ones, and nobody is overtaken for ever: only by
+ * jobs that came less than PATIENCE_MS later. */
+#include "daemon/core/queue/queue.h"
+
+#include <string.h>
+
+#include "daemon/core/fleet/constraint.h"
+#include "daemon/core/fleet/staging.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/model/trace.h"
+#include "daemon/core/queue/fragment.h"
+#include "daemon/core/queue/history.h"
+#include "daemon/core/quota/account.h"
+
+#define STRETCH     10
+#define PATIENCE_MS (60LL * 24 * 3600 * 1000)
+#define REFRESH_MS  (10LL * 60 * 1000) /* how old a sort key may be */
+
+/* --- job classes ---------------------------------------------------------------------------------------- */
+
+/* Resource requests are equal when their keys are. A tab cannot be part of a name; types are told apart
+ * without regard to case. */
+static void request_key(const struct resource_request *request, struct text *out)
+{
+    const char *const parts[] = {request->gpu_type,
+                                 request->pool,
+                                 request->host_id,
+                                 use_reserved_text(request->use_reserved),
+                                 request->environment,
+                                 request->terms,
+                                 placement_text(request->placement)};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        text_append(out, parts[i] != NULL ? parts[i] : "");
+        for (char *at = i == 0 ? out->bytes : NULL; at != NULL && *at != '\0'; at++) {
+            *at = (char)(*at >= 'A' && *at <= 'Z' ? *at - 'A' + 'a' : *at);
+        }
+        text_append(out, "\t");
+    }
+    text_append_int(out, request->gpus);
+    text_append(out, "\t");
+    text_append_int(out, request->nodes);
+}
+
+struct job_class *queue_find(const struct core *core, const struct resource_request *request)
+{
+    autotext struct text key = {0};
+    request_key(request, &key);
+    struct job_class *job_class;
+    HASH_FIND_STR(core->job_classes_by_key, key.bytes, job_class);
+    return job_class;
+}
+
+static struct job_class *job_class_create(struct core *core, const struct resource_request *request,
+                                          const struct environment_spec *environment)
+{
+    struct text key = {0};
+    request_key(request, &key);
+    struct job_class *job_class = xzalloc(sizeof *job_class);
+    job_class->key = text_take(&key);
+    job_class->gpu_type = copy_or_null(request->gpu_type);
+    job_class->pool = copy_or_null(request->pool);
+    job_class->host_id = copy_or_null(request->host_id);
+    job_class->constraints = constraints_create(request->terms);
+    job_class->environment = staging_join(core, environment);
+    job_class->request = (struct resource_request){
+        .gpu_type = job_class->gpu_type,
+        .pool = job_class->pool,
+        .host_id = job_class->host_id,
+        .environment = staging_key(job_class->environment),
+        .terms = job_class->constraints != NULL ? job_class->constraints->terms : NULL,
+        .constraints = job_class->constraints,
+        .use_reserved = request->use_reserved,
+        .placement = request->placement,
+        .gpus = request->gpus,
+        .nodes = request->nodes};
+    HASH_ADD_KEYPTR(hh, core->job_classes_by_key, job_class->key, strlen(job_class->key), job_class);
+    return job_class;
+}
+
+static void job_class_destroy(struct core *core, struct job_class *job_class)
+{
+    assert(job_class->entry_count == 0);
+    HASH_DEL(core->job_classes_by_key, job_class);
+    staging_leave(core, job_class->environment);
+    free(job_class->gpu_type);
+    free(job_class->pool);
+    free(job_class->host_id);
+    free(job_class->entries);
+    constraints_destroy(job_class->constraints);
+    free(job_class->key);
+    free(job_class);
+}
+
+void queue_join(struct core *core, struct job *job, const struct resource_request *request,
+                const struct environment_spec *environment)
+{
+    assert(job->job_class == NULL);
+    job->job_class = queue_find(core, request);
+    if (job->job_class == NULL) {
+        job->job_class = job_class_create(core, request, environment);
+    }
+    job->job_class->job_count++;
+    fragment_demand(core, request->gpus, 1);
+}
+
+void queue_share(struct core *core, struct job *job, struct job_class *job_class)
+{
+    assert(job->job_class == NULL);
+    job->job_class = job_class;
+    job_class->job_count++;
+    fragment_demand(core, job_class->request.gpus, 1);
+}
+
+void queue_leave(struct core *core, struct job *job)
+{
+    struct job_class *job_class = job->job_class;
+    job->job_class = NULL;
+    fragment_demand(core, job_class->request.gpus, -1);
+    if (--job_class->job_count == 0) {
+        job_class_destroy(core, job_class);
+    }
+}
+
+/* A clock that was put back before a restart makes no job older than an earlier one. */
+void queue_stamp(struct core *core, struct job *job, int64_t steady_ms)
+{
+    core->submitted_ms = steady_ms > core->submitted_ms ? steady_ms : core->submitted_ms;
+    job->submitted_ms = core->submitted_ms;
+}
+
+/* --- queue entries -------------------------------------------------------------------------------------- */
+
+static int64_t estimate_of(const struct core *core, const struct job *job)
+{
+    return history_estimate_ms(core, job->pattern, job->time_limit_ms);
+}
+
+static int64_t remaining_of(const struct job *job, int64_t estimate_ms)
+{
+    return estimate_ms > job->ran_ms ? estimate_ms - job->ran_ms : 1;
+}
+
+static int64_t due_of(const struct job *job, int64_t estimate_ms)
+{
+    int64_t allowed_ms = estimate_ms < PATIENCE_MS / STRETCH ? STRETCH * estimate_ms : PATIENCE_MS;
+    return job->submitted_ms + allowed_ms;
+}
+
+static struct queue_entry entry_of(const struct core *core, const struct job *job)
+{
+    struct queue_entry entry = {.place = job->place,
+                                .task = array_is_task(job),
+                                .key = job->key,
+                                .estimate_ms = estimate_of(core, job),
+                                .batch = job->batch};
+    switch (core->config.policy) {
+    case POLICY_FIFO:
+    case POLICY_EASY:
+        break;
+    case POLICY_SJF:
+        entry.sort_key = entry.estimate_ms;
+        break;
+    case POLICY_SRTF:
+        entry.sort_key = remaining_of(job, entry.estimate_ms);
+        break;
+    case POLICY_SRSF:
+        entry.sort_key = remaining_of(job, entry.estimate_ms) * job->job_class->request.gpus;
+        break;
+    case POLICY_DEFAULT:
+        entry.priority = job->priority;
+        entry.sort_key = due_of(job, entry.estimate_ms) + account_delay_ms(core, job);
+        break;
+    case POLICY_COUNT:
+        abort();
+    }
+    return entry;
+}
+
+bool queue_job_before(const struct job *a, const struct job *b)
+{
+    if (a->place != b->place) {
+        return a->place < b->place;
+    }
+    bool task = array_is_task(a);
+    return task != array_is_task(b) ? task : a->key < b->key;
+}
+
+bool queue_before(const struct queue_entry *a, const struct queue_entry *b)
+{
+    if (a->priority != b->priority) {
+        return a->priority > b->priority;
+    }
+    if (a->sort_key != b->sort_key) {
+        return a->sort_key < b->sort_key;
+    }
+    if (a->place != b->place) {
+        return a->place < b->place;
+    }
+    return a->task != b->task ? a->task : a->key < b->key;
+}
+
+struct queue_entry queue_entry_of(const struct core *core, const struct job *job)
+{
+    bool first = job->batch != NULL && job->batch->jobs == job;
+    return first ? job->job_class->entries[job->batch->index] : entry_of(core, job);
+}
+
+int64_t queue_due_ms(const struct core *core, const struct queue_entry *entry)
+{
+    return core->config.policy == POLICY_DEFAULT ? entry->sort_key : 0;
+}
+
+/* --- batches -------------------------------------------------------------------------------------------- */
+
+static struct batch_key key_of(const struct core *core, const struct job *job)
+{
+    bool goes_on = core->config.policy == POLICY_SRTF || core->config.policy == POLICY_SRSF;
+    struct batch_key key;
+    memset(&key, 0, sizeof key); /* it is hashed with its gaps */
+    key.job_class = job->job_class;
+    key.pattern = job->pattern;
+    key.priority = job->priority;
+    key.time_limit_ms = job->time_limit_ms;
+    key.ran_ms = goes_on ? job->ran_ms : 0;
+    key.alone = job->trial ? job->key : 0;
+    return key;
+}
+
+static void list_entry(struct core *core, struct batch *batch)
+{
+    struct job_class *job_class = batch->key.job_class;
+    if (job_class->entry_count == 0) {
+        DL_APPEND(core->job_classes, job_class);
+    }
+    XGROW(job_class->entries, job_class->entry_count, job_class->entry_room, 1);
+    batch->index = job_class->entry_count++;
+    job_class->entries[batch->index] = entry_of(core, batch->jobs);
+    job_class->best = BEST_UNKNOWN;
+}
+
+static void unlist_entry(struct core *core, struct batch *batch)
+{
+    struct job_class *job_class = batch->key.job_class;
+    job_class->entries[batch->index] = job_class->entries[--job_class->entry_count];
+    job_class->entries[batch->index].batch->index = batch->index;
+    job_class->best = BEST_UNKNOWN;
+    if (job_class->entry_count == 0) {
+        DL_DELETE(core->job_classes, job_class);
+    }
+}
+
+/* Its first job is another one. */
+static void renew_entry(struct core *core, struct batch *batch)
+{
+    struct queue_entry *entry = &batch->key.job_class->entries[batch->index];
+    bool passed = entry->passed;
+    *entry = entry_of(core, batch->jobs);
+    entry->passed = passed;
+    batch->key.job_class->best = BEST_UNKNOWN;
+}
+
+static void insert(struct batch *batch, struct job *job)
+{
+    struct job *last = batch->jobs != NULL ? batch->jobs->prev : NULL;
+    if (last == NULL || queue_job_before(last, job)) {
+        DL_APPEND(batch->jobs, job);
+        return;
+    }
+    struct job *after = batch->jobs;
+    while (queue_job_before(after, job)) {
+        after = after->next;
+    }
+    DL_PREPEND_ELEM(batch->jobs, after, job);
+}
+
+void queue_put(struct core *core, struct job *job)
+{
+    assert(job->batch == NULL);
+    const struct batch_key key = key_of(core, job);
+    struct batch *batch;
+    HASH_FIND(hh, core->batches, &key, sizeof key, batch);
+    if (batch != NULL) {
+        insert(batch, job);
+        job->batch = batch;
+        if (batch->jobs != job) {
+            trace_line(core, "job %s waits behind %s", job->id, job->prev->id);
+            return;
+        }
+        renew_entry(core, batch);
+    } else {
+        batch = xzalloc(sizeof *batch);
+        batch->key = key;
+        HASH_ADD(hh, core->batches, key, sizeof batch->key, batch);
+        insert(batch, job);
+        job->batch = batch;
+        list_entry(core, batch);
+    }
+    core->place_wanted = true;
+}
+
+void queue_take(struct core *core, struct job *job)
+{
+    struct batch *batch = job->batch;
+    bool first = batch->jobs == job;
+    DL_DELETE(batch->jobs, job);
+    job->prev = job->next = NULL;
+    job->batch = NULL;
+    if (batch->jobs == NULL) {
+        unlist_entry(core, batch);
+        HASH_DEL(core->batches, batch);
+        free(batch);
+    } else if (first) {
+        renew_entry(core, batch);
+    }
+    core->place_wanted = core->place_wanted || first;
+}
+
+static int by_key_downwards(const void *a, const void *b)
+{
+    const struct queue_entry *left = a, *right = b;
+    return (left->key < right->key) - (left->key > right->key);
+}
+
+/* The order of the queue entries depends on questions that were asked. What is done to their jobs must not.
+ */
+static void sort_entries(struct job_class *job_class)
+{
+    qsort(job_class->entries, job_class->entry_count, sizeof *job_class->entries, by_key_downwards);
+    for (size_t i = 0; i < job_class->entry_count; i++) {
+        job_class->entries[i].batch->index = i;
+    }
+    job_class->best = BEST_UNKNOWN;
+}
+
+void queue_each(struct core *core, struct job_class *job_class,
+                void (*visit)(struct core *core, struct job *job, void *closure), void *closure)
+{
+    if (job_class->entry_count > 1) {
+        sort_entries(job_class);
+    }
+    for (size_t i = job_class->entry_count; i > 0; i--) { /* the last one takes the place of one that goes */
+        struct job *job, *next;
+        DL_FOREACH_SAFE (job_class->entries[i - 1].batch->jobs, job, next) {
+            visit(core, job, closure);
+        }
+    }
+}
+
+/* --- scheduling passes ---------------------------------------------------------------------------------- */
+
+void queue_refresh(struct core *core)
+{
+    for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {
+        if (core->now_ms - job_class->looked_at_ms >= REFRESH_MS) {
+            job_class->looked_at_ms = core->now_ms;
+            for (size_t i = 0; i < job_class->entry_count; i++) {
+                renew_entry(core, job_class->entries[i].batch);
+            }
+        }
+    }
+}
+
+void queue_open(const struct core *core)
+{
+    for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {
+        job_class->closed = false;
+        job_class->best = BEST_UNKNOWN;
+        job_class->longest_ms = NEVER;
+        job_class->tries = 0;
+        for (size_t i = 0; i < job_class->entry_count; i++) {
+            job_class->entries[i].passed = false;
+        }
+    }
+}
+
+static void find_best(struct job_class *job_class)
+{
+    job_class->best = BEST_NONE;
+    for (size_t i = 0; i < job_class->entry_count; i++) {
+        const struct queue_entry *entry = &job_class->entries[i];
+        bool open = !entry->passed && entry->estimate_ms <= job_class->longest_ms;
+        if (open &&
+            (job_class->best == BEST_NONE || queue_before(entry, &job_class->entries[job_class->best]))) {
+            job_class->best = (int64_t)i;
+        }
+    }
+}
+
+struct queue_entry *queue_next(const struct core *core)
+{
+    struct queue_entry *next = NULL;
+    for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {
+        if (job_class->closed) {
+            continue;
+        }
+        if (job_class->best == BEST_UNKNOWN) {
+            find_best(job_class);
+        }
+        if (job_class->best == BEST_NONE) {
+            job_class->closed = true;
+        } else if (next == NULL || queue_before(&job_class->entries[job_class->best], next)) {
+            next = &job_class->entries[job_class->best];
+        }
+    }
+    return next;
+}
+
+bool queue_renew(struct core *core, struct queue_entry *entry)
+{
+    const struct queue_entry old = *entry;
+    renew_entry(core, entry->batch);
+    return entry->sort_key != old.sort_key || entry->estimate_ms != old.estimate_ms;
+}
+
+struct job *queue_first(const struct queue_entry *entry)
+{
+    return entry->batch->jobs;
+}
+
+void queue_close(struct job_class *job_class)
+{
+    job_class->closed = true;
+}
+
+void queue_narrow(struct job_class *job_class, int64_t longest_ms)
+{
+    job_class->longest_ms = longest_ms < job_class->longest_ms ? longest_ms : job_class->longest_ms;
+    job_class->best = BEST_UNKNOWN;
+}
+
+void queue_skip_owner(struct job_class *job_class, const struct job *job)
+{
+    for (size_t i = 0; i < job_class->entry_count; i++) {
+        const struct job *other = job_class->entries[i].batch->jobs;
+        job_class->entries[i].passed =
+            job_class->entries[i].passed || (other->project == job->project && other->owner == job->owner);
+    }
+    job_class->best = BEST_UNKNOWN;
+}
+
+void queue_skip(struct queue_entry *entry)
+{
+    struct job_class *job_class = entry->batch->key.job_class;
+    entry->passed = true;
+    job_class->best = BEST_UNKNOWN;
+}

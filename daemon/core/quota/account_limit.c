@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the meaning of limits: what they let start, what they never will, and what a quota entitles to. It
+ * promises that a job is held up only by limits of its own project and its own owner, and that it says which.
+ * Whose turn it is is left to place.c. */
+#include <string.h>
+#include <strings.h>
+
+#include "daemon/core/fleet/request.h"
+#include "daemon/core/quota/account_state.h"
+#include "proto/limits.h"
+
+#define HOUR_MS   (3600LL * 1000)
+#define MINUTE_MS (60LL * 1000)
+
+int64_t account_bound(const struct type_limit *types, size_t count, const char *type)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcasecmp(types[i].type, type) == 0) {
+            return types[i].gpus;
+        }
+    }
+    return -1;
+}
+
+static int64_t most_of(const struct account *account, const char *type)
+{
+    return account_bound(account->limits.most, account->limits.most_count, type);
+}
+
+bool account_any_limited(const struct core *core)
+{
+    return core->accounts->limited != NULL;
+}
+
+/* --- what may start ------------------------------------------------------------------------------------- */
+
+/* true: what is used, and this many more, is within most; -1 is no bound. */
+static bool within(const struct account *account, const char *what, int64_t used, int64_t more, int64_t most,
+                   struct account_limit *ret_limit)
+{
+    if (most < 0 || used + more <= most) {
+        return true;
+    }
+    if (ret_limit != NULL) {
+        *ret_limit = (struct account_limit){account, what, used, most};
+    }
+    return false;
+}
+
+static bool has_hours(const struct core *core, const struct account *account, struct account_limit *ret_limit)
+{
+    if (account->limits.period_ms == 0) {
+        return true;
+    }
+    int64_t most_ms = account->limits.gpu_ms;
+    int64_t spent_ms = account_spent_ms(account, core->accounts->now_ms);
+    int64_t unit_ms = most_ms >= 10 * HOUR_MS ? HOUR_MS : MINUTE_MS;
+    if (spent_ms < most_ms) {
+        return true;
+    }
+    return within(account, unit_ms == HOUR_MS ? "GPU hours" : "GPU minutes", spent_ms / unit_ms, 1,
+                  most_ms / unit_ms, ret_limit);
+}
+
+static bool allows(const struct core *core, const struct account *account, const char *type, int64_t gpus,
+                   struct account_limit *ret_limit)
+{
+    if (!account->limited) {
+        return true;
+    }
+    const struct holding *holding = account_holding(account, type);
+    return within(account, "running jobs", account->running, 1, account->limits.max_running_jobs,
+                  ret_limit) &&
+           within(account, type, holding != NULL ? holding->gpus : 0, gpus, most_of(account, type),
+                  ret_limit) &&
+           within(account, "GPUs", account->gpus, gpus, most_of(account, ANY_TYPE), ret_limit) &&
+           has_hours(core, account, ret_limit);
+}
+
+bool account_may_run(const struct core *core, const struct job *job, const struct partition *partition,
+                     struct account_limit *ret_limit)
+{
+    int64_t gpus = job->job_class->request.gpus;
+    return allows(core, job->project, partition->type, gpus, ret_limit) &&
+           allows(core, job->owner, partition->type, gpus, ret_limit);
+}
+
+void account_limit_text(const struct account_limit *limit, struct text *out)
+{
+    text_printf(out, "%s %s uses %lld of %lld %s", account_kind_text(limit->account->kind),
+                limit->account->name, (long long)limit->used, (long long)limit->most, limit->what);
+}
+
+/* --- what never will ------------------------------------------------------------------------------------ */
+
+static bool refuse_wait(const struct account *account, struct err *err)
+{
+    return err_field(err, ERR_LIMIT, account->kind == ACCOUNT_PROJECT ? "project" : NULL,
+                     "wait until some have started, or ask an administrator for a higher limit",
+                     "%s %.64s has %lld jobs waiting, and may have %lld", account_kind_text(account->kind),
+                     account->name, (long long)account->queued, (long long)account->limits.max_queued_jobs);
+}
+
+/* The largest gang of a type that the account could ever have. */
+static int64_t ceiling(const struct account *account, const char *type)
+{
+    int64_t of_type = most_of(account, type), of_all = most_of(account, ANY_TYPE);
+    of_type = of_type < 0 ? INT64_MAX : of_type;
+    of_all = of_all < 0 ? INT64_MAX : of_all;
+    return of_type < of_all ? of_type : of_all;
+}
+
+/* The best ceiling among the types that the resource request may get. */
+static int64_t best_ceiling(const struct core *core, const struct account *account,
+                            const struct resource_request *request)
+{
+    enum pool_kind auto_kind = request_auto_kind(core, request, 1);
+    int64_t best = 0;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (request_leads(request, auto_kind, partition)) {
+            int64_t here = ceiling(account, partition->type);
+            best = here > best ? here : best;
+        }
+    }
+    return best;
+}
+
+static bool check_gang(const struct core *core, const struct account *account,
+                       const struct resource_request *request, struct err *err)
+{
+    int64_t most = account->limits.most_count > 0 ? best_ceiling(core, account, request) : INT64_MAX;
+    if (request->gpus <= most) {
+        return true;
+    }
+    return err_field(err, ERR_LIMIT, "gpus", "ask for fewer GPUs, or an administrator for a higher limit",
+                     "the job needs %lld GPUs, and %s %.64s may use %lld%s%.64s at once",
+                     (long long)request->gpus, account_kind_text(account->kind), account->name,
+                     (long long)most, request->gpu_type != NULL ? " " : "",
+                     request->gpu_type != NULL ? request->gpu_type : "");
+}
+
+static bool admits(const struct core *core, const struct account *account,
+                   const struct resource_request *request, struct err *err)
+{
+    if (account == NULL || !account->limited) {
+        return true;
+    }
+    const struct account_limits *limits = &account->limits;
+    if (limits->max_queued_jobs >= 0 && account->queued >= limits->max_queued_jobs) {
+        return refuse_wait(account, err);
+    }
+    if (limits->max_running_jobs == 0 || (limits->period_ms > 0 && limits->gpu_ms == 0)) {
+        return err_field(err, ERR_LIMIT, account->kind == ACCOUNT_PROJECT ? "project" : NULL,
+                         "ask an administrator for a higher limit", "%s %.64s may run no jobs",
+                         account_kind_text(account->kind), account->name);
+    }
+    return check_gang(core, account, request, err);
+}
+
+bool account_admits(const struct core *core, const char *project, const char *owner,
+                    const struct resource_request *request, struct err *err)
+{
+    return admits(core, account_find(core, project, NULL), request, err) &&
+           admits(core, account_find(core, NULL, owner), request, err);
+}
+
+/* --- quotas --------------------------------------------------------------------------------------------- */
+
+static int64_t quota_of(const struct account *account, const char *type)
+{
+    return account_bound(account->limits.quota, account->limits.quota_count, type);
+}
+
+int64_t account_quota(const struct core *core, const struct account *project, const char *type)
+{
+    int64_t mine = quota_of(project, type);
+    if (mine >= 0) {
+        return mine;
+    }
+    for (const struct account *account = core->accounts->limited; account != NULL; account = account->next) {
+        if (quota_of(account, type) >= 0) {
+            return 0;
+        }
+    }
+    return -1;
+}
+
+enum claim account_claim(const struct core *core, const struct job *job, const struct partition *partition)
+{
+    const struct resource_request *request = &job->job_class->request;
+    if (request->use_reserved == USE_RESERVED_FALSE && partition->kind == POOL_RESERVED) {
+        return CLAIM_BORROWED;
+    }
+    int64_t quota = account_quota(core, job->project, partition->type);
+    const struct holding *holding = account_holding(job->project, partition->type);
+    int64_t entitled = holding != NULL ? holding->entitled : 0;
+    return quota < 0 || entitled + request->gpus <= quota ? CLAIM_ENTITLED : CLAIM_BORROWED;
+}
+
+bool account_pool_lends(const struct core *core, const char *pool)
+{
+    const struct account *account = account_find_pool(core, pool);
+    return account != NULL && account->limits.lends;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the look ahead: when a gang will fit. It promises to look at what ends first first, and at no more of
+ * it than it needs, whatever runs. When work is expected to end is left to availability.c. */
+#include "daemon/core/scheduler/prospect.h"
+
+#include "daemon/core/fleet/node.h"
+#include "daemon/core/lifecycle/availability.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/scheduler/fit.h"
+#include "proto/limits.h"
+
+/* --- what is free --------------------------------------------------------------------------------------- */
+
+static void release(struct node_device *device, int64_t count)
+{
+    if (device->capacity != NULL && device->unavailable == NULL) {
+        device->capacity->free_then += count;
+        device->capacity->partition->free_then += count;
+    }
+}
+
+void prospect_release(const struct attempt *attempt, bool free)
+{
+    for (size_t i = 0; i < attempt->member_count; i++) {
+        const struct member *member = attempt->members[i];
+        for (size_t j = 0; j < member->device_count; j++) {
+            release(node_device(member->node, member->devices[j]), free ? 1 : -1);
+        }
+    }
+}
+
+void prospect_begin(const struct search *search)
+{
+    const struct core *core = search->core;
+    for (struct partition *partition = core->partitions; partition != NULL; partition = partition->next) {
+        partition->free_then = partition->free;
+        for (size_t i = 0; i < partition->count && fit_open(search, partition); i++) {
+            partition->capacities[i]->free_then = partition->capacities[i]->free;
+        }
+    }
+    for (size_t i = 0; i < core->availability.stopping_count; i++) {
+        prospect_release(core->availability.stopping[i], true);
+    }
+}
+
+/* --- the look ahead ------------------------------------------------------------------------------------- */
+
+static bool enough(const struct search *search)
+{
+    for (const struct partition *partition = search->core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (partition->free_then >= search->request->gpus && fit_open(search, partition)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Counts as free what ends next, and all that ends with it; NULL: nothing is left that runs. */
+static const struct attempt *release_next(struct availability_walk *walk, size_t *seen)
+{
+    const struct attempt *last = NULL, *next = availability_walk_peek(walk);
+    while (next != NULL && (last == NULL || next->expected_ms == last->expected_ms)) {
+        last = availability_walk_next(walk);
+        prospect_release(last, true);
+        ++*seen;
+        next = availability_walk_peek(walk);
+    }
+    return last;
+}
+
+bool prospect_find(const struct search *search, struct prospect *prospect)
+{
+    struct core *core = (struct core *)(uintptr_t)search->core;
+    availability_refresh(core);
+    prospect_begin(search);
+    struct availability_walk walk;
+    availability_walk_begin(core, &walk);
+    int64_t ahead_ms = core->now_ms - core->steady_ms;
+    const struct attempt *first = availability_walk_peek(&walk);
+    prospect->change_ms = first != NULL ? first->expected_ms + ahead_ms : NEVER;
+    prospect->at_ms = core->now_ms;
+    bool found = enough(search) && fit_find(search, prospect->fit);
+    for (size_t seen = 0, next = 0; !found && seen < LIMIT_AVAILABILITY;) {
+        const struct attempt *ended = release_next(&walk, &seen);
+        if (ended == NULL) {
+            break;
+        }
+        prospect->at_ms = ended->expected_ms + ahead_ms;
+        if ((seen >= next || availability_walk_peek(&walk) == NULL) && enough(search)) {
+            found = fit_find(search, prospect->fit);
+            next = seen + seen / 8 + 1;
+        }
+    }
+    availability_walk_finish(&walk);
+    return found;
+}

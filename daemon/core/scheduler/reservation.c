@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what waiting jobs reserve: all GPUs that they could use, or those of a start at the
+ * earliest time at which they fit. It promises that a reservation is where the availability profile finds it,
+ * that only what it leaves may be had for longer, and that one which was put off for an hour becomes firm.
+ * When something is reserved, and for whom, is left to place.c. */
+#include "daemon/core/scheduler/reservation.h"
+
+#include "daemon/core/fleet/pool.h"
+#include "daemon/core/fleet/request.h"
+#include "daemon/core/fleet/staging.h"
+#include "daemon/core/model/state.h"
+#include "daemon/core/queue/queue.h"
+#include "daemon/core/scheduler/fit.h"
+#include "daemon/core/scheduler/prospect.h"
+
+/* A reservation that is put off for so long becomes firm. */
+#define FIRM_MS (3600LL * 1000)
+
+/* --- searches ------------------------------------------------------------------------------------------- */
+
+/* How long the job may run. */
+static void expect(struct search *search, const struct job *job)
+{
+    fit_expect(search, job->time_limit_ms > 0 ? job->time_limit_ms : NEVER, job->grace_ms);
+}
+
+/* The search for a job, on nodes that are as ready as that. */
+struct search reservation_search(const struct core *core, const struct job *job, enum view view,
+                                 const struct reservations *reservations, enum readiness readiness)
+{
+    struct search search = fit_search(core, &job->job_class->request, view, reservations);
+    search.environment = job->job_class->environment;
+    search.readiness = readiness;
+    search.end_ms = search.sure_ms = NEVER;
+    expect(&search, job);
+    return search;
+}
+
+struct search reservation_search_until(const struct core *core, const struct job *job, int64_t estimate_ms,
+                                       enum view view, const struct reservations *reservations,
+                                       enum readiness readiness)
+{
+    struct search search = reservation_search(core, job, view, reservations, readiness);
+    search.job = job;
+    search.borrow = reservations == NULL || reservations->borrow;
+    search.end_ms = core->now_ms + estimate_ms;
+    search.sure_ms = job->time_limit_ms > 0 ? core->now_ms + job->time_limit_ms : NEVER;
+    return search;
+}
+
+/* --- reservations --------------------------------------------------------------------------------------- */
+
+void reservations_begin(struct reservations *reservations, const struct core *core)
+{
+    size_t partitions = core->partitions != NULL ? core->partitions->prev->index + 1 : 0;
+    size_t words = partitions * (sizeof *reservations->until_ms + sizeof *reservations->whose);
+    *reservations = (struct reservations){.until_ms = xzalloc(words + 2 * partitions + core->node_count + 1)};
+    reservations->whose = (const struct job **)(reservations->until_ms + partitions);
+    reservations->partitions = (uint8_t *)(reservations->whose + partitions);
+    reservations->firm = reservations->partitions + partitions;
+    reservations->nodes = reservations->firm + partitions;
+}
+
+void reservations_end(struct reservations *reservations)
+{
+    free(reservations->until_ms);
+}
+
+static void reserve_nodes(struct reservations *reservations, const struct search *search,
+                          const struct partition *partition)
+{
+    const struct resource_request *request = search->request;
+    for (size_t i = 0; i < partition->count; i++) {
+        const struct capacity *capacity = partition->capacities[i];
+        bool alone = request->host_id == NULL || capacity->total >= request->gpus;
+        if (request_allows_node(search->core, request, capacity) && alone &&
+            fit_lasts(search, capacity->node) &&
+            staging_allows(search->environment, capacity->node, search->readiness)) {
+            reservations->nodes[capacity->node->index] = 1;
+        }
+    }
+}
+
+/* Not every node of a partition would do. */
+static bool by_node(const struct core *core, const struct search *search)
+{
+    const struct resource_request *request = search->request;
+    return request->host_id != NULL || request->terms != NULL || search->environment != NULL ||
+           core->departing_count > 0;
+}
+
+/* Keeps the nodes that a waiting job could use from the jobs behind it. Nodes that take no work now, or are
+ * not ready for it, cannot make a job possible: one that waits for them holds up nobody. */
+void reserve_all(struct reservations *reservations, const struct core *core, const struct job *job)
+{
+    struct search search = reservation_search(core, job, VIEW_WORKING, NULL, READINESS_READY);
+    search.job = job;
+    search.borrow = reservations->borrow;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        bool open = partition->free > 0 &&
+                    !reservations->partitions[partition->index]; /* else nobody can take from it anyway */
+        if (!open || !fit_could_hold(&search, partition) || !fit_granted(&search, partition)) {
+            continue;
+        }
+        reservations->whose[partition->index] = job;
+        if (by_node(core, &search)) {
+            reserve_nodes(reservations, &search, partition);
+        } else {
+            reservations->partitions[partition->index] = 1;
+        }
+    }
+}
+
+/* --- reservations --------------------------------------------------------------------------------------- */
+
+static void spend(const struct partition *partition, const struct fit *fit)
+{
+    for (size_t i = 0; i < fit->count; i++) {
+        pool_capacity(partition, fit->shares[i].capacity->node)->spare -= fit->shares[i].count;
+    }
+}
+
+/* What the fit leaves in its partition, as of capacity->free_then, may be had for longer than until then. */
+void reserve_fit(struct reservations *reservations, const struct job *job, const struct fit *fit,
+                 int64_t at_ms, bool firm)
+{
+    const struct partition *partition = fit->shares[0].capacity->partition;
+    reservations->whose[partition->index] = job;
+    reservations->until_ms[partition->index] = at_ms > 0 ? at_ms : 1; /* 0: there is none */
+    reservations->firm[partition->index] = firm;
+    for (size_t i = 0; i < partition->count; i++) {
+        partition->capacities[i]->spare = partition->capacities[i]->free_then;
+    }
+    spend(partition, fit);
+}
+
+/* The first of its promised starts counts. */
+static bool was_put_off(const struct core *core, const struct reservations *reservations,
+                        struct job_class *job_class, const struct job *job, int64_t start_ms)
+{
+    if (job_class->promised_key != job->key && reservations->trial) {
+        return false;
+    }
+    if (job_class->promised_key != job->key) {
+        job_class->promised_key = job->key;
+        job_class->promised_ms = start_ms;
+    }
+    return core->now_ms > job_class->promised_ms + FIRM_MS;
+}
+
+/* It could take something from a partition that has no reservation yet. */
+static bool is_open(const struct search *search)
+{
+    for (const struct partition *partition = search->core->partitions; partition != NULL;
+         partition = partition->next) {
+        if (partition->free > 0 && fit_open(search, partition)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The earliest start of a job that waits, in partitions that have no reservation yet. Returns when another
+ * look is due, because something should have ended by then. */
+int64_t reserve_start(const struct core *core, const struct queue_entry *entry,
+                      struct reservations *reservations)
+{
+    const struct job *job = queue_first(entry);
+    struct search search = reservation_search(core, job, VIEW_FUTURE, reservations, READINESS_READY);
+    search.job = job;
+    search.borrow = reservations->borrow;
+    struct fit fit;
+    struct prospect prospect = {.change_ms = NEVER, .fit = &fit};
+    if (!is_open(&search)) {
+        return NEVER;
+    }
+    if (prospect_find(&search, &prospect)) {
+        reserve_fit(reservations, job, &fit, prospect.at_ms,
+                    was_put_off(core, reservations, job->job_class, job, prospect.at_ms));
+        free(fit.shares);
+    }
+    return prospect.change_ms;
+}
+
+/* It was placed beside a reservation, and outlasts it. */
+void reservation_spend(const struct search *search, const struct fit *fit)
+{
+    const struct partition *partition = fit->shares[0].capacity->partition;
+    if (fit_outlasts(search, partition)) {
+        spend(partition, fit);
+    }
+}
+
+/* How long a gang may run where the job class could go and reservations wait. */
+int64_t reservation_gap_ms(const struct core *core, const struct search *search,
+                           const struct reservations *reservations)
+{
+    int64_t longest_ms = 0;
+    for (const struct partition *partition = core->partitions; partition != NULL;
+         partition = partition->next) {
+        int64_t until_ms = reservations->until_ms[partition->index];
+        if (until_ms - core->now_ms > longest_ms && partition->free >= search->request->gpus &&
+            fit_allowed(search, partition)) {
+            longest_ms = until_ms - core->now_ms;
+        }
+    }
+    return longest_ms;
+}
