@@ -679,7 +679,7 @@ bool writer_holds_leases(const struct writer *writer)
     return atomic_load(&writer->braked);
 }
 
-const struct core *writer_core(const struct writer *writer)
+struct core *writer_core(struct writer *writer)
 {
     return writer->core;
 }

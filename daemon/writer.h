@@ -110,7 +110,7 @@ size_t writer_live_jobs(const struct writer *writer);
 bool writer_holds_leases(const struct writer *writer);
 
 /* For those who check the core between batches, and want to know why it decided (core_trace). */
-const struct core *writer_core(const struct writer *writer);
+struct core *writer_core(struct writer *writer);
 void writer_trace(struct writer *writer, struct text *trace);
 
 #endif

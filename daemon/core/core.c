@@ -230,7 +230,7 @@ void core_trace(struct core *core, struct text *trace)
     core->trace = trace;
 }
 
-void core_check(const struct core *core)
+void core_check(struct core *core)
 {
     invariants_check(core);
 }

@@ -108,6 +108,6 @@ void core_trace(struct core *core, struct text *trace);
 
 /* Aborts with a message on stderr when a global invariant does not hold; local ones are asserted after every
  * step anyway. */
-void core_check(const struct core *core);
+void core_check(struct core *core);
 
 #endif

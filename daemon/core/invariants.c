@@ -390,7 +390,7 @@ void invariants_after_step(const struct core *core, const struct step *step)
     }
 }
 
-void invariants_check(const struct core *core)
+void invariants_check(struct core *core)
 {
     check_nodes(core);
     check_partitions(core);

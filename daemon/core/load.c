@@ -195,7 +195,7 @@ void core_load_member(struct core *core, const struct member_row *row)
     if (attempt_is_live(attempt)) {
         member_settle_on(core, member);
         if (attempt->gpu_type == NULL) {
-            attempt->gpu_type = xstrdup(node_device(member->node, member->devices[0])->type);
+            attempt->gpu_type = xstrdup(node_held_device(member->node, member->devices[0])->type);
         }
     }
     int64_t failed = attempt->failed_rank;

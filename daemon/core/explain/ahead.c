@@ -15,7 +15,7 @@ struct entry {
 };
 
 struct listing {
-    const struct core *core;
+    struct core *core;
     const struct job *job;
     struct queue_entry own;
     struct search search;  /* of the job */
@@ -113,7 +113,7 @@ static void take_sorted(struct listing *listing)
     free(listing->entries);
 }
 
-void ahead_find(const struct core *core, const struct job *job, struct ahead *ret_ahead)
+void ahead_find(struct core *core, const struct job *job, struct ahead *ret_ahead)
 {
     *ret_ahead = (struct ahead){0};
     struct listing listing = {

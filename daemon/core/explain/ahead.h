@@ -20,7 +20,7 @@ struct ahead {
     const struct job *nearest; /* the same, or else the last of them all; NULL: nobody is ahead */
 };
 
-void ahead_find(const struct core *core, const struct job *job, struct ahead *ret_ahead);
+void ahead_find(struct core *core, const struct job *job, struct ahead *ret_ahead);
 void ahead_finish(struct ahead *ahead);
 
 #endif

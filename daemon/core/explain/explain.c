@@ -58,7 +58,7 @@ static void write_time(const struct core *core, struct text *out, const char *ke
 
 static void write_entry(const struct question *question)
 {
-    const struct core *core = question->core;
+    struct core *core = question->core;
     const struct job *job = question->job;
     struct text *out = question->out;
     const struct queue_entry entry = queue_entry_of(core, job);
@@ -102,7 +102,7 @@ static bool starts_now(const struct question *question)
 
 static void write_start(const struct question *question)
 {
-    const struct core *core = question->core;
+    struct core *core = question->core;
     struct forecast forecast = {.known = true,
                                 .at_ms = core->now_ms,
                                 .earliest_ms = core->now_ms,
@@ -211,7 +211,7 @@ static void write_refusal(const struct err *err, struct text *out)
 }
 
 /* As a submission would be. */
-static bool admits(const struct core *core, const struct draft *draft, struct err *err)
+static bool admits(struct core *core, const struct draft *draft, struct err *err)
 {
     struct resource_request request = draft->request;
     struct constraints *constraints = constraints_create(request.terms);
@@ -245,7 +245,7 @@ static void plan(struct core *core, const struct input *input, struct text *out)
 
 /* --- rehearsals ----------------------------------------------------------------------------------------- */
 
-static bool rehearse(const struct core *core, const struct job *job, struct text *out, struct err *err)
+static bool rehearse(struct core *core, const struct job *job, struct text *out, struct err *err)
 {
     if (job->batch == NULL) {
         return err_field(err, ERR_CONFLICT, "id", "name a job that is QUEUED or STAGING",

@@ -68,7 +68,7 @@ static int64_t end_of(const struct core *core, const struct attempt *attempt, en
     return core->now_ms + bounded(lean_on(job, rest_ms, lean), job->time_limit_ms > 0 ? most_ms : 0);
 }
 
-static int64_t length_of(const struct core *core, const struct job *job, enum lean lean)
+static int64_t length_of(struct core *core, const struct job *job, enum lean lean)
 {
     return bounded(lean_on(job, queue_entry_of(core, job).estimate_ms, lean), job->time_limit_ms);
 }
@@ -104,7 +104,7 @@ struct profile {
 };
 
 struct outline {
-    const struct core *core;
+    struct core *core;
     struct profile *profiles; /* by index of the partition; owned */
     size_t count;
     enum lean lean;
@@ -290,7 +290,7 @@ static void add_releases(struct outline *outline)
     free(releases);
 }
 
-static struct outline outline_begin(const struct core *core, enum lean lean)
+static struct outline outline_begin(struct core *core, enum lean lean)
 {
     struct outline outline = {.core = core, .lean = lean, .steps = LIMIT_FORECAST_STEPS};
     outline.count = core->partitions != NULL ? core->partitions->prev->index + 1 : 0;
@@ -366,8 +366,8 @@ static int64_t lay_down(struct outline *outline, const struct job *job)
 }
 
 /* NEVER: not with what there is. *ret_beyond: later than that. */
-static int64_t start_when(const struct core *core, const struct job *job, const struct ahead *ahead,
-                          enum lean lean, bool *ret_beyond)
+static int64_t start_when(struct core *core, const struct job *job, const struct ahead *ahead, enum lean lean,
+                          bool *ret_beyond)
 {
     struct outline outline = outline_begin(core, lean);
     int64_t latest_ms = core->now_ms;
@@ -384,7 +384,7 @@ static int64_t start_when(const struct core *core, const struct job *job, const 
 /* --- the forecast --------------------------------------------------------------------------------------- */
 
 /* The first time at which nodes could hold the gang, were nobody ahead. */
-static bool first_fit(const struct core *core, const struct job *job, int64_t *ret_at_ms)
+static bool first_fit(struct core *core, const struct job *job, int64_t *ret_at_ms)
 {
     const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_EVER);
     struct fit fit = {0};
@@ -414,7 +414,7 @@ static enum confidence confidence_of(const struct core *core, const struct job *
     return narrow && !guessed ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
 }
 
-struct forecast forecast_start(const struct core *core, const struct job *job, const struct ahead *ahead)
+struct forecast forecast_start(struct core *core, const struct job *job, const struct ahead *ahead)
 {
     struct forecast forecast = {0};
     bool beyond;

@@ -24,6 +24,6 @@ struct forecast {
 
 /* When the job starts if those ahead of it do first, and none come. Counts the GPUs of each pool and type,
  * not which nodes they are on, but for the job itself. */
-struct forecast forecast_start(const struct core *core, const struct job *job, const struct ahead *ahead);
+struct forecast forecast_start(struct core *core, const struct job *job, const struct ahead *ahead);
 
 #endif

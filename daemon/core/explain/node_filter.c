@@ -130,8 +130,8 @@ static void write_counts(struct count counts[NODE_TEST_COUNT], struct text *out)
     }
 }
 
-void node_filter_write(const struct core *core, const struct job *job,
-                       const struct reservations *reservations, struct text *out)
+void node_filter_write(struct core *core, const struct job *job, const struct reservations *reservations,
+                       struct text *out)
 {
     struct count counts[NODE_TEST_COUNT] = {0};
     const struct search search = place_search(core, job, VIEW_FREE, reservations, READINESS_READY);

@@ -10,7 +10,7 @@ struct text;
 
 /* Appends {"total", "usable", "failed": [{"test", "nodes", "names"}]}: each node counts in the first test
  * that it fails. reservations may be NULL. */
-void node_filter_write(const struct core *core, const struct job *job,
-                       const struct reservations *reservations, struct text *out);
+void node_filter_write(struct core *core, const struct job *job, const struct reservations *reservations,
+                       struct text *out);
 
 #endif

@@ -48,20 +48,20 @@ static bool fits(const struct search *search)
     return found;
 }
 
-static bool fits_in(const struct core *core, const struct job *job, enum view view, enum readiness readiness)
+static bool fits_in(struct core *core, const struct job *job, enum view view, enum readiness readiness)
 {
     const struct search search = place_search(core, job, view, NULL, readiness);
     return fits(&search);
 }
 
 /* The search on nodes, whatever they have ready. */
-static struct search bare_search(const struct core *core, const struct job *job, enum view view)
+static struct search bare_search(struct core *core, const struct job *job, enum view view)
 {
     return fit_search(core, &job->job_class->request, view, NULL);
 }
 
 /* The largest gang that it could have in one partition. */
-static int64_t most_in(const struct core *core, const struct job *job, enum view view)
+static int64_t most_in(struct core *core, const struct job *job, enum view view)
 {
     const struct search search = bare_search(core, job, view);
     int64_t most = 0;
@@ -89,7 +89,7 @@ static int64_t free_in(const struct search *search, const struct partition *part
 }
 
 /* What is free on all nodes that take work, of what the job may use. */
-static int64_t free_for(const struct core *core, const struct job *job)
+static int64_t free_for(struct core *core, const struct job *job)
 {
     const struct search search = bare_search(core, job, VIEW_FREE);
     int64_t free = 0;
@@ -101,7 +101,7 @@ static int64_t free_for(const struct core *core, const struct job *job)
 }
 
 /* It would fit if nodes that declined were asked again. */
-static bool fits_after_hold(const struct core *core, const struct job *job)
+static bool fits_after_hold(struct core *core, const struct job *job)
 {
     const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_READY);
     prospect_begin(&search);
@@ -113,7 +113,7 @@ static bool fits_after_hold(const struct core *core, const struct job *job)
 
 /* --- nodes ---------------------------------------------------------------------------------------------- */
 
-static void say_no_nodes(const struct core *core, const struct job *job, struct text *out)
+static void say_no_nodes(struct core *core, const struct job *job, struct text *out)
 {
     int64_t most = most_in(core, job, VIEW_REGISTERED);
     text_append(out, "needs ");
@@ -124,7 +124,7 @@ static void say_no_nodes(const struct core *core, const struct job *job, struct 
 
 /* "; 1 GPU is unavailable (node n1, GPU 3: memory held by process 1234 (python) of user ada)": of those that
  * the job might use, on nodes that take work. */
-static void say_unavailable(const struct core *core, const struct job *job, struct text *out)
+static void say_unavailable(struct core *core, const struct job *job, struct text *out)
 {
     const struct search search = bare_search(core, job, VIEW_REGISTERED);
     const struct node_device *first = NULL;
@@ -151,7 +151,7 @@ static void say_unavailable(const struct core *core, const struct job *job, stru
 }
 
 /* The nodes that take work have too few devices: others take none, or devices cannot be had. */
-static enum wait_reason reason_of_lack(const struct core *core, const struct job *job, struct text *out)
+static enum wait_reason reason_of_lack(struct core *core, const struct job *job, struct text *out)
 {
     const struct search search = bare_search(core, job, VIEW_REGISTERED);
     int64_t away = 0, nodes = 0;
@@ -196,7 +196,7 @@ static void say_staging(struct core *core, const struct job *job, struct text *o
 }
 
 /* The end of the first hold after which it may fit. */
-static void say_held_off(const struct core *core, const struct job *job, struct text *out)
+static void say_held_off(struct core *core, const struct job *job, struct text *out)
 {
     const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_READY);
     const struct node *last = NULL;
@@ -218,7 +218,7 @@ static void say_held_off(const struct core *core, const struct job *job, struct 
     say_duration(last->hold_until_ms - core->now_ms, out);
 }
 
-static void say_fragmented(const struct core *core, const struct job *job, int64_t free, struct text *out)
+static void say_fragmented(struct core *core, const struct job *job, int64_t free, struct text *out)
 {
     const struct resource_request *request = &job->job_class->request;
     text_append(out, "needs ");
@@ -244,7 +244,7 @@ static int64_t devices_for(const struct search *search, const struct attempt *at
     int64_t count = 0;
     for (size_t i = 0; i < attempt->member_count; i++) {
         const struct member *member = attempt->members[i];
-        const struct node_device *device = node_device(member->node, member->devices[0]);
+        const struct node_device *device = node_held_device(member->node, member->devices[0]);
         bool counts = device->capacity != NULL && is_for(search, member->node, device->capacity);
         count += counts ? node_member_returns(member) : 0;
     }
@@ -294,7 +294,7 @@ static void say_ending(const struct core *core, const struct ending *ending, str
     say_duration(ending->last_ms - core->now_ms, out);
 }
 
-static void say_busy(const struct core *core, const struct job *job, struct text *out)
+static void say_busy(struct core *core, const struct job *job, struct text *out)
 {
     const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_READY);
     struct fit fit;
@@ -321,7 +321,7 @@ static void say_busy(const struct core *core, const struct job *job, struct text
 /* --- queue entries -------------------------------------------------------------------------------------- */
 
 /* What makes another come earlier in the queue. */
-static void say_why_earlier(const struct core *core, const struct job *job, const struct job *other,
+static void say_why_earlier(struct core *core, const struct job *job, const struct job *other,
                             struct text *out)
 {
     const struct queue_entry own = queue_entry_of(core, job), earlier = queue_entry_of(core, other);
@@ -339,7 +339,7 @@ static void say_why_earlier(const struct core *core, const struct job *job, cons
     }
 }
 
-static void say_behind(const struct core *core, const struct job *job, const struct job *other,
+static void say_behind(struct core *core, const struct job *job, const struct job *other,
                        const struct ahead *ahead, struct text *out)
 {
     text_append(out, "it is queued behind ");
@@ -355,7 +355,7 @@ static void say_behind(const struct core *core, const struct job *job, const str
 }
 
 /* The partition with a gap before a reservation that the job is too long for. */
-static const struct partition *reserved_partition(const struct core *core, const struct job *job,
+static const struct partition *reserved_partition(struct core *core, const struct job *job,
                                                   const struct reservations *reservations)
 {
     const struct search search = place_search(core, job, VIEW_FREE, reservations, READINESS_READY);
@@ -372,9 +372,8 @@ static const struct partition *reserved_partition(const struct core *core, const
     return found;
 }
 
-static void say_reserved(const struct core *core, const struct job *job,
-                         const struct reservations *reservations, const struct partition *partition,
-                         struct text *out)
+static void say_reserved(struct core *core, const struct job *job, const struct reservations *reservations,
+                         const struct partition *partition, struct text *out)
 {
     const struct search search = place_search(core, job, VIEW_FREE, reservations, READINESS_READY);
     bool firm = reservations->firm[partition->index];
@@ -395,7 +394,7 @@ static void say_reserved(const struct core *core, const struct job *job,
 /* --- the reason ----------------------------------------------------------------------------------------- */
 
 /* Enough is free: something is reserved for others. */
-static enum wait_reason reason_of_entry(const struct core *core, const struct job *job,
+static enum wait_reason reason_of_entry(struct core *core, const struct job *job,
                                         const struct outlook *outlook, const struct ahead *ahead,
                                         struct text *out)
 {
@@ -414,8 +413,8 @@ static enum wait_reason reason_of_entry(const struct core *core, const struct jo
 }
 
 /* Not enough is free. */
-static enum wait_reason reason_of_nodes(const struct core *core, const struct job *job,
-                                        const struct ahead *ahead, struct text *out)
+static enum wait_reason reason_of_nodes(struct core *core, const struct job *job, const struct ahead *ahead,
+                                        struct text *out)
 {
     int64_t free = free_for(core, job);
     if (ahead->before != NULL) {
@@ -435,7 +434,7 @@ static enum wait_reason reason_of_nodes(const struct core *core, const struct jo
 }
 
 /* No node has ready what it needs, or those that have are busy and free ones get it ready. */
-static bool waits_for_staging(const struct core *core, const struct job *job, const struct outlook *outlook)
+static bool waits_for_staging(struct core *core, const struct job *job, const struct outlook *outlook)
 {
     if (job->job_class->environment == NULL) {
         return false;

@@ -57,8 +57,7 @@ static struct cost cost_of(const struct core *core, const struct victims *victim
 }
 
 /* The policy would do it by itself. */
-static bool is_automatic(const struct core *core, const struct queue_entry *entry,
-                         const struct search *search)
+static bool is_automatic(struct core *core, const struct queue_entry *entry, const struct search *search)
 {
     struct victims victims;
     struct fit fit;
@@ -106,8 +105,7 @@ static void write_found(const struct core *core, const struct victims *victims, 
     say(victims, &cost, ahead->count, out);
 }
 
-void rehearse_write(const struct core *core, const struct job *job, const struct ahead *ahead,
-                    struct text *out)
+void rehearse_write(struct core *core, const struct job *job, const struct ahead *ahead, struct text *out)
 {
     const struct queue_entry entry = queue_entry_of(core, job);
     const struct search search = place_search(core, job, VIEW_FUTURE, NULL, READINESS_READY);

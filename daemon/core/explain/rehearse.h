@@ -9,7 +9,6 @@ struct job;
 struct text;
 
 /* Appends {"possible", "automatic", "victims", "loss_gpu_s", "ahead", "start", "text"}. The job waits. */
-void rehearse_write(const struct core *core, const struct job *job, const struct ahead *ahead,
-                    struct text *out);
+void rehearse_write(struct core *core, const struct job *job, const struct ahead *ahead, struct text *out);
 
 #endif

@@ -213,6 +213,18 @@ void node_hold(struct core *core, struct node *node)
 
 /* --- devices -------------------------------------------------------------------------------------------- */
 
+struct node_device *node_held_device(const struct node *node, int64_t index)
+{
+    size_t at = 0;
+    assert(at < node->device_count);
+    while (node->devices[at].index < index) {
+        at++;
+        assert(at < node->device_count);
+    }
+    assert(node->devices[at].index == index);
+    return &node->devices[at];
+}
+
 struct node_device *node_device(struct node *node, int64_t index)
 {
     size_t at = 0;
@@ -236,7 +248,7 @@ struct node_device *node_device(struct node *node, int64_t index)
 
 static void drop_retired(struct node *node, int64_t index)
 {
-    struct node_device *device = node_device(node, index);
+    struct node_device *device = node_held_device(node, index);
     if (device->retired) {
         free(device->uuid);
         free(device->type);
@@ -261,7 +273,7 @@ int64_t node_member_returns(const struct member *member)
 {
     int64_t count = 0;
     for (size_t i = 0; i < member->device_count; i++) {
-        count += node_device(member->node, member->devices[i])->unavailable == NULL;
+        count += node_held_device(member->node, member->devices[i])->unavailable == NULL;
     }
     return count;
 }
@@ -295,7 +307,7 @@ void node_release(struct core *core, struct member *member)
 {
     struct node *node = member->node;
     for (size_t i = 0; i < member->device_count; i++) {
-        struct node_device *device = node_device(node, member->devices[i]);
+        struct node_device *device = node_held_device(node, member->devices[i]);
         assert(device->holder == member);
         pool_give_back(core, device);
         drop_retired(node, member->devices[i]);

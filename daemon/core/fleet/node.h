@@ -52,6 +52,8 @@ int64_t node_silent_ms(const struct core *core, const struct node *node);
 /* It gets no work for a while, longer each time in a row. */
 void node_hold(struct core *core, struct node *node);
 
+/* The device with this index, which a member of the node holds. */
+struct node_device *node_held_device(const struct node *node, int64_t index);
 /* The device with this index; one that the node no longer has is added as retired. */
 struct node_device *node_device(struct node *node, int64_t index);
 /* Why a device cannot be had; NULL: it is not among the faults. */

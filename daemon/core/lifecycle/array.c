@@ -237,7 +237,7 @@ void array_check(const struct array *array)
     assert(!array->due && array->slot == 0);
 }
 
-void array_check_all(const struct core *core)
+void array_check_all(struct core *core)
 {
     for (const struct job *job = core->jobs_by_key; job != NULL; job = job->by_key.next) {
         if (array_is_whole(job)) {

@@ -40,6 +40,6 @@ void array_settle(struct core *core, struct array *array);
 
 /* Aborts when counts contradict each other; array_check_all also when they contradict the jobs. */
 void array_check(const struct array *array);
-void array_check_all(const struct core *core);
+void array_check_all(struct core *core);
 
 #endif

@@ -14,7 +14,7 @@
 const struct partition *availability_partition(const struct attempt *attempt)
 {
     const struct member *member = attempt->members[0];
-    const struct node_device *device = node_device(member->node, member->devices[0]);
+    const struct node_device *device = node_held_device(member->node, member->devices[0]);
     return device->capacity != NULL ? device->capacity->partition : NULL;
 }
 

@@ -94,7 +94,7 @@ void timing_end(struct core *core, struct attempt *attempt)
 
 /* --- moments of a commit -------------------------------------------------------------------------------- */
 
-static void note_job(const struct core *core, int64_t key, int64_t queued_us)
+static void note_job(struct core *core, int64_t key, int64_t queued_us)
 {
     struct job *job = job_by_key(core, key);
     if (job != NULL) {
@@ -103,7 +103,7 @@ static void note_job(const struct core *core, int64_t key, int64_t queued_us)
     }
 }
 
-static void note_attempt(const struct core *core, uint64_t attempt_id, int64_t queued_us)
+static void note_attempt(struct core *core, uint64_t attempt_id, int64_t queued_us)
 {
     struct attempt *attempt = attempt_find(core, attempt_id);
     if (attempt != NULL) {
@@ -114,7 +114,7 @@ static void note_attempt(const struct core *core, uint64_t attempt_id, int64_t q
     }
 }
 
-static void note_start(const struct core *core, uint64_t attempt_id, int64_t started_us)
+static void note_start(struct core *core, uint64_t attempt_id, int64_t started_us)
 {
     struct attempt *attempt = attempt_find(core, attempt_id);
     if (attempt != NULL) {
@@ -122,7 +122,7 @@ static void note_start(const struct core *core, uint64_t attempt_id, int64_t sta
     }
 }
 
-static void note_moment(const struct core *core, const struct commit_moment *moment, int64_t since_us)
+static void note_moment(struct core *core, const struct commit_moment *moment, int64_t since_us)
 {
     switch (moment->what) {
     case DURABLE_JOB:

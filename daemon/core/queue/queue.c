@@ -153,7 +153,7 @@ static int64_t due_of(const struct job *job, int64_t estimate_ms)
     return job->submitted_ms + allowed_ms;
 }
 
-static struct queue_entry entry_of(const struct core *core, const struct job *job)
+static struct queue_entry entry_of(struct core *core, const struct job *job)
 {
     struct queue_entry entry = {.place = job->place,
                                 .task = array_is_task(job),
@@ -206,7 +206,7 @@ bool queue_before(const struct queue_entry *a, const struct queue_entry *b)
     return a->task != b->task ? a->task : a->key < b->key;
 }
 
-struct queue_entry queue_entry_of(const struct core *core, const struct job *job)
+struct queue_entry queue_entry_of(struct core *core, const struct job *job)
 {
     bool first = job->batch != NULL && job->batch->jobs == job;
     return first ? job->job_class->entries[job->batch->index] : entry_of(core, job);
@@ -367,7 +367,7 @@ void queue_refresh(struct core *core)
     }
 }
 
-void queue_open(const struct core *core)
+void queue_open(struct core *core)
 {
     for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {
         job_class->closed = false;
@@ -393,7 +393,7 @@ static void find_best(struct job_class *job_class)
     }
 }
 
-struct queue_entry *queue_next(const struct core *core)
+struct queue_entry *queue_next(struct core *core)
 {
     struct queue_entry *next = NULL;
     for (struct job_class *job_class = core->job_classes; job_class != NULL; job_class = job_class->next) {

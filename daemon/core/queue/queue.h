@@ -40,7 +40,7 @@ void queue_take(struct core *core, struct job *job);
 bool queue_before(const struct queue_entry *a, const struct queue_entry *b);
 
 /* The queue entry of a live job, which need not wait: what it counts by, or would. */
-struct queue_entry queue_entry_of(const struct core *core, const struct job *job);
+struct queue_entry queue_entry_of(struct core *core, const struct job *job);
 
 /* When a queue entry is due, by the wall clock; 0: the policy has no due times. */
 int64_t queue_due_ms(const struct core *core, const struct queue_entry *entry);
@@ -55,11 +55,11 @@ void queue_each(struct core *core, struct job_class *job_class,
 void queue_refresh(struct core *core);
 
 /* Begins a pass. Jobs may leave the queue while it goes on, and none may come. */
-void queue_open(const struct core *core);
+void queue_open(struct core *core);
 
 /* Whose turn it is among those that were not skipped; NULL: nobody's. Valid until a job leaves the queue.
  */
-struct queue_entry *queue_next(const struct core *core);
+struct queue_entry *queue_next(struct core *core);
 
 /* Works out anew a queue entry that may be older than what was learned since; true: it is another one now,
  * and somebody else may be first. */

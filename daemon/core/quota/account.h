@@ -64,7 +64,7 @@ void account_give_back(struct core *core, struct attempt *attempt);
 
 /* By how much the job's queue entry is put off, or brought forward (negative), by what its project, and its
  * owner within it, have used beyond their shares. */
-int64_t account_delay_ms(const struct core *core, const struct job *job);
+int64_t account_delay_ms(struct core *core, const struct job *job);
 
 /* --- for the files of the core that own the occasion ---------------------------------------------------- */
 

@@ -45,12 +45,12 @@ static bool takes_part(const struct core *core, const struct account *account)
     return account_is_live(account) || account_used_ms(core, account, minute(core)) >= MINUTE_MS;
 }
 
-static struct family *family_of(const struct core *core, const struct account *account)
+static struct family *family_of(struct core *core, const struct account *account)
 {
     return account->project != NULL ? &account->project->users : &core->accounts->projects;
 }
 
-static void sum_up(const struct core *core, struct family *family)
+static void sum_up(struct core *core, struct family *family)
 {
     if (family->stamp == stamp_now(core)) {
         return;
@@ -75,7 +75,7 @@ static int64_t delay_of(const struct family *family, int64_t used_ms, int64_t we
     return log * DELAY_MS / DECAY_LOG_ONE;
 }
 
-static int64_t reckon(const struct core *core, struct account *account)
+static int64_t reckon(struct core *core, struct account *account)
 {
     struct family *family = family_of(core, account);
     sum_up(core, family);
@@ -87,12 +87,12 @@ static int64_t reckon(const struct core *core, struct account *account)
     return account->delay_ms;
 }
 
-int64_t account_delay_ms(const struct core *core, const struct job *job)
+int64_t account_delay_ms(struct core *core, const struct job *job)
 {
     return reckon(core, job->project) + reckon(core, account_tie(core, job)) / 2;
 }
 
-struct account_share account_share(const struct core *core, struct account *account)
+struct account_share account_share(struct core *core, struct account *account)
 {
     int64_t delay_ms = reckon(core, account);
     const struct family *family = family_of(core, account);

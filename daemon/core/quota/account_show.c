@@ -44,7 +44,7 @@ static void put_jobs(const struct account *account, struct text *out)
                 (long long)account->queued, (long long)account->gpus);
 }
 
-static void put_share(const struct core *core, struct account *account, struct text *out)
+static void put_share(struct core *core, struct account *account, struct text *out)
 {
     const struct account_share share = account_share(core, account);
     put_ratio(out, "used_gpu_hours", share.used_ms, HOUR_MS);
@@ -106,7 +106,7 @@ static void put_period(const struct core *core, const struct account *account, s
     }
 }
 
-static void put_user(const struct core *core, struct account *user, bool first, struct text *out)
+static void put_user(struct core *core, struct account *user, bool first, struct text *out)
 {
     text_append(out, first ? "{" : ",{");
     put_string(out, "name", user->name);
@@ -116,8 +116,7 @@ static void put_user(const struct core *core, struct account *user, bool first, 
 }
 
 /* Of a project: those of its users whom the viewer may see. */
-static void put_users(const struct core *core, const struct account *project, const char *viewer,
-                      struct text *out)
+static void put_users(struct core *core, const struct account *project, const char *viewer, struct text *out)
 {
     size_t count = 0;
     text_append(out, ",\"users\":[");
@@ -130,8 +129,7 @@ static void put_users(const struct core *core, const struct account *project, co
     text_append(out, "]");
 }
 
-static void put_account(const struct core *core, struct account *account, const char *viewer,
-                        struct text *out)
+static void put_account(struct core *core, struct account *account, const char *viewer, struct text *out)
 {
     text_printf(out, "{\"kind\":\"%s\",", account_kind_text(account->kind));
     put_string(out, "name", account->name);

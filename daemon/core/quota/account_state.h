@@ -108,6 +108,6 @@ struct account_share {
     int64_t delay_ms;
 };
 /* Of a project, or of a user within one. */
-struct account_share account_share(const struct core *core, struct account *account);
+struct account_share account_share(struct core *core, struct account *account);
 
 #endif

@@ -183,7 +183,7 @@ static const char *capacity_hint(const struct resource_request *request)
     return "ask for fewer GPUs, or name another pool or type; a gang is of one pool and type";
 }
 
-static bool check_capacity(const struct core *core, const struct resource_request *request, struct err *err)
+static bool check_capacity(struct core *core, const struct resource_request *request, struct err *err)
 {
     struct job_class *job_class = queue_find(core, request);
     if (job_class != NULL && place_job_class_largest(core, job_class) >= request->gpus) {
@@ -211,7 +211,7 @@ static bool check_capacity(const struct core *core, const struct resource_reques
                      (long long)request->gpus, nodes, (long long)largest, where->type, where->pool);
 }
 
-bool admission_check(const struct core *core, const struct resource_request *request, struct err *err)
+bool admission_check(struct core *core, const struct resource_request *request, struct err *err)
 {
     if (core->partitions == NULL) {
         return err_field(err, ERR_CAPACITY, "gpus", "start gpuagent on a machine with GPUs",

@@ -11,6 +11,6 @@ struct core;
 struct resource_request;
 
 /* Whether a job with such a resource request would be let in; changes nothing. */
-bool admission_check(const struct core *core, const struct resource_request *request, struct err *err);
+bool admission_check(struct core *core, const struct resource_request *request, struct err *err);
 
 #endif

@@ -20,7 +20,7 @@
 /* One reserved GPU is enough to be admitted there and nowhere else, so that a gang which is too large for the
  * reserved pools is refused; but reserved nodes that come later do not strand a gang which waits elsewhere.
  */
-struct search fit_search(const struct core *core, const struct resource_request *request, enum view view,
+struct search fit_search(struct core *core, const struct resource_request *request, enum view view,
                          const struct reservations *reservations)
 {
     int64_t needed = view == VIEW_REGISTERED ? 1 : request->gpus;

@@ -39,7 +39,7 @@ enum view {
 };
 
 struct search {
-    const struct core *core;
+    struct core *core;
     const struct resource_request *request;
     enum pool_kind kind; /* where use_reserved = auto leads */
     enum view view;
@@ -55,7 +55,7 @@ struct search {
     bool departing;   /* of unknown length, and no nodes but those that leave soon could ever hold it */
     bool strict;      /* nodes that the resource request avoids count as not there */
 };
-struct search fit_search(const struct core *core, const struct resource_request *request, enum view view,
+struct search fit_search(struct core *core, const struct resource_request *request, enum view view,
                          const struct reservations *reservations);
 
 /* How long the job is expected to run, NEVER where nobody knows, and the grace that it has to end: from now

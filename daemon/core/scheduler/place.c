@@ -47,8 +47,7 @@ static enum waiting waiting_of(const struct core *core)
 
 /* Limits of its accounts keep the job from everything that it could ever have, ret_limit says by which; or it
  * could only borrow. */
-static bool is_barred(const struct core *core, const struct job *job, bool borrow,
-                      struct account_limit *ret_limit)
+static bool is_barred(struct core *core, const struct job *job, bool borrow, struct account_limit *ret_limit)
 {
     if (!account_any_limited(core)) {
         return false;
@@ -68,12 +67,12 @@ static bool is_barred(const struct core *core, const struct job *job, bool borro
     return limited;
 }
 
-bool place_is_limited(const struct core *core, const struct job *job, struct account_limit *ret_limit)
+bool place_is_limited(struct core *core, const struct job *job, struct account_limit *ret_limit)
 {
     return is_barred(core, job, true, ret_limit);
 }
 
-static bool tell_limit(const struct core *core, const struct job *job)
+static bool tell_limit(struct core *core, const struct job *job)
 {
     struct account_limit limit;
     if (!place_is_limited(core, job, &limit)) {
@@ -87,7 +86,7 @@ static bool tell_limit(const struct core *core, const struct job *job)
 }
 
 /* Says once why the first job of a job class waits. */
-static void tell(const struct core *core, struct job_class *job_class, const struct job *job)
+static void tell(struct core *core, struct job_class *job_class, const struct job *job)
 {
     if (core->trace == NULL || job_class->told_key == job->key) {
         return;
@@ -130,14 +129,14 @@ static bool fits(const struct search *search)
     return found;
 }
 
-static struct search search_of(const struct core *core, const struct queue_entry *entry,
+static struct search search_of(struct core *core, const struct queue_entry *entry,
                                const struct reservations *reservations)
 {
     return reservation_search_until(core, queue_first(entry), entry->estimate_ms, VIEW_FREE, reservations,
                                     READINESS_READY);
 }
 
-struct search place_search(const struct core *core, const struct job *job, enum view view,
+struct search place_search(struct core *core, const struct job *job, enum view view,
                            const struct reservations *reservations, enum readiness readiness)
 {
     return reservation_search_until(core, job, queue_entry_of(core, job).estimate_ms, view, reservations,
@@ -146,7 +145,7 @@ struct search place_search(const struct core *core, const struct job *job, enum 
 
 /* Nodes on which the job class could be placed once they are ready: not needed while enough others are, or
  * get ready. */
-static bool find_to_environment(const struct core *core, const struct job *job, enum view view,
+static bool find_to_environment(struct core *core, const struct job *job, enum view view,
                                 const struct reservations *reservations, struct fit *ret_fit)
 {
     const struct search coming = reservation_search(core, job, view, reservations, READINESS_COMING);
@@ -155,7 +154,7 @@ static bool find_to_environment(const struct core *core, const struct job *job, 
 }
 
 /* Free nodes that are not ready get ready, and where none is free the ones that the job could have next. */
-static enum move plan_staging(const struct core *core, const struct job *job,
+static enum move plan_staging(struct core *core, const struct job *job,
                               const struct reservations *reservations, struct fit *ret_fit)
 {
     if (core->free > 0 && find_to_environment(core, job, VIEW_FREE, reservations, ret_fit)) {
@@ -168,7 +167,7 @@ static enum move plan_staging(const struct core *core, const struct job *job,
     return find_to_environment(core, job, VIEW_WORKING, NULL, ret_fit) ? MOVE_STAGE : MOVE_NONE;
 }
 
-static enum move plan_preemption(const struct core *core, const struct queue_entry *entry,
+static enum move plan_preemption(struct core *core, const struct queue_entry *entry,
                                  const struct reservations *reservations, struct plan *plan)
 {
     const struct job *job = queue_first(entry);
@@ -181,7 +180,7 @@ static enum move plan_preemption(const struct core *core, const struct queue_ent
     return plan->victims.count > 0 ? MOVE_PREEMPT : MOVE_AWAIT;
 }
 
-static struct plan plan_for(const struct core *core, const struct queue_entry *entry,
+static struct plan plan_for(struct core *core, const struct queue_entry *entry,
                             const struct reservations *reservations)
 {
     struct plan plan = {0};
@@ -202,8 +201,7 @@ static struct plan plan_for(const struct core *core, const struct queue_entry *e
 
 /* --- getting ready -------------------------------------------------------------------------------------- */
 
-static bool somewhere(const struct core *core, const struct job *job, enum view view,
-                      enum readiness readiness)
+static bool somewhere(struct core *core, const struct job *job, enum view view, enum readiness readiness)
 {
     const struct search search = reservation_search(core, job, view, NULL, readiness);
     for (const struct partition *partition = core->partitions; partition != NULL;
@@ -241,7 +239,7 @@ static void end_staging(struct core *core, struct job_class *job_class, enum job
 }
 
 /* Nodes are ready for it, though perhaps busy: all of those over which it would spread. */
-static bool is_ready(const struct core *core, const struct job *job)
+static bool is_ready(struct core *core, const struct job *job)
 {
     const struct search search = reservation_search(core, job, VIEW_WORKING, NULL, READINESS_READY);
     return somewhere(core, job, VIEW_WORKING, READINESS_READY) &&
@@ -266,8 +264,7 @@ static void settle(struct core *core, struct job_class *job_class, struct job *j
 }
 
 /* Others of its job class may be shorter, and fill a gap. */
-static void pass_by(const struct core *core, struct queue_entry *entry,
-                    const struct reservations *reservations)
+static void pass_by(struct core *core, struct queue_entry *entry, const struct reservations *reservations)
 {
     const struct job *job = queue_first(entry);
     struct job_class *job_class = job->job_class;
@@ -292,7 +289,7 @@ static void pass_by(const struct core *core, struct queue_entry *entry,
 
 /* What a job that is not placed means for the others. Returns when another look is due; NEVER: when something
  * happens. */
-static int64_t wait(const struct core *core, struct queue_entry *entry, const struct plan *plan,
+static int64_t wait(struct core *core, struct queue_entry *entry, const struct plan *plan,
                     struct reservations *reservations)
 {
     int64_t again_ms = NEVER;
@@ -434,15 +431,15 @@ void place_pass(struct core *core)
     core->place_wanted = false;
 }
 
-bool place_would(const struct core *core)
+bool place_would(struct core *core)
 {
-    return visit_twice((struct core *)(uintptr_t)core, false);
+    return visit_twice(core, false);
 }
 
 /* --- what it would do for one job ----------------------------------------------------------------------- */
 
 /* true: the job's turn has come, and what would be done for it is known. */
-static bool consider(const struct core *core, const struct job *job, struct outlook *outlook)
+static bool consider(struct core *core, const struct job *job, struct outlook *outlook)
 {
     const struct queue_entry own = queue_entry_of(core, job);
     queue_open(core);
@@ -467,7 +464,7 @@ static bool consider(const struct core *core, const struct job *job, struct outl
     return false;
 }
 
-void place_consider(const struct core *core, const struct job *job, struct outlook *ret_outlook)
+void place_consider(struct core *core, const struct job *job, struct outlook *ret_outlook)
 {
     *ret_outlook = (struct outlook){0};
     reservations_begin(&ret_outlook->reservations, core);
@@ -483,7 +480,7 @@ void outlook_finish(struct outlook *outlook)
     reservations_end(&outlook->reservations);
 }
 
-int64_t place_gap_ms(const struct core *core, const struct job *job, const struct reservations *reservations)
+int64_t place_gap_ms(struct core *core, const struct job *job, const struct reservations *reservations)
 {
     const struct search search = reservation_search(core, job, VIEW_FREE, NULL, READINESS_READY);
     return reservation_gap_ms(core, &search, reservations);
@@ -496,7 +493,7 @@ bool place_reserves_all(const struct core *core)
 
 /* --- what is possible at all ---------------------------------------------------------------------------- */
 
-int64_t place_largest(const struct core *core, const struct resource_request *request,
+int64_t place_largest(struct core *core, const struct resource_request *request,
                       const struct partition **ret_partition)
 {
     const struct search search = fit_search(core, request, VIEW_REGISTERED, NULL);
@@ -516,7 +513,7 @@ int64_t place_largest(const struct core *core, const struct resource_request *re
     return largest;
 }
 
-int64_t place_job_class_largest(const struct core *core, struct job_class *job_class)
+int64_t place_job_class_largest(struct core *core, struct job_class *job_class)
 {
     if (job_class->registry != core->registry) {
         job_class->registry = core->registry;

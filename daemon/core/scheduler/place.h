@@ -18,7 +18,7 @@ struct resource_request;
 void place_pass(struct core *core);
 
 /* Whether place_pass would place something. */
-bool place_would(const struct core *core);
+bool place_would(struct core *core);
 
 /* --- what it would do for one job ----------------------------------------------------------------------- */
 
@@ -38,30 +38,30 @@ struct outlook {
     enum move move; /* what would be done for this one, once it is reached */
 };
 /* Looks around up to the job, which waits, and does nothing. */
-void place_consider(const struct core *core, const struct job *job, struct outlook *ret_outlook);
+void place_consider(struct core *core, const struct job *job, struct outlook *ret_outlook);
 void outlook_finish(struct outlook *outlook);
 
 /* The search by which a job would be placed, with another view; reservations may be NULL. */
-struct search place_search(const struct core *core, const struct job *job, enum view view,
+struct search place_search(struct core *core, const struct job *job, enum view view,
                            const struct reservations *reservations, enum readiness readiness);
 
 /* How long a job of this resource request may run before a reservation where it could go; 0: there is no such
  * gap. */
-int64_t place_gap_ms(const struct core *core, const struct job *job, const struct reservations *reservations);
+int64_t place_gap_ms(struct core *core, const struct job *job, const struct reservations *reservations);
 
 /* Whether limits of its accounts keep the job from all that it could ever have; by which. */
 struct account_limit;
-bool place_is_limited(const struct core *core, const struct job *job, struct account_limit *ret_limit);
+bool place_is_limited(struct core *core, const struct job *job, struct account_limit *ret_limit);
 
 /* Whether a job that waits keeps all that it could use from the jobs behind it. */
 bool place_reserves_all(const struct core *core);
 
 /* The largest gang that the registered nodes, busy or not, could ever hold for such a resource request;
  * *ret_partition, unless NULL, is where, NULL for 0. */
-int64_t place_largest(const struct core *core, const struct resource_request *request,
+int64_t place_largest(struct core *core, const struct resource_request *request,
                       const struct partition **ret_partition);
 
 /* The same number for a job class, remembered until the registry changes. */
-int64_t place_job_class_largest(const struct core *core, struct job_class *job_class);
+int64_t place_job_class_largest(struct core *core, struct job_class *job_class);
 
 #endif

@@ -55,7 +55,7 @@ bool preempt_possible(const struct core *core)
 }
 
 /* Yielding follows a strict order, which is what keeps two jobs from yielding to each other. */
-static bool yields(const struct core *core, const struct attempt *attempt, const struct queue_entry *entry)
+static bool yields(struct core *core, const struct attempt *attempt, const struct queue_entry *entry)
 {
     switch (core->config.policy) {
     case POLICY_SRTF:
@@ -74,8 +74,7 @@ static bool yields(const struct core *core, const struct attempt *attempt, const
 }
 
 /* Whoever comes later in the queue, or has a lower priority, were it asked to. */
-static bool could_yield(const struct core *core, const struct attempt *attempt,
-                        const struct queue_entry *entry)
+static bool could_yield(struct core *core, const struct attempt *attempt, const struct queue_entry *entry)
 {
     const struct queue_entry own = queue_entry_of(core, attempt->job);
     return queue_before(entry, &own);
@@ -107,10 +106,9 @@ static bool usable(const struct search *search, const struct attempt *attempt)
 }
 
 /* Whether a running gang goes for a job of that queue entry. */
-typedef bool yielding(const struct core *core, const struct attempt *attempt,
-                      const struct queue_entry *entry);
+typedef bool yielding(struct core *core, const struct attempt *attempt, const struct queue_entry *entry);
 
-static struct candidate *candidates_of(const struct core *core, const struct queue_entry *entry,
+static struct candidate *candidates_of(struct core *core, const struct queue_entry *entry,
                                        const struct search *search, yielding *goes, size_t *ret_count)
 {
     size_t room = 0, count = 0;
@@ -176,7 +174,7 @@ static bool take_enough(const struct search *search, const struct candidate *can
     return false;
 }
 
-static bool choose(const struct core *core, const struct queue_entry *entry, const struct search *search,
+static bool choose(struct core *core, const struct queue_entry *entry, const struct search *search,
                    yielding *goes, struct victims *ret_victims, struct fit *ret_fit)
 {
     *ret_victims = (struct victims){0};
@@ -196,13 +194,13 @@ static bool choose(const struct core *core, const struct queue_entry *entry, con
     return found;
 }
 
-bool preempt_choose(const struct core *core, const struct queue_entry *entry, const struct search *search,
+bool preempt_choose(struct core *core, const struct queue_entry *entry, const struct search *search,
                     struct victims *ret_victims, struct fit *ret_fit)
 {
     return choose(core, entry, search, yields, ret_victims, ret_fit);
 }
 
-bool preempt_rehearse(const struct core *core, const struct queue_entry *entry, const struct search *search,
+bool preempt_rehearse(struct core *core, const struct queue_entry *entry, const struct search *search,
                       struct victims *ret_victims, struct fit *ret_fit)
 {
     return choose(core, entry, search, could_yield, ret_victims, ret_fit);

@@ -27,11 +27,11 @@ bool preempt_possible(const struct core *core);
 
 /* Finds the fewest that have to go for the job to fit, and where it will; the search's view is VIEW_FUTURE.
  * false: nobody yields to it, or not enough. The caller finishes both. */
-bool preempt_choose(const struct core *core, const struct queue_entry *entry, const struct search *search,
+bool preempt_choose(struct core *core, const struct queue_entry *entry, const struct search *search,
                     struct victims *ret_victims, struct fit *ret_fit);
 
 /* The same if all that run with a lower priority, or later in the queue, had to yield. */
-bool preempt_rehearse(const struct core *core, const struct queue_entry *entry, const struct search *search,
+bool preempt_rehearse(struct core *core, const struct queue_entry *entry, const struct search *search,
                       struct victims *ret_victims, struct fit *ret_fit);
 
 /* Stops them; they wait again at their old places. */

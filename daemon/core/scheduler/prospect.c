@@ -24,14 +24,14 @@ void prospect_release(const struct attempt *attempt, bool free)
     for (size_t i = 0; i < attempt->member_count; i++) {
         const struct member *member = attempt->members[i];
         for (size_t j = 0; j < member->device_count; j++) {
-            release(node_device(member->node, member->devices[j]), free ? 1 : -1);
+            release(node_held_device(member->node, member->devices[j]), free ? 1 : -1);
         }
     }
 }
 
 void prospect_begin(const struct search *search)
 {
-    const struct core *core = search->core;
+    struct core *core = search->core;
     for (struct partition *partition = core->partitions; partition != NULL; partition = partition->next) {
         partition->free_then = partition->free;
         for (size_t i = 0; i < partition->count && fit_open(search, partition); i++) {
@@ -71,7 +71,7 @@ static const struct attempt *release_next(struct availability_walk *walk, size_t
 
 bool prospect_find(const struct search *search, struct prospect *prospect)
 {
-    struct core *core = (struct core *)(uintptr_t)search->core;
+    struct core *core = search->core;
     availability_refresh(core);
     prospect_begin(search);
     struct availability_walk walk;

@@ -25,7 +25,7 @@ static void expect(struct search *search, const struct job *job)
 }
 
 /* The search for a job, on nodes that are as ready as that. */
-struct search reservation_search(const struct core *core, const struct job *job, enum view view,
+struct search reservation_search(struct core *core, const struct job *job, enum view view,
                                  const struct reservations *reservations, enum readiness readiness)
 {
     struct search search = fit_search(core, &job->job_class->request, view, reservations);
@@ -36,7 +36,7 @@ struct search reservation_search(const struct core *core, const struct job *job,
     return search;
 }
 
-struct search reservation_search_until(const struct core *core, const struct job *job, int64_t estimate_ms,
+struct search reservation_search_until(struct core *core, const struct job *job, int64_t estimate_ms,
                                        enum view view, const struct reservations *reservations,
                                        enum readiness readiness)
 {
@@ -91,7 +91,7 @@ static bool by_node(const struct core *core, const struct search *search)
 
 /* Keeps the nodes that a waiting job could use from the jobs behind it. Nodes that take no work now, or are
  * not ready for it, cannot make a job possible: one that waits for them holds up nobody. */
-void reserve_all(struct reservations *reservations, const struct core *core, const struct job *job)
+void reserve_all(struct reservations *reservations, struct core *core, const struct job *job)
 {
     struct search search = reservation_search(core, job, VIEW_WORKING, NULL, READINESS_READY);
     search.job = job;
@@ -163,8 +163,7 @@ static bool is_open(const struct search *search)
 
 /* The earliest start of a job that waits, in partitions that have no reservation yet. Returns when another
  * look is due, because something should have ended by then. */
-int64_t reserve_start(const struct core *core, const struct queue_entry *entry,
-                      struct reservations *reservations)
+int64_t reserve_start(struct core *core, const struct queue_entry *entry, struct reservations *reservations)
 {
     const struct job *job = queue_first(entry);
     struct search search = reservation_search(core, job, VIEW_FUTURE, reservations, READINESS_READY);
