@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the life of an attempt on this node: its claim, its desired state, its end and what is left of it.
- * It promises that an attempt id is claimed by mkdir and never twice in one boot, that no attempt is called
- * over while a process of it lives, and that its GPUs were seen empty, or were waited for long enough. Why
- * things are done is left to reconciler.c. */
+/* The life of an attempt on this node: its claim, its desired state, its end and its clean-up. A claim is a
+ * mkdir, so no attempt is claimed twice in one boot. An attempt is never called over while a process of it
+ * lives. Its GPUs are given back only after they were seen empty, or after the longest wait for that.
+ * reconciler.c decides what to do. */
 #include "agent/attempt/attempt.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-#define ORPHANS_PACE_MS     20   /* between two kills of what a lost shim left, doubling ... */
+#define ORPHANS_PACE_MS     20   /* between two kills of orphans, doubling ... */
 #define ORPHANS_PACE_MAX_MS 1000 /* ... up to this */
 
 static void hear(struct attempt *attempt, enum reconciler_news news)
@@ -135,7 +135,8 @@ void attempt_claim(struct attempt *attempt, const struct reconciler_action *acti
 
 void attempt_tombstone(struct attempt *attempt, const struct reconciler_action *action)
 {
-    mkdir(attempt->run, 0700); /* if it is there, the attempt id was seen, which is all that is wanted */
+    mkdir(attempt->run,
+          0700); /* if the folder exists, the attempt id was seen, and a tombstone needs no more */
     attempt_over(attempt, action->cause, NULL);
 }
 
@@ -144,7 +145,7 @@ void attempt_tombstone(struct attempt *attempt, const struct reconciler_action *
 static void drop_cgroup(struct attempt *attempt)
 {
     if (attempt->cgroup != NULL) {
-        rmdir(attempt->cgroup); /* the shim has done it already, unless there was none */
+        rmdir(attempt->cgroup); /* usually the shim has removed it already */
         free(give(attempt->cgroup));
     }
 }
@@ -165,7 +166,7 @@ void attempt_over(struct attempt *attempt, enum cause cause, const char *text)
 {
     attempt->phase = PHASE_OVER;
     sampler_end(attempt);
-    loop_disarm(attempt->context->loop, &attempt->timer); /* of a stop that it was told to make */
+    loop_disarm(attempt->context->loop, &attempt->timer); /* armed by a stop */
     record_finish(&attempt->record);
     attempt->record.cause = cause;
     attempt->record.text = text != NULL ? xstrdup(text) : NULL;
@@ -176,7 +177,7 @@ void attempt_over(struct attempt *attempt, enum cause cause, const char *text)
     hear(attempt, NEWS_EXITED);
 }
 
-/* Of one that was stopped nobody waits for results. */
+/* Nobody waits for the results of an attempt that was stopped. */
 static bool has_results(const struct record *record)
 {
     return record->cause == CAUSE_NONE || record->cause == CAUSE_RANK_FAILED ||
@@ -206,8 +207,7 @@ void attempt_exited(struct attempt *attempt)
     }
 }
 
-/* Each look reads all of /proc where there is no cgroup, and a process that sleeps in a driver may stay long.
- */
+/* Without a cgroup each look reads all of /proc, and a process that sleeps in a driver may stay long. */
 static int64_t slower(int64_t pace_ms)
 {
     return 2 * pace_ms < ORPHANS_PACE_MAX_MS ? 2 * pace_ms : ORPHANS_PACE_MAX_MS;
@@ -238,7 +238,7 @@ void attempt_salvage(struct attempt *attempt)
     orphans_due(attempt);
 }
 
-/* A stopped shim neither kills nor tells. */
+/* A stopped shim neither kills nor reports. */
 static void deaf_due(void *closure)
 {
     struct attempt *attempt = closure;
@@ -278,7 +278,7 @@ void attempt_stop(struct attempt *attempt, int64_t grace_ms, enum cause cause, e
         return;
     case PHASE_SHIM:
         if (signal !=
-            EARLY_NONE) { /* a word of its own: an older shim does without it, and ends all the same */
+            EARLY_NONE) { /* a separate message: an older shim ignores it and still obeys the stop */
             shim_process_tell(&attempt->shim, "soften %s", early_signal_text(signal));
         }
         shim_process_tell(&attempt->shim, "stop %lld %s", (long long)grace_ms, cause_text(cause));
@@ -306,7 +306,7 @@ void attempt_lease(struct attempt *attempt, int64_t term_ms, int64_t kill_ms)
     }
 }
 
-/* What the shim leaves is killed when its death is noticed. */
+/* orphans_due kills the processes that the shim leaves. */
 void attempt_kill(struct attempt *attempt)
 {
     if (attempt->phase == PHASE_SHIM) {
@@ -330,7 +330,8 @@ static void clear(struct attempt *attempt, const char *why)
     hear(attempt, NEWS_CLEARED);
 }
 
-/* What is still on them is a stranger's from now on, or what nobody could end: that GPU goes to no job. */
+/* Frees the GPUs after the longest wait. The devices module keeps a GPU that is still in use from other
+ * jobs. */
 static void clear_due(void *closure)
 {
     struct attempt *attempt = closure;
@@ -421,17 +422,17 @@ static void add_found(struct attempt *attempt, char *name)
     }
 }
 
-/* What a rank wrote is found by its file, where nothing else is known. */
+/* With no other record, the files show which ranks wrote output. */
 static void add_found_ranks(struct attempt *attempt)
 {
     autonames struct file_names names;
-    file_list(attempt->logs, &names, NULL); /* what cannot be listed is left */
+    file_list(attempt->logs, &names, NULL); /* a folder that cannot be listed yields no names */
     for (size_t i = 0; i < names.count; i++) {
         add_found(attempt, names.items[i]);
     }
 }
 
-/* An agent that was killed before it wrote them may have made the cgroup. */
+/* Without a launch file the cgroup may still exist: an agent may have been killed between the two. */
 static void take_facts(struct attempt *attempt, struct launch_facts *facts, bool read)
 {
     struct cgroup_root *cgroups = &attempt->context->cgroups;
@@ -443,7 +444,7 @@ static void take_facts(struct attempt *attempt, struct launch_facts *facts, bool
     }
     attempt->holds_port = facts->holds_port;
     attempt->received_us = facts->received_us;
-    if (attempt->cgroup != NULL && facts->granted > 0) { /* the last agent took the controllers with it */
+    if (attempt->cgroup != NULL && facts->granted > 0) { /* the last agent turned the controllers off */
         cgroup_limit_set(cgroups, attempt->cgroup, facts->granted, NULL);
     }
 }
@@ -472,13 +473,14 @@ void attempt_adopt(struct attempt *attempt)
         return;
     }
     add_found_ranks(attempt);
-    mkdir(attempt->run, 0700); /* a reboot has emptied the folder; the attempt id stays seen */
+    mkdir(attempt->run,
+          0700); /* a reboot has emptied the run folder; the new one keeps the attempt id claimed */
     attempt_salvage(attempt);
 }
 
 /* --- forgetting ----------------------------------------------------------------------------------------- */
 
-/* The folder itself stays where nothing else would say that the attempt id was seen. */
+/* Keeps the folder itself if nothing else records that the attempt id was seen. */
 static void remove_run_folder(const struct attempt *attempt)
 {
     static const char *const names[] = {SHIM_LAUNCH_FILE, SHIM_ADDRESSES_FILE, SHIM_PID_FILE,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the agent's place among the cgroups of the host. It promises that a hierarchy is used only after a
- * process could be put into a cgroup in it, so that no job fails for one, and that of what is not its own it
- * touches nothing. The shim puts the ranks
- * into their cgroup and kills them there; here is only what remains to be killed when the shim itself is
- * gone. How many processes there may be is cgroup_limit.c's. */
+/* Finds the agent's place in the cgroup hierarchies of the host. A hierarchy is used only after a test
+ * process could enter a cgroup in it, so that no job fails for lack of one. The agent touches only its own
+ * cgroups. The shim puts the ranks into their cgroup and kills them there; this file kills only processes
+ * that a lost shim left behind. cgroup_limit.c limits the number of processes. */
 #include "agent/attempt/cgroup.h"
 
 #include <dirent.h>
@@ -30,12 +29,12 @@
 /* A mounted hierarchy. */
 struct mount {
     char *point;
-    char *root; /* what of the hierarchy is mounted there */
+    char *root; /* the part of the hierarchy that is mounted there */
 };
 
 struct mounts {
     struct mount unified; /* cgroup2 */
-    struct mount freezer; /* version 1, with that controller */
+    struct mount freezer; /* version 1, with the freezer controller */
     struct mount pids;
 };
 
@@ -79,8 +78,8 @@ static void finish_mount(struct mount *mount)
     free(mount->root);
 }
 
-/* The folder of a cgroup. A container sees a part of the hierarchy, and may still be told the path from its
- * top. */
+/* The folder of a cgroup. A container sees only a part of the hierarchy, but its /proc may show the path from
+ * the top. */
 static char *folder_of(const struct mount *mount, const char *cgroup)
 {
     size_t length = strcmp(mount->root, "/") == 0 ? 0 : strlen(mount->root);
@@ -88,8 +87,8 @@ static char *folder_of(const struct mount *mount, const char *cgroup)
     return strcmp(below, "/") == 0 ? xstrdup(mount->point) : xprintf("%s%s", mount->point, below);
 }
 
-/* The cgroup that this process is in, of a hierarchy with these controllers, "" for version 2; NULL when
- * there is none. */
+/* The cgroup of this process in the hierarchy with these controllers, "" for version 2; NULL if there is
+ * none. */
 static char *own_place(const struct mount *mount, const char *controllers)
 {
     autofclose FILE *file = fopen("/proc/self/cgroup", "re");
@@ -105,7 +104,7 @@ static char *own_place(const struct mount *mount, const char *controllers)
     return NULL;
 }
 
-/* Whether a process of ours can enter it. Only a process that does it can tell. */
+/* Whether a child process can enter the cgroup. Only trying shows it. */
 static bool may_enter(const char *path)
 {
     autofree char *procs = xprintf("%s/cgroup.procs", path);
@@ -255,7 +254,8 @@ static void clear_below(int parent, const char *name, bool killed, int depth)
     unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-/* Version 1 has only the lists of processes. What the job made below goes first: no cgroup goes before. */
+/* Version 1 has only the lists of processes. Removes the job's own cgroups below first, because the kernel
+ * does not remove a cgroup that has children. */
 static void clear_folder(int folder, bool killed, int depth)
 {
     if (!killed) {
@@ -280,7 +280,7 @@ bool cgroup_clear(const char *path, int version)
         return errno == ENOENT;
     }
     autoclose int fd = version == 2 ? openat(folder, "cgroup.kill", O_WRONLY | O_CLOEXEC) : -1;
-    bool killed = fd >= 0 && write(fd, "1", 1) == 1; /* with all that is below */
+    bool killed = fd >= 0 && write(fd, "1", 1) == 1; /* kills the processes of all cgroups below, too */
     clear_folder(folder, killed, 0);
     return rmdir(path) == 0 || errno == ENOENT;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the cgroup of version 2 below which attempts live, and its controllers. It promises that controllers
- * are turned on only in a cgroup which holds no process (the kernel would make it and its children a threaded
- * domain, or refuse), and only in one that nobody else manages. With systemd that is a unit with
- * Delegate=yes, and nothing else. The cgroups of attempts lie directly in the base: systemd turns the
- * controllers of a unit off when it starts it again, which fails if a folder between gives them on. */
+/* Manages the version 2 cgroup below which attempts live, and its controllers. It turns controllers on only
+ * in a cgroup that holds no process (the kernel would refuse, or make it and its children a threaded domain),
+ * and only in one that no other program manages. With systemd that is only a unit with Delegate=yes. The
+ * cgroups of attempts lie directly in the base: systemd turns the controllers of a unit off when it restarts
+ * the unit, which fails if a folder between passes them on. */
 #include "agent/attempt/cgroup_base.h"
 
 #include <errno.h>
@@ -43,13 +43,13 @@ static bool has_mark(const char *path, const char *name)
     return getxattr(path, name, value, 1) == 1 && value[0] == '1';
 }
 
-/* systemd's own mark on a cgroup that it gave away. */
+/* systemd marks a cgroup that it delegated with an extended attribute. */
 static bool is_delegated(const char *path)
 {
     return has_mark(path, "user.delegate") || has_mark(path, "trusted.delegate");
 }
 
-/* Only the top of the whole hierarchy has no type. */
+/* Only the top of the whole hierarchy has no cgroup.type. */
 static bool is_top(const char *path)
 {
     autofree char *type = xprintf("%s/cgroup.type", path);
@@ -71,7 +71,7 @@ static bool take(const char *path, enum cgroup_hold hold, struct cgroup_base *re
     return true;
 }
 
-/* The cgroup above the leaf that an agent, perhaps an earlier one, made for its processes. */
+/* The cgroup above the leaf that this agent, or an earlier one, made for its processes; else `own` itself. */
 static char *above_leaf(const char *own)
 {
     const char *slash = own != NULL ? strrchr(own, '/') : NULL;
@@ -93,7 +93,7 @@ void cgroup_base_choose(const char *mount, const char *own, bool systemd, struct
 
 /* --- processes ------------------------------------------------------------------------------------------ */
 
-/* Calls visit for each process that is in the cgroup itself, until it says false. */
+/* Calls visit for each process of the cgroup itself, until it returns false. */
 static bool each_process(const char *path, bool (*visit)(int64_t pid, const char *leaf), const char *leaf)
 {
     autofree char *name = xprintf("%s/cgroup.procs", path);
@@ -118,10 +118,10 @@ static bool is_own(int64_t pid, const char *leaf)
 
 static bool into_leaf(int64_t pid, const char *leaf)
 {
-    return pid > 0 && move(pid, leaf); /* 0: of another pid namespace */
+    return pid > 0 && move(pid, leaf); /* 0: a process of another PID namespace */
 }
 
-/* Processes that are born meanwhile need another round. */
+/* Moves all processes into the leaf. Processes that start meanwhile need another round. */
 static bool clear(const struct cgroup_base *base)
 {
     autofree char *leaf = xprintf("%s/" LEAF, base->path);
@@ -148,7 +148,7 @@ static bool turn(const char *path, const char *sign, const char *controller)
     return write_word(path, "cgroup.subtree_control", word);
 }
 
-/* False where cgroups below it have them on. One that was not there is off. */
+/* False if cgroups below it have them on. A controller that is not available counts as off. */
 static bool turn_off(const char *path)
 {
     bool memory = turn(path, "-", "memory") || errno != EBUSY;
@@ -156,11 +156,12 @@ static bool turn_off(const char *path)
     return memory && pids;
 }
 
-/* A job may have made cgroups of its own, with controllers: they go first, the innermost before all. */
+/* A job may have made its own cgroups with controllers: turns these off first, the innermost before the
+ * others. */
 static void turn_off_below(const char *path, int depth)
 {
     autonames struct file_names names = {0};
-    file_list(path, &names, NULL); /* what cannot be listed is left */
+    file_list(path, &names, NULL); /* a folder that cannot be listed yields no names */
     for (size_t i = 0; i < names.count && depth < LIMIT_CGROUP_DEPTH; i++) {
         autofree char *below = xprintf("%s/%s", path, names.items[i]);
         autofree char *sign = xprintf("%s/cgroup.subtree_control", below);
@@ -171,8 +172,8 @@ static void turn_off_below(const char *path, int depth)
     }
 }
 
-/* Memory is only counted, so that a rank which the kernel killed for want of it is told apart from one that a
- * person killed; the agent can do without. */
+/* The memory controller only counts, to tell a rank that the kernel killed for want of memory from one that a
+ * person killed. The agent can do without it. */
 bool cgroup_base_count(struct cgroup_base *base)
 {
     if (base->path == NULL || base->hold == HOLD_PLAIN || (base->hold != HOLD_TOP && !clear(base))) {
@@ -185,7 +186,7 @@ bool cgroup_base_count(struct cgroup_base *base)
     return base->counts;
 }
 
-/* At the top they do no harm, and others may use them. */
+/* At the top controllers do no harm, and others may use them, so they stay on. */
 void cgroup_base_uncount(struct cgroup_base *base)
 {
     if (!base->counts || base->hold == HOLD_TOP) {
@@ -198,7 +199,7 @@ void cgroup_base_uncount(struct cgroup_base *base)
     }
     autofree char *leaf = xprintf("%s/" LEAF, base->path);
     if (move(getpid(), base->path)) {
-        rmdir(leaf); /* stays while shims live in it */
+        rmdir(leaf); /* fails while shims live in it */
     }
 }
 

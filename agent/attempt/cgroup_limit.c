@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how many processes jobs may have, so that one which starts others without end leaves a node that can
- * be used. Version 2 counts for each attempt. Version 1 can count, too, but only in a hierarchy of its own,
- * and to put a process into one makes the kernel wait for all CPUs, 20 ms at times, which is more than a
- * whole start may take: so there the agent enters a cgroup once, with all that it will ever start. */
+/* Limits how many processes jobs may have, so that a job that starts processes without end leaves the node
+ * usable. Version 2 counts per attempt. Version 1 can count, too, but only in a hierarchy of its own, where
+ * moving a process makes the kernel wait for all CPUs, up to 20 ms, which is longer than a whole start may
+ * take. So there the agent itself enters one cgroup at its start, and all its children are born in it. */
 #include "agent/attempt/cgroup.h"
 
 #include <errno.h>
@@ -47,13 +47,13 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Half of them stay for the rest of the node. */
+/* Half of the kernel's limit stays for the rest of the node. */
 static int64_t kernel_half(void)
 {
     return smaller(read_number("/proc/sys/kernel/pid_max"), read_number("/proc/sys/kernel/threads-max")) / 2;
 }
 
-/* What the agent starts is born in it. */
+/* The agent's children are born in this cgroup. */
 static bool enter_guard(struct cgroup_root *root, const char *agent_name, int64_t processes)
 {
     if (root->pids == NULL) {
@@ -84,7 +84,7 @@ static bool set(const struct cgroup_root *root, const char *path, int64_t device
     return write_number(path, "pids.max", smaller(root->processes * devices, root->most));
 }
 
-/* Another agent in the same unit turns the controllers off when it ends. */
+/* Another agent in the same unit may have turned the controllers off at its end. */
 static bool set_again(struct cgroup_root *root, const char *path, int64_t devices)
 {
     return errno == ENOENT && cgroup_base_count(&root->base) && set(root, path, devices);
@@ -100,7 +100,7 @@ void cgroup_unguard(struct cgroup_root *root)
 {
     if (root->guard != NULL) {
         write_number(root->pids, "cgroup.procs", getpid());
-        rmdir(root->guard); /* stays while attempts live in it */
+        rmdir(root->guard); /* fails while attempts live in it */
         free(give(root->guard));
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the last resort. A killed shim takes its ranks with it, but not what they started; that is in the
- * attempt's cgroup, or, where the node has none, still carries the environment of the rank it came from. */
+/* Kills the processes that a lost shim left behind. A killed shim takes its ranks with it, but not the
+ * processes that they started. These are in the attempt's cgroup; on a node without cgroups they still carry
+ * the environment of their rank. */
 #include "agent/attempt/orphans.h"
 
 #include <errno.h>
@@ -19,13 +20,12 @@
 #include "proto/limits.h"
 
 #define SOCKET            "GPUCTL_SOCKET="
-#define ENVIRONMENT_BYTES (4 * MIB) /* the kernel's own limit is near it */
+#define ENVIRONMENT_BYTES (4 * MIB) /* near the kernel's own limit */
 
-/* The processes that are looked for. */
+/* How to recognise the processes. */
 struct wanted {
     const char *attempt_id; /* "GPUCTL_EPOCH=..." */
-    struct stat
-        run; /* the attempt's run folder: attempt ids of two clusters on one machine may be the same */
+    struct stat run; /* the attempt's run folder: two clusters on one machine may use the same attempt id */
 };
 
 static bool is_in(const char *socket, const struct stat *folder)
@@ -38,7 +38,8 @@ static bool is_in(const char *socket, const struct stat *folder)
 
 enum look { LOOK_OTHER, LOOK_WANTED, LOOK_UNKNOWN };
 
-/* Of a process that cannot be looked at: it is gone or a stranger's, or there was no room to look. */
+/* For a process that cannot be looked at: it is gone or a stranger's, or resources for a look were
+ * missing. */
 static enum look look_failed(void)
 {
     return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? LOOK_UNKNOWN : LOOK_OTHER;
@@ -60,13 +61,13 @@ static enum look look_at(const char *pid, const struct wanted *wanted)
     return attempt_id && run ? LOOK_WANTED : LOOK_OTHER;
 }
 
-/* Kills it where it is wanted, and says whether it needs no other look. The pidfd is opened before the look,
- * so that the process looked at is the one that is killed. */
+/* Kills the process if it is wanted; true if it needs no further look. The pidfd is opened before the look,
+ * so the kill reaches the process that was looked at. */
 static bool is_done(const char *pid, const struct wanted *wanted)
 {
     int64_t number;
     if (!text_to_int(pid, 1, INT32_MAX, &number)) {
-        return true; /* no process */
+        return true; /* not a process */
     }
     autoclose int pidfd = (int)syscall(SYS_pidfd_open, (pid_t)number, 0);
     enum look look = pidfd >= 0 ? look_at(pid, wanted) : look_failed();

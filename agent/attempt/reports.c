@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what the controller is told of an attempt. It promises that an exit report carries the last log bytes
- * where they are few, and says when they are not all; that a taken MASTER_PORT is not blamed on the job; that
- * a person is told in a rank's own words why it failed; and that a report is never too large. When a report
- * is due is left to reconciler.c. */
+/* Writes the reports about an attempt for the controller. An exit report carries the last log bytes if they
+ * are few, and says whether they are complete. A taken MASTER_PORT is not blamed on the job. The failure of a
+ * rank is explained by the rank's own message. A report never exceeds its limit. reconciler.c decides when a
+ * report is due. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-#define REPORT_BASE_BYTES (4 * KIB) /* of a report: its heads, a cause, a sentence */
+#define REPORT_BASE_BYTES (4 * KIB) /* of a report: headers, a cause, a sentence */
 #define RANK_EXIT_BYTES   200       /* of a report: the exit of one rank */
 
 /* --- a taken port --------------------------------------------------------------------------------------- */
@@ -86,14 +86,14 @@ static void fill_results(const struct attempt *attempt, struct report_message *m
 
 /* --- where the time went -------------------------------------------------------------------------------- */
 
-/* 0: one of them is not known. */
+/* 0: a moment is unknown. */
 static int64_t between(int64_t from_us, int64_t to_us)
 {
     return from_us > 0 && to_us > from_us ? to_us - from_us : 0;
 }
 
-/* When RUN came, or START. An agent that was not there when START came goes by its shim, which was told of it
- * a moment later. */
+/* When RUN or START arrived. An agent that was not there for START uses the moment at which its shim got it,
+ * a little later. */
 static int64_t start_came(const struct attempt *attempt)
 {
     const struct record_moments *moments = &attempt->record.moments;
@@ -127,7 +127,8 @@ static void fill_timing(const struct attempt *attempt, struct report_message *me
     fill_marks(moments, start_us, &message->timing);
 }
 
-/* As much of it as the controller takes; what is not plain ASCII could become longer on the way. */
+/* The start text, cut to the controller's limit; characters outside printable ASCII are replaced, because
+ * their encoding could be longer. */
 static char *start_of(const struct attempt *attempt, enum report_kind kind)
 {
     bool told = kind == REPORT_RUNNING || kind == REPORT_EXITED;
@@ -141,7 +142,7 @@ static char *start_of(const struct attempt *attempt, enum report_kind kind)
     return start;
 }
 
-/* The last log bytes can go by themselves, results cannot. */
+/* Whether the report has room for the last log bytes, which can be sent separately. Results cannot. */
 static bool tails_have_room(const struct attempt *attempt)
 {
     size_t weight = attempt->results != NULL ? results_weight(attempt->results) : 0;
@@ -172,7 +173,7 @@ static void fill_exited(struct attempt *attempt, struct report_message *message)
     message->flushed = attempt->tails_flushed;
 }
 
-/* A note comes first: it names the cause of what the rank says. */
+/* Combines a rank's note and its error. The note comes first, because it names the cause. */
 static char *said_and_noted(const char *logs, int64_t rank)
 {
     autofree char *said = rank_file_error(logs, rank);
@@ -192,8 +193,8 @@ static char *note_of_any(const struct attempt *attempt)
     return note;
 }
 
-/* Of the rank whose failure is reported, which writes its error file before it ends; of one that did not
- * fail a note. */
+/* The message of the rank whose failure is reported; it writes its error file before it ends. Without a
+ * failed rank, the note of any rank. */
 static char *said_of(const struct attempt *attempt, enum report_kind kind)
 {
     int64_t rank = kind == REPORT_FAILED   ? attempt->failed.rank
@@ -277,8 +278,8 @@ enum reconciler_answer report_taken(struct attempt *attempt, enum report_kind ki
     return ANSWER_TAKEN;
 }
 
-/* A controller that was put back from a backup, or that lost its power, may have fewer bytes than it had
- * said. */
+/* A controller that was restored from a backup, or lost its power, may have fewer bytes than it had
+ * confirmed. */
 static bool tails_do_not_join(const struct attempt *attempt, const struct err *problem)
 {
     return attempt->output != NULL && problem->code == ERR_CONFLICT && strcmp(problem->field, "offset") == 0;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns RUN/seen: the attempt ids that were claimed and are over, one a line. It promises that an id which was
- * added is there for every later agent of this boot, whatever ends this one, and that the file stays small:
- * when it is full, the lower half goes, and with it every id of the same incarnation that is not above them
- * counts as seen. A controller gives out ids in rising order, and a node's orders are complete, so no order
- * that is that old can come for the first time. A reboot empties the folder, and ends what the ids tell of.
- */
+/* Manages RUN/seen: the ids of claimed attempts that are over, one a line. An added id is there for every
+ * later agent of this boot, however this one ends. The file stays small: when it is full, its lower half is
+ * dropped, and every id of the same incarnation up to the highest dropped one counts as seen. This is safe
+ * because a controller gives out ids in rising order and a node's orders are complete, so no order that old
+ * can come for the first time. A reboot empties the folder, and ends the attempts. */
 #include "agent/attempt/seen.h"
 
 #include <fcntl.h>
@@ -27,7 +26,7 @@ struct seen {
     int file;
     uint64_t *ids; /* rising; room for LIMIT_SEEN */
     size_t count;
-    uint64_t floor; /* the highest that was thrown away; 0: none was */
+    uint64_t floor; /* the highest dropped id; 0: none */
 };
 
 static uint64_t incarnation_of(uint64_t attempt_id)
@@ -35,7 +34,7 @@ static uint64_t incarnation_of(uint64_t attempt_id)
     return attempt_id >> 32;
 }
 
-/* Where it is, or would be. */
+/* The position of the id, present or not. */
 static size_t place_of(const struct seen *seen, uint64_t attempt_id)
 {
     size_t first = 0, end = seen->count;
@@ -71,7 +70,7 @@ static bool open_file(struct seen *seen, struct err *err)
     return seen->file >= 0 || err_errno(err, "cannot open %s", seen->path);
 }
 
-/* What was written of a line that did not fit is taken back: it would be another number. */
+/* Removes a partial line after a failed write: it would be another number. */
 static bool append(struct seen *seen, uint64_t attempt_id)
 {
     struct stat status;
@@ -127,7 +126,7 @@ bool seen_add(struct seen *seen, uint64_t attempt_id)
     put(seen, attempt_id);
     if (seen->count == LIMIT_SEEN) {
         drop_half(seen);
-        write_all(seen); /* else the file is longer than it need be, and nothing is lost */
+        write_all(seen); /* on failure the file only stays longer than necessary */
     }
     return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The attempts that this node has had since its boot and has forgotten: none of them is claimed again. */
+/* The attempts that this node has run since its boot and has forgotten: none of them is claimed again. */
 #ifndef AGENT_SEEN_H
 #define AGENT_SEEN_H
 
@@ -16,10 +16,10 @@ struct seen;
 struct seen *seen_open(const char *run, struct err *err);
 void seen_close(struct seen *seen);
 
-/* Whether it is there, or so old that it may have been. */
+/* Whether the id was added, or is so old that it may have been. */
 bool seen_has(const struct seen *seen, uint64_t attempt_id);
 
-/* Adds it. False where that could not be written: then it must be remembered otherwise. */
+/* Adds the id. False if it could not be written: then it must be recorded in another way. */
 bool seen_add(struct seen *seen, uint64_t attempt_id);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the conversation with the shim of an attempt. It promises that each message is understood or refused
- * with a line in the log, and that the death of a shim is noticed whatever it was saying. The messages are
- * those of agent/shim/shimwire.h. */
+/* The agent's end of the conversation with the shim of an attempt (agent/shim/shimwire.h). Each message is
+ * understood, or refused with a line in the log. The agent notices the death of a shim at any point of the
+ * conversation. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,11 +22,11 @@
 #include "proto/limits.h"
 
 #define CATCH_UP_MS                                                                                          \
-    100 /* for the first word of a shim that was found; it speaks at once unless it is stopped */
+    100 /* for the first message of a shim that was found again; it speaks at once unless it is stopped */
 
 /* --- what is said --------------------------------------------------------------------------------------- */
 
-/* Until the ranks run, the cores are theirs. */
+/* Until the ranks run, the agent leaves the CPU cores to them. */
 static void hurry(struct attempt *attempt)
 {
     attempt->context->hurry_ms = clock_boot_ms() + START_HURRY_MS;
@@ -38,14 +38,14 @@ void shim_client_prepare(struct attempt *attempt)
     shim_process_tell(&attempt->shim, "prepare");
 }
 
-/* All ranks are here, so they meet on this host's own interface. */
+/* All ranks are on this host, so they meet on its loopback interface. */
 void shim_client_run(struct attempt *attempt)
 {
     hurry(attempt);
     shim_process_tell(&attempt->shim, attempt->holds_port ? "run 127.0.0.1 lo" : "run - -");
 }
 
-/* The shim makes do with the master's address where they cannot be written. */
+/* Where the file cannot be written, the shim uses the master's address. */
 static void write_addresses(const struct attempt *attempt)
 {
     struct err err;
@@ -94,7 +94,7 @@ static bool read_numbers(char **rest, int64_t *numbers, size_t count)
     return true;
 }
 
-/* It is now, unless it was before. */
+/* Sets a moment to now, unless it is set already. */
 static void note(const struct attempt *attempt, int64_t *moment_us)
 {
     if (*moment_us == 0 && !attempt->adopted) {
@@ -118,7 +118,7 @@ static bool hear_declined(struct attempt *attempt, char *rest)
     return true;
 }
 
-/* How a Python was started: where there were no workers for it, the agent itself knows why. */
+/* How a Python was started. Where there were no workers for it, the agent itself knows why. */
 static char *how_started(const struct attempt *attempt, const char *said)
 {
     if (said != NULL && *said != '\0') {
@@ -189,7 +189,7 @@ static bool hear_exited(struct attempt *attempt, char *rest)
 {
     struct err err;
     if (attempt->phase == PHASE_OVER) {
-        return true; /* it says so again on every new connection */
+        return true; /* the shim repeats this on every new connection */
     }
     record_finish(&attempt->record);
     if (!record_read(attempt->logs, &attempt->record, &err)) {
@@ -222,7 +222,7 @@ static void hear_message(struct attempt *attempt, char *message)
     log_warning("shim unclear", "attempt_id=%llu word=%s", (unsigned long long)attempt->attempt_id, word);
 }
 
-/* One message; false when there is none, and then *ret_closed says whether there never will be. */
+/* Receives one message. False: there is none; *ret_closed then says whether the connection is closed. */
 static bool receive(struct attempt *attempt, bool *ret_closed)
 {
     char message[LIMIT_SHIM_MESSAGE + 1];
@@ -236,8 +236,8 @@ static bool receive(struct attempt *attempt, bool *ret_closed)
     return true;
 }
 
-/* A shim that could not tell us something has closed the connection, and repeats itself on the next one. One
- * that has died is noticed otherwise. */
+/* A shim that could not send a message has closed the connection, and repeats itself on the next one. The
+ * pidfd shows the death of a shim. */
 static void connect_again(struct attempt *attempt)
 {
     loop_unwatch(attempt->context->loop, &attempt->talk);
@@ -248,7 +248,7 @@ static void connect_again(struct attempt *attempt)
     }
 }
 
-/* Its last words are in the socket still. */
+/* The last messages of the dead shim are still in the socket. */
 static void shim_died(struct attempt *attempt)
 {
     bool closed = attempt->shim.fd < 0;

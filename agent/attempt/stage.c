@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way of an attempt from its order to a shim: checks, folders, environment, bundle, files, the
- * launch file. This is the path on which a person waits for the first instruction: nothing here forks, syncs
- * or waits, unless a payload must be fetched or a bundle unpacked. What cannot be done is declined, with the
- * reason. */
+/* Brings an attempt from its order to a shim: checks, folders, environment, bundle, files, the launch file. A
+ * person waits on this path for the first instruction: nothing here forks, syncs or waits, unless a payload
+ * must be fetched or a bundle unpacked. An attempt that cannot be staged is declined, with the reason. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +20,7 @@
 #include "proto/limits.h"
 #include "proto/spec/tasks.h"
 
-/* Variables of the agent that ranks see, where the spec does not give them. */
+/* Variables of the agent that ranks inherit, unless the spec sets them. */
 static const char *const inherited_names[] = {"PATH", "HOME", "USER", "LANG", "LD_LIBRARY_PATH"};
 #define INHERITED_COUNT (sizeof inherited_names / sizeof inherited_names[0])
 
@@ -29,7 +28,7 @@ static const char *const inherited_names[] = {"PATH", "HOME", "USER", "LANG", "L
 
 /* --- checks --------------------------------------------------------------------------------------------- */
 
-/* By what was seen last, within a second: nothing is asked here, for the driver may take its time. */
+/* Uses the last look, at most about a second old, because the driver may take its time to answer. */
 static bool check_devices(const struct attempt *attempt, struct err *err)
 {
     int64_t index;
@@ -47,7 +46,8 @@ static bool check_devices(const struct attempt *attempt, struct err *err)
            err_set(err, ERR_CONFLICT, "GPU %lld is unavailable: %s", (long long)index, obstacle->reason);
 }
 
-/* It was built before the attempt was placed here; if it had to go meanwhile, it is built again. */
+/* The environment was built before the attempt was placed here. If it was removed meanwhile, it is built
+ * again. */
 static bool take_environment(struct attempt *attempt, struct err *err)
 {
     const struct job_spec *spec = &attempt->spec;
@@ -154,7 +154,7 @@ static bool stage_files(struct attempt *attempt, struct err *err)
 
 /* --- the bundle ----------------------------------------------------------------------------------------- */
 
-/* Files over the bundle: then a shim may have the attempt. */
+/* Stages files over the bundle; then a shim may have the attempt. */
 static void lay(struct attempt *attempt)
 {
     struct err err;
@@ -166,21 +166,21 @@ static void lay(struct attempt *attempt)
     }
 }
 
-/* An archive that tar does not understand is the job's own fault, and no other node would do better. */
+/* An archive that tar cannot read is the job's fault: it would fail on every node. */
 static bool is_jobs_fault(int status, const char *said)
 {
     bool full = strstr(said, "No space left") != NULL || strstr(said, "quota") != NULL;
     return WIFEXITED(status) && WEXITSTATUS(status) == 2 && !full;
 }
 
-/* A line of tar's listing, which begins as those of ls do. No job runs in what such a bundle became. */
+/* A line of tar's listing, which begins like one of ls. No job runs from a bundle with a device or a pipe. */
 static void one_unpacked(void *closure, const char *line)
 {
     struct attempt *attempt = closure;
     attempt->unpacked_special = attempt->unpacked_special || strchr("bcp", line[0]) != NULL;
 }
 
-/* What tar says is for people, and one line of it is enough. */
+/* Shows people the first line of tar's message. */
 static void unpacked(void *closure, int status, const char *said)
 {
     struct attempt *attempt = closure;
@@ -241,7 +241,7 @@ static void bundle_fetched(void *closure, const struct err *problem)
     }
 }
 
-/* Mostly it is here, for the node was told to get it before. */
+/* Usually the bundle is in the cache, because the node was told to fetch it before. */
 static bool stage_bundle(struct attempt *attempt, struct err *err)
 {
     struct payloads *payloads = attempt->context->payloads;
@@ -273,13 +273,14 @@ static void put_inherited(char *variables[INHERITED_COUNT + 1])
     variables[count] = NULL;
 }
 
-/* By UUID: numbers change when a GPU drops off. */
+/* By UUID, because indices change when a GPU drops off. */
 static char *visible_devices(const struct devices *devices, const struct order *order)
 {
     struct text list = {0};
     text_append(&list, "");
     for (size_t i = 0; i < order->device_count && !devices->slots; i++) {
-        size_t at = devices_position(devices, order->devices[i]); /* it is there: check_devices has looked */
+        size_t at =
+            devices_position(devices, order->devices[i]); /* check_devices has made sure that it is there */
         text_printf(&list, "%s%s", i > 0 ? "," : "", devices->items[at].uuid);
     }
     return text_take(&list);
@@ -403,7 +404,7 @@ static void finish(struct attempt *attempt)
     shim_client_begin(attempt);
 }
 
-/* That of an array's task says its own words from here on. */
+/* The spec of an array's task gets the words of its task here. */
 static bool decode_spec(struct attempt *attempt, struct err *err)
 {
     if (!job_spec_decode(json_incref(attempt->order.spec), 0, &attempt->spec, err)) {

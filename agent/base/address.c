@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the questions to the kernel's routes: a datagram socket is connected, which sends nothing, and says
- * from where it would send. */
+/* Asks the kernel's routes for addresses: it connects a datagram socket, which sends nothing, and reads the
+ * address from which the socket would send. */
 #include "agent/base/address.h"
 
 #include <arpa/inet.h>
@@ -12,7 +12,7 @@
 
 #include "proto/base/cleanup.h"
 
-#define ANY_PORT "9" /* discard; nothing is sent */
+#define ANY_PORT "9" /* the discard service; nothing is sent */
 
 static struct addrinfo *look_up(const char *host, int flags)
 {

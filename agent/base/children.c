@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the processes that do the agent's slow work: their pipes, their end, what they leave running. It
- * promises that the loop never waits for one, that the output of one cannot fill the memory, and that when
- * done is called nothing of the session writes any more. What they do is left to those who start them. */
+/* Runs the processes that do the agent's slow work: their pipes, their end, and the processes that they
+ * leave. The loop never waits for a child, and the output of a child cannot fill the memory. When `done` is
+ * called, no process of the child's session writes any more. The callers decide what children do. */
 #include "agent/base/children.h"
 
 #include <errno.h>
@@ -25,22 +25,22 @@
 
 struct child {
     struct children *children;
-    struct child_call call; /* after a stop: without line and done */
+    struct child_call call; /* after a stop: line and done are NULL */
     pid_t pid;
-    int input; /* our end of its stdin; -1: there is none */
+    int input; /* write end of its stdin pipe; -1: none */
     int status;
     bool reaped;
     struct loop_watch end, output, errors;
     struct loop_timer kill;
-    struct text line; /* of stdout, unfinished */
-    struct text said; /* of stderr, its end */
+    struct text line; /* an unfinished line of stdout */
+    struct text said; /* the end of stderr */
     struct child *prev, *next;
 };
 
 struct children {
     struct loop *loop;
     int null;
-    struct rlimit files; /* as it was before the agent raised it */
+    struct rlimit files; /* the limits before the agent raised them */
     struct child *items;
 };
 
@@ -60,7 +60,7 @@ pid_t child_pid(const struct child *child)
 
 /* --- ends ----------------------------------------------------------------------------------------------- */
 
-/* Until it is waited for, no other session can have its number. */
+/* The number stays the child's until it is reaped. */
 static void tell_session(const struct child *child, int signal)
 {
     if (!child->reaped) {
@@ -121,14 +121,14 @@ void child_stop(struct child *child, int64_t grace_ms)
     loop_arm(child->children->loop, &child->kill, clock_boot_ms() + grace_ms);
 }
 
-/* What it left in its session goes with it. */
+/* Kills the rest of its session, and reaps it. */
 static void take_end(struct child *child)
 {
     tell_session(child, SIGKILL);
     child->reaped = child->reaped || waitpid(child->pid, &child->status, WNOHANG) == child->pid;
 }
 
-/* A process that has ended and was not waited for; 0: there is none. */
+/* A process that has ended and was not reaped; 0: there is none. */
 static pid_t next_ended(void)
 {
     siginfo_t info = {0};
@@ -150,7 +150,7 @@ void children_reap(struct children *children)
 
 /* --- output --------------------------------------------------------------------------------------------- */
 
-/* A line that is longer than any of ours is cut; the rest counts as another. */
+/* Cuts a line that is longer than LIMIT_CHILD_LINE_BYTES; the rest counts as another line. */
 static void take_lines(struct child *child, const char *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -179,7 +179,7 @@ static void take_errors(struct child *child, const char *bytes, size_t length)
     }
 }
 
-/* One piece; false when there is none now. */
+/* Reads one piece; false when there is nothing to read now. */
 static bool read_piece(struct child *child, struct loop_watch *watch)
 {
     char bytes[16 * 1024];
@@ -206,7 +206,7 @@ static void errors_ready(void *closure, uint32_t events)
     read_piece(child, &child->errors);
 }
 
-/* Nothing of its session lives: its pipes hold no more than is in them. */
+/* No process of its session lives, so its pipes get no more bytes. */
 static void end_ready(void *closure, uint32_t events)
 {
     struct child *child = closure;
@@ -226,7 +226,7 @@ static void end_ready(void *closure, uint32_t events)
 
 /* --- starting ------------------------------------------------------------------------------------------- */
 
-/* Ends of a pipe; false with errno. */
+/* False with errno. */
 static bool make_pipe(int *ret_read, int *ret_write)
 {
     int ends[2];

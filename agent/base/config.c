@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the agent's command line and its defaults. It promises that what it lets through is usable: a name
- * that can be part of a path, folders that are absolute, a URL that may carry a token. It makes no folder. */
+/* Reads the agent's command line, settings and defaults, and checks them: the name can be part of a path,
+ * folders are absolute, the URL may carry a token. It makes no folder. */
 #include "agent/base/config.h"
 
 #include <assert.h>
@@ -276,7 +276,7 @@ static bool url_is(CURLUcode code)
     return code == CURLUE_OK;
 }
 
-/* A token goes in clear text only to this host, or where somebody has said that it may. */
+/* A token goes in clear text only to this host, unless the operator allows it. */
 static bool check_url(struct config *config, struct err *err)
 {
     CURLU *url = curl_url();
@@ -318,8 +318,7 @@ bool config_check(struct config *config, struct err *err)
     return check_name(config, err) && check_url(config, err);
 }
 
-/* $XDG_RUNTIME_DIR, or NULL where logind would remove it at the last logout of the user, below jobs that go
- * on. */
+/* $XDG_RUNTIME_DIR; NULL where logind would remove it at the user's last logout, while jobs go on. */
 static const char *lasting_runtime(void)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -343,7 +342,7 @@ static void choose_folders(struct config *config, const struct config_given *giv
     config->state = file_absolute(state);
     char hash[HASH_HEX + 1];
     hash_hex(config->state, strlen(config->state), hash);
-    config->unique = xprintf("%s-%.8s", config->name, hash); /* two clusters may both call a node "node0" */
+    config->unique = xprintf("%s-%.8s", config->name, hash); /* two clusters may both have a node "node0" */
     autofree char *run = given->run != NULL ? xstrdup(given->run)
                          : root             ? xprintf("/run/gpuctl-%s", config->unique)
                          : runtime != NULL  ? xprintf("%s/gpuctl-%s", runtime, config->unique)
@@ -404,7 +403,7 @@ static bool complete(struct config *config, const struct config_given *given, st
     return given->address == NULL || address_resolve(given->address, config->address, err);
 }
 
-/* The command line, then the settings that it leaves open. */
+/* Reads the command line, then the settings for options that it does not give. */
 static bool read_options(int argc, char **argv, struct config *config, struct config_given *given,
                          struct err *err)
 {
@@ -430,7 +429,7 @@ static bool read_options(int argc, char **argv, struct config *config, struct co
     return config->settings != NULL && settings_apply(config->settings, table, CONFIG_OPTIONS, named, err);
 }
 
-/* --check-config: beyond what was checked already, the files that the settings name. */
+/* For --check-config: also checks the files that the settings name. */
 static bool check_files(const struct config *config, struct err *err)
 {
     autotext struct text files = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the agent was told at its start: options, settings, and what follows from them. */
+/* The agent's configuration: options, settings, and values derived from them. */
 #ifndef AGENT_CONFIG_H
 #define AGENT_CONFIG_H
 
@@ -16,36 +16,36 @@ struct config {
     const char *url;
     const char *token_file;
     const char *name;
-    char *unique;       /* owned: the name and a hash of state, which no other agent of this host has */
+    char *unique;       /* owned; the name and a hash of state, unique among the agents of this host */
     char *state;        /* owned, absolute */
     char *run;          /* owned, absolute */
     char *environments; /* owned, absolute */
     int64_t environments_gib;
-    int64_t log_limit_mib; /* of one stream; the controller may want less */
+    int64_t log_limit_mib; /* of one stream; the controller may allow less */
     const char *devices;   /* "all", "none", or a list */
     const char *gpu_type;  /* or NULL */
     const char *pool;      /* or NULL */
-    json_t *labels;        /* owned; NULL: none */
+    json_t *labels;        /* owned, or NULL */
     char *python;          /* owned; absolute, or a name in PATH; or NULL */
     char *cacert;          /* owned, absolute; or NULL */
     int64_t cpu_slots;     /* 0: GPUs */
     int64_t warm_mib;      /* memory for warm workers; 0: there are none */
-    const char *preload;   /* what they import */
+    const char *preload;   /* modules that warm workers import */
     int64_t sample_s;      /* between two samples of an attempt; 0: none is taken */
-    int64_t max_processes; /* of an attempt, for each of its devices */
-    int64_t expires_at_ms; /* wall clock: this machine is taken back; 0: never */
+    int64_t max_processes; /* limit of an attempt for each of its devices */
+    int64_t expires_at_ms; /* wall clock: when this machine is taken back; 0: never */
     int64_t port_first, port_last;
-    char address[ADDRESS_BYTES]; /* of --address, numeric; "" where it was not given */
-    char controller_host[256];   /* of url */
+    char address[ADDRESS_BYTES]; /* numeric --address; "" if not given */
+    char controller_host[256];   /* host of url */
     bool host_memory;            /* ranks use the host's shared memory */
     bool reserved;
     bool insecure_plain_http;
-    bool list_devices; /* only that: name, folders and controller are not set */
+    bool list_devices; /* the command only lists devices: name, folders and controller are not set */
     struct settings *settings;
     char *host_name; /* owned */
 };
 
-/* Options as they are written. */
+/* Options as they were given. */
 struct config_given {
     const char *state, *run, *environments, *address, *ports, *expires_at, *log_level, *shared_memory, *file,
         *python, *cacert;
@@ -57,12 +57,12 @@ struct config_given {
 #define CONFIG_OPTIONS 31
 void config_table(struct config *config, struct config_given *given,
                   struct option_spec table[CONFIG_OPTIONS]);
-/* Completes and checks what joining needs: name and url. */
+/* Completes and checks the part that joining needs: name and url. */
 bool config_check(struct config *config, struct err *err);
-/* What counts where neither the command line nor a setting says otherwise. */
+/* The values that hold unless the command line or a setting gives others. */
 void config_defaults(struct config *ret_config);
 
-/* Reads the command line and the settings. *ret_done: --help, --version or --check-config was asked for and
+/* Reads the command line and the settings. *ret_done: --help, --version or --check-config was given and
  * answered. */
 bool config_read(int argc, char **argv, struct config *ret_config, bool *ret_done, struct err *err);
 void config_finish(struct config *config);

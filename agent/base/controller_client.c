@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the requests to the controller: connections, token, time limits and repetition. It promises that a
- * persistent request is tried until the controller has answered it, at once after a success and with a random
- * wait after a failure, and that nothing here waits. What requests say and what their answers mean is left to
- * those who send them. */
+/* Sends requests to the controller: connections, token, time limits and retries. A persistent request is
+ * retried, after a random wait, until the controller has answered it. Nothing here blocks. The callers make
+ * the requests and interpret the answers. */
 #include "agent/base/controller_client.h"
 
 #include <curl/curl.h>
@@ -22,10 +21,10 @@
 #include "proto/wire/views.h"
 
 #define TOKEN_BYTES       4096
-#define BLOB_BUFFER_BYTES (256 * KIB) /* of a blob that arrives: fewer, larger reads */
-#define SPARE_COUNT       8           /* handles kept for the next requests */
+#define BLOB_BUFFER_BYTES (256 * KIB) /* of an arriving blob: fewer, larger reads */
+#define SPARE_COUNT       8           /* curl handles kept for the next requests */
 #define BACKOFF_CAP       6           /* doublings from BACKOFF_FIRST_MS to above BACKOFF_MAX_MS */
-/* a PUT of which nothing has moved for so long is tried anew: a large blob is on its disk sooner */
+/* a PUT that has moved no byte for so long is retried; the controller needs less to store a large blob */
 #define STALL_S 120
 
 struct controller_client {
@@ -38,26 +37,26 @@ struct controller_client {
     CURL *folder_pool[SPARE_COUNT];
     size_t spare_count;
     struct controller_request *requests;
-    bool lost; /* the last try of any request failed */
+    bool lost; /* the last try of a request failed */
 };
 
 struct controller_request {
     struct controller_client *controller;
-    struct controller_call call; /* without path */
+    struct controller_call call; /* its path is not kept */
     char *url;
     CURL *easy; /* NULL while it waits for its next try */
-    char *sent; /* the JSON of this try */
+    char *sent; /* JSON body of this try */
     struct text received;
-    bool arrived;     /* bytes have gone to arrive */
-    bool refused;     /* arrive or supply gave up */
-    int64_t supplied; /* how far this try is */
+    bool arrived;     /* arrive has been called in this try */
+    bool refused;     /* arrive or supply returned false */
+    int64_t supplied; /* position of this try */
     int64_t sent_ms;
     unsigned failures;
     struct loop_timer retry;
     struct controller_request *prev, *next;
 };
 
-/* A socket of curl's in the loop. */
+/* A socket of curl's that the loop watches. */
 struct socket_watch {
     struct loop_watch watch;
     struct controller_client *controller;
@@ -67,7 +66,7 @@ static void collect(struct controller_client *controller);
 
 /* --- curl in the loop ----------------------------------------------------------------------------------- */
 
-/* A socket that curl has just given up is no mistake. */
+/* curl ignores a socket that it has just closed, so only lack of memory is an error. */
 static void act_on(struct controller_client *controller, curl_socket_t socket, int mask)
 {
     int running;
@@ -162,7 +161,7 @@ static size_t on_room(char *buffer, size_t size, size_t count, void *closure)
     return length;
 }
 
-/* A kept connection that turns out to be closed costs a second start. */
+/* curl sends the body again if a kept connection turns out to be closed. */
 static int on_rewind(void *closure, curl_off_t offset, int origin)
 {
     struct controller_request *request = closure;
@@ -330,7 +329,7 @@ static void note_health(struct controller_client *controller, const struct err *
     controller->lost = failed;
 }
 
-/* Whether a later try may be answered otherwise. */
+/* Whether a later try may get another answer. */
 static bool is_passing(int status)
 {
     return status == 0 || status == 401 || status == 403 || status == 408 || status == 429 || status >= 500;
@@ -349,9 +348,9 @@ static void retry_due(void *closure)
     begin(closure);
 }
 
-/* Whether the controller said this: all its answers are JSON objects but payloads. What stands between may
- * answer for it, with a page that asks for a login or says that nobody is there; to take that for a yes would
- * lose what was reported, and a no would end what is alive. */
+/* Whether the answer is the controller's. All its answers are JSON objects, except payloads. A proxy may
+ * answer instead, with a login page or an error page. Taken as a success, such an answer would lose a report;
+ * taken as a refusal, it would end live attempts. */
 static bool is_ours(struct controller_request *request, long status, const json_t *json)
 {
     char *type = NULL;

@@ -13,31 +13,31 @@
 
 struct controller_client_config {
     const char *url;        /* of the controller, borrowed */
-    const char *token_file; /* read at the start and again when the controller does not know the token */
+    const char *token_file; /* read at the start, and again when the controller rejects the token */
     const char *cacert;     /* or NULL */
 };
 
 struct controller_answer {
-    int status;                /* HTTP status; 0 when there was no answer of the controller */
-    json_t *json;              /* the body, borrowed; NULL where there is none */
-    struct err problem;        /* of any status but 2xx */
-    int64_t sent_ms;           /* CLOCK_BOOTTIME when the request left */
-    const char *local_address; /* of the connection; "" when not known */
+    int status;                /* HTTP status; 0: no answer from the controller */
+    json_t *json;              /* the body, borrowed; NULL if there is none */
+    struct err problem;        /* set for any status except 2xx */
+    int64_t sent_ms;           /* CLOCK_BOOTTIME when the request was sent */
+    const char *local_address; /* of the connection; "" if not known */
 };
 
-/* One request. One of body, bytes, supply and arrive is set. */
+/* One request. Exactly one of body, bytes, supply and arrive is set. */
 struct controller_call {
     const char *path;               /* with its query, copied */
     json_t *(*body)(void *closure); /* POST of JSON, made anew for each try; new reference */
-    const void *bytes;              /* POST of these; they live until the answer */
-    size_t length;                  /* of bytes, or of what supply gives */
-    /* PUT; fills the buffer with length bytes from offset. A try may go back to what it was given. False
+    const void *bytes;              /* POST of these bytes, which must live until the answer */
+    size_t length;                  /* of bytes, or of the data that supply gives */
+    /* PUT; fills the buffer with length bytes from offset. A retry may go back to an earlier offset. False
      * gives up. */
     bool (*supply)(void *closure, int64_t offset, void *buffer, size_t length);
-    /* GET; first with the first bytes of each try. False gives up. */
+    /* GET; `first` marks the first bytes of each try. False gives up. */
     bool (*arrive)(void *closure, const void *bytes, size_t length, bool first);
     int64_t timeout_ms;
-    bool persistent; /* tried again, after a wait, until the controller has said yes or no */
+    bool persistent; /* retried, after a wait, until the controller has accepted or refused it */
     void (*done)(void *closure, const struct controller_answer *answer);
     void *closure;
 };
@@ -48,16 +48,16 @@ struct controller_request;
 /* NULL with an error when the token cannot be read. */
 struct controller_client *controller_client_create(const struct controller_client_config *config,
                                                    struct loop *loop, struct err *err);
-/* Cancels what is under way. */
+/* Cancels all requests. */
 void controller_client_destroy(struct controller_client *controller);
 
-/* done is called later, once; the request is gone before. */
+/* done is called later, once, after the request was freed. */
 struct controller_request *controller_send(struct controller_client *controller,
                                            const struct controller_call *call);
 /* Ends a request without an answer; NULL is allowed. */
 void controller_cancel(struct controller_request *request);
-/* The same, but what is on its way is let through, so that its connection is kept. Not for one with bytes,
- * supply or arrive. */
+/* Like controller_cancel, but lets a request under way finish, so that its connection is kept. Not for
+ * requests with bytes, supply or arrive. */
 void controller_abandon(struct controller_request *request);
 
 #endif

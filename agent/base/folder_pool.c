@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns STATE/spare. It promises that an attempt's folder is there whole or not at all, and that nothing of
- * one attempt is ever in another's, no process and not even after the power was lost: what is used again was
- * empty and is as it was made. That much is worth it where the number of a file that was removed stays taken
- * for minutes (ext4 without a journal): each new file would look for its own behind those of all attempts
- * before it. */
+/* Manages STATE/spare. An attempt's folder is complete or does not exist. Nothing of one attempt, neither
+ * process nor data, gets into the folder of another, even after a loss of power: parts are reused only if
+ * they are empty and unchanged. Reuse pays where the number of a removed file stays taken for minutes (ext4
+ * without a journal): each new file would otherwise search for a free number behind those of all earlier
+ * attempts. */
 #include "agent/base/folder_pool.h"
 
 #include <dirent.h>
@@ -25,7 +25,7 @@
 #define FIRST_OUT "0.stdout"
 #define FIRST_ERR "0.stderr"
 
-/* What is in each. The exit record comes last: it is never used again. */
+/* The parts of each folder. The exit record comes last: it is never reused. */
 static const struct part {
     const char *name;
     mode_t mode;
@@ -40,8 +40,8 @@ static const struct part {
 struct folder_pool {
     char *folder;
     struct trash *trash;
-    uint64_t first, next;    /* those with numbers from first to below next are ready */
-    bool kept[USABLE_COUNT]; /* parts of earlier attempts that wait in the next one */
+    uint64_t first, next;    /* folders with numbers from first to below next are ready */
+    bool kept[USABLE_COUNT]; /* parts of earlier attempts that wait in the folder `next` */
 };
 
 struct folder_pool *folder_pool_create(const char *folder, struct trash *trash, struct err *err)
@@ -80,7 +80,7 @@ static bool make_part(int folder, const struct part *part)
     return S_ISDIR(part->mode) ? mkdirat(folder, part->name, 0700) == 0 : make_file(folder, part->name);
 }
 
-/* Parts may be there: those of an earlier attempt, or those that were made before the disk was full. */
+/* Some parts may exist already: those of an earlier attempt, or those made before the disk was full. */
 static bool make(struct folder_pool *folder_pool, struct err *err)
 {
     autofree char *path = path_of(folder_pool, folder_pool->next);
@@ -110,7 +110,7 @@ static bool is_empty(const char *path)
     return count == 2; /* "." and ".." */
 }
 
-/* A job may have put anything in its place, or have given it rights, owners and attributes. */
+/* A job may have replaced the part, or changed its rights, owner or attributes. */
 static bool is_unused(const char *path, mode_t mode)
 {
     struct stat status;
@@ -119,8 +119,8 @@ static bool is_unused(const char *path, mode_t mode)
            (S_ISDIR(mode) ? is_empty(path) : status.st_size == 0 && status.st_nlink == 1);
 }
 
-/* The record is written when no process of the attempt is left: without one a stray may still be in its
- * folder. */
+/* The exit record is written only when no process of the attempt is left. Without it a stray process may
+ * still use the folder. */
 static bool is_left_by_all(const char *path)
 {
     autofree char *record = xprintf("%s/" SHIM_EXIT_FILE, path);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the question where a piece of log bytes ends, so that readers see whole lines and whole characters. */
+/* Cuts a piece of log bytes, so that readers get whole lines and whole characters. */
 #include "agent/base/lines.h"
 
 #include <string.h>
 
-/* Length without a character whose end is missing. */
+/* The length without an incomplete character at the end. */
 static size_t whole_characters(const char *bytes, size_t length)
 {
     for (size_t back = 1; back <= 3 && back <= length; back++) {

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How much of a piece is to be sent now. full: there is no room for more in it; final: the stream has ended;
- * old: the last line has waited for its end long enough. Up to the last newline, else to the last whole UTF-8
- * character; 0 is: wait. */
+/* How much of a piece to send now: up to the last newline, else up to the last whole UTF-8 character; 0:
+ * wait. full: the piece has no room for more; final: the stream has ended; old: the last line has waited long
+ * enough for its end. */
 size_t lines_cut(const char *bytes, size_t length, bool full, bool final, bool old);
 
 #endif

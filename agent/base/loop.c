@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the epoll set and the timers. It promises that no function is called for a watch or a timer that was
- * ended, and that time in suspend counts. What the functions do, and that none of them waits, is left to
- * those who set them. */
+/* The epoll set and the timers. No function is called for a watch or a timer that was ended. Time in suspend
+ * counts. The functions must not block. */
 #include "agent/base/loop.h"
 
 #include <errno.h>
@@ -17,7 +16,7 @@
 struct loop {
     int epoll;
     int timer;
-    int64_t armed_ms; /* what the timerfd is set to; INT64_MAX: off */
+    int64_t armed_ms; /* the timerfd's setting; INT64_MAX: off */
     struct loop_timer *timers;
     bool (*idle)(void *closure);
     void *idle_closure;
@@ -106,8 +105,7 @@ void loop_end(struct loop *loop)
     loop->ended = true;
 }
 
-/* Calls the timers that are due, the earliest first; one that is armed for now by another waits for the next
- * turn's look. */
+/* Calls the due timers, the earliest first. A timer that another one arms for now waits for the next turn. */
 static void run_timers(struct loop *loop)
 {
     for (int64_t now = clock_boot_ms(); !loop->ended;) {
@@ -135,7 +133,7 @@ static void set_alarm(struct loop *loop)
     }
     struct itimerspec when = {0};
     if (at_ms != INT64_MAX) {
-        at_ms = at_ms > 0 ? at_ms : 1; /* zero would switch it off */
+        at_ms = at_ms > 0 ? at_ms : 1; /* zero would switch the timerfd off */
         when.it_value = (struct timespec){.tv_sec = at_ms / 1000, .tv_nsec = at_ms % 1000 * 1000000};
     }
     timerfd_settime(loop->timer, TFD_TIMER_ABSTIME, &when, NULL);
@@ -150,7 +148,7 @@ static void clear_alarm(struct loop *loop)
     }
 }
 
-/* Waits for one event; with false it only looks whether there is one. */
+/* Handles one event, and waits for it if `wait` is set. */
 static bool handle_event(struct loop *loop, bool wait)
 {
     struct epoll_event event;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how the agent starts a program. It uses posix_spawn, which does not copy the agent's memory as fork
- * would. The child gets the limit of open files that was there before the agent raised its own: what people
- * run there uses select, or closes all descriptors up to the limit. */
+/* Starts programs for the agent. It uses posix_spawn, which does not copy the agent's memory as fork would.
+ * The child gets the limit of open files from before the agent raised its own, because people's programs use
+ * select, or close all descriptors up to the limit. */
 #include "agent/base/program.h"
 
 #include <signal.h>
@@ -15,7 +15,7 @@ struct rlimit program_limit(void)
     return files;
 }
 
-/* A child is born with the limits that its parent has at that moment. */
+/* A child inherits the current limits of its parent. */
 static int start_limited(const struct program_call *call, const posix_spawn_file_actions_t *files,
                          const posix_spawnattr_t *attributes, pid_t *ret_pid)
 {

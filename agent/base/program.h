@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts a program for the agent: default signals, a session of its own, the limit of open files that the
- * agent had before it raised its own. */
+/* Starts a program for the agent: default signals, its own session, and the limit of open files from before
+ * the agent raised its own. */
 #ifndef AGENT_PROGRAM_H
 #define AGENT_PROGRAM_H
 
@@ -11,12 +11,12 @@
 struct program_call {
     const char *const *arguments; /* the first is the program, searched on PATH unless it is a path */
     const char *const *variables; /* its whole environment; both are ended by NULL */
-    const int (*fds)[2];          /* which of ours becomes which of its own; -1: none */
+    const int (*fds)[2];          /* pairs of a descriptor here and its number in the child; -1: none */
     size_t fd_count;
-    const struct rlimit *files; /* of program_limit */
+    const struct rlimit *files; /* from program_limit */
 };
 
-/* The limit of open files as it is now, for what is started later. */
+/* The current limit of open files, to be passed to later calls. */
 struct rlimit program_limit(void);
 
 /* 0, or the errno of the failure. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the making of files at given places. It promises that nothing is made or changed outside the folder,
- * whatever the path says and whatever is there already. */
+/* Makes files at given paths. Nothing is made or changed outside the folder, whatever the path contains and
+ * whatever exists there. */
 #include "agent/base/stage_file.h"
 
 #include <fcntl.h>

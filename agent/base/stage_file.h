@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files laid below a folder, from paths that strangers wrote. */
+/* Makes files below a folder, at paths that are not trusted. */
 #ifndef AGENT_STAGE_FILE_H
 #define AGENT_STAGE_FILE_H
 
@@ -9,7 +9,7 @@
 #include "proto/base/err.h"
 
 /* Makes and opens an empty file for writing, with the folders on the way to it. The path is relative, without
- * empty, "." and ".." parts, and no link is followed. -1 on error. */
+ * empty, "." and ".." parts; links are not followed. -1 on error. */
 int stage_file_open(int folder, const char *path, bool executable, struct err *err);
 
 /* Writes all bytes. */

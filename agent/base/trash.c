@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns STATE/trash. It promises that removing a million files does not hold up the loop, that no link is
- * followed and no other file system entered, and that what cannot be removed is left until the next thing
- * comes in. */
+/* Manages STATE/trash. Removing a million files does not block the loop, no link is followed and no other
+ * file system entered. Files that cannot be removed stay until the next folder comes in. */
 #include "agent/base/trash.h"
 
 #include <dirent.h>
@@ -19,13 +18,13 @@
 #include "proto/base/text.h"
 
 #define STEP_ENTRIES 64   /* about 1 ms */
-#define DEPTH_MAX    1000 /* open folders on the way down */
+#define DEPTH_MAX    1000 /* folders that are open at once on the way down */
 
 struct trash {
     char *path;
     int folder;
     uint64_t taken; /* makes names unique */
-    bool full;      /* something is in it that was not yet tried in vain */
+    bool full;      /* it may contain entries that were not tried yet */
 };
 
 struct trash *trash_create(const char *folder, struct err *err)
@@ -75,7 +74,7 @@ void trash_take(struct trash *trash, const char *path)
 
 static void empty_folder(int folder, dev_t device, int depth, int *budget);
 
-/* Takes one unit of the budget for each entry that is gone. */
+/* Each removed entry takes one unit of the budget. */
 static void remove_entry(int folder, const char *name, dev_t device, int depth, int *budget)
 {
     if (unlinkat(folder, name, 0) == 0) {
@@ -98,7 +97,7 @@ static void remove_entry(int folder, const char *name, dev_t device, int depth, 
 /* Takes over the descriptor. */
 static void empty_folder(int folder, dev_t device, int depth, int *budget)
 {
-    fchmod(folder, 0700); /* a job may have taken our right to write */
+    fchmod(folder, 0700); /* a job may have removed the right to write */
     DIR *listing = fdopendir(folder);
     if (listing == NULL) {
         close(folder);

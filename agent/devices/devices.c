@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the list of a node's devices, whatever drives them. It promises that names are those that people write
- * in a job. What was seen of them is
- * answered from memory. How devices are found and watched is left to devices_nvml.c and devices_slots.c. */
+/* The list of a node's devices, GPUs or CPU slots. Types get the names that people write in job specs.
+ * Questions are answered from the last look, at once. devices_nvml.c and devices_slots.c find and watch
+ * devices. */
 #include "agent/devices/devices.h"
 
 #include <stdio.h>
@@ -36,7 +36,7 @@ static bool is_maker(const char *word)
     return false;
 }
 
-/* A series name says nothing without its number. */
+/* A series name means nothing without its number. */
 static bool is_series(const char *word)
 {
     return strcasecmp(word, "RTX") == 0 || strcasecmp(word, "GTX") == 0;
@@ -59,7 +59,8 @@ char *devices_short_name(const char *product)
     return name.length > 0 ? text_take(&name) : xstrdup("GPU");
 }
 
-/* Drivers keep up to 7 % for themselves and for ECC: the next size that is sold. */
+/* Drivers keep up to 7 % for themselves and for ECC, so the size is rounded up to the next one that is
+ * sold. */
 void devices_size(int64_t memory_bytes, char ret_size[DEVICES_SIZE_BYTES])
 {
     static const int64_t sizes[] = {4,  6,  8,  10, 11, 12, 16,  20,  24,  32, 40,

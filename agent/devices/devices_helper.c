@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the process that calls NVML for the agent, so that a driver that hangs, hangs this process alone. It
- * promises to say nothing unasked, and to be gone when the agent is. Deadlines are the agent's
- * (devices_nvml.c). */
+/* The helper process that calls NVML for the agent, so that a hanging driver hangs only this process. It
+ * sends only answers, and ends with the agent. The agent keeps the deadlines (devices_nvml.c). */
 #include "agent/devices/devices_helper.h"
 
 #include <signal.h>
@@ -83,7 +82,7 @@ bool devices_helper_is_meant(int argc, char **argv)
     return argc == 3 && strcmp(argv[1], HELPER_WORD) == 0;
 }
 
-/* An agent that ended before the prctl has closed its end of the socket. */
+/* If the agent ended before the prctl, its end of the socket is closed, and recv fails. */
 int devices_helper_run(char **argv)
 {
     struct helper helper = {.library = argv[2]};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helper that calls NVML, and what it and the agent say to each other: whole packets over a socket, each
- * one of these structs. Both ends are of one binary. */
+/* The helper that calls NVML, and its protocol with the agent: whole packets over a socket, each one of these
+ * structs. Both ends are the same binary. */
 #ifndef AGENT_DEVICES_HELPER_H
 #define AGENT_DEVICES_HELPER_H
 
@@ -12,9 +12,9 @@
 #define HELPER_FD   3
 
 enum helper_kind {
-    HELPER_OPEN, /* starts the driver's library; answered by a state of it, as are the other two before it */
-    HELPER_LIST, /* answered by a state, and as many GPUs as that says, one a packet */
-    HELPER_LOOK, /* answered by a sight */
+    HELPER_OPEN, /* opens the driver's library; answered by a helper_state */
+    HELPER_LIST, /* answered by a helper_state, and by as many nvml_gpu as it counts, one a packet */
+    HELPER_LOOK, /* answered by a device_sight */
 };
 
 struct helper_ask {
@@ -27,8 +27,7 @@ struct helper_state {
     char problem[LIMIT_DEVICE_REASON + 1]; /* not empty: the driver cannot be used */
 };
 
-/* Whether the words of the command line make this process a helper; then it serves, and ends with the agent.
- */
+/* Whether the arguments make this process a helper. devices_helper_run serves, and ends with the agent. */
 bool devices_helper_is_meant(int argc, char **argv);
 int devices_helper_run(char **argv);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what the agent knows of its GPUs: the helper process that looks at them, the order of looks, their
- * deadlines. It promises that the loop never waits for the driver once the agent has started, that a GPU of
- * which nothing is known counts as broken, and that one GPU whose look hangs costs the others a moment at
- * most. A helper that does not answer is killed, and not waited for: the driver may hold it for ever. */
+/* Watches the node's GPUs: the helper process that looks at them, the order of looks and their deadlines.
+ * Once the agent has started, the loop never waits for the driver. A GPU whose state is not known counts as
+ * broken. A GPU whose look hangs delays the looks at others only briefly. A helper that does not answer is
+ * killed but not waited for, because the driver may hold it for ever. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,26 +29,26 @@
 #define HINT_DEVICES "name GPUs by index or UUID, as nvidia-smi -L shows them"
 #define NOBODY       SIZE_MAX
 
-/* What is known of the looks at one GPU. */
+/* The looks at one GPU. */
 struct looks {
-    int64_t asked_us, done_us; /* CLOCK_BOOTTIME; of the last one */
-    int64_t wanted_us;         /* one that is asked for then or later is wanted */
-    int64_t due_ms;            /* of the next one; INT64_MAX: never */
-    int64_t backoff_ms;        /* the last one hung: how long it was left alone; 0: it did not */
+    int64_t asked_us, done_us; /* CLOCK_BOOTTIME of the last look */
+    int64_t wanted_us;         /* a look requested at this time or later is wanted */
+    int64_t due_ms;            /* of the next look; INT64_MAX: never */
+    int64_t backoff_ms;        /* current pause after a look that hung; 0: the last look did not hang */
 };
 
 struct watcher {
     struct devices *devices;
     char *library;
-    struct loop *loop; /* NULL: it is not watched yet */
+    struct loop *loop; /* NULL: the GPUs are not watched yet */
     void (*changed)(void *closure);
     void *closure;
-    struct loop_watch talk; /* with the helper; fd -1: there is none */
+    struct loop_watch talk; /* socket to the helper; fd -1: there is none */
     struct loop_timer timer;
     int pidfd;
-    int stuck[LIMIT_STUCK_HELPERS]; /* pidfds of helpers that were killed; -1 */
-    bool opening;                   /* HELPER_OPEN was asked, and nothing else may be */
-    size_t asked;                   /* the position that was asked for; NOBODY: none */
+    int stuck[LIMIT_STUCK_HELPERS]; /* pidfds of killed helpers that may still live; -1: free */
+    bool opening;                   /* HELPER_OPEN was sent; no other question may be sent yet */
+    size_t asked;                   /* position of the GPU that the helper looks at; NOBODY: none */
     int64_t deadline_ms, restart_ms, backoff_ms;
     struct looks *looks;
 };
@@ -72,7 +72,7 @@ static int spawn(const char *library, int socket, int null, pid_t *ret_pid)
     posix_spawnattr_setflags(&attributes,
                              POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     const char *const arguments[] = {"gpuagent", HELPER_WORD, library, NULL};
-    if (result == 0) { /* this very file, also when an upgrade has put another in its place */
+    if (result == 0) { /* this very binary, even after an upgrade has replaced the file */
         result = posix_spawn(ret_pid, "/proc/self/exe", &files, &attributes,
                              (char *const *)(uintptr_t)arguments, environ);
     }
@@ -100,8 +100,8 @@ static bool start_helper(struct watcher *watcher, struct err *err)
     return true;
 }
 
-/* Puts the pidfd of a helper that is about to end with those that may not. Somebody reaps it: the agent for
- * its SIGCHLD, or this here. */
+/* Keeps the pidfd of a killed helper, because the driver may hold the process for ever. It is reaped by the
+ * agent's SIGCHLD handler or by reap_stuck. */
 static void put_aside(struct watcher *watcher)
 {
     for (size_t i = 0; i < LIMIT_STUCK_HELPERS; i++) {
@@ -110,7 +110,7 @@ static void put_aside(struct watcher *watcher)
             return;
         }
     }
-    cleanup_close(&watcher->pidfd); /* no helper is started while none is free */
+    cleanup_close(&watcher->pidfd); /* no new helper is started until a place is free */
 }
 
 static void end_helper(struct watcher *watcher)
@@ -128,7 +128,7 @@ static void end_helper(struct watcher *watcher)
     watcher->asked = NOBODY;
 }
 
-/* Whether there is room for one more that may get stuck. */
+/* Reaps ended helpers; true if there is room for another stuck one. */
 static bool reap_stuck(struct watcher *watcher)
 {
     bool room = false;
@@ -210,7 +210,7 @@ static struct helper_ask look_at(const struct devices *devices, size_t at)
     return ask;
 }
 
-/* The first look at each. One that hangs costs the helper, and is left to later looks. */
+/* Takes the first look at each GPU. If a look hangs, the helper is killed, and later looks follow. */
 static void look_at_all(struct devices *devices)
 {
     struct watcher *watcher = devices->watcher;
@@ -232,7 +232,7 @@ static void look_at_all(struct devices *devices)
 
 /* --- the choice of GPUs --------------------------------------------------------------------------------- */
 
-/* Whether the list names this GPU, by index or UUID. Counts the words that it used up. */
+/* Whether the list names this GPU, by index or UUID. Counts the matches. */
 static bool is_listed(const char *list, const struct nvml_gpu *gpu, size_t *matched)
 {
     if (strcmp(list, "all") == 0) {
@@ -251,14 +251,14 @@ static bool is_listed(const char *list, const struct nvml_gpu *gpu, size_t *matc
     return false;
 }
 
-/* "NVIDIA GeForce RTX 4090" and its sisters down to 4050; the RTX 4000 and 4500 are others. */
+/* "NVIDIA GeForce RTX 4090" down to 4050; the RTX 4000 and 4500 are other cards. */
 static bool has_no_peer_access(const char *name)
 {
     const char *series = strstr(name, "GeForce RTX 40");
     return series != NULL && series[strlen("GeForce RTX 40")] >= '5';
 }
 
-/* One that cannot be read is likely of the type of the others. */
+/* A GPU that cannot be read is probably of the same type as the others. */
 static char *type_of(const struct devices *devices, const struct nvml_gpu *gpu, const char *type)
 {
     if (type == NULL && *gpu->name == '\0' && devices->count > 1) {
@@ -284,7 +284,7 @@ static void add_gpu(struct devices *devices, const struct nvml_gpu *gpu, const c
     };
 }
 
-/* From 0, in order of their first member. */
+/* Numbers groups from 0, in the order of their first members. */
 static void number_groups(struct devices *devices)
 {
     int64_t next = 0;
@@ -387,7 +387,7 @@ static void delay(int64_t *backoff_ms)
     *backoff_ms = next_ms < GPU_BACKOFF_MAX_MS ? next_ms : GPU_BACKOFF_MAX_MS;
 }
 
-/* The look at one GPU hung, or the start of the driver. */
+/* Handles a look or a start of the driver that hung. */
 static void give_up(struct watcher *watcher, const char *why)
 {
     int64_t now_ms = clock_boot_ms();
@@ -499,7 +499,7 @@ static void note_stale(struct watcher *watcher, int64_t now_ms)
     }
 }
 
-/* Does what is due, and comes again when the next thing is. */
+/* Does the work that is due, and sets the timer for the next. */
 static void step(struct watcher *watcher)
 {
     int64_t now_ms = clock_boot_ms(), at_ms;
@@ -519,7 +519,7 @@ static void step(struct watcher *watcher)
     }
     note_stale(watcher, now_ms);
     at_ms = waits ? watcher->deadline_ms : watcher->talk.fd < 0 ? watcher->restart_ms : at_ms;
-    int64_t look_ms = now_ms + GPU_STALE_MS / 2; /* what is stale is noticed while a driver starts */
+    int64_t look_ms = now_ms + GPU_STALE_MS / 2; /* stale GPUs must be noticed while a driver starts, too */
     loop_arm(watcher->loop, &watcher->timer, at_ms < look_ms ? at_ms : look_ms);
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns CPU slots: devices that exist only as a count. They are never in use by a process that one could see.
- */
+/* CPU slots: devices that exist only as a count. No visible process ever uses one. */
 #include "agent/devices/devices.h"
 #include "proto/base/text.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuprobe: says what CUDA and NCCL can do on this machine, by doing it: it lists the GPUs, moves a buffer
- * through each, and sums it over all of them with NCCL. A program of its own, because gpuagent must run where
- * neither is installed. One JSON object on stdout; exit code 0 when everything that is there works. */
+/* gpuprobe: tests CUDA and NCCL on this machine. It lists the GPUs, moves a buffer through each, and sums it
+ * over all of them with NCCL. It is a separate program, because gpuagent must run where neither is installed.
+ * It prints one JSON object; its exit code is 0 when all parts work. */
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 #include <stdbool.h>
@@ -84,7 +84,7 @@ static bool sum_over_all(struct probe *probes, int count)
     return nccl_ok(ncclGroupEnd(), "ncclGroupEnd") && ok;
 }
 
-/* 1 + 2 + ... + count in every place, on every GPU. */
+/* Every element must be 1 + 2 + ... + count, on every GPU. */
 static bool probe_check(const struct probe *probe, int count, float *host)
 {
     const float want = (float)count * (float)(count + 1) / 2;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the binding to NVML. The library is loaded at run time, so that one binary serves nodes with and
- * without GPUs; the declarations are our own and hold only what is used. It promises that every error has a
- * text with a remedy, and that a GPU that cannot be read never counts as empty. It changes nothing on a GPU.
- */
+/* The binding to NVML. The library is loaded at run time, so that one binary serves nodes with and without
+ * GPUs. The declarations are our own and cover only the used part. Every error has a text with a remedy. A
+ * GPU that cannot be read never counts as empty. The binding changes nothing on a GPU. */
 #include "agent/devices/nvml.h"
 
 #include <dlfcn.h>
@@ -23,16 +22,16 @@
 #define NVML_NOT_SUPPORTED 3
 #define NVML_TOO_SMALL     7     /* NVML_ERROR_INSUFFICIENT_SIZE */
 #define NVML_UNKNOWN       ~0ULL /* NVML_VALUE_NOT_AVAILABLE */
-#define PROCESSES_SHOWN    64    /* one is enough to say no */
+#define PROCESSES_SHOWN    64    /* one is enough to make the GPU occupied */
 #define P2P_NVLINK         2     /* NVML_P2P_CAPS_INDEX_NVLINK */
 #define P2P_OK             0     /* NVML_P2P_STATUS_OK */
 #define TOPOLOGY_NODE      40    /* NVML_TOPOLOGY_NODE: the same NUMA node, or nearer */
-#define FABRIC_STARTING    1     /* NVML_GPU_FABRIC_STATE_NOT_STARTED, and IN_PROGRESS above it */
+#define FABRIC_STARTING    1     /* NVML_GPU_FABRIC_STATE_NOT_STARTED; IN_PROGRESS is above it */
 #define FABRIC_READY       3     /* NVML_GPU_FABRIC_STATE_COMPLETED */
 #define MEMORY_VERSION     2
 #define COMM_BYTES         64
 #define FULL_PERCENT       100
-#define MPS_NAME           "nvidia-cuda-mps" /* as /proc/PID/comm cuts nvidia-cuda-mps-server */
+#define MPS_NAME           "nvidia-cuda-mps" /* /proc/PID/comm cuts the name nvidia-cuda-mps-server */
 
 /* nvmlMemory_v2_t. */
 struct nvml_memory {
@@ -89,7 +88,7 @@ struct nvml {
     int (*get_utilization)(void *handle, struct nvml_utilization *ret_utilization);
     int (*get_power)(void *handle, unsigned int *ret_milliwatts);
     int64_t started_ms;
-    bool doubted; /* a GPU had an error: what the library knows may be old */
+    bool doubted; /* a GPU had an error, so the library's knowledge may be outdated */
 };
 
 /* --- errors --------------------------------------------------------------------------------------------- */
@@ -225,7 +224,7 @@ static void find_error(struct nvml *nvml, int code, struct device_sight *sight)
     nvml->doubted = true;
 }
 
-/* Only comm is read: the other files of a process may wait for its memory. */
+/* Reads only comm: reads of other files of a process may wait for its memory. */
 static bool read_name(unsigned int pid, char name[COMM_BYTES])
 {
     autofree char *path = xprintf("/proc/%u/comm", pid);
@@ -255,14 +254,14 @@ static void find_process(unsigned int pid, struct device_sight *sight)
     }
 }
 
-/* MPS servers are part of the driver's furniture: their clients are listed by themselves. */
+/* MPS servers do not count: NVML lists their clients, too. */
 static bool is_mps(unsigned int pid)
 {
     char name[COMM_BYTES];
     return read_name(pid, name) && strncmp(name, MPS_NAME, strlen(MPS_NAME)) == 0;
 }
 
-/* Memory of processes that do not count; false: not all of it is known. */
+/* Adds the memory of a process that does not count; false: it is not known. */
 static bool add_known(const struct nvml_process *process, unsigned long long *known)
 {
     *known += process->used_bytes != NVML_UNKNOWN ? process->used_bytes : 0;
@@ -297,8 +296,8 @@ static int read_memory(const struct nvml *nvml, void *handle, unsigned long long
     return result;
 }
 
-/* Processes in other containers are in no list, but their memory is. A screen's memory is in a list of its
- * own. */
+/* NVML lists no processes of other containers, but counts their memory. Memory for a screen is in a separate
+ * list. */
 static void look_at_memory(struct nvml *nvml, void *handle, unsigned long long known, bool all_known,
                            struct device_sight *sight)
 {
@@ -344,7 +343,7 @@ static void look_at_processes(struct nvml *nvml, void *handle, struct device_sig
     look_at_memory(nvml, handle, known, all_known, sight);
 }
 
-/* What makes a GPU useless to every job, without an error from the calls that read it. */
+/* Finds conditions that make a GPU useless to every job although the calls that read it succeed. */
 static bool is_unfit(const struct nvml *nvml, void *handle, struct device_sight *sight)
 {
     unsigned int current = 0, pending;
@@ -398,7 +397,7 @@ static void start_anew(struct nvml *nvml)
     nvml->doubted = false;
     nvml->started_ms = clock_boot_ms();
     nvml->shutdown();
-    nvml->init(); /* what is wrong, the next call says */
+    nvml->init(); /* the next call reports any error */
 }
 
 void nvml_look(struct nvml *nvml, const char *uuid, struct device_sight *ret_sight)
@@ -433,7 +432,7 @@ static bool are_near(const struct nvml *nvml, void *one, void *other)
            level <= TOPOLOGY_NODE;
 }
 
-/* Puts two GPUs, and all that are with them, into one group: the one that came first. */
+/* Merges the groups of two GPUs into that of the first. */
 static void join(struct nvml_gpu *gpus, size_t count, size_t one, size_t other)
 {
     int64_t from = gpus[other].group, to = gpus[one].group;
@@ -444,7 +443,7 @@ static void join(struct nvml_gpu *gpus, size_t count, size_t one, size_t other)
     }
 }
 
-/* Joins what a test says belongs together; true: some does. */
+/* Joins the pairs for which the test holds; true: there were some. */
 static bool join_pairs(const struct nvml *nvml, struct nvml_gpu *gpus, size_t count, void *const *handles,
                        bool (*test)(const struct nvml *nvml, void *one, void *other))
 {
@@ -460,7 +459,7 @@ static bool join_pairs(const struct nvml *nvml, struct nvml_gpu *gpus, size_t co
     return any;
 }
 
-/* GPUs joined by NVLink are one group; where none are, those of one NUMA node. */
+/* GPUs joined by NVLink form a group; without NVLink, the GPUs of a NUMA node do. */
 static void find_groups(const struct nvml *nvml, struct nvml_gpu *gpus, size_t count, void *const *handles)
 {
     if (nvml->get_p2p == NULL && nvml->get_ancestor == NULL) {
@@ -476,7 +475,7 @@ static void find_groups(const struct nvml *nvml, struct nvml_gpu *gpus, size_t c
 
 /* --- the list ------------------------------------------------------------------------------------------- */
 
-/* One that cannot be read is listed all the same, so that people see why it is not there. */
+/* Lists a GPU that cannot be read, too, so that people see why it is missing. */
 static void describe(struct nvml *nvml, unsigned int index, struct nvml_gpu *gpu, void **ret_handle)
 {
     struct nvml_old_memory memory = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the runs of gpuctl_environment.py. It promises that one environment is built once for all orders that
- * want it, that LIMIT_BUILDS are built at once and the others are told so, that nothing but what pip needs of
- * the agent's variables reaches a build, and that a builder which ends without a word is a failure of the
- * node. Which environments are kept is left to environments.c. */
+/* Runs gpuctl_environment.py. An environment is built once for all orders that want it. At most LIMIT_BUILDS
+ * builds run at once; orders of the others are told that they wait. A build gets only those variables of the
+ * agent that pip needs. A builder that ends without a result counts as a failure of the node. environments.c
+ * decides which environments to keep. */
 #include "agent/environment/builder.h"
 
 #include <jansson.h>
@@ -20,7 +20,7 @@
 #define REQUIREMENTS_FD "/dev/fd/3"
 #define WAITS           "waits for other environments that this node builds"
 
-/* Variables of the agent that builds get, besides those of pip (PIP_). Proxies in both spellings. */
+/* Variables of the agent that builds get, besides PIP_*. Proxies in both spellings. */
 static const char *const passed_names[] = {
     "PATH",        "HOME",      "LANG",       "LC_ALL",    "TMPDIR",       "LD_LIBRARY_PATH",
     "http_proxy",  "no_proxy",  "HTTP_PROXY", "NO_PROXY",  "https_proxy",  "SSL_CERT_FILE",
@@ -28,15 +28,15 @@ static const char *const passed_names[] = {
 };
 #define PASSED_PREFIX "PIP_"
 
-/* One environment, for all who want it. */
+/* One environment, for all orders that want it. */
 struct build {
     struct builder *builder;
     char *name, *interpreter, *python_version; /* the last may be NULL */
     int requirements;
     struct child *child; /* NULL: it waits for its turn */
     struct build_order *orders;
-    bool ready, failed; /* what the builder said last */
-    enum build_end end; /* of what failed */
+    bool ready, failed; /* the builder's last result */
+    enum build_end end; /* if it failed */
     char *text;         /* why it failed */
     struct build *prev, *next;
 };
@@ -119,7 +119,7 @@ static void destroy_build(struct build *build)
 
 static void begin_next(struct builder *builder);
 
-/* The orders that there are now: others may come from within what is called. */
+/* Takes the orders first, because the calls may add new ones. */
 static void end_build(struct build *build)
 {
     struct builder *builder = build->builder;
@@ -139,7 +139,7 @@ static void end_build(struct build *build)
     begin_next(builder);
 }
 
-/* It has ended without a word of its own. */
+/* For a builder that ended without a result. */
 static void explain(struct build *build, int status, const char *said)
 {
     autofree char *how = WIFSIGNALED(status) ? xprintf("was killed by signal %d (%s)", WTERMSIG(status),
@@ -161,7 +161,7 @@ static void child_done(void *closure, int status, const char *said)
     end_build(build);
 }
 
-/* The agent's variables that a build gets; the array is the caller's, the strings are not. */
+/* The agent's variables that a build gets. The caller frees the array, not the strings. */
 static const char **variables(void)
 {
     size_t count = 0, kept = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the folder of environments. It promises that one which a job, a staging or a builder of any agent
- * uses stays (each holds a lock that the kernel frees, whatever ends the holder), that others go when room is
- * needed, and that it looks in microseconds. It leaves the making to builder.c.
+/* Manages the folder of environments. An environment stays while a job, a staging or a builder of any agent
+ * uses it: each user holds a lock, which the kernel frees however its holder ends. Others are removed when
+ * room is needed. A lookup takes microseconds. builder.c builds environments.
  *
- *   <hash>/, <hash>.lock    an environment, whole when gpuctl.json is in it; the lock file's time is its last
- *                           use, and it stays when the environment goes
- *   names/<name>            a link to the environment that answers a need
+ *   <hash>/, <hash>.lock    an environment, complete if it contains gpuctl.json; the time of the lock file
+ *                           is its last use, and the lock file stays when the environment goes
+ *   names/<name>            a link to the environment that serves a need
  *   .pip-cache, .trash */
 #include "agent/environment/environments.h"
 
@@ -91,7 +91,7 @@ static bool is_program(const char *path, struct stat *ret_status)
     return stat(path, ret_status) == 0 && S_ISREG(ret_status->st_mode) && access(path, X_OK) == 0;
 }
 
-/* As execvp would find it. */
+/* Searches PATH as execvp does. */
 static char *find_program(const char *name, struct stat *ret_status)
 {
     const char *variable = getenv("PATH");
@@ -135,7 +135,7 @@ bool environment_name(const struct environments *environments, const struct envi
 
 /* --- use ------------------------------------------------------------------------------------------------ */
 
-/* What the environment says of itself; NULL where it is not whole. */
+/* The environment's description of itself; NULL if the environment is incomplete. */
 static json_t *read_marker(const char *folder)
 {
     autofree char *path = xprintf("%s/" MARKER, folder);
@@ -148,8 +148,8 @@ static json_t *read_marker(const char *folder)
     return json_parse(bytes, length, NULL);
 }
 
-/* Whether the folders of the node's own Python are as they were: their time changes when a package comes or
- * goes. */
+/* Whether the package folders of the node's own Python are unchanged: their time changes when a package comes
+ * or goes. */
 static bool is_fresh(const json_t *marker)
 {
     const char *path;
@@ -189,7 +189,7 @@ int environment_use(const struct environments *environments, const char *name, b
 
 /* --- room ----------------------------------------------------------------------------------------------- */
 
-/* Moves a folder away that nobody uses. */
+/* Moves the folder to the trash, unless it is in use. */
 static bool throw_away(struct environments *environments, const char *folder)
 {
     autoclose int lock = open_lock(folder, LOCK_EX);
@@ -200,7 +200,7 @@ static bool throw_away(struct environments *environments, const char *folder)
     return access(folder, F_OK) != 0;
 }
 
-/* An environment that is whole. */
+/* A complete environment. */
 struct entry {
     char *folder; /* owned */
     int64_t size_bytes;
@@ -239,12 +239,12 @@ static int by_use(const void *a, const void *b)
     return (one->tv_nsec > other->tv_nsec) - (one->tv_nsec < other->tv_nsec);
 }
 
-/* Those that were used longest ago first. */
+/* Sorted by last use, the oldest first. */
 static struct entries list_entries(struct environments *environments)
 {
     struct entries entries = {0};
     autonames struct file_names names;
-    file_list(environments->folder, &names, NULL); /* what cannot be listed is left */
+    file_list(environments->folder, &names, NULL); /* a folder that cannot be listed yields no names */
     for (size_t i = 0; i < names.count; i++) {
         if (strlen(names.items[i]) == HASH_HEX) {
             add_entry(environments, names.items[i], &entries);
@@ -256,7 +256,7 @@ static struct entries list_entries(struct environments *environments)
     return entries;
 }
 
-/* What is missing on the disk; 0 where there is enough. */
+/* How many bytes are missing on the disk; 0 if there is enough space. */
 static int64_t missing_bytes(const struct environments *environments)
 {
     struct statvfs disk;
@@ -267,7 +267,7 @@ static int64_t missing_bytes(const struct environments *environments)
     return free_bytes < ENVIRONMENTS_FREE_BYTES ? ENVIRONMENTS_FREE_BYTES - free_bytes : 0;
 }
 
-/* Links that lead nowhere. */
+/* Removes links that lead nowhere. */
 static void drop_names(const struct environments *environments)
 {
     autofree char *names = xprintf("%s/" NAMES, environments->folder);
@@ -289,7 +289,7 @@ void environments_make_room(struct environments *environments)
     int64_t wanted_bytes = missing > above ? missing : above;
     if (missing > 0) {
         autofree char *cache = xprintf("%s/" PIP_CACHE, environments->folder);
-        trash_take(environments->trash, cache); /* pip can fetch it again */
+        trash_take(environments->trash, cache); /* pip can fetch its files again */
     }
     for (size_t i = 0; i < entries.count; i++) {
         const struct entry *entry = &entries.items[i];

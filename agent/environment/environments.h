@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Python environments that this node has: where they are, which are ready, which are in use, which must
- * go. gpuctl_environment.py makes them. */
+/* The Python environments of this node: where they are, which are ready, which are in use, which to remove.
+ * gpuctl_environment.py builds them. */
 #ifndef AGENT_ENVIRONMENTS_H
 #define AGENT_ENVIRONMENTS_H
 
@@ -11,40 +11,41 @@
 
 struct environments;
 
-/* folder may be shared by the agents of one host, and is made if need be. python is the interpreter of jobs
- * that name none, NULL for python3 on PATH. */
+/* folder may be shared by the agents of one host, and is made if it does not exist. python is the interpreter
+ * of jobs that name none; NULL: python3 on PATH. */
 struct environments *environments_create(const char *folder, const char *python, int64_t limit_bytes,
                                          struct err *err);
 void environments_destroy(struct environments *environments);
 
 const char *environments_folder(const struct environments *environments);
 
-/* What is asked for. */
+/* The environment that a job asks for. */
 struct environment_need {
     const char *requirements;   /* SHA-256 in hex */
     const char *python_version; /* or NULL */
     const char *python;         /* or NULL: the agent's */
 };
 
-/* What this node calls it: a hash of the need and of the interpreter as it is now. Both are the caller's to
- * free; false with an error where there is no such interpreter. */
+/* The node's name for the environment: a hash of the need and of the current interpreter. The caller frees
+ * both results. False with an error if there is no such interpreter. */
 bool environment_name(const struct environments *environments, const struct environment_need *need,
                       char **ret_name, char **ret_interpreter, struct err *err);
 
-/* Keeps an environment from being thrown away until the descriptor is closed, which is the caller's; -1 with
- * an error where it is not ready. fresh asks for more than that it is whole: that what it takes from the
- * node's own Python was not changed since. *ret_folder is the caller's. */
+/* Locks an environment against removal until the caller closes the returned descriptor; -1 with an error if
+ * it is not ready. With fresh, the packages of the node's own Python on which it builds must also be
+ * unchanged. The caller frees *ret_folder. */
 int environment_use(const struct environments *environments, const char *name, bool fresh, char **ret_folder,
                     struct err *err);
 
-/* The file that users of an environment lock together (flock), its builder alone. The caller frees it. */
+/* The lock file of an environment: users hold it shared (flock), its builder exclusively. The caller frees
+ * the path. */
 char *environment_lock_path(const char *folder);
 
-/* Throws away what a killed builder left, and as much of what is not in use as the limit asks for, those used
- * longest ago first. */
+/* Removes incomplete environments of killed builders, and as many unused ones as the limit requires, the
+ * least recently used first. */
 void environments_make_room(struct environments *environments);
 
-/* Deletes a piece of what was thrown away; true while there is more. */
+/* Deletes a piece of the trash; true while there is more. */
 bool environments_step(struct environments *environments);
 
 #endif

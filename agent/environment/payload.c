@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the cache of blobs under STATE/payloads. It promises that a file there has the hash that its name
- * says, that a blob is fetched once for all who wait for it, that the cache stays below its limit (the one
- * used longest ago goes first), and that large copies do not hold up the loop. A job gets a copy, so that it
- * cannot change the cache. */
+/* The cache of blobs under STATE/payloads. The name of a file there is the hash of its content. A blob is
+ * fetched once for all orders that wait for it. The cache stays below its limit; the least recently used blob
+ * goes first. Large copies do not block the loop. A job gets a copy, so that it cannot change the cache. */
 #include "agent/environment/payload.h"
 
 #include <errno.h>
@@ -22,10 +21,10 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-#define STEP_BYTES (4 * MIB) /* a piece of a copy: about 2 ms */
+#define STEP_BYTES (4 * MIB) /* one piece of a copy: about 2 ms */
 #define PART       ".part"
 
-/* One blob on its way from the controller. */
+/* One blob that is being fetched. */
 struct fetch {
     struct payloads *payloads;
     char hash[HASH_HEX + 1];
@@ -33,14 +32,14 @@ struct fetch {
     struct hash *sum;
     int64_t length;
     struct controller_request *request;
-    struct err err; /* why a byte could not be stored */
+    struct err err; /* why the blob could not be stored */
     struct fetch *prev, *next;
 };
 
 struct payload_order {
     struct payloads *payloads;
     char hash[HASH_HEX + 1];
-    int from, to; /* from: -1 until the blob is here; to: -1 where nothing is to be filled */
+    int from, to; /* from: -1 until the blob is in the cache; to: -1 if there is no file to fill */
     void (*done)(void *closure, const struct err *err);
     void *closure;
     struct payload_order *prev, *next;
@@ -56,11 +55,11 @@ struct payloads {
 
 /* --- the cache ------------------------------------------------------------------------------------------ */
 
-/* What a killed agent had begun. */
+/* Removes the unfinished files of a killed agent. */
 static void remove_parts(const struct payloads *payloads)
 {
     autonames struct file_names names;
-    file_list(payloads->path, &names, NULL); /* what cannot be listed is left */
+    file_list(payloads->path, &names, NULL); /* a folder that cannot be listed yields no names */
     for (size_t i = 0; i < names.count; i++) {
         if (strstr(names.items[i], PART) != NULL) {
             unlinkat(payloads->folder, names.items[i], 0);
@@ -86,14 +85,14 @@ struct payloads *payloads_create(const char *folder, struct controller_client *c
     return payloads;
 }
 
-/* Adds up the cache and names the file that was used longest ago. */
+/* Adds up the size of the cache and finds its least recently used file. */
 static int64_t weigh(const struct payloads *payloads, char oldest[HASH_HEX + 1])
 {
     int64_t total = 0;
     struct timespec oldest_time = {0};
     autonames struct file_names names;
     oldest[0] = '\0';
-    file_list(payloads->path, &names, NULL); /* what cannot be listed is left */
+    file_list(payloads->path, &names, NULL); /* a folder that cannot be listed yields no names */
     for (size_t i = 0; i < names.count; i++) {
         struct stat status;
         if (strlen(names.items[i]) != HASH_HEX ||
@@ -122,7 +121,7 @@ static void make_room(const struct payloads *payloads, int64_t bytes)
     }
 }
 
-/* Opens a blob that is here, and notes that it was used. */
+/* Opens a blob of the cache, and notes its use. */
 static int open_cached(const struct payloads *payloads, const char *hash)
 {
     int fd = openat(payloads->folder, hash, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -143,7 +142,7 @@ static void destroy_fetch(struct fetch *fetch)
         hash_finish(fetch->sum, ignored);
     }
     autofree char *part = xprintf("%s%s", fetch->hash, PART);
-    unlinkat(fetch->payloads->folder, part, 0); /* unless it was renamed */
+    unlinkat(fetch->payloads->folder, part, 0); /* no such file if it was renamed */
     cleanup_close(&fetch->file);
     free(fetch);
 }
@@ -212,7 +211,7 @@ static void end_order(struct payload_order *order, const struct err *err)
     done(closure, err);
 }
 
-/* One order that waits for this blob gets it, or its error. */
+/* Gives one waiting order its blob, or the error. */
 static bool serve_one(struct payloads *payloads, const char *hash, const struct err *err)
 {
     struct payload_order *order;
@@ -258,7 +257,7 @@ static bool fetch_arrived(void *closure, const void *bytes, size_t length, bool 
     return true;
 }
 
-/* Puts the fetched blob into the cache, if it is what was asked for. */
+/* Puts the fetched blob into the cache, if its hash is right. */
 static bool keep_fetched(struct fetch *fetch, struct err *err)
 {
     uint8_t sum[HASH_BYTES];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the stagings of this node. It promises that each is begun once, that its end is told until the
- * controller has answered, that progress is told while there is any and no more often than a person reads,
- * and that an environment which is ready stays while the controller wants it. Bytes are payload.c's,
- * environments builder.c's. */
+/* The stagings of this node. Each staging begins once. Its end is reported until the controller has answered.
+ * Progress is reported while there is any, at a pace that people can read. A ready environment stays while
+ * the controller wants it. payload.c fetches blobs, builder.c builds environments. */
 #include "agent/environment/stagings.h"
 
 #include <stdlib.h>
@@ -23,27 +22,27 @@ struct item {
     struct stagings *stagings;
     struct staging desired;
     enum staging_state state;
-    enum build_end fault; /* of FAILED */
-    char *text;           /* NULL: nothing is to be said */
+    enum build_end fault; /* with STAGING_FAILED */
+    char *text;           /* text of the next report, or NULL */
 
-    struct fetch *fetches; /* one a blob */
-    size_t fetching;       /* those that are not here yet */
+    struct fetch *fetches; /* one for each blob */
+    size_t fetching;       /* blobs that have not arrived yet */
     struct build_order *build;
-    int environment; /* keeps it from being thrown away; -1 */
+    int environment; /* lock on the environment; -1: none */
 
     struct controller_request *report;
-    enum staging_state told; /* what the report says that is out, or that was answered last */
-    bool changed;            /* something is to be told that was not */
-    bool alive;              /* it goes on, with nothing new to say */
+    enum staging_state told; /* the state in the report that is under way, or was answered last */
+    bool changed;            /* the next report has news */
+    bool alive;              /* it goes on without news */
     int64_t told_ms;         /* when the last report was answered, or the staging began */
     struct loop_timer tell, watch;
     struct item *prev, *next;
 };
 
-/* A blob on its way. */
+/* A blob that is being fetched. */
 struct fetch {
     struct item *item;
-    struct payload_order *order; /* NULL: it is here */
+    struct payload_order *order; /* NULL: it has arrived */
 };
 
 struct stagings {
@@ -77,7 +76,7 @@ static json_t *report_body(void *closure)
     });
 }
 
-/* A refusal is an answer, too: it would be refused again. */
+/* A refusal is an answer, too: a repeated report would be refused again. */
 static void report_done(void *closure, const struct controller_answer *answer)
 {
     struct item *item = closure;
@@ -87,7 +86,7 @@ static void report_done(void *closure, const struct controller_answer *answer)
     if (answer->status == 404) {
         item->changed = true;
         item->told = STAGING_BUILDING;
-        stagings->config.stranger(stagings->config.closure); /* the next order brings it here again */
+        stagings->config.stranger(stagings->config.closure); /* the next order sends the report again */
         return;
     }
     if (answer->status / 100 != 2) {
@@ -110,7 +109,7 @@ static void tell_due(void *closure)
                                                                       });
 }
 
-/* Sees to it that a report is sent when one is due. */
+/* Schedules a report if one is due. */
 static void tell(struct item *item)
 {
     if (item->report != NULL) {
@@ -143,7 +142,7 @@ static void progress(struct item *item, const char *text)
 
 /* --- getting ready -------------------------------------------------------------------------------------- */
 
-/* Ends what goes on for it. */
+/* Ends the work for the staging. */
 static void stop(struct item *item)
 {
     for (size_t i = 0; item->fetches != NULL && i < item->desired.blob_count; i++) {
@@ -155,7 +154,7 @@ static void stop(struct item *item)
     loop_disarm(item->stagings->config.loop, &item->watch);
 }
 
-/* fault BUILD_READY: there is none. */
+/* fault BUILD_READY: no failure. */
 static void end(struct item *item, enum build_end fault, const char *text)
 {
     stop(item);
@@ -183,7 +182,7 @@ static void build_told(void *closure, const char *text)
     }
 }
 
-/* Whether the environment is here; then it is kept. */
+/* Locks the environment if it is ready. */
 static bool take_environment(struct item *item, struct err *err)
 {
     const struct environments *environments = item->stagings->config.environments;
@@ -248,7 +247,7 @@ static void fetched(void *closure, const struct err *err)
     }
 }
 
-/* Says how far the blobs are. */
+/* Reports how much of the blobs has arrived. */
 static void watch_due(void *closure)
 {
     struct item *item = closure;
@@ -340,7 +339,8 @@ static bool is_desired(const struct item *item, const struct staging *desired, s
     return false;
 }
 
-/* The controller may have asked while the answer was on its way to it: only later is it a new order. */
+/* The controller may have repeated its order while the answer was under way: only a later one is a new
+ * order. */
 static void renew(struct item *item, int64_t sent_ms)
 {
     bool known = item->state != STAGING_BUILDING && item->told == item->state && item->report == NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this node gets ready for jobs to come, as the controller orders, and the reports of it. */
+/* Prepares blobs and environments for later jobs, as the controller orders, and reports on it. */
 #ifndef AGENT_STAGINGS_H
 #define AGENT_STAGINGS_H
 
@@ -15,7 +15,7 @@
 
 struct stagings;
 
-/* All is borrowed. stranger is called when the controller does not know this node. */
+/* All members are borrowed. stranger is called when the controller does not know this node. */
 struct stagings_config {
     const char *node, *boot_id;
     struct loop *loop;
@@ -28,11 +28,11 @@ struct stagings_config {
 };
 
 struct stagings *stagings_create(const struct stagings_config *config);
-/* Stops what goes on. */
+/* Stops all stagings. */
 void stagings_destroy(struct stagings *stagings);
 
-/* The whole desired state: what is new is begun, what is not in it is stopped, and what had ended and was
- * told before sent_ms (CLOCK_BOOTTIME, when the controller was asked) is begun anew. */
+/* Sets the whole desired state: starts new stagings and stops missing ones. A staging that had ended and was
+ * reported before sent_ms (CLOCK_BOOTTIME, when the controller was asked) starts again. */
 void stagings_set(struct stagings *stagings, const struct staging *desired, size_t count, int64_t sent_ms);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the environment contract: torchrun's variables for launch_mode=process, the per-node contract of the
- * Google and PAI platforms for launch_mode=node. It promises that each variable is written once, that the
- * spec wins over defaults and never over the names that tell a rank who it is. The folder of the job's Python
- * is on the PATH, so that torchrun and other programs of that environment are found, first where it is an
- * environment of the job's own; the folders of its bundle are on PYTHONPATH. MASTER_ADDR, MASTER_PORT
- * and the interface are known only at the start and are left to the shim. */
+/* Writes the environment contract: torchrun's variables for launch_mode=process, the per-node contract of the
+ * Google and PAI platforms for launch_mode=node. Each variable is written once. The spec wins over defaults,
+ * but never over the variables that tell a rank who it is. PATH contains the folder of the job's Python, so
+ * that ranks find torchrun and other programs there; if that Python is of the job's own environment, its
+ * folder comes first. PYTHONPATH contains the folders of the bundle. The shim adds MASTER_ADDR, MASTER_PORT
+ * and the interface, which are known only at the start. */
 #include "agent/launch/contract.h"
 
 #include <stdlib.h>
@@ -17,9 +17,9 @@
 #include "proto/base/json.h"
 #include "proto/spec/tasks.h"
 
-#define DEFAULT_PYTHON "python3" /* on the PATH of the ranks */
+#define DEFAULT_PYTHON "python3" /* found on the PATH of the ranks */
 
-/* What a rank of a function job begins with; the folder of the runner is its argument. */
+/* The program of a rank of a function job; the folder of the runner is its argument. */
 #define RUN_FUNCTION "import sys; sys.path.insert(0, sys.argv[1]); import gpuctl_runner; gpuctl_runner.main()"
 
 /* Names that a spec cannot set. */
@@ -142,7 +142,7 @@ bool contract_is_python(const struct contract *contract)
 
 #define FORM_WORDS 3
 
-/* How many words the form has that a command begins with; 0: it begins otherwise. */
+/* How many words of the command match the form; 0: it does not begin with the form. */
 static size_t begins_with(const json_t *command, const char *const form[FORM_WORDS])
 {
     size_t count = 0;
@@ -205,7 +205,7 @@ static bool path_has(const char *path, const char *folder)
     return false;
 }
 
-/* The agent's PATH, before it the folder of the job's Python; one that is on it keeps its place. */
+/* The given PATH, preceded by the folder of the job's Python unless it contains that folder already. */
 static char *path_with_python(const struct contract *contract, const char *path)
 {
     const char *python = python_of(contract);
@@ -227,7 +227,7 @@ static void write_inherited(const struct contract *contract, struct text *launch
     }
 }
 
-/* Names that the spec may set, and to which we add. */
+/* Names that the spec may set, and to which the agent adds. */
 static bool is_shared(const struct contract *contract, const char *name)
 {
     if (strcmp(name, "PATH") == 0 || strcmp(name, "VIRTUAL_ENV") == 0) {
@@ -236,7 +236,7 @@ static bool is_shared(const struct contract *contract, const char *name)
     return strcmp(name, "PYTHONPATH") == 0 && contract->spec->bundle.blob != NULL;
 }
 
-/* What the environment has comes first, whatever the place that the job came from had on its PATH. */
+/* The environment's programs come first, whatever PATH the job brings along. */
 static void write_environment(const struct contract *contract, struct text *launch)
 {
     if (contract->environment == NULL) {
@@ -299,7 +299,7 @@ static void write_devices(const struct contract *contract, struct text *launch)
     }
 }
 
-/* GPUCTL_SWEEP_LR, for the name "lr". */
+/* Writes GPUCTL_SWEEP_LR for the name "lr". */
 static void write_sweep_value(const struct task_value *value, struct text *launch)
 {
     autofree char *name = xprintf("GPUCTL_SWEEP_%s", value->name);
@@ -346,7 +346,8 @@ static bool tracks_here(const struct contract *contract)
     return contract->order->tracking_token != NULL && !spec_has(contract, "MLFLOW_TRACKING_URI");
 }
 
-/* A job that names a tracking server of its own hears nothing of ours, and one that names a run gets none. */
+/* A job that names its own tracking server gets none of these variables; a job that names a run gets no
+ * run. */
 static void write_tracking(const struct contract *contract, struct text *launch)
 {
     const struct order *order = contract->order;
@@ -363,11 +364,12 @@ static void write_tracking(const struct contract *contract, struct text *launch)
     }
     if (order->tracking_run_id != NULL && !spec_has(contract, "MLFLOW_RUN_ID")) {
         launch_put_env(launch, "MLFLOW_RUN_ID", order->tracking_run_id);
-        launch_put_env(launch, "GPUCTL_RUN_ID", order->tracking_run_id); /* MLflow's client deletes its own */
+        launch_put_env(launch, "GPUCTL_RUN_ID",
+                       order->tracking_run_id); /* MLflow's client deletes MLFLOW_RUN_ID */
     }
 }
 
-/* What a command writes is seen at once; the runner of functions sees to that by itself, at less cost. */
+/* A command's output appears at once. The runner of functions does so itself, at less cost. */
 static void write_kind(const struct contract *contract, struct text *launch)
 {
     if (!job_spec_is_function(contract->spec)) {
@@ -381,7 +383,7 @@ static void write_kind(const struct contract *contract, struct text *launch)
     }
 }
 
-/* Where gpuctl_watch.py writes what it finds in the rank. */
+/* The file for the findings of gpuctl_watch.py in the rank. */
 static void write_note_file(const struct contract *contract, int64_t rank, struct text *launch)
 {
     if (contract->order->gang) {
@@ -424,11 +426,11 @@ static void write_torchrun(const struct contract *contract, struct text *launch)
     if (order->local_ranks > 1) {
         put_default(contract, launch, "OMP_NUM_THREADS", "1");
     }
-    if (order->gang) { /* for gpuctl_watch.py, whatever the program makes of the others */
+    if (order->gang) { /* for gpuctl_watch.py, because the program may change the others */
         put_int(launch, "GPUCTL_WORLD_SIZE", order->world);
     }
     if (!contract_has_port(
-            contract)) { /* for programs that make a group of one: their store takes any port */
+            contract)) { /* for programs that make a group of one: port 0 lets their store take any port */
         put_default(contract, launch, "MASTER_ADDR", "127.0.0.1");
         put_default(contract, launch, "MASTER_PORT", "0");
     }
@@ -442,7 +444,7 @@ static void write_rank(const struct contract *contract, int64_t local_rank, stru
     put_int(launch, "LOCAL_RANK", local_rank);
     put_int(launch, "ROLE_RANK", rank);
     put_int(launch, "GPUCTL_RANK", rank);
-    if (!contract->slots) { /* else each process of JAX would take all GPUs of the node */
+    if (!contract->slots) { /* else each JAX process would take all GPUs of the node */
         put_default_int(contract, launch, "JAX_LOCAL_DEVICE_IDS", local_rank);
     }
     write_error_file(contract, rank, launch);
@@ -457,7 +459,7 @@ static void write_rank(const struct contract *contract, int64_t local_rank, stru
 
 /* --- launch_mode=node ----------------------------------------------------------------------------------- */
 
-/* A list of nodes for the shim, which puts an address with a port in the place of each. */
+/* A list of nodes as patterns, which the shim replaces by addresses with ports. */
 static json_t *nodes_from(int64_t first, int64_t count)
 {
     json_t *nodes = json_array();
@@ -467,7 +469,7 @@ static json_t *nodes_from(int64_t first, int64_t count)
     return nodes;
 }
 
-/* The nodes by their roles: the first one's, and "worker" of the others. */
+/* The nodes by role: the first node under `first`, the others under "worker". */
 static json_t *cluster_of(const struct order *order, const char *first)
 {
     json_t *cluster = json_pack("{s:o}", first, nodes_from(0, 1));
@@ -490,7 +492,7 @@ static void put_pattern(struct text *launch, const char *name, const json_t *val
     launch_put(launch, "pattern", pattern);
 }
 
-/* What Google's AI Platform tells each replica, and what TensorFlow reads. */
+/* The variable of Google's AI Platform for each replica, and the one that TensorFlow reads. */
 static void write_cluster(const struct contract *contract, struct text *launch)
 {
     const struct order *order = contract->order;
@@ -505,8 +507,7 @@ static void write_cluster(const struct contract *contract, struct text *launch)
     }
 }
 
-/* What torchrun takes where its command line is silent, so that it needs no options; the shim adds the
- * master. */
+/* Values that torchrun uses for options it is not given; the shim adds the master. */
 static void write_options_of_torchrun(const struct contract *contract, struct text *launch)
 {
     const struct order *order = contract->order;
@@ -530,7 +531,8 @@ static void write_node(const struct contract *contract, struct text *launch)
     write_cluster(contract, launch);
     write_options_of_torchrun(contract, launch);
     launch_put_int(launch, "rank", order->node_rank);
-    if (job_spec_is_function(contract->spec)) { /* a command's own launcher gives its workers theirs */
+    if (job_spec_is_function(
+            contract->spec)) { /* the launcher in a command gives its workers their own files */
         write_error_file(contract, order->node_rank, launch);
         write_measuring(contract, launch);
     }

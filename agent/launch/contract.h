@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment that the ranks of a job find, and the command they run. Pure. */
+/* The environment and the command of a job's ranks. Pure. */
 #ifndef AGENT_CONTRACT_H
 #define AGENT_CONTRACT_H
 
@@ -13,39 +13,39 @@ struct contract {
     const struct order *order;
     const struct job_spec *spec;
     const char *node;   /* name */
-    const char *url;    /* of the controller, as this node reaches it */
+    const char *url;    /* of the controller, as seen from this node */
     const char *cacert; /* file of certificates that sign the controller's; NULL: the system's */
     const char *errors; /* folder for one error file a rank */
-    const char *python; /* of jobs that name none: the agent's; NULL: python3 */
-    const char *work;   /* folder where files and bundle are */
-    /* Folder of the job's environment, and its Python, which is the job's then; NULL: it has none. */
+    const char *python; /* the agent's, for jobs that name none; NULL: python3 */
+    const char *work;   /* folder with files and bundle */
+    /* Folder of the job's environment, and its Python, which the job then uses; NULL: none. */
     const char *environment, *environment_python;
-    const char *socket; /* of the ranks */
-    /* Of function jobs: folder of gpuctl_runner.py, file of the payload, zip of modules, folder of results.
-     */
+    const char *socket; /* path of the ranks' socket */
+    /* For function jobs: folder of gpuctl_runner.py, file of the payload, zip of modules, folder of
+     * results. */
     const char *runner, *function, *modules, *results;
-    bool slots;                  /* CPU slots, not GPUs */
-    const char *visible_devices; /* of GPUs: their UUIDs, separated by commas */
-    bool no_peer_access;         /* the GPUs cannot talk to each other directly, and NCCL must be told */
-    /* What ranks inherit from the agent where the spec does not give it; each may be NULL. */
+    bool slots;                  /* CPU slots instead of GPUs */
+    const char *visible_devices; /* for GPUs: their UUIDs, separated by commas */
+    bool no_peer_access;         /* the GPUs cannot access each other directly, and NCCL must be told */
+    /* Variables of the agent that ranks inherit unless the spec sets them; may be NULL. */
     const char *const *inherited; /* NAME=VALUE, ended by NULL */
 };
 
-/* Whether a variable of that name tells a rank who it is: no spec can set it. */
+/* Whether a variable of this name tells a rank who it is, so that no spec can set it. */
 bool contract_owns(const char *name);
 
-/* Whether some rank hosts a rendezvous on a port: gangs, and all of launch_mode=node. Its port is held on
- * node rank 0. */
+/* Whether a rank hosts a rendezvous on a port: in gangs, and always with launch_mode=node. Node rank 0 holds
+ * the port. */
 bool contract_has_port(const struct contract *contract);
 
 /* Whether a port is held on this node: that of the rendezvous, or with launch_mode=node the one that
  * CLUSTER_SPEC names for this node. */
 bool contract_holds_port(const struct contract *contract);
 
-/* Whether rank 0 is here and hosts the rendezvous of a function on the very socket that was held for it. */
+/* Whether rank 0 is here and hosts the rendezvous of a function on the held socket itself. */
 bool contract_has_store(const struct contract *contract);
 
-/* Whether the command is a Python with a program to run. */
+/* Whether the command runs a program with a Python. */
 bool contract_is_python(const struct contract *contract);
 
 /* Appends argv, the variables of all ranks, and the section of each rank to a launch file. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the form of the launch file. It promises that what it writes it reads back, and leaves what is put
- * into it to contract.c and attempt.c. */
+/* The format of the launch file: the file can read back all it writes. contract.c and stage.c decide its
+ * content. */
 #include "agent/launch/launch.h"
 
 #include <stdlib.h>
@@ -80,7 +80,7 @@ bool launch_read(const char *run_folder, struct launch_facts *ret_facts, struct 
         read_pair(at, value, &facts);
         at = value + strlen(value) + 1;
     }
-    if (facts.rank_count == 0) { /* ranks come last: its writer was killed */
+    if (facts.rank_count == 0) { /* ranks come last, so the writer was killed */
         launch_facts_finish(&facts);
         return err_set(err, ERR_MALFORMED, "%s is cut short", path);
     }

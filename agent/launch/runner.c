@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns STATE/runner, and the builder's program beside it. It promises that ranks find the file whole, that
- * ranks of an older agent keep finding theirs, and that the folder's name says what is in the file. What the
- * file does is its own affair. */
+/* Writes the Python programs to STATE/runner, and the builder's program beside it. Ranks find complete files,
+ * and ranks of an older agent still find theirs. The folder's name is a hash of the files. */
 #include "agent/launch/runner.h"
 
 #include <stdbool.h>
@@ -23,7 +22,7 @@
 #define WATCH_FILE    "gpuctl_watch.py"
 #define VERSION_CHARS 16
 
-/* Somebody may have edited it. */
+/* Compares the content, because somebody may have edited the file. */
 static bool is_there(const char *path, const unsigned char *source, size_t source_length)
 {
     autofree char *bytes = NULL;
@@ -37,7 +36,7 @@ static bool lay(const char *path, const unsigned char *source, size_t length, st
     return is_there(path, source, length) || file_replace(path, source, length, 0600, err);
 }
 
-/* The programs of ranks. */
+/* The programs that ranks run. */
 static const struct rank_file {
     const char *name;
     const unsigned char *source;
@@ -93,7 +92,7 @@ char *runner_stage_warm(const char *folder, struct err *err)
 void runner_drop_others(const char *folder, const char *kept, struct trash *trash)
 {
     autonames struct file_names names;
-    file_list(folder, &names, NULL); /* what cannot be listed is left */
+    file_list(folder, &names, NULL); /* a folder that cannot be listed yields no names */
     for (size_t i = 0; i < names.count; i++) {
         autofree char *path = xprintf("%s/%s", folder, names.items[i]);
         if (names.items[i][0] != '.' && strcmp(path, kept) != 0) {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Python programs that this one carries and lays on disk: gpuctl_runner.py, which runs a function in a
- * rank, gpuctl_accelerate.py, which is `accelerate launch` in a rank, gpuctl_watch.py with gpuctl_site.py,
- * gpuctl_jax.py and gpuctl_mlflow.py, which see to it that frameworks make one world of a gang,
- * gpuctl_environment.py, which makes the environments of jobs, and gpuctl_warm.py, the forkserver of warm
- * workers. */
+/* The Python programs that the agent contains and writes to disk: gpuctl_runner.py runs a function in a rank;
+ * gpuctl_accelerate.py is `accelerate launch` in a rank; gpuctl_watch.py with gpuctl_site.py, gpuctl_jax.py
+ * and gpuctl_mlflow.py help frameworks to make one world of a gang; gpuctl_environment.py builds the
+ * environments of jobs; gpuctl_warm.py is the forkserver of warm workers. */
 #ifndef AGENT_RUNNER_H
 #define AGENT_RUNNER_H
 
@@ -12,7 +11,7 @@
 #include "agent/base/trash.h"
 #include "proto/base/err.h"
 
-/* gpuctl_runner.py, as it was when the program was built. */
+/* gpuctl_runner.py at the time of the build. */
 extern const unsigned char runner_source[];
 extern const size_t runner_source_length;
 
@@ -46,20 +45,19 @@ extern const size_t warm_source_length;
 
 #define RUNNER_ACCELERATE_FILE "gpuctl_accelerate.py"
 
-/* Lays gpuctl_runner.py, gpuctl_accelerate.py, gpuctl_watch.py, gpuctl_jax.py, gpuctl_mlflow.py and
- * watch/sitecustomize.py into <folder>/<16 hex digits of the SHA-256 of all>, unless they are there. Returns
- * that inner folder, which the caller frees; NULL with an error. */
+/* Writes the programs of ranks (gpuctl_runner.py, gpuctl_accelerate.py, gpuctl_watch.py, gpuctl_jax.py,
+ * gpuctl_mlflow.py and watch/sitecustomize.py) into <folder>/<16 hex digits of the SHA-256 of all>, unless
+ * they are there. Returns that inner folder, which the caller frees; NULL with an error. */
 char *runner_stage(const char *folder, struct err *err);
 
-/* Throws other versions away: when no attempt lives that may still import one. */
+/* Removes other versions; only when no attempt lives that may still import one. */
 void runner_drop_others(const char *folder, const char *kept, struct trash *trash);
 
-/* Lays gpuctl_environment.py at <folder>/gpuctl_environment.py; one that runs has read its file. Returns its
- * path, which the caller frees; NULL with an error. */
+/* Writes <folder>/gpuctl_environment.py; a running builder has read its file already. Returns the path, which
+ * the caller frees; NULL with an error. */
 char *runner_stage_builder(const char *folder, struct err *err);
 
-/* Lays gpuctl_warm.py at <folder>/gpuctl_warm.py. Returns the folder, which the caller frees; NULL with an
- * error. */
+/* Writes <folder>/gpuctl_warm.py. Returns the folder, which the caller frees; NULL with an error. */
 char *runner_stage_warm(const char *folder, struct err *err);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the starting and the finding of shims. It promises that a shim inherits nothing from the agent but a
- * socket and a log file for its errors, that it is in a session of its own, and that one is taken for another
- * only if process number, start time and boot agree (run folders do not outlive a boot). What is said to a
- * shim is left to attempt.c. */
+/* Starts shims and finds them again. A shim inherits nothing from the agent but a socket and a log file for
+ * its errors, and it has a session of its own. The agent recognises a shim by process number, start time and
+ * boot (run folders do not outlive a boot). attempt.c decides what to tell a shim. */
 #include "agent/launch/shims.h"
 
 #include <errno.h>
@@ -32,9 +31,9 @@
 #include "proto/limits.h"
 
 #define STAT_BYTES      1024
-#define START_TIME_WORD 20 /* of /proc/PID/stat, counted from the one after the name */
+#define START_TIME_WORD 20 /* of /proc/PID/stat, counted from the word behind the name */
 
-/* A shim that was told to end. */
+/* A shim that was told to end, whose connection stays open until the shim closes it. */
 struct disconnect {
     struct shims *shims;
     struct loop_watch watch;
@@ -45,15 +44,15 @@ struct shims {
     struct loop *loop;
     char *program;
     int shim_log, null;
-    struct rlimit files; /* as it was before the agent raised it */
+    struct rlimit files; /* the limits before the agent raised them */
     bool own_memory;
     struct shim_process idle[LIMIT_IDLE_SHIMS];
     size_t idle_count;
     struct disconnect *disconnects;
-    bool failing; /* the last start failed; it is tried again when one is needed */
+    bool failing; /* the last start failed; the next try comes when a shim is needed */
 };
 
-/* Whether a process of ours may enter the namespaces of agent/shim/shim_shared.c. */
+/* Whether a child process may enter the namespaces of agent/shim/shim_shared.c. */
 static bool may_own_memory(void)
 {
     int status = 1;
@@ -170,7 +169,7 @@ static bool start(const struct shims *shims, struct shim_process *ret_shim, stru
     return true;
 }
 
-/* A shim that waits says nothing, so anything to read is its end. */
+/* A waiting shim sends nothing, so a readable socket means that it has ended. */
 static bool is_well(const struct shim_process *shim)
 {
     struct pollfd poll_fd = {.fd = shim->fd, .events = POLLIN};
@@ -231,7 +230,7 @@ void shims_dismiss(struct shims *shims, struct shim_process *shim)
 
 /* --- finding -------------------------------------------------------------------------------------------- */
 
-/* What follows the name in /proc/PID/stat: the name may hold anything. The caller frees *ret_stat. */
+/* The part of /proc/PID/stat behind the name, which may contain any character. The caller frees *ret_stat. */
 static const char *read_stat(pid_t pid, char **ret_stat)
 {
     autofree char *path = xprintf("/proc/%d/stat", (int)pid);
@@ -268,7 +267,7 @@ bool shim_process_is_stopped(const struct shim_process *shim)
     return state != NULL && (state[2] == 'T' || state[2] == 't');
 }
 
-/* The process that shim.pid names, if it is still that one. */
+/* A pidfd of the process that shim.pid names, or -1 if another process has its number now. */
 static int find_process(const char *run_folder)
 {
     autofree char *text = rank_file_read(run_folder, NULL, SHIM_PID_FILE, STAT_BYTES, NULL);
@@ -284,7 +283,7 @@ static int find_process(const char *run_folder)
     return give_fd(&pidfd);
 }
 
-/* Through the folder's descriptor: the path itself may be too long for an address. */
+/* Connects through the folder's descriptor, because the path itself may be too long for an address. */
 int shims_connect(const char *run_folder)
 {
     autoclose int folder = open(run_folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -297,8 +296,7 @@ int shims_connect(const char *run_folder)
     return give_fd(&fd);
 }
 
-/* shim.pid belongs to whoever makes it: a shim that was given the folder and is slow finds it taken, and
- * ends. */
+/* Creates shim.pid. A slow shim that was given the folder then finds the file and ends. */
 static bool keep_shims_out(const char *run_folder)
 {
     autofree char *path = xprintf("%s/%s", run_folder, SHIM_PID_FILE);
@@ -310,7 +308,7 @@ bool shims_find(const char *run_folder, struct shim_process *ret_shim)
 {
     int pidfd = find_process(run_folder);
     if (pidfd < 0 && !keep_shims_out(run_folder)) {
-        pidfd = find_process(run_folder); /* it may have come this moment */
+        pidfd = find_process(run_folder); /* the shim may have created it just now */
     }
     if (pidfd < 0) {
         return false;

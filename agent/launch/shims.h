@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processes of gpushim: a few that wait for work, started ahead of need, and those found again after a
- * restart of the agent. */
+/* The processes of gpushim: a few idle ones started ahead of need, and those found again after a restart of
+ * the agent. */
 #ifndef AGENT_SHIMS_H
 #define AGENT_SHIMS_H
 
@@ -10,51 +10,51 @@
 #include "agent/base/loop.h"
 #include "proto/base/err.h"
 
-/* One shim: the socket to it, and its identity. Both are the holder's to close. */
+/* One shim: the socket to it, and its identity. The holder closes both. */
 struct shim_process {
     int fd;    /* SOCK_SEQPACKET, not blocking; -1: none */
-    int pidfd; /* readable when it has ended; -1: none */
+    int pidfd; /* readable when the shim has ended; -1: none */
 };
 
 struct shims;
 
-/* shim_log is where the shims' stderr goes, kept by the caller; own_memory: ranks get shared memory that
- * goes with their attempt, where the host lets us. NULL when gpushim is not found. */
+/* The caller keeps shim_log, which receives the shims' stderr. With own_memory, ranks get shared memory that
+ * goes with their attempt, where the host permits it. NULL when gpushim is not found. */
 struct shims *shims_create(int shim_log, bool own_memory, struct loop *loop, struct err *err);
 void shims_destroy(struct shims *shims);
 
-/* Where gpushim is, and whether it gives its ranks shared memory of their own. */
+/* The path of gpushim, and whether it gives its ranks their own shared memory. */
 const char *shims_program(const struct shims *shims);
 bool shims_own_memory(const struct shims *shims);
 
-/* One that waits, or a fresh one. */
+/* Takes an idle shim, or starts one. */
 bool shims_take(struct shims *shims, struct shim_process *ret_shim, struct err *err);
 
-/* Starts one if too few wait; true when one more is to be started. */
+/* Starts one shim if too few are idle; true when another one should be started. */
 bool shims_refill(struct shims *shims);
 
-/* Finds the shim of a run folder; false when none of that process number and start time lives, and then none
- * will ever take the folder. One that lives and does not listen has a pidfd and no fd. */
+/* Finds the shim of a run folder. False when no process with its number and start time lives; then no shim
+ * will ever take the folder. A shim that lives and does not listen has a pidfd and no fd. */
 bool shims_find(const char *run_folder, struct shim_process *ret_shim);
 
-/* Another connection to the shim of a run folder, not blocking; -1 when none listens. */
+/* Opens another connection to the shim of a run folder, not blocking; -1 when no shim listens. */
 int shims_connect(const char *run_folder);
 
-/* Tells a shim to end and hears it out; takes over what it holds. A socket that is closed with words unread
- * would take the last words to the shim with it. */
+/* Tells a shim to end, and reads its messages until it does; takes over its descriptors. Closing the socket
+ * with unread messages could discard the order to end. */
 void shims_dismiss(struct shims *shims, struct shim_process *shim);
 
 void shim_process_close(struct shim_process *shim);
-/* Its death is seen in the pidfd. */
+/* The pidfd shows the death of the shim. */
 void shim_process_kill(const struct shim_process *shim);
 
-/* Whether somebody has stopped it, by a signal or as a debugger does. */
+/* Whether the shim is stopped, by a signal or by a debugger. */
 bool shim_process_is_stopped(const struct shim_process *shim);
 
 /* Its process number; 0 when it is gone. */
 pid_t shim_process_pid(const struct shim_process *shim);
 
-/* Sends one message; false when it did not get there. */
+/* Sends one message; false when it could not be sent. */
 bool shim_process_tell(const struct shim_process *shim, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

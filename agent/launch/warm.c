@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the forkservers and the shims that wait with their workers. It promises that a shim is handed out only
- * for the interpreter and the variables that its forkserver was started with, that all of it takes no more
- * memory than it may, and that nothing is kept that no job has used for a while. That a worker is as good as
- * a fresh process is gpuctl_warm.py's promise; agent/shim/shimwire.h has what is said. */
+/* Runs the forkservers, and the shims that wait with their workers. A shim is handed out only for the
+ * interpreter and the variables of its forkserver. All together stay within their memory limit. A forkserver
+ * that no job has used for a while ends. gpuctl_warm.py makes sure that a worker behaves like a fresh
+ * process; agent/shim/shimwire.h describes the protocol. */
 #include "agent/launch/warm.h"
 
 #include <errno.h>
@@ -25,14 +25,14 @@
 
 #define BOOT                                                                                                 \
     "import sys; sys.path.insert(0, sys.argv[1]); import gpuctl_warm; from gpuctl_warm import main; main()"
-#define ARGUMENTS_ROOM 16384 /* of a rank's command line, seen by others */
+#define ARGUMENTS_ROOM 16384 /* for a rank's command line, which ps shows */
 #define VARIABLES_ROOM 65536
 
 enum state {
-    STATE_WANTED, /* its forkserver is started when nothing else is to be done */
+    STATE_WANTED, /* its forkserver starts when the agent is idle */
     STATE_LOADING,
     STATE_READY,
-    STATE_UNFIT, /* there cannot be one; why says so */
+    STATE_UNFIT, /* it cannot have a forkserver; `why` says the reason */
 };
 
 struct warm_shim {
@@ -40,22 +40,22 @@ struct warm_shim {
     struct shim_process shim;
     struct loop_watch watch;
     size_t workers;
-    bool asked, ready; /* it is on its way; it waits */
+    bool asked, ready; /* it was requested; it waits with its workers */
 };
 
-/* Ranks that are alike. */
+/* Ranks that one forkserver can serve. */
 struct kind {
     struct warm *warm;
     struct warm_key key;
     enum state state;
     char *why;
-    int64_t due_ms, used_ms; /* nothing is started for it before; when a job used it last */
+    int64_t due_ms, used_ms; /* earliest next start for it; when a job used it last */
     struct child *child;     /* NULL: no forkserver */
-    int64_t pid_bytes;       /* its resident memory, when it had loaded all */
+    int64_t pid_bytes;       /* resident memory of the forkserver after its imports */
     struct loop_watch talk;
-    int failures; /* of shims before they were ready, one after the other */
+    int failures; /* consecutive shims that ended before they were ready */
     struct warm_shim warm_shims[LIMIT_WARM_SHIMS];
-    struct kind *prev, *next; /* the one used last is first */
+    struct kind *prev, *next; /* the most recently used kind is first */
 };
 
 struct warm {
@@ -131,7 +131,7 @@ static int64_t bytes_of(const struct kind *kind)
     return kind->state == STATE_READY ? kind->pid_bytes + workers * WARM_WORKER_BYTES : 0;
 }
 
-/* Those go that were not used for the longest time. */
+/* Drops the least recently used kinds until the rest fits. */
 static void make_room(struct warm *warm, const struct kind *kept)
 {
     int64_t total = 0;
@@ -169,7 +169,7 @@ static void hear_ready(struct kind *kind, const char *imports)
     make_room(warm, kind);
 }
 
-/* Shims come in the order in which they were asked for. */
+/* The forkserver answers requests for shims in their order. */
 static void hear_shim(struct kind *kind, int pidfd)
 {
     for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {
@@ -231,7 +231,8 @@ static void forkserver_done(void *closure, int status, const char *said)
     }
 }
 
-/* Room for what ranks show to others: the kernel keeps both where the process found them. */
+/* Reserves room for the arguments and variables that ranks show in /proc: the kernel keeps both at their
+ * first place. */
 static char *make_room_text(const char *start, size_t length)
 {
     size_t begin = strlen(start);
@@ -288,7 +289,7 @@ static void forkserver_start(struct kind *kind)
 
 /* --- shims that wait ------------------------------------------------------------------------------------ */
 
-/* It says how many workers it has, or it has ended. */
+/* The shim reports its number of workers, or has ended. */
 static void warm_shim_ready(void *closure, uint32_t events)
 {
     struct warm_shim *warm_shim = closure;
@@ -410,7 +411,7 @@ static bool take_warm_shim(struct kind *kind, struct shim_process *ret_shim)
     return false;
 }
 
-/* Those with too few workers for what is wanted now. */
+/* Drops shims with too few workers for the current number of ranks. */
 static void drop_small(struct kind *kind)
 {
     for (size_t i = 0; i < LIMIT_WARM_SHIMS; i++) {
@@ -437,7 +438,7 @@ static const char *why_not(const struct kind *kind)
 
 static void timer_due(void *closure)
 {
-    /* what is due is done when nothing else is: warm_step */
+    /* warm_step does the due work when the agent is idle */
 }
 
 static void wake_at(struct warm *warm, int64_t at_ms)
@@ -499,7 +500,7 @@ void warm_resume(struct warm *warm)
     }
 }
 
-/* The first kind that nobody has used for long. */
+/* The first kind that no job has used for long. */
 static struct kind *find_idle(struct warm *warm, int64_t now_ms)
 {
     struct kind *kind;
@@ -534,7 +535,7 @@ static bool work_on(struct kind *kind, int64_t now_ms)
         return false;
     }
     warm_shim_ask(warm_shim);
-    return warm_shim->asked; /* one that could not be asked for is not asked for again at once */
+    return warm_shim->asked; /* after a failed request the next one must wait */
 }
 
 bool warm_step(struct warm *warm)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the list of variables that are no reason for another forkserver: nothing reads them while modules are
- * imported, and a worker gets its own before its program runs. All others are taken to matter. */
+/* Decides which ranks can share a forkserver. It ignores variables that nothing reads during imports and that
+ * a worker gets before its program runs. All other variables count. */
 #include "agent/launch/warm_key.h"
 
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include "agent/launch/contract.h"
 #include "proto/base/cleanup.h"
 
-/* Beside those that the contract owns. */
+/* Besides those that the contract owns. */
 static const char *const identities[] = {
     "MASTER_ADDR",          "MASTER_PORT",
     "GLOO_SOCKET_IFNAME",   "NCCL_SOCKET_IFNAME",
@@ -30,7 +30,7 @@ static bool is_identity(const char *variable)
     return identity;
 }
 
-/* The folders of a bundle are of this attempt alone; a worker puts them on its path by itself. */
+/* The folders of a bundle belong to this attempt alone; a worker adds them to its path itself. */
 static bool is_of_bundle(const char *variable, const char *logs)
 {
     static const char name[] = "PYTHONPATH=";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which ranks a forkserver can stand for: those of the same interpreter and variables, but for the variables
+/* The key of a forkserver: it serves ranks with the same interpreter and variables, except for the variables
  * that tell a rank who it is. Pure. */
 #ifndef AGENT_WARM_KEY_H
 #define AGENT_WARM_KEY_H
@@ -17,7 +17,7 @@ struct warm_key {
     size_t ranks;
 };
 
-/* Of a launch file (agent/shim/shimwire.h). */
+/* Makes the key for a launch file (agent/shim/shimwire.h). */
 void warm_key_make(const struct text *launch, struct warm_key *ret_key);
 void warm_key_finish(struct warm_key *key);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuagent: offers this machine's devices to a controller. Owns the process: folders, locks, signals, the
- * order in which the parts come up and go down. It promises that one agent uses a state folder and a GPU at a
- * time, and that its end disturbs no job: shims and ranks go on and the next agent finds them. */
+/* gpuagent: offers this machine's devices to a controller. This file runs the process: its folders, locks and
+ * signals, and the order in which its parts start and end. Only one agent uses a state folder or a GPU at a
+ * time. The end of an agent disturbs no job: shims and ranks go on, and the next agent finds them. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
@@ -37,8 +37,8 @@
 #include "proto/limits.h"
 
 #define HINT_SLOTS       "on a machine without GPUs, offer CPU slots with --cpu-slots N"
-#define COMPLAINT_BYTES  (1 * MIB) /* the log of the shims starts anew above this */
-#define LOCK_PATIENCE_MS 1000      /* from fork to exec on a machine that is busy */
+#define COMPLAINT_BYTES  (1 * MIB) /* a larger log of the shims is emptied at the start */
+#define LOCK_PATIENCE_MS 1000      /* time from fork to exec on a busy machine */
 #define LOCK_PAUSE_MS    10
 
 struct agent {
@@ -51,7 +51,7 @@ struct agent {
 
 /* --- what belongs to one agent only --------------------------------------------------------------------- */
 
-/* A child of an agent that was killed holds the lock, too, until it has executed its program. */
+/* A child of a killed agent holds the lock, too, until it has executed its program. */
 static bool lock_soon(int fd)
 {
     const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000L};
@@ -77,8 +77,8 @@ static bool lock_state(struct agent *agent, struct err *err)
     return true;
 }
 
-/* An abstract socket is a lock that the kernel frees, whatever ends its owner. It stays open until the agent
- * ends. */
+/* An abstract socket serves as a lock, which the kernel frees however its owner ends. It stays open until the
+ * agent ends. */
 static bool lock_gpu(const char *uuid, struct err *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -164,7 +164,8 @@ static bool open_devices(struct agent_context *context, struct err *err)
     return err_hint(err, HINT_SLOTS);
 }
 
-/* An A100 may have 40 or 80 GB: the label gpu_memory tells them apart, unless the operator gives one. */
+/* Sets the label gpu_memory, unless the operator gives one: an A100 has 40 or 80 GB, and the label tells them
+ * apart. */
 static void label_memory(struct agent_context *context)
 {
     struct config *config = &context->config;
@@ -179,7 +180,8 @@ static void label_memory(struct agent_context *context)
     }
 }
 
-/* The address on the way to the controller; the connection itself may know better later. */
+/* Uses the address on the route to the controller, until a connection to the controller shows a better
+ * one. */
 static void find_address(struct agent_context *context)
 {
     char controller[ADDRESS_BYTES];
@@ -255,7 +257,7 @@ static void close_parts(struct agent *agent)
 {
     struct agent_context *context = &agent->context;
     node_destroy(agent->node);
-    devices_close(&context->devices); /* it watches, with the loop */
+    devices_close(&context->devices); /* before the loop, because devices are watched by it */
     journal_close(context->journal);
     outputs_destroy(context->outputs);
     uploads_destroy(context->uploads);
@@ -288,7 +290,7 @@ static void signal_ready(void *closure, uint32_t events)
             loop_end(agent->context.loop);
         }
     }
-    children_reap(agent->context.children); /* and shims, whose end is seen elsewhere */
+    children_reap(agent->context.children); /* children_reap also reaps shims; their pidfds show their end */
 }
 
 static void watch_signals(struct agent *agent)
@@ -311,7 +313,7 @@ static bool idle(void *closure)
 {
     struct agent_context *context = closure;
     if (clock_boot_ms() < context->hurry_ms) {
-        return false; /* the next event brings it here again */
+        return false; /* the next event calls this again */
     }
     return payloads_step(context->payloads) || uploads_step(context->uploads) ||
            shims_refill(context->shims) || folder_pool_refill(context->folder_pool) ||
@@ -325,7 +327,7 @@ static void told_to_end(void *closure)
     loop_end(agent->context.loop);
 }
 
-/* For the agent alone: what it starts gets the limit that was there before; program.c. */
+/* For the agent itself: programs that it starts get the original limit (program.c). */
 static void raise_limits(void)
 {
     struct rlimit files;
@@ -361,7 +363,7 @@ static bool run(struct agent *agent, struct err *err)
     return agent->node != NULL;
 }
 
-/* A JSON array, one device a line. */
+/* Prints a JSON array, one device a line. */
 static bool list_devices(struct agent_context *context, struct err *err)
 {
     if (!open_devices(context, err)) {
@@ -396,7 +398,7 @@ static int fail(const struct err *err)
     return err_exit(err->code);
 }
 
-/* For those who join: is there anything to offer? */
+/* For `gpuagent join`: whether there is anything to offer. */
 static bool look(struct config *config, struct err *err)
 {
     struct agent_context context = {.config = *config};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the requests of the protocol between node and controller: register, heartbeat, poll, report. It
- * promises that every answer is told to reconciler.c, and that orders are worked in before the reply that
- * they are borrowed from is gone. */
+/* The requests between node and controller: register, heartbeat, poll, report. Every answer is passed on to
+ * reconciler.c. Orders are carried out before the reply from which they are borrowed is freed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,7 +53,8 @@ static void learn_address(struct agent_context *context, const char *local_addre
     }
 }
 
-/* A refusal lasts until a person or time ends it: said once, and tried again ever more seldom. */
+/* A refusal lasts until a person or time ends it: it is logged once, and the request is repeated at growing
+ * intervals. */
 static void refused(struct node *node, const struct controller_answer *answer, const struct err *err)
 {
     if (node->refusal == NULL || strcmp(node->refusal, err->text) != 0) {
@@ -206,7 +206,7 @@ static struct heartbeat *free_heartbeat(struct node *node)
 {
     size_t i = 0;
     while (node->heartbeats[i].request != NULL) {
-        i++; /* reconciler sends no more than there are */
+        i++; /* the reconciler never has more heartbeats under way than there are slots */
     }
     return &node->heartbeats[i];
 }
@@ -239,7 +239,7 @@ static json_t *poll_body(void *closure)
     return poll_message_encode(&message);
 }
 
-/* What an attempt that is known is to do later is with the newest order. */
+/* Known attempts keep the newest order for their later steps. */
 static void keep_orders(struct node *node, const struct poll_reply *reply)
 {
     for (size_t i = 0; i < reply->order_count; i++) {
@@ -265,7 +265,7 @@ static void poll_done(void *closure, const struct controller_answer *answer)
     }
     keep_orders(node, &reply);
     reconciler_polled(node->reconciler, &reply);
-    node_work(node); /* now: the orders are borrowed from the reply */
+    node_work(node); /* now, because the orders are borrowed from the reply */
     recall_hear(node->recall, &reply);
     stagings_set(node->context->stagings, reply.stagings, reply.staging_count, answer->sent_ms);
     poll_reply_finish(&reply);
@@ -309,7 +309,7 @@ static enum reconciler_answer understand(struct entry *entry, const struct contr
                 answer->problem.text);
     if (report_refused(entry->attempt, entry->report, &answer->problem)) {
         reconciler_heard(entry->node->reconciler, entry->attempt_id,
-                         NEWS_DRAINED); /* so that it is told once more */
+                         NEWS_DRAINED); /* so that it is reported once more */
         return ANSWER_TAKEN;
     }
     return report_taken(entry->attempt, entry->report);

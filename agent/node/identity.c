@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the id of a state folder, by which the controller tells this agent from another one of its name. It
- * promises the same id as long as the folder is the same or lies at the same place, and another one in a copy
- * that lies elsewhere, which begins as a new agent: what the first runs is not the copy's to adopt. A copy of
- * a whole disk is told by its boot id. */
+/* Manages the id of a state folder, by which the controller tells this agent from another agent of the same
+ * name. The id stays while the folder stays the same or stays at its path. A copy of the folder at another
+ * path gets a new id and begins as a new agent: it must not adopt the attempts of the first one. The boot id
+ * distinguishes copies of a whole disk. */
 #include "agent/node/identity.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@
 
 #define FILE_BYTES 8192 /* an id, an inode, and a path of PATH_MAX */
 
-/* Where a folder lies, and which one it is. */
+/* The path and the inode of a folder. */
 struct place {
     char *path; /* owned */
     char inode[48];

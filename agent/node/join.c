@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the way from a line that an administrator gave to a node that works: the authority by its pin, a token
- * of the node's own for the join token, the configuration, the unit. It promises that a join whose answer was
- * lost can be repeated with the same line, since the secret that it drew is kept until the end; and that a
- * machine which has joined is left as it is. */
+/* Turns the line that an administrator gave into a working node: fetches the authority by its pin, trades the
+ * join token for a token of the node's own, writes the configuration, starts the unit. A join whose answer
+ * was lost can be repeated with the same line, because the drawn secret is kept until the end. A machine that
+ * has joined is left unchanged. */
 #include "agent/node/join.h"
 
 #include <curl/curl.h>
@@ -36,18 +36,18 @@ enum { JOIN_OPTIONS = 4, ALL_OPTIONS = CONFIG_OPTIONS + JOIN_OPTIONS };
 struct join {
     const char *token, *pin; /* as given, or NULL */
     bool no_start, help;
-    bool named[ALL_OPTIONS]; /* on the command line */
+    bool named[ALL_OPTIONS]; /* given on the command line */
     struct option_spec table[ALL_OPTIONS];
     struct config config;
     struct config_given given;
 
-    struct settings *settings; /* of the file, if it is there */
-    char *stdin_token;         /* owned, as all that follows */
+    struct settings *settings; /* of the settings file, if it exists */
+    char *stdin_token;         /* owned, as are the following strings */
     char *file, *token_file, *pending_file, *ca_file;
     char secret[TOKEN_SECRET_LENGTH + 1];
-    char *pool; /* that the controller says; or NULL */
+    char *pool; /* the pool that the controller assigns, or NULL */
     bool reserved;
-    int64_t ahead_ms; /* of the clock here */
+    int64_t ahead_ms; /* how far the controller's clock is ahead of the clock here */
 };
 
 static void join_finish(struct join *join)
@@ -95,7 +95,7 @@ static void table_fill(struct join *join)
             join->table[JOIN_OPTIONS + count++] = agent[i];
         }
     }
-    while (JOIN_OPTIONS + count < ALL_OPTIONS) { /* none of them can be written */
+    while (JOIN_OPTIONS + count < ALL_OPTIONS) { /* the empty rest is never written */
         join->table[JOIN_OPTIONS + count++] = (struct option_spec){.name = "", .help = ""};
     }
 }
@@ -163,7 +163,7 @@ static bool place_files(struct join *join)
     return true;
 }
 
-/* Whether the machine has joined this controller; an error when it has joined another one. */
+/* Whether the machine has joined this controller already; an error if it has joined another one. */
 static bool find_joined(struct join *join, bool *ret_joined, struct err *err)
 {
     struct config config;
@@ -189,7 +189,7 @@ static bool find_joined(struct join *join, bool *ret_joined, struct err *err)
     return true;
 }
 
-/* What is given here must not be in the file already. */
+/* An option given here must not be in the file already. */
 static bool check_named(struct join *join, struct err *err)
 {
     for (size_t i = JOIN_OPTIONS; join->settings != NULL && i < option_count(join); i++) {
@@ -204,7 +204,7 @@ static bool check_named(struct join *join, struct err *err)
 
 /* --- the trade ------------------------------------------------------------------------------------------ */
 
-/* The same secret until the join is complete: to the controller it shows that the same node asks. */
+/* Keeps the same secret until the join is complete: it shows the controller that the same node asks. */
 static bool draw_secret(struct join *join, struct err *err)
 {
     uint8_t random[TOKEN_SECRET_RANDOM];
@@ -236,7 +236,7 @@ static bool fetch_authority(struct join *join, struct err *err)
            file_replace(join->ca_file, pem, strlen(pem), 0644, err);
 }
 
-/* true when the certificates are not the system's. */
+/* Whether certificates other than the system's are used. */
 static bool has_authority(const struct join *join)
 {
     return join->pin != NULL || join->given.cacert != NULL;
@@ -260,7 +260,7 @@ static bool explain(const struct join *join, CURLcode code, const char *fault, s
         return err_hint(err,
                         "see that gpuctld serves there, then repeat this: the token is as good as before");
     }
-    err->code = ERR_UNAUTHENTICATED; /* trying again does not help */
+    err->code = ERR_UNAUTHENTICATED; /* not retryable, because trying again does not help */
     err_hint(err, join->pin != NULL
                       ? "add the name of the URL to host-name in controller.conf, and restart gpuctld"
                       : "give --ca-pin, as gpuctl nodes join-command prints it");
@@ -268,7 +268,7 @@ static bool explain(const struct join *join, CURLcode code, const char *fault, s
     return false;
 }
 
-/* One try; the JSON of the answer is the caller's. */
+/* One try; the caller frees the JSON of the answer. */
 static json_t *post(const struct join *join, const char *body, struct err *err)
 {
     char fault[CURL_ERROR_SIZE] = "";
@@ -310,7 +310,7 @@ static json_t *post(const struct join *join, const char *body, struct err *err)
     return json_parse(reply.bytes != NULL ? reply.bytes : "", reply.length, err);
 }
 
-/* Tries again while the controller is away: the same request has the same answer. */
+/* Tries again while the controller cannot be reached: the same request has the same answer. */
 static json_t *post_again(const struct join *join, const char *body, struct err *err)
 {
     int64_t deadline = clock_boot_ms() + CLIENT_RETRY_MS;
@@ -344,7 +344,7 @@ static bool trade(struct join *join, char **ret_token, struct err *err)
 
 /* --- what is kept --------------------------------------------------------------------------------------- */
 
-/* Which pool a node is in is the join token's to say, where that says it. */
+/* The join token decides the pool, if it names one. */
 static bool settle_pool(struct join *join, struct err *err)
 {
     if (join->pool != NULL && join->config.pool != NULL && strcmp(join->pool, join->config.pool) != 0) {
@@ -416,7 +416,7 @@ static bool any_exists(const char *const *paths, size_t count)
     return false;
 }
 
-/* Whether systemd runs, and knows our unit. */
+/* Whether systemd runs and knows the unit of the agent. */
 static bool has_unit(void)
 {
     static const char *const system[] = {"/etc/systemd/system/gpuagent.service",

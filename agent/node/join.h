@@ -8,7 +8,7 @@
 #include "agent/base/config.h"
 #include "proto/base/err.h"
 
-/* argv[0] is "join". look says whether there is anything to offer, before the token is spent. */
+/* argv[0] is "join". look says whether there is anything to offer; it is asked before the token is spent. */
 bool join_run(int argc, char **argv, bool (*look)(struct config *config, struct err *err), struct err *err);
 
 #endif

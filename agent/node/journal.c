@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the journal: two files of lines, of which the older is dropped when the newer is full. It promises
- * that a line is whole or not read, and that the files stay within twice LIMIT_JOURNAL_BYTES. It is written
- * without a sync, for it must not hold up a start: a node that loses its power may lose the last lines. What
- * a controller makes of it is left to that.
+/* The journal: two files of lines; the older file is dropped when the newer one is full. A line is complete
+ * or not read, and both files together stay within twice LIMIT_JOURNAL_BYTES. Lines are written without a
+ * sync, so as not to delay a start: a node that loses its power may lose the last lines. The controller
+ * decides what to make of them.
  *
- *     began ATTEMPT ID JOB MS
- *     ended ATTEMPT ID CODE MS */
+ *   began ATTEMPT ID JOB MS
+ *   ended ATTEMPT ID CODE MS */
 #include "agent/node/journal.h"
 
 #include <errno.h>
@@ -24,11 +24,11 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-#define READ_BYTES (2 * LIMIT_JOURNAL_BYTES) /* of a file, which a line may bring over its limit */
+#define READ_BYTES (2 * LIMIT_JOURNAL_BYTES) /* of a file, which one line may bring over its limit */
 
 struct journal {
     char *path, *old_path;
-    int fd; /* -1: it could not be opened */
+    int fd; /* -1: the file could not be opened */
     int64_t size;
 };
 
@@ -74,7 +74,7 @@ static void turn_over(struct journal *journal)
     open_file(journal);
 }
 
-/* A line that was cut short by a full disk is ended by the next one's newline, and not read. */
+/* The newline behind a line that a full disk cut short ends it; it is not read. */
 static void add(struct journal *journal, const char *line, size_t length)
 {
     if (journal->size + (int64_t)length > LIMIT_JOURNAL_BYTES) {
@@ -126,7 +126,7 @@ static void take_began(struct reading *reading, uint64_t attempt_id, const char 
     memcpy(item->job_id, job_id, sizeof item->job_id);
 }
 
-/* Few attempts live at once, so the one that ended is near the end. */
+/* Searches from the end: few attempts live at once, so the ended one is near. */
 static void take_ended(struct reading *reading, uint64_t attempt_id, int64_t code, int64_t at_ms)
 {
     for (size_t i = reading->count; i-- > 0;) {

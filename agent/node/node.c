@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the attempts of this node. It promises that every action of reconciler.c is carried out in order and
- * its outcome told back, and that no action runs inside another. The requests of the protocol are
- * exchange.c's.
- */
+/* The attempts of this node. Every action of reconciler.c is carried out in order, and its outcome is passed
+ * back. No action runs inside another. exchange.c sends the requests of the protocol. */
 #include "agent/node/node.h"
 
 #include <stdlib.h>
@@ -180,7 +178,7 @@ static void adopt(struct node *node, uint64_t attempt_id)
     }
 }
 
-/* A run folder that is empty is only the memory of an attempt id, of an agent that was killed. */
+/* An empty run folder of a killed agent only records that an attempt id was seen. */
 static bool is_memory(const struct node *node, uint64_t attempt_id, const char *path)
 {
     autonames struct file_names names;
@@ -208,7 +206,7 @@ static bool adopt_folders(struct node *node, const char *path, bool even_empty, 
     return true;
 }
 
-/* A report of what is got ready was answered: I do not know this node. */
+/* The controller has answered a staging report that it does not know this node. */
 static void be_stranger(void *closure)
 {
     struct node *node = closure;
@@ -253,7 +251,7 @@ static bool is_held(const struct node *node, int64_t device)
     return false;
 }
 
-/* Of a device that a job of ours has, it is no news that it is occupied. */
+/* An occupied device is no fault while a job of this agent holds it. */
 static struct device_faults faults(void *closure)
 {
     const struct node *node = closure;
@@ -286,7 +284,7 @@ static char *faults_text(struct node *node)
     return text_take(&text);
 }
 
-/* The controller hears at once what has changed. */
+/* Tells the controller at once about changed devices. */
 static void looked(void *closure)
 {
     struct node *node = closure;

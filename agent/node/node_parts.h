@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What node.c and exchange.c share, and nobody else. */
+/* Shared by node.c and exchange.c alone. */
 #ifndef AGENT_NODE_PARTS_H
 #define AGENT_NODE_PARTS_H
 
@@ -8,7 +8,7 @@
 #include "proto/base/table.h"
 #include "proto/limits.h"
 
-/* An attempt by its id, and the report of it that is out. */
+/* An attempt by its id, and its report that is under way. */
 struct entry {
     uint64_t attempt_id;
     struct attempt *attempt;
@@ -17,7 +17,7 @@ struct entry {
     UT_hash_handle hh;
 };
 
-/* A heartbeat that is out. */
+/* A heartbeat that is under way. */
 struct heartbeat {
     struct node *node;
     int64_t number;
@@ -32,13 +32,13 @@ struct node {
     struct controller_request *registering, *polling;
     struct heartbeat heartbeats[HEARTBEATS_OUT];
     int64_t park_ms;
-    uint64_t nonce; /* with which the next register is believed; 0: none was given */
+    uint64_t nonce; /* proves the identity of the next register; 0: none was given */
     int64_t heartbeat_seq;
     char *faults;            /* the devices that no job can get, with their reasons, as text */
-    struct loop_timer work;  /* reconciler has actions, or soon will */
-    struct loop_timer again; /* a register that was refused */
+    struct loop_timer work;  /* for the next actions of the reconciler */
+    struct loop_timer again; /* for the next register after a refusal */
     int64_t refusals;        /* in a row */
-    char *refusal;           /* what the last one said, as it was logged; NULL: none */
+    char *refusal;           /* text of the last refusal, as it was logged; NULL: none */
     void (*ended)(void *closure);
     void *closure;
 };
@@ -46,14 +46,14 @@ struct node {
 /* The attempt with this id; NULL when it is not here. */
 struct entry *node_find(struct node *node, uint64_t attempt_id);
 
-/* Lets the actions of reconciler be carried out at a time, 0 for at once: from the loop, never inside what
- * caused them. */
+/* Schedules the actions of the reconciler for a time, 0: at once. They run from the loop, never inside the
+ * caller. */
 void node_wake(struct node *node, int64_t at_ms);
 
-/* Carries out what is to be done now. */
+/* Carries out the actions that are due now. */
 void node_work(struct node *node);
 
-/* exchange.c: the requests of the protocol. Their answers are told to reconciler. */
+/* exchange.c: the requests of the protocol. Their answers go to the reconciler. */
 void exchange_init(struct node *node);
 void exchange_finish(struct node *node);
 void exchange_register(struct node *node);

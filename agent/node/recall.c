@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the telling of the journal. It promises to tell each attempt once a restore, a page at a time, and to
- * begin anew when the controller no longer knows the node. What is in the journal is journal.c's. */
+/* Sends the journal to the controller after a restore. Each attempt is reported once per restore, a page at a
+ * time, and again from the start when the controller no longer knows the node. journal.c keeps the
+ * journal. */
 #include "agent/node/recall.h"
 
 #include <stdlib.h>
@@ -14,8 +15,8 @@ struct recall {
     struct agent_context *context;
     struct journal_item *items; /* owned */
     size_t count, told;
-    int64_t restored_ms;                /* of the restore that is being answered, or was */
-    struct controller_request *telling; /* the page that is out; NULL: none */
+    int64_t restored_ms;                /* the restore that is being answered, or was answered last */
+    struct controller_request *telling; /* the page that is being sent; NULL: none */
 };
 
 struct recall *recall_create(struct agent_context *context)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Telling a controller that was put back from a backup what this node has run since. */
+/* Tells a controller that was restored from a backup which attempts this node has run since. */
 #ifndef AGENT_RECALL_H
 #define AGENT_RECALL_H
 
@@ -8,11 +8,11 @@
 struct recall;
 
 struct recall *recall_create(struct agent_context *context);
-/* Ends what is under way. */
+/* Cancels a report that is under way. */
 void recall_destroy(struct recall *recall);
 
-/* Every answer to a poll. Where the controller was put back since it was told last, all attempts that began
- * after the backup are told, page by page. */
+/* To be called with every answer to a poll. If the controller was restored since the last report, sends all
+ * attempts that began after the backup, page by page. */
 void recall_hear(struct recall *recall, const struct poll_reply *reply);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns which folder is the run folder. It promises that agents of one state folder use the same one for the
- * whole of a boot, however each was started: the settings depend on the environment ($XDG_RUNTIME_DIR is not
- * set by cron or su), and an agent that looked elsewhere would call running ranks lost. STATE/run-folder
- * remembers it, with the boot. What is in the folder is attempt.c's and seen.c's. */
+/* Chooses the run folder. Agents of one state folder use the same run folder for a whole boot, however each
+ * was started. The settings depend on the environment ($XDG_RUNTIME_DIR is not set by cron or su), and an
+ * agent that looked elsewhere would report running ranks as lost. STATE/run-folder records the folder and the
+ * boot. attempt.c and seen.c own the content of the folder. */
 #include "agent/node/run_folder.h"
 
 #include <stdlib.h>
@@ -19,7 +19,8 @@
 
 #define RECORD_BYTES (LIMIT_PATH_BYTES + 64)
 
-/* The record: "BOOT-ID PATH\n". NULL where there is none of this boot, or the folder was removed since. */
+/* Reads the record "BOOT-ID PATH\n". NULL if there is none of this boot, or the folder has been removed
+ * since. */
 static char *remembered(const char *record, const char *boot_id)
 {
     autofree char *text = NULL;
@@ -68,7 +69,7 @@ static bool remove_attempts(const char *run, struct err *err)
     return removed;
 }
 
-/* A run folder that a reboot did not empty tells of processes that are not there. */
+/* Empties a run folder of an earlier boot: it describes processes that no longer exist. */
 static bool renew(const char *run, const char *boot_id, struct err *err)
 {
     autofree char *path = xprintf("%s/boot", run);

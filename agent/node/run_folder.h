@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The run folder of this boot: sockets, launch files and process numbers of the attempts that live. */
+/* The run folder of this boot: sockets, launch files and process numbers of live attempts. */
 #ifndef AGENT_RUN_FOLDER_H
 #define AGENT_RUN_FOLDER_H
 
@@ -7,8 +7,9 @@
 
 #include "proto/base/err.h"
 
-/* Makes the folder, emptied if an earlier boot filled it. *run is what the settings of this start say; it is
- * replaced (owned, as before) by the folder that an agent of the same state folder has used in this boot. */
+/* Makes the folder, and empties it if an earlier boot filled it. *run is the folder from the settings; it is
+ * replaced (still owned by the caller) by the folder that an agent of the same state folder has used in this
+ * boot. */
 bool run_folder_open(const char *state, const char *boot_id, char **run, struct err *err);
 
 #endif

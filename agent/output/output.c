@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the shipping of log files. It promises that bytes leave in order and at once, whole lines together,
- * that a flooding job does not hold up others, and that no file is removed before the controller has said
- * that its bytes are on its disk, or that it does not want them. Writing the files is the shim's; where it
- * stands the controller knows, not the node. */
+/* Ships log files to the controller. Bytes leave in order and at once, whole lines together. A flooding job
+ * does not delay others. No file is removed before the controller has said that its bytes are on its disk, or
+ * that it does not want them. The shim writes the files. The controller, not the node, keeps the position in
+ * each stream. */
 #include "agent/output/output.h"
 
 #include <fcntl.h>
@@ -174,7 +174,7 @@ static void take_reply(struct output *output, struct follow *follow, json_t *jso
     log_reply_finish(&reply);
 }
 
-/* The controller has less than we thought, or does not want more. */
+/* The controller has fewer bytes than assumed, or does not want more. */
 static void take_refusal(struct output *output, struct follow *follow, const struct controller_answer *answer)
 {
     int64_t received = -1;
@@ -204,7 +204,7 @@ static void take_refusal(struct output *output, struct follow *follow, const str
     output->refused = true;
 }
 
-/* One that waited may have nothing to send any more, so the next has its turn, too. */
+/* A waiting output may have nothing left to send, so the loop goes on to the next. */
 static void serve_queue(struct outputs *outputs)
 {
     while (outputs->queue != NULL && outputs->uploads < LIMIT_AGENT_UPLOADS) {
@@ -231,7 +231,7 @@ static void upload_done(void *closure, const struct controller_answer *answer)
     serve_queue(outputs);
 }
 
-/* Sends length bytes of piece, which it takes over; none at all asks how far the controller is. */
+/* Sends length bytes of piece, and takes piece over. With no bytes it asks for the controller's position. */
 static void upload(struct output *output, struct follow *follow, int64_t offset, char *piece, size_t length)
 {
     autofree char *path = xprintf("/v1/agent/logs?node=%s&epoch=%llu&rank=%lld&stream=%s&offset=%lld",
@@ -257,7 +257,8 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The next bytes of one stream; false when none are to be sent now, and then perhaps at *wake_ms. */
+/* Sends the next bytes of one stream. False: none are due now; *wake_ms is the time to try again, if there is
+ * one. */
 static bool send_bytes(struct output *output, struct follow *follow, int64_t size, int64_t *wake_ms)
 {
     int64_t now = clock_boot_ms();
@@ -277,7 +278,7 @@ static bool send_bytes(struct output *output, struct follow *follow, int64_t siz
     return false;
 }
 
-/* Starts an upload for one stream if there is something to say or to ask. */
+/* Starts an upload for one stream if there are bytes to send or a position to ask for. */
 static bool send_next(struct output *output, struct follow *follow, int64_t *wake_ms)
 {
     int64_t size = output_size(output, follow);
@@ -303,7 +304,7 @@ static bool send_next(struct output *output, struct follow *follow, int64_t *wak
     return true;
 }
 
-/* Nothing is to be sent. At the end of all, the folder goes; the output with it. */
+/* Nothing is left to send. In PHASE_RETIRES, returns the folder and frees the output. */
 static void rest(struct output *output)
 {
     if (output->phase != PHASE_RETIRES) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What output.c and output_tails.c share, and nobody else. */
+/* Shared by output.c and output_tails.c alone. */
 #ifndef AGENT_OUTPUT_PARTS_H
 #define AGENT_OUTPUT_PARTS_H
 
@@ -8,17 +8,17 @@
 enum phase {
     PHASE_GROWS,
     PHASE_CLOSED,  /* the files will not grow */
-    PHASE_RETIRES, /* and nothing but their durability is waited for */
+    PHASE_RETIRES, /* the same, and only the durability of the bytes is awaited */
 };
 
 struct follow {
     int64_t rank;
     enum stream stream;
-    bool known; /* the controller has said what it has, or has nothing */
-    bool full;  /* it takes no more of this stream: its limit became smaller while the attempt ran */
+    bool known; /* the controller's position is known */
+    bool full;  /* the controller takes no more of this stream: its limit was lowered while the attempt ran */
     int64_t received, durable;
-    int64_t partial_ms; /* since when the unfinished last line waits; 0: none does */
-    int64_t probe_ms;   /* not before: asking again whether its bytes are durable */
+    int64_t partial_ms; /* since when the unfinished last line waits; 0: there is none */
+    int64_t probe_ms;   /* earliest time to ask again whether the bytes are durable */
 };
 
 struct output {
@@ -30,12 +30,12 @@ struct output {
     bool refused; /* the controller does not want the bytes */
     struct follow *follows;
     size_t count;
-    size_t turn;                        /* whose piece is next */
+    size_t turn;                        /* index of the stream that is served next */
     struct controller_request *request; /* the upload under way ... */
     struct follow *asked;               /* ... of this stream ... */
     int64_t offset;                     /* ... from here ... */
     char *piece;                        /* ... of these bytes */
-    int64_t hold_ms;                    /* not before: any upload */
+    int64_t hold_ms;                    /* earliest time of the next upload */
     struct loop_timer timer;
     void (*idle)(void *closure);
     void *closure;
@@ -49,14 +49,14 @@ struct outputs {
     struct loop *loop;
     struct folder_pool *folder_pool;
     size_t uploads;
-    struct output *queue; /* those that wait for an upload of another to end */
-    struct output *list;  /* those that do not */
+    struct output *queue; /* outputs that wait for an upload slot */
+    struct output *list;  /* the other outputs */
 };
 
-/* How long the file of a stream is now. */
+/* The current length of a stream's file. */
 int64_t output_size(const struct output *output, const struct follow *follow);
 
-/* Reads up to *length bytes of it, and says how many there were; the caller frees them. */
+/* Reads up to *length bytes of the file, and sets *length to their number; the caller frees them. */
 char *output_part(const struct output *output, const struct follow *follow, int64_t offset, size_t *length);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the last log bytes of an attempt, which ride in its exit report where they are few: then an end costs
- * one request. */
+/* Puts the last log bytes of an attempt into its exit report if they are few, so that an end costs one
+ * request. */
 #include <stdlib.h>
 
 #include "agent/output/output_parts.h"

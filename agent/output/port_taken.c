@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the reading of rank 0's last words for a taken MASTER_PORT, which costs the job no retry of its own.
- * It promises that a port of the job's, such as that of a web server in it, is not taken for that: the words
- * must name MASTER_PORT, as those of torch do, or another process must have been seen listening on it. */
+/* Decides by rank 0's last output whether MASTER_PORT was taken, which costs the job no retry. Another port
+ * of the job, such as that of a web server in it, must not count: the output must name MASTER_PORT, as
+ * torch's does, or another process was seen listening on it. */
 #include "agent/output/port_taken.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-/* torch says it in one of the first two ways, as its store does; the third is the system's own. */
+/* the first two are those of torch and its store, the third is the system's */
 static const char *const words[] = {"EADDRINUSE", "errno: 98", "address already in use"};
 
 static bool names_number(const char *line, size_t length, const char *number)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the opening of what ranks left behind, and the reading of their last words. It promises that no link
- * is followed, that nothing which is not a plain file with one name is touched, that a file which shrinks
- * meanwhile is not there, and that words are one line of printable UTF-8. Which files matter is results.c's.
- */
+/* Opens files that ranks left behind, and reads their last messages. It follows no link and opens only plain
+ * files with a single name. A file that shrinks meanwhile counts as missing. A message is one line of
+ * printable UTF-8. results.c decides which files matter. */
 #include "agent/output/rank_file.h"
 
 #include <fcntl.h>
@@ -17,12 +16,12 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-#define SAID_FILE_BYTES (256 * KIB) /* an error file that is read for its message: parsed in about 1 ms */
+#define SAID_FILE_BYTES (256 * KIB) /* an error file up to this size is parsed, in about 1 ms */
 
 /* --- files ---------------------------------------------------------------------------------------------- */
 
-/* Without O_NONBLOCK a pipe of that name would hold the agent up. A file that has another name, too, may be
- * one of the host's that the rank itself could not read. */
+/* Without O_NONBLOCK a pipe of that name would block the agent. A file with a second name may be a file of
+ * the host that the rank itself could not read. */
 int rank_file_open(const char *logs, const char *folder, const char *name, int64_t *ret_size)
 {
     autofree char *path = xprintf("%s/%s", logs, folder != NULL ? folder : ".");
@@ -61,14 +60,14 @@ char *rank_file_read(const char *logs, const char *folder, const char *name, int
 
 /* --- last words ----------------------------------------------------------------------------------------- */
 
-/* torch writes {"message": {"message": text, ...}}, and some programs {"message": text}. */
+/* torch writes {"message": {"message": text, ...}}; some programs write {"message": text}. */
 static const char *message_of(const json_t *file)
 {
     const json_t *message = json_object_get(file, "message");
     return json_string_value(json_is_object(message) ? json_object_get(message, "message") : message);
 }
 
-/* Cuts a text of too many bytes before the character that would not fit. */
+/* Cuts a text that is too long before the first character that does not fit. */
 static size_t cut(const char *line, size_t length)
 {
     size_t most = LIMIT_SAID_BYTES;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that the ranks of an attempt left behind on its folder. Whoever wrote them is a stranger. */
+/* The files that the ranks of an attempt left in its folder. Their content is not trusted. */
 #ifndef AGENT_RANK_FILE_H
 #define AGENT_RANK_FILE_H
 
@@ -7,19 +7,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Opens a plain file for reading in a folder of an attempt's folder (NULL: in that itself) and says how long
- * it is. No link is followed. -1 when there is none. */
+/* Opens a plain file in a subfolder of an attempt's folder (NULL: in the folder itself) for reading, and sets
+ * its size. It follows no link. -1 when there is no such file. */
 int rank_file_open(const char *logs, const char *folder, const char *name, int64_t *ret_size);
 
-/* The whole of such a file as a text, when it has at most max bytes; the caller frees it. *ret_length may be
- * NULL. NULL when there is no such file. */
+/* Reads such a file as a text, if it has at most max bytes; the caller frees it. ret_length may be NULL. NULL
+ * when there is no such file. */
 char *rank_file_read(const char *logs, const char *folder, const char *name, int64_t max, size_t *ret_length);
 
-/* What the error file of a rank says, in one line of LIMIT_SAID_BYTES at most; NULL when it says nothing. The
+/* The message in a rank's error file, as one line of at most LIMIT_SAID_BYTES; NULL when there is none. The
  * caller frees it. */
 char *rank_file_error(const char *logs, int64_t rank);
 
-/* Likewise what gpuctl_watch.py has found in the rank. */
+/* Likewise the finding of gpuctl_watch.py in the rank. */
 char *rank_file_note(const char *logs, int64_t rank);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the reading of exit records. It promises that a record without its last line is not one, and that no
- * number in it goes unchecked. What a record means is left to the caller. */
+/* Parses exit records. A record without its `end` line is rejected, and every number is checked. The caller
+ * interprets a record. */
 #include "agent/output/record.h"
 
 #include <limits.h>
@@ -89,7 +89,7 @@ static void read_mark(char *rest, struct record_moments *moments)
     moments->marks[moments->mark_count++] = mark;
 }
 
-/* What is not understood there is left: the record is whole without it. */
+/* Ignores lines that it cannot parse: the record is complete without them. */
 static void parse_moments(char *rest, struct record_moments *moments)
 {
     for (char *line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n")) {

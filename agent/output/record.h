@@ -7,14 +7,14 @@
 #include "proto/limits.h"
 #include "proto/wire/messages.h"
 
-/* A moment that a rank has named. */
+/* A moment that a rank reported by name. */
 struct record_mark {
     int64_t rank, at_us; /* CLOCK_BOOTTIME, as the next */
     char name[LIMIT_MARK_NAME + 1];
 };
 
 struct record_moments {
-    int64_t prepared_us, begun_us, running_us, output_us, gone_us; /* 0: did not happen, or not told */
+    int64_t prepared_us, begun_us, running_us, output_us, gone_us; /* 0: did not happen, or unknown */
     struct record_mark marks[LIMIT_MARKS];
     size_t mark_count;
 };
@@ -22,16 +22,16 @@ struct record_moments {
 struct record {
     struct rank_exit *ranks; /* owned */
     size_t rank_count;
-    int64_t checkpoint_ms; /* wall clock; 0: no rank acknowledged one */
+    int64_t checkpoint_ms; /* wall clock; 0: no rank acknowledged a checkpoint */
     enum cause cause;
     char *text; /* the cause for people, owned; NULL when there is nothing to add */
     struct record_moments moments;
 };
 
-/* Reads a record from its text; ERR_MALFORMED when it is cut short or not understood. */
+/* Parses a record; ERR_MALFORMED when it is incomplete or has an unknown line. */
 bool record_parse(const char *text, struct record *ret_record, struct err *err);
 
-/* Reads the record in an attempt's folder on disk; false when there is none. */
+/* Reads the record in an attempt's folder on disk; false when there is none or it is malformed. */
 bool record_read(const char *logs_folder, struct record *ret_record, struct err *err);
 
 /* The largest exit code of its ranks; -1 when none was started. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what ranks left behind until the controller has it: values and exceptions, which nobody here
- * unpickles. It promises that what rides in a report is within the limits of a report, that a pickle which
- * does not is with the controller before it is listed, and that a value which cannot be had leaves a reason.
- * Hashing and sending are left to uploads.c. */
+/* Collects the results of ranks for the controller: values and exceptions, which the agent never unpickles.
+ * Results inside a report stay within the report's limits. A larger pickle is uploaded before the report
+ * lists it. A value that cannot be collected leaves a reason. uploads.c hashes and sends files. */
 #include "agent/output/results.h"
 
 #include <stdint.h>
@@ -19,13 +18,13 @@
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
-#define ROW_BYTES 300 /* the most that a row takes beside its texts */
+#define ROW_BYTES 300 /* the largest size of a row without its texts */
 
-/* What one rank left. */
+/* The result of one rank. */
 struct item {
     const struct rank_exit *rank; /* of the record */
-    bool found;                   /* a pickle */
-    bool waits;                   /* it is not with the controller yet */
+    bool found;                   /* a pickle exists */
+    bool waits;                   /* the pickle is not with the controller yet */
     enum result_kind kind;
     int64_t size;
     char hash[HASH_HEX + 1]; /* "" until it is known */
@@ -38,7 +37,7 @@ struct results {
     struct item *items; /* one for each rank of the record */
     size_t count;
     struct rank_exit *ranks;
-    int64_t inline_bytes, json_bytes, error_bytes; /* that a report still has room for */
+    int64_t inline_bytes, json_bytes, error_bytes; /* space left in the report */
     struct upload *upload;                         /* under way ... */
     struct item *putting;                          /* ... of this one */
     char *problem;
@@ -50,7 +49,7 @@ static void put_next(struct results *results);
 
 /* --- reasons -------------------------------------------------------------------------------------------- */
 
-/* The first one stays. */
+/* Keeps the first problem. */
 static void take_problem(struct results *results, const struct item *item, char *problem)
 {
     if (item->kind == RESULT_VALUE && results->problem == NULL) {
@@ -60,7 +59,7 @@ static void take_problem(struct results *results, const struct item *item, char 
     }
 }
 
-/* In GiB, rounded up, so that what is too large never looks as large as the limit. */
+/* Rounded up to tenths of GiB, so that a result above the limit never looks as large as the limit. */
 static char *too_large(const struct item *item)
 {
     int64_t tenths = (item->size * 10 + GIB - 1) / GIB;
@@ -82,7 +81,7 @@ static char *pickle_name(const struct item *item)
                    item->kind == RESULT_VALUE ? "pickle" : "error.pickle");
 }
 
-/* A JSON text that the controller will understand; NULL when there is none within max bytes. */
+/* A JSON text that the controller can parse; NULL when there is none within max bytes. */
 static char *read_json(const struct results *results, const struct item *item, const char *folder,
                        int64_t max)
 {
@@ -108,7 +107,7 @@ static void take_small(struct results *results, struct item *item, const char *n
     }
 }
 
-/* The pickle of one kind; false when the rank left none. */
+/* Takes the pickle of one kind; false when the rank left none. */
 static bool take_pickle(struct results *results, struct item *item, enum result_kind kind)
 {
     item->kind = kind;
@@ -144,7 +143,7 @@ static void look(struct results *results, struct item *item, bool is_function)
 
 /* --- error files ---------------------------------------------------------------------------------------- */
 
-/* What failed by itself and early tells most. */
+/* Sorts failures by their value for people: those that failed by themselves first, then the earliest. */
 static int tells_more(const void *left, const void *right)
 {
     const struct rank_exit *a = (*(struct item *const *)left)->rank,
@@ -226,7 +225,7 @@ static bool put(struct results *results, struct item *item)
     return true;
 }
 
-/* One after the other, so that attempts which end together take turns. */
+/* One upload at a time, so that attempts which end together take turns. */
 static void put_next(struct results *results)
 {
     for (size_t i = 0; i < results->count; i++) {
@@ -238,7 +237,7 @@ static void put_next(struct results *results)
 
 /* --- from outside --------------------------------------------------------------------------------------- */
 
-/* A record has the ranks as they ended, a report lists results by rank. */
+/* A record lists ranks by their ends, a report lists results by rank. */
 static int by_rank(const void *left, const void *right)
 {
     const struct rank_exit *a = left, *b = right;
@@ -312,7 +311,7 @@ void results_cut(struct results *results)
     }
 }
 
-/* A value is its pickle; of an exception the error file alone is worth a row. */
+/* A value needs its pickle; for an exception the error file is enough for a row. */
 static bool is_row(const struct item *item)
 {
     return item->found || (item->kind == RESULT_EXCEPTION && item->json != NULL);
@@ -355,7 +354,7 @@ const char *results_problem(const struct results *results)
     return results->problem;
 }
 
-/* JSON is a string of the report: at the worst each of its bytes is escaped by another. */
+/* JSON is a string in the report: in the worst case each of its bytes is escaped. */
 size_t results_weight(const struct results *results)
 {
     size_t weight = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns files that become blobs of the controller. It promises that a large file does not hold up the loop,
- * that a few uploads leave connections for what is urgent, that one is tried again until the controller has
- * taken it or refused it, and that a file which changes meanwhile is an error, never a crash: it is read, not
- * mapped. Which files go is left to results.c. */
+/* Uploads files as blobs to the controller. A large file does not block the loop. Few uploads run at once,
+ * which leaves connections for urgent requests. An upload is retried until the controller has taken or
+ * refused it. A file that changes meanwhile causes an error, never a crash: it is read, not mapped. results.c
+ * decides which files to upload. */
 #include "agent/output/uploads.h"
 
 #include <stdio.h>
@@ -23,9 +23,9 @@ struct upload {
     struct uploads *uploads;
     int file;
     int64_t size, hashed;
-    struct hash *sum; /* NULL: all is hashed */
+    struct hash *sum; /* NULL: the whole file is hashed */
     char hash[HASH_HEX + 1];
-    struct controller_request *request; /* NULL: waits for its turn */
+    struct controller_request *request; /* NULL: it waits for its turn */
     void (*done)(void *closure, const char *hash, const struct err *err);
     void *closure;
     struct upload *prev, *next;
@@ -144,7 +144,7 @@ static void put(struct upload *upload)
                                                                    });
 }
 
-/* Those that are hashed, in the order in which they came. */
+/* Sends hashed files in the order in which they came. */
 static void send_next(struct uploads *uploads)
 {
     struct upload *upload;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files on their way to the controller as blobs. */
+/* Uploads files to the controller as blobs. */
 #ifndef AGENT_UPLOADS_H
 #define AGENT_UPLOADS_H
 
@@ -13,19 +13,19 @@ struct uploads;
 struct upload;
 
 struct uploads *uploads_create(struct controller_client *controller);
-/* All uploads have ended before. */
+/* All uploads must have ended before. */
 void uploads_destroy(struct uploads *uploads);
 
-/* Puts the first size bytes of a file as a blob; the file is taken over. done is called later, once, with
- * their SHA-256 in hex when the controller has them, else with NULL and what went wrong; the upload is gone
- * before. */
+/* Uploads the first size bytes of a file as a blob, and takes the file over. done is called later, once,
+ * after the upload was freed: with the SHA-256 in hex when the controller has the bytes, else with NULL and
+ * the error. */
 struct upload *upload_begin(struct uploads *uploads, int file, int64_t size,
                             void (*done)(void *closure, const char *hash, const struct err *err),
                             void *closure);
-/* Ends an upload without a word; NULL is allowed. */
+/* Ends an upload without a call of done; NULL is allowed. */
 void upload_cancel(struct upload *upload);
 
-/* Hashes a piece of what is to be hashed; true while there is more. */
+/* Hashes one piece; true while there is more to hash. */
 bool uploads_step(struct uploads *uploads);
 
 #endif

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`accelerate launch` in a gang, which would make a world of its own in each rank: gpuctl_accelerate.py OPTIONS SCRIPT ARGUMENTS.
+"""Runs `accelerate launch` in a gang, where it would otherwise make a separate world in each rank: gpuctl_accelerate.py OPTIONS SCRIPT
+ARGUMENTS.
 
-Accelerate itself reads its options and its configuration file, and says which variables they mean. In a rank the script then runs in the
-place of this process, with the rank and the world of the gang. With one process a node Accelerate starts those of the node, and is told
-of the others. The agent carries this file and starts it with the job's Python.
+Accelerate itself reads its options and its configuration file and derives the variables. In a rank the script then replaces this process,
+with the rank and the world of the gang. With one process a node, Accelerate starts the node's processes and is told about the other nodes.
+The agent carries this file and starts it with the job's Python.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import sys
 from typing import Any
 
-#: What a rank of a gang is told, and accelerate would say otherwise.
+#: Variables that the agent sets for a rank of a gang, and that accelerate would set otherwise.
 OF_THE_GANG = (
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_NAME", "ROLE_WORLD_SIZE",
     "NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES", "ACCELERATE_USE_CPU",
@@ -20,7 +21,7 @@ OF_THE_GANG = (
 
 
 def run_here(args: Any, prepared: dict[str, str]) -> None:
-    """Become the script, with what accelerate has prepared and the place in the gang that this process has."""
+    """Replace this process by the script, with accelerate's variables and this process's place in the gang."""
     env = {name: value for name, value in prepared.items() if name not in OF_THE_GANG or name == "ACCELERATE_USE_CPU"}
     env.update((name, os.environ[name]) for name in OF_THE_GANG if name in os.environ)
     command = [] if args.no_python else [sys.executable, *(["-m"] if args.module else [])]
@@ -29,7 +30,7 @@ def run_here(args: Any, prepared: dict[str, str]) -> None:
 
 
 def in_a_rank(launch: Any, args: Any) -> None:
-    """One process of the gang: whichever launcher accelerate chooses, only its variables are taken."""
+    """Run one process of the gang: whichever launcher accelerate chooses, only its variables are used."""
     from accelerate.utils import launch as prepare
 
     launch.simple_launcher = lambda args: run_here(args, prepare.prepare_simple_launcher_cmd_env(args)[1])
@@ -39,7 +40,7 @@ def in_a_rank(launch: Any, args: Any) -> None:
 
 
 def on_a_node(args: Any) -> None:
-    """One process a node: accelerate starts as many as the node has devices."""
+    """Run one process a node: accelerate starts a process for each device of the node."""
     nodes, each = int(os.environ["NNODES"]), int(os.environ["NPROC_PER_NODE"])
     args.num_processes, args.num_machines, args.machine_rank = nodes * each, nodes, int(os.environ["NODE_RANK"])
     if "MASTER_ADDR" in os.environ:  # a gang of one has none
@@ -51,7 +52,7 @@ def on_a_node(args: Any) -> None:
 def main(arguments: list[str]) -> None:
     try:
         from accelerate.commands import launch
-    except ImportError:  # the program may be there for another Python
+    except ImportError:  # another Python may have the program
         os.execvp("accelerate", ["accelerate", "launch", *arguments])
     args = launch.launch_command_parser().parse_args(arguments)
     if "PET_NNODES" in os.environ:

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gets one Python environment of a node ready, and tells how it goes.
+"""Builds one Python environment of a node, and reports its progress.
 
     python -I gpuctl_environment.py --folder ENVIRONMENTS --requirements FILE --key NAME [--python-version 3.11]
 
-It makes ENVIRONMENTS/<hash>/, a venv that sees all that the base, the Python which runs this, has; pip adds what the requirements name and
-the base does not have in the right version. The hash is of the requirements, the base, and what of the base they rely on: when the base
-changes, the next call makes another environment and leaves the one that ranks use as it is. ENVIRONMENTS/names/<NAME> becomes a link to the
-folder. It promises that a folder with a marker (gpuctl.json) is whole and is not written again, that of several calls at once one
-builds, and that a call that is killed leaves no marker and no process. What becomes of old environments is the agent's.
+It makes ENVIRONMENTS/<hash>/, a venv that sees all packages of the base, the Python that runs this file. pip adds the packages that the
+requirements name and the base does not have in the right version. The hash covers the requirements, the base, and the base's packages that
+they rely on: after a change of the base, the next call makes another environment and leaves the one that ranks use unchanged.
+ENVIRONMENTS/names/<NAME> becomes a link to the folder. A folder with a marker (gpuctl.json) is complete and is not written again. Of
+several calls at once only one builds. A killed call leaves no marker and no process. The agent removes old environments.
 
-On stdout goes one JSON object a line: {"text": ...} is what is being done, {"alive": true} says that it goes on although nothing is said;
-the last is {"ready": true, "folder": ..., "python": ...} or {"failed": ..., "by_user": ..., "lasting": ...}. It ends itself with all its
-processes on SIGTERM and when its stdin ends, which it does with the agent. Only the standard library is needed, from Python 3.8 on.
+Each line on stdout is a JSON object: {"text": ...} is a step, {"alive": true} says that the build goes on without news; the last line is
+{"ready": true, "folder": ..., "python": ...} or {"failed": ..., "by_user": ..., "lasting": ...}. The program ends itself and all its
+processes on SIGTERM, and when its stdin ends, which happens with the agent. It needs only the standard library, from Python 3.8 on.
 """
 
 import argparse
@@ -42,15 +42,15 @@ PTH_NAME = "gpuctl_base.pth"
 TEXT_LIMIT = 200  # characters of a line of progress
 FAILURE_LIMIT_BYTES = 4096
 OUTPUT_KEPT_LINES = 400
-ALIVE_S = 1.0  # between two looks at processes that say nothing
+ALIVE_S = 1.0  # between two checks of silent processes
 LOCK_S = 0.2  # between two tries to get the lock
-FULL_BYTES = 32 * 1024 * 1024  # less room than this is none
+FULL_BYTES = 32 * 1024 * 1024  # less free space counts as none
 
 NEVER_PASSED_ON = ("PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REQUIREMENT", "PIP_CONSTRAINT")
 
 
 class Failure(Exception):
-    """Why there will be no environment. by_user: it would fail on any node; lasting: on this one it stays so."""
+    """Why there will be no environment. by_user: it would fail on any node; lasting: it will always fail on this node."""
 
     def __init__(self, text: str, by_user: bool, lasting: bool = False) -> None:
         super().__init__(text)
@@ -62,18 +62,18 @@ class Failure(Exception):
 
 
 def say(**row: "Any") -> None:
-    """One line for the agent."""
+    """Write one line for the agent."""
     sys.stdout.write(json.dumps(row) + "\n")
     sys.stdout.flush()
 
 
 def mask(text: str) -> str:
-    """The text with what stands before the host of a URL made unreadable."""
+    """Return the text with user and password in URLs masked."""
     return re.sub(r"(?<=://)[^/\s]+@", "***@", text)
 
 
 def wheel_title(path: str) -> str:
-    """`numpy-2.1.0` of a URL or a file name of a distribution."""
+    """Return `numpy-2.1.0` from the URL or the file name of a distribution."""
     name = path.split("#")[0].rstrip("/").split("/")[-1]
     if name.endswith(".whl"):
         return "-".join(name.split("-")[:2])
@@ -81,14 +81,14 @@ def wheel_title(path: str) -> str:
 
 
 class Progress:
-    """Makes a short line of each of pip's that says something new."""
+    """Turns each line of pip that has news into a short line."""
 
     def __init__(self) -> None:
         self.package = ""
         self.told = ""
 
     def tell(self, line: str) -> bool:
-        """Says what the line says, if that is anything; whether it did."""
+        """Report the line if it has news; return whether it had."""
         text = self.shorten(line.strip())
         if not text or text == self.told:
             return False
@@ -122,7 +122,7 @@ class Progress:
 
 
 class Requirement:
-    """A line of a requirements file: name and version of a plain pin, "" where only pip can judge; an option asks for nothing."""
+    """A line of a requirements file: name and version of a plain pin, "" if only pip can judge the line; an option requires nothing."""
 
     def __init__(self, line: str, name: str = "", version: str = "", option: bool = False) -> None:
         self.line = line
@@ -136,12 +136,12 @@ ASKS_FOR_MORE = re.compile(r"(-e|-r|--editable|--requirement)\b")
 
 
 def normalize(name: str) -> str:
-    """A distribution's name as it is compared."""
+    """Return a distribution's name in its normal form, for comparisons."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def requirements_of(text: str) -> "List[Requirement]":
-    """What a requirements file asks for, a line each."""
+    """Return the requirements of a requirements file, one for each line."""
     found = []
     for line in re.sub(r"\\\r?\n", " ", text).splitlines():
         line = re.sub(r"(^|\s)#.*$", "", line).strip()
@@ -164,7 +164,7 @@ PRE_LETTER = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc"
 
 
 def version_key(version: str) -> "Tuple[Any, str]":
-    """(all but the local label, the local label) of a version, so that equal versions give equal keys."""
+    """Return (all but the local label, the local label) of a version, so that equal versions give equal keys."""
     found = VERSION.fullmatch(version.strip().lower())
     if found is None:
         return version.strip().lower(), ""
@@ -183,7 +183,7 @@ def version_key(version: str) -> "Tuple[Any, str]":
 
 
 def is_met(pinned: str, installed: str) -> bool:
-    """Whether `==pinned` takes what is installed: a pin without a local label takes any."""
+    """Return whether `==pinned` accepts the installed version: a pin without a local label accepts any label."""
     wanted, has = version_key(pinned), version_key(installed)
     return wanted[0] == has[0] and wanted[1] in ("", has[1])
 
@@ -192,7 +192,7 @@ def is_met(pinned: str, installed: str) -> bool:
 
 
 class Base:
-    """The Python that runs this, and what it can import beyond the standard library."""
+    """The Python that runs this file, and its packages beyond the standard library."""
 
     def __init__(self) -> None:
         self.folders = base_folders()
@@ -200,12 +200,12 @@ class Base:
         self.installed, self.metadata = installed_in(self.folders)
 
     def mtimes(self) -> "Dict[str, int]":
-        """Of each folder in ns: it changes when a distribution comes or goes."""
+        """Return the modification time of each folder in ns: it changes when a distribution comes or goes."""
         return {folder: os.stat(folder).st_mtime_ns for folder in self.folders}
 
 
 def base_folders() -> "List[str]":
-    """The entries of sys.path beyond the standard library, those of the user before the others, as ranks of the base see them."""
+    """Return the entries of sys.path beyond the standard library, the user's entries first, in the order of ranks that use the base."""
     standard = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
     standard |= {os.path.join(path, "lib-dynload") for path in standard}
     plain = list(sys.path)
@@ -216,8 +216,9 @@ def base_folders() -> "List[str]":
 
 
 def import_lines(folders: "List[str]") -> "List[str]":
-    """The lines of the base's .pth files that are programs: hooks of packages that are installed for editing. One that asks where it
-    stands is left out, for it would be told of another place.
+    """Return the code lines of the base's .pth files: hooks of packages that are installed in editable mode.
+
+    A line that asks for its own folder is left out, because here it would get another folder.
     """
     found = []
     for folder in folders:
@@ -229,7 +230,7 @@ def import_lines(folders: "List[str]") -> "List[str]":
 
 
 def installed_in(folders: "List[str]") -> "Tuple[Dict[str, str], List[str]]":
-    """({normalized name: version}, folders of metadata); where two folders have one, the first counts, as it does for an import."""
+    """Return ({normalized name: version}, metadata folders); of two folders with one package the first counts, as it does for imports."""
     versions: Dict[str, str] = {}
     metadata = []
     for folder in folders:
@@ -244,7 +245,7 @@ def installed_in(folders: "List[str]") -> "Tuple[Dict[str, str], List[str]]":
 
 
 def title_of(path: str) -> "Tuple[str, str]":
-    """(normalized name, version) of a folder of metadata; the folder's own name mostly says both."""
+    """Return (normalized name, version) of a metadata folder; usually the folder's own name contains both."""
     stem, kind = os.path.splitext(os.path.basename(path))
     name, _, version = stem.rpartition("-")
     if kind == ".dist-info" and name and re.match(r"\d", version):
@@ -260,7 +261,7 @@ def title_of(path: str) -> "Tuple[str, str]":
 
 
 def marker_of(environment: str) -> "Optional[Dict[str, Any]]":
-    """What the marker says; None where the environment is not whole."""
+    """Return the content of the marker; None if the environment is not complete."""
     try:
         with open(os.path.join(environment, MARKER), encoding="utf-8") as file:
             marker = json.load(file)
@@ -275,7 +276,7 @@ def python_of(environment: str) -> str:
 
 
 def write_marker(environment: str, base: Base, size_bytes: int) -> None:
-    """Makes the environment valid, or tells it that the base was looked at again."""
+    """Make the environment valid, or record the present state of the base."""
     row = {
         "format": FORMAT,
         "python": sys.version.split()[0],
@@ -296,7 +297,7 @@ def write_marker(environment: str, base: Base, size_bytes: int) -> None:
 
 
 def size_of(path: str) -> int:
-    """What a folder takes on its disk, in bytes."""
+    """Return the disk space of a folder, in bytes."""
     total = 0
     with os.scandir(path) as listing:
         for entry in listing:
@@ -307,7 +308,7 @@ def size_of(path: str) -> int:
 
 
 def name_it(folder: str, name: str, key: str) -> None:
-    """Lets names/NAME be a link to the environment."""
+    """Make names/NAME a link to the environment."""
     names = os.path.join(folder, "names")
     os.makedirs(names, mode=0o700, exist_ok=True)
     path = os.path.join(names, name)
@@ -319,9 +320,9 @@ def name_it(folder: str, name: str, key: str) -> None:
 
 
 class Lock:
-    """The lock of one environment: whoever builds it has it alone, processes that use it share it.
+    """The lock of one environment: its builder holds it exclusively, processes that use it share it.
 
-    The builder touches the file while it gets on, so that those who wait see that.
+    The builder touches the file while it makes progress, so that waiting processes can see that.
     """
 
     def __init__(self, path: str) -> None:
@@ -329,7 +330,7 @@ class Lock:
         self.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def take(self, environment: str) -> bool:
-        """Waits for it; False when somebody else has built the environment meanwhile."""
+        """Wait for the lock; return False when another process has built the environment meanwhile."""
         seen_ns = told_s = 0.0
         while marker_of(environment) is None:
             try:
@@ -355,7 +356,7 @@ class Lock:
 
 
 class Activity:
-    """Whether the processes below this one do anything: bytes that they have written, and CPU time."""
+    """Whether the processes below this one make progress: bytes written and CPU time."""
 
     def __init__(self) -> None:
         self.seen = (0, 0)
@@ -380,7 +381,7 @@ class Activity:
         return ticks, written
 
     def below(self) -> "List[str]":
-        """The processes of this session, but for this one."""
+        """Return the other processes of this session."""
         found = []
         for pid in os.listdir("/proc"):
             if pid.isdigit() and int(pid) != os.getpid():
@@ -393,7 +394,7 @@ class Activity:
 
 
 def end_all(*_: "Any") -> None:
-    """Ends this process and all that it has started, at once."""
+    """End this process and all that it has started, at once."""
     os.killpg(0, signal.SIGKILL)
 
 
@@ -414,7 +415,7 @@ def begin_session() -> None:
 
 
 def make_venv(environment: str, base: Base) -> None:
-    """An empty environment that sees what the base has, its programs included."""
+    """Make an empty environment that sees the base's packages and has its programs."""
     try:
         import venv
 
@@ -430,7 +431,7 @@ def make_venv(environment: str, base: Base) -> None:
 
 
 def programs_of(metadata: "List[str]") -> "Dict[str, str]":
-    """{name: module:function} of the programs that the base's packages have beside their modules."""
+    """Return {name: module:function} of the console programs of the base's packages."""
     found: Dict[str, str] = {}
     for folder in metadata:
         try:
@@ -448,14 +449,14 @@ def programs_of(metadata: "List[str]") -> "Dict[str, str]":
 
 
 def write_program(environment: str, name: str, target: str) -> None:
-    """A program of the base that runs with the environment's Python, torchrun for one: its workers then see the environment, too."""
+    """Write a program of the base that runs with the environment's Python, such as torchrun: its workers then see the environment, too."""
     module, _, function = target.partition(":")
     path = os.path.join(environment, "bin", name)
     if not re.fullmatch(r"[\w.-]+", name) or not re.fullmatch(r"[\w.]+", module) or not re.fullmatch(r"[\w.]+", function):
         return
     if os.path.lexists(path):
         return
-    # By way of sh, for the kernel takes no long path behind #!.
+    # Uses sh, because the kernel accepts no long path behind #!.
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"#!/bin/sh\n'''exec' \"{python_of(environment)}\" \"$0\" \"$@\"\n' '''\n")
         file.write(f"import sys\nfrom {module} import {function.split('.')[0]}\n")
@@ -464,7 +465,7 @@ def write_program(environment: str, name: str, target: str) -> None:
 
 
 def provide_pip(environment: str, base: Base) -> None:
-    """pip of the base, which the environment sees; else the one that came with the base's standard library."""
+    """Make sure that there is a pip: the base's, which the environment sees, else the one in the base's standard library."""
     if "pip" in base.installed:
         return
     say(text="Installing pip")
@@ -477,7 +478,7 @@ def provide_pip(environment: str, base: Base) -> None:
 
 
 class Pip:
-    """One run of pip install, and what it said."""
+    """One run of pip install, and its output."""
 
     def __init__(self, environment: str, lock: Lock) -> None:
         self.environment = environment
@@ -497,7 +498,7 @@ class Pip:
             stderr=subprocess.STDOUT,
             cwd=self.environment,
             env={name: value for name, value in os.environ.items() if name not in NEVER_PASSED_ON},
-            pass_fds=(self.lock.fd,),  # who outlives this process holds the lock still
+            pass_fds=(self.lock.fd,),  # a process that outlives this one still holds the lock
         )
         assert process.stdout is not None
         self.listen(process.stdout.fileno())
@@ -505,7 +506,7 @@ class Pip:
         return self.code == 0
 
     def listen(self, pipe: int) -> None:
-        """Takes the lines as they come, and looks every ALIVE_S whether anything moves."""
+        """Handle lines as they come, and check every ALIVE_S seconds for progress."""
         activity = Activity()
         rest = b""
         told_s = time.monotonic()
@@ -530,7 +531,7 @@ class Pip:
 
 
 def build(environment: str, text: str, requirements: "List[Requirement]", met: "Dict[str, str]", base: Base, lock: Lock) -> None:
-    """Fills the folder of an environment; a marker is written last."""
+    """Fill the folder of an environment; the marker is written last."""
     if os.path.lexists(environment):
         shutil.rmtree(environment)
     make_venv(environment, base)
@@ -545,8 +546,9 @@ def build(environment: str, text: str, requirements: "List[Requirement]", met: "
 
 
 def install(environment: str, asked: "List[Requirement]", requirements: "List[Requirement]", lock: Lock) -> None:
-    """Lets pip add what is asked for, held to all versions that are pinned. A whole environment that was written down from one that
-    works is taken as it is, even where its packages claim not to fit each other.
+    """Let pip add the missing packages, held to all pinned versions.
+
+    A complete list of pins, as written down from a working environment, is installed as it is, even if its packages claim to conflict.
     """
     lines = os.path.join(environment, "asked.txt")
     pins = os.path.join(environment, "pins.txt")
@@ -587,7 +589,7 @@ PACKAGE_IS_TO_BLAME = re.compile(
 
 
 def failure_of(pip: Pip) -> Failure:
-    """What pip said, and whether another node would say the same."""
+    """Return pip's messages as a Failure, and whether another node would fail in the same way."""
     said = "\n".join(pip.lines)
     room = os.statvfs(pip.environment)
     if DISK_IS_FULL.search(said) or room.f_bavail * room.f_frsize < FULL_BYTES:
@@ -601,7 +603,7 @@ def failure_of(pip: Pip) -> Failure:
 
 
 def quote(lines: "List[str]", wanted: "Optional[re.Pattern[str]]" = None) -> str:
-    """pip's words from its first error on, the middle left out of very long ones; lines that are wanted come before."""
+    """Return pip's lines from its first error on, without the middle of very long ones; matches of `wanted` come first."""
     first = next((at for at, line in enumerate(lines) if re.match(r"\s*(ERROR|error):", line)), max(0, len(lines) - 20))
     kept = [line for line in lines[first:] if not line.startswith(("[notice]", "WARNING: You are using pip"))]
     if wanted is not None:
@@ -617,9 +619,9 @@ def quote(lines: "List[str]", wanted: "Optional[re.Pattern[str]]" = None) -> str
 
 
 def check_version(wanted: str) -> None:
-    """Goes on in another Python where the job wants one; a Failure where there is none."""
+    """Continue in another Python if the job wants one; raise Failure if there is none."""
     mine = "{}.{}".format(*sys.version_info[:2])
-    first = os.environ.pop("GPUCTL_HAS_PYTHON", "")  # of the one that was here before this
+    first = os.environ.pop("GPUCTL_HAS_PYTHON", "")  # of the Python that ran this file first
     has = first or f"{mine} ({sys.executable})"
     if sys.version_info[:2] < OLDEST:
         raise Failure(
@@ -636,14 +638,17 @@ def check_version(wanted: str) -> None:
 
 
 def key_of(text: str, base: Base, requirements: "List[Requirement]", met: "Dict[str, str]") -> str:
-    """The environment's folder: all that decides what is in it. Where pip has to judge lines, that is all that the base has."""
+    """Return the name of the environment's folder: a hash of all that decides its content.
+
+    If pip has to judge lines, that includes all of the base's packages.
+    """
     relied = met if all(item.name or item.option for item in requirements) else base.installed
     parts = [str(FORMAT), text, sys.executable, sys.version, base.pth, json.dumps(relied, sort_keys=True)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def get_ready(folder: str, text: str, name: str) -> "Tuple[str, str]":
-    """The environment's folder and its Python."""
+    """Return the environment's folder and its Python."""
     base = Base()
     requirements = requirements_of(text)
     met = {
@@ -698,7 +703,7 @@ def main() -> "NoReturn":
     begin_session()
     code = work(arguments)
     sys.stdout.flush()
-    os._exit(code)  # the thread that watches stdin is in a read
+    os._exit(code)  # the thread that watches stdin is blocked in a read
 
 
 if __name__ == "__main__":

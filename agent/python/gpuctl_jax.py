@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tells JAX of the gang, so that jax.distributed.initialize() needs no arguments.
+"""Tells JAX about the gang, so that jax.distributed.initialize() needs no arguments.
 
-The runner of functions and gpuctl_watch.py, beside which this file lies, call it once JAX is imported.
+The runner of functions and gpuctl_watch.py, in the same folder, call it after the import of JAX.
 """
 
 import os
@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 
 def tell(clusters: "Any", release: "Callable[[], None]") -> None:
-    """Adds the gang to the kinds of clusters of which JAX takes what it is not told, before all others. `clusters` is the module
-    jax._src.clusters; `release` lets go of MASTER_PORT, where this process listens there.
+    """Add the gang to the cluster types from which JAX takes missing arguments, before all others.
+
+    `clusters` is the module jax._src.clusters; `release` lets go of MASTER_PORT if this process listens on it.
     """
 
     class Gang(clusters.ClusterEnv):  # type: ignore[misc, name-defined]
@@ -21,13 +22,13 @@ def tell(clusters: "Any", release: "Callable[[], None]") -> None:
 
         @classmethod
         def is_env_present(cls) -> bool:
-            """Is asked before the coordinator of rank 0 binds MASTER_PORT by itself, which can only be while nothing listens there."""
+            """Called before the coordinator of rank 0 binds MASTER_PORT, which works only while nothing listens there."""
             release()
             return True
 
         @classmethod
         def get_coordinator_address(cls, *args: object, **named: object) -> str:
-            """For a rank alone: the address of a gang is in JAX_COORDINATOR_ADDRESS."""
+            """For a single rank; JAX_COORDINATOR_ADDRESS holds the address of a gang."""
             import socket
 
             with socket.socket() as free:
@@ -44,7 +45,7 @@ def tell(clusters: "Any", release: "Callable[[], None]") -> None:
 
         @classmethod
         def get_local_process_id(cls) -> "int | None":
-            """The one GPU that is this process's; with one process a node, all are."""
+            """Return the one GPU of this process; None with one process a node, which uses all GPUs."""
             return int(os.environ["LOCAL_RANK"]) if "LOCAL_RANK" in os.environ else None
 
     kinds = clusters.ClusterEnv._cluster_types

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run for all processes of an attempt at a tracking server that is not the controller's.
+"""One run for all processes of an attempt at a tracking server other than the controller's.
 
-The controller gives each attempt a run of its own, and ranks take it. Another server knows nothing of attempts, so each process that logs
-would make a run. Here the first run that a process starts is the attempt's. The nodes of the gang agree on it by tags of that server
-(`common`), and the processes of a node tell each other by a file beside $GPUCTL_SOCKET, so it does not matter who started them: the agent,
-torchrun, also anew, or a rank. The later runs of a process are its own, and so are those of processes that it starts from then on, as with
-the controller's run. An experiment that several processes make at the same time is found by all of them. gpuctl_watch.py, beside which
-this file lies, calls it once MLflow is imported.
+The controller gives each attempt a run, and ranks use it. Another server knows nothing of attempts, so each process that logs would make a
+run. With this module the first run that a process starts is the attempt's. The nodes of the gang agree on it by tags on that server
+(`common`), and the processes of a node share it by a file beside $GPUCTL_SOCKET. So it does not matter which process started them: the
+agent, torchrun (restarts included), or a rank. Later runs of a process are its own, as are those of processes that it starts from then on;
+the controller's run works in the same way. If several processes create an experiment at the same time, all of them find it.
+gpuctl_watch.py, in the same folder, calls this module after the import of MLflow.
 """
 
 import os
@@ -15,23 +15,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-TAG = "gpuctl.attempt"  # of the run of the attempt
-CANDIDATE = "gpuctl.candidate"  # of a run that may become it: the attempt, too
-NODE = "gpuctl.candidate_node"  # the node rank of who made that
-YIELDED = "gpuctl.candidate_yielded"  # it will not become the run of the attempt
+TAG = "gpuctl.attempt"  # tag of the attempt's run
+CANDIDATE = "gpuctl.candidate"  # tag of a run that may become it; its value is the attempt, too
+NODE = "gpuctl.candidate_node"  # the node rank of the process that made the candidate
+YIELDED = "gpuctl.candidate_yielded"  # the candidate will not become the attempt's run
 FILE = "mlflow"
-SETTLED = "GPUCTL_RUN_SETTLED"  # there once the first run has been started, or was named by the job
-PATIENCE_S = 10.0  # for the first node, which may log nothing
-ELECTION_S = 60.0  # for another node between two of its requests; one that takes longer has died
+SETTLED = "GPUCTL_RUN_SETTLED"  # set once the first run has been started, or was named by the job
+PATIENCE_S = 10.0  # to wait for the first node, which may log nothing
+ELECTION_S = 60.0  # longest wait for another node between two of its requests; a slower one counts as dead
 PAUSE_S = 0.1
 
 
 def shared(fluent: "Any", original: "Callable[..., Any]") -> "Callable[..., Any]":
-    """start_run of the module mlflow.tracking.fluent, whose first run is the attempt's."""
+    """Return start_run for the module mlflow.tracking.fluent, with the attempt's run as its first run."""
     import functools
     import inspect
 
-    if "MLFLOW_RUN_ID" in os.environ and "GPUCTL_RUN_ID" not in os.environ:  # MLflow deletes the first at the end of a run
+    if "MLFLOW_RUN_ID" in os.environ and "GPUCTL_RUN_ID" not in os.environ:  # MLflow deletes MLFLOW_RUN_ID at the end of a run
         os.environ[SETTLED] = "1"
 
     @functools.wraps(original)
@@ -43,12 +43,12 @@ def shared(fluent: "Any", original: "Callable[..., Any]") -> "Callable[..., Any]
             except Exception as fault:  # an MlflowException
                 if getattr(fault, "error_code", None) != "RESOURCE_DOES_NOT_EXIST":
                     raise
-                del os.environ["GPUCTL_RUN_ID"]  # the program has set another server, where the controller's run is not
+                del os.environ["GPUCTL_RUN_ID"]  # the program has set another server, which does not have the controller's run
         if "GPUCTL_RUN_ID" not in os.environ:
             want_system_metrics()
         if asked.get("run_id") or not is_apart(fluent):
             return original(*args, **named)
-        os.environ[SETTLED] = "1"  # a thread that starts a run meanwhile has its own
+        os.environ[SETTLED] = "1"  # so another thread that starts a run meanwhile gets its own
         try:
             return run_of_attempt(fluent, original, asked)
         except BaseException:
@@ -71,7 +71,7 @@ def want_system_metrics() -> None:
 
 
 def surely(fluent: "Any", original: "Callable[..., Any]") -> "Callable[..., Any]":
-    """set_experiment of that module, which does not set an experiment that another process makes at the same time."""
+    """Return set_experiment for that module; it sets an experiment that another process creates at the same time, too."""
     import functools
 
     @functools.wraps(original)
@@ -89,12 +89,12 @@ def attempt() -> str:
 
 
 def is_ours() -> bool:
-    """Whether the next run of this process is to be that of the controller."""
+    """Return whether the next run of this process is the controller's."""
     return "GPUCTL_RUN_ID" in os.environ and os.environ.get("MLFLOW_RUN_ID") == os.environ["GPUCTL_RUN_ID"]
 
 
 def is_apart(fluent: "Any") -> bool:
-    """Whether this process would make a run at a server that gives it none. MLFLOW_RUN_ID="" asks for runs of the ranks' own."""
+    """Return whether this process would make a run at a server that gives it none. MLFLOW_RUN_ID="" asks for separate runs of ranks."""
     import mlflow
 
     settled = any(name in os.environ for name in ("MLFLOW_RUN_ID", "GPUCTL_RUN_ID", SETTLED))
@@ -102,7 +102,7 @@ def is_apart(fluent: "Any") -> bool:
 
 
 def run_of_attempt(fluent: "Any", original: "Callable[..., Any]", asked: "dict[str, Any]") -> "Any":
-    """Starts the run that a process of this node has told of, else the common one of all nodes. One process of a node at a time."""
+    """Start the run that another process of this node has recorded, else the common one of all nodes. One process of a node at a time."""
     import fcntl
 
     with open(os.path.join(os.path.dirname(os.environ["GPUCTL_SOCKET"]), FILE), "a+b", 0) as file:
@@ -124,7 +124,7 @@ def run_of_attempt(fluent: "Any", original: "Callable[..., Any]", asked: "dict[s
 
 
 def experiment_of(fluent: "Any") -> str:
-    """The experiment in which MLflow would make a run. Where it makes the experiment first, another node may have come before."""
+    """Return the experiment in which MLflow would make a run. If MLflow has to create it, another node may be faster: then try again."""
     from mlflow.exceptions import MlflowException
 
     try:
@@ -134,7 +134,7 @@ def experiment_of(fluent: "Any") -> str:
 
 
 def digest(experiment: str) -> bytes:
-    """Names an experiment of a server, in whose URI there may be a password."""
+    """Return a hash that names an experiment of a server; the server's URI may contain a password."""
     import hashlib
 
     import mlflow
@@ -147,10 +147,10 @@ def with_tags(asked: "dict[str, Any]", tags: "dict[str, str]") -> "dict[str, Any
 
 
 def common(fluent: "Any", original: "Callable[..., Any]", asked: "dict[str, Any]", experiment: str, node: int) -> "Any":
-    """Starts the run on which all nodes agree.
+    """Start the run on which all nodes agree.
 
-    A node that finds no run of the attempt makes one, a candidate, and only then looks for those of other nodes: so of two that do this at
-    the same time at least one sees the other. Who loses deletes its own.
+    A node that finds no run of the attempt makes a candidate run, and only then looks for those of other nodes. So of two nodes that do
+    this at the same time at least one sees the other. The losing node deletes its candidate.
     """
     import contextlib
 
@@ -165,13 +165,13 @@ def common(fluent: "Any", original: "Callable[..., Any]", asked: "dict[str, Any]
     if found == run.info.run_id:
         return run
     fluent.end_run()
-    with contextlib.suppress(mlflow.exceptions.MlflowException):  # not everybody may delete
+    with contextlib.suppress(mlflow.exceptions.MlflowException):  # not every user may delete
         client.delete_run(run.info.run_id)
     return original(**{**asked, "run_id": found})
 
 
 def find(client: "Any", experiment: str, patience: float) -> "str | None":
-    """The run of the attempt, once another node has made it; None where none does in time."""
+    """Return the run of the attempt once another node has made it; None if none does within `patience` seconds."""
     import time
 
     end = time.monotonic() + patience
@@ -183,10 +183,10 @@ def find(client: "Any", experiment: str, patience: float) -> "str | None":
 
 
 def elect(client: "Any", experiment: str, mine: str, node: int) -> str:
-    """Which candidate is the run of the attempt: the one that says so, else that of the lowest node.
+    """Return the candidate that is the attempt's run: the one with the tag, else that of the lowest node.
 
-    A candidate that sees one of a lower node yields, for good. Another becomes the run as soon as all that it sees have yielded: a node
-    that it does not see yet makes its candidate later, sees this one, and waits for it.
+    A candidate that sees one of a lower node yields, for good. Any other becomes the run as soon as all candidates that it sees have
+    yielded: a node that it does not see yet makes its candidate later, sees this one, and waits for it.
     """
     import time
 

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs one rank of a function job on its node.
 
-It loads the pickled call from $GPUCTL_FUNCTION, makes it, and leaves the value or the exception in $GPUCTL_RESULT_DIR, under the name
-$GPUCTL_RANK. It promises that a file with its final name is complete, that what cannot be loaded, run or kept is told in one sentence with
-a remedy, and that nothing in the interpreter's teardown changes the exit code of a rank whose value is stored. On rank 0 of a gang it hands
-the socket that has listened since before the start ($GPUCTL_STORE_FD) to torch's TCPStore, or lets go of it for JAX's coordinator, and it
-tells JAX of the gang. The environment of a rank, and what becomes of
-its files, is the agent's.
+It loads the pickled call from $GPUCTL_FUNCTION, makes it, and stores the value or the exception in $GPUCTL_RESULT_DIR under the name
+$GPUCTL_RANK. A file with its final name is complete. A failure to load, run or store is reported in one sentence with a remedy. The
+interpreter's teardown cannot change the exit code of a rank whose value is stored. On rank 0 of a gang it hands the socket that has
+listened since before the start ($GPUCTL_STORE_FD) to torch's TCPStore, or lets go of it for JAX's coordinator. It also tells JAX about the
+gang. The agent makes the environment of a rank and collects its files.
 
 It is started by `import sys; sys.path.insert(0, sys.argv[1]); import gpuctl_runner; gpuctl_runner.main()` with its folder as the argument,
-so that Python keeps its byte code. Only the standard library is needed, from Python 3.8 on. Modules that most functions do without are
+so that Python caches its byte code. It needs only the standard library, from Python 3.8 on. Modules that most functions do not need are
 imported where they are used.
 """
 
@@ -31,7 +30,7 @@ JSON_DEPTH = 16
 JSON_LIMIT_BYTES = 64 * 1024
 
 ERROR_FILE_LIMIT_BYTES = 16 * 1024
-EXCEPTION_LIMIT_BYTES = 1024 * 1024  # a larger one is told by its text alone
+EXCEPTION_LIMIT_BYTES = 1024 * 1024  # a larger one is reported by its text alone
 TRACEBACK_LIMIT = 256 * 1024  # characters
 MESSAGE_LIMIT = 64 * 1024  # characters
 BRIEF_LIMIT = 500  # characters
@@ -46,21 +45,21 @@ LIBUV_TAKES_SOCKETS = (2, 8)  # the first torch whose libuv store listens on a s
 
 
 class Refusal(RuntimeError):
-    """What this file refuses by itself. Its text names what is wrong, where, and the remedy."""
+    """A failure that this file detects itself. Its text names the problem, the place and the remedy."""
 
 
 def refusal(kind: str, text: str) -> Refusal:
-    """An error that shows `kind` as the name of its type."""
+    """Return an error that shows `kind` as the name of its type."""
     return type(kind, (Refusal,), {"__module__": "builtins"})(text)
 
 
 def place() -> str:
-    """This node and this Python, for a sentence."""
+    """Return this node and this Python, for use in a sentence."""
     return f"node {os.environ.get('GPUCTL_NODE', '?')} by Python {VERSION} ({sys.executable})"
 
 
 def brief(fault: BaseException) -> str:
-    """`Type: message` in one short line."""
+    """Return `Type: message` in one short line."""
     text = " ".join(f"{type(fault).__name__}: {safe_text(fault)}".split())
     return text if len(text) <= BRIEF_LIMIT else text[: BRIEF_LIMIT - 3] + "..."
 
@@ -69,7 +68,7 @@ def brief(fault: BaseException) -> str:
 
 
 def check_header(line: bytes, path: str) -> None:
-    """Refuses a payload of another format or of another Python."""
+    """Refuse a payload of another format or of another Python."""
     words = line.decode("ascii", "replace").split()
     if not line.endswith(b"\n") or len(words) < 3 or words[0] != "gpuctl-function":
         raise refusal("PayloadUnreadable", f"The function's payload on {place()} is cut or damaged ({path}): submit the job again.")
@@ -83,9 +82,9 @@ def check_header(line: bytes, path: str) -> None:
 
 
 class Loader(pickle.Unpickler):
-    """Loads a call, and builds what was pickled by value from the sender's `__main__` in the `__main__` of this process.
+    """Loads a call, and rebuilds objects pickled by value from the sender's `__main__` in the `__main__` of this process.
 
-    Plain pickle then finds it there: torch.save(model), the arguments of a spawned worker.
+    Plain pickle then finds them there: for torch.save(model), and for the arguments of a spawned worker.
     """
 
     def __init__(self, file: "BinaryIO") -> None:
@@ -100,7 +99,7 @@ class Loader(pickle.Unpickler):
         return found
 
     def make_function(self, make: "Callable[..., Any]") -> "Callable[..., Any]":
-        """cloudpickle's constructor of functions, for which the sender's `__main__` is ours."""
+        """Return cloudpickle's constructor of functions, with this `__main__` in place of the sender's."""
 
         def made(code: object, namespace: dict, *rest: object, **named: object) -> "Any":
             if namespace.get("__name__") == "__main__":
@@ -112,7 +111,7 @@ class Loader(pickle.Unpickler):
         return made
 
     def make_class(self, make: "Callable[..., Any]") -> "Callable[..., Any]":
-        """cloudpickle's constructor of classes, noting what it makes."""
+        """Return cloudpickle's constructor of classes, which records the new classes."""
 
         def made(*args: object, **named: object) -> "Any":
             self.made.append(make(*args, **named))
@@ -121,7 +120,7 @@ class Loader(pickle.Unpickler):
         return made
 
     def publish(self) -> None:
-        """Names what was made in `__main__`, unless a global of that name came along."""
+        """Name the rebuilt objects in `__main__`, unless the payload has a global of that name."""
         mine = [thing for thing in self.made if getattr(thing, "__module__", None) == "__main__"]
         for thing in mine:
             if thing.__name__.isidentifier() and "." not in thing.__qualname__:
@@ -131,7 +130,7 @@ class Loader(pickle.Unpickler):
 
 
 class Main(type(sys)):
-    """A `__main__` that multiprocessing can make again in a spawned process, by running the file named here: see the end of this one.
+    """A `__main__` that multiprocessing can make again in a spawned process, by running the file named here: see the end of this file.
 
     A function that reads the global `__file__` still sees the sender's.
     """
@@ -140,7 +139,7 @@ class Main(type(sys)):
 
 
 def load() -> tuple:
-    """The call: (function, args, kwargs)."""
+    """Return the call: (function, args, kwargs)."""
     path = os.environ["GPUCTL_FUNCTION"]
     with open(path, "rb") as payload:
         check_header(payload.readline(HEADER_LIMIT_BYTES), path)
@@ -154,7 +153,7 @@ def load() -> tuple:
 
 
 def refuse_payload(fault: Exception, path: str) -> "NoReturn":
-    """Says why a payload did not load."""
+    """Raise the error that explains why a payload did not load."""
     missing = (getattr(fault, "name", None) or "").split(".")[0] if isinstance(fault, ModuleNotFoundError) else None
     if missing == "cloudpickle":
         remedy = f"install it there ({sys.executable} -m pip install cloudpickle), or submit with a client that sends its own."
@@ -171,14 +170,14 @@ def refuse_payload(fault: Exception, path: str) -> "NoReturn":
 
 
 def result_path(suffix: str) -> str:
-    """A result file of this rank; its folder is made if need be."""
+    """Return the path of a result file of this rank, whose folder it makes if necessary."""
     folder = os.environ["GPUCTL_RESULT_DIR"]
     os.makedirs(folder, exist_ok=True)
     return os.path.join(folder, os.environ["GPUCTL_RANK"] + suffix)
 
 
 def write_file(path: str, write: "Callable[[BinaryIO], object]") -> None:
-    """Lets write(file) fill PATH.part, and renames it once it is complete; leaves nothing behind when it fails."""
+    """Let write(file) fill PATH.part, and rename it once it is complete; leave nothing behind on failure."""
     part = path + ".part"
     try:
         with open(part, "wb") as file:
@@ -191,7 +190,7 @@ def write_file(path: str, write: "Callable[[BinaryIO], object]") -> None:
 
 
 def keep(value: object) -> None:
-    """Stores the value of the call: R.json if that says all of it, then R.pickle, straight from the value's own memory."""
+    """Store the value of the call: R.json if JSON can express all of it, then R.pickle, straight from the value's own memory."""
     try:
         text = faithful_json(value)
         if text is not None:
@@ -210,7 +209,7 @@ def keep(value: object) -> None:
 
 
 def pickler() -> "Any":
-    """cloudpickle, or pickle on a node that got by without."""
+    """Return cloudpickle, or pickle on a node without cloudpickle."""
     try:
         import cloudpickle
     except ImportError:
@@ -219,13 +218,13 @@ def pickler() -> "Any":
 
 
 def type_name(value: object) -> str:
-    """The name of a value's type, with its module unless that is Python's own or the notebook."""
+    """Return the name of a value's type, with its module unless that is builtins or `__main__`."""
     kind = type(value)
     return kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def faithful_json(value: object) -> "str | None":
-    """The value as JSON text, or None where reading that would give anything else than the value."""
+    """Return the value as JSON text, or None if JSON would not give back the same value."""
     if value is None:
         return "null"
     if not is_faithful(value, 0, [JSON_LIMIT_BYTES]):
@@ -237,7 +236,7 @@ def faithful_json(value: object) -> "str | None":
 
 
 def is_faithful(value: "Any", depth: int, budget: "list[int]") -> bool:
-    """Whether a value and all within is of JSON's own types. budget[0]: what may still follow, at one byte an item at least."""
+    """Return whether a value and all its parts are of JSON's own types. budget[0]: bytes that may follow, at least one for each item."""
     kind = type(value)
     budget[0] -= 1
     if kind is bool or value is None:
@@ -260,7 +259,7 @@ def is_faithful(value: "Any", depth: int, budget: "list[int]") -> bool:
 
 
 def fail(fault: BaseException) -> None:
-    """Tells an exception: R.error.pickle, torch elastic's error file, and the traceback on stderr."""
+    """Report an exception: in R.error.pickle, in torch elastic's error file, and as a traceback on stderr."""
     trace = users_frames(fault)
     text = trace_text(fault, trace)
     message = shorten(safe_text(fault), MESSAGE_LIMIT)
@@ -280,7 +279,7 @@ def fail(fault: BaseException) -> None:
 
 
 def users_frames(fault: BaseException) -> "TracebackType | None":
-    """The exception's traceback from the first frame on that is neither this file's nor the import system's; None if there is none."""
+    """Return the exception's traceback without its first frames in this file or the import system; None if no other frame is left."""
     trace = fault.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith((__file__, "<frozen importlib")):
         trace = trace.tb_next
@@ -288,19 +287,19 @@ def users_frames(fault: BaseException) -> "TracebackType | None":
 
 
 def trace_text(fault: BaseException, trace: "TracebackType | None") -> str:
-    """What Python would print, causes and contexts included, the middle left out of a very long one."""
+    """Return the traceback as Python would print it, causes and contexts included, without the middle of a very long one."""
     import traceback
 
     if isinstance(fault, Refusal) and fault.__cause__ is not None:
         fault.__cause__.__traceback__ = users_frames(fault.__cause__)
     try:
         return printable(shorten("".join(traceback.format_exception(type(fault), fault, trace)), TRACEBACK_LIMIT))
-    except Exception as other:  # an exception that cannot even be shown
+    except Exception as other:  # an exception that cannot be printed
         return f"{brief(fault)} (its traceback cannot be shown: {brief(other)})\n"
 
 
 def frames(trace: "TracebackType | None") -> "list[tuple[str, int, str]]":
-    """(file, line, name) of each frame, the outermost first."""
+    """Return (file, line, name) of each frame, the outermost first."""
     found = []
     while trace is not None:
         code = trace.tb_frame.f_code
@@ -311,7 +310,7 @@ def frames(trace: "TracebackType | None") -> "list[tuple[str, int, str]]":
 
 
 class Remade:
-    """Pickles as an exception that is made without a call of its __init__, whose arguments need not be those that the exception holds."""
+    """Pickles as an exception that is made without a call of its __init__, whose arguments may differ from the exception's args."""
 
     def __init__(self, fault: BaseException) -> None:
         self.fault = fault
@@ -323,7 +322,7 @@ class Remade:
 
 
 def portable(fault: "BaseException | Remade") -> "BaseException | Remade | None":
-    """The exception, or what pickles as it, if it survives pickling and is of a sane size."""
+    """Return the exception, or an object that pickles as it; None if it cannot be pickled and loaded again, or is too large."""
     import io
 
     class Bounded(io.BytesIO):
@@ -343,7 +342,7 @@ def portable(fault: "BaseException | Remade") -> "BaseException | Remade | None"
 
 
 def write_error_pickle(row: dict) -> None:
-    """R.error.pickle; what was stored of a value before goes."""
+    """Write R.error.pickle, and remove an already stored value."""
     for suffix in (".json", ".pickle"):
         if os.path.exists(result_path(suffix)):
             os.unlink(result_path(suffix))
@@ -351,7 +350,7 @@ def write_error_pickle(row: dict) -> None:
 
 
 def write_error_file(message: str, text: str) -> None:
-    """The file that torch elastic's `record` would write, cut to its limit."""
+    """Write torch elastic's error file as its `record` does, cut to its limit."""
     path = os.environ.get("TORCHELASTIC_ERROR_FILE")
     if not path:
         return
@@ -368,7 +367,7 @@ def write_error_file(message: str, text: str) -> None:
 
 
 def safe_text(fault: BaseException) -> str:
-    """str(fault), whatever that does."""
+    """Return str(fault), even if that raises."""
     try:
         return printable(str(fault))
     except Exception:
@@ -376,12 +375,12 @@ def safe_text(fault: BaseException) -> str:
 
 
 def printable(text: str) -> str:
-    """Text that any reader of UTF-8 and JSON accepts: lone surrogates and NULs are spelt out."""
+    """Return text that any reader of UTF-8 and JSON accepts: lone surrogates and NULs are escaped."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
 
 
 def shorten(text: str, limit: int) -> str:
-    """At most `limit` characters: head and tail of a longer text."""
+    """Return at most `limit` characters: head and tail of a longer text."""
     if len(text) <= limit:
         return text
     gap = f"\n... {len(text) - limit} characters left out ...\n"
@@ -390,7 +389,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def say(text: str) -> None:
-    """Prints on stderr; a closed one is ignored."""
+    """Print on stderr; ignore a closed one."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -402,17 +401,17 @@ def say(text: str) -> None:
 
 
 class Listener:
-    """The socket that holds MASTER_PORT on rank 0. While it listens, ranks that come before the store wait in its backlog."""
+    """The socket that holds MASTER_PORT on rank 0. While it listens, ranks that connect before the store exists wait in its backlog."""
 
     def __init__(self, fd: int, port: int) -> None:
         self.fd = fd
         self.port = port
         self.listens = True
-        self.given = -1  # the duplicate that the last store got, and closes
+        self.given = -1  # the duplicate that the last store received, and closes
         self.ports: set[int] = set()  # of all stores that this process has hosted
 
     def release(self) -> None:
-        """Stops listening: the port stays bound, and whoever sets SO_REUSEADDR can bind it as well."""
+        """Stop listening: the port stays bound, but any program that sets SO_REUSEADDR can bind it, too."""
         import socket
 
         held = socket.socket(fileno=os.dup(self.fd))
@@ -421,14 +420,14 @@ class Listener:
         self.listens = False
 
     def is_given(self) -> bool:
-        """Whether the last store still has its duplicate: a second server on one socket would steal its connections."""
+        """Return whether the last store still has its duplicate: a second server on one socket would steal its connections."""
         try:
             return self.given >= 0 and os.fstat(self.given).st_ino == os.fstat(self.fd).st_ino
         except OSError:
             return False
 
     def create(self, init: "Callable[..., None]", store: "Any", args: tuple, named: dict) -> None:
-        """Makes a TCPStore: on the socket if it is the server of that port, as asked for in any other case."""
+        """Make a TCPStore: on the held socket if it is the server of that port, unchanged in all other cases."""
         port = named.get("port", args[1] if len(args) > 1 else None)
         if not named.get("is_master", args[3] if len(args) > 3 else False):
             return init(store, *args, **named)
@@ -446,7 +445,7 @@ class Listener:
             raise
 
     def adopt(self, distributed: "Any") -> None:
-        """Makes torch's TCPStore use the socket, or lets go of it for a torch that knows only how to bind."""
+        """Make torch's TCPStore use the socket, or let go of it if this torch can only bind."""
         kind = getattr(distributed, "TCPStore", None)
         if kind is None or getattr(kind.__init__, "listener", None) is not None:
             return
@@ -463,7 +462,7 @@ class Listener:
 
 
 class Hook:
-    """A finder that finds nothing itself: it calls `seen` with a module once that is imported, or `missed` where it cannot see that."""
+    """A finder that finds nothing itself: it calls `seen` with a module after its import, or `missed` if it cannot see the import."""
 
     def __init__(self, name: str, seen: "Callable[[Any], None]", missed: "Callable[[], None]") -> None:
         self.name = name
@@ -486,7 +485,7 @@ class Hook:
         return spec
 
     def wrap(self, loader: "Any") -> None:
-        """Appends to what the loader executes."""
+        """Call `seen` after the loader has executed the module."""
         execute = loader.exec_module
 
         def exec_module(module: "Any") -> None:
@@ -499,7 +498,7 @@ class Hook:
 
 
 def find_spec(name: str, path: "Any", target: "Any") -> "Any":
-    """The first spec that a finder offers."""
+    """Return the first spec that a finder offers."""
     for finder in sys.meta_path:
         spec = finder.find_spec(name, path, target) if hasattr(finder, "find_spec") else None
         if spec is not None:
@@ -508,15 +507,15 @@ def find_spec(name: str, path: "Any", target: "Any") -> "Any":
 
 
 def torch_version() -> "tuple[int, ...]":
-    """(major, minor) of the torch that is imported; a version of another form passes for a new one."""
+    """Return (major, minor) of the imported torch; a version in another format counts as new."""
     numbers = str(sys.modules["torch"].__version__).split(".")[:2]
     return tuple(map(int, numbers)) if all(number.isdigit() for number in numbers) else LIBUV_TAKES_SOCKETS
 
 
 def torch_takes_sockets() -> bool:
-    """Whether this Python has a torch whose TCPStore can be given a socket, by its type stubs: nothing is imported.
+    """Return whether this Python has a torch whose TCPStore accepts a socket, according to its type stubs; nothing is imported.
 
-    It must be known before any rank can have connected: to an older torch a connection that is reset is fatal, a refused one is not.
+    The answer is needed before any rank can have connected: for an older torch a reset connection is fatal, a refused one is not.
     """
     spec = find_spec("torch", None, None)
     for folder in (spec.submodule_search_locations or []) if spec is not None else []:
@@ -529,7 +528,7 @@ def torch_takes_sockets() -> bool:
 
 
 def listener_of_rank() -> "Listener | None":
-    """The socket that was handed down to this rank, wired to torch; None where there is none."""
+    """Return the socket that this rank inherited, connected to torch; None if there is none."""
     number = os.environ.pop("GPUCTL_STORE_FD", None)
     if number is None:
         return None
@@ -548,7 +547,7 @@ def listener_of_rank() -> "Listener | None":
 
 
 def watch_jax(listener: "Listener | None") -> None:
-    """Waits for jax to be imported. A jax with other insides is left alone, and has to be told its arguments."""
+    """Tell JAX about the gang after its import. A JAX with other internals is left unchanged, and needs explicit arguments."""
 
     def release() -> None:
         if listener is not None and listener.listens:
@@ -564,7 +563,7 @@ def watch_jax(listener: "Listener | None") -> None:
 
 
 def beside(name: str) -> "Any":
-    """A module that lies beside this file, where nothing else looks for modules."""
+    """Import a module from the folder of this file, which is not on sys.path."""
     import importlib
 
     folder = os.path.dirname(os.path.abspath(__file__))
@@ -576,7 +575,7 @@ def beside(name: str) -> "Any":
 
 
 def wait_for_guests(ports: "set[int]") -> None:
-    """Waits until no other rank is connected to a store of this process, 30 s at most: they still need what it holds."""
+    """Wait until no other rank is connected to a store of this process, at most 30 s: other ranks still need its content."""
     import select
     import time
 
@@ -586,11 +585,11 @@ def wait_for_guests(ports: "set[int]") -> None:
         left_s = end - time.monotonic()
         if not guests or left_s <= 0:
             return
-        hung_up(select, guests, min(left_s, 1.0))  # a second at most: connections can be added
+        hung_up(select, guests, min(left_s, 1.0))  # at most a second, because new connections may come
 
 
 def hung_up(select: "Any", fds: "list[int]", timeout_s: float) -> bool:
-    """Whether the other end of a connection closes within the time."""
+    """Return whether the other end of a connection closes within the time."""
     poll = select.poll()
     for fd in fds:
         poll.register(fd, select.POLLRDHUP)
@@ -598,7 +597,7 @@ def hung_up(select: "Any", fds: "list[int]", timeout_s: float) -> bool:
 
 
 def guests_of(ports: "set[int]") -> "list[int]":
-    """The sockets of this process that are connections from another one to one of the ports."""
+    """Return the sockets of this process that are connections from another process to one of the ports."""
     import socket
 
     own, served = set(), {}
@@ -620,7 +619,7 @@ def guests_of(ports: "set[int]") -> "list[int]":
 
 
 def end_of(address: tuple) -> "tuple[str, int]":
-    """An end of a connection in one spelling, whichever family its socket is of."""
+    """Return an end of a connection in one spelling, for sockets of both families."""
     return (address[0][len("::ffff:") :] if address[0].startswith("::ffff:") else address[0], address[1])
 
 
@@ -628,7 +627,7 @@ def end_of(address: tuple) -> "tuple[str, int]":
 
 
 def flush_files() -> None:
-    """Writes out what files that are still open have buffered, as their finalizers would. Costs nothing unless one is open for writing."""
+    """Flush files that are still open, as their finalizers would. Costs nothing unless one is open for writing."""
     import fcntl
     import stat
 
@@ -648,20 +647,20 @@ def flush_files() -> None:
         if issubclass(type(thing), (io.BufferedWriter, io.BufferedRandom, io.TextIOWrapper)):
             try:
                 thing.flush()
-            except Exception:  # closed, only read, or without room: a finalizer would be silent as well
+            except Exception:  # closed, only read, or no space: a finalizer would be silent, too
                 continue
 
 
 def quietly(action: "Callable[[], object]") -> None:
-    """Does a last action, whose failure changes nothing any more: the exit code stands."""
+    """Do a last action; its failure changes nothing, because the exit code is decided."""
     try:
         action()
-    except Exception:  # told by whoever could; a stream that nobody reads tells nothing
+    except Exception:  # already reported if possible; a closed stream can report nothing
         return
 
 
 def finish(code: int) -> None:
-    """Ends the process as Python does up to the exit functions, and leaves out its teardown."""
+    """End the process as Python does up to the exit functions, and skip its teardown."""
     import atexit
 
     if "threading" in sys.modules:
@@ -674,7 +673,7 @@ def finish(code: int) -> None:
 
 
 def exit_code(request: SystemExit) -> int:
-    """The code that Python would exit with; a text goes to stderr."""
+    """Return the code with which Python would exit; print a text to stderr."""
     if request.code is None or isinstance(request.code, int):
         return request.code or 0
     say(printable(str(request.code)) + "\n")
@@ -682,7 +681,7 @@ def exit_code(request: SystemExit) -> int:
 
 
 def run() -> int:
-    """Loads and makes the call and keeps what comes of it. Returns the exit code; KeyboardInterrupt passes."""
+    """Load and make the call, and store its outcome. Return the exit code; KeyboardInterrupt passes."""
     try:
         listener = listener_of_rank()
         watch_jax(listener)
@@ -701,7 +700,7 @@ def run() -> int:
 
 
 def main() -> None:
-    """The whole life of the rank; does not return."""
+    """Run the whole life of the rank; does not return."""
     folder = sys.argv.pop(1)
     if folder in sys.path:
         sys.path.remove(folder)
@@ -710,7 +709,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
-    for name in ("sys", "gpuctl_runner"):  # of the line that started this file
+    for name in ("sys", "gpuctl_runner"):  # from the line that started this file
         sys.modules["__main__"].__dict__.pop(name, None)
     finish(run())
 
@@ -719,7 +718,7 @@ def main() -> None:
 
 
 def find_in_payload(name: str) -> "Any":
-    """`__main__.__getattr__` of a spawned process: loads the payload once a name of the sender's `__main__` is wanted."""
+    """`__main__.__getattr__` of a spawned process: load the payload when a name of the sender's `__main__` is needed."""
     namespace = sys.modules["__main__"].__dict__
     if not name.startswith("__") and namespace.pop("__getattr__", None) is not None:
         load()
@@ -729,7 +728,7 @@ def find_in_payload(name: str) -> "Any":
 
 
 def become_main(namespace: dict) -> None:
-    """Leaves nothing in a spawned process's `__main__` but the way to the payload."""
+    """Leave nothing in a spawned process's `__main__` except the access to the payload."""
     runner = beside("gpuctl_runner")
     for name in [name for name in namespace if not name.startswith("__")]:
         del namespace[name]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sitecustomize.py of a folder that comes first on a rank's PYTHONPATH: begins gpuctl_watch, which lies one folder above.
+"""The sitecustomize.py of a folder that comes first on a rank's PYTHONPATH: starts gpuctl_watch, which is one folder above.
 
-Then it makes way for the sitecustomize that Python would have found without it.
+Then it gives way to the sitecustomize that Python would have found without it.
 """
 
 import os
@@ -9,7 +9,7 @@ import sys
 
 folder = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != folder]
-if hasattr(sys, "addaudithook"):  # an older Python is left alone
+if hasattr(sys, "addaudithook"):  # not for an older Python
     sys.path.insert(0, os.path.dirname(folder))
     try:
         import gpuctl_watch

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warm workers: processes of a job's Python that have imported what ranks import first, and wait to become one.
+"""Warm workers: processes of a job's Python that have imported the usual modules ahead of time, and wait to become a rank.
 
-gpuagent starts one *forkserver* for each interpreter and set of variables that jobs have used, with agent/launch/warm.c at the other end of
-descriptor 3. On demand it forks a gpushim, and below that *workers*: each is a child of its shim, as every rank is, and waits on a
-socket for its identity. A worker that gets one becomes a rank: session, cgroup, environment, folder, descriptors and command line are
-those that a fresh process would have, then the program runs. When anything about that is in doubt the worker executes the command anew,
-and says why; so a start is never wrong, only slower.
+gpuagent starts one *forkserver* for each interpreter and set of variables that jobs have used; agent/launch/warm.c is at the other end of
+descriptor 3. On request it forks a gpushim, and *workers* below it: each is a child of its shim, like every rank, and waits on a socket for
+its identity. A worker that gets one becomes a rank: it takes the session, cgroup, environment, folder, descriptors and command line that a
+fresh process would have, then runs the program. In case of doubt the worker executes the command anew, and reports why; so a start is never
+wrong, only slower.
 
-Runs under any Python from 3.9 on, and needs nothing but the standard library. What is said between the processes is in agent/shim/shimwire.h.
+Runs under any Python from 3.9 on, and needs only the standard library. agent/shim/shimwire.h describes the messages between the processes.
 """
 
 import array
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 CONTROL_FD, CHILD_FD, STORE_FD = 3, 4, 3  # SHIM_CONTROL_FD, SHIM_WARM_FD, SHIM_STORE_FD
-HIGH_FD = 64  # above all numbers that have a meaning
+HIGH_FD = 64  # above all numbers with a meaning
 MESSAGE_BYTES = 4096
 STAGE_CGROUP, STAGE_FOLDER, STAGE_NOT_FOUND, STAGE_INTERPRETER, STAGE_COMMAND = range(5)  # of shim_rank.c
 PR_SET_PDEATHSIG, PR_SET_MM = 1, 35
@@ -34,19 +34,19 @@ libc.prctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ul
 
 
 class Doubt(Exception):
-    """Why a process that was not forked from this one must take its place."""
+    """Why a fresh process must replace this forked one."""
 
     word = "cold"
 
 
 class Stale(Doubt):
-    """The forkserver itself is not to be used any more."""
+    """The forkserver itself must not be used any more."""
 
     word = "stale"
 
 
 class Identity(BaseException):
-    """Raised in a worker, up to the first frame of the program: what it is from now on."""
+    """Raised in a worker, up to the first frame of the program: the rank that it is from now on."""
 
     def __init__(self, state: "State", voice: socket.socket, fields: "dict[str, list[bytes]]", fds: "list[int]") -> None:
         self.state, self.voice, self.fields, self.fds = state, voice, fields, fds
@@ -61,7 +61,7 @@ class Identity(BaseException):
         pairs: dict[bytes, bytes] = {}
         for entry in self.fields.get("env", []):
             name, _, value = entry.partition(b"=")
-            pairs.setdefault(name, value)  # as getenv() has it
+            pairs.setdefault(name, value)  # the first entry counts, as for getenv()
         return pairs
 
 
@@ -73,7 +73,7 @@ def send(to: socket.socket, message: bytes, fds: "list[int]") -> None:
 
 
 def receive(source: socket.socket, size: int, room: int = 8) -> "tuple[bytes, list[int]]":
-    """A message and its descriptors, which exec closes; b"" at the end."""
+    """Return a message and its descriptors, which exec closes; b"" at the end."""
     fds = array.array("i")
     message, ancillary, _, _ = source.recvmsg(size, socket.CMSG_SPACE(room * fds.itemsize), socket.MSG_CMSG_CLOEXEC)
     for level, kind, data in ancillary:
@@ -83,7 +83,7 @@ def receive(source: socket.socket, size: int, room: int = 8) -> "tuple[bytes, li
 
 
 def high(fd: int) -> int:
-    """A duplicate that stands in the way of no number that is to be set."""
+    """Return a duplicate with a number above all numbers that will be set."""
     import fcntl
 
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
@@ -101,7 +101,7 @@ def open_fds() -> "set[str]":
 
 
 def preload(names: "list[str]") -> "list[str]":
-    """Imports those that are installed. Doubt, where a process with them cannot be forked."""
+    """Import the installed modules of `names` and return their names. Raise Doubt if a process with them cannot be forked."""
     import importlib
     import importlib.util
 
@@ -122,7 +122,9 @@ def preload(names: "list[str]") -> "list[str]":
 
 
 def check_forks() -> None:
-    """Threads do not outlive a fork. Libraries that know end theirs before it, as OpenBLAS does, and start others when they are needed."""
+    """Raise Doubt if threads are left, which do not survive a fork. Some libraries, such as OpenBLAS, end their threads before a fork and
+    start them again when needed.
+    """
     if tasks() == 1:
         return
     pid = os.fork()
@@ -134,7 +136,7 @@ def check_forks() -> None:
 
 
 def folders_of_modules() -> "dict[str, int]":
-    """Where the modules that are imported lie, and when anything there was added, replaced or removed last, in ns since 1970."""
+    """Return the folders of the imported modules, each with the time of its last addition, replacement or removal, in ns since 1970."""
     folders = {os.path.dirname(path) for path in map(file_of, list(sys.modules.values())) if path}
     return {folder: os.stat(folder).st_mtime_ns for folder in folders if os.path.isdir(folder)}
 
@@ -151,21 +153,21 @@ def variables_of(pid: int) -> "dict[bytes, bytes]":
 
 
 def serve(program: str, options: "list[str]", names: "list[str]") -> None:
-    """Until the agent ends. Never returns; in a worker that got an identity it raises that."""
+    """Serve until the agent ends. Never returns; in a worker that got an identity it raises the identity."""
     control = socket.socket(fileno=CONTROL_FD)
-    variables = variables_of(os.getppid())  # shims are the agent's, and so is what they find
+    variables = variables_of(os.getppid())  # a shim gets the agent's variables
     try:
         imported = preload(names)
         check_forks()
         state = State(folders_of_modules())
         import gc
 
-        gc.freeze()  # a collection would copy all pages
+        gc.freeze()  # a garbage collection would copy all pages
         control.send(("ready " + ",".join(imported)).encode())
     except Doubt as doubt:
         control.send(f"unfit {doubt}".encode())
         os._exit(0)
-    except BaseException as fault:  # whatever an import raises
+    except BaseException as fault:  # an import may raise anything
         control.send(f"unfit {type(fault).__name__}: {fault}".encode()[:MESSAGE_BYTES])
         os._exit(0)
     while True:
@@ -197,7 +199,7 @@ def reap() -> None:
 def become_shim(
     state: "State", count: int, fds: "list[int]", program: str, options: "list[str]", variables: "dict[bytes, bytes]"
 ) -> "NoReturn":
-    """Leaves a child that will fork the workers, and becomes gpushim: the child is its child then."""
+    """Leave a child that will fork the workers, and become gpushim, so that the child is gpushim's."""
     os.setsid()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     null = high(os.open(os.devnull, os.O_RDWR))
@@ -220,13 +222,13 @@ def become_shim(
 
 
 def restore_signals() -> None:
-    """Those that Python ignores."""
+    """Restore the default of signals that Python ignores."""
     for name in ("SIGPIPE", "SIGXFSZ"):
         signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
 def breed(state: "State", shim: socket.socket, count: int) -> "NoReturn":
-    """Forks workers in the namespaces of the shim, gives it the socket of each, and ends, so that they become its children."""
+    """Fork workers in the namespaces of the shim, give the shim each worker's socket, and end, so that they become the shim's children."""
     message, namespaces = receive(shim, MESSAGE_BYTES)
     if not message:
         os._exit(0)
@@ -251,7 +253,7 @@ def breed(state: "State", shim: socket.socket, count: int) -> "NoReturn":
 
 
 class State:
-    """What a worker knows of its forkserver."""
+    """The state that a worker keeps from its forkserver."""
 
     def __init__(self, folders: "dict[str, int]") -> None:
         self.folders = folders
@@ -261,7 +263,7 @@ class State:
 
 
 def memory_area() -> "tuple[int, int, int, int]":
-    """Where the command line and the variables of this process lie that others see: arg_start, arg_end, env_start, env_end."""
+    """Return the addresses of this process's command line and variables in /proc: arg_start, arg_end, env_start, env_end."""
     with open("/proc/self/stat", "rb") as file:
         words = file.read().rpartition(b")")[2].split()
     start, end, env_start, env_end = (int(word) for word in words[45:49])
@@ -269,7 +271,7 @@ def memory_area() -> "tuple[int, int, int, int]":
 
 
 def wait_for_identity(state: State, voice: socket.socket) -> Identity:
-    """The identity that the shim gives; ends with the shim."""
+    """Return the identity that the shim gives; end with the shim."""
     header, fds = receive(voice, 8)
     if len(header) < 8:
         os._exit(0)
@@ -289,7 +291,7 @@ def wait_for_identity(state: State, voice: socket.socket) -> Identity:
 
 
 def stand_below(shim: int) -> None:
-    """Ends with the shim. The one that forked this process ends about now, and the shim is the parent then."""
+    """Make this process end with the shim. The process that forked it ends about now, and the shim then is the parent."""
     while os.getppid() != shim:
         if os.getppid() == 1:
             os._exit(126)
@@ -300,7 +302,7 @@ def stand_below(shim: int) -> None:
 
 
 class Report:
-    """How far the rank came, for the shim: nothing at all is well."""
+    """The failed step of a start, for the shim; an empty report means success."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
@@ -311,7 +313,7 @@ class Report:
 
 
 def take_place(identity: Identity) -> Report:
-    """Session, cgroup, folder, descriptors and variables; the order is that of shim_rank.c."""
+    """Take over session, cgroup, folder and descriptors, in the order of shim_rank.c."""
     fds = [high(fd) for fd in identity.fds]
     out, err, given = fds[:3]
     report = Report(given)
@@ -354,7 +356,7 @@ def close_quietly(fd: int) -> None:
 
 
 def show(area: "tuple[int, int, int, int]", arguments: "list[bytes]", variables: "dict[bytes, bytes]") -> None:
-    """Makes ps and /proc show command line and variables of the rank. Doubt, where there is not room for them."""
+    """Make ps and /proc show command line and variables of the rank. Raise Doubt if they do not fit."""
     start, arguments_end, env_start, end = area
     line = b"".join(word + b"\0" for word in arguments)
     block = b"".join(name + b"=" + value + b"\0" for name, value in variables.items())
@@ -364,11 +366,11 @@ def show(area: "tuple[int, int, int, int]", arguments: "list[bytes]", variables:
     ctypes.memmove(start, line, len(line))
     ctypes.memmove(env_start, block, len(block))
     for field, at in ((PR_SET_MM_ARG_END, start + len(line)), (PR_SET_MM_ENV_END, env_start + len(block))):
-        libc.prctl(PR_SET_MM, field, at, 0, 0)  # only root may: others have empty words at the end
+        libc.prctl(PR_SET_MM, field, at, 0, 0)  # only root may; for others the texts end with empty words
 
 
 def check(state: State, arguments: "list[str]", python_path: "list[str]") -> None:
-    """Doubt, where a fresh process would import something else."""
+    """Raise Doubt if a fresh process would import other modules."""
     for folder, at_ns in state.folders.items():
         try:
             changed = os.stat(folder).st_mtime_ns != at_ns
@@ -386,7 +388,7 @@ def check(state: State, arguments: "list[str]", python_path: "list[str]") -> Non
 
 
 def first_folder(arguments: "list[str]") -> "list[str]":
-    """What Python puts first in sys.path."""
+    """Return the folder that Python puts first in sys.path."""
     if getattr(sys.flags, "safe_path", False):
         return []
     if arguments[1] == "-c":
@@ -402,7 +404,7 @@ def check_arguments(arguments: "list[str]") -> None:
 
 
 def added_path(state: State, variables: "dict[bytes, bytes]") -> "list[str]":
-    """What the rank has on PYTHONPATH and the forkserver had not."""
+    """Return the PYTHONPATH entries of the rank that the forkserver did not have."""
     wanted = variables.get(b"PYTHONPATH")
     if wanted == state.python_path or not wanted:
         if wanted != state.python_path:
@@ -414,7 +416,7 @@ def added_path(state: State, variables: "dict[bytes, bytes]") -> "list[str]":
 
 
 def open_streams() -> None:
-    """sys.stdin, stdout and stderr as Python makes them: those of the forkserver were of other kinds of files."""
+    """Make sys.stdin, stdout and stderr as Python does: the forkserver had other kinds of files there."""
     import io
 
     stdout: Any = sys.stdout
@@ -431,14 +433,14 @@ def open_streams() -> None:
 
 
 def seed_anew() -> None:
-    """What was seeded when it was imported; Python's own random does that by itself."""
+    """Seed generators that were seeded on import; Python's own random does so itself."""
     numpy: Any = sys.modules.get("numpy")
     if numpy is not None and "numpy.random" in sys.modules:
         numpy.random.seed()
 
 
 def with_watch(variables: "dict[bytes, bytes]") -> "dict[bytes, bytes]":
-    """As shim_rank.c has it: a Python below begins gpuctl_watch.py by the folder that comes first on its PYTHONPATH."""
+    """Return the variables with gpuctl_watch's folder first on PYTHONPATH, as in shim_rank.c, for Pythons that the rank starts."""
     if b"GPUCTL_WATCH" not in variables:
         return variables
     folders = [variables[b"GPUCTL_WATCH"] + b"/watch", *([variables[b"PYTHONPATH"]] if b"PYTHONPATH" in variables else [])]
@@ -458,7 +460,7 @@ def begin_watch() -> None:
 
 
 def become(identity: Identity) -> "list[str]":
-    """Becomes the rank, up to its first instruction. Returns the command line, or executes it anew."""
+    """Become the rank, up to its first instruction. Returns the command line, or executes it anew."""
     state = identity.state
     report = take_place(identity)
     variables = identity.environment()
@@ -499,7 +501,7 @@ def execute(report: Report, words: "list[bytes]", variables: "dict[bytes, bytes]
 
 
 def fresh_main() -> dict:
-    """The namespace of a __main__ in which nothing was run."""
+    """Return the namespace of a fresh __main__."""
     namespace = sys.modules["__main__"].__dict__
     namespace.clear()
     namespace.update(__name__="__main__", __doc__=None, __package__=None, __spec__=None, __builtins__=sys.modules["builtins"])
@@ -508,7 +510,7 @@ def fresh_main() -> dict:
 
 
 def run(arguments: "list[str]") -> None:
-    """Runs what the command line says, as Python does."""
+    """Run the command line as Python does."""
     namespace = fresh_main()
     sys.modules.pop(__name__, None)
     if hasattr(sys, "orig_argv"):
@@ -537,7 +539,7 @@ def run(arguments: "list[str]") -> None:
 
 
 def main() -> None:
-    """FOLDER PROGRAM-OF-THE-SHIM ITS-OPTIONS NAMES ROOM: of this file, to be forked for, comma-separated, to be imported, unused."""
+    """Arguments: FOLDER (of this file) PROGRAM (the shim) OPTIONS (of the shim) NAMES (modules to import, with commas) ROOM (unused)."""
     folder, program, options, names = sys.argv[1:5]
     sys.path[:] = [entry for entry in sys.path if entry not in ("", folder)]
     identity = None
@@ -562,7 +564,7 @@ def main() -> None:
 
 
 def tell(fault: BaseException) -> None:
-    """What Python says of an exception that nobody caught, without the frames of this file."""
+    """Report an uncaught exception as Python does, without the frames of this file."""
     trace = fault.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches in a rank whether its gang becomes one world of torch.distributed, and says which line keeps it from that.
+"""Watches in a rank whether its gang becomes one world of torch.distributed, and names the line that prevents it.
 
-A program that sets MASTER_ADDR itself, or gives init_process_group a world of its own, waits for ever or trains alone. This module
-remembers each variable of the rendezvous that the program sets, with its line. It looks at init_process_group: where that looks for rank 0
-while it waits, and which world came of it. It writes what it finds to stderr and into the note file of the rank, which the verdict of the
-job quotes. For the program three things change: accelerate's notebook_launcher starts no processes in a rank, because the ranks are the
-processes that it asks for; JAX finds the gang; ranks that log to an MLflow server of the user's share a run. With one process a node,
-whose program makes a world of its own, the run is all that changes. Warm workers begin this module themselves, other Pythons begin it by
+A program that sets MASTER_ADDR itself, or gives init_process_group a separate world, waits for ever or trains alone. This module records
+the lines at which the program sets variables of the rendezvous. It watches init_process_group: where the call looks for rank 0 while it
+waits, and the size of the resulting world. It writes findings to stderr and into the note file of the rank, which the explanation of the
+job's failure quotes. For the program three things change: accelerate's notebook_launcher starts no processes in a rank, because the ranks
+are the processes that it asks for; JAX finds the gang; ranks that log to the user's own MLflow server share a run. With one process a node,
+whose program makes its own world, only the last one changes. Warm workers start this module themselves, other Pythons through
 gpuctl_site.py.
 """
 
@@ -17,16 +17,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-PATIENCE_S = 30.0  # others may load their data first, and come later than that
+PATIENCE_S = 30.0  # other ranks may load their data first
 RENDEZVOUS = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
 OWN_RANKS = "A program that starts its own ranks wants --launch-mode node."
 
-set_at: "dict[str, str]" = {}  # of RENDEZVOUS, those that the program has set: "train.py:12"
+set_at: "dict[str, str]" = {}  # variables of RENDEZVOUS that the program has set, with the line: "train.py:12"
 told = False
 
 
 def begin() -> None:
-    """Once in a process of an attempt."""
+    """Install the watch, once in a process of an attempt."""
     if "GPUCTL_SOCKET" not in os.environ or Finder.begun:
         return
     Finder.begun = True
@@ -34,7 +34,7 @@ def begin() -> None:
         ADOPTED.update(OF_A_GANG)
         sys.addaudithook(remember)
     for name, adopt in ADOPTED.items():
-        if name in sys.modules:  # of a warm worker
+        if name in sys.modules:  # imported by a warm worker already
             adopt(sys.modules[name])
     sys.meta_path.insert(0, Finder())
 
@@ -43,13 +43,13 @@ def begin() -> None:
 
 
 def remember(event: str, arguments: tuple) -> None:
-    """An audit hook: os.environ[NAME] = VALUE ends in os.putenv."""
+    """Record a line that sets a variable. This is an audit hook: os.environ[NAME] = VALUE calls os.putenv."""
     if event == "os.putenv" and os.fsdecode(arguments[0]) in RENDEZVOUS:
         set_at[os.fsdecode(arguments[0])] = place()
 
 
 def place() -> str:
-    """The line of the program that is executed, "train.py:12"; of libraries their own."""
+    """Return the program's current line, "train.py:12"; in a library, the library's line."""
     own = (__file__, os.__file__, "<frozen os>", "<frozen _collections_abc>")
     frame: Any = sys._getframe(1)
     while frame.f_back is not None and (frame.f_code.co_filename in own or frame.f_code.co_filename.endswith("_collections_abc.py")):
@@ -61,7 +61,7 @@ def place() -> str:
 
 
 class Finder:
-    """Finds nothing itself: has the modules of ADOPTED adopted once they are imported."""
+    """A finder that finds nothing itself: it adopts the modules of ADOPTED after their import."""
 
     begun = False
 
@@ -93,7 +93,7 @@ class Finder:
 
 
 def replace(module: "Any", name: str, adopted: "Callable[..., Any]") -> None:
-    """Puts what is here in the place of a function of the module, which may be a name of the packages above, too."""
+    """Replace a function of the module, and its name in the packages above, if they have it."""
     setattr(module, name, adopted(module, getattr(module, name)))
     for above in (module.__name__.rpartition(".")[0], module.__name__.partition(".")[0]):
         if hasattr(sys.modules[above], name):
@@ -101,7 +101,7 @@ def replace(module: "Any", name: str, adopted: "Callable[..., Any]") -> None:
 
 
 def watched(module: "Any", original: "Callable[..., Any]") -> "Callable[..., Any]":
-    """init_process_group, watched while it runs."""
+    """Return init_process_group with a watch while it runs."""
     import functools
 
     @functools.wraps(original)
@@ -123,7 +123,7 @@ def watched(module: "Any", original: "Callable[..., Any]") -> "Callable[..., Any
 
 
 def in_this_process(module: "Any", original: "Callable[..., Any]") -> "Callable[..., Any]":
-    """accelerate's notebook_launcher: this rank is one of the processes that it would start, whatever their number."""
+    """Return accelerate's notebook_launcher for a rank: this process is one of those that it would start, whatever their number."""
     import functools
 
     @functools.wraps(original)
@@ -136,7 +136,7 @@ def in_this_process(module: "Any", original: "Callable[..., Any]") -> "Callable[
 
 
 def beside(name: str) -> "Any":
-    """A module that lies beside this file, where nothing else looks for modules."""
+    """Import a module from the folder of this file, which is not on sys.path."""
     import importlib
 
     folder = os.path.dirname(os.path.abspath(__file__))
@@ -148,7 +148,7 @@ def beside(name: str) -> "Any":
 
 
 def tell_jax(clusters: "Any") -> None:
-    """The runner of functions tells it so by itself."""
+    """Tell JAX about the gang; in a function job the runner does so."""
     if "GPUCTL_FUNCTION" not in os.environ:
         quietly(lambda: beside("gpuctl_jax").tell(clusters, lambda: None))
 
@@ -168,7 +168,7 @@ OF_A_GANG: "dict[str, Callable[[Any], None]]" = {
 
 
 class Wanted:
-    """What a call of init_process_group looks for, beside what the gang is."""
+    """A call of init_process_group: its address of rank 0 and its world, compared with those of the gang."""
 
     def __init__(self, args: tuple, named: "dict[str, Any]") -> None:
         names = ("backend", "init_method", "timeout", "world_size", "rank", "store")
@@ -189,12 +189,12 @@ class Wanted:
         self.host, _, self.its_port = address.rpartition(":") if said.get("store") is None else ("", "", "")
 
     def is_elsewhere(self) -> bool:
-        """Whether it looks for rank 0 where rank 0 of the gang is not."""
+        """Return whether the call looks for rank 0 at another place than the gang's rank 0."""
         same_host = self.host == self.master or self.master in addresses_of(self.host)
         return bool(self.host) and not (same_host and self.its_port == self.port)
 
     def is_of_one_node(self) -> bool:
-        """Whether what it looks for is on this node alone, though rank 0 is to be reached from several."""
+        """Return whether the call looks for rank 0 only on this node, although the gang spans several nodes."""
         if self.host == self.master or self.master.startswith("127.") or os.environ.get("GPUCTL_NODES", "1") == "1":
             return False
         return any(address.startswith("127.") or address == "::1" for address in addresses_of(self.host))
@@ -208,7 +208,7 @@ class Wanted:
         return f"world_size of {self.call}" if self.says_world else set_at.get("WORLD_SIZE", "its environment")
 
     def waits_in_vain(self) -> None:
-        """On a thread of its own, while init_process_group waits. Ranks that look for the right place are only early."""
+        """Report a wrong address or world, on its own thread while init_process_group waits. Ranks with the right ones are only early."""
         where = f"{self.host}:{self.its_port}, as {self.who_says_where()} says"
         if self.is_elsewhere():
             tell(
@@ -233,7 +233,7 @@ class Wanted:
                 f" {self.master}. Leave that line out: MASTER_ADDR is set already. {OWN_RANKS}"
             )
         elif told:
-            quietly(lambda: os.unlink(os.environ["GPUCTL_NOTE_FILE"]))  # the others were only late
+            quietly(lambda: os.unlink(os.environ["GPUCTL_NOTE_FILE"]))  # the other ranks were only late
 
 
 def addresses_of(host: str) -> "set[str]":
@@ -249,12 +249,12 @@ def addresses_of(host: str) -> "set[str]":
 
 
 def tell(text: str) -> None:
-    """Once in a process: a person reads it in the output, the agent in the note file."""
+    """Report a finding once in a process: to people in the output, to the agent in the note file."""
     global told
     if told:
         return
     told = True
-    quietly(lambda: write_note(text))  # first: who reads the line may end the process
+    quietly(lambda: write_note(text))  # first, because a reader of the line may end the process
     quietly(lambda: print("gpuctl: " + text, file=sys.stderr, flush=True))
 
 
@@ -264,8 +264,8 @@ def write_note(text: str) -> None:
 
 
 def quietly(action: "Callable[[], object]") -> None:
-    """Does what the program does not depend on."""
+    """Run an action whose failure must not matter to the program."""
     try:
         action()
-    except Exception:  # a closed stream, a folder that is gone: the program goes on
+    except Exception:  # such as a closed stream or a removed folder
         return

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns this agent's standing with the controller, and the state that the controller desires for each attempt.
- * It promises that an attempt id is claimed once, that one which the controller does not list is stopped,
- * that a lease is counted from the sending of the heartbeat that renewed it, and that what has no lease any
- * more ends even if its shim hangs. What becomes of an attempt is reconciler_attempt.c's; files, processes
- * and requests are left to the caller. */
+/* The agent's standing with the controller, and the state that the controller desires for each attempt. An
+ * attempt id is claimed once. An attempt that the controller does not list is stopped. A lease counts from
+ * the sending of the heartbeat that renewed it. An attempt whose lease is over ends even if its shim hangs.
+ * reconciler_attempt.c keeps the phases of attempts; the caller does all I/O. */
 #include "agent/reconciler/reconciler.h"
 
 #include <stdlib.h>
@@ -71,8 +70,8 @@ static enum desired desired_of(enum order_phase phase)
     return DESIRED_STOP;
 }
 
-/* An attempt id that is not known here: PREPARE and RUN are taken up. START is for what was prepared, and
- * that is lost. */
+/* Handles an order for an unknown attempt id: takes up PREPARE and RUN. START is for a prepared attempt,
+ * which is lost. */
 static void take_order(struct reconciler *reconciler, const struct order *order)
 {
     bool run = order->phase == ORDER_RUN;
@@ -89,8 +88,8 @@ static void take_order(struct reconciler *reconciler, const struct order *order)
     lease(reconciler, entry, action);
 }
 
-/* The controller repeats an order when it has forgotten what it had not yet written: it hears again how
- * things are. */
+/* The controller repeats an order if it has forgotten the answer before it was written: reports the state
+ * again. */
 static void tell_again(struct reconciler *reconciler, struct entry *entry, enum order_phase phase)
 {
     switch (entry->phase) {
@@ -117,8 +116,7 @@ static void tell_again(struct reconciler *reconciler, struct entry *entry, enum 
     }
 }
 
-/* An attempt that was found at start may have lost its agent before its shim was told anything, its lease
- * included. */
+/* The agent of an adopted attempt may have ended before it told the shim anything, the lease included. */
 static void tell_adopted(struct reconciler *reconciler, struct entry *entry, const struct order *order)
 {
     if (order->phase != ORDER_PREPARE && order->phase != ORDER_RUN) {
@@ -176,7 +174,8 @@ static void go_on(struct reconciler *reconciler)
     }
 }
 
-/* What lives is stopped before anything new begins; what is over can wait until the new is on its way. */
+/* Live attempts are stopped before new ones begin; ended ones are dropped after the new ones are under
+ * way. */
 static void drop_unlisted(struct reconciler *reconciler, const struct poll_reply *reply, bool only_alive)
 {
     for (size_t i = 0; i < reconciler->count;) {
@@ -237,7 +236,7 @@ void reconciler_stranger(struct reconciler *reconciler)
     }
 }
 
-/* An eighth of the shortest lease, but never more than what the controller asked for. */
+/* An eighth of the shortest lease, at most the interval that the controller asked for. */
 static int64_t heartbeat_interval(const struct reconciler *reconciler)
 {
     int64_t interval = reconciler->heartbeat_ms;
@@ -248,8 +247,9 @@ static int64_t heartbeat_interval(const struct reconciler *reconciler)
     return interval;
 }
 
-/* The controller may have given away what it did not hear of for long: only what a heartbeat has listed, and
- * its answer has not named as fenced, may go on. What nobody wants keeps the end that it has. */
+/* The controller may have reassigned an attempt after a long silence. So this renews only attempts that the
+ * heartbeat listed and that its answer did not fence. Attempts without an order keep the end of their
+ * lease. */
 static void renew(struct reconciler *reconciler, int64_t number)
 {
     for (size_t i = 0; i < reconciler->count; i++) {
@@ -273,8 +273,8 @@ static void drop_fenced(struct reconciler *reconciler, const struct heartbeat_re
     reconciler_end_if_done(reconciler);
 }
 
-/* After a silence the answer to the poll that is out may be lost, and would be waited for in vain; or it is
- * late, and has orders for what was given away since. */
+/* After a silence the answer to the pending poll may be lost, or late, with orders for attempts that were
+ * reassigned since: polls again. */
 static void poll_anew(struct reconciler *reconciler, int64_t silence_ms)
 {
     if (reconciler->polling && silence_ms > HEARTBEATS_OUT * heartbeat_interval(reconciler)) {
@@ -296,8 +296,8 @@ void reconciler_heartbeat_done(struct reconciler *reconciler, int64_t number,
     renew(reconciler, number);
 }
 
-/* When the agent itself ends what its shim has not: later than a shim does it, and early enough to be done
- * before the controller gives the job away. */
+/* When the agent itself kills a shim that has not ended its attempt: later than the shim would act, and
+ * before the controller reassigns the job. */
 static int64_t guard_ms(const struct reconciler *reconciler, const struct entry *entry)
 {
     bool guarded = entry->lease_ms > 0 && !entry->killed && reconciler_is_alive(entry);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the phases of each attempt that this node knows, and the reports that are due of it. It promises that
- * a phase changes only as the table says, and that reports of one attempt leave in order and one at a time,
- * each until it was answered. Orders and heartbeats are reconciler.c's. */
+/* The phase of each attempt that this node knows, and the reports that are due. A phase changes only as the
+ * table below says. Reports of one attempt are sent in order and one at a time, each until it is answered.
+ * reconciler.c handles orders and heartbeats. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "agent/reconciler/reconciler_parts.h"
 #include "proto/base/text.h"
 
-/* What news do to a phase; no row means that it is no news. */
+/* How an event changes a phase; without a row the event has no effect. */
 struct move {
     enum reconciler_phase from;
     enum reconciler_news news;
@@ -107,8 +107,8 @@ void reconciler_push_report(struct reconciler *reconciler, struct entry *entry)
     }
 }
 
-/* Adds a report behind those that wait. The same one is not added twice, but for the one that is out: what it
- * tells may be old. */
+/* Adds a report behind those that wait. A waiting report is not added twice. The report under way does not
+ * count, because its content may be outdated. */
 void reconciler_report(struct reconciler *reconciler, struct entry *entry, enum report_kind kind)
 {
     for (size_t i = entry->asking ? 1 : 0; i < entry->due_count; i++) {
@@ -128,8 +128,8 @@ bool reconciler_is_alive(const struct entry *entry)
     return entry->phase < RECONCILER_CLEARING;
 }
 
-/* Nobody wants it: what lives is killed, what is over is forgotten. True when it was forgotten, and the entry
- * is gone. */
+/* For an attempt that the controller does not want: stops it if it is live, forgets it if it is over. True
+ * when it was forgotten, and the entry is gone. */
 bool reconciler_drop(struct reconciler *reconciler, struct entry *entry)
 {
     bool first = entry->desired != DESIRED_NOTHING;

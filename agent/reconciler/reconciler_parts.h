@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What reconciler.c and reconciler_attempt.c share, and nobody else. */
+/* Shared by reconciler.c and reconciler_attempt.c alone. */
 #ifndef AGENT_RECONCILER_PARTS_H
 #define AGENT_RECONCILER_PARTS_H
 
 #include "agent/reconciler/reconciler.h"
 
 enum standing {
-    STANDING_STRANGER, /* a register is out, or will be */
+    STANDING_STRANGER, /* a register is under way, or will be */
     STANDING_MEMBER,
 };
 
-/* What the controller wants of an attempt. It only ever grows: later orders supersede earlier ones. */
+/* The controller's desired state of an attempt. It only ever grows: later orders supersede earlier ones. */
 enum desired {
-    DESIRED_UNKNOWN, /* adopted, and not told yet */
+    DESIRED_UNKNOWN, /* adopted; no order has come yet */
     DESIRED_READY,
     DESIRED_RUN,
     DESIRED_STOP,
-    DESIRED_NOTHING, /* it is not listed any more, or was fenced */
+    DESIRED_NOTHING, /* it is no longer listed, or was fenced */
 };
 
 #define REPORTS_DUE 8 /* prepared, running, failed, exited, exited again, and room for repetitions */
@@ -27,33 +27,32 @@ struct entry {
     enum desired desired;
     int64_t lease_ms;
     int64_t first_heartbeat;  /* number of the first heartbeat that lists it */
-    bool killed;              /* its lease was over, and its shim did not end it */
-    enum early_signal signal; /* the ranks are to be warned with it, as soon as they run; EARLY_NONE: no */
-    bool warned;              /* that was done, as far as this agent knows; the shim knows for sure */
+    bool killed;              /* its lease was over, and ACT_KILL was issued */
+    enum early_signal signal; /* the warning for the ranks once they run; EARLY_NONE: none */
+    bool warned;              /* this agent has sent the warning; the shim makes sure that it happens once */
     enum report_kind due[REPORTS_DUE]; /* not yet answered, in order */
     size_t due_count;
-    bool asking; /* the first of them is out */
+    bool asking; /* the first of them is under way */
 };
 
 struct reconciler {
     enum standing standing;
-    bool polling;  /* one is out */
-    bool outdated; /* its answer is worth nothing: another will be in its place as soon as the actions are
-                      done */
-    int beating;   /* how many are out */
+    bool polling;  /* a poll is under way */
+    bool outdated; /* its answer will be ignored: a new poll replaces it once the actions are carried out */
+    int beating;   /* heartbeats under way */
     bool ending;
     uint64_t version;
     int64_t heartbeat_ms;
-    int64_t heartbeats;        /* how many were sent */
-    int64_t heartbeat_sent_ms; /* when the last heartbeat left */
-    int64_t renewed_ms;        /* when the last heartbeat or register that was answered left */
+    int64_t heartbeats;        /* heartbeats sent so far */
+    int64_t heartbeat_sent_ms; /* when the last heartbeat was sent */
+    int64_t renewed_ms;        /* when the last answered heartbeat or register was sent */
     struct entry *items;
     size_t count, room;
     struct reconciler_action *actions;
     size_t action_first, action_count, action_room;
 };
 
-/* Adds an action; what goes with it is filled in by the caller. */
+/* Adds an action; the caller fills in its other members. */
 struct reconciler_action *reconciler_act(struct reconciler *reconciler, enum reconciler_act what,
                                          uint64_t attempt_id);
 
@@ -62,21 +61,22 @@ struct entry *reconciler_find(const struct reconciler *reconciler, uint64_t atte
 struct entry *reconciler_add(struct reconciler *reconciler, uint64_t attempt_id, enum reconciler_phase phase,
                              enum desired desired);
 
-/* Whether processes of it may live, or come to live. */
+/* Whether processes of the attempt live, or may still start. */
 bool reconciler_is_alive(const struct entry *entry);
 
-/* Adds a report behind those that wait; sends the first of them, if none is out and the node is a member. */
+/* Adds a report behind those that wait. reconciler_push_report sends the first one, if none is under way and
+ * the node is a member. */
 void reconciler_report(struct reconciler *reconciler, struct entry *entry, enum report_kind kind);
 void reconciler_push_report(struct reconciler *reconciler, struct entry *entry);
 
-/* Brings together the actual and the desired state, after one of them changed. */
+/* Moves the actual state towards the desired one, after one of them changed. */
 void reconciler_settle(struct reconciler *reconciler, struct entry *entry);
 
-/* Nobody wants it: what lives is stopped, what is over is forgotten. True when it was forgotten, and the
- * entry is gone. */
+/* For an attempt that the controller does not want: stops it if it is live, forgets it if it is over. True
+ * when it was forgotten, and the entry is gone. */
 bool reconciler_drop(struct reconciler *reconciler, struct entry *entry);
 
-/* The end of an agent that was told to end. */
+/* Ends an agent that was told to end, once it has no attempts left. */
 void reconciler_end_if_done(struct reconciler *reconciler);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpushim, the supervisor of one attempt on one node: the process itself, its loop and its clock. It makes
- * the process into one that a restart of the agent does not disturb (own session, signals ignored, nothing
- * inherited but stdio and the control socket) and hands each event to the file that knows what to do. It
- * keeps no state of the attempt; the protocol is in agent/shim/shimwire.h. */
+/* gpushim, the supervisor of one attempt on one node: its process, its event loop and its clock. The shim
+ * detaches itself from its agent, so that a restart of the agent does not disturb it: it has its own session,
+ * ignores signals, and inherits nothing but stdio and the control socket. The loop hands each event to the
+ * file that handles it. This file keeps no state of the attempt; the protocol is in agent/shim/shimwire.h. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>
@@ -108,8 +108,8 @@ bool shim_watch(struct shim *shim, int fd, enum watch watch, size_t index)
     return epoll_ctl(shim->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-/* Signals: what the agent ignored is back to its default, so that ranks get it so; what would end the shim is
- * ignored, or has no effect unless it comes from init. */
+/* Restores the default for signals that the agent ignored, so that ranks start with the defaults. Ignores the
+ * signals that would end the shim, or gives them an effect only when init sends them. */
 static bool signals_init(struct shim *shim)
 {
     for (int number = 1; number <= SIGRTMAX; number++) {
@@ -121,7 +121,7 @@ static bool signals_init(struct shim *shim)
     for (size_t i = 0; i < SHIM_IGNORED_COUNT; i++) {
         signal(shim_ignored[i], SIG_IGN);
     }
-    signal(SIGTERM, SIG_DFL); /* blocked, and read with the ends of children */
+    signal(SIGTERM, SIG_DFL); /* blocked, and read from the signalfd together with SIGCHLD */
     sigset_t heard;
     sigemptyset(&heard);
     sigaddset(&heard, SIGCHLD);
@@ -139,8 +139,8 @@ static bool socket_take(int fd)
     return fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode) && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
 }
 
-/* Descriptors: 0 to 2 exist, 3 is the control socket, 4 that of warm workers where there are some, nothing
- * else is open; as many as the hard limit allows, for the pipes and files of many ranks. */
+/* Descriptors 0 to 2 are stdio, 3 is the control socket, 4 is the socket of warm workers if there are any;
+ * all others are closed. The limit is raised to the hard one, for the pipes and files of many ranks. */
 static bool descriptors_init(struct shim *shim, bool warm)
 {
     if (!socket_take(SHIM_CONTROL_FD) || (warm && !socket_take(SHIM_WARM_FD))) {
@@ -160,7 +160,7 @@ static bool descriptors_init(struct shim *shim, bool warm)
     return setrlimit(RLIMIT_NOFILE, &raised) == 0;
 }
 
-/* Where we may, the kernel kills any rank before it kills the one that watches them. */
+/* Where permitted, makes the kernel's OOM killer choose any rank before the shim. */
 static void oom_protect(void)
 {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -177,7 +177,7 @@ static bool process_init(struct shim *shim, bool warm)
         shim_log_error("is started by gpuagent, with a socket as descriptor %d", SHIM_CONTROL_FD);
         return false;
     }
-    setsid(); /* fails where the agent did so for us */
+    setsid(); /* fails where the agent has done it already */
     oom_protect();
     memory_find(&shim->memory);
     shim->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -192,7 +192,8 @@ static bool process_init(struct shim *shim, bool warm)
     return true;
 }
 
-/* Init ends all processes when the node is shut down. A TERM of anybody else is for the agent's to say. */
+/* A TERM from init means that the node shuts down. The shim ignores a TERM from anyone else: only the agent
+ * may stop an attempt. */
 static void signals_read(struct shim *shim)
 {
     struct signalfd_siginfo info[8];
@@ -211,7 +212,7 @@ static void timer_fired(struct shim *shim)
 {
     uint64_t times;
     ssize_t got = read(shim->timer, &times, sizeof times);
-    (void)got; /* nothing to read: it was set anew meanwhile */
+    (void)got; /* nothing to read: the timer was set anew meanwhile */
     shim->timer_ms = SHIM_NEVER;
     attempt_clock(shim, shim_boot_ms());
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of gpushim: one plain value that its files share, and what each file offers the others. The shim
- * has one thread and one attempt, so `struct shim` is the whole program; each part below says who writes it.
- * Functions that return false fill `why`. */
+/* Internal header of gpushim: the state that its files share, and the functions that each file offers the
+ * others. The shim has one thread and one attempt, so `struct shim` holds all of its state; each part below
+ * names the file that writes it. Functions that return false fill `why`. */
 #ifndef AGENT_SHIM_H
 #define AGENT_SHIM_H
 
@@ -14,7 +14,7 @@
 #include "agent/shim/shimwire.h"
 #include "proto/limits.h"
 
-#define SHIM_NEVER INT64_MAX /* a time that does not come */
+#define SHIM_NEVER INT64_MAX /* a time that never comes */
 
 enum phase {
     PHASE_IDLE,      /* waits for an attempt */
@@ -28,30 +28,30 @@ enum phase {
 
 enum ladder {
     LADDER_NONE,
-    LADDER_SIGNAL,    /* the ranks got the signal that they asked for, and TERM follows */
+    LADDER_SIGNAL,    /* the ranks got the signal that they asked for; TERM follows */
     LADDER_TERM,      /* the ranks were asked to end */
-    LADDER_LEFTOVERS, /* the ranks are gone; what they left behind was asked to end */
-    LADDER_KILL,      /* whatever is there is killed, again and again until nothing is */
+    LADDER_LEFTOVERS, /* the ranks are gone; the processes that they left behind were asked to end */
+    LADDER_KILL,      /* all processes are killed, repeatedly, until none is left */
 };
 
-/* What the shim has to say, in the order in which a new connection hears it. */
+/* What the shim reports, in the order in which it repeats it on a new connection. */
 enum fact { FACT_PREPARED, FACT_DECLINED, FACT_RUNNING, FACT_FAILED, FACT_OUTPUT, FACT_EXITED, FACT_COUNT };
 
 enum notice { NOTICE_QUIET, NOTICE_DUE, NOTICE_TOLD, NOTICE_TOLD_AND_DUE };
 
 enum stream_state {
     STREAM_STORES, /* bytes go to the file */
-    STREAM_FAILS,  /* the file could not be written; bytes are dropped until a marker can be */
-    STREAM_FULL,   /* the file is at its limit; the last bytes are kept aside */
+    STREAM_FAILS,  /* a write to the file failed; bytes are dropped until a marker line can be written */
+    STREAM_FULL,   /* the file is at its limit; the last bytes go to the tail */
     STREAM_ENDED,
 };
 
 enum rank_state { RANK_WAITS, RANK_LIVE, RANK_EXITED };
 
-/* What a start is measured by. */
+/* The moments of a start and an end that the exit record reports. */
 enum moment { MOMENT_PREPARED, MOMENT_BEGUN, MOMENT_RUNNING, MOMENT_OUTPUT, MOMENT_GONE, MOMENT_COUNT };
 
-/* A moment that a rank has named. */
+/* A moment that a rank reported by name. */
 struct mark {
     int rank;
     int64_t at_us; /* boot */
@@ -60,7 +60,7 @@ struct mark {
 
 #define SHIM_PATTERNS 2 /* CLUSTER_SPEC, TF_CONFIG */
 
-/* What an event on a descriptor means; with an index in epoll's data. */
+/* The kind of an event on a descriptor; epoll's data holds it together with an index. */
 enum watch {
     WATCH_SIGNAL,
     WATCH_TIMER,
@@ -84,12 +84,12 @@ struct launch_rank {
 /* The launch file. All texts point into `bytes`. */
 struct launch {
     char *bytes;
-    const char *attempt_id, *logs, *cwd, *cgroup, *hold; /* cgroup, hold: NULL where there is none */
+    const char *attempt_id, *logs, *cwd, *cgroup, *hold; /* cgroup, hold: NULL if absent */
     int64_t log_limit;                                   /* bytes of one stream */
     int64_t cgroup_version, port_first, port_last, failed_grace_ms;
     int64_t store_rank;                  /* -1: none */
     int64_t torchrun;                    /* 1: the ranks are torchruns, or may start one */
-    const char *patterns[SHIM_PATTERNS]; /* NAME=VALUE with "@N" for nodes; shim_addresses.c */
+    const char *patterns[SHIM_PATTERNS]; /* NAME=VALUE with "@N" in place of node N; see shim_addresses.c */
     size_t pattern_count;
     char **arguments; /* ends with NULL */
     size_t argument_count;
@@ -99,20 +99,21 @@ struct launch {
     size_t rank_count;
 };
 
-/* One output stream of one rank, or the metrics of all. */
+/* One output stream of one rank, or the metrics of all ranks. */
 struct stream {
     enum stream_state state;
     int pipe, file;  /* the metrics have no pipe */
-    int error;       /* why the file cannot be written, in STREAM_FAILS */
+    int error;       /* errno of the failed write, in STREAM_FAILS */
     int64_t stored;  /* size of the file */
-    int64_t limit;   /* of stored, until the end; then the tail comes behind it */
+    int64_t limit;   /* of `stored` until the stream ends; the tail is appended behind it */
     int64_t dropped; /* bytes since the last marker */
-    int tail;        /* file of the last bytes; -1: none is kept; shim_tail.c, as the next two */
+    int tail;        /* file of the last bytes; -1: none; shim_tail.c writes this and the next two */
     int64_t tail_bytes;
-    int64_t passed; /* bytes that went into it, and perhaps out again */
+    int64_t passed; /* bytes written to the ring, including those overwritten since */
 };
 
-/* How far a rank came that did not start; what goes through its pipe `report`. Python writes it, too. */
+/* The step at which the start of a rank failed, sent through its `report` pipe. gpuctl_warm.py writes it,
+ * too. */
 enum stage { STAGE_CGROUP, STAGE_FOLDER, STAGE_NOT_FOUND, STAGE_INTERPRETER, STAGE_COMMAND };
 
 struct report {
@@ -122,11 +123,11 @@ struct report {
 struct rank {
     enum rank_state state;
     pid_t pid;
-    int pidfd; /* readable when it has ended; -1: none */
+    int pidfd; /* readable when the rank has ended; -1: none */
     int code, signal;
-    int ends[2];  /* of its pipes, until it has them; -1 */
-    int report;   /* of the worker that is to become it; -1: none */
-    size_t place; /* among all that have ended, by time, from 1 */
+    int ends[2];  /* write ends of its pipes, until the rank has them; -1: none */
+    int report;   /* report pipe of the warm worker that is to become the rank; -1: none */
+    size_t place; /* its position in the order of ends, from 1 */
     int64_t wall_ms;
     bool by_us;
     bool saved;               /* it has acknowledged a checkpoint since the last signal; shim_checkpoint.c */
@@ -135,42 +136,42 @@ struct rank {
 
 struct agent_socket {
     int fd, listener;
-    char *said[FACT_COUNT]; /* the last words on each fact; NULL: does not hold */
+    char *said[FACT_COUNT]; /* the last message about each fact; NULL: the fact does not hold */
     enum notice notice;
 };
 
 struct port {
-    int number; /* 0: none held */
+    int number; /* 0: none is held */
     int lock, socket;
 };
 
 struct memory {
-    int counter;    /* file that counts what the kernel ended for want of memory; -1: none */
-    bool own;       /* it counts processes of this attempt alone */
-    int64_t before; /* the start */
+    int counter;    /* file that counts OOM kills; -1: none */
+    bool own;       /* the counter covers only processes of this attempt */
+    int64_t before; /* its value before the ranks started */
 };
 
 struct shared {
-    bool own;         /* the ranks have shared memory of their own */
-    int host, mounts; /* the host's namespace, and what is mounted in it */
+    bool own;         /* the ranks have their own shared memory */
+    int host, mounts; /* the host's mount namespace, and its mountinfo */
 };
 
-/* A child that can become a rank, and the socket on which it hears so. */
+/* A child that can become a rank, and the socket by which the shim tells it to. */
 struct warm_worker {
     pid_t pid;
     int voice;
 };
 
 struct warm {
-    int source; /* where they come from; -1: no more come */
+    int source; /* socket on which new workers arrive; -1: no more come */
     struct warm_worker workers[LIMIT_NODE_DEVICES];
     size_t count;
-    struct why said; /* how the ranks were started: "warm", or "cold" and why; "": nothing to say */
+    struct why said; /* how the ranks were started: "warm", or "cold" and why; "": not known */
 };
 
 struct metrics {
     int socket;         /* -1: not open */
-    struct stream file; /* opened when something comes */
+    struct stream file; /* opened when the first line arrives */
     bool oversize_told;
 };
 
@@ -179,39 +180,42 @@ struct shim {
     bool ended; /* the loop ends */
     int exit_code;
     int epoll, signals, timer, null;
-    int64_t timer_ms;                               /* what the timer is set to */
-    struct rlimit files;                            /* as it was before the shim raised it */
-    struct launch launch;                           /* shim_launch.c */
-    struct agent_socket agent_socket;               /* shim_agent_socket.c */
-    struct port port;                               /* shim_port.c */
-    struct metrics metrics;                         /* shim_metrics.c */
-    struct memory memory;                           /* shim_memory.c */
-    struct warm warm;                               /* shim_warm.c */
-    struct shared shared;                           /* shim_shared.c */
-    int cgroup;                                     /* folder; shim_cgroup.c */
-    int record;                                     /* shim_exit.c */
-    struct rank *ranks;                             /* shim_rank.c, as many as launch.ranks; the next, too */
-    int deaths;                                     /* epoll of their pidfds: it keeps the order of ends */
-    size_t ended_count;                             /* of the ranks */
-    enum ladder ladder;                             /* shim_kill.c, as the next two */
+    int64_t timer_ms;                 /* the deadline that the timer is set to */
+    struct rlimit files;              /* the limits before the shim raised them */
+    struct launch launch;             /* shim_launch.c */
+    struct agent_socket agent_socket; /* shim_agent_socket.c */
+    struct port port;                 /* shim_port.c */
+    struct metrics metrics;           /* shim_metrics.c */
+    struct memory memory;             /* shim_memory.c */
+    struct warm warm;                 /* shim_warm.c */
+    struct shared shared;             /* shim_shared.c */
+    int cgroup;                       /* descriptor of its folder; shim_cgroup.c */
+    int record;                       /* shim_exit.c */
+    struct rank *ranks;               /* shim_rank.c; launch.rank_count of them */
+    int deaths;         /* epoll of the ranks' pidfds, which keeps the order of ends; shim_reap.c */
+    size_t ended_count; /* ranks that have ended */
+    enum ladder ladder; /* shim_kill.c, as are the next two lines */
     int64_t term_ms, kill_ms, tick_ms;              /* boot */
     int64_t tick_pause_ms;                          /* shim_kill.c */
-    int64_t lease_term_ms, lease_kill_ms, again_ms; /* boot; shim_attempt.c, as what follows */
-    size_t failed;  /* index of the rank that ended the attempt; launch.rank_count: none did */
-    bool node_ends; /* init ends all processes: no agent will come */
+    int64_t lease_term_ms, lease_kill_ms, again_ms; /* boot; shim_attempt.c, as are the following */
+    size_t failed;  /* index of the rank whose failure ended the attempt; launch.rank_count: none */
+    bool node_ends; /* init ends all processes; no agent will come */
     char cause[32]; /* "": not known yet */
     struct why cause_text;
-    bool warned;                     /* the ranks got the signal before their limit */
-    int pre_stop_signal;             /* the signal that the next stop begins with; 0: TERM */
-    int64_t checkpoint_ms;           /* wall; the last acknowledged one; 0: none; shim_checkpoint.c */
-    bool voices[LIMIT_NODE_DEVICES]; /* by local rank, where one rank has started several; the same */
-    int64_t moments[MOMENT_COUNT];   /* microseconds of boot; 0: not yet; whoever sees it happen */
-    struct mark marks[LIMIT_MARKS];  /* shim_mark.c, as the next */
+    bool warned;           /* the ranks got the early signal before their time limit */
+    int pre_stop_signal;   /* the signal that the next stop sends first; 0: TERM comes first */
+    int64_t checkpoint_ms; /* wall time of the last acknowledged checkpoint; 0: none; shim_checkpoint.c */
+    bool voices[LIMIT_NODE_DEVICES]; /* by local rank: acknowledged, where one rank has started several
+                                        processes; shim_checkpoint.c */
+    int64_t moments[MOMENT_COUNT]; /* boot time in microseconds, 0: not yet; written by the file that sees the
+                                      moment */
+    struct mark marks[LIMIT_MARKS]; /* shim_mark.c, as is the next */
     size_t mark_count;
 };
 
-/* shim.c: a line on stderr; memory that is there or the program ends; the clocks; a whole number between the
- * two bounds; watching a descriptor; a moment is now, unless it was before. */
+/* shim.c. shim_log_error writes a line to stderr. shim_resize aborts when there is no memory. The clocks
+ * return milliseconds or microseconds. shim_number reads a whole number between the two bounds. shim_watch
+ * adds a descriptor to the loop. shim_note sets a moment to now, unless it is set already. */
 void shim_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void *shim_resize(void *pointer, size_t count, size_t size);
 int64_t shim_boot_ms(void);
@@ -223,11 +227,11 @@ void shim_note(struct shim *shim, enum moment moment);
 bool why_set(struct why *why, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* always false */
 
-/* shim_order.c: works in one message of the agent; the text is cut up. */
+/* shim_order.c: handles one message of the agent, and cuts up its text. */
 void order_work(struct shim *shim, char *text);
 
-/* shim_attempt.c: the life of the attempt, from the agent's orders, from SIGCHLD, from what ranks say and
- * from the clock. attempt_due_ms is when attempt_clock has something to do. */
+/* shim_attempt.c: the life of the attempt, driven by the agent's orders, SIGCHLD, lines from ranks and the
+ * clock. attempt_due_ms returns the time at which attempt_clock must be called next. */
 void attempt_assign(struct shim *shim, const char *folder);
 void attempt_prepare(struct shim *shim);
 void attempt_start(struct shim *shim, const char *address, const char *port, const char *interface);
@@ -240,26 +244,27 @@ void attempt_node_ends(struct shim *shim);
 int64_t attempt_due_ms(const struct shim *shim);
 void attempt_clock(struct shim *shim, int64_t now_ms);
 
-/* shim_launch.c: reads the launch file of the current folder; the environment of one rank, to be freed as one
- * piece. `added` are NAME=VALUE, ended by NULL, and yield to what the launch file says. Behind the
- * environment there is room for one more entry. */
+/* shim_launch.c. launch_read reads the launch file of the current folder. launch_environment builds the
+ * environment of one rank, which the caller frees in one call. `added` holds NAME=VALUE entries, ended by
+ * NULL; the launch file takes precedence over them. The result has room for one more entry at its end. */
 bool launch_read(struct launch *launch, struct why *why);
 void launch_finish(struct launch *launch);
 char **launch_environment(const struct launch *launch, size_t rank, char *const *added);
 
-/* shim_rank.c: gives warm workers, if there are enough, the identities of all ranks; whether a rank has one.
- * Starts one rank with its pipes, by its worker or by a fork. false: it failed, with the exit code that tells
- * so, 0 when there is no process at all. */
+/* shim_rank.c. ranks_offer gives the ranks to warm workers, if there are enough workers; rank_is_offered says
+ * whether a worker has this one. rank_start starts one rank with its pipes, in its worker or by a fork. On
+ * failure it returns false and the exit code to report, or 0 when the failure is not the job's fault. */
 void ranks_offer(struct shim *shim, char *const *added);
 bool rank_is_offered(const struct shim *shim, size_t index);
 bool rank_start(struct shim *shim, size_t index, char *const *added, int *ret_code, struct why *why);
 
-/* shim_warm.c: has workers forked in the shim's namespaces; takes one in; lets them go. What a worker is
- * asked for, to become the rank of the launch's command; gives it that; waits for what came of it: the rank,
- * which says "warm", or "cold" and why, or a report, or nothing, and then the worker is dead. */
+/* shim_warm.c. warm_begin asks for workers in the shim's namespaces, warm_hear takes one in, warm_end lets
+ * them go. warm_give sends a worker the rank that it is to become. warm_await waits for the outcome:
+ * WARM_RANK with `said` ("warm", or "cold" and why), WARM_FAILED with a report, or WARM_NOTHING after the
+ * worker was killed. */
 struct warm_start {
     char **env;
-    int output[2], report, cgroup, store; /* the last two: -1, none */
+    int output[2], report, cgroup, store; /* the last two: -1 if absent */
 };
 enum warm_end { WARM_RANK, WARM_FAILED, WARM_NOTHING };
 void warm_begin(struct shim *shim);
@@ -269,17 +274,18 @@ bool warm_give(const struct shim *shim, const struct warm_worker *worker, const 
 enum warm_end warm_await(const struct warm_worker *worker, int report, struct report *ret_report, char *said,
                          size_t room);
 
-/* shim_reap.c: follows a rank that was started; takes in whoever has ended, ranks in the order of their ends,
- * and strangers (false: no child is left); the ended rank of a place, NULL for one that is not taken. */
+/* shim_reap.c. reap_follow watches a rank that was started. reap_ended collects ended processes, the ranks in
+ * the order of their ends, and strangers; false: no child is left. reap_at returns the rank that ended at a
+ * place in that order, or NULL. */
 void reap_follow(struct shim *shim, size_t index);
 bool reap_ended(struct shim *shim);
 const struct rank *reap_at(const struct shim *shim, size_t place);
 bool rank_any_live(const struct shim *shim);
 
-/* shim_stream.c: opens a file at its end, which may grow to limit, errno tells why not; appends; counts what
- * is not taken as dropped. stream_ready is false while bytes are to be dropped, or kept in the tail;
- * stream_fail says that the file did not take some; stream_end closes it, with the tail and a last word on
- * what was dropped. */
+/* shim_stream.c. stream_open opens a file at its end, to grow up to `limit` bytes; on failure errno says why.
+ * stream_append writes bytes and counts those that it drops. stream_ready is false while bytes must be
+ * dropped or go to the tail. stream_fail notes a failed write. stream_end writes the tail and a last line
+ * about dropped bytes, and closes the file. */
 bool stream_open(struct stream *stream, const char *logs, int rank, const char *kind, int64_t limit,
                  struct why *why);
 bool stream_ready(struct stream *stream);
@@ -287,9 +293,9 @@ void stream_fail(struct stream *stream, int error);
 void stream_append(struct stream *stream, const char *bytes, size_t length);
 void stream_end(struct stream *stream, int rank, const char *kind);
 
-/* shim_tail.c: leaves room for a tail behind a stream that was just opened; makes the file of its last bytes;
- * takes a chunk from the pipe, as read
- * does; how much was lost by now; puts what is left behind the stream's file and closes. */
+/* shim_tail.c. tail_reserve sets space aside for a tail in a stream that was just opened. tail_open makes the
+ * file of the last bytes. tail_take takes a chunk from the pipe, and returns as read does. tail_lost returns
+ * the bytes lost so far. tail_append writes the kept bytes to the stream's file and closes the tail. */
 void tail_reserve(struct stream *stream);
 bool tail_open(struct stream *stream, const char *logs, int rank, const char *kind);
 void tail_close(struct stream *stream);
@@ -297,9 +303,9 @@ ssize_t tail_take(struct stream *stream);
 int64_t tail_lost(const struct stream *stream);
 void tail_append(struct stream *stream);
 
-/* shim_output.c: opens the files, makes the pipes of a rank (the write ends are the caller's), moves bytes
- * when a pipe has some, takes what a rank that failed has in its pipes now, and at the end what is still in
- * any. */
+/* shim_output.c. output_open opens the files. output_pipes makes the pipes of a rank; the caller owns the
+ * write ends. output_move moves bytes when a pipe has some. output_drain takes the bytes that a failed rank
+ * has in its pipes now, output_finish those that are left in any pipe at the end. */
 bool output_open(struct shim *shim, struct why *why);
 bool output_pipes(struct shim *shim, size_t rank, int ret_write[2], struct why *why);
 void output_move(struct shim *shim, size_t stream);
@@ -307,38 +313,39 @@ void output_drain(struct shim *shim, size_t rank);
 void output_finish(struct shim *shim);
 void output_close(struct shim *shim);
 
-/* shim_metrics.c: opens rank.sock in the current folder; stores what is there, up to a batch; at the end what
- * is still in the socket, and closes it. */
+/* shim_metrics.c. metrics_open opens rank.sock in the current folder. metrics_receive stores the waiting
+ * datagrams, up to a batch. metrics_finish stores all that are left and closes the socket. */
 bool metrics_open(struct shim *shim, struct why *why);
 void metrics_receive(struct shim *shim);
 void metrics_finish(struct shim *shim);
 
-/* shim_line.c: what a line of a rank says, as far as it is asked for; which is true for each line that has
- * the word in it, with quotes. */
+/* shim_line.c. line_read returns the members of a rank's line that the shim uses. line_each calls `take` for
+ * each line that contains `word`, which includes its quotes. */
 struct line {
     bool checkpoint;
-    const char *mark; /* its name, not ended; NULL: none */
+    const char *mark; /* its name, not NUL-terminated; NULL: none */
     size_t mark_length;
-    int64_t rank, local_rank, local_world; /* -1: not said */
+    int64_t rank, local_rank, local_world; /* -1: absent */
 };
 struct line line_read(const char *at, const char *end);
 void line_each(struct shim *shim, const char *bytes, size_t length, const char *word,
                void (*take)(struct shim *shim, const struct line *line));
-/* The rank of this node that has sent the line; NULL: it is of none here. */
+/* The rank of this node that sent the line; NULL: none of this node's. */
 struct rank *line_rank(const struct shim *shim, const struct line *line);
 
-/* shim_mark.c: takes in whole lines of ranks. */
+/* shim_mark.c: handles whole lines of ranks. */
 void mark_receive(struct shim *shim, const char *bytes, size_t length);
 
-/* shim_checkpoint.c: takes in whole lines of ranks; forgets who has acknowledged a checkpoint, as a signal is
- * about to be sent; whether all that run have. */
+/* shim_checkpoint.c. checkpoint_receive handles whole lines of ranks. checkpoint_forget resets all
+ * acknowledgements, before a signal is sent. checkpoint_by_all says whether every running rank has
+ * acknowledged a checkpoint. */
 void checkpoint_receive(struct shim *shim, const char *bytes, size_t length);
 void checkpoint_forget(struct shim *shim);
 bool checkpoint_by_all(const struct shim *shim);
 
-/* shim_kill.c: a signal to the ranks themselves, which is no rung; the ladder, from a signal that the ranks
- * asked for or from TERM; its next rung. Each call may only make things end sooner. kill_due_ms is when
- * kill_clock has something to do. */
+/* shim_kill.c. kill_warn sends a signal to the ranks' main processes, outside the ladder. kill_softly starts
+ * the ladder with a signal that the ranks asked for, kill_begin with TERM; kill_hurry goes to the next rung.
+ * No call delays the end. kill_due_ms returns the time at which kill_clock must be called next. */
 void kill_warn(const struct shim *shim, int signal);
 void kill_softly(struct shim *shim, int64_t grace_ms, int signal);
 void kill_begin(struct shim *shim, int64_t grace_ms);
@@ -348,8 +355,8 @@ void kill_now(struct shim *shim);
 int64_t kill_due_ms(const struct shim *shim);
 void kill_clock(struct shim *shim, int64_t now_ms);
 
-/* shim_sweep.c: a list of processes; every descendant of the shim, which being a subreaper sees them all; a
- * signal to each that is still the process that was listed. */
+/* shim_sweep.c: a list of processes. sweep_collect adds every descendant of the shim, which sees them all as
+ * a subreaper. sweep_signal signals each listed process, unless its number belongs to a newer process. */
 struct pid_list {
     pid_t *pids;
     size_t count, room;
@@ -361,50 +368,54 @@ void pid_list_finish(struct pid_list *list);
 void sweep_collect(struct pid_list *list);
 void sweep_signal(const struct pid_list *list, int signal);
 
-/* shim_cgroup.c: the attempt's cgroup; all do nothing where there is none. cgroup_vacate removes it and is
- * false while there are processes in it. */
+/* shim_cgroup.c: the attempt's cgroup. All functions do nothing if there is none. cgroup_vacate removes the
+ * cgroup; it returns false while there are processes in it. */
 bool cgroup_open(struct shim *shim, struct why *why);
 void cgroup_collect(const struct shim *shim, struct pid_list *list);
 void cgroup_kill(const struct shim *shim);
 bool cgroup_vacate(struct shim *shim);
 
-/* shim_memory.c: finds a counter of what dies for want of memory; notes how it stands before the ranks start;
- * whether it has grown, and that is why this rank ended. */
+/* shim_memory.c. memory_find opens a counter of OOM kills, memory_begin notes its value before the ranks
+ * start. memory_ran_out says whether the counter has grown and so explains why this rank ended;
+ * processes_ran_out says whether the attempt reached its limit of processes. */
 void memory_find(struct memory *memory);
 void memory_begin(struct shim *shim);
 bool memory_ran_out(const struct shim *shim, const struct rank *rank);
 bool processes_ran_out(const struct shim *shim);
 
-/* shim_shared.c: gives the ranks shared memory of their own; anew where the host's mounts have changed since;
- * frees it when they are gone. */
+/* shim_shared.c. shared_enter gives the ranks their own shared memory. shared_renew does so again if the
+ * host's mounts have changed since. shared_release frees it after the ranks are gone. */
 void shared_enter(struct shared *shared);
 void shared_renew(struct shared *shared);
 void shared_release(struct shared *shared);
 
-/* shim_addresses.c: appends what ranks are told of the nodes, at most SHIM_PATTERNS + 1 entries that the
- * caller frees. */
+/* shim_addresses.c: appends the variables that tell ranks the addresses of nodes: at most SHIM_PATTERNS + 1
+ * entries, which the caller frees. */
 struct addresses {
     const char *list, *master, *port;
 };
 void addresses_put(const struct launch *launch, const char *master, const char *port, char **added,
                    size_t *count);
 
-/* shim_port.c: finds and holds a port of the range, with `listens` as one that connections wait on; gives it
- * back. */
+/* shim_port.c. port_hold finds and holds a port of the range; with `listens` its socket accepts connections
+ * into the backlog. port_release gives it back. */
 bool port_hold(struct port *port, int first, int last, bool listens, struct why *why);
 void port_release(struct port *port);
-/* Whether another process listens on the port that is held. */
+/* Whether another process listens on the held port. */
 bool port_is_heard(const struct port *port);
 
-/* shim_exit.c: makes room on disk for the exit record; gives that back; writes the record. */
+/* shim_exit.c. record_reserve allocates disk space for the exit record, record_cancel gives it back,
+ * record_write writes the record. */
 bool record_reserve(struct shim *shim, struct why *why);
 void record_cancel(struct shim *shim);
 bool record_write(struct shim *shim, struct why *why);
 
-/* shim_agent_socket.c: listens in the current folder; takes a connection, or one message; says a fact, now
- * and on each new connection, or a thing of this moment; log files have grown, were looked at; and at the end
- * of a turn, `output` where it is due. agent_socket_forget removes the sockets of the folder and ends the
- * shim. */
+/* shim_agent_socket.c. agent_socket_listen listens in the current folder; agent_socket_accept takes a
+ * connection, agent_socket_receive one message. agent_socket_say reports a fact, now and on each new
+ * connection; agent_socket_mention sends a message only once. agent_socket_output_grown and
+ * agent_socket_output_seen note that log files have grown and that the agent has looked;
+ * agent_socket_tell_output sends `output` at the end of a turn of the loop where it is due.
+ * agent_socket_forget removes the sockets of the folder and ends the shim. */
 bool agent_socket_listen(struct shim *shim, struct why *why);
 void agent_socket_accept(struct shim *shim);
 void agent_socket_receive(struct shim *shim);

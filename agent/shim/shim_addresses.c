@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what ranks are told of the nodes of their gang: GPUCTL_NODE_ADDRESSES, and the variables that name
- * each node with a port, such as CLUSTER_SPEC. The launch file has these as patterns with "@0", "@1" and so
- * on in the place of nodes, for the addresses are known at the start alone. It promises an address for each:
- * where the agent knows none, that of the master for node 0, and a name that tells the node for the others.
- */
+/* Builds the variables that tell ranks the addresses of their gang's nodes: GPUCTL_NODE_ADDRESSES, and
+ * variables such as CLUSTER_SPEC that name each node with a port. The launch file holds these as patterns
+ * with "@0", "@1" and so on in place of nodes, because the addresses are known only at the start. Every node
+ * gets an address: where the agent knows none, node 0 gets the master's, and each other node a name with its
+ * number. */
 #include "agent/shim/shim.h"
 
 #include <fcntl.h>
@@ -12,9 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WORST_ADDRESS 64 /* an address of IPv6 with brackets and port, and its comma */
+#define WORST_ADDRESS 64 /* an IPv6 address with brackets and port, and its comma */
 
-/* What the agent wrote: "ADDRESS:PORT,ADDRESS:PORT", by node rank; or an empty text. The caller frees it. */
+/* The list that the agent wrote: "ADDRESS:PORT,ADDRESS:PORT", by node rank; or an empty text. The caller
+ * frees it. */
 static char *list_read(void)
 {
     const size_t room = LIMIT_ADDRESSED_NODES * WORST_ADDRESS;
@@ -28,7 +29,7 @@ static char *list_read(void)
     return list;
 }
 
-/* The item of that number, not ended; NULL: the list has fewer. */
+/* The item with this number, not NUL-terminated; NULL: the list has fewer items. */
 static const char *item_find(const char *list, unsigned long number, size_t *ret_length)
 {
     for (; number > 0 && list != NULL; number--) {
@@ -43,8 +44,7 @@ static void node_put(FILE *out, const struct addresses *addresses, unsigned long
 {
     size_t length;
     const char *item = item_find(addresses->list, number, &length);
-    if (item != NULL && length > 2 &&
-        memcmp(item + length - 2, ":0", 2) == 0) { /* a port that nobody knows */
+    if (item != NULL && length > 2 && memcmp(item + length - 2, ":0", 2) == 0) { /* the port is not known */
         fprintf(out, "%.*s%s", (int)length - 1, item, addresses->port);
     } else if (item != NULL) {
         fprintf(out, "%.*s", (int)length, item);
@@ -81,7 +81,7 @@ static char *pattern_fill(const struct addresses *addresses, const char *pattern
     return filled;
 }
 
-/* NAME=ADDRESS,ADDRESS: without ports, and without the brackets that belong to them. */
+/* NAME=ADDRESS,ADDRESS: without ports, and without the brackets of IPv6 addresses. */
 static char *hosts_list(const char *list)
 {
     char *hosts = shim_resize(NULL, strlen(list) + sizeof "GPUCTL_NODE_ADDRESSES=", 1);

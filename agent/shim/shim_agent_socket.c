@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sockets to the agent: first descriptor 3, then whoever connects to shim.sock last. It remembers the
- * last words on every fact and says them again on a new connection, so that no agent has to have been there.
- * It never waits: an agent that does not take a message loses the connection and hears it on the next one.
- * What messages mean is shim_order.c's. */
+/* The sockets to the agent: first descriptor 3, then the newest connection to shim.sock. This file remembers
+ * the last message on every fact and repeats it on a new connection, so facts reach an agent that was away.
+ * It never waits: if an agent does not take a message, the shim closes the connection, and the agent gets the
+ * message on the next one. shim_order.c interprets the messages. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>
@@ -91,12 +91,12 @@ void agent_socket_receive(struct shim *shim)
     }
     ssize_t length = recv(shim->agent_socket.fd, text, sizeof text, MSG_DONTWAIT);
     if (length < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET)) {
-        /* a reset comes before the last messages of an agent that closed with some of ours unread */
+        /* a reset precedes the last messages of an agent that closed with some of ours unread */
         return;
     }
     if (length <= 0) {
         agent_socket_close(&shim->agent_socket);
-        shim->ended = shim->phase == PHASE_IDLE; /* nobody else knows of this shim */
+        shim->ended = shim->phase == PHASE_IDLE; /* no one else knows of this shim */
         return;
     }
     if (length > LIMIT_SHIM_MESSAGE) {
@@ -129,7 +129,7 @@ void agent_socket_mention(struct shim *shim, const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (!agent_socket_send(&shim->agent_socket, text) && shim->phase == PHASE_IDLE) {
-        shim->ended = true; /* nobody else knows of this shim */
+        shim->ended = true; /* no one else knows of this shim */
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of the attempt: what the agent's orders, the end of processes and the clock do to it in each
- * phase, and why it ended. The first cause stays: a rank that fails after a stop was killed by it, a stop
- * that comes after a rank failed finds it ending. Nothing is started after the lease, and nothing is told to
- * have ended before all processes are gone and the record of it is on disk. */
+/* The life of the attempt: how the agent's orders, the ends of processes and the clock change it in each
+ * phase, and why it ended. The first cause stays: a rank that fails after a stop was killed by the stop, and
+ * a stop that comes after a rank failed finds the attempt ending already. Nothing starts after the lease has
+ * ended. The shim reports `exited` only after all processes are gone and the exit record is on disk. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define PID_FILE_NEW "shim.pid.new"
 #define ADDED_MAX    (8 + SHIM_PATTERNS + 1)
 
-/* "pid starttime" names this process for ever, as far as this boot goes. */
+/* "PID STARTTIME" identifies this process uniquely within this boot. */
 static bool pid_write(struct why *why)
 {
     char stat[1024] = "";
@@ -35,13 +35,13 @@ static bool pid_write(struct why *why)
     if (out >= 0) {
         close(out);
     }
-    bool taken = written && link(PID_FILE_NEW, SHIM_PID_FILE) == 0; /* unless somebody has it */
+    bool taken = written && link(PID_FILE_NEW, SHIM_PID_FILE) == 0; /* fails if another shim has the folder */
     bool done = taken || why_set(why, "%s: %s", SHIM_PID_FILE, strerror(errno));
     unlink(PID_FILE_NEW);
     return done;
 }
 
-/* Gives back what the attempt held. */
+/* Releases the resources of the attempt. */
 static void attempt_release(struct shim *shim)
 {
     struct why ignored;
@@ -63,9 +63,8 @@ static void attempt_decline(struct shim *shim, const char *text)
     agent_socket_say(shim, FACT_DECLINED, "declined %s", text);
 }
 
-/* The environment that the ranks use stays in its place for as long as this process lives: the kernel gives
- * the lock back.
- */
+/* Locks the environment that the ranks use, so that it stays in place. The kernel releases the lock when this
+ * process ends. */
 static bool hold(const struct launch *launch, struct why *why)
 {
     int lock = launch->hold != NULL ? open(launch->hold, O_RDONLY | O_CLOEXEC) : -1;
@@ -96,7 +95,8 @@ static bool launch_take(struct shim *shim, const char *folder, struct why *why)
            hold(&shim->launch, why);
 }
 
-/* The launch file was there when the folder was given: without it the attempt is over, and was forgotten. */
+/* The launch file existed when the agent assigned the folder. If it is gone, the attempt is over and was
+ * forgotten. */
 static bool folder_enter(const char *folder, struct why *why)
 {
     return (chdir(folder) == 0 || why_set(why, "%s: %s", folder, strerror(errno))) &&
@@ -131,7 +131,7 @@ static bool attempt_port(struct shim *shim, struct why *why)
            port_hold(&shim->port, (int)launch->port_first, (int)launch->port_last, listens, why);
 }
 
-/* false: declined. */
+/* false: the attempt was declined. */
 static bool attempt_ready(struct shim *shim)
 {
     struct why why;
@@ -167,20 +167,20 @@ static void cause_set(struct shim *shim, const char *cause, const char *text)
     }
 }
 
-/* A rank failed by itself: all the others of the gang end, too. */
+/* A rank failed by itself: ends all other ranks of the gang. */
 static void attempt_fail(struct shim *shim, size_t index, int code, int signal, const char *cause,
                          const char *text)
 {
     cause_set(shim, cause, text);
     shim->failed = index;
-    output_drain(shim, index); /* its last words often say why */
+    output_drain(shim, index); /* its last lines often say why */
     agent_socket_say(shim, FACT_FAILED, "failed %d %d %d %lld %s %s", shim->launch.ranks[index].number, code,
                      signal, (long long)shim_wall_ms(), cause, text);
     kill_begin(shim, shim->launch.failed_grace_ms);
 }
 
-/* The first that cannot be started, after which only those are that are on their way; rank_count: there is
- * none. */
+/* Starts the ranks. Returns the first one that could not be started, or rank_count; after a failure it starts
+ * only the ranks that warm workers have already. */
 static size_t ranks_try(struct shim *shim, char *const *added, int *ret_code, struct why *ret_why)
 {
     size_t failed = shim->launch.rank_count;
@@ -233,7 +233,7 @@ static void added_put(char **added, size_t *count, const char *start, const char
     }
 }
 
-/* JAX takes both in one variable, an address of IPv6 in brackets. Rank 0 binds the port as torch would. */
+/* JAX takes both in one variable, an IPv6 address in brackets. Rank 0 binds the port as torch would. */
 static void added_put_coordinator(char **added, size_t *count, const char *address, const char *port)
 {
     char *both = NULL;
@@ -266,7 +266,8 @@ static void attempt_begin(struct shim *shim, const char *address, const char *po
         added_put(added, &count, "PET_MASTER_PORT=", port);
     }
     added_put(added, &count, "GLOO_SOCKET_IFNAME=", interface);
-    added_put(added, &count, "NCCL_SOCKET_IFNAME==", interface); /* NCCL: exactly this one */
+    added_put(added, &count, "NCCL_SOCKET_IFNAME==",
+              interface); /* the second "=" is part of the value: NCCL matches the exact name */
     addresses_put(&shim->launch, address, port, added, &count);
     ranks_start(shim, added);
     for (size_t i = 0; i < count; i++) {
@@ -340,8 +341,8 @@ void attempt_stop(struct shim *shim, int64_t grace_ms, const char *cause)
     }
 }
 
-/* Ranks get a TERM of their own at the same time: how they end says nothing about the program. With the
- * record on disk the shim goes, too: a shutdown waits for every process. */
+/* Init sends the ranks a TERM of its own at the same time, so their exits say nothing about the program. Once
+ * the record is on disk the shim ends, too: a shutdown waits for every process. */
 void attempt_node_ends(struct shim *shim)
 {
     shim->node_ends = true;
@@ -353,7 +354,7 @@ void attempt_node_ends(struct shim *shim)
     }
 }
 
-/* Who has saved its work needs no more time. */
+/* Ranks that have saved their work need no more time. */
 static void unsaved_wait(struct shim *shim)
 {
     if (shim->phase == PHASE_RUNNING && checkpoint_by_all(shim)) {
@@ -387,7 +388,7 @@ static void rank_blame(struct shim *shim, size_t index)
     attempt_fail(shim, index, rank->code, rank->signal, memory ? "OUT_OF_MEMORY" : "RANK_FAILED", how.text);
 }
 
-/* The first that failed by itself, by time. */
+/* The first rank that failed by itself, in the order of ends. */
 static void failure_find(struct shim *shim)
 {
     const struct rank *rank;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cgroup of the attempt, which the agent made: listing and killing what is in it and removing it, with
- * all that the job made below it. Version 2 kills in one step; version 1 has only the list of processes, so
- * the ladder comes again until it is empty. Ranks enter it in shim_rank.c. */
+/* The attempt's cgroup, which the agent made: lists and kills its processes, and removes it together with the
+ * cgroups that the job made below it. Version 2 kills in one step. Version 1 has only the list of processes,
+ * so the kill ladder repeats until the list is empty. Ranks enter the cgroup in shim_rank.c. */
 #include "agent/shim/shim.h"
 
 #include <dirent.h>
@@ -37,14 +37,14 @@ static void procs_read(int folder, struct pid_list *list)
     }
     int pid;
     while (fscanf(file, "%d", &pid) == 1) {
-        if (pid > 0) { /* 0: a process of another pid namespace */
+        if (pid > 0) { /* 0: a process of another PID namespace */
             pid_list_add(list, pid);
         }
     }
     fclose(file);
 }
 
-/* Calls visit for each folder in this one; the folder's descriptor stays the caller's. */
+/* Calls visit for each subfolder of the folder. The caller keeps the folder's descriptor. */
 static void below_each(int folder, int depth,
                        void (*visit)(int parent, const char *name, int depth, void *context), void *context)
 {
@@ -94,7 +94,7 @@ void cgroup_kill(const struct shim *shim)
     int fd = shim->cgroup >= 0 && shim->launch.cgroup_version == 2
                  ? openat(shim->cgroup, "cgroup.kill", O_WRONLY | O_CLOEXEC)
                  : -1;
-    if (fd >= 0) { /* older than Linux 5.14: the list does it */
+    if (fd >= 0) { /* absent before Linux 5.14; then the list of processes serves */
         ssize_t written = write(fd, "1", 1);
         (void)written;
         close(fd);
@@ -111,7 +111,7 @@ static void below_remove(int parent, const char *name, int depth, void *context)
     unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-/* Whether nothing runs in it, asked of a cgroup that we may not remove. */
+/* Whether no process is left in the cgroup; for a cgroup that the shim may not remove. */
 static bool cgroup_empty(const struct shim *shim)
 {
     struct pid_list list;

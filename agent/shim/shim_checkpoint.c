@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Acknowledged checkpoints: a rank says in a line to rank.sock that it has saved what it needs to go on
- * later, and then nobody has to wait for it. It promises that a rank counts only for what came since the last
- * signal of the kill ladder, and that a launcher counts when each process that it started has spoken. What
- * a line says is shim_line.c's, what follows for the attempt shim_kill.c's. */
+/* Acknowledged checkpoints: a rank sends a line to rank.sock to say that it has saved its work, so that
+ * nobody has to wait for it any longer. Only lines since the last signal of the kill ladder count. A launcher
+ * counts once each process that it started has sent one. shim_line.c parses the lines; shim_kill.c shortens
+ * the wait. */
 #include "agent/shim/shim.h"
 
 #include <string.h>
 
-/* One of the processes that the node's only rank has started; true when all have spoken. */
+/* Notes a line of one of the processes that the node's only rank has started; true once all have sent one. */
 static bool voice_note(struct shim *shim, const struct line *line)
 {
     size_t count = 0;
@@ -38,7 +38,7 @@ void checkpoint_receive(struct shim *shim, const char *bytes, size_t length)
 
 void checkpoint_forget(struct shim *shim)
 {
-    metrics_receive(shim); /* what is in the socket was said before */
+    metrics_receive(shim); /* lines in the socket were sent before the signal */
     memset(shim->voices, 0, sizeof shim->voices);
     for (size_t i = 0; i < shim->launch.rank_count; i++) {
         shim->ranks[i].saved = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exit record, the one thing that must outlive the shim: written beside, fsynced, renamed, the folder
- * fsynced. Its room on disk is taken before the ranks start, so that a disk that they fill cannot keep their
- * end from being told. Deciding the cause is shim_attempt.c's. */
+/* Writes the exit record, the one thing that must outlive the shim: it writes a new file, fsyncs it, renames
+ * it and fsyncs the folder. The disk space is reserved before the ranks start, so ranks that fill the disk
+ * cannot prevent the record. shim_attempt.c decides the cause. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RECORD_LINE    160 /* a line of a rank: two words and seven numbers of at most 20 digits */
+#define RECORD_LINE    160 /* a rank's line: two words and seven numbers of at most 20 digits */
 #define RECORD_TRAILER (LIMIT_SHIM_TEXT + (3 + LIMIT_MARKS) * RECORD_LINE) /* cause, end, moments, marks */
 
 static size_t record_room(const struct shim *shim)
@@ -34,7 +34,7 @@ static bool failed_at(struct why *why, const char *path)
     return why_set(why, "exit record %s: %s", path, strerror(errno));
 }
 
-/* What stands where the record is to be: a rank put it there, for its folder is below this one. */
+/* Moves anything at the record's path aside. A rank put it there, because its folder is below this one. */
 static void obstacle_move(const struct shim *shim, const char *path)
 {
     char aside[PATH_MAX];
@@ -52,7 +52,7 @@ static bool is_at(int fd, const char *path)
            own.st_ino == there.st_ino;
 }
 
-/* A rank may have removed the whole folder, or put something else in the record's place. */
+/* Opens the record again if a rank has removed the folder or replaced the file. */
 static bool record_open_anew(struct shim *shim, const char *path, struct why *why)
 {
     if (shim->record >= 0 && is_at(shim->record, path)) {
@@ -94,7 +94,7 @@ void record_cancel(struct shim *shim)
     }
 }
 
-/* Behind the end: an agent that knows nothing of it reads the record all the same. */
+/* These lines follow `end`, so an agent that does not know them can still read the record. */
 static size_t moments_text(const struct shim *shim, char *text, size_t room)
 {
     const int64_t *at = shim->moments;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kill ladder: TERM to the ranks, their grace, KILL to everything. Where the ranks asked for a signal to
- * save their work on, that comes first, with their grace, and TERM has the short one of a gang that failed.
- * A rank gets TERM with its whole process group, as a shell around a program would not pass it on, and CONT,
- * as a stopped process would not take it; its own signal goes to its main process alone, as most programs
- * that it may have started would be ended by it. KILL goes to the cgroup and to every descendant, and again,
- * less and less often, until attempt_children finds none. Time runs only towards the end: no call makes the
- * ladder wait longer. */
+/* The kill ladder: TERM to the ranks, their grace, KILL to everything. Where the ranks asked for a signal on
+ * which they save their work, that signal comes first, with the full grace; TERM then has the short grace of
+ * a failed gang. TERM goes to the whole process group of a rank, because a shell around a program would not
+ * pass it on. CONT follows, because a stopped process would not handle TERM. The rank's own signal goes only
+ * to its main process, because it would end most programs that a rank has started. KILL goes to the cgroup
+ * and to every descendant. It is repeated at growing intervals until attempt_children finds no process. No
+ * call makes the ladder wait longer. */
 #include "agent/shim/shim.h"
 
 #include <signal.h>
@@ -13,7 +13,7 @@
 static void ranks_signal(const struct shim *shim, int number)
 {
     for (size_t i = 0; i < shim->launch.rank_count; i++) {
-        if (shim->ranks[i].state == RANK_LIVE) { /* not reaped, so the number is still its own */
+        if (shim->ranks[i].state == RANK_LIVE) { /* not reaped, so its PID cannot have been reused */
             kill(-shim->ranks[i].pid, number);
         }
     }
@@ -161,7 +161,7 @@ static void tick(struct shim *shim, int64_t now_ms)
     }
     shim->tick_pause_ms = earlier(2 * shim->tick_pause_ms, SHIM_SWEEP_MAX_MS);
     shim->tick_ms = now_ms + shim->tick_pause_ms;
-    attempt_children(shim); /* a stranger in the cgroup sends no SIGCHLD */
+    attempt_children(shim); /* other processes in the cgroup send no SIGCHLD */
 }
 
 void kill_clock(struct shim *shim, int64_t now_ms)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The launch file: what to start, read once and kept as one block of bytes into which all texts point. It
- * promises that every field the other files rely on is there and within its limits; keys that it does not
- * know are left to newer shims. The environment of a rank is made here, too: what the file says for all
- * ranks, then for this one, then what the start adds. */
+/* Parses the launch file: read once, as one block of bytes into which all texts point. Every field that other
+ * files rely on is present and within its limits. Unknown keys are ignored; they are for newer shims. The
+ * file also builds the environment of a rank: the entries for all ranks, then those for this rank, then those
+ * that the start adds. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The bytes of the file, ended by an empty key. */
+/* Reads the whole file, which must end with NUL. */
 static bool bytes_read(struct launch *launch, size_t *ret_size, struct why *why)
 {
     int fd = open(SHIM_LAUNCH_FILE, O_RDONLY | O_CLOEXEC);
@@ -39,7 +39,7 @@ static bool bytes_read(struct launch *launch, size_t *ret_size, struct why *why)
 
 static void list_add(char ***list, size_t *count, char *text)
 {
-    if ((*count & (*count + 1)) == 0) { /* room for 2^n, the last for a NULL */
+    if ((*count & (*count + 1)) == 0) { /* the array has room for 2^n entries, the last of them NULL */
         *list = shim_resize(*list, 2 * (*count + 1), sizeof **list);
     }
     (*list)[(*count)++] = text;
@@ -188,7 +188,7 @@ static char **entry_find(char **env, size_t count, const char *entry)
     return NULL;
 }
 
-/* Adds the entry; where its name is there already, the later one wins, or with keep the one that is there. */
+/* Adds the entry. If its name is there already, the new one replaces it, or with `keep` the old one stays. */
 static void entry_put(char **env, size_t *count, char *entry, bool keep)
 {
     char **found = entry_find(env, *count, entry);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of JSON that ranks send to rank.sock, as far as the shim reads them: a few members of the outermost
- * object. It promises never to read beyond a line, whatever is in it: lines are a user's and may hold
- * anything, and of those that are not understood nothing is believed. What members mean is
- * shim_checkpoint.c's and shim_mark.c's. */
+/* Parses the JSON lines that ranks send to rank.sock: a few members of the outermost object. It never reads
+ * beyond a line, whatever the line holds: lines come from the user's program. A line that it cannot parse has
+ * no effect. shim_checkpoint.c and shim_mark.c interpret the members. */
 #include "agent/shim/shim.h"
 
 #include <string.h>
@@ -15,7 +14,7 @@ static const char *blanks_pass(const char *at, const char *end)
     return at;
 }
 
-/* From behind the first quote of a string to its last. */
+/* From behind the opening quote of a string to its closing quote. */
 static const char *string_pass(const char *at, const char *end)
 {
     while (at < end && *at != '"') {
@@ -24,7 +23,7 @@ static const char *string_pass(const char *at, const char *end)
     return at;
 }
 
-/* A whole number that a rank may have; -1 for anything else. */
+/* A whole number in the range of ranks; -1 for anything else. */
 static int64_t number_at(const char *at, const char *end)
 {
     int64_t number = -1;
@@ -56,7 +55,7 @@ static void member_note(const char *key, size_t length, const char *value, const
     }
 }
 
-/* The members of the outermost object; a string with a colon behind it is a key. */
+/* Reads the members of the outermost object; a string that a colon follows is a key. */
 struct line line_read(const char *at, const char *end)
 {
     struct line line = {.rank = -1, .local_rank = -1, .local_world = -1};
@@ -78,7 +77,8 @@ struct line line_read(const char *at, const char *end)
     return line;
 }
 
-/* NULL: it is of no rank here. A node's only rank may be a launcher, whose processes count anew. */
+/* NULL: no rank of this node. A node's only rank may be a launcher, whose processes number their ranks
+ * anew. */
 struct rank *line_rank(const struct shim *shim, const struct line *line)
 {
     if (shim->launch.rank_count == 1) {

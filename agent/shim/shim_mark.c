@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moments that ranks name in lines to rank.sock, as "first all-reduce". It promises to keep the first moment
- * of each of the first LIMIT_MARKS names of this node, and that a name is one which fits a line of the exit
- * record. Others are left unread. */
+/* Keeps the moments that ranks report by name in lines to rank.sock, such as "first all-reduce". It keeps the
+ * first moment of each of the first LIMIT_MARKS names of this node. A name must fit a line of the exit
+ * record; the file ignores other names. */
 #include "agent/shim/shim.h"
 
 #include <string.h>
 
-/* As proto/wire/timing.c has it, which is not linked in here. */
+/* The same rule as in proto/wire/timing.c, which is not linked in here. */
 static bool name_fits(const char *name, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -37,7 +37,7 @@ static void mark_take(struct shim *shim, const struct line *line)
     }
     struct mark *mark = &shim->marks[shim->mark_count++];
     bool said =
-        line->rank >= 0 && line->rank < LIMIT_GPUS; /* a launcher's processes have ranks of their own */
+        line->rank >= 0 && line->rank < LIMIT_GPUS; /* the processes of a launcher have ranks of their own */
     mark->rank = said ? (int)line->rank : shim->launch.ranks[rank - shim->ranks].number;
     mark->at_us = shim_boot_us();
     memcpy(mark->name, line->mark, line->mark_length); /* the rest is zero */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether memory ran out, or the number of processes that the attempt may have. Processes that the kernel
- * ends for want of memory die of SIGKILL like any other; only a counter tells why: `oom_kill` of the cgroup
- * that counts the ranks' memory, or where none does that of the whole host. The attempt's own cgroup counts
- * what is the job's alone. A counter that others share is believed only of a rank that was killed itself. It
- * is found before there is an attempt, for a person waits for the start; what is made of it is
- * shim_attempt.c's. Processes are counted in a cgroup of the attempt alone, or not at all. */
+/* Finds out whether memory ran out, or whether the attempt reached its limit of processes. The kernel ends
+ * processes for want of memory with SIGKILL, so only a counter shows the reason: `oom_kill` of the cgroup
+ * that counts the ranks' memory, or of the whole host where no cgroup does. The attempt's own cgroup counts
+ * only the job. A shared counter explains only the end of a rank that was itself killed. The shim opens the
+ * counter before there is an attempt, because a person waits for the start. shim_attempt.c decides the cause.
+ * Processes are counted only in the attempt's own cgroup. */
 #include "agent/shim/shim.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OWN_COUNTER    "memory.events"      /* of a cgroup of version 2 that counts memory */
+#define OWN_COUNTER    "memory.events"      /* of a version 2 cgroup that counts memory */
 #define SHARED_COUNTER "memory.oom_control" /* of version 1 */
 #define HOST_COUNTER   "/proc/vmstat"
 #define OOM_KILL       "oom_kill "
@@ -24,7 +24,7 @@
 #define LINE_BYTES     4096
 #define COUNTER_BYTES  16384 /* vmstat has 5 KiB */
 
-/* The number after the key, at the start of a line; 0 where there is none. */
+/* The number behind the key, which begins a line; 0 if absent. */
 static int64_t counter_read(int fd, const char *key)
 {
     char text[COUNTER_BYTES];
@@ -85,7 +85,7 @@ static bool mount_find(char root[LINE_BYTES], char point[LINE_BYTES])
     return found;
 }
 
-/* A container sees a part of the hierarchy, and may still be told its path from the top. */
+/* A container sees only a part of the hierarchy, but its /proc may show its path from the top. */
 static int shared_open(void)
 {
     char path[LINE_BYTES], root[LINE_BYTES], point[LINE_BYTES], name[PATH_MAX];
@@ -124,7 +124,8 @@ void memory_begin(struct shim *shim)
     }
 }
 
-/* Opened anew each time: the counter goes with the agent, and the next one brings another, from zero on. */
+/* Opened each time: the agent turns the memory controller off when it ends, and the next agent turns on a new
+ * counter that starts at zero. */
 static bool own_grew(const struct shim *shim)
 {
     int own = own_open(shim, OWN_COUNTER);
@@ -142,7 +143,7 @@ bool memory_ran_out(const struct shim *shim, const struct rank *rank)
                        : rank->signal == SIGKILL && counter_read(memory->counter, OOM_KILL) > memory->before;
 }
 
-/* The cgroup is made for the attempt, so that its counter begins at zero. */
+/* The cgroup was made for this attempt, so its counter began at zero. */
 bool processes_ran_out(const struct shim *shim)
 {
     int own = own_open(shim, PIDS_COUNTER);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks say of themselves: from rank.sock to one file for all ranks of the node, which is there once
- * something came. A datagram is whole lines and is stored as it came, unread but by shim_checkpoint.c and
- * shim_mark.c. It promises that, but for what a disk refuses, nothing is lost that was sent before the last
- * process of the attempt ended: a rank that is faster than the shim waits, as the kernel queues few datagrams
- * (net.unix.max_dgram_qlen; SO_RCVBUF has no say in it). Limit and gaps of the file are shim_stream.c's. */
+/* Stores the lines that ranks send to rank.sock in one file for all ranks of the node, made when the first
+ * line arrives. A datagram is whole lines and is stored unchanged; only shim_checkpoint.c and shim_mark.c
+ * read the lines. No line is lost that was sent before the last process of the attempt ended, except when the
+ * disk refuses it. A rank that is faster than the shim waits, because the kernel queues few datagrams
+ * (net.unix.max_dgram_qlen; SO_RCVBUF has no effect). shim_stream.c owns the limit and the gaps of the
+ * file. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>
@@ -15,8 +16,8 @@
 
 #define KIND "metrics"
 
-/* A batch is one write and one turn of the loop: 64 KiB, as much as an output stream gets, and room for one
- * more datagram; of small ones 256, which is 0.1 ms. */
+/* A batch is one write in one turn of the loop: 64 KiB, as for an output stream, with room for one more
+ * datagram; or 256 small datagrams, which take 0.1 ms. */
 #define BATCH_BYTES     (2 * LIMIT_RANK_MESSAGE_BYTES + 1)
 #define BATCH_DATAGRAMS 256
 
@@ -87,7 +88,7 @@ static void batch_store(struct shim *shim, const char *bytes, size_t length)
     }
 }
 
-/* false: nothing more is there. */
+/* False: the socket is empty. */
 static bool batch_move(struct shim *shim)
 {
     char bytes[BATCH_BYTES];
@@ -103,7 +104,7 @@ static bool batch_move(struct shim *shim)
 
 void metrics_receive(struct shim *shim)
 {
-    if (shim->metrics.socket >= 0) { /* else closed earlier in this turn */
+    if (shim->metrics.socket >= 0) { /* else it was closed earlier in this turn */
         batch_move(shim);
     }
 }
@@ -114,7 +115,7 @@ void metrics_finish(struct shim *shim)
     if (metrics->socket < 0) {
         return;
     }
-    shutdown(metrics->socket, SHUT_RD); /* no stranger can send more: what is queued is the rest */
+    shutdown(metrics->socket, SHUT_RD); /* no stranger can send more: only the queued datagrams are left */
     while (batch_move(shim)) {
     }
     close(metrics->socket);

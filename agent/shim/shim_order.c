@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the agent may tell the shim, as a table: word, number of arguments, the phases in which it has an
- * effect. A word that comes in another phase is an echo of an older state (the agent repeats itself after a
- * restart) and does nothing; one that cannot be read is logged. What is done is shim_attempt.c's. */
+/* Parses the agent's messages by a table: word, number of arguments, and the phases in which the message has
+ * an effect. A word that comes in another phase has no effect: the agent repeats itself after a restart. A
+ * message that cannot be parsed is logged. shim_attempt.c carries the messages out. */
 #include "agent/shim/shim.h"
 
 #include <signal.h>
@@ -38,7 +38,7 @@ static bool run(struct shim *shim, char *const *argument)
     return true;
 }
 
-/* A cause is kept as it is spelled: an agent may be newer than its shims. */
+/* Keeps the cause as it is spelled, because an agent may be newer than its shims. */
 static bool stop(struct shim *shim, char *const *argument)
 {
     int64_t grace_ms;
@@ -111,7 +111,7 @@ static const struct order {
     const char *word;
     size_t arguments;
     unsigned phases;
-    bool (*work)(struct shim *shim, char *const *argument); /* false: an argument cannot be read */
+    bool (*work)(struct shim *shim, char *const *argument); /* false: an argument cannot be parsed */
 } orders[] = {
     {"assign", 1, IN(PHASE_IDLE), assign},   {"prepare", 0, IN(PHASE_ASSIGNED), prepare},
     {"start", 3, IN(PHASE_PREPARED), start}, {"run", 2, IN(PHASE_ASSIGNED) | IN(PHASE_PREPARED), run},
@@ -130,7 +130,7 @@ static const struct order *order_find(const char *word)
     return NULL;
 }
 
-/* Cuts the arguments off the text; the last one runs to its end. */
+/* Cuts the arguments off the text; the last argument runs to its end. */
 static bool arguments_cut(char *text, size_t count, char **ret_argument)
 {
     for (size_t i = 0; i < count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the pipes of the ranks to the files on disk. Bytes are spliced and never changed. A rank is never held
- * up: what its file does not take is dropped. The file, with its limit and its gaps, is shim_stream.c's;
- * telling the agent that files have grown is shim_agent_socket.c's. */
+/* Moves bytes from the pipes of the ranks to the files on disk. Bytes are spliced and never changed. A rank
+ * never waits for its file: bytes that the file does not take are dropped. shim_stream.c owns the file with
+ * its limit and its gaps; shim_agent_socket.c tells the agent that files have grown. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define CHUNK_BYTES (64 * KIB)
-#define DRAIN_TURNS 1024 /* 64 MiB: more than a pipe can hold, even one that its rank enlarged */
+#define DRAIN_TURNS 1024 /* 64 MiB: more than a pipe can hold, even one that its rank has enlarged */
 
 static const char *const stream_names[2] = {"stdout", "stderr"};
 
@@ -99,16 +99,16 @@ static ssize_t stream_store(const struct shim *shim, struct stream *stream)
     return stream_drop(shim, stream);
 }
 
-/* The first time that a stream is at its limit, its tail begins. */
+/* Opens the tail when the stream reaches its limit. */
 static ssize_t stream_keep_last(const struct shim *shim, struct stream *stream, size_t index)
 {
-    if (stream->tail < 0 && stream->dropped == 0) { /* else it was given up */
+    if (stream->tail < 0 && stream->dropped == 0) { /* else the tail was given up */
         tail_open(stream, shim->launch.logs, shim->launch.ranks[index / 2].number, stream_names[index % 2]);
     }
     return stream->tail >= 0 ? tail_take(stream) : stream_drop(shim, stream);
 }
 
-/* Moves one chunk; 0: end of the stream; -1: nothing there now. */
+/* Moves one chunk. 0: end of the stream; -1: nothing to read now. */
 static ssize_t stream_move(const struct shim *shim, size_t index)
 {
     struct stream *stream = &shim->ranks[index / 2].streams[index % 2];
@@ -131,7 +131,7 @@ static void output_end(const struct shim *shim, size_t index)
     }
 }
 
-/* The file may have grown since it had so many bytes. */
+/* Reports growth if the file now has more than `stored` bytes. */
 static void grown_note(struct shim *shim, const struct stream *stream, int64_t stored)
 {
     if (stream->stored > stored) {
@@ -171,8 +171,8 @@ void output_drain(struct shim *shim, size_t rank)
     }
 }
 
-/* All writers are gone, so each pipe holds its last bytes and then the end; a process outside of the attempt
- * that was handed a pipe is not waited for. */
+/* All writers are gone, so each pipe holds its last bytes and then the end. The shim does not wait for a
+ * process outside the attempt that was handed a pipe. */
 void output_finish(struct shim *shim)
 {
     for (size_t i = 0; i < 2 * shim->launch.rank_count; i++) {

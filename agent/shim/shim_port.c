@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The port of a gang, MASTER_PORT: found in the node's range and held until the attempt has ended. Between
- * shims it is safe by a lock per port, an abstract unix socket that the kernel frees with the shim. Other
- * programs are kept off by a TCP socket that is bound with SO_REUSEADDR. Where a rank will bind the port by
- * itself it does not listen: so it refuses plain and ephemeral binds, but not the SO_REUSEADDR bind of its
- * owner. Where a rank gets this very socket it listens from the first moment: who comes before that rank is
- * ready waits in the backlog. */
+/* The port of a gang, MASTER_PORT: found in the node's range and held until the attempt has ended. A lock per
+ * port keeps shims apart: an abstract unix socket that the kernel frees when the shim ends. A TCP socket
+ * bound with SO_REUSEADDR keeps other programs off. Where a rank will bind the port itself, the socket does
+ * not listen: it then refuses plain and ephemeral binds, but not the SO_REUSEADDR bind of its owner. Where a
+ * rank gets this very socket, it listens from the start, so early connections wait in the backlog until that
+ * rank is ready. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define BACKLOG 4096 /* a gang's ranks that come at once; net.core.somaxconn bounds it, too */
+#define BACKLOG 4096 /* for the ranks of a gang that connect at once; net.core.somaxconn limits it, too */
 
 static int port_lock(int number)
 {
@@ -57,7 +57,7 @@ static int port_bind(int number)
         .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)number), .sin6_addr = IN6ADDR_ANY_INIT};
     struct sockaddr_in old = {.sin_family = AF_INET, .sin_port = htons((uint16_t)number)};
     int fd = bound(AF_INET6, (struct sockaddr *)&both, sizeof both);
-    if (fd < 0 && errno != EADDRINUSE) { /* a host without IPv6 */
+    if (fd < 0 && errno != EADDRINUSE) { /* the host has no IPv6 */
         fd = bound(AF_INET, (struct sockaddr *)&old, sizeof old);
     }
     return fd;
@@ -70,7 +70,7 @@ static bool port_take(struct port *port, int number, bool listens)
         return false;
     }
     int fd = port_bind(number);
-    if (fd >= 0 && listens && listen(fd, BACKLOG) != 0) { /* another was faster */
+    if (fd >= 0 && listens && listen(fd, BACKLOG) != 0) { /* another program was faster */
         close(fd);
         fd = -1;
     }
@@ -97,8 +97,8 @@ bool port_hold(struct port *port, int first, int last, bool listens, struct why 
     return why_set(why, "no port free in %d-%d", first, last);
 }
 
-/* /proc/net/tcp: "N: ADDRESS:PORT ADDRESS:PORT STATE queues timer retransmits uid timeout INODE ...", those
- * that listen first. Whether one is there that is not our own. */
+/* Whether another process listens on the port. /proc/net/tcp: "N: ADDRESS:PORT ADDRESS:PORT STATE queues
+ * timer retransmits uid timeout INODE ...", listening sockets first. */
 static bool is_listed(const char *table, const struct port *port)
 {
     FILE *file = fopen(table, "re");

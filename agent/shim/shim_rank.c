@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank from vfork to exec, or from a warm worker; its end is shim_reap.c's. A rank gets exactly what the
- * launch file says: its environment, its folder, /dev/null and two pipes as its descriptors (one rank also
- * the socket of the gang's store), default signals, a session of its own, and the death of the shim as its
- * own. It promises that a rank is in its cgroup before it is the user's program, and that a failure before
- * that point is told with its reason. */
+/* Starts a rank, from vfork to exec or in a warm worker; shim_reap.c handles its end. A rank gets exactly
+ * what the launch file names: its environment and its folder, /dev/null and two pipes as its descriptors (one
+ * rank also gets the socket of the gang's store), default signals and a session of its own. It dies with the
+ * shim. A rank is in its cgroup before the user's program starts. A failure before that point is reported
+ * with its reason. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>
@@ -22,14 +22,14 @@
 #include "agent/shim/shim_signals.h"
 
 #define DEFAULT_PATH    "/usr/local/bin:/usr/bin:/bin"
-#define CODE_NOT_FOUND  127 /* as shells say it */
+#define CODE_NOT_FOUND  127 /* the codes of shells */
 #define CODE_NOT_USABLE 126
 
-/* All that the child needs; made by the parent, as the child of a vfork must not allocate. */
+/* Everything that the child needs. The parent prepares it, because the child of a vfork must not allocate. */
 struct spawn {
     const struct shim *shim;
     char **env;
-    const char *path; /* of the job */
+    const char *path; /* the job's PATH */
     pid_t parent;
     int output[2];
     int store;  /* socket that becomes SHIM_STORE_FD; -1: none */
@@ -69,13 +69,13 @@ static void child_descriptors(const struct spawn *spawn)
     dup2(spawn->output[1], STDERR_FILENO);
     close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
     if (spawn->store >= 0) {
-        /* the report is not at this number: the other end of its pipe is below it */
+        /* the report pipe cannot have this number: its other end has a lower one */
         dup2(spawn->store, SHIM_STORE_FD);
-        fcntl(SHIM_STORE_FD, F_SETFD, 0); /* where it was there already, dup2 did nothing */
+        fcntl(SHIM_STORE_FD, F_SETFD, 0); /* if it had this number already, dup2 did nothing */
     }
 }
 
-/* Returns only where the file is not there; a file without its interpreter fails with the same error. */
+/* Returns only if the file does not exist. A file whose interpreter is missing fails with the same error. */
 static void child_try(const struct spawn *spawn, const char *file, bool *denied)
 {
     execve(file, spawn->shim->launch.arguments, spawn->env);
@@ -83,7 +83,7 @@ static void child_try(const struct spawn *spawn, const char *file, bool *denied)
         child_fail(spawn, STAGE_INTERPRETER);
     }
     if (errno == EACCES) {
-        *denied = true; /* another folder of PATH may have it */
+        *denied = true; /* another folder of PATH may have the file */
     } else if (errno != ENOENT && errno != ENOTDIR) {
         child_fail(spawn, STAGE_COMMAND);
     }
@@ -118,7 +118,7 @@ static _Noreturn void child_run(const struct spawn *spawn)
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (getppid() != spawn->parent) {
-        _exit(CODE_NOT_USABLE); /* the shim died before the line above */
+        _exit(CODE_NOT_USABLE); /* the shim died before the prctl call */
     }
     if (spawn->enter) {
         child_file(spawn->shim->cgroup, "cgroup.procs", "0", &done);
@@ -134,7 +134,7 @@ static _Noreturn void child_run(const struct spawn *spawn)
     child_exec(spawn);
 }
 
-/* Both return when the child has become the program, or has ended. */
+/* child_vfork and child_clone return when the child has become the program, or has ended. */
 static __attribute__((noinline)) pid_t child_vfork(const struct spawn *spawn)
 {
     pid_t pid = vfork();
@@ -144,7 +144,8 @@ static __attribute__((noinline)) pid_t child_vfork(const struct spawn *spawn)
     return pid;
 }
 
-/* Born in its cgroup: to move there after the fork makes version 2 wait for all CPUs, 13 ms at times. */
+/* Starts the child in its cgroup: with version 2, moving it there after the fork waits for all CPUs, up to 13
+ * ms. */
 static pid_t child_clone(const struct spawn *spawn)
 {
     struct clone_args arguments = {.flags = CLONE_VFORK | CLONE_INTO_CGROUP,
@@ -204,7 +205,7 @@ static const char *path_of(char *const *env)
     return DEFAULT_PATH;
 }
 
-/* 0: it is not the job's fault. */
+/* 0: not the job's fault. */
 static int code_of(int32_t stage)
 {
     return stage == STAGE_CGROUP ? 0 : stage == STAGE_NOT_FOUND ? CODE_NOT_FOUND : CODE_NOT_USABLE;
@@ -217,8 +218,7 @@ static bool report_take(const struct shim *shim, const struct report *report, in
     return false;
 }
 
-/* Forks and takes in the child's report; its write end is closed by the exec, so that nothing to read is
- * success. */
+/* Forks and reads the child's report. The exec closes the write end, so an empty pipe means success. */
 static bool rank_spawn(struct shim *shim, struct rank *rank, struct spawn *spawn, int *ret_code,
                        struct why *why)
 {
@@ -249,7 +249,7 @@ static int store_of(const struct shim *shim, size_t index)
     return shim->launch.ranks[index].number == shim->launch.store_rank ? shim->port.socket : -1;
 }
 
-/* What cannot be done here is tried again by rank_start, and told there. */
+/* A failure here has no effect: rank_start tries again and reports it. */
 static void rank_offer(struct shim *shim, size_t index, char *const *added)
 {
     struct rank *rank = &shim->ranks[index];
@@ -323,8 +323,8 @@ static enum warm_end rank_become(struct shim *shim, size_t index, int *ret_code,
     return end;
 }
 
-/* A Python that starts anew begins gpuctl_watch.py by the folder that comes first on its PYTHONPATH; a warm
- * worker does so itself. */
+/* A new Python loads gpuctl_watch.py through the first folder of its PYTHONPATH; a warm worker loads it
+ * itself. */
 static char *watch_begin(char **env)
 {
     static const char watch[] = "GPUCTL_WATCH=", path[] = "PYTHONPATH=";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ends of processes. It promises that ranks are taken in in the order in which they ended, however late
- * the shim looks: in a gang the end of one is soon the end of others, and only the first says why. wait()
- * alone would give them in the order of their birth. The kernel lists pidfds in an epoll as they become
- * readable, and that is before a process can be waited for. What an end means is shim_attempt.c's. */
+/* Collects ended processes. Ranks are collected in the order in which they ended, however late the shim
+ * looks: in a gang the end of one rank soon ends others, and only the first explains why. wait() alone would
+ * return them in the order of their birth. The kernel lists pidfds in an epoll as they become readable, which
+ * happens before a process can be waited for. shim_attempt.c decides what an end means. */
 #include "agent/shim/shim.h"
 
 #include <sys/epoll.h>
@@ -15,12 +15,13 @@
 static void unfollow(struct rank *rank)
 {
     if (rank->pidfd >= 0) {
-        close(rank->pidfd); /* leaves the epoll, too: nobody else has it */
+        close(rank->pidfd); /* closing removes it from the epoll, too: no one else has it */
         rank->pidfd = -1;
     }
 }
 
-/* Where the kernel has no pidfds (before 5.3) ranks that end together are taken in as wait() has them. */
+/* Where the kernel has no pidfds (before 5.3), ranks that end together are collected in the order of
+ * wait(). */
 void reap_follow(struct shim *shim, size_t index)
 {
     struct rank *rank = &shim->ranks[index];
@@ -56,7 +57,7 @@ static struct rank *live_rank(struct shim *shim, pid_t pid)
     return NULL;
 }
 
-/* false: none has ended since the last look. */
+/* False: no rank has ended since the last look. */
 static bool ranks_look(struct shim *shim)
 {
     struct epoll_event events[ENDS_A_LOOK];
@@ -71,7 +72,7 @@ static bool ranks_look(struct shim *shim)
     return count > 0;
 }
 
-/* Of those that have ended looks at one without taking it; 0: none; -1: there are no children. */
+/* Looks at one ended child without reaping it. 0: none has ended; -1: there are no children. */
 static pid_t peek(void)
 {
     siginfo_t info = {0};

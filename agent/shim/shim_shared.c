@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared memory of the attempt's own: a /dev/shm and System V objects that its ranks on this node share, and
- * that no other job sees. What ranks leave there, as all do that are killed, goes with the attempt: among the
- * host's nobody could tell whose it was. It needs root, and without it the ranks have what the host has.
- *
- * The shim enters namespaces for that, before there is an attempt, as a person waits for the start. What is
- * mounted on the host later reaches them where the host's root is shared, as systemd has it; elsewhere a shim
- * that has waited while something was mounted enters anew. */
+/* Gives the attempt its own shared memory: a /dev/shm and System V objects that its ranks on this node share
+ * and that no other job sees. Objects that ranks leave there go with the attempt, and killed ranks always
+ * leave some; among the host's objects nobody could tell whose they are. This needs root; without it the
+ * ranks use the host's shared memory.
+ * The shim enters the namespaces before there is an attempt, because a person waits for the start. Later
+ * mounts of the host reach them where the host's root is shared, as under systemd. Elsewhere a shim that
+ * waited during a mount enters new namespaces. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #define SHM_FOLDER "/dev/shm"
 
-/* As large as the host's. */
+/* As large as the host's /dev/shm. */
 static bool shm_mount(void)
 {
     struct statvfs host;
@@ -33,14 +33,14 @@ static bool shm_mount(void)
     return mount("gpuctl", SHM_FOLDER, "tmpfs", MS_NOSUID | MS_NODEV, options) == 0;
 }
 
-/* Nothing that is mounted here shows on the host. */
+/* Mounts made here do not show on the host. */
 static bool enter(void)
 {
     return unshare(CLONE_NEWNS | CLONE_NEWIPC) == 0 && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 &&
            shm_mount();
 }
 
-/* Whether this host lets us was asked by the agent. */
+/* The agent has tested whether this host permits it. */
 void shared_enter(struct shared *shared)
 {
     shared->mounts = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
@@ -59,7 +59,7 @@ void shared_renew(struct shared *shared)
     }
 }
 
-/* The shim may live on for long, until it is told to end. */
+/* The shim may live on for long after its attempt, until it is told to end. */
 void shared_release(struct shared *shared)
 {
     if (shared->own) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The signals that do not end the shim and that it gives back to its ranks: those that tell a program to end,
- * which only the agent may tell the shim (a TERM of init ends the attempt, see shim.c), and those by which a
- * write to a dead pipe or beyond a file size limit would end it. */
+/* The signals that do not end the shim, and whose default it restores for its ranks. Some ask a program to
+ * end, which only the agent may ask of the shim (a TERM of init ends the attempt, see shim.c). The others
+ * would end the shim when it writes to a dead pipe or beyond a file size limit. */
 #ifndef AGENT_SHIM_SIGNALS_H
 #define AGENT_SHIM_SIGNALS_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file of output, as far as its bytes go: opened at its end, only ever appended to, never above its limit.
- * What goes beyond the limit and does not fit its tail, or what a full or broken disk refuses, is counted and
- * dropped, and a line in the file says how much, as soon as one can be written. Where the bytes come from is
- * shim_output.c's and shim_metrics.c's; the tail is shim_tail.c's. */
+/* A file of output: opened at its end, only ever appended to, never above its limit. Bytes beyond the limit
+ * that do not fit the tail, and bytes that a full or broken disk refuses, are counted and dropped. A line in
+ * the file states their number, as soon as it can be written. The bytes come from shim_output.c and
+ * shim_metrics.c; shim_tail.c owns the tail. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static void reason_write(const struct stream *stream, char *text, size_t room)
     }
 }
 
-/* Writes a line of our own. A part of it that fits is kept: files only grow. */
+/* Writes a line of the shim's own. A part of the line stays in the file, because files only grow. */
 static bool line_write(struct stream *stream, const char *line)
 {
     char text[256], last = '\n';
@@ -64,7 +64,7 @@ static bool line_write(struct stream *stream, const char *line)
     return written == length;
 }
 
-/* Tells of dropped bytes. */
+/* Writes the number of dropped bytes into the file. */
 static bool marker_write(struct stream *stream)
 {
     char line[240], reason[128];
@@ -77,7 +77,7 @@ static bool marker_write(struct stream *stream)
     return true;
 }
 
-/* The file is at its limit: whoever reads along is told why nothing comes any more. */
+/* The file is at its limit: tells readers why no more output comes. */
 static void fill_up(struct stream *stream)
 {
     char line[128];

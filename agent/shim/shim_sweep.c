@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding and signalling processes. The shim is a subreaper, so whatever its ranks started and left, however
- * often forked and in whatever session, is below it in the tree of parents; one pass over /proc finds it. A
- * signal goes through a pidfd, and only to a process that already lived when the list was made: one that got
- * the same number later is a stranger. */
+/* Finds and signals processes. The shim is a subreaper, so every process that its ranks started is below it
+ * in the tree of parents, however often it forked and in whatever session. One pass over /proc finds them
+ * all. A signal goes through a pidfd, and only to a process that lived when the list was made: a later
+ * process with the same number is a stranger. */
 #include "agent/shim/shim.h"
 
 #include <dirent.h>
@@ -66,7 +66,7 @@ static bool stat_read(const char *pid, struct process_stat *ret_stat)
         return false;
     }
     text[length] = '\0';
-    const char *rest = strrchr(text, ')'); /* the name before it may hold anything */
+    const char *rest = strrchr(text, ')'); /* the name before it may contain any character */
     return rest != NULL &&
            sscanf(rest + 1,
                   " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNd64,
@@ -111,7 +111,8 @@ static bool parent_ours(const struct process_table *table, pid_t parent)
     return found != NULL && found->ours;
 }
 
-/* Passes until one finds nothing new: one or two, as most children have higher numbers than their parents. */
+/* Repeats until a pass marks nothing new: one or two passes, as most children have higher numbers than their
+ * parents. */
 static void table_mark(struct process_table *table, pid_t self)
 {
     bool found = true;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last bytes of a stream that is at its limit: the end of a program's output says how it went. They go
- * round in a file without a name, and behind the file's first part when the stream ends, at the start of a
- * line where there is one. So a stream takes LIMIT_STREAM_BYTES, or what the launch file says, and its tail
- * once more while it is written. What falls out of the ring is counted as dropped. */
+/* Keeps the last bytes of a stream that is at its limit, because the end of a program's output says how it
+ * went. The bytes go round in a ring file without a name. When the stream ends, they are appended to the
+ * stream's file, from the start of a line if there is one. So while it is written, a stream takes
+ * LIMIT_STREAM_BYTES, or the limit of the launch file, and its tail a second time. Bytes that fall out of the
+ * ring are counted as dropped. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>
@@ -71,10 +72,10 @@ ssize_t tail_take(struct stream *stream)
     if (moved >= 0 || errno == EAGAIN || errno == EINTR) {
         return moved;
     }
-    return copy(stream, at, room); /* also where the disk refuses: then the tail is given up */
+    return copy(stream, at, room); /* also if the disk refuses the bytes: then the tail is given up */
 }
 
-/* Up to one chunk of what is kept, from a position counted in all that passed. */
+/* Reads up to one chunk of the kept bytes, from a position counted over all bytes that passed. */
 static ssize_t tail_read(const struct stream *stream, int64_t position, char *bytes)
 {
     loff_t at = position % stream->tail_bytes;
@@ -83,7 +84,7 @@ static ssize_t tail_read(const struct stream *stream, int64_t position, char *by
     return pread(stream->tail, bytes, (size_t)(most < CHUNK_BYTES ? most : CHUNK_BYTES), at);
 }
 
-/* Where the tail begins: behind the first line end, if one is near. */
+/* The start of the tail: behind the first line end, if one is near. */
 static int64_t tail_begin(const struct stream *stream)
 {
     char bytes[CHUNK_BYTES];

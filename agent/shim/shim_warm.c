@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Warm workers: children that have imported what ranks import first, and become ranks
- * (agent/python/gpuctl_warm.py). The process that forks them is a child of the shim from before its exec; it
- * ends when they are there, which leaves them to the shim, a subreaper. It promises that a rank is started by
- * one, or by exec, and never by both: a worker that has not said within its time what it became is killed,
- * and did not become a rank. */
+/* Warm workers: children that have imported the usual modules ahead of time, and become ranks
+ * (agent/python/gpuctl_warm.py). The process that forks them is a child of the shim from before the shim's
+ * exec. It ends once they are there, which makes them children of the shim, a subreaper. A rank is started by
+ * a worker or by exec, never by both: a worker that has not answered within BECOME_MS is killed, and did not
+ * become a rank. */
 #include "agent/shim/shim.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define BECOME_MS 5000 /* for what takes a few */
+#define BECOME_MS 5000 /* it usually takes a few ms */
 #define FDS_MAX   5
 
 /* --- who there is --------------------------------------------------------------------------------------- */
@@ -39,7 +39,8 @@ static bool fds_send(int to, const void *bytes, size_t size, const int *fds, siz
     return sendmsg(to, &message, MSG_NOSIGNAL) == (ssize_t)size;
 }
 
-/* A text and the descriptor that came with it; -1: none. Returns its length, 0 at the end. */
+/* Receives a text and the descriptor that came with it (-1: none). Returns the text's length, 0 at the
+ * end. */
 static ssize_t fd_receive(int from, char *text, size_t room, int *ret_fd)
 {
     union {
@@ -77,7 +78,7 @@ void warm_begin(struct shim *shim)
     }
 }
 
-/* All that it forks have come when it ends. */
+/* The source has closed its end: all workers that it forked have arrived. */
 static void workers_complete(struct shim *shim)
 {
     close(shim->warm.source);
@@ -111,7 +112,7 @@ void warm_end(struct shim *shim)
         warm->source = -1;
     }
     while (warm->count > 0) {
-        close(warm->workers[--warm->count].voice); /* they end with it */
+        close(warm->workers[--warm->count].voice); /* the worker ends when its socket closes */
     }
 }
 
@@ -218,6 +219,6 @@ enum warm_end warm_await(const struct warm_worker *worker, int report, struct re
     if (length > 0) {
         return WARM_RANK;
     }
-    kill(worker->pid, SIGKILL); /* not taken in yet, so the number is its own; no rank has begun in it */
+    kill(worker->pid, SIGKILL); /* not reaped, so the number is still its own; no rank has begun in it */
     return WARM_NOTHING;
 }

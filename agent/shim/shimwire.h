@@ -1,90 +1,93 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gpuagent and gpushim say to each other, and the files between them. Needs only libc: the shim links
+/* The messages between gpuagent and gpushim, and the files that they share. Needs only libc: the shim links
  * nothing else.
  *
- * Two folders belong to an attempt on a node, both named by the attempt id in decimal:
- *   RUN/<attempt id>    tmpfs, emptied by a reboot; made by the agent with mkdir, which claims the attempt
- * id; removed when it is over, and the attempt id is in RUN/seen from then on launch       what to start,
- * written by the agent before the shim gets the folder shim.pid     "pid starttime-ticks\n", made by the shim
- * when it takes the folder, which it does only if the file is not there. An agent that finds none makes an
- * empty one before it calls the attempt lost, so that no slow shim takes it later shim.sock SOCK_SEQPACKET,
- * the shim listens, before shim.pid is there; one agent at a time, a newer connection replaces the older one
- *     rank.sock    SOCK_DGRAM, $GPUCTL_SOCKET, from prepared (or the start) to the end of the last process:
- *                  each datagram of a rank is one or more whole lines of JSON, of LIMIT_RANK_MESSAGE_BYTES at
- *                  most; the shim appends them to <first rank>.metrics. A send waits while the shim is
- *                  behind. Of the lines it reads only two kinds. {"mark": "NAME", "rank": RANK} names a
- *                  moment, of which the first of each name counts, and LIMIT_MARKS names. One that
- *                  acknowledges a checkpoint says that a
- *                  rank has saved its work: {"checkpoint": {...}, "rank": RANK}. Where the node has one rank,
- *                  "local_rank" and a "local_world_size" above 1 name one of the processes that it started
- *     mlflow       made by gpuctl_mlflow.py in the ranks, beside rank.sock: the runs that they share
+ * Two folders belong to an attempt on a node, both named by its id in decimal:
+ *   RUN/<attempt id>    tmpfs, emptied by a reboot. The agent makes it with mkdir, which claims the id. It
+ *                  removes the folder when the attempt is over, and lists the id in RUN/seen from then on
+ *     launch       what to start; the agent writes it before the shim gets the folder
+ *     shim.pid     "pid starttime-ticks\n"; the shim makes it when it takes the folder, and takes the folder
+ *                  only if the file does not exist. An agent that finds no file makes an empty one before it
+ *                  calls the attempt lost, so that no slow shim takes the folder later
+ *     shim.sock    SOCK_SEQPACKET; the shim listens on it before shim.pid exists. It has one agent at a time:
+ *                  a newer connection replaces the older one
+ *     rank.sock    SOCK_DGRAM, $GPUCTL_SOCKET, from prepared (or the start) to the end of the last process.
+ *                  Each datagram of a rank is one or more whole lines of JSON, at most
+ *                  LIMIT_RANK_MESSAGE_BYTES. The shim appends them to <first rank>.metrics. A send waits
+ *                  while the shim is behind. The shim reads only two kinds of lines. {"mark": "NAME", "rank":
+ *                  RANK} names a moment: the first moment of each name counts, for at most LIMIT_MARKS names.
+ *                  {"checkpoint": {...}, "rank": RANK} acknowledges a checkpoint: the rank has saved its
+ *                  work. Where the node has one rank, "local_rank" and a "local_world_size" above 1 name one
+ *                  of the processes that it started
+ *     mlflow       the runs that the ranks share; gpuctl_mlflow.py makes it in the ranks, beside rank.sock
  *   STATE/attempts/<attempt id>    disk
  *     <rank>.stdout <rank>.stderr   output of the ranks, only ever appended to (rank = global rank, node rank
  *                                   in node mode)
- *     exit         the exit record: written beside (exit.new), fsynced, renamed, before anybody is told
- *     work/        working folder of the ranks where the spec names none
- *     <first rank>.metrics          what came on rank.sock, a line each; there once something came
+ *     exit         the exit record: written as exit.new, fsynced and renamed before anybody is told
+ *     work/        working folder of the ranks if the spec names none
+ *     <first rank>.metrics          the lines from rank.sock; made when the first one arrives
  *     errors/<rank>.json            TORCHELASTIC_ERROR_FILE
  *     function, modules.zip         of a function job: its payload, and modules for its ranks
- *     results/<rank>.pickle         $GPUCTL_RESULT_DIR: what the rank returned, renamed from .part when whole
- *     results/<rank>.json           the same as JSON, where it is
- *     results/<rank>.error.pickle   instead: what it raised
+ *     results/<rank>.pickle         $GPUCTL_RESULT_DIR: the rank's return value, renamed from .part when
+ *                                   complete
+ *     results/<rank>.json           the same as JSON, if it can be
+ *     results/<rank>.error.pickle   instead of the two: the exception that the rank raised
  *
- * The agent starts shims ahead of need: `gpushim`, with SHIM_OWN_MEMORY where the ranks are to have a
- * /dev/shm and System V objects of their own, with its end of a SOCK_SEQPACKET pair as fd 3 and nothing
- * else open but stdio. Those that a forkserver starts (below) have SHIM_WARM. Messages are text, one a
- * datagram, at most LIMIT_SHIM_MESSAGE bytes: a word, then arguments separated by single spaces; the last
- * argument runs to the end. Times are milliseconds; "boot" is CLOCK_BOOTTIME, "wall" is CLOCK_REALTIME.
+ * The agent starts shims ahead of need: `gpushim`, with its end of a SOCK_SEQPACKET pair as fd 3 and only
+ * stdio besides. SHIM_OWN_MEMORY gives the ranks their own /dev/shm and System V objects. Shims that a
+ * forkserver starts (below) have SHIM_WARM. A message is text, one a datagram, at most LIMIT_SHIM_MESSAGE
+ * bytes: a word, then arguments separated by single spaces; the last argument runs to the end. Times are
+ * milliseconds; "boot" is CLOCK_BOOTTIME, "wall" is CLOCK_REALTIME.
  *
  * agent to shim:
  *
  *   assign RUN-FOLDER         take this attempt: chdir there, read launch, write shim.pid, listen on
  *                             shim.sock. Only on fd 3, once.
- *   prepare                   check and hold a port (where launch says so); answers prepared or declined
+ *   prepare                   check, and hold a port if launch says so; answers prepared or declined
  *   start ADDRESS PORT IFACE  after prepared: start the ranks of a gang. "-" stands for an absent argument,
  *                             here and in run
- *   run ADDRESS IFACE         prepare and start at once (gang on one node); the port is the one that it holds
- *                             itself; answers running, or declined
+ *   run ADDRESS IFACE         prepare and start at once (gang on one node), with the port that the shim
+ *                             itself holds; answers running or declined
  *   stop GRACE-MS CAUSE       TERM to all, KILL after the grace; CAUSE is a spelling of proto/states.h. A
- *                             second stop may only shorten. Before the start: no rank is started, the record
- *                             says the cause, exited is told. When all ranks that run have acknowledged a
- *                             checkpoint since TERM, KILL comes at once
+ *                             second stop may only shorten the grace. Before the start: no rank is started,
+ *                             the record states the cause, and exited is sent. KILL comes at once when all
+ *                             running ranks have acknowledged a checkpoint since TERM
  *   warn SIGNAL               SIGNAL to the main process of each rank, once in the life of the attempt;
  *                             SIGNAL is a spelling of proto/states.h
  *   soften SIGNAL             before a stop, which then begins with SIGNAL to the main process of each rank;
- *                             TERM comes after its grace, or once all ranks that run have acknowledged a
+ *                             TERM comes after its grace, or once all running ranks have acknowledged a
  *                             checkpoint, and KILL failed_grace_ms after TERM
- *   lease TERM-BOOT KILL-BOOT stop by itself at these times; a later lease replaces it. Never sent where
- *                             on_disconnect is keep
- *   seen                      the last `output` was worked in; the shim may send another
+ *   lease TERM-BOOT KILL-BOOT send TERM and KILL unasked at these times; a later lease replaces it.
+ *                             Never sent if on_disconnect is keep
+ *   seen                      the agent has handled the last `output`; the shim may send another
  *   forget                    after exited, when the controller has it, or after declined: remove shim.sock
  *                             and rank.sock, and end
  *
- * A word that does not fit the phase is an echo of an older one and does nothing; after declined and after
- * exited, all but `forget` do nothing.
+ * A message that does not fit the phase repeats an older one and has no effect. After declined and after
+ * exited, only `forget` has an effect.
  *
  * shim to agent:
  *
- *   prepared PORT             0 where no port is held
+ *   prepared PORT             PORT is 0 if no port is held
  *   declined TEXT             nothing was started and nothing will be; the shim ends after `forget`
- *   warm COUNT                before assign: that many workers wait. Not repeated
+ *   warm COUNT                before assign: the number of waiting workers. Not repeated
  *   running WALL PORT HOW     every rank was started (exec worked); PORT as in prepared. HOW is absent, or
- *                             "warm", or "cold" and why the workers that there were did not become ranks, or
- *                             "stale" and why no worker of their forkserver will
+ *                             "warm", or "cold" and why the existing workers did not become ranks, or "stale"
+ *                             and why no worker of their forkserver can
  *   failed RANK CODE SIGNAL WALL CAUSE TEXT
  *                             the first rank that failed here; CAUSE is RANK_FAILED, OUT_OF_MEMORY or
- *                             EXEC_FAILED; the ladder has begun. CODE is 128 + SIGNAL where a signal ended
- *                             the rank; 127 where the command was not found, 126 where it or its working
+ *                             EXEC_FAILED; the ladder has begun. CODE is 128 + SIGNAL if a signal ended the
+ *                             rank, 127 if the command was not found, 126 if the command or its working
  *                             folder cannot be used
- *   output                    log files have grown, or metrics; not sent again before `seen`
+ *   output                    log files or metrics have grown; not sent again before `seen`
  *   exited                    all processes are gone, both streams of all ranks at EOF, all metrics are in
  *                             their file, the exit record is on disk
  *
- * On a new connection to shim.sock the shim repeats, in this order, those of prepared, declined, running,
- * failed, output, exited that hold.
+ * On a new connection to shim.sock the shim repeats the messages that hold, in this order: prepared,
+ * declined, running, failed, output, exited.
  *
- * A forkserver is `python -c ... FOLDER GPUSHIM OPTIONS NAMES ROOM` (agent/python/gpuctl_warm.py), started by
- * the agent with the variables of the ranks that it is for, and its end of a SOCK_SEQPACKET pair as fd 3.
+ * A forkserver is `python -c ... FOLDER GPUSHIM OPTIONS NAMES ROOM` (agent/python/gpuctl_warm.py). The agent
+ * starts it with the variables of the ranks that it serves, and its end of a SOCK_SEQPACKET pair as fd 3.
  *
  * agent to forkserver:
  *
@@ -92,43 +95,56 @@
  *
  * forkserver to agent:
  *
- *   ready NAMES               once: what was imported
- *   unfit TEXT                instead, and then it ends: no worker of it would be as a fresh process
- *   shim PID                  with one descriptor: pidfd of the shim asked for
+ *   ready NAMES               once: the modules that were imported
+ *   unfit TEXT                instead of ready, and then it ends: no worker of it would behave like a fresh
+ *                             process
+ *   shim PID                  with one descriptor: pidfd of the new shim
  *
- * The shim has the process that forks its workers as a child, at the other end of fd 4, SOCK_SEQPACKET: it
- * says `enter`, with descriptors of the namespaces to be in, none or two, and hears `worker PID` with one
- * descriptor for each, a stream socket; then that process ends. On it the shim gives an identity, once:
- * eight bytes of length, in the byte order of the host, with the descriptors of stdout, stderr, report, and
- * if it has them of cgroup.procs and of the store; then that many bytes, NUL-terminated KEY and VALUE: shim
- * (its pid), cgroup and store (1: it has), cwd, arg, env. The worker
- * answers `warm`, or `cold TEXT` or `stale TEXT` before it executes the command, and closes report; or writes
- * into that what failed.
+ * The process that forks a shim's workers is a child of the shim, at the other end of fd 4, SOCK_SEQPACKET.
+ * The shim sends it `enter`, with the descriptors of the namespaces to enter, none or two. It answers `worker
+ * PID` for each worker, with one descriptor, a stream socket; then it ends. On that socket the shim gives the
+ * worker an identity, once: a length of eight bytes in the byte order of the host, with the descriptors of
+ * stdout, stderr and report, and of cgroup.procs and the store if the rank has them. That many bytes follow,
+ * NUL-terminated KEY and VALUE: shim (its pid), cgroup and store (1: present), cwd, arg, env. The worker
+ * answers `warm`, or `cold TEXT` or `stale TEXT` before it executes the command, and closes report; or it
+ * writes the failed step into report.
  *
- * launch: a sequence of NUL-terminated strings, KEY then VALUE, keys in any order but that `rank` opens the
- * section of a rank:
+ * launch: a sequence of NUL-terminated strings, KEY then VALUE. Keys come in any order, except that `rank`
+ * opens the section of a rank:
  *
- *   received (when the order came, in microseconds of "boot") and granted (how many devices or slots the
- * attempt has here), both for an agent that adopts the attempt, attempt id, logs (folder on disk), cwd,
- * cgroup (folder, or absent), cgroup_version (1 or 2), port_first, port_last (a gang's port is to be held;
- * absent: none), store_rank (the held port listens, and this rank gets its socket as SHIM_STORE_FD; absent:
- * nobody does), failed_grace_ms, hold (the file that users of the ranks' environment lock, shared, with
- * flock: the shim does for as long as it lives; absent: none), log_limit (bytes of one stream; absent:
- * LIMIT_STREAM_BYTES), torchrun (1: the master is given to a torchrun, too; absent: it is not), arg (again
- * and again: argv), env (NAME=VALUE, for all ranks), rank (global rank: opens a section, its env follow).
+ *   received        when the order came, in microseconds of "boot"; for an agent that adopts the attempt
+ *   granted         how many devices or slots the attempt has here; for an agent that adopts it
+ *   epoch           the attempt id
+ *   logs            folder on disk
+ *   cwd
+ *   cgroup          folder, or absent
+ *   cgroup_version  1 or 2
+ *   port_first, port_last    the range in which to hold a gang's port; absent: none
+ *   store_rank      the held port listens, and this rank gets its socket as SHIM_STORE_FD; absent: no rank
+ *                   does
+ *   failed_grace_ms
+ *   hold            the file that users of the ranks' environment lock, shared, with flock; the shim holds
+ *                   the lock while it lives; absent: none
+ *   log_limit       bytes of one stream; absent: LIMIT_STREAM_BYTES
+ *   torchrun        1: the master is given to a torchrun, too; absent: it is not
+ *   arg             repeated: argv
+ *   env             NAME=VALUE, for all ranks
+ *   rank            global rank: opens a section, in which its env follow
  *
  * Variables that start and run add, unless env has them already: MASTER_ADDR, MASTER_PORT,
  * JAX_COORDINATOR_ADDRESS (both of these), GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME (as =IFACE), and with
  * torchrun PET_MASTER_ADDR, PET_MASTER_PORT.
  *
- * exit record: lines. `rank RANK CODE SIGNAL WALL OUT-BYTES ERR-BYTES BY-US`, one for each that was started,
- * in the order in which they ended;
- * `checkpoint WALL`, when a checkpoint was acknowledged last, absent where none was;
- * then `cause CAUSE TEXT` (NONE when all exited with 0; `cause CAUSE` where there is nothing more to say);
- * then `end`. A record without `end` is not one. Behind it stands what an agent may do without:
- * `moments PREPARED BEGUN RUNNING OUTPUT GONE`, in microseconds of "boot", 0 for what did not happen:
- * prepared, start or run came, all ranks were started, the first byte of output, the last process was gone;
- * `mark RANK BOOT-MICROSECONDS NAME`, moments that ranks named, in order. */
+ * exit record, in lines:
+ *
+ *   rank RANK CODE SIGNAL WALL OUT-BYTES ERR-BYTES BY-US    one for each started rank, in the order of ends
+ *   checkpoint WALL         the last acknowledged checkpoint; absent: none
+ *   cause CAUSE TEXT        NONE when all ranks exited with 0; without TEXT if there is nothing more to say
+ *   end                     a record without this line is incomplete; the lines below it are optional
+ *   moments PREPARED BEGUN RUNNING OUTPUT GONE    microseconds of "boot", 0: did not happen. Prepared; start
+ *                           or run came; all ranks were started; the first byte of output; the last process
+ *                           was gone
+ *   mark RANK BOOT-MICROSECONDS NAME    moments that ranks named, in order */
 #ifndef AGENT_SHIMWIRE_H
 #define AGENT_SHIMWIRE_H
 
@@ -141,18 +157,18 @@
 #define SHIM_SOCKET_FILE    "shim.sock"
 #define SHIM_ADDRESSES_FILE "addresses" /* of the nodes of a gang, written before the start */
 #define SHIM_EXIT_FILE      "exit"
-#define SHIM_EXIT_NEW_FILE  "exit.new" /* the record until it is renamed; an empty one may be there before */
+#define SHIM_EXIT_NEW_FILE  "exit.new" /* the record until it is renamed; before that, reserved space */
 #define SHIM_WORK_FOLDER    "work"
 #define SHIM_ERRORS_FOLDER  "errors"
-#define SHIM_NOTE_ENDING    ".note" /* of the file of a rank there, which gpuctl_watch.py writes */
-#define SHIM_WATCH_FOLDER   "watch" /* in that of the runner: for the PYTHONPATH of ranks */
+#define SHIM_NOTE_ENDING    ".note" /* ending of a rank's file there, which gpuctl_watch.py writes */
+#define SHIM_WATCH_FOLDER   "watch" /* in the runner's folder, for the PYTHONPATH of ranks */
 #define SHIM_RESULTS_FOLDER "results"
 #define SHIM_FUNCTION_FILE  "function"
 #define SHIM_MODULES_FILE   "modules.zip"
 #define SHIM_RANK_SOCKET    "rank.sock"
 #define SHIM_MLFLOW_FILE    "mlflow"
-#define SHIM_PORT_HEARD     "; another process listens on MASTER_PORT"       /* behind why rank 0 failed */
-#define SHIM_PROCESSES_OUT  "; the job had as many processes as it may have" /* behind why a rank failed */
+#define SHIM_PORT_HEARD     "; another process listens on MASTER_PORT"       /* added to rank 0's reason */
+#define SHIM_PROCESSES_OUT  "; the job had as many processes as it may have" /* added to a rank's reason */
 #define SHIM_STORE_FD       3 /* of the rank that hosts the rendezvous, in $GPUCTL_STORE_FD */
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what goes through the writer and back, in the place of the resources of daemon/http: it decodes, makes
- * an input, and answers with what the writer answered. It promises that what an input borrows lives until the
- * writer is done with it. */
+/* Passes requests to the writer and answers back, in place of the resources of daemon/http: decodes a
+ * request, makes an input, and replies with the writer's answer. Everything that an input borrows lives until
+ * the writer is done with it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +19,12 @@
 
 #define LEASE_MIN_MS 10000
 
-/* A change that the writer has, and all that it borrows. */
+/* A request under way in the writer, with everything that it borrows. */
 struct ask {
     struct writer_request writer;
     uint64_t ticket;
     enum wire_kind kind;
-    struct ask *next, **back; /* of all */
+    struct ask *next, **back; /* list of all */
     char *body, *argument;
     char id[ID_LENGTH + 1];
     struct job_spec spec;
@@ -76,7 +76,7 @@ static int render_nothing(const struct writer_request *writer, const struct step
     return 200;
 }
 
-/* The nonce to repeat; 0: taken. */
+/* The nonce to repeat; 0: the registration was taken. */
 static int render_registered(const struct writer_request *writer, const struct step *step, struct text *out)
 {
     text_append(out, step->answer != NULL ? step->answer : "0");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the audit: every row of the store that people can read, against their submissions and the truth. It
- * promises to look at all jobs, all their events, attempts and results. */
+/* The audit: compares every row of the store that people can read with their submissions and the truth. It
+ * looks at all jobs, with all their events, attempts and results. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 #define CHECK(...) world_check(&auditing->sim->world, __VA_ARGS__)
 
-/* One job at a time. */
+/* The job under audit, and sums. */
 struct auditing {
     struct sim *sim;
     struct reader *reader;
@@ -24,7 +24,7 @@ struct auditing {
     struct job_life life;
     const struct submission *submission;
     int64_t last_seq, last_at_ms, terminals;
-    uint32_t states; /* the job may be in, after that event */
+    uint32_t states; /* the states that the job may be in after the last event */
     int64_t attempts, user_failures, infra_failures;
     uint64_t newest_attempt_id, last_attempt_id;
     struct attempt_row newest;
@@ -33,13 +33,14 @@ struct auditing {
 
 /* --- events --------------------------------------------------------------------------------------------- */
 
-/* Sets of states: a bit for each. */
+/* Sets of states, a bit for each. */
 #define IS(state) (1U << JOB_##state)
 #define WAITS     (IS(QUEUED) | IS(STAGING))
 #define HAS_GPUS  (IS(PLACED) | IS(RUNNING))
 #define LIVES     (WAITS | HAS_GPUS | IS(HELD) | IS(BLOCKED))
 
-/* The published graph: where an event may come, and where it leads; 0: it stays. */
+/* The published graph of states: from which states an event is allowed, and to which it leads; 0: the state
+ * stays. */
 static const struct {
     uint32_t from, to;
 } edges[EVENT_KIND_COUNT] = {
@@ -64,7 +65,7 @@ static const struct {
     [EVENT_TIMED_OUT] = {HAS_GPUS, IS(TIMED_OUT)},
 };
 
-/* Where the job may be after the event; the first is its submission. */
+/* Computes the states of the job after the event; the first event is its submission. */
 static void dependency_edge(struct auditing *auditing, const struct event_row *row)
 {
     if (row->seq == 1) {
@@ -152,7 +153,7 @@ static void count_cause(struct auditing *auditing, const struct attempt_row *row
     }
 }
 
-/* The newest comes first. */
+/* The newest attempt comes first. */
 static bool audit_attempt(const struct attempt_row *row, void *closure)
 {
     struct auditing *auditing = closure;
@@ -174,7 +175,7 @@ static bool audit_attempt(const struct attempt_row *row, void *closure)
     return true;
 }
 
-/* By what the ranks really did. */
+/* Compares the outcome with the real exits of the ranks. */
 static void audit_outcome(struct auditing *auditing)
 {
     const struct submission *submission = auditing->submission;
@@ -290,7 +291,7 @@ static void note_found(const struct job_record *job, void *closure)
 {
 }
 
-/* What was acknowledged is there, and no submission has become two jobs. */
+/* Every acknowledged job exists, and no submission has become two jobs. */
 static void audit_submissions(struct auditing *auditing)
 {
     const struct submission *submissions;

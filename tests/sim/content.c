@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what a file holds, before and after its last sync. It promises that a sector without a mark is the
- * same in both, and that nothing but the chance it is given decides what a loss of power leaves. It leaves
- * names, counting and failing to disk.c. */
+/* The content of a file, before and after its last sync. A sector without a mark is the same in both. Only
+ * the given chance decides about the result of a loss of power. disk.c handles names, counts and failures. */
 #include "tests/sim/content.h"
 
 #include <assert.h>
@@ -10,7 +9,7 @@
 
 #include "proto/base/text.h"
 
-/* DROPPED: a sync failed and threw the change away, though programs still see it. */
+/* DROPPED: a sync failed and lost the change, though programs still see it. */
 enum sector_mark { SECTOR_CLEAN, SECTOR_WRITTEN, SECTOR_DROPPED };
 
 enum { SMALLEST_ROOM = 64 * 1024 };
@@ -133,7 +132,7 @@ void content_sync_in_part(struct content *content, struct chance *chance)
         uint32_t sector = content->touched[i];
         uint64_t fate = chance_below(chance, 3);
         if (fate == 0 && content->marks[sector] == SECTOR_WRITTEN) {
-            keep_sector(content, sector); /* and waits: to be kept twice changes nothing */
+            keep_sector(content, sector); /* and stays marked: keeping it twice changes nothing */
         } else if (fate == 1) {
             content->marks[sector] = SECTOR_DROPPED;
         }
@@ -143,18 +142,19 @@ void content_sync_in_part(struct content *content, struct chance *chance)
     }
 }
 
-/* Behind it all is zero. */
+/* The end of the used bytes; all bytes behind it are zero. */
 static size_t used_end(const struct content *content)
 {
     size_t end = content->now_size > content->kept_size ? content->now_size : content->kept_size;
-    for (size_t i = 0; i < content->touched_count; i++) { /* where a file was cut, marks lie behind both */
+    for (size_t i = 0; i < content->touched_count;
+         i++) { /* after a truncation, marks may lie behind both ends */
         size_t behind = ((size_t)content->touched[i] + 1) * SECTOR_BYTES;
         end = behind > end ? behind : end;
     }
     return end;
 }
 
-/* A size between the two: either, or any. */
+/* Chooses a size between the two: one of them, or any in between. */
 static size_t lose_size(const struct content *content, struct chance *chance)
 {
     size_t small = content->now_size < content->kept_size ? content->now_size : content->kept_size;
@@ -181,7 +181,7 @@ static void tear_sector(struct content *content, struct chance *chance, size_t s
     memcpy(kept, now, SECTOR_BYTES);
 }
 
-/* How one loss of power goes about it: losses that spare or take nearly all are as likely as those in
+/* The character of one loss of power: losses that spare or take nearly all sectors are as likely as those in
  * between. */
 struct mood {
     unsigned percent_new, percent_torn;
@@ -223,7 +223,7 @@ void content_lose_power(struct content *content, struct chance *chance)
     content->now_size = content->kept_size = size;
 }
 
-/* What one buffer shows of another of the same room, both zero behind their ends. */
+/* Copies a buffer to another with the same room; both are zero behind their ends. */
 static void assign_bytes(uint8_t *to, size_t to_end, const uint8_t *from, size_t from_end)
 {
     if (from_end > 0) {

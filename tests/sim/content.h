@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of one file: as programs see them now, and as they are kept when power is lost. The unit of the
- * difference is a sector. */
+/* The bytes of one file: as programs see them now, and as they are kept after a loss of power. The two differ
+ * by whole sectors. */
 #ifndef SIM_CONTENT_H
 #define SIM_CONTENT_H
 
@@ -12,32 +12,32 @@
 enum { SECTOR_BYTES = 512 };
 
 struct content {
-    uint8_t *now, *kept; /* zeros behind their sizes */
+    uint8_t *now, *kept; /* zero behind their sizes */
     size_t now_size, kept_size, room;
-    uint8_t *marks;    /* of each sector in the room: an enum sector_mark */
+    uint8_t *marks;    /* an enum sector_mark for each sector in the room */
     uint32_t *touched; /* sectors with a mark, each once */
     size_t touched_count, touched_room;
 };
 
 void content_finish(struct content *content);
 
-/* Reads what is there, and returns how much that is. */
+/* Reads existing bytes, and returns their number. */
 size_t content_read(const struct content *content, void *bytes, size_t size, size_t offset);
 
-/* Chance: a sector that is written twice between two syncs may have reached the disk in between. */
+/* chance: a sector that is written twice between two syncs may have reached the disk in between. */
 void content_write(struct content *content, struct chance *chance, const void *bytes, size_t size,
                    size_t offset);
 void content_truncate(struct content *content, size_t size);
 void content_sync(struct content *content);
 
-/* A sync that fails: of each sector written, it is kept, waits for the next sync, or is dropped although
- * programs see it: as Linux does, whose next sync then succeeds. */
+/* A sync that fails: each written sector is kept, waits for the next sync, or is dropped although programs
+ * see it. Linux behaves like this, and its next sync then succeeds. */
 void content_sync_in_part(struct content *content, struct chance *chance);
 
 /* Each sector written since the last sync is old, new, or torn; the size lies between the old and the new. */
 void content_lose_power(struct content *content, struct chance *chance);
 
-/* Makes the one equal to the other, marks included. */
+/* Makes `content` equal to `from`, marks included. */
 void content_assign(struct content *content, const struct content *from);
 
 #endif

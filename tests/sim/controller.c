@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the life of the simulated controller: opening, batches of the writer, deaths. It promises that an
- * answer or an order leaves only from what the writer has published, and that all that was not on disk is
- * gone after a death. What is asked is ask.c's, orders to nodes are orders.c's, what must hold is judge.c's.
- */
+/* The life of the simulated controller: opening, batches of the writer, deaths. Answers and orders come only
+ * from states that the writer has published. After a death, everything that was not on disk is gone. asks.c
+ * handles requests, orders.c orders to nodes, judge.c invariants. */
 #include "tests/sim/controller.h"
 
 #include <stdio.h>
@@ -50,7 +49,8 @@ static void close_all(struct controller *controller)
     orders_drop(controller);
 }
 
-/* power: of the machine. Connections are void before they are closed, so that closing writes nothing. */
+/* power: the machine loses power, too. Connections are made void before they are closed, so that closing
+ * writes nothing. */
 static void die(struct controller *controller, bool power)
 {
     struct world *world = world_here(controller);
@@ -153,7 +153,7 @@ static void publish(struct controller *controller)
     writer_news_finish(&news);
 }
 
-/* Why the core did what it did, for whoever reads a trace. */
+/* Prints the decisions of the core, for readers of a trace. */
 static void show_decisions(struct controller *controller)
 {
     if (controller->decisions.length > 0) {
@@ -163,7 +163,7 @@ static void show_decisions(struct controller *controller)
     }
 }
 
-/* A commit takes its time: what came of it is heard then, and what is asked meanwhile waits. */
+/* Runs a batch. A commit takes time: its results appear afterwards, and requests in between wait. */
 static void batch(void *closure)
 {
     struct controller *controller = closure;
@@ -180,7 +180,7 @@ static void batch(void *closure)
         world_fault(world, "controller fails: %s", disk_crashed(controller->disk) ? "no power" : "the disk");
         bool power = disk_crashed(controller->disk);
         if (!power && world_of(world, 50)) {
-            publish(controller); /* its last words may still get out */
+            publish(controller); /* its last answers may still get out */
         }
         heal(controller);
         die(controller, power);

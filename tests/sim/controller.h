@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The controller: the real writer, core and store, on a disk that can lose power, and in the place of the
- * HTTP thread what answers requests from them. */
+/* The controller: the real writer, core and store, on a disk that can lose power. Simulated code answers
+ * requests in place of the HTTP thread. */
 #ifndef SIM_CONTROLLER_H
 #define SIM_CONTROLLER_H
 
@@ -10,11 +10,11 @@
 
 struct disk;
 
-/* folder: a real one, for what the store keeps beside its database. Serves as soon as the world runs. */
+/* folder: a real one, for the store's files besides its database. Serves as soon as the world runs. */
 struct controller *controller_create(struct sim *sim, const char *folder);
 void controller_destroy(struct controller *controller);
 
-/* wire_create's serve. */
+/* The `serve` argument of wire_create. */
 void controller_serve(void *closure, const struct wire_request *request);
 
 bool controller_is_up(const struct controller *controller);
@@ -23,13 +23,13 @@ struct disk *controller_disk(struct controller *controller);
 struct reader *controller_reader(struct controller *controller);
 const struct core *controller_core(const struct controller *controller);
 
-/* Faults. It comes back by itself. */
+/* Faults. The controller comes back by itself. */
 void controller_kill(struct controller *controller);
 /* The machine loses power after this many more operations of its disk. */
 void controller_cut_power(struct controller *controller, int64_t operations);
-/* A fault of its disk was arranged: not to start is then no fault of ours. */
+/* A disk fault was arranged, so a failed start is no error. */
 void controller_expect_failure(struct controller *controller);
-/* It does nothing for a while: a slow disk, or SIGSTOP. */
+/* The controller does nothing for a while, as with a slow disk or SIGSTOP. */
 void controller_stall(struct controller *controller, int64_t for_ms);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the simulated controller share, and nobody else. */
+/* Shared by the files of the simulated controller alone. */
 #ifndef SIM_CONTROLLER_PARTS_H
 #define SIM_CONTROLLER_PARTS_H
 
@@ -20,18 +20,18 @@ struct controller {
     struct machine_clock clock;
     lifetime life;
     bool up, turning;
-    bool failing; /* a fault of the disk was arranged: not to start is then no fault of ours */
+    bool failing; /* a disk fault was arranged, so a failed start is no error */
     int64_t busy_until_ms, waits_ms;
     struct store *store;
     struct writer *writer;
     struct reader *reader;
     struct text decisions; /* of the core, while a trace is made */
-    struct ask *asks;      /* that the writer has */
+    struct ask *asks;      /* requests in the writer */
     struct box *boxes;     /* by node */
 };
 
 int64_t controller_now(const struct controller *controller);
-/* Something was asked of the writer. */
+/* To be called after a request to the writer. */
 void controller_asked(struct controller *controller);
 
 /* --- what goes through the writer ----------------------------------------------------------------------- */
@@ -46,7 +46,7 @@ void orders_put(struct controller *controller, struct node_orders *orders);
 void orders_registered(struct controller *controller, const char *node, const char *boot_id);
 void orders_poll(struct controller *controller, const struct poll_message *message, uint64_t ticket);
 void orders_drop(struct controller *controller);
-/* How many devices of a type the attempts of a project hold, by the newest orders of all nodes. */
+/* How many devices of a type the attempts of a project hold, by the newest orders for all nodes. */
 int64_t orders_held(const struct controller *controller, const char *project, const char *type);
 
 #endif

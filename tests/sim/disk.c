@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the files of a disk in memory, what is counted, and what goes wrong: loss of power, failures, room. It
- * promises that the same seed and the same operations give the same bytes. What a file holds is content.c's,
- * what SQLite calls is disk_vfs.c's. */
+/* The files of a disk in memory, its counts and its faults: loss of power, failures, lack of space. The same
+ * seed and the same operations give the same bytes. content.c keeps the bytes of a file; disk_vfs.c has the
+ * functions that SQLite calls. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,8 @@ void disk_seed(struct disk *disk, uint64_t seed)
 {
     disk->chance.state = scrambled(seed + 0x9e3779b97f4a7c15U);
     disk->sqlite_chance.state = scrambled(seed + 0x3c6ef372fe94f82aU);
-    sqlite3_randomness(0, NULL); /* the generator that all connections share asks the default VFS again */
+    sqlite3_randomness(
+        0, NULL); /* makes the generator of all connections ask the default VFS for a seed again */
 }
 
 struct disk *disk_create(const char *vfs_name, bool as_default, uint64_t seed)
@@ -69,8 +70,8 @@ struct disk_file *disk_find(const struct disk *disk, const char *name)
     return NULL;
 }
 
-/* A file that was deleted, but not for good yet: the new one of its name takes its place, so that what comes
- * back after a loss of power is one of the two. */
+/* Finds a file that was deleted, but not durably yet. A new file of its name takes its place, so that one of
+ * the two comes back after a loss of power. */
 static struct disk_file *find_deleted(const struct disk *disk, const char *name)
 {
     for (struct disk_file *file = disk->files; file != NULL; file = file->next) {
@@ -110,7 +111,7 @@ void disk_forget(struct disk *disk, struct disk_file *file)
     free(file);
 }
 
-/* Those that are neither there nor to come back. */
+/* Forgets files that do not exist and cannot come back. */
 static void forget_gone(struct disk *disk)
 {
     for (struct disk_file *file = disk->files, *next; file != NULL; file = next) {
@@ -226,7 +227,7 @@ void disk_lie(struct disk *disk, bool lies)
     disk->lies = lies;
 }
 
-/* How the system's own VFS says it. */
+/* The error codes of the system's own VFS. */
 static int failure(enum disk_operation operation, int code)
 {
     switch (operation) {
@@ -294,7 +295,7 @@ static void void_handles(struct disk *disk)
     }
 }
 
-/* By chance, names that are not kept: whether the file is there after a loss of power. */
+/* Whether the file exists after a loss of power; by chance if its name is not durable. */
 static bool survives(const struct disk_file *file, struct chance *chance)
 {
     return file->name != NULL && (file->exists == file->kept ? file->exists : chance_of(chance, 50));

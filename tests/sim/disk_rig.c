@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the disk under test, and what its tests do with SQLite and without. */
+/* The disk under test, and operations of tests on it, with SQLite and without. */
 #include "tests/sim/disk_rig.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ void must(sqlite3 *db, const char *sql)
     ck_assert_msg(run(db, sql) == SQLITE_OK, "%s: %s", sql, sqlite3_errmsg(db));
 }
 
-/* The one number that it gives; -1: an error. */
+/* The single number that the query returns; -1: an error. */
 int64_t number(sqlite3 *db, const char *sql)
 {
     sqlite3_stmt *statement = NULL;

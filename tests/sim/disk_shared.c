@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the memory that connections share about a log (SQLite's wal-index): its regions and its eight locks.
- * It promises that the memory of a connection stays until that connection lets go of it, also when the
- * process that it belonged to has ended. */
+/* The memory that the connections of a log share (SQLite's wal-index): its regions and its eight locks. The
+ * memory of a connection stays until the connection releases it, even after the end of its process. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -94,7 +93,7 @@ void shared_barrier(sqlite3_file *base)
     /* one thread */
 }
 
-/* As with the system's own VFS, what is left when nobody maps it any more is worth nothing to the next. */
+/* As with the system's own VFS, memory that no connection maps any more is not passed on to the next one. */
 int shared_unmap(sqlite3_file *base, int delete_it)
 {
     struct disk_handle *handle = (struct disk_handle *)base;

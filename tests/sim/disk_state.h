@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a disk is made of: for disk.c and the files beside it that speak SQLite's language. */
+/* The state of a disk, for disk.c and the files that implement SQLite's interfaces. */
 #ifndef SIM_DISK_STATE_H
 #define SIM_DISK_STATE_H
 
@@ -12,20 +12,20 @@
 struct shared_memory;
 
 struct disk_file {
-    char *name; /* NULL: of a temporary file */
+    char *name; /* NULL: a temporary file */
     struct content content;
-    bool exists, kept; /* kept: there after a loss of power */
+    bool exists, kept; /* kept: it exists after a loss of power */
     int handles;
     struct shared_memory *shared; /* NULL: no connection has mapped it */
     struct disk_file *next;
 };
 
-/* One open file of a connection; the memory is SQLite's. A void one has neither disk nor file. */
+/* One open file of a connection, in SQLite's memory. A void one has neither disk nor file. */
 struct disk_handle {
     sqlite3_file base;
     struct disk *disk;
     struct disk_file *file;
-    struct disk_handle *next; /* of the disk */
+    struct disk_handle *next; /* in the list of the disk */
     int lock;                 /* SQLITE_LOCK_* */
     struct shared_memory *shared;
     unsigned shared_locks, exclusive_locks; /* bits: slots of the shared memory */
@@ -34,8 +34,8 @@ struct disk_handle {
 struct disk {
     sqlite3_vfs vfs;
     char *vfs_name;
-    struct chance chance;        /* of power and failures */
-    struct chance sqlite_chance; /* what SQLite is given as random */
+    struct chance chance;        /* decides about power and failures */
+    struct chance sqlite_chance; /* SQLite's randomness */
     int64_t now_us;
     struct disk_file *files;
     struct disk_handle *handles;
@@ -55,22 +55,22 @@ struct disk {
     void *before_closure;
 };
 
-/* Counts an operation. SQLITE_OK: to be done. Else it fails with that code: to be done in part, or not at
- * all. */
+/* Counts an operation. SQLITE_OK: it must be done. Otherwise it fails with the returned code, done in part or
+ * not at all. */
 int disk_begin(struct disk *disk, enum disk_operation operation);
-/* Whether a write that ends here fits. */
+/* Whether a write up to this end fits. */
 bool disk_has_room(const struct disk *disk, const struct disk_file *file, int64_t end);
 
-/* NULL: it does not exist. */
+/* NULL: the file does not exist. */
 struct disk_file *disk_find(const struct disk *disk, const char *name);
-/* name NULL: a temporary one. */
+/* name NULL: a temporary file. */
 struct disk_file *disk_make(struct disk *disk, const char *name);
-/* No handle may be left of a temporary file that goes. */
+/* No handle may be left of a temporary file that is removed. */
 void disk_forget(struct disk *disk, struct disk_file *file);
-/* A sync of any file keeps the folder, too. */
+/* A sync of any file makes the folder durable, too. */
 void disk_keep_names(struct disk *disk);
 
-/* Fills the table of functions. */
+/* Fills the function table. */
 void disk_vfs_init(sqlite3_vfs *vfs);
 
 /* The methods of shared memory. */
@@ -78,7 +78,7 @@ int shared_map(sqlite3_file *base, int region, int region_bytes, int extend, voi
 int shared_lock(sqlite3_file *base, int offset, int count, int flags);
 void shared_barrier(sqlite3_file *base);
 int shared_unmap(sqlite3_file *base, int delete_it);
-/* The handle is void from now on: its memory stays as long as it does, and is no longer the file's. */
+/* Makes the handle void: its memory lives as long as the handle, and no longer belongs to the file. */
 void shared_detach(struct disk_handle *handle);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the functions that SQLite calls: a VFS and its files, on a disk in memory. It promises what SQLite's
- * own VFS promises on a file system that honours syncs, and that a void handle touches nothing. What is
- * counted and fails is disk.c's, shared memory disk_shared.c's. */
+/* The functions that SQLite calls: a VFS and its files, on a disk in memory. It gives the guarantees of
+ * SQLite's own VFS on a file system that honours syncs. A void handle touches nothing. disk.c counts and
+ * fails operations; disk_shared.c has the shared memory. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "proto/base/text.h"
 #include "tests/sim/disk_state.h"
 
-/* Those of SQLite's VFS for Unix, which decide how the log is padded. */
+/* The values of SQLite's VFS for Unix, which determine the padding of the log. */
 enum { SECTOR_SIZE = 4096, PATH_BYTES = 512 };
 
 /* --- files ---------------------------------------------------------------------------------------------- */
@@ -200,7 +200,8 @@ static const sqlite3_io_methods methods = {
 
 /* --- the VFS -------------------------------------------------------------------------------------------- */
 
-/* Whoever may write a database may make it, without saying so: a store makes the real file by itself. */
+/* Anyone who may write a database may create it, even without the flag: a store creates the real file
+ * itself. */
 static struct disk_file *file_of(struct disk *disk, const char *name, int flags)
 {
     struct disk_file *file = name != NULL ? disk_find(disk, name) : NULL;
@@ -245,7 +246,7 @@ static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_folder)
     return SQLITE_OK;
 }
 
-/* An empty file counts as none, as with SQLite's own VFS. */
+/* An empty file does not count, as with SQLite's own VFS. */
 static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *ret_there)
 {
     const struct disk *disk = vfs->pAppData;

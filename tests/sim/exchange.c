@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the requests of a simulated agent, in the place of agent/node/exchange.c: the real messages, encoded
- * and decoded, and what their answers mean to the reconciler. */
+/* The requests of a simulated agent, in place of agent/node/exchange.c: the real messages, encoded and
+ * decoded, and the meaning of their answers for the reconciler. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static void register_done(void *closure, const struct wire_answer *answer)
     struct err err;
     json_t *json = parse(answer->body);
     if (answer->status / 100 != 2 || json == NULL || !register_reply_decode(json, &reply, &err)) {
-        /* after a fast reboot it waits until the agent of before is not heard any more */
+        /* after a fast reboot registration is refused until the controller gives the former agent up */
         bool wrong = answer->status / 100 == 4 && answer->status != 409;
         world_check(&host->sim->world, !wrong, "protocol", "%s may not register: %d, %s", host->name,
                     answer->status, answer->body != NULL ? answer->body : "");
@@ -109,7 +109,7 @@ void exchange_register(struct host *host)
 
 /* --- heartbeat ------------------------------------------------------------------------------------------ */
 
-/* A heartbeat that is out. */
+/* A heartbeat under way. */
 struct beating {
     struct host *host;
     int64_t number;
@@ -220,7 +220,7 @@ static void poll_done(void *closure, const struct wire_answer *answer)
         return;
     }
     reconciler_polled(host->reconciler, &reply);
-    host_work(host); /* now: the orders are borrowed from the reply */
+    host_work(host); /* now, because the orders are borrowed from the reply */
     for (size_t i = 0; i < reply.staging_count; i++) {
         build(host, &reply.stagings[i]);
     }
@@ -233,7 +233,8 @@ void exchange_poll(struct host *host)
                                          .boot_id = host->boot_id,
                                          .agent_id = host->name,
                                          .version = reconciler_version(host->reconciler)};
-    wire_cancel(host->sim->wire, host->polling); /* one is out: two would answer each other for ever */
+    wire_cancel(host->sim->wire,
+                host->polling); /* cancels a pending poll: two polls would answer each other for ever */
     host->polling = call(host, WIRE_POLL, poll_message_encode(&message), POLL_PARK_MS + REQUEST_TIMEOUT_MS,
                          true, poll_done, host);
 }
@@ -270,7 +271,7 @@ static enum reconciler_answer understand(struct piece *piece, enum report_kind k
     return ANSWER_TAKEN;
 }
 
-/* What a report that is out concerns. */
+/* The subject of a report under way. */
 struct reporting {
     struct host *host;
     uint64_t attempt_id;
@@ -289,7 +290,7 @@ static void report_done(void *closure, const struct wire_answer *answer)
     }
 }
 
-/* Values that the ranks of a function left: a pickle each, which was put as a blob before. */
+/* Lists the values of a function's ranks: a pickle each, already stored as a blob. */
 static size_t fill_results(const struct piece *piece, struct rank_result *results,
                            char (*hashes)[HASH_HEX + 1])
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns one simulated machine: its clock, its folders, its agent. It promises that the agent decides by the
- * real agent/reconciler/reconciler.c, and that what survives the death of agent or machine is what survives
- * in reality: claimed attempt ids until a reboot, exit records for ever. Shims and ranks are piece.c's,
- * requests exchange.c's.
- */
+/* One simulated machine: its clock, its folders, its agent. The agent decides by the real
+ * agent/reconciler/reconciler.c. The same state survives the death of agent or machine as in reality: claimed
+ * attempt ids until a reboot, exit records for ever. piece.c simulates attempts, shim.c shims and ranks,
+ * exchange.c requests. */
 #include "tests/sim/host.h"
 
 #include <stdio.h>
@@ -142,7 +141,7 @@ static void work_due(void *closure)
     host_work(closure);
 }
 
-/* No action runs inside another: whoever has news arranges for this. */
+/* No action runs inside another: code with news schedules this function. */
 void host_work(struct host *host)
 {
     struct reconciler_action action;
@@ -274,7 +273,7 @@ struct host *host_create(struct sim *sim, size_t index)
     host->index = index;
     snprintf(host->name, sizeof host->name, "node-%zu", index);
     host->link.name = host->name;
-    host->type = host_types[index % 3 / 2]; /* two A10 to an H100 */
+    host->type = host_types[index % 3 / 2]; /* two A10 hosts for each H100 host */
     host->device_count = world_between(world, 1, 4);
     host->reserved = index % 5 == 4;
     host->power = host->agent = 1;

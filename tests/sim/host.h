@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node: a machine with devices, an agent whose decisions are the real ones (agent/reconciler/reconciler.h),
- * and shims that outlive it.
- */
+/* A node: a machine with devices, an agent with the real decisions (agent/reconciler/reconciler.h), and shims
+ * that outlive it. */
 #ifndef SIM_HOST_H
 #define SIM_HOST_H
 
@@ -19,13 +18,13 @@ struct link_state *host_link(struct host *host);
 bool host_is_on(const struct host *host);
 const char *host_type(const struct host *host);
 
-/* Faults. Each comes back by itself after a while. */
+/* Faults. The agent, shim or machine comes back by itself after a while. */
 void host_kill_agent(struct host *host);
 void host_kill_shim(struct host *host);
-/* Everything on it is gone; what is on its disk stays. False: it was off already. */
+/* Ends everything on the machine except the content of its disk. False: it was off already. */
 bool host_power_off(struct host *host, int64_t for_ms);
 
-/* Nothing is held or known of any attempt, as it should be when all jobs are over. */
+/* The machine holds and knows no attempt, as it should after the end of all jobs. */
 bool host_is_empty(const struct host *host);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of a simulated node share, and nobody else. */
+/* Shared by the files of a simulated node alone. */
 #ifndef SIM_HOST_PARTS_H
 #define SIM_HOST_PARTS_H
 
@@ -8,20 +8,20 @@
 
 #define RANKS_MAX 16
 
-/* How far a shim is. */
+/* The stages of a shim. */
 enum shim_stage {
-    SHIM_READY, /* it holds what the ranks need, and waits for the start */
+    SHIM_READY, /* it holds everything that the ranks need, and waits for the start */
     SHIM_RUNS,
-    SHIM_STOPS, /* the kill ladder */
+    SHIM_STOPS, /* on the kill ladder */
     SHIM_OVER,  /* the exit record is written */
 };
 
-/* An attempt on this machine: folders, shim and ranks, whether or not an agent knows of them. */
+/* An attempt on this machine: folders, shim and ranks, known to an agent or not. */
 struct piece {
     struct host *host;
     uint64_t attempt_id;
     char job_id[17];
-    char manner[16]; /* how its ranks behave: the job's name */
+    char manner[16]; /* the behaviour of its ranks: the job's name */
     bool function;
     int64_t node_rank, nodes, first_rank, local_ranks, world_size;
     int64_t devices[RANKS_MAX];
@@ -29,7 +29,7 @@ struct piece {
     bool gang;
 
     /* On disk. */
-    bool recorded; /* the exit record: what follows is valid */
+    bool recorded; /* the exit record exists: the next fields are valid */
     enum cause cause;
     struct rank_exit exits[RANKS_MAX];
     size_t exit_count;
@@ -43,14 +43,14 @@ struct piece {
     struct rank_exit first_failed;
     int64_t term_ms, kill_ms; /* of the lease, by the machine's clock; 0: none */
 
-    /* What the agent has of it. */
-    bool laying;   /* it makes ready, no shim yet */
-    bool waiting;  /* all is laid, and the lease is over */
-    lifetime laid; /* what it does meanwhile ends with this */
+    /* The agent's state of the attempt. */
+    bool laying;   /* it is being staged and has no shim yet */
+    bool waiting;  /* staged, but the lease is over */
+    lifetime laid; /* lifetime of the staging */
     enum order_phase asked;
     enum cause decline;
-    bool flushed; /* all log bytes have been sent */
-    bool tails;   /* what the exit report that is out said of that */
+    bool flushed; /* all log bytes were sent */
+    bool tails;   /* whether the exit report under way says so */
 };
 
 struct need_state {
@@ -68,16 +68,16 @@ struct host {
     int64_t device_count, boots;
     lifetime power, agent;
     struct machine_clock clock;
-    uint64_t *claimed; /* until a reboot */
+    uint64_t *claimed; /* attempts claimed since the last reboot */
     size_t claimed_count;
     struct piece **pieces;
     size_t piece_count;
-    struct piece **forgotten; /* kept until the end of the run */
+    struct piece **forgotten; /* freed at the end of the run */
     size_t forgotten_count;
     struct reconciler *reconciler; /* NULL: no agent runs */
     int64_t waits_ms, heartbeats;
-    uint64_t polling; /* number of the call; 0: none is out */
-    uint64_t nonce;   /* of the agent: with which its next register is believed */
+    uint64_t polling; /* number of the pending call; 0: none */
+    uint64_t nonce;   /* proves the identity of the agent's next register */
     struct need_state *needs;
     size_t need_count;
 };
@@ -100,12 +100,12 @@ void piece_tell_stop(struct piece *piece, int64_t grace_ms, enum cause cause);
 void piece_tell_lease(struct piece *piece, int64_t term_ms, int64_t kill_ms);
 void piece_clear(struct piece *piece);
 void piece_forget(struct piece *piece);
-/* A new agent has found it. */
+/* A new agent has found the attempt. */
 void piece_adopt(struct piece *piece);
 void piece_lose_agent(struct piece *piece);
 void piece_lose_power(struct piece *piece);
 void piece_kill_shim(struct piece *piece);
-/* Its agent hears of it. */
+/* Reports an event of the attempt to its agent. */
 void piece_heard(struct piece *piece, enum reconciler_news news);
 
 /* --- shims, whose orders these are ---------------------------------------------------------------------- */
@@ -114,7 +114,7 @@ void shim_begin(struct piece *piece, bool run);
 void shim_start(struct piece *piece);
 void shim_stop(struct piece *piece, int64_t grace_ms, enum cause cause);
 void shim_lease(struct piece *piece);
-/* What a shim says to an agent that has just connected. */
+/* Repeats the shim's reports for an agent that has just connected. */
 void shim_speak(struct piece *piece);
 
 /* --- requests ------------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what is said of jobs from outside of the core, batch by batch. It promises that a state once seen by a
- * reader is never contradicted: no sequence goes back, no terminal state changes, nothing is granted while
- * something else has it. The audit of all that is stored is audit.c's. */
+/* Checks statements about jobs from outside the core, batch by batch. A state that a reader has seen is never
+ * contradicted: no sequence number goes back, no terminal state changes, and nothing is granted that another
+ * attempt still has. audit.c checks everything that is stored. */
 #include "tests/sim/judge.h"
 
 #include <stdio.h>
@@ -70,7 +70,7 @@ static size_t host_index(const struct sim *sim, const char *node)
     return (size_t)atoi(node + strlen("node-"));
 }
 
-/* Whoever has an order that does not stop it may run from now on. */
+/* An attempt with an order other than stop may run from now on. */
 static void check_grants(struct sim *sim, const struct node_orders *orders)
 {
     for (size_t i = 0; i < orders->count; i++) {
@@ -101,7 +101,7 @@ void judge_booted(struct sim *sim, struct reader *reader, uint32_t incarnation)
     world_check(&sim->world, incarnation > judge->incarnation, "I5", "incarnation %u follows %u", incarnation,
                 judge->incarnation);
     judge->incarnation = incarnation;
-    if (world_of(&sim->world, 25)) { /* it reads everything; the last audit finds the rest */
+    if (world_of(&sim->world, 25)) { /* the audit reads everything; the last one finds the rest */
         judge_audit(sim, reader);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What judge.c and audit.c share, and nobody else. */
+/* Shared by judge.c and audit.c alone. */
 #ifndef SIM_JUDGE_PARTS_H
 #define SIM_JUDGE_PARTS_H
 
@@ -9,7 +9,7 @@
 #include "tests/sim/host.h"
 #include "tests/sim/judge.h"
 
-/* What a reader has seen of a job. */
+/* The state of a job that a reader saw last. */
 struct seen {
     char id[17];
     enum job_state state; /* JOB_STATE_COUNT: nothing yet */
@@ -20,9 +20,9 @@ struct seen {
 struct judge {
     struct seen *seen;
     uint32_t incarnation;
-    int64_t limit; /* of the limited project, of each type; -1: none */
+    int64_t limit; /* of the limited project, for each type; -1: none */
     int64_t
-        allowed[HOST_TYPES]; /* what it held when the limit came, and has not given back, counts as well */
+        allowed[HOST_TYPES]; /* devices from before the limit count as allowed until they are given back */
 };
 
 void judge_saw(struct sim *sim, struct judge *judge, const char *id, enum job_state state, int64_t seq);

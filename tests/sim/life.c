@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns a store on a stage, and the knowledge of what has been acknowledged. It promises to judge a database
- * by all that is in it: the fingerprint covers every column of every row but the incarnation. When to end and
- * what fails is left to its callers. */
+/* A store with its disks, and the record of its acknowledged batches. A database is judged by its whole
+ * content: the fingerprint covers every column of every row except the incarnation. The callers decide when a
+ * life ends and what fails. */
 #include "tests/sim/life.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@
 
 /* --- the stage ------------------------------------------------------------------------------------------ */
 
-/* The store's lock and the folder that it syncs are real: best in memory. */
+/* The store's lock and the folder that it syncs are real files, so they go to memory if possible. */
 void stage_begin(struct stage *stage)
 {
     const char *root = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
@@ -73,7 +73,7 @@ static uint64_t mixed_row(uint64_t hash, sqlite3_stmt *statement)
     return hash;
 }
 
-/* 0: it cannot be read. */
+/* 0: the database cannot be read. */
 static uint64_t mixed_query(uint64_t hash, sqlite3 *db, const char *sql)
 {
     sqlite3_stmt *statement = NULL;
@@ -136,7 +136,7 @@ uint64_t *life_expect(const struct script *script)
     return expected;
 }
 
-/* The first answer to the newest job of these batches is found again. */
+/* Whether the first answer to the newest job of these batches is found again. */
 static bool knows_replies(const struct life *life, struct store *store, size_t done)
 {
     const struct reply_row *newest = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store that lives through a script on a disk which may fail, and what must hold whenever it is opened
- * again: what was acknowledged is there in full, nothing is half there, and the incarnation has grown. */
+/* A store that runs a script on a disk that may fail, and the invariants of each reopening: acknowledged
+ * batches are complete, nothing is there in part, and the incarnation has grown. */
 #ifndef SIM_LIFE_H
 #define SIM_LIFE_H
 
@@ -8,7 +8,7 @@
 #include "tests/sim/disk.h"
 #include "tests/sim/script.h"
 
-/* Two disks with a path each: of the life, and of images that are taken of it. */
+/* Two disks with a path each: for the life itself, and for images of its disk. */
 struct stage {
     char folder[64];
     char *path, *image_path;
@@ -18,7 +18,7 @@ struct stage {
 void stage_begin(struct stage *stage);
 void stage_finish(struct stage *stage);
 
-/* Fingerprints of the database after 0, 1, ... batches. Owned by the caller. */
+/* Fingerprints of the database after 0, 1, ... batches. The caller owns the array. */
 uint64_t *life_expect(const struct script *script);
 
 struct life {
@@ -26,27 +26,27 @@ struct life {
     const struct script *script;
     const uint64_t *expected;
     struct store *store;  /* NULL: closed */
-    size_t done;          /* batches that were acknowledged */
-    bool in_flight;       /* one more may have been stored */
-    uint32_t incarnation; /* the last that an opening has given */
+    size_t done;          /* acknowledged batches */
+    bool in_flight;       /* one more batch may have been stored */
+    uint32_t incarnation; /* from the last opening */
     struct err err;
 };
 
-/* What is wrong, as one sentence, or NULL. */
+/* The error as one sentence, or NULL. */
 const char *life_judge(const struct life *life, struct store *store, uint64_t *ret_fingerprint);
 
-/* Opens, and looks which batches are there. False: it could not be opened (life->err), or something is wrong
- * (*ret_wrong). */
+/* Opens the store and determines its batches. False: it could not be opened (life->err), or an invariant
+ * fails (*ret_wrong). */
 bool life_open(struct life *life, const char **ret_wrong);
 void life_close(struct life *life);
 
-/* The process ends without closing anything. */
+/* Ends the process without closing anything. */
 void life_end(struct life *life, bool power);
 
-/* The next batch. False: it failed, and its outcome is not known. */
+/* Writes the next batch. False: it failed, with an unknown outcome. */
 bool life_batch(struct life *life);
 
-/* A checkpoint, as if the log were long. */
+/* Makes a checkpoint, as if the log were long. */
 bool life_checkpoint(struct life *life, bool forced);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* migration [--every N] [--seed S]: databases of every released schema on a disk that is cut off, by a kill
- * or a loss of power, or fails, at each N-th operation of their migration. It promises to judge each by all
- * rows that the first schema had: after the next start the database is of the newest schema and has them to
- * the letter. Its last line says what was done and how much was wrong; it exits with 1 when anything was. */
+/* migration [--every N] [--seed S]: migrates databases of every released schema on a disk that fails or is
+ * cut off, by a kill or a loss of power, at each N-th operation of the migration. It judges each database by
+ * all rows of its first schema: after the next start it has the newest schema, and these rows unchanged. The
+ * last line counts points and violations; the exit code is 1 if there was a violation. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <malloc.h>
@@ -27,10 +27,10 @@ static const char *const harms[HARM_COUNT] = {"kill", "loss of power", "I/O erro
 
 struct run {
     char folder[64];
-    char *path, *kept; /* of the database; of the copy that is made before a migration */
+    char *path, *kept; /* paths of the database, and of the copy that is made before a migration */
     struct disk *disk;
     int64_t version; /* of the database */
-    uint8_t *image;  /* the file as that version left it */
+    uint8_t *image;  /* the database file of that version */
     size_t image_size;
     char *expected; /* its rows */
     uint64_t seed;
@@ -39,7 +39,7 @@ struct run {
 
 /* --- the stage ------------------------------------------------------------------------------------------ */
 
-/* Locks, marks and the folder of copies are real: best in memory. */
+/* Locks, marks and the folder of copies are real files, so they go to memory if possible. */
 static void stage_begin(struct run *run)
 {
     const char *root = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
@@ -76,7 +76,7 @@ static void remember(struct run *run)
     sqlite3_close(db);
 }
 
-/* The disk as that version left it, and nothing beside. */
+/* Restores the disk to that version's database and nothing else. */
 static void put_back(struct run *run, uint64_t seed)
 {
     static const char *const suffixes[] = {"-wal", "-shm", "-journal"};
@@ -106,7 +106,7 @@ static void violation(struct run *run, enum harm harm, int64_t at, const char *w
             run->version, harms[harm], at, what);
 }
 
-/* NULL: as it should be. */
+/* NULL: no error. */
 static const char *judge(const struct run *run, struct store *store)
 {
     struct err err;
@@ -137,8 +137,8 @@ static void do_harm(struct run *run, enum harm harm, int64_t at)
     abort();
 }
 
-/* What the real file system would not have, either: the process that made it has gone, and the next one
- * removes it before it looks. */
+/* Removes a file that the real file system would not show either: its process is gone, and the next start
+ * removes the file before it looks for it. */
 static void drop_arriving(const struct run *run)
 {
     sqlite3_vfs *vfs = sqlite3_vfs_find("disk");
@@ -146,8 +146,8 @@ static void drop_arriving(const struct run *run)
     unlink(run->kept);
 }
 
-/* A start that is harmed at an operation, and one that is not. A start that comes about although it was
- * harmed is judged, too. */
+/* Starts the store twice: once with a fault at an operation, once without. A start that succeeds in spite of
+ * the fault is judged, too. */
 static void start_twice(struct run *run, enum harm harm, int64_t at)
 {
     struct err err;
@@ -229,7 +229,7 @@ int main(int argc, char **argv)
     if (optind < argc || every < 1) {
         return usage();
     }
-    mallopt(M_MMAP_THRESHOLD, MALLOC_KEPT_BYTES); /* disks come and go: their memory is kept for the next */
+    mallopt(M_MMAP_THRESHOLD, MALLOC_KEPT_BYTES); /* disks come and go: their memory is reused for the next */
     mallopt(M_TRIM_THRESHOLD, MALLOC_KEPT_BYTES);
     for (int64_t version = 1; version < schema_newest(); version++) {
         struct run run = {.version = version, .seed = seed};

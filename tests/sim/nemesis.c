@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the choice of faults. Each run draws a temper of its own, so that some are full of one fault and some
- * of all. What a fault does is left to those whom it meets. */
+/* Chooses the faults. Each run draws its own character, so that some runs concentrate on one fault and others
+ * mix all. The affected parts implement the faults. */
 #include "tests/sim/nemesis.h"
 
 #include <sqlite3.h>
@@ -61,7 +61,7 @@ static void cut_link(struct nemesis *nemesis)
     world_in(world, for_ms, mend, link, NULL);
 }
 
-/* All links one after the other; they come back in another order. */
+/* Cuts all links one after the other; they come back in another order. */
 static void swizzle(struct nemesis *nemesis)
 {
     struct sim *sim = nemesis->sim;
@@ -113,8 +113,8 @@ static void operate(struct sim *sim, const char *verb, const char *name, bool pe
                                              .owner = &forever});
 }
 
-/* The operator says that a node is dead, having seen to it. That word may be late, or wait while the
- * controller stands still: the node stays off for longer than both. */
+/* The operator declares a node dead, after switching it off. The request may be late, or wait while the
+ * controller stands still, so the node stays off for longer than both. */
 static void fence(struct nemesis *nemesis)
 {
     struct host *host = some_host(nemesis->sim);
@@ -123,7 +123,7 @@ static void fence(struct nemesis *nemesis)
     }
 }
 
-/* Of each type 2 at most, and one of them for sure: what it has beyond that it has borrowed. */
+/* At most 2 GPUs of each type; 1 A10 is guaranteed, the others are borrowed. */
 #define LIMITS      "{\"max_gpus\":{\"A10\":2,\"H100\":2},\"quota\":{\"A10\":1}}"
 #define LIMITS_GPUS 2
 
@@ -234,7 +234,7 @@ void nemesis_begin(struct sim *sim)
     world_in(world, world_between(world, 10000, 40000), strike, nemesis, NULL);
 }
 
-/* Without limits, too: work that was there before them may be of a size that they never let run. */
+/* Removes the limits, too: older work may be too large ever to run under them. */
 static void resume_all(void *closure)
 {
     struct sim *sim = closure;
@@ -247,7 +247,7 @@ static void resume_all(void *closure)
 
 void nemesis_end(struct sim *sim)
 {
-    world_in(&sim->world, 120000, resume_all, sim, NULL); /* when what was said before has arrived */
+    world_in(&sim->world, 120000, resume_all, sim, NULL); /* after the arrival of earlier requests */
     disk_heal(controller_disk(sim->controller));
     disk_crash_after(controller_disk(sim->controller), -1);
     for (size_t i = 0; i < sim->host_count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes wrong with machines, links, disks and clocks, and when. */
+/* The faults of machines, links, disks and clocks, and their times. */
 #ifndef SIM_NEMESIS_H
 #define SIM_NEMESIS_H
 
@@ -7,7 +7,7 @@
 
 /* Arranges faults until the world is healthy. */
 void nemesis_begin(struct sim *sim);
-/* All links are whole; what is dead comes back by itself. */
+/* Restores all links; dead parts come back by themselves. */
 void nemesis_end(struct sim *sim);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the newest orders and the parked poll of each node, in the place of daemon/http/outbox.c, and
- * promises what that promises. */
+/* The newest orders and the parked poll of each node, in place of daemon/http/outbox.c, with the same
+ * guarantees. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,7 +115,7 @@ static void answer_parked(struct box *box)
     }
 }
 
-/* A poll that waits, found again by name: boxes go with the controller. */
+/* A parked poll; its box is found by name, because boxes go with the controller. */
 struct parking {
     struct controller *controller;
     const char *node;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the submissions of people. It promises that each has a key of its own, that a person asks again until
- * there is an answer, and that what was answered is remembered word for word. Whether it was kept is
- * judge.c's question. */
+/* The submissions of people. Each submission has its own key. A person repeats a request until there is an
+ * answer, and remembers the answer literally. judge.c checks whether the controller kept its word. */
 #include "tests/sim/people.h"
 
 #include <stdio.h>
@@ -25,7 +24,7 @@ struct person {
     char name[8];
 };
 
-/* An id that the controller drew for a submission: one a try that reached it. */
+/* An id that the controller drew for a submission, one for each try that reached it. */
 struct issued {
     char id[17];
     const struct submission *submission;
@@ -51,7 +50,7 @@ static const char *pick(struct world *world, const char *const *choices, int64_t
     return choices[world_between(world, 0, count - 1)];
 }
 
-/* What a job looks like; the name tells its ranks how to behave. */
+/* Draws a spec; its name tells the ranks how to behave. */
 static char *draw_spec(struct world *world, struct submission *submission)
 {
     static const char *const manners[] = {"short", "short", "short", "long", "fail", "hang"};
@@ -104,7 +103,7 @@ static void submitted(void *closure, const struct wire_answer *answer)
     }
 }
 
-/* The same key with another body: it must be refused, whatever became of the first. */
+/* Uses a key again with another body: it must be refused, whatever happened to the first request. */
 static void misused(void *closure, const struct wire_answer *answer)
 {
     struct sim *sim = closure;
@@ -220,7 +219,7 @@ void people_come_to_rest(struct people *people)
     people->resting = true;
     world_in(&people->sim->world, PATIENCE_MS, release_all, people, NULL);
     world_in(&people->sim->world, LATE_MS, release_all, people,
-             NULL); /* when all that is on its way has arrived */
+             NULL); /* when all earlier requests have arrived */
 }
 
 bool people_are_served(const struct people *people)

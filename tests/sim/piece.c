@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what an agent does for one attempt, in the place of agent/attempt/attempt.c: it claims, lays, listens
- * to the shim, waits for empty devices, forgets. It promises what that file promises, and no more: an attempt
- * id is claimed once a boot, nothing is called over while a process lives. */
+/* The agent's work for one attempt, in place of agent/attempt/attempt.c: it claims, stages, listens to the
+ * shim, waits for empty devices, forgets. It gives the same guarantees as that file, and no more: an attempt
+ * id is claimed once per boot, and no attempt is called over while a process lives. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +33,8 @@ void piece_heard(struct piece *piece, enum reconciler_news news)
     }
 }
 
-/* Pieces are never freed while the run lasts but by piece_forget, so that what is arranged for them finds
- * them: a life that has changed keeps it from happening. */
+/* During a run pieces are removed only by piece_forget, so that appointments for them find valid memory; a
+ * changed lifetime cancels an appointment. */
 static struct piece *add(struct host *host, const struct order *order)
 {
     struct piece *piece = xzalloc(sizeof *piece);
@@ -88,7 +88,7 @@ static void lay_done(void *closure)
         return;
     }
     if (piece->term_ms != 0 && piece->term_ms <= host_now(piece->host)) {
-        piece->waiting = true; /* a lease that is newer goes on from here */
+        piece->waiting = true; /* a newer lease continues from here */
         return;
     }
     piece->laying = false;
@@ -180,7 +180,7 @@ void piece_clear(struct piece *piece)
     world_in(world, world_between(world, 0, lingers ? 20000 : 5), cleared, piece, &piece->host->agent);
 }
 
-/* It stays allocated, for what was arranged with it; nothing of that happens any more. */
+/* Keeps the memory until the end of the run for pending appointments, which are all cancelled. */
 void piece_forget(struct piece *piece)
 {
     struct host *host = piece->host;
@@ -202,7 +202,7 @@ void piece_forget(struct piece *piece)
 
 void piece_adopt(struct piece *piece)
 {
-    host_claim(piece->host, piece->attempt_id); /* anew, where a reboot has emptied the folder of claims */
+    host_claim(piece->host, piece->attempt_id); /* again, if a reboot has emptied the folder of claims */
     if (piece->shim || piece->recorded) {
         shim_speak(piece);
         return;
@@ -231,7 +231,7 @@ static void remains_gone(void *closure)
     }
 }
 
-/* Its ranks die with it: each has asked the kernel for that. */
+/* The ranks die with their shim, because each has asked the kernel for that. */
 void piece_kill_shim(struct piece *piece)
 {
     struct host *host = piece->host;

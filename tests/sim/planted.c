@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns which wrong variant is on, and those that stand between the files of the product: the linker has their
- * callers call __wrap_f instead of f, and __real_f is f. It promises that with none on every function does
- * what it does in the product. */
+/* Selects the wrong variant, and implements variants that sit between the files of the product: the linker
+ * makes callers of f call __wrap_f, and __real_f is f. Without a variant every function behaves as in the
+ * product. */
 #include "tests/sim/planted.h"
 
 #include <stddef.h>
@@ -62,7 +62,7 @@ const char *planted_what(enum planted planted)
     type __wrap_##name(__VA_ARGS__);                                                                         \
     type __wrap_##name(__VA_ARGS__)
 
-static bool rank_file_open; /* the transaction */
+static bool rank_file_open; /* a transaction is open */
 
 WRAPPED(bool, store_begin, struct store *store, struct err *err)
 {
@@ -168,7 +168,7 @@ WRAPPED(void, core_load_job, struct core *core, const struct job_birth *birth, c
     __real_core_load_job(core, birth, &wrong, spec, environment);
 }
 
-/* The first attempt that is on the node; 0: none. */
+/* The first attempt on the node; 0: none. */
 static uint64_t attempt_id_on(struct core *core, const char *node)
 {
     struct node_orders *orders = core_orders(core, node);

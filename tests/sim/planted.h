@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Known-wrong variants of the product, to see that the simulator finds them. One is on at a time, or none.
- * The product has no switches for them: they stand between its files, where the linker lets them (--wrap), or
- * in the parts of the simulator that take the place of agent and shim. */
+/* Known-wrong variants of the product, which the simulator must detect. At most one is on at a time. The
+ * product has no switches for them: they are inserted between its files by the linker (--wrap), or in the
+ * simulator's replacements of agent and shim. */
 #ifndef SIM_PLANTED_H
 #define SIM_PLANTED_H
 
 #include <stdbool.h>
 
-/* X(name, what is wrong) */
+/* X(name, the error) */
 #define PLANTED(X)                                                                                           \
     X(NONE, "nothing")                                                                                       \
     X(SKIP_FSYNC, "the disk is told to sync, and nobody waits for it")                                       \
@@ -40,7 +40,7 @@ enum planted { PLANTED(AS_ENUM) PLANTED_COUNT };
 
 void planted_set(enum planted planted);
 bool planted_is(enum planted planted);
-/* A run begins: what happens now and then begins to be counted. */
+/* Begins a run: restarts the count of variants that act only now and then. */
 void planted_begin(void);
 const char *planted_name(enum planted planted);
 const char *planted_what(enum planted planted);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* powerloss [--images N] [--errors-every N] [--seed S]: the real store on a disk that loses power and fails.
- * Its last line says what was done and how much was wrong; it exits with 1 when anything was. */
+/* powerloss [--images N] [--errors-every N] [--seed S]: runs the real store on a disk that loses power and
+ * fails. The last line counts images, error points and violations; the exit code is 1 if there was a
+ * violation. */
 #include "tests/sim/powerloss.h"
 
 #include <getopt.h>
@@ -46,7 +47,7 @@ int main(int argc, char **argv)
     if (optind < argc || images < 0 || stride < 1) {
         return usage();
     }
-    mallopt(M_MMAP_THRESHOLD, MALLOC_KEPT_BYTES); /* disks come and go: their memory is kept for the next */
+    mallopt(M_MMAP_THRESHOLD, MALLOC_KEPT_BYTES); /* disks come and go: their memory is reused for the next */
     mallopt(M_TRIM_THRESHOLD, MALLOC_KEPT_BYTES);
     powerloss_images(&tally, images);
     powerloss_errors(&tally, stride);

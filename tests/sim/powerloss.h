@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two halves of the power-loss test; each counts what it did and what it found wrong, and says the latter
- * on stderr. */
+/* The two halves of the power-loss test. Each counts its work and the violations, and reports violations on
+ * stderr. */
 #ifndef SIM_POWERLOSS_H
 #define SIM_POWERLOSS_H
 
@@ -8,18 +8,18 @@
 #include <stdint.h>
 
 struct tally {
-    uint64_t seed; /* of all chance: a seed that fails fails again */
+    uint64_t seed; /* of all chance: a failing seed fails again */
     int64_t images, error_points, violations;
 };
 
 void tally_violation(struct tally *tally, const char *what, int64_t where);
 
-/* Lives through scripts with kills, losses of power, restarts and checkpoints, and opens images of the disk
- * at every sync and at other operations by chance, until there were so many. */
+/* Runs scripts with kills, losses of power, restarts and checkpoints. Opens images of the disk at every sync,
+ * and at other operations by chance, until there are this many. */
 void powerloss_images(struct tally *tally, int64_t images);
 
-/* Lives through openings, transactions and checkpoints with an error at each operation and each read in turn:
- * I/O errors and a full disk, once and lasting. stride: only every so many-th operation. */
+/* Runs openings, transactions and checkpoints with an error at each operation and each read in turn: I/O
+ * errors and a full disk, once and lasting. stride: only every stride-th operation. */
 void powerloss_errors(struct tally *tally, int64_t stride);
 
 #endif

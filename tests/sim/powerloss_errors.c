@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns lives in which one operation of the disk fails, each in turn. It promises that an error which the
- * store does not report has cost nothing that was acknowledged, whatever happens afterwards. */
+/* Lives in which one operation of the disk fails, each operation in turn. An error that the store does not
+ * report must not cost an acknowledged batch, whatever happens afterwards. */
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +15,17 @@ struct failing {
     struct tally *tally;
     const struct script *script;
     const uint64_t *expected;
-    struct stage *prepared; /* what lives begin with; NULL: nothing */
+    struct stage *prepared; /* the state in which lives begin; NULL: an empty disk */
     size_t prepared_batches;
     uint32_t prepared_incarnation;
     struct chance chance;
 };
 
-/* How one operation of a life fails. */
+/* The fault of one life. */
 struct fault {
     int code;
     bool lasting, reading;
-    int64_t at; /* operations, or reads, before it */
+    int64_t at; /* number of operations, or reads, before the failing one */
 };
 
 static void expect(struct failing *failing, const char *wrong, const struct fault *fault)
@@ -47,7 +47,7 @@ static bool first_batches(struct life *life)
     return life_checkpoint(life, false) && life_batch(life) && life_batch(life);
 }
 
-/* The script to its end; its last batches are larger than the cache. */
+/* Runs the script to its end; its last batches are larger than the cache. */
 static bool last_batches(struct life *life)
 {
     if (!life_checkpoint(life, true)) {
@@ -66,7 +66,7 @@ static bool lives(struct life *life, bool prepared, const char **ret_wrong)
     return life_open(life, ret_wrong) && (prepared ? last_batches(life) : first_batches(life));
 }
 
-/* A failure while it serves must say that nobody knows how it ended. */
+/* A failure of a running store must be reported as an unknown outcome. */
 static const char *wrong_answer(const struct life *life)
 {
     bool unknown = life->err.code == ERR_UNKNOWN_OUTCOME || life->err.code == ERR_DISK_FULL;
@@ -83,7 +83,7 @@ static void set(struct disk *disk, const struct fault *fault)
     }
 }
 
-/* The next process, on a disk that works again. */
+/* Starts the next process, on a disk that works again. */
 static void expect_recovery(struct failing *failing, struct life *life, const struct fault *fault)
 {
     const char *wrong;
@@ -97,7 +97,7 @@ static void expect_recovery(struct failing *failing, struct life *life, const st
     life_end(life, true);
 }
 
-/* False: the life is shorter than the fault is far. */
+/* False: the life ended before the fault. */
 static bool suffer(struct failing *failing, struct stage *stage, const struct fault *fault)
 {
     struct life life = {.stage = stage, .script = failing->script, .expected = failing->expected};
@@ -149,7 +149,7 @@ static void suffer_all(struct failing *failing, int64_t stride)
     }
 }
 
-/* The first batches, left in the log by a process that was killed. */
+/* Leaves the first batches in the log of a killed process. */
 static bool prepare(struct failing *failing, struct stage *stage)
 {
     struct life life = {.stage = stage, .script = failing->script, .expected = failing->expected};
@@ -187,5 +187,5 @@ static void live_a_script(struct tally *tally, bool large, int64_t stride)
 void powerloss_errors(struct tally *tally, int64_t stride)
 {
     live_a_script(tally, false, stride);
-    live_a_script(tally, true, LARGE_STRIDE * stride); /* one page is like the next */
+    live_a_script(tally, true, LARGE_STRIDE * stride); /* all pages are alike */
 }

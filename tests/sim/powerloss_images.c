@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns lives in which power may go at any operation. It promises that what an image shows is judged like a
- * disk that was really cut off, and that a recovery that is itself cut off ends as one that was not. */
+/* Lives in which power may go at any operation. An image is judged like a disk that was really cut off. A
+ * recovery that is itself cut off must end like an uninterrupted one. */
 #include <assert.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ struct filming {
     struct tally *tally;
     struct life life;
     struct chance chance;
-    int64_t until; /* images */
+    int64_t until; /* number of images */
 };
 
 static void expect(struct filming *filming, const char *wrong)
@@ -40,7 +40,7 @@ static uint64_t recover(struct filming *filming, struct life *life)
     return seen;
 }
 
-/* Opens the image while power goes again and again. */
+/* Opens the image while power goes repeatedly. */
 static void recover_in_pieces(struct filming *filming, struct life *life)
 {
     struct disk *image = life->stage->image;
@@ -48,14 +48,14 @@ static void recover_in_pieces(struct filming *filming, struct life *life)
         disk_crash_after(image, 1 + (int64_t)chance_below(&filming->chance, cuts == 1 ? 12 : 140));
         struct store *store = store_open(life->stage->image_path, &life->err);
         if (store != NULL) {
-            life->incarnation = store_incarnation(store); /* it was told to others: it must not be again */
+            life->incarnation = store_incarnation(store); /* others know it, so it must not be used again */
         }
         disk_restart(image, chance_of(&filming->chance, 70));
         store_close(store);
     }
 }
 
-/* Without the real lock, which says that there was a database here: that of the image before. */
+/* Removes the real lock, which belongs to the database of the previous image. */
 static void take(struct filming *filming, uint64_t seed)
 {
     autofree char *lock = xprintf("%s.lock", filming->life.stage->image_path);
@@ -68,13 +68,13 @@ static void take(struct filming *filming, uint64_t seed)
 static void film(struct filming *filming)
 {
     struct stage *stage = filming->life.stage;
-    struct life life = filming->life; /* what must hold of it, in a copy */
+    struct life life = filming->life; /* a copy of the expectations */
     uint64_t seed = (uint64_t)++filming->tally->images + (filming->tally->seed << 32);
     disk_use(stage->image);
     take(filming, seed);
     uint64_t seen = recover(filming, &life);
     if (chance_of(&filming->chance, 30)) {
-        take(filming, seed); /* the same again */
+        take(filming, seed); /* the same image again */
         recover_in_pieces(filming, &life);
         expect(filming,
                recover(filming, &life) == seen ? NULL : "a recovery that was cut off ends otherwise");
@@ -101,7 +101,7 @@ static bool reopen(struct filming *filming)
     return ok;
 }
 
-/* The process is killed or power goes, after some operations of the next batch. */
+/* Ends the process by a kill or a loss of power, after some operations of the next batch. */
 static bool die(struct filming *filming, bool power)
 {
     disk_crash_after(filming->life.stage->disk, 1 + (int64_t)chance_below(&filming->chance, 12));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the course of a run: a time with faults, a time to come to rest, and the last audit. */
+/* The course of a run: a time with faults, a time to come to rest, and the last audit. */
 #include "tests/sim/run.h"
 
 #include <stdio.h>
@@ -14,10 +14,10 @@
 #include "tests/sim/people.h"
 #include "tests/sim/planted.h"
 
-#define FAULTS_MS     1200000LL /* at least so long, */
-#define FAULTS_MIN    300       /* and until there were so many faults */
+#define FAULTS_MS     1200000LL /* at least this long, */
+#define FAULTS_MIN    300       /* and until there were this many faults */
 #define FAULTS_MAX_MS (12 * FAULTS_MS)
-#define REST_MS       28800000LL /* for the longest job, and all that waits behind it */
+#define REST_MS       28800000LL /* enough for the longest job, and for all jobs that wait behind it */
 #define REST_LOOK_MS  60000
 
 static void open_all(struct sim *sim, uint64_t seed, const char *folder, bool tracing)
@@ -88,7 +88,7 @@ void run_seed(uint64_t seed, const char *folder, bool tracing, struct verdict *r
     struct sim sim;
     struct err err;
     const struct submission *submissions;
-    file_remove_tree(folder, &err); /* what a run before has left beside its database */
+    file_remove_tree(folder, &err); /* removes the files of an earlier run */
     mkdir(folder, 0700);
     open_all(&sim, seed, folder, tracing);
     struct world *world = &sim.world;

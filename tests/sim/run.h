@@ -15,7 +15,7 @@ struct verdict {
     char violation[512];
 };
 
-/* folder: an existing one, for this process alone. tracing: the whole trace goes to stdout. */
+/* folder: an existing one, for this process alone. tracing: prints the whole trace on stdout. */
 void run_seed(uint64_t seed, const char *folder, bool tracing, struct verdict *ret_verdict);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what a script is made of. It promises that each batch changes rows, so that no two states of the
- * database in a row are equal, and that what a batch changes was made by an earlier one. */
+/* Builds scripts. Each batch changes rows, so that no two successive states of the database are equal. A
+ * batch changes only rows that an earlier one made. */
 #include "tests/sim/script.h"
 
 #include <assert.h>
@@ -21,7 +21,7 @@ struct script_job {
     uint64_t attempt_id;
 };
 
-/* How far the script is. */
+/* The state of the script so far. */
 struct writer {
     struct script *script;
     struct batch *batch;
@@ -69,7 +69,7 @@ static struct job_life life_of(const struct writer *writer, int64_t key)
                              .cause = CAUSE_NONE};
 }
 
-/* A hash such that no two names share one, for blobs and first answers. */
+/* A hash that is unique for each name, for blobs and first answers. */
 static void mark_hash(uint8_t hash[32], int64_t number, uint8_t kind)
 {
     memset(hash, kind, 32);
@@ -121,7 +121,7 @@ static void submit(struct writer *writer)
     }
 }
 
-/* More than the cache holds: pages reach the log before the commit. */
+/* More than the cache holds, so pages reach the log before the commit. */
 static void submit_large(struct writer *writer)
 {
     for (int i = 0; i < 4; i++) {
@@ -131,7 +131,7 @@ static void submit_large(struct writer *writer)
 
 /* --- attempts ------------------------------------------------------------------------------------------- */
 
-/* Some job in that state; 0: none. */
+/* A job in that state; 0: none. */
 static int64_t find(struct writer *writer, enum job_state state)
 {
     if (writer->last_key == 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A script of transactions such as a controller writes: jobs with their events and first answers, attempts,
- * ends with results, nodes, tokens, limits, windows; now and then one that is larger than the cache. */
+/* A script of transactions like those of a controller: jobs with their events and first answers, attempts,
+ * ends with results, nodes, tokens, limits, windows; some are larger than the cache. */
 #ifndef SIM_SCRIPT_H
 #define SIM_SCRIPT_H
 
@@ -15,12 +15,12 @@ struct batch {
 struct script {
     struct batch *batches;
     size_t count;
-    char **texts; /* what rows borrow */
+    char **texts; /* texts that rows borrow */
     size_t text_count;
 };
 
-/* The same for the same seed. At most 1,000 batches; large: the third from the end is larger than the cache.
- */
+/* The same seed gives the same script. At most 1,000 batches; large: the third from the end is larger than
+ * the cache. */
 struct script *script_create(uint64_t seed, size_t batches, bool large);
 void script_destroy(struct script *script);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns shims and ranks, in the place of gpushim: it starts ranks only within the lease, ends the others when
- * one fails, stops by itself when the lease is over, and writes the exit record before anybody learns the
- * exit. What the ranks do by themselves follows from the name of their job. */
+/* Shims and ranks, in place of gpushim. A shim starts ranks only within the lease, ends the others when one
+ * fails, stops when the lease is over, and writes the exit record before anyone learns of the exit. The name
+ * of a job determines the behaviour of its ranks. */
 #include <string.h>
 
 #include "proto/limits.h"
@@ -17,7 +17,7 @@ static struct world *world_of_piece(const struct piece *piece)
 
 static void rank_ends(struct piece *piece, int64_t local, int64_t code, bool by_us);
 
-/* A rank's own end, arranged when it began. */
+/* A rank's own end, arranged at its start. */
 struct fate {
     struct piece *piece;
     int64_t local, code;
@@ -48,7 +48,7 @@ static void arrange_fate(struct piece *piece, int64_t local)
     if (strcmp(piece->manner, "long") == 0) {
         lasts_ms = world_between(world, 60000, 300000);
     } else if (strcmp(piece->manner, "hang") == 0) {
-        return; /* until somebody ends it */
+        return; /* until it is ended from outside */
     } else if (strcmp(piece->manner, "fail") == 0 && world_of(world, 50)) {
         code = world_between(world, 1, 255);
     }
@@ -75,7 +75,7 @@ static void say_exited(void *closure)
     piece_heard(closure, NEWS_EXITED);
 }
 
-/* Nothing of it lives: first the record, then the word. */
+/* No process is left: writes the record, then reports the exit. */
 static void write_record(struct piece *piece)
 {
     struct world *world = world_of_piece(piece);
@@ -99,7 +99,7 @@ static void kill_all(void *closure)
     }
 }
 
-/* TERM now, KILL after the grace. Some ranks heed TERM, with a code of their own or none. */
+/* TERM now, KILL after the grace. Some ranks obey TERM, with exit code 1 or by the signal. */
 static void ladder(struct piece *piece, int64_t grace_ms)
 {
     struct world *world = world_of_piece(piece);
@@ -147,7 +147,7 @@ static void lease_due(void *closure)
 {
     struct piece *piece = closure;
     if (!lease_over(piece)) {
-        return; /* it was renewed */
+        return; /* the lease was renewed */
     }
     world_note(world_of_piece(piece), "%s: lease of %llx is over", piece->host->name,
                (unsigned long long)piece->attempt_id);
@@ -242,7 +242,7 @@ void shim_stop(struct piece *piece, int64_t grace_ms, enum cause cause)
     }
 }
 
-/* In the order in which it would have said it. */
+/* Repeats the reports in their original order. */
 void shim_speak(struct piece *piece)
 {
     if (piece->recorded) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All parts of one run, which know each other through this. */
+/* All parts of one run; each part finds the others through this struct. */
 #ifndef SIM_SIM_H
 #define SIM_SIM_H
 
@@ -25,17 +25,17 @@ struct sim {
     struct judge *judge;
 };
 
-/* A machine's CLOCK_BOOTTIME: it begins with the machine, and runs a little fast or slow. */
+/* A machine's CLOCK_BOOTTIME: it starts with the machine, and runs a little fast or slow. */
 struct machine_clock {
     int64_t booted_ms; /* on the world's clock */
-    int64_t first_ms;  /* what it showed then */
-    int64_t permille;  /* 1000: runs as the world does */
+    int64_t first_ms;  /* its value at that time */
+    int64_t permille;  /* 1000: as fast as the world's clock */
 };
 static inline int64_t clock_at(const struct machine_clock *clock, int64_t world_ms)
 {
     return clock->first_ms + (world_ms - clock->booted_ms) * clock->permille / 1000;
 }
-/* How long it takes, on the world's clock, until the clock shows this; 0 when it does. */
+/* The time on the world's clock until the machine's clock shows shows_ms; 0 if that is past. */
 static inline int64_t clock_until(const struct machine_clock *clock, int64_t now_ms, int64_t shows_ms)
 {
     int64_t left_ms = shows_ms - clock_at(clock, now_ms);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* swarm: many runs of the simulator side by side, or one of them again. Each seed runs in a process of a
- * worker's, so that one that aborts is a finding like others and takes nobody along. */
+/* swarm: runs many seeds of the simulator in parallel, or one of them again. Seeds run in worker processes,
+ * so an abort counts as a finding and does not stop the other workers. */
 #include <getopt.h>
 #include <malloc.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 #include "tests/sim/planted.h"
 #include "tests/sim/run.h"
 
-#define SEEDS_A_PROCESS 20 /* a process costs little beside so many runs, and an abort loses few */
+#define SEEDS_A_PROCESS 20 /* a process costs little compared with so many runs, and an abort loses few */
 #define JOBS_MAX        64
 
 struct options {
@@ -31,15 +31,15 @@ struct options {
 struct totals {
     int64_t seeds, faults, checks, violations;
     double simulated_s;
-    struct verdict first; /* that violated something, where one is enough */
+    struct verdict first; /* the first violation, if one is enough */
 };
 
-/* One process, and the seeds that it has been given. */
+/* A worker process, and its seeds. */
 struct worker {
     pid_t pid;
     int pipe;
     uint64_t next, last; /* seeds without a verdict */
-    char *errors;        /* file: its stderr */
+    char *errors;        /* file with its stderr */
 };
 
 static int usage(FILE *out)
@@ -79,7 +79,7 @@ static void count_verdict(struct totals *totals, const struct verdict *verdict)
     }
 }
 
-/* A run that is not the same the second time is a violation, too. */
+/* A second run with another result is a violation, too. */
 static void run_and_compare(uint64_t seed, const char *folder, bool replay, struct verdict *ret_verdict)
 {
     struct verdict again;
@@ -135,7 +135,7 @@ static void start_worker(const struct options *options, struct worker *worker, u
     worker->pipe = ends[0];
 }
 
-/* The last that it said: of an abort, why. */
+/* Reports the worker's last line of stderr, which names the reason of an abort. */
 static void blame(const struct worker *worker, struct verdict *ret_verdict)
 {
     struct err err;
@@ -153,11 +153,11 @@ static void blame(const struct worker *worker, struct verdict *ret_verdict)
     snprintf(ret_verdict->violation, sizeof ret_verdict->violation, "aborted: %s", last);
 }
 
-/* true: it is done. */
+/* true: the worker is done. */
 static bool read_worker(struct worker *worker, struct verdict *ret_verdict, bool *ret_verdict_there)
 {
     ssize_t length =
-        read(worker->pipe, ret_verdict, sizeof *ret_verdict); /* less than PIPE_BUF: whole or nothing */
+        read(worker->pipe, ret_verdict, sizeof *ret_verdict); /* less than PIPE_BUF, so complete or nothing */
     bool whole = length == (ssize_t)sizeof *ret_verdict;
     *ret_verdict_there = whole || worker->next <= worker->last;
     if (whole) {
@@ -201,7 +201,7 @@ static int wait_for_any(struct worker *workers, int64_t count)
     return -1;
 }
 
-/* The next seeds for a worker that has none; false: there are none. */
+/* Gives an idle worker the next seeds; false: there are none. */
 static bool give_work(const struct options *options, struct worker *worker, uint64_t *next)
 {
     if (*next > options->last) {
@@ -213,7 +213,7 @@ static bool give_work(const struct options *options, struct worker *worker, uint
     return true;
 }
 
-/* enough: ends with the first violation; else each is printed. */
+/* enough: ends with the first violation; otherwise all are printed. */
 static void run_swarm(const struct options *options, bool enough, struct totals *ret_totals)
 {
     struct worker workers[JOBS_MAX] = {0};
@@ -358,9 +358,9 @@ int main(int argc, char **argv)
     };
     struct options options = {.first = 1, .last = 1000, .jobs = sysconf(_SC_NPROCESSORS_ONLN)};
     int option;
-    mallopt(M_TRIM_THRESHOLD, 1 << 30); /* runs are many, and each takes what the one before gave back */
+    mallopt(M_TRIM_THRESHOLD, 1 << 30); /* runs are many, and each reuses the memory of the one before */
     mallopt(M_MMAP_THRESHOLD, 1 << 30);
-    sqlite3_config(SQLITE_CONFIG_SINGLETHREAD); /* as is each process here */
+    sqlite3_config(SQLITE_CONFIG_SINGLETHREAD); /* each process has a single thread */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 1200, 200); /* each opening parses all statements */
     options.jobs = options.jobs < JOBS_MAX ? options.jobs : JOBS_MAX;

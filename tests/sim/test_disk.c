@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disk in memory: what SQLite needs of it, and that it fails when it is told to. */
+/* Tests of the disk in memory: the functions that SQLite needs, and failures on demand. */
 #include <stdlib.h>
 
 #include "tests/sim/disk_rig.h"
@@ -115,7 +115,7 @@ START_TEST(a_read_fails_when_it_is_told_to)
 }
 END_TEST
 
-/* After a failed sync, the next one succeeds without what the first has dropped. */
+/* After a failed sync the next one succeeds, without the changes that the first has dropped. */
 START_TEST(what_a_failed_sync_dropped_is_seen_until_power_is_lost)
 {
     unsigned seen = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the end of a process and a loss of power leave of a disk in memory. */
+/* Tests of a disk in memory after the end of a process and after a loss of power. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ START_TEST(connections_of_the_past_touch_nothing)
     int64_t operations = disk_operations(disk);
     ck_assert_int_ne(run(old, insert), SQLITE_OK);
     ck_assert_int_ne(sqlite3_wal_checkpoint_v2(old, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL), SQLITE_OK);
-    must(db, "BEGIN IMMEDIATE"); /* no lock of the past is in its way */
+    must(db, "BEGIN IMMEDIATE"); /* no old lock is in its way */
     sqlite3_db_config(old, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
     sqlite3_close(old);
     ck_assert_int_eq(disk_operations(disk), operations);
@@ -42,7 +42,7 @@ START_TEST(connections_of_the_past_touch_nothing)
 }
 END_TEST
 
-/* Commits until the disk fails; returns how many were acknowledged. */
+/* Commits until the disk fails; returns the number of acknowledged commits. */
 static int64_t insert_until_crash(sqlite3 *db, int64_t most)
 {
     int64_t done = 0;
@@ -55,7 +55,7 @@ static int64_t insert_until_crash(sqlite3 *db, int64_t most)
     return done;
 }
 
-/* Lives until the crash, and what is there after it must be what was acknowledged, or one more. */
+/* Commits until the crash. Afterwards all acknowledged rows must be there, and at most one more. */
 static bool lives_on(int64_t crash, int64_t *ret_lost)
 {
     sqlite3 *db = open_log();
@@ -122,8 +122,8 @@ START_TEST(without_a_sync_power_takes_commits_or_leaves_them)
 }
 END_TEST
 
-/* What losses of power make of eight sectors of 1 that 2 is written over: bits, of sectors old, new and torn,
- * of short files, and of old sectors behind new ones. */
+/* Outcomes of a loss of power while eight sectors of 1 are overwritten by 2, as bits: old, new and torn
+ * sectors, short files, and old sectors before new ones. */
 enum { SEEN_OLD = 1, SEEN_NEW = 2, SEEN_TORN = 4, SEEN_SHORT = 8, SEEN_OUT_OF_ORDER = 16 };
 
 static unsigned see(void)
@@ -213,7 +213,7 @@ START_TEST(a_file_that_was_deleted_without_a_sync_may_be_back)
 }
 END_TEST
 
-/* Rows of a database, as an image shows them. */
+/* The rows that an image of the database shows. */
 static int64_t rows_of_image(struct disk *other, uint64_t seed)
 {
     disk_seed(other, seed);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the list of processes that live in the simulated cluster. It promises that whoever begins, and whoever
- * is given something, is held against all of them. */
+/* The processes that live in the simulated cluster. Every new process and every grant is checked against all
+ * of them. */
 #include "tests/sim/truth.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ struct ended {
 
 struct gang {
     uint64_t attempt_id;
-    uint64_t prepared; /* bit by node rank */
+    uint64_t prepared; /* a bit for each node rank */
     UT_hash_handle hh;
 };
 
@@ -109,7 +109,7 @@ static bool share_device(const struct process *process, const int64_t *devices, 
     return false;
 }
 
-/* Of another attempt: nothing of the job, nothing on the devices. */
+/* Checks that no other attempt of the job lives, and that no other attempt uses the devices. */
 static void check_alone(struct truth *truth, const char *what, uint64_t attempt_id, const char *job_id,
                         size_t host, const int64_t *devices, size_t device_count)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns calls under way. It promises that a caller hears at most one answer, that a persistent call is tried
- * until it has one, and that what the network does wrong is what networks do: loss, delay, doubling,
- * overtaking, cuts. Who serves is left to controller.c. */
+/* The calls under way. A caller gets at most one answer. A persistent call is retried until it has one. The
+ * faults are those of networks: loss, delay, duplicates, reordering, cuts. controller.c serves the
+ * requests. */
 #include "tests/sim/wire.h"
 
 #include <stdlib.h>
@@ -16,21 +16,21 @@ struct call {
     uint64_t number;
     struct wire *wire;
     struct wire_call what;
-    lifetime lived; /* of the owner, when it called */
-    uint64_t tries; /* so far; a ticket is the call and its try */
+    lifetime lived; /* lifetime of the owner at the call */
+    uint64_t tries; /* so far; a ticket names the call and its try */
     int64_t sent_ms;
     int64_t backoff_ms;
     UT_hash_handle hh;
 };
 
-/* A copy of a request or of an answer, on its way. */
+/* A copy of a request or of an answer, under way. */
 struct flight {
     struct wire *wire;
     uint64_t number, try;
     int64_t sent_ms;
     int status;
     char *body;
-    struct flight *next, **back; /* of all */
+    struct flight *next, **back; /* list of all */
 };
 
 struct wire {
@@ -113,7 +113,7 @@ static struct flight *flight_of(const struct call *call, struct wire *wire)
 
 static void send_try(void *closure);
 
-/* The call ends with this. */
+/* Ends the call with this answer. */
 static void finish(struct call *call, const struct wire_answer *answer)
 {
     struct wire *wire = call->wire;
@@ -182,7 +182,7 @@ void wire_reply(struct wire *wire, uint64_t ticket, int status, const char *body
     }
 }
 
-/* In the order of calling, so that every run does it alike. */
+/* In the order of calls, so that every run is alike. */
 void wire_reset(struct wire *wire)
 {
     struct call *call, *next;
@@ -218,7 +218,7 @@ static void time_is_over(void *closure)
     struct flight *flight = closure;
     struct call *call = find(flight->wire, flight->number);
     if (call == NULL) {
-        wire_cancel(flight->wire, flight->number); /* of one who is dead */
+        wire_cancel(flight->wire, flight->number); /* its caller is dead */
     } else if (call->tries == flight->try) {
         fail_or_try_again(call, 0, NULL);
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network between the controller and everyone who calls it: requests that are lost, late, doubled or
- * overtaken, links that are cut in one direction or both, and callers who ask again. */
+/* The network between the controller and its callers: requests that are lost, late, duplicated or reordered,
+ * links that are cut in one direction or both, and callers that try again. */
 #ifndef SIM_WIRE_H
 #define SIM_WIRE_H
 
 #include "tests/sim/world.h"
 
-/* One caller's way to the controller and back. */
+/* One caller's path to the controller and back. */
 struct link_state {
     const char *name;
     bool cut_there, cut_back;
@@ -15,9 +15,9 @@ struct link_state {
 enum wire_kind { WIRE_REGISTER, WIRE_HEARTBEAT, WIRE_POLL, WIRE_REPORT, WIRE_STAGING, WIRE_SUBMIT, WIRE_JOB };
 
 struct wire_answer {
-    int status;       /* 0: nobody answered */
+    int status;       /* 0: no answer */
     const char *body; /* of the answer; borrowed for the call */
-    int64_t sent_ms;  /* when the try that was answered left, on the world's clock */
+    int64_t sent_ms;  /* when the answered try was sent, on the world's clock */
 };
 
 struct wire_call {
@@ -28,14 +28,14 @@ struct wire_call {
     char *key;       /* owned: Idempotency-Key, or NULL */
     const char *who; /* owner of the token */
     int64_t timeout_ms;
-    bool persistent; /* asked again until there is an answer that is no 5xx */
+    bool persistent; /* retried until there is an answer other than 5xx */
     void (*done)(void *closure, const struct wire_answer *answer);
     void *closure;
-    const lifetime *owner; /* of the caller: its answers go nowhere after its death */
+    const lifetime *owner; /* of the caller: after its death answers are dropped */
 };
 
 struct wire;
-/* What the controller gets; reply with wire_reply, once, or never. */
+/* A request at the controller; reply with wire_reply, once or never. */
 struct wire_request {
     enum wire_kind kind;
     const char *path, *body, *key, *who;
@@ -46,13 +46,13 @@ struct wire *wire_create(struct world *world,
                          void (*serve)(void *closure, const struct wire_request *request), void *closure);
 void wire_destroy(struct wire *wire);
 
-/* Takes over what the call owns. The number names it for wire_cancel. */
+/* Takes over the strings that the call owns. The returned number is for wire_cancel. */
 uint64_t wire_send(struct wire *wire, const struct wire_call *call);
 void wire_cancel(struct wire *wire, uint64_t number);
 
-/* The controller's answer to what it was asked with this ticket. */
+/* The controller's answer to the request with this ticket. */
 void wire_reply(struct wire *wire, uint64_t ticket, int status, const char *body);
-/* The controller has gone: every open connection is reset. */
+/* The controller is gone: every open connection is reset. */
 void wire_reset(struct wire *wire);
 
 #endif

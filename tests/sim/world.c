@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns time, chance and the agenda of one run. It promises that things happen in the order of their time, and
- * in the order of their arrangement where that is equal, and that two runs of one seed have the same trace.
- * What happens is left to the others of this folder. */
+/* Time, chance and the agenda of one run. Appointments happen in the order of their times, and at equal times
+ * in the order of their arrangement. Two runs of one seed have the same trace. The other files of this folder
+ * define the events. */
 #include "tests/sim/world.h"
 
 #include <stdarg.h>
@@ -29,7 +29,7 @@ void world_init(struct world *world, uint64_t seed, bool tracing)
     *world = (struct world){.seed = seed, .tracing = tracing, .hash = FNV_BASIS};
     world->chance.state = seed * 0x9e3779b97f4a7c15ULL + 1;
     for (int i = 0; i < 8; i++) {
-        chance_below(&world->chance, 2); /* near seeds begin alike */
+        chance_below(&world->chance, 2); /* close seeds begin alike */
     }
     world->rare = (unsigned)chance_below(&world->chance, 1U << RARE_COUNT);
 }

@@ -2,7 +2,8 @@
 """Run Python functions on GPU machines that you own.
 
 `@distributed(gpus=8, gpu_type="H100", remote=True)` decorates a function; `.distributed(...)` on it runs one copy per GPU and returns the
-list of their values by global rank. Importing this package does no work: what needs the network or pickles is imported when it is used.
+list of their values by global rank. Importing this package does no work: modules that need the network or pickles are imported on first
+use.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _SUBMODULES = (
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Import the public submodules when they are first named."""
+    """Import the public submodules on first use."""
     if name in _SUBMODULES:
         import importlib
 

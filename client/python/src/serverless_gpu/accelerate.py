@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`notebook_launcher` for notebooks that were written for Accelerate: the same call, its processes run on GPUs by `distributed`.
+"""Offers `notebook_launcher` to notebooks written for Accelerate: the same call, run on GPUs by `distributed`.
 
-Nothing is forked here, so that a notebook which has used CUDA or an `Accelerator` itself may launch, and launch again. This needs no
-accelerate in the notebook; the ranks need what the function imports.
+Nothing is forked here, so a notebook that has used CUDA or an `Accelerator` itself may launch, repeatedly. The notebook needs no
+accelerate; the ranks need the modules that the function imports.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ def notebook_launcher(
     remote: bool | None = None,
     **options: Any,
 ) -> None:
-    """Run `function(*args)` once in each of num_processes * num_nodes processes, one a GPU, and wait for their end.
+    """Run `function(*args)` once in each of num_processes * num_nodes processes, one per GPU, and wait for their end.
 
     num_processes     on each node; there is no default
-    mixed_precision   "no", "fp16", "bf16" or "fp8": what an `Accelerator()` of the ranks takes where it is given none
+    mixed_precision   "no", "fp16", "bf16" or "fp8": the default of an `Accelerator()` in the ranks
     num_nodes         one call from one notebook starts all of them
     max_restarts      further attempts of the whole job after the function failed
-    gpu_type, remote  as those of `distributed`; remote=None is False for one node and True for more
-    options           further ones of `distributed`, such as name, pool, env, requirements, working_dir, timeout
+    gpu_type, remote  as in `distributed`; remote=None means False for one node and True for more
+    options           further options of `distributed`, such as name, pool, env, requirements, working_dir, timeout
 
-    The rendezvous is gpuctl's, and so are output and supervision: use_port, master_addr, the rdzv_ arguments, monitor_interval and
-    log_line_prefix_template are taken so that calls need no change, and have no effect.
+    gpuctl does the rendezvous, the output and the supervision: use_port, master_addr, the rdzv_ arguments, monitor_interval and
+    log_line_prefix_template are accepted and have no effect.
 
-    Values of the function are dropped; `distributed` returns them. Raises ValueError for counts and modes that cannot be, otherwise what
-    `distributed(...)` and `.distributed(...)` raise.
+    The values of the function are dropped; `distributed` returns them. Raises ValueError for invalid counts and modes, otherwise the errors
+    of `distributed(...)` and `.distributed(...)`.
     """
     if num_processes is None:
         raise ValueError("notebook_launcher needs num_processes: how many GPUs to use on each node")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The spelling of `databricks.air`, which the distribution in client/air makes importable under that name.
+"""Provides the names of `databricks.air`, which the distribution in client/air makes importable under that name.
 
 `@distributed(num_accelerators=8, accelerator_type="GPU_8xH100")` is `serverless_gpu.distributed` with other names and defaults: the
-parentheses may be empty, and no number means all GPUs of one node.
+parentheses may be empty, and without a number the function gets all GPUs of one node.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ACCELERATOR = re.compile(r"GPU_(?P<count>[1-9][0-9]{0,2})x(?P<type>[A-Za-z0-9][
 
 
 class _Accelerators(NamedTuple):
-    """What a function wants: how many GPUs, 0 for all of one node, and of which type."""
+    """The wanted GPUs: how many, 0 for all of one node, and of which type."""
 
     gpus: int
     gpu_type: str | None
@@ -49,7 +49,7 @@ def _parse(num_accelerators: Any, accelerator_type: Any) -> _Accelerators:
 
 
 def wanted(num_accelerators: Any, accelerator_type: Any, gpus: Any, gpu_type: Any) -> _Accelerators:
-    """The same, also by the earlier names of these arguments."""
+    """Return the wanted GPUs, also from the earlier names of these arguments."""
     if gpus is not None and num_accelerators is not None:
         raise RuntimeConfigurationError("gpus is the earlier name of num_accelerators: give one of them")
     if gpu_type is not None and accelerator_type is not None:
@@ -73,14 +73,14 @@ def distributed(
 ) -> Callable[[Callable[P, R]], DistributedFunction[P, R]]:
     """Make a function that runs once per GPU by `.distributed(...)`: `@distributed(num_accelerators=8, accelerator_type="GPU_8xH100")`.
 
-    num_accelerators  how many GPUs; None takes all of one node: as many as accelerator_type says, else as the largest node has
+    num_accelerators  how many GPUs; None takes all of one node: the number in accelerator_type, else that of the largest node
     accelerator_type  "GPU_1xA10", "GPU_8xH100": how many GPUs such a node has, and of which type; letter case does not matter
-    remote            True: any nodes; False: this machine's; None: this machine's for an instance of one's own, else any
-
+    remote            True: any nodes; False: this machine's; None: this machine's with the user's own instance, else any nodes
     timeout           seconds or a timedelta; None, the default, sets no limit
     gpus, gpu_type    the earlier names: the total, and the type alone
 
-    All other options are those of `serverless_gpu.distributed`, such as requirements and working_dir.
+    All other options are those of `serverless_gpu.distributed`, such as requirements and working_dir. Raises GPUValidationError for the
+    number, GPUTypeError for the type, and RuntimeConfigurationError if one of them is given under both of its names.
     """
     asked = wanted(num_accelerators, accelerator_type, gpus, gpu_type)
     decorate: Callable[[Callable[P, R]], Any] = launcher.distributed(asked.gpus or 1, asked.gpu_type, timeout=timeout, **options)
@@ -104,7 +104,7 @@ def ray_launch(
     gpu_type: Any = None,
     **options: Any,
 ) -> Any:
-    """`serverless_gpu.ray.ray_launch` with the arguments of `distributed` above. What is left open is asked of the controller here."""
+    """Call `serverless_gpu.ray.ray_launch` with the arguments of `distributed` above. Asks the controller for open values at once."""
     from serverless_gpu import ray
     from serverless_gpu._internal import defaults
     from serverless_gpu._internal.controller import connect
@@ -120,7 +120,7 @@ def ray_launch(
 
 
 def ray_init(*args: Any, **kwargs: Any) -> Any:
-    """`ray.init`: in the function of `ray_launch` the connection to its cluster, elsewhere to one of this process's own."""
+    """Call `ray.init`: in the function of `ray_launch` it connects to that cluster, elsewhere to one of this process's own."""
     import ray
 
     return ray.init(*args, **kwargs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several calls that were submitted with `run_async=True`, by the names of Databricks' package."""
+"""Handles several calls that were submitted with `run_async=True`, under the names of Databricks' package."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of common GPU types and of nodes with so many of them, for those who prefer a constant to a string."""
+"""Names common GPU types, and nodes with a number of them, for callers that prefer a constant to a string."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from enum import Enum
 
 from serverless_gpu.exceptions import GPUTypeError
 
-#: As Databricks writes them.
+#: Databricks' spellings.
 _DATABRICKS_TYPES = {"h100_80gb": "H100", "a10g": "A10"}
 
 
 class GPUType(str, Enum):
-    """What `gpu_type` of `distributed` takes; any other type that a node has can be given as a string.
+    """The values for `gpu_type` of `distributed`; any other type that a node has can be given as a string.
 
-    Letter case does not matter: `GPUType("h100") is GPUType.H100`, and `GPUType.H100 == "h100"`. So do "h100_80gb" and "a10g", as
-    Databricks writes them. Other texts are a GPUTypeError, which is a ValueError. As the key of a dict, only the text in the member's own
-    spelling finds it.
+    Letter case does not matter: `GPUType("h100") is GPUType.H100`, and `GPUType.H100 == "h100"`. Databricks' spellings "h100_80gb" and
+    "a10g" are accepted, too. Other texts raise GPUTypeError, which is a ValueError. As the key of a dict, a member is found only by its
+    text in the member's own spelling.
     """
 
     A10 = "A10"
@@ -52,17 +52,17 @@ class GPUType(str, Enum):
 
     @classmethod
     def values(cls) -> list[str]:
-        """The texts of all members."""
+        """Return the texts of all members."""
         return [member.value for member in cls]
 
     @classmethod
     def names(cls) -> list[str]:
-        """The names of all members, in small letters."""
+        """Return the names of all members, in lower case."""
         return [member.name.lower() for member in cls]
 
 
 class AcceleratorType(str, Enum):
-    """What `accelerator_type` of `databricks.air.distributed` takes: so many GPUs of a type on each node. A string gives others."""
+    """The values for `accelerator_type` of `databricks.air.distributed`: a number of GPUs of a type per node. Strings name other ones."""
 
     GPU_1xA10 = "GPU_1xA10"
     GPU_1xH100 = "GPU_1xH100"
@@ -83,17 +83,19 @@ class AcceleratorType(str, Enum):
 
     @property
     def gpus_per_node(self) -> int:
-        """How many each node has."""
+        """The number of GPUs of each node."""
         return int(self.value.removeprefix("GPU_").partition("x")[0])
 
     @classmethod
     def values(cls) -> list[str]:
-        """The texts of all members."""
+        """Return the texts of all members."""
         return [member.value for member in cls]
 
     @classmethod
     def from_gpu_type(cls, gpu_type: GPUType, num_accelerators: int) -> AcceleratorType:
-        """The nodes for so many GPUs of a type: those with one, where that is enough. Raises GPUTypeError for other types."""
+        """Return the nodes for this many GPUs of a type: the smallest that has enough, else the largest. Raises GPUTypeError for other
+        types.
+        """
         fitting = sorted((member for member in cls if member.gpu_type == gpu_type), key=lambda member: member.gpus_per_node)
         if not fitting:
             raise GPUTypeError(f"no accelerator type has {gpu_type} GPUs")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of a volume as data for training, and checkpoints there, with the names of `databricks.air.data`. A volume is a folder that the
-nodes have at the same path, such as a mount: nothing is copied.
+"""Offers files of a volume as training data, and checkpoints in a volume, under the names of `databricks.air.data`. A volume is a folder
+that the nodes have at the same path, such as a mount: nothing is copied.
 
-The classes are those of serverless_gpu._internal.volumes, which imports torch; it is imported when one of them is asked for, not before.
+The classes are those of serverless_gpu._internal.volumes, which imports torch. It is imported when one of them is first used.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ __all__ = ["Checkpointable", "DataLoader", "UCVolumeDataset", "UCVolumeReader", 
 
 @runtime_checkable
 class Checkpointable(Protocol):
-    """What can say where it is, and go on from there."""
+    """An object that can give its position as a state, and continue from one."""
 
     def state_dict(self) -> dict[str, Any]:
-        """The state, as plain values."""
+        """Return the state, as plain values."""
         ...
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take up that state."""
+        """Continue from that state."""
         ...
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong. Every message is one line that says what is wrong and what to do about it."""
+"""The errors of this package. Every message is one line that says what is wrong and what to do about it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ if TYPE_CHECKING:
 
 
 class GpuctlError(exceptions.ServerlessGpuException, RuntimeError):
-    """The base of all errors of this package but wrong arguments, which are TypeError and ValueError. Databricks' names for both stand in
-    exceptions.py.
+    """The base of all errors of this package except wrong arguments, which are TypeError and ValueError.
+
+    exceptions.py has Databricks' names for both.
     """
 
 
 class SettingsError(GpuctlError, exceptions.CredentialError):
-    """No controller can be found, or the settings that name it cannot be understood."""
+    """No controller can be found, or the settings that name it are invalid."""
 
 
 class ControllerError(GpuctlError, exceptions.APIError):
     """The controller refused a request.
 
-    `detail` is what is wrong, without the remedy; `status` is the HTTP status, `code` the controller's name for the problem
-    ("not_enough_gpus"), `field` what it is about, `hint` the remedy.
+    `detail` is the problem without the remedy, `status` the HTTP status, `code` the controller's name for the problem ("not_enough_gpus"),
+    `field` the field with the problem, and `hint` the remedy.
     """
 
     def __init__(
@@ -42,22 +43,22 @@ class ControllerUnreachable(ControllerError):
     """The controller does not answer, or says that the same request may succeed later."""
 
     def with_hint(self) -> ControllerUnreachable:
-        """The same with the remedy in its message: while there is hope, the problem alone is shown."""
+        """Return the same error with the remedy in its message. While a retry may succeed, the problem alone is shown."""
         text = str(self)
         whole = f"{text}; {self.hint}" if self.hint and self.hint not in text else text
         return ControllerUnreachable(whole, detail=self.detail, status=self.status, code=self.code, field=self.field, hint=self.hint)
 
 
 class InvalidJob(ControllerError, exceptions.WorkloadCreationError, exceptions.GPUValidationError, exceptions.GPUTypeError):
-    """The controller refused the job: an option has a value that it does not allow, or that no node can serve."""
+    """The controller refused the job: an option has a value that is not allowed or that no node can serve."""
 
 
 class JobFailed(GpuctlError, exceptions.WorkloadFailureException):
     """The job did not succeed.
 
-    `state` is FAILED, CANCELED or TIMED_OUT; `rank` (global) and `node` name the first rank that failed, None where none did. The
-    exception that the rank raised is `__cause__`, and the traceback of the rank is the `__cause__` of that. It is an exception of the
-    rank's type, too, and has its attributes: `except ValueError` around a call catches a ValueError of a rank.
+    `state` is FAILED, CANCELED or TIMED_OUT. `rank` (global) and `node` name the first rank that failed; they are None if no rank did. The
+    exception of the rank is `__cause__`, and the rank's traceback is the `__cause__` of that. The error is also an instance of the rank's
+    exception type and has its attributes: `except ValueError` around a call catches a ValueError of a rank.
     """
 
     def __init__(self, message: str, *, job_id: str = "", state: str = "FAILED", rank: int | None = None, node: str | None = None):
@@ -74,7 +75,7 @@ class JobFailed(GpuctlError, exceptions.WorkloadFailureException):
         return job_failed, (str(self), self.job_id, self.state, self.rank, self.node)
 
     def of_kind(self, raised: BaseException) -> JobFailed:
-        """The same as an exception of the type of what a rank raised; itself where no exception can be both."""
+        """Return the same error as an exception of the rank's type; itself if no exception can be both."""
         kind = type(raised)
         if not isinstance(raised, Exception) or isinstance(raised, (GpuctlError, StopIteration, StopAsyncIteration)):
             return self
@@ -85,23 +86,23 @@ class JobFailed(GpuctlError, exceptions.WorkloadFailureException):
                 made.errno, made.strerror, made.filename = raised.errno, raised.strerror, raised.filename
             made.__dict__.update({**raised.__dict__, **self.__dict__})
             made.args = self.args
-        except Exception:  # a type may refuse to be a base, or to be made so
+        except Exception:  # a type may refuse to be a base, or to be built this way
             return self
         return made
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows of it."""
+        """Return the lines that IPython shows for the error."""
         from serverless_gpu._internal import readable
 
         return readable.lines(self)
 
 
 class JobTimedOut(JobFailed, exceptions.LocalExecutionTimeoutError):
-    """The job ran longer than its timeout, and was stopped."""
+    """The job ran longer than its timeout and was stopped."""
 
 
 def job_failed(message: str, job_id: str, state: str, rank: int | None, node: str | None) -> JobFailed:
-    """The exception for a job that ended in this state."""
+    """Return the exception for a job that ended in this state."""
     kind = JobTimedOut if state == "TIMED_OUT" else JobFailed
     return kind(message, job_id=job_id, state=state, rank=rank, node=node)
 
@@ -116,11 +117,11 @@ class ResultUnreadable(GpuctlError, exceptions.OutputCollectionError):
 
 
 class RemoteError(GpuctlError):
-    """Stands for an exception of a rank that cannot be rebuilt here; the message is its type and its text."""
+    """Stands for a rank's exception that cannot be rebuilt here; the message is its type and its text."""
 
 
 class RemoteTraceback(Exception):
-    """Shows the traceback of a rank, as the cause of the exception that the rank raised."""
+    """Shows the traceback of a rank, as the cause of the rank's exception."""
 
     def __init__(self, text: str):
         super().__init__(text)

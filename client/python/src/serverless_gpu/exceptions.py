@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions of `databricks.air`, by its names.
+"""The exceptions of `databricks.air`, under its names.
 
-Those of errors.py derive from them, so that `except` with a name of either kind catches what this package raises. The classes that
-nothing here raises and nothing derives from are there to be named. Whoever gives a wrong argument gets one class for a wrong type and a
-wrong value there, so it is a TypeError and a ValueError here.
+The exceptions of errors.py derive from them, so that `except` with either name catches the errors of this package. Some classes are never
+raised and have no subclass: they exist so that code can name them. Databricks has one class for wrong types and wrong values of an
+argument, so that class is both a TypeError and a ValueError here.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ class ServerlessGpuException(Exception):
 
 
 class ServerlessGpuCustomerError(ServerlessGpuException):
-    """The base of errors that the caller can do something about."""
+    """The base of errors that the caller can correct."""
 
 
 class GPUValidationError(ServerlessGpuCustomerError, TypeError, ValueError):
-    """So many GPUs cannot be asked for, or no node can serve them."""
+    """The number of GPUs is invalid, or no node can serve it."""
 
 
 class GPUTypeError(ServerlessGpuCustomerError, TypeError, ValueError):
-    """There is no such type of GPUs."""
+    """There is no such GPU type."""
 
 
 class RuntimeConfigurationError(ServerlessGpuCustomerError, RuntimeError, TypeError, ValueError):
-    """Options, or what the environment of a rank says, contradict each other or cannot be understood."""
+    """Options, or the environment variables of a rank, contradict each other or are invalid."""
 
 
 class SerializationError(ServerlessGpuCustomerError, TypeError):
@@ -56,7 +56,7 @@ class WorkspaceFileError(ServerlessGpuCustomerError):
 
 
 class ServerlessGpuInternalError(ServerlessGpuException):
-    """The base of errors of the job and of what runs it."""
+    """The base of errors of the job and of the system that runs it."""
 
 
 class WorkloadCreationError(ServerlessGpuInternalError):
@@ -80,15 +80,15 @@ class MissingEnvironmentError(ServerlessGpuInternalError):
 
 
 class CredentialError(ServerlessGpuInternalError):
-    """No controller can be found, or what names it cannot be understood."""
+    """No controller can be found, or the settings that name it are invalid."""
 
 
 class WorkloadTerminationError(ServerlessGpuInternalError):
-    """Never raised here: an order to end is kept until it is carried out."""
+    """Never raised here: a request to end a job is kept until it is carried out."""
 
 
 class RayInitializationError(ServerlessGpuInternalError):
-    """Never raised here: a cluster that does not come up fails the job."""
+    """Never raised here: if a cluster does not start, the job fails."""
 
 
 class RayConnectionError(ServerlessGpuInternalError):
@@ -96,11 +96,11 @@ class RayConnectionError(ServerlessGpuInternalError):
 
 
 class EnvironmentUploadError(ServerlessGpuInternalError):
-    """Never raised here: what cannot be sent is an APIError."""
+    """Never raised here: if an environment cannot be sent, an APIError is raised."""
 
 
 class EnvironmentDownloadError(ServerlessGpuInternalError):
-    """Never raised here: an environment that cannot be made fails the job."""
+    """Never raised here: if an environment cannot be made, the job fails."""
 
 
 class CurlDownloadTimeoutError(EnvironmentDownloadError):

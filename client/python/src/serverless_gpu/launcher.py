@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decorator: it keeps a function and what it wants, and does nothing else until `.distributed(...)` is called."""
+"""The decorator: keeps a function with its options, and does nothing else until `.distributed(...)` is called."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         pass
 
     class AsyncDistributedFunction(Protocol[P, R_co]):
-        """A DistributedFunction that was made with run_async=True."""
+        """A DistributedFunction made with run_async=True."""
 
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
@@ -54,16 +54,16 @@ else:
 
 _UNSET: Any = object()
 
-#: As Databricks writes them, and as nodes name the same GPUs.
+#: Databricks' spellings -> the nodes' names of the same GPUs.
 _DATABRICKS_TYPES = {"h100_80gb": "H100", "a10g": "A10G|A10"}
 
 
 class Options:
-    """What a decorated function wants: the arguments of `distributed`, by their names. The controller checks what it alone can know."""
+    """The arguments of `distributed`, by their names. The controller checks values that only it can judge."""
 
-    gpus: int  # 0: as many as one node has, which the call finds out
+    gpus: int  # 0: as many as one node has; the call asks for the number
     gpu_type: str | None
-    remote: bool | None  # None: unless all nodes are an instance of one's own
+    remote: bool | None  # None: False with the user's own instance, else True
     run_async: bool
     name: str | None
     project: str | None
@@ -73,7 +73,7 @@ class Options:
     exclude: list[str]
     placement: str | None
     nodes: int | None
-    env: Mapping[str, str | None]  # None: not even where this process has it
+    env: Mapping[str, str | None]  # None: not set, even if this process has it
     inherit_env: bool
     requirements: Requirements
     working_dir: WorkingDir
@@ -88,7 +88,7 @@ class Options:
     after: Sequence[Mapping[str, str]]
     hold: bool
     quiet: bool
-    #: What to say where this machine cannot run it, in the words of who was called.
+    #: The remedy in messages if this machine cannot run the job, in the terms of the called interface.
     elsewhere = "remote=False runs on one node of this host: use remote=True for any nodes"
 
 
@@ -110,13 +110,13 @@ class DistributedFunction(_Typed["P", "R"]):
     def distributed(self, *args: P.args, **kwargs: P.kwargs) -> list[R]:
         """Run one copy of the function per rank, all with these arguments, and return their values as a list by global rank.
 
-        Output of the ranks appears as it is written. Raises JobFailed (a RuntimeError) when the job does not succeed; its cause is the
+        The output of the ranks appears as it is written. Raises JobFailed (a RuntimeError) if the job does not succeed; its cause is the
         exception of the first rank that failed. An interrupt (KeyboardInterrupt) cancels the job. Raises TypeError for arguments that the
         function does not take or that cannot be pickled, ValueError for options that cannot be served, and other errors of
         `serverless_gpu.errors`.
 
-        With `run_async=True` the job is submitted, and a DistributedFunctionCall comes back at once: its `result()` waits, and returns or
-        raises the same; `done()`, `status()`, `wait(timeout)`, `exception()`, `cancel()`, `logs()` and `metrics()` ask about it.
+        With `run_async=True` it submits the job and returns a DistributedFunctionCall at once. Its `result()` waits, and returns or raises
+        the same; `done()`, `status()`, `wait(timeout)`, `exception()`, `cancel()`, `logs()` and `metrics()` ask about it.
         """
         from serverless_gpu._internal.call import DistributedFunctionCall
 
@@ -132,19 +132,19 @@ class DistributedFunction(_Typed["P", "R"]):
 
     @property
     def gpus(self) -> int:
-        """How many GPUs it wants; 0: as many as a node has."""
+        """The number of GPUs; 0: as many as one node has."""
         return self._options.gpus
 
     num_accelerators = gpus
 
     @property
     def gpu_type(self) -> str | None:
-        """Of which type; None: any."""
+        """The type of the GPUs; None: any."""
         return self._options.gpu_type
 
     @property
     def accelerator_type(self) -> AcceleratorType | None:
-        """The nodes that Databricks would take for these GPUs; None where it has none."""
+        """The nodes that Databricks would take for these GPUs; None if Databricks has no such nodes."""
         from serverless_gpu.compute import AcceleratorType, GPUType
 
         try:
@@ -154,12 +154,12 @@ class DistributedFunction(_Typed["P", "R"]):
 
     @property
     def timeout(self) -> float | None:
-        """Seconds that an attempt may run; None: no limit."""
+        """The time limit of an attempt in seconds; None: no limit."""
         return self._options.timeout_s
 
     @property
     def remote(self) -> bool | None:
-        """Whether on any nodes; None: that depends on the controller."""
+        """True: any nodes; False: this machine; None: this machine with the user's own instance, else any nodes."""
         return self._options.remote
 
     def with_overrides(
@@ -172,7 +172,7 @@ class DistributedFunction(_Typed["P", "R"]):
         gpus: int | None = None,
         gpu_type: Any = None,
     ) -> DistributedFunction[P, R]:
-        """The same function with other options; what is not named stays. accelerator_type is as for `serverless_gpu.air.distributed`."""
+        """Return the same function with the given options replaced. accelerator_type is as in `serverless_gpu.air.distributed`."""
         from serverless_gpu import air
 
         options = copy.copy(self._options)
@@ -183,13 +183,13 @@ class DistributedFunction(_Typed["P", "R"]):
         return DistributedFunction(self.__wrapped__, options)
 
     def plan(self) -> dict[str, Any]:
-        """What `.distributed(...)` would meet now: when it would start, or why not now; see `serverless_gpu.planner.plan`."""
+        """Return when `.distributed(...)` would start, or why it would not start now; see `serverless_gpu.planner.plan`."""
         from serverless_gpu import planner
 
         return planner.ask(self._options, self.__wrapped__)
 
     def __get__(self, instance: Any, owner: Any = None) -> DistributedFunction[..., R]:
-        """As a method: bound to its object, which travels with it."""
+        """Return the method bound to its object, which is sent with it."""
         if instance is None:
             return self
         return DistributedFunction(functools.partial(self.__wrapped__, instance), self._options)
@@ -271,39 +271,41 @@ def distributed(  # type: ignore[misc]  # what overloads pass on as options is l
 ) -> Callable[[Callable[P, R]], Any]:
     """Make a function that runs once per GPU: `@distributed(gpus=8, gpu_type="H100", remote=True)`.
 
-    gpus           how many GPUs, the total over all nodes; as many ranks run
+    gpus           how many GPUs, the total over all nodes; one rank runs for each
     gpu_type       of all of them, such as "H100"; letter case does not matter; ["H100", "A100"] or "H100|A100" takes the first that fits;
                    None takes any one type
     remote         True: any nodes; False: the GPUs of this machine, with its Python and working folder
     run_async      True: `.distributed(...)` submits and returns a handle at once, for several calls side by side
-    name, project, labels    to find the job by; the name is the function's where none is given
+    name, project, labels    to find the job by; the default name is the function's
     pool           of the nodes; None takes $DATABRICKS_REMOTE_GPU_POOL_ID, or any
-    env            variables of the ranks, beside those that say rank, world and rendezvous; of one that is None the ranks get none
-    inherit_env    True: with remote=True, variables that this notebook has set travel, too, and those that frameworks look for (HF_,
-                   WANDB_, NCCL_, ...); False: only `env` does
-    requirements   True: with remote=True, the nodes install what this Python has, in its versions; None or False: they take what they have;
-                   the path of a requirements.txt or pyproject.toml, or a list of lines such as "numpy==2.1.0": they install that
-    working_dir    True: with remote=True, the working folder travels, unless it is the home folder or /; None or False: none does; a path:
-                   that folder does. It is the working folder of the ranks and on their Python path. What .gitignore or .gpuctlignore
-                   names stays here; at most 256 MiB and 20,000 files travel
+    env            variables of the ranks, beside rank, world and rendezvous; a value of None keeps the variable from the ranks
+    inherit_env    True: with remote=True, variables that this notebook has set are sent, too, and variables that frameworks read (HF_,
+                   WANDB_, NCCL_, ...); False: only `env` is sent
+    requirements   True: with remote=True, the nodes install the packages of this Python, in its versions; None or False: none; the path
+                   of a requirements.txt or pyproject.toml, or a list of lines such as "numpy==2.1.0": they install those packages
+    working_dir    True: with remote=True, the working folder is sent, unless it is the home folder or /; None or False: no folder is sent;
+                   a path: that folder is sent. It is the working folder of the ranks and on their Python path. Files in .gitignore or
+                   .gpuctlignore are not sent. At most 256 MiB and 20,000 files are sent
     python         path of the Python of the ranks; None takes the node's own, and with remote=False this one
     retries        further attempts after the function failed
     infra_retries  further attempts after a node failed; None takes the controller's default
-    timeout        seconds or a timedelta that an attempt may run; None, the default, sets no limit
-    early_signal   "USR1@60": this signal comes 60 seconds before `timeout` is over, and first of all when the job has to give way to
-                   another; without a number 60 s before. The function saves its work on it (`signal.signal`), and says so with
-                   `runtime.checkpointed()`. USR1, USR2, TERM, INT, HUP, CONT or URG; None: none
+    timeout        time limit of an attempt, seconds or a timedelta; None, the default, sets no limit
+    early_signal   "USR1@60": this signal comes 60 seconds before `timeout` ends, and first of all if the job has to give way to another;
+                   without a number, 60 seconds before. The function saves its work on the signal (`signal.signal`), and reports that
+                   with `runtime.checkpointed()`. USR1, USR2, TERM, INT, HUP, CONT or URG; None: none
     priority       higher goes first
-    launch_mode    "process" (the default): one rank a GPU; "node": one a node
-    after          jobs that this one follows, by their ids or handles: it waits until each has succeeded, or ends when one did not; with
+    launch_mode    "process" (the default): one rank per GPU; "node": one per node
+    after          jobs that this one follows, by their ids or handles: it waits until each has succeeded, or ends if one did not; with
                    (job, "after") until it has started, with (job, "afterany") until it has ended
-    hold           True: it is kept back until somebody releases it
+    hold           True: the job is kept back until a person releases it
     constraints    labels that the nodes must have: {"zone": "a"}, {"zone": ["a", "b"]} for either, {"disk": {"not": "hdd"}} for any other;
                    every node has node, pool, gpu_type and host
-    avoid, exclude names of nodes that are taken only when nothing else fits, or never
-    placement      "pack" (the default): on as few nodes as can be; "spread": on as many as can be, with equal shares
-    nodes          exactly so many, each with as many GPUs; None: as placement says
-    quiet          show neither the ranks' output nor what the job waits for; None does so with run_async only
+    avoid, exclude names of nodes that are taken only if no others fit, or never
+    placement      "pack" (the default): on as few nodes as possible; "spread": on as many as possible, with equal shares
+    nodes          exactly this many, with equal numbers of GPUs; None: as placement says
+    quiet          True: show neither the ranks' output nor why the job waits; None: True with run_async only
+
+    Raises TypeError for wrong types and ValueError for wrong values; errors about gpus, gpu_type and timeout are both.
     """
     if callable(gpus):
         raise TypeError("distributed takes options: write @distributed(gpus=1) over the function")
@@ -392,7 +394,7 @@ def _after(value: Any) -> list[dict[str, str]]:
 
 
 def _types(value: Any) -> str | None:
-    """One type, or several in order of preference, as one text."""
+    """Return one type, or several in order of preference, as one text."""
     if isinstance(value, (list, tuple)):
         types = [_text("gpu_type", getattr(item, "value", item), GPUTypeError) for item in value]
         if not types or None in types:
@@ -411,7 +413,7 @@ def _names(name: str, value: Any) -> list[str]:
 
 
 def _constraints(value: Any) -> dict[str, Any]:
-    """The controller checks what they say."""
+    """Return the constraints as a dictionary; the controller checks their content."""
     if value is not None and not hasattr(value, "keys"):
         raise TypeError(f"constraints must be a dictionary by label, not {value!r}")
     return {} if value is None else dict(value)
@@ -426,7 +428,7 @@ def _texts(name: str, value: Any) -> dict[str, str]:
 
 
 def _variables(value: Any) -> dict[str, str | None]:
-    """Environment variables. Their values are in no message: they may be secrets."""
+    """Return the checked environment variables. No message has their values: they may be secrets."""
     variables = {} if value is None else dict(value)
     for key, item in variables.items():
         if not isinstance(key, str) or not (item is None or isinstance(item, str)):
@@ -460,7 +462,7 @@ def _seconds(value: Any) -> float | None:
 
 
 def _early_signal(value: Any) -> dict[str, Any] | None:
-    """The short form as the controller takes it, which knows the names of the signals."""
+    """Return the short form as the controller takes it; the controller checks the names of the signals."""
     if value is None:
         return None
     if not isinstance(value, str):

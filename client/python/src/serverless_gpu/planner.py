@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job would meet if it were submitted now. Nothing is sent along, and nothing is stored."""
+"""Asks when a job would start if it were submitted now. Nothing is sent along, and nothing is stored."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from serverless_gpu.launcher import DistributedFunction, Options, distributed
 
 
 def _nothing() -> None:
-    """Stands for a function that nobody has named."""
+    """Stands for a function without a name."""
 
 
 def ask(options: Options, function: Callable[..., Any]) -> dict[str, Any]:
-    """The plan of a job with these options: the schema Plan of the API."""
+    """Return the plan of a job with these options: the schema Plan of the API."""
     controller = connect(Messages(options.quiet))
     options = defaults.resolve(controller, options)
     job = spec.build(options, function, own_host=controller.context.embedded)
@@ -27,10 +27,10 @@ def ask(options: Options, function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def plan(gpus: int, gpu_type: str | None = None, remote: bool = False, **options: Any) -> dict[str, Any]:
-    """What a job with these options of `distributed` would meet now.
+    """Return when a job with these options of `distributed` would start now, or why it would not.
 
-    Of the dict, "admitted" says whether it would be taken, "start" when it would start, "reason" why not now, and "smallest_change" what
-    would start it now. Packages and folders that would travel are not looked at. Raises the same errors as a call.
+    In the dict, "admitted" says whether the job would be accepted, "start" when it would start, "reason" why it would not start now, and
+    "smallest_change" which change would start it now. Packages and folders are not examined. Raises the same errors as a call.
     """
     decorate: Callable[[Callable[..., Any]], DistributedFunction[..., Any]] = distributed(gpus, gpu_type, remote, **options)
     return ask(decorate(_nothing)._options, _nothing)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For the code that runs on the ranks: which rank it is, and metrics and progress for those who watch the job.
+"""Functions for the code on the ranks: which rank it is, and metrics and progress for people who watch the job.
 
-Outside of a job a process is rank 0 of a world of 1, and metrics go nowhere.
+Outside of a job a process is rank 0 of a world of 1, and metrics are dropped.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 NAME_CHARACTERS = 250
 MARK_CHARACTERS = 40
-MESSAGE_BYTES = 60 * 1024  # of one datagram; the other end takes a little more
+MESSAGE_BYTES = 60 * 1024  # of one datagram; the receiver takes a little more
 PATH_BYTES = 107  # of a socket's address
-SEND_S = 5.0  # a node that does not take a datagram in this time loses it and the next ones, until it takes one at once
+SEND_S = 5.0  # a datagram not taken in this time is lost, and so are the next ones until one is taken at once
 
 # --- which rank ---
 
@@ -39,7 +39,7 @@ def _number(name: str, default: int) -> int:
 
 
 def _group(name: str, default: int, ask: str, group: Any = None) -> int:
-    """What the environment says, compared with an initialised torch.distributed; torch's word where the environment has none."""
+    """Return the number in the environment, compared with an initialised torch.distributed; torch's number if the environment has none."""
     module = sys.modules.get("torch.distributed")
     ready = module is not None and module.is_available() and module.is_initialized()
     if group is not None:
@@ -54,40 +54,41 @@ def _group(name: str, default: int, ask: str, group: Any = None) -> int:
 
 
 def get_global_rank(group: Any = None) -> int:
-    """The rank of this process in the world, or in a process group of torch.distributed."""
+    """Return the rank of this process in the world, or in a process group of torch.distributed."""
     return _group("RANK", 0, "get_rank", group)
 
 
 def get_local_rank() -> int:
-    """The rank of this process on its node."""
+    """Return the rank of this process on its node."""
     return _number("LOCAL_RANK", 0)
 
 
 def get_world_size() -> int:
-    """How many processes there are over all nodes."""
+    """Return the number of processes over all nodes."""
     return _group("WORLD_SIZE", 1, "get_world_size")
 
 
 def get_local_world_size() -> int:
-    """How many processes there are on this node."""
+    """Return the number of processes on this node."""
     return _number("LOCAL_WORLD_SIZE", 1)
 
 
 def get_node_rank() -> int:
-    """Which of the job's nodes this is, from 0."""
+    """Return the rank of this node among the job's nodes, from 0."""
     return _number("NODE_RANK", 0)
 
 
 def get_node_ip() -> str:
-    """The address by which the other nodes of the gang reach this one; 127.0.0.1 outside of a gang."""
+    """Return the address by which the other nodes of the gang reach this one; 127.0.0.1 outside of a gang."""
     from serverless_gpu.ray import meeting
 
     return meeting.own_address(*meeting.rendezvous()) if "MASTER_ADDR" in os.environ else "127.0.0.1"
 
 
 def get_replica_rank() -> int:
-    """Which copy of the model this process works on, where every node holds one (as hybrid sharding does): the rank of its node,
-    unless REPLICA_RANK says otherwise.
+    """Return which copy of the model this process works on, if every node holds one (as with hybrid sharding).
+
+    It is the rank of the node, unless REPLICA_RANK says otherwise.
     """
     return _number("REPLICA_RANK", get_node_rank())
 
@@ -96,11 +97,13 @@ def get_replica_rank() -> int:
 
 
 class _Channel:
-    """The way to the node's supervisor. Threads share it without a lock: a datagram is sent whole, and a second connection does no harm."""
+    """The connection to the node's supervisor. Threads share it without a lock: a datagram is sent whole, and a second connection is
+    harmless.
+    """
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None
-        self._key: tuple[int, str] = (0, "")  # the process and the path that the socket belongs to
+        self._key: tuple[int, str] = (0, "")  # the process and the path to which the socket belongs
 
     def _connected(self, path: str) -> socket.socket:
         key = (os.getpid(), path)
@@ -110,7 +113,7 @@ class _Channel:
         return self._socket
 
     def send(self, datagrams: Iterable[bytes]) -> None:
-        """Send, or drop what cannot be sent: the node may be on its way out."""
+        """Send the datagrams; drop those that cannot be sent, because the node may be shutting down."""
         path = os.environ.get("GPUCTL_SOCKET")
         if not path:
             return
@@ -128,14 +131,14 @@ class _Channel:
                     self._socket = None
 
     def _give_up_waiting(self) -> None:
-        """Training goes on: until a datagram is taken again, none is waited for."""
+        """Do not wait for a datagram again until one is taken, so that training goes on."""
         connection = self._socket
         if connection is not None:
             connection.settimeout(0)
 
 
 def _connect(path: str) -> socket.socket:
-    """A datagram socket to the path, however long that is."""
+    """Return a datagram socket connected to the path, however long it is."""
     import socket
 
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -155,7 +158,7 @@ _channel = _Channel()
 
 
 def _plain(what: str, value: Any) -> float:
-    """A number of any kind as int or float. Raises TypeError for what is none."""
+    """Return a number of any kind as int or float. Raises TypeError for other values, ValueError for a number that is too large."""
     item = getattr(value, "item", None)
     if callable(item):  # of numpy, or a tensor of one element
         try:
@@ -173,7 +176,7 @@ def _plain(what: str, value: Any) -> float:
 
 
 def _spelled(number: float) -> Any:
-    """As it stands in JSON, which has no word for what is not finite."""
+    """Return the number as it is written in JSON; infinities and NaN become texts."""
     if number != number:
         return "NaN"
     return {float("inf"): "Infinity", float("-inf"): "-Infinity"}.get(number, number)
@@ -197,7 +200,7 @@ def _checked_step(step: Any) -> int | None:
 
 
 def _batches(lines: Iterable[bytes]) -> Iterable[bytes]:
-    """As few datagrams as hold all the lines."""
+    """Yield the fewest datagrams that hold all the lines."""
     batch = b""
     for line in lines:
         if batch and len(batch) + len(line) > MESSAGE_BYTES:
@@ -209,16 +212,16 @@ def _batches(lines: Iterable[bytes]) -> Iterable[bytes]:
 
 
 def log_metric(name: str, value: Any, step: int | None = None) -> None:
-    """Record a number under a name of 1 to 250 characters; `step` is a whole number that says when.
+    """Record a number under a name of 1 to 250 characters; `step` is a whole number that orders the values.
 
     The value may be a number of Python or numpy, or a tensor of one element; a tensor on a GPU is waited for. Raises TypeError and
-    ValueError for anything else, and nothing when the node does not take it.
+    ValueError for anything else, and nothing if the node does not take it.
     """
     log_metrics({name: value}, step)
 
 
 def log_metrics(metrics: Mapping[str, Any], step: int | None = None) -> None:
-    """Record several numbers of one moment at once."""
+    """Record several numbers of the same moment; names, values, `step` and errors are those of `log_metric`."""
     when = _checked_step(step)
     points = [(_checked_name(name), _spelled(_plain(f"metric {name!r}", value))) for name, value in metrics.items()]
     common: dict[str, Any] = {} if when is None else {"step": when}
@@ -227,7 +230,10 @@ def log_metrics(metrics: Mapping[str, Any], step: int | None = None) -> None:
 
 
 def progress(fraction: float | None = None, text: str | None = None) -> None:
-    """Say how far this rank is: a fraction from 0 to 1, or None where it is not known, and some words."""
+    """Report the progress of this rank: a fraction from 0 to 1, or None if it is not known, and a text, cut at 1000 characters.
+
+    Raises TypeError and ValueError for anything else.
+    """
     share = None if fraction is None else float(_plain("fraction", fraction))
     if share is not None and not 0 <= share <= 1:
         raise ValueError(f"fraction must lie between 0 and 1, it is {share}")
@@ -239,15 +245,15 @@ def progress(fraction: float | None = None, text: str | None = None) -> None:
 
 
 def checkpointed(step: int | None = None) -> None:
-    """Say that this rank has saved what it needs to go on later; call it last, when nothing is left to write.
+    """Report that this rank has saved its state; call it last, when nothing is left to write.
 
-    After the signal that asks a job to end (its `early_signal`, or TERM on a cancel, a time limit or a preemption), a node that has heard
-    this from all of its ranks does not wait out the rest of their grace: TERM or KILL comes at once. At any other time it only notes when
-    the last checkpoint was. `step` is a whole number that says which.
+    A signal asks a job to end: its `early_signal`, or TERM on a cancel, a time limit or a preemption. When all ranks of a node have
+    reported after it, the node does not wait out the rest of their grace: TERM or KILL comes at once. At any other time the report only
+    notes the time of the last checkpoint. `step` is a whole number that names the checkpoint.
 
-    Sends one line of JSON to $GPUCTL_SOCKET, as a command in any language may: {"checkpoint": {"step": 100}, "rank": 3, "time": ...}, of a
-    process that knows its place on the node (torchrun's, for instance) with "local_rank" and "local_world_size". Returns at once, does
-    nothing outside of a job, and raises nothing when the node does not take it.
+    Sends one line of JSON to $GPUCTL_SOCKET, as a command in any language may: {"checkpoint": {"step": 100}, "rank": 3, "time": ...}. A
+    process that knows its place on the node (torchrun's, for instance) adds "local_rank" and "local_world_size". Returns at once, does
+    nothing outside of a job, and raises nothing if the node does not take it. Raises TypeError and ValueError for any other `step`.
     """
     when = _checked_step(step)
     line: dict[str, Any] = {"checkpoint": {} if when is None else {"step": when}}
@@ -258,12 +264,12 @@ def checkpointed(step: int | None = None) -> None:
 
 
 def mark(name: str) -> None:
-    """Name this moment of the job's start, as in mark("first all-reduce"); `gpuctl get ID --timing` shows when it was.
+    """Name this moment of the job's start, as in mark("first all-reduce"); `gpuctl get ID --timing` shows its time.
 
-    The first time of each name counts, and the first 8 names of a node. A name has 1 to 40 characters of ASCII, without quotes and
-    backslashes. Raises TypeError and ValueError for others. Sends one line of JSON to $GPUCTL_SOCKET, as a command in any language may:
-    {"mark": "first all-reduce", "rank": 3}. Returns at once, does nothing outside of a job, and raises nothing when the node does not
-    take it.
+    Only the first mark of each name counts, and only the first 8 names of a node. A name has 1 to 40 characters of ASCII, without quotes
+    and backslashes. Raises TypeError and ValueError for others. Sends one line of JSON to $GPUCTL_SOCKET, as a command in any language may:
+    {"mark": "first all-reduce", "rank": 3}. Returns at once, does nothing outside of a job, and raises nothing if the node does not take
+    it.
     """
     if not isinstance(name, str):
         raise TypeError(f"the name of a mark must be a text, not {name!r}")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TorchDistributor with the interface of PySpark's, on the nodes of gpuctl: no Spark is needed.
+"""Offers TorchDistributor with the interface of PySpark's, on the nodes of gpuctl: no Spark is needed.
 
-The distribution in client/pyspark makes it importable as `pyspark.ml.torch.distributor.TorchDistributor` where there is no PySpark. What is
-different: ranks share a node where it has several GPUs, so LOCAL_RANK says which of them is a rank's own; a failure is a JobFailed, which
-is a RuntimeError, with what the rank raised as its cause; GPUs are looked for when something is run, not when the object is made.
+The distribution in client/pyspark makes it importable as `pyspark.ml.torch.distributor.TorchDistributor` if PySpark is not installed. The
+differences: ranks share a node that has several GPUs, so LOCAL_RANK says which GPU is a rank's own. A failure is a JobFailed, which is a
+RuntimeError, with the rank's exception as its cause. GPUs are looked for at each run, not when the object is made.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ELSEWHERE = "local_mode=True runs on one node of this host: use local_mode=False
 
 
 class _OfRank0:
-    """A function whose value counts on rank 0 only; without GPUs, where none is wanted, however many the node has."""
+    """A function whose value counts on rank 0 only. With use_gpu=False it hides the GPUs of the node."""
 
     def __init__(self, function: Callable[..., Any], use_gpu: bool):
         functools.update_wrapper(self, function)
@@ -44,11 +44,11 @@ class TorchDistributor:
 
     num_processes  how many, in total over all nodes
     local_mode     True: on this machine; False: on any nodes
-    use_gpu        True: each process has a GPU; False: CPU slots where there are any, else nodes whose GPUs are hidden
-    num_workers    another name of num_processes, which examples in circulation use
+    use_gpu        True: each process has a GPU; False: CPU slots if there are any, else nodes whose GPUs are hidden
+    num_workers    another name of num_processes, used in published examples
 
     `options` are further ones of `serverless_gpu.distributed`, such as gpu_type, env, requirements, working_dir, retries or timeout. With
-    local_mode=False the environment of this Python and the working folder travel, as with remote=True there.
+    local_mode=False the environment of this Python and the working folder are sent, as with remote=True there.
     """
 
     def __init__(
@@ -72,13 +72,14 @@ class TorchDistributor:
         self._options = options
         if "run_async" in options:
             raise TypeError("run returns a value, so run_async is none of its options: take serverless_gpu.distributed")
-        distributed(gpus=self.num_processes, remote=not local_mode, **options)  # what is wrong with the options is said here
+        distributed(gpus=self.num_processes, remote=not local_mode, **options)  # checks the options now
 
     def run(self, train_object: Callable[..., Any] | str | os.PathLike[str], *args: Any, **kwargs: Any) -> Any:
-        """Run a function in each process and return the value of rank 0; or a Python file, with the texts of the arguments, and None.
+        """Run a function in each process and return the value of rank 0; or run a Python file in each process and return None.
 
-        A function's arguments go to each process. Those of a file become its sys.argv; it takes no keywords. The output of all processes is
-        shown while they run.
+        A function's arguments go to each process. The arguments of a file become its sys.argv as texts; a file takes no keywords. The
+        output of all processes is shown while they run. Raises RuntimeError if a GPU is wanted and there is none, TypeError or ValueError
+        for wrong arguments, and the errors of `serverless_gpu.distributed`.
         """
         if isinstance(train_object, (str, os.PathLike)):
             if kwargs:
@@ -106,7 +107,7 @@ class TorchDistributor:
     # --- where ---
 
     def _wanted(self) -> dict[str, Any]:
-        """The arguments of `distributed`. Raises RuntimeError where a GPU is wanted and none is there."""
+        """Return the arguments of `distributed`. Raises RuntimeError if a GPU is wanted and there is none."""
         from serverless_gpu._internal import defaults
         from serverless_gpu._internal.controller import connect
         from serverless_gpu._internal.messages import Messages
@@ -121,7 +122,7 @@ class TorchDistributor:
         return wanted
 
     def _gpus(self, controller: Controller, remote: bool) -> int:
-        """As many as there are processes; in local mode no more than this machine has, as with PySpark."""
+        """Return the number of processes; in local mode at most the number of this machine's GPUs, as with PySpark."""
         from serverless_gpu._internal import defaults
 
         most = defaults.most_gpus(controller, remote)

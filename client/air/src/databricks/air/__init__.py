@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`databricks.air` on the nodes of gpuctl: all of it is serverless_gpu.air.
+"""`databricks.air` on the nodes of gpuctl: an alias of serverless_gpu.air.
 
-`databricks` has no __init__.py here, so that it is shared with every other distribution that puts something into it.
+`databricks` has no __init__.py here, so that other distributions can add modules to it, too.
 """
 
 from __future__ import annotations

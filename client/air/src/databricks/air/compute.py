@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`databricks.air.compute`: serverless_gpu.compute itself, so that a function that names it finds it on the ranks, too."""
+"""`databricks.air.compute`: the module serverless_gpu.compute itself, so that ranks, too, find it under the name in a function."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`databricks.air.data`: serverless_gpu.data itself, so that a function that names it finds it on the ranks, too. So are its modules, such
-as `databricks.air.data.dcp_storage`.
+"""`databricks.air.data`: the module serverless_gpu.data itself, so that ranks, too, find it under the name in a function.
+
+The same holds for its modules, such as `databricks.air.data.dcp_storage`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`databricks.air.exceptions`: serverless_gpu.exceptions itself, so that a function that names it finds it on the ranks, too."""
+"""`databricks.air.exceptions`: the module serverless_gpu.exceptions itself, so that ranks, too, find it under the name in a function."""
 
 from __future__ import annotations
 

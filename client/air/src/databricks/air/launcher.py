@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`databricks.air.launcher`: where the decorator is."""
+"""`databricks.air.launcher`: the module with the decorator."""
 
 from __future__ import annotations
 

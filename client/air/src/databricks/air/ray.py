@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`databricks.air.ray`: what runs Ray on the nodes."""
+"""`databricks.air.ray`: the functions that run Ray on the nodes."""
 
 from __future__ import annotations
 

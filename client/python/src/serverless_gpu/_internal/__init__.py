@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the public modules of serverless_gpu are made of. It may change with any version."""
+"""The implementation of the public modules of serverless_gpu. It may change with any version."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of a job that is shown live: its newest view, its progress and the course of a few metrics, within bounds however long
-it runs. Threads that read put it in, the one that shows takes it out; nothing here looks at a screen.
+"""The present state of a job that is shown live: its newest view, its progress and the course of a few metrics, in bounded memory however
+long it runs.
+
+Reading threads write the state, the displaying thread reads it; nothing here depends on a screen.
 """
 
 from __future__ import annotations
@@ -12,13 +14,13 @@ from typing import Any, NamedTuple
 
 from serverless_gpu._internal.tracked import Run
 
-SERIES = 6  # names of metrics whose course is kept, the first that arrive
-SYSTEM = "system/"  # begins the names of what is measured of nodes, of which there are hundreds: none has a course
-POINTS = 120  # of a course; beyond it every second one is dropped
+SERIES = 6  # metric names whose course is kept, the first that arrive
+SYSTEM = "system/"  # prefix of the names of node measurements; there are hundreds, and none has a course
+POINTS = 120  # of a course; with more, every second point is dropped
 
 
 class Progress(NamedTuple):
-    """How far a rank says that it is; the fraction is from 0 to 1, or None where it does not know."""
+    """The progress that a rank reports; the fraction is from 0 to 1, or None if the rank does not know it."""
 
     rank: int
     fraction: float | None
@@ -26,8 +28,9 @@ class Progress(NamedTuple):
 
 
 class Course(NamedTuple):
-    """One metric of one rank: its last value as JSON has it, and finite values over its whole time. The rank is -1 for what was logged by
-    MLflow, which knows of no ranks.
+    """One metric of one rank: its last value as in JSON, and finite values over its whole time.
+
+    The rank is -1 for metrics from MLflow, which does not know ranks.
     """
 
     name: str
@@ -37,8 +40,10 @@ class Course(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """A moment of a board. `view` is the controller's of the job, {} before the first; `state_s` are whole seconds since its state was
-    first seen, `at` is that moment in seconds since 1970; both go on at the same time.
+    """The state of a board at one moment.
+
+    `view` is the controller's view of the job, {} before the first one. `state_s` are whole seconds since its state was first seen; `at` is
+    the moment of these facts, in seconds since 1970. Both advance together.
     """
 
     view: dict[str, Any]
@@ -51,7 +56,7 @@ class Facts(NamedTuple):
 
 
 class _Series:
-    """Thins itself out evenly, so that it spans the whole time in few points."""
+    """The values of one metric, thinned out evenly, so that few points span the whole time."""
 
     def __init__(self, rank: int):
         self.rank = rank
@@ -81,7 +86,7 @@ class _Series:
 
 
 class Board:
-    """One job. All methods may be called by any thread."""
+    """The board of one job. Any thread may call all methods."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -96,7 +101,7 @@ class Board:
         self._since, self._since_wall = time.monotonic(), time.time()
 
     def take_view(self, view: dict[str, Any]) -> None:
-        """A view of the job. One that is older than the last is ignored; with a new attempt, progress and metrics begin anew."""
+        """Take a view of the job. A view older than the last one is ignored; with a new attempt, progress and metrics start again."""
         with self._lock:
             if self._view and (view["seq"], view["attempt"]) < (self._view["seq"], self._view["attempt"]):
                 return
@@ -109,13 +114,13 @@ class Board:
             self._view = view
 
     def take_progress(self, told: dict[str, Any]) -> None:
-        """An event of progress; that of the lowest rank which reports is kept."""
+        """Take an event of progress; the progress of the lowest reporting rank is kept."""
         with self._lock:
             if self._progress is None or told["rank"] <= self._progress.rank:
                 self._progress = Progress(told["rank"], told["fraction"], told["text"])
 
     def take_points(self, points: list[dict[str, Any]]) -> None:
-        """Points of metrics; of each name those of the lowest rank which reports are kept."""
+        """Take points of metrics; for each name those of the lowest reporting rank are kept."""
         with self._lock:
             for point in points:
                 self._take_point(point["name"], -1 if point["rank"] is None else point["rank"], point["value"])
@@ -132,12 +137,12 @@ class Board:
             series.add(value)
 
     def take_run(self, run: Run) -> None:
-        """The run with which the job tracks."""
+        """Take the tracking run of the job."""
         with self._lock:
             self._run = run
 
     def facts(self) -> Facts:
-        """All of it at this moment."""
+        """Return the whole state at this moment."""
         with self._lock:
             courses = [series.course(name) for name, series in self._series.items()]
             state_s = int(time.monotonic() - self._since)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder as one uncompressed tar, the same bytes for the same files: sorted, without owners, and of folders without times, which change
-with files that do not travel.
+"""A folder as an uncompressed tar with the same bytes for the same files: sorted, without owners, and without the times of folders, which
+change with files that are not sent.
 
-Its hash is remembered: while no path, size, time or mode has changed, no file is read again. Bytes are kept in a temporary file until they
-are sent, never whole in memory.
+The hash is remembered: while no path, size, time or mode has changed, no file is read again. The bytes wait in a temporary file until they
+are sent, never completely in memory.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from serverless_gpu._internal import folder
 from serverless_gpu._internal.folder import Entry, Listing
 
 CHUNK_BYTES = 1024 * 1024
-SPOOL_BYTES = 8 * 1024 * 1024  # of a tar that stays in memory
-FOLDERS = 8  # whose hashes are remembered
-TICK_NS = 50_000_000  # a file that has changed so shortly before it was looked at may change again within the same time stamp
+SPOOL_BYTES = 8 * 1024 * 1024  # of a tar that may stay in memory
+FOLDERS = 8  # number of folders whose hashes are remembered
+TICK_NS = 50_000_000  # a file that changed so shortly before the look may change again within the same time stamp
 ATTEMPTS = 3  # for a folder whose files come and go while they are read
 END = bytes(2 * tarfile.BLOCKSIZE)
 
 
 class _Changed(Exception):
-    """A file is not any more what the listing says."""
+    """A file no longer matches the listing."""
 
 
 class _Known(NamedTuple):
@@ -46,7 +46,7 @@ def _header(entry: Entry) -> bytes:
     info = tarfile.TarInfo(entry.path)
     info.mode = entry.mode & 0o777
     if stat.S_ISDIR(entry.mode):
-        info.type, info.mode = tarfile.DIRTYPE, info.mode | stat.S_IRWXU  # what unpacks it must be able to fill and to remove it
+        info.type, info.mode = tarfile.DIRTYPE, info.mode | stat.S_IRWXU  # the unpacking user must be able to fill and to remove the folder
     elif stat.S_ISLNK(entry.mode):
         info.type, info.linkname, info.mode = tarfile.SYMTYPE, entry.target, 0o777
     else:
@@ -55,7 +55,7 @@ def _header(entry: Entry) -> bytes:
 
 
 def _content(path: Path, size: int) -> Iterator[bytes]:
-    """The bytes of a file, of that size. Raises _Changed."""
+    """Yield the bytes of a file of this size. Raises _Changed."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
             while size > 0:
@@ -78,7 +78,7 @@ def _pieces(root: Path, entries: list[Entry]) -> Iterator[bytes]:
 
 
 class Bundle:
-    """The tar of a folder, with its size and SHA-256. It can be iterated over again and again."""
+    """The tar of a folder, with its size and SHA-256. It can be iterated over repeatedly."""
 
     def __init__(self, root: Path, listing: Listing, known: _Known | None):
         self.root = root
@@ -87,7 +87,7 @@ class Bundle:
         self.sha256, self.size = (known.sha256, known.size) if known is not None else self._fill()
 
     def _fill(self) -> tuple[str, int]:
-        """Read all files into the temporary file; the hash and the size. Raises _Changed."""
+        """Read all files into the temporary file; return the hash and the size in bytes. Raises _Changed."""
         spool: IO[bytes] = tempfile.SpooledTemporaryFile(SPOOL_BYTES)  # noqa: SIM115  (it lives as long as the bundle)
         weakref.finalize(self, spool.close)
         digest = hashlib.sha256()
@@ -98,7 +98,7 @@ class Bundle:
         return digest.hexdigest(), spool.tell()
 
     def __iter__(self) -> Iterator[bytes]:
-        """The tar in pieces. Raises ValueError where the files have changed since its hash was taken."""
+        """Yield the tar in pieces. Raises ValueError if the files have changed since the hash was taken."""
         try:
             same = self._spool is not None or self._fill()[0] == self.sha256
         except _Changed:
@@ -114,11 +114,11 @@ class Bundle:
             yield piece
 
     def __len__(self) -> int:
-        """How many bytes, which is what an upload names as its length."""
+        """Return the size in bytes, which an upload uses as its length."""
         return self.size
 
     def python_path(self) -> list[str]:
-        """The folders below, by their paths from the folder, that this process finds modules in, in its order."""
+        """Return the subfolders, as paths from the folder, that are on this process's sys.path, in its order."""
         inner = self.listing.folders()
         found: dict[str, None] = {}
         for place in sys.path:
@@ -133,7 +133,7 @@ _lock = threading.Lock()
 
 
 def _remember(root: str, bundle: Bundle, looked_ns: int) -> None:
-    """Remember the hash, unless a file may have changed after it was looked at without its time showing it."""
+    """Remember the hash, unless a file may have changed after the look without a visible change of its time."""
     if any(entry.mtime_ns > looked_ns - TICK_NS for entry in bundle.listing.entries):
         return
     while len(_known) >= FOLDERS:
@@ -142,9 +142,9 @@ def _remember(root: str, bundle: Bundle, looked_ns: int) -> None:
 
 
 def of(path: str | os.PathLike[str] | None, extra: Sequence[Entry] = ()) -> Bundle:
-    """The bundle of a folder as it is now, and of `extra` entries beside its own; None: of these alone.
+    """Return the bundle of a folder in its present state, with `extra` entries besides its own; None: of these alone.
 
-    Raises ValueError where it is no folder, too large, or does not come to rest.
+    Raises ValueError if it is no folder, too large, or keeps changing.
     """
     root = Path(os.path.realpath(path)) if path is not None else Path(os.devnull)
     if path is not None and not root.is_dir():

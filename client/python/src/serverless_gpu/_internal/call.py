@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One call of a distributed function: it is prepared, submitted, followed, and its values are fetched, each in a step of its own.
+"""One call of a distributed function: it is prepared, submitted and followed, and its values are fetched, in separate steps.
 
-The same object is the handle of a call that nobody waits for: what can be asked of any job is job.py's.
+The same object is the handle of an asynchronous call: job.py has the methods that any job has.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from serverless_gpu._internal.messages import Messages
 from serverless_gpu.errors import GpuctlError, InvalidJob, JobFailed
 from serverless_gpu.launcher import Options
 
-HURRY_S = 5.0  # of patience with a controller that is away, for a person who has interrupted
+HURRY_S = 5.0  # how long an interrupted call tries to reach the controller
 
 
 def _named_arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by the names of the parameters. Raises TypeError where the function does not take them."""
+    """Return the arguments by the names of the parameters. Raises TypeError if the function does not accept them."""
     try:
         signature = inspect.signature(function)
-    except ValueError:  # a builtin that does not tell
+    except ValueError:  # a builtin without a signature
         return {**{f"{index}": value for index, value in enumerate(args)}, **kwargs}
     try:
         bound = signature.bind(*args, **kwargs)
@@ -49,8 +49,8 @@ def _named_arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs
 class DistributedFunctionCall(Job):
     """A call under way.
 
-    As a handle, of any thread: `result`, `exception`, `wait`, `done`, `status`, `cancel`, `logs`, `metrics`, and the attributes `job_id`
-    and `state`. Its own steps are `submit`, then waiting, then `results`; `run` does them all.
+    As a handle, for any thread: `result`, `exception`, `wait`, `done`, `status`, `cancel`, `logs`, `metrics`, and the attributes `job_id`
+    and `state`. The steps of a call are `submit`, waiting, then `results`; `run` does them all.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class DistributedFunctionCall(Job):
         self._job = job
         self._function = function
         self._key = uuid.uuid4().hex
-        self._uploads = dict(uploads or {})  # what the job names and the controller may lack, by its field
+        self._uploads = dict(uploads or {})  # blobs that the job names and the controller may lack, by field
         self._absent: dict[str, payload.Blob] = {}
         self._asked = False
         self._display: display.Display | None = None
@@ -79,7 +79,7 @@ class DistributedFunctionCall(Job):
     def prepare(
         cls, function: Callable[..., Any], options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> DistributedFunctionCall:
-        """Check and pickle the call, then find the controller and what goes with the call; nothing is sent that changes anything."""
+        """Check and pickle the call, then find the controller and the files that belong to the call. Nothing is submitted yet."""
         packed = payload.pack(function, args, kwargs, _named_arguments(function, args, kwargs))
         messages = Messages(options.quiet)
         controller = connect(messages)
@@ -91,7 +91,7 @@ class DistributedFunctionCall(Job):
     # --- the steps ---
 
     def submit(self, patience_s: float = RETRY_S) -> str:
-        """Make the job and return its id. The same call makes one job only, however often it is submitted."""
+        """Create the job and return its id. A call creates one job only, however often it is submitted."""
         self._asked = True
         job = {**self._job, **self._what()}
         absent = dict(self._absent)
@@ -107,7 +107,7 @@ class DistributedFunctionCall(Job):
                 self._controller.put_blob(missing, f"{error.field}")
 
     def results(self) -> list[Any]:
-        """The values of all ranks, by rank, of a job that has ended. Raises JobFailed."""
+        """Return the values of all ranks of an ended job, by rank. Raises JobFailed."""
         assert self.job_id is not None and self.state is not None, "waiting comes first"
         controller = self._asking()
         if self.state != "SUCCEEDED":
@@ -120,7 +120,7 @@ class DistributedFunctionCall(Job):
         return [results.value(controller, self.job_id, row) for row in rows]
 
     def run(self) -> list[Any]:
-        """All of it. An interrupt cancels the job and waits for its end; a second one leaves at once."""
+        """Do all steps. An interrupt cancels the job and waits for its end; a second one leaves at once."""
         try:
             self.submit()
             self._wait_showing()
@@ -131,7 +131,7 @@ class DistributedFunctionCall(Job):
         return self.results()
 
     def _what(self) -> dict[str, Any]:
-        """The members of the job that say what runs. What the controller may lack is noted by the field that names it."""
+        """Return the members of the job that say what runs. Notes blobs that the controller may lack, by the field that names them."""
         zipped = modules.modules()
         function: dict[str, Any] = {"modules": zipped.sha256}
         self._absent = {**self._uploads, "function.modules": zipped}
@@ -146,7 +146,7 @@ class DistributedFunctionCall(Job):
     # --- as a handle ---
 
     def start(self) -> DistributedFunctionCall:
-        """Submit it and return at once. Its output is shown, by a thread, only where `quiet=False` was asked for."""
+        """Submit the call and return at once. A thread shows its output only if `quiet=False` was given."""
         try:
             self.submit()
         except KeyboardInterrupt as interrupt:
@@ -162,10 +162,10 @@ class DistributedFunctionCall(Job):
         return self
 
     def result(self, timeout: float | None = None, *, logs: bool = False) -> list[Any]:
-        """Wait for the end and return the values of all ranks, by rank. logs: showing what the ranks write, as a call that waits does.
+        """Wait for the end and return the values of all ranks, by rank. With `logs`, show the ranks' output as a waiting call does.
 
-        Raises what the call would raise that waits: JobFailed, with what the rank raised as its cause, also for a job that was canceled.
-        Raises TimeoutError when `timeout`, in seconds, is over; the job runs on. An interrupt leaves the job alone, too.
+        Raises the exceptions of a waiting call: JobFailed, caused by the rank's exception, also for a canceled job. Raises TimeoutError
+        after `timeout` seconds; the job runs on. An interrupt does not cancel the job either.
         """
         if logs and self._options.quiet:
             self._show_now(timeout)
@@ -177,11 +177,11 @@ class DistributedFunctionCall(Job):
     get = result
 
     def exception(self, timeout: float | None = None) -> JobFailed | None:
-        """Wait for the end and return what `result` would raise about the job; None where it succeeded."""
+        """Wait for the end and return the exception that `result` would raise about the job; None if it succeeded."""
         return self._end(timeout)[1]
 
     def _end(self, timeout: float | None) -> tuple[list[Any], JobFailed | None]:
-        """What the job came to; fetched once."""
+        """Return the outcome of the job, fetched once."""
         self.wait(timeout)
         with self._fetching:
             if self._outcome is None:
@@ -219,7 +219,7 @@ class DistributedFunctionCall(Job):
         return self.state
 
     def _count_ranks(self) -> int:
-        """How many ranks the job has; of one rank a node, that has been placed."""
+        """Return the number of ranks; with one rank a node, the job must have been placed."""
         if self._options.launch_mode != "node" or self._options.gpus == 1:
             return self._options.gpus
         return len(self._controller.get(f"/v1/jobs/{self.job_id}")["nodes"])
@@ -227,11 +227,11 @@ class DistributedFunctionCall(Job):
     # --- interrupts and errors ---
 
     def _interrupted(self) -> None:
-        """Cancel the job, if there is one or may be one, and wait for its end."""
+        """Cancel the job, if there is or may be one, and wait for its end."""
         if not self._asked:
             return
         try:
-            if self.job_id is None:  # interrupted before the answer: asking again tells which job it was
+            if self.job_id is None:  # interrupted before the answer: the repeated request returns the id
                 self.submit(HURRY_S)
             self._messages.say(f"canceling job {self.job_id}; another interrupt leaves at once")
             self.cancel(HURRY_S)
@@ -243,7 +243,7 @@ class DistributedFunctionCall(Job):
             self._messages.say(f"job {self.job_id or ''} may still run: {error}; `gpuctl cancel {self.job_id or 'JOB'}` cancels it")
 
     def _explained(self, error: InvalidJob) -> InvalidJob:
-        """In the words of the decorator, where its default is the reason."""
+        """Explain the error in terms of the decorator if its default is the reason."""
         if self._options.remote or error.code not in ("no_local_node", "not_enough_gpus"):
             return error
         text = f"{error.detail}; {self._options.elsewhere}"

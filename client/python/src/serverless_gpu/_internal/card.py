@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job looks like in a notebook, as HTML without scripts or style sheets and as plain text. All that comes from outside is escaped;
-colours are those of the page but for the state's, so that it can be read on light and dark. Pure: when it is shown is cell.py's.
+"""Renders a job for a notebook, as HTML without scripts or style sheets and as plain text. All external text is escaped. Only the state has
+its own colour, so that the card is readable on light and dark pages. Pure: cell.py decides when to show it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ COLOURS = {"SUCCEEDED": "#1a7f37", "RUNNING": "#0969da", "FAILED": "#cf222e", "T
 OTHER_COLOUR = "#6e7781"
 FAINT = "opacity:.75"
 ONE_LINE = "white-space:nowrap;overflow:hidden;text-overflow:ellipsis"
-PLACES = 8  # nodes that are named
-FOLDED_RANKS = 128  # that are listed, and those that failed
+PLACES = 8  # number of nodes that are named
+FOLDED_RANKS = 128  # number of ranks that are listed, besides failed ones
 FOLDED_CHARACTERS = 512 * 1024  # of all ranks in one list
 PREVIEW_CHARACTERS = 120
 
 
 def spell_duration(seconds: float) -> str:
-    """As a person says it: "0.4 s", "12 s", "3 min 05 s", "2 h 07 min"."""
+    """Return a duration as people say it: "0.4 s", "12 s", "3 min 05 s", "2 h 07 min"."""
     if seconds < 10:
         return f"{max(seconds, 0):.1f} s"
     whole = int(seconds)
@@ -37,7 +37,7 @@ def spell_duration(seconds: float) -> str:
 
 
 def spell_number(value: float | str) -> str:
-    """A number in few digits."""
+    """Return a number in few digits."""
     return value if isinstance(value, str) else f"{value:.5g}"
 
 
@@ -46,7 +46,7 @@ def _moment(text: str | None) -> float | None:
 
 
 def _took(facts: Facts) -> str:
-    """How long the job is in its state, or how long one that has ended ran; "" where it never did."""
+    """Return how long the job has been in its state, or how long an ended job ran; "" if it never ran."""
     view = facts.view
     if view["state"] not in TERMINAL:
         return f"{facts.state_s} s" if facts.state_s < 10 else spell_duration(facts.state_s)
@@ -55,7 +55,7 @@ def _took(facts: Facts) -> str:
 
 
 def _spans(devices: str) -> str:
-    """Numbers in a row shortened: "0-7" for "0,1,2,3,4,5,6,7"."""
+    """Shorten successive numbers: "0-7" for "0,1,2,3,4,5,6,7"."""
     spans: list[list[str]] = []
     for device in devices.split(","):
         if spans and device.isdecimal() and spans[-1][-1].isdecimal() and int(device) == int(spans[-1][-1]) + 1:
@@ -66,7 +66,7 @@ def _spans(devices: str) -> str:
 
 
 def _where(view: dict[str, Any]) -> str:
-    """Nodes and GPUs: "2 GPUs on node0 (0), node1 (0)"; before it is placed how many it wants."""
+    """Return nodes and GPUs: "2 GPUs on node0 (0), node1 (0)"; before the placement, the number that it wants."""
     kind, count = view.get("gpu_type"), view["gpus"]
     gpus = f"{count} {'CPU slot' if kind == 'cpu' else 'GPU'}{'' if count == 1 else 's'}"
     gpus += f" of type {kind}" if kind and kind != "cpu" else ""
@@ -79,7 +79,7 @@ def _where(view: dict[str, Any]) -> str:
 
 
 def _reason(view: dict[str, Any]) -> str:
-    """Why it waits, or why it ended so; one that runs or ran well has none."""
+    """Return why the job waits or why it ended badly; "" for a job that runs or has succeeded."""
     return "" if view["state"] in ("RUNNING", "SUCCEEDED") else str(view.get("reason") or "")
 
 
@@ -124,7 +124,7 @@ def _metrics(facts: Facts, job_id: str) -> str:
 
 
 def _as_of(facts: Facts) -> str:
-    """When what is shown was so, for a card that is seen when nothing renews it; "" for a job that has ended."""
+    """Return the time of the shown state, for a card that is no longer updated; "" for an ended job."""
     if not facts.view or facts.view["state"] in TERMINAL:
         return ""
     return f"as of {datetime.fromtimestamp(facts.at, timezone.utc):%H:%M:%S} UTC"
@@ -141,7 +141,7 @@ def _run(facts: Facts) -> str:
 
 
 def card_html(facts: Facts, job_id: str, url: str, remark: str = "", bar: str = "") -> str:
-    """The card of a job. `bar` is a progress bar that a rank itself draws."""
+    """Return the card of a job. `bar` is a progress bar that a rank itself draws."""
     view, shown = facts.view, escape(job_id)
     title = f"<b>{escape(view['name'])}</b> " if view.get("name") else ""
     parts = [f"<div>{_chip(view['state']) if view else ''} {title}<code>{shown}</code>"]
@@ -160,7 +160,7 @@ def card_html(facts: Facts, job_id: str, url: str, remark: str = "", bar: str = 
 
 
 def card_text(facts: Facts, job_id: str, url: str, remark: str = "", bar: str = "") -> str:
-    """The same in a few lines of text."""
+    """Return the card as a few lines of text."""
     view, progress = facts.view, facts.progress
     name = f" ({view['name']})" if view and view.get("name") else ""
     lines = [f"job {job_id}{name}"]
@@ -179,19 +179,19 @@ def card_text(facts: Facts, job_id: str, url: str, remark: str = "", bar: str = 
 
 
 def _nodes_of(view: dict[str, Any]) -> dict[int, str]:
-    """The node of each rank."""
+    """Return the node of each rank."""
     spans = [(node["first_rank"], node["local_ranks"], node["node"]) for node in view.get("nodes", ()) if "first_rank" in node]
     return {rank: name for first, count, name in spans for rank in range(first, first + count)}
 
 
 def _listed(tails: Tails, failed: int | None) -> list[int]:
-    """The ranks to list: in order, but for the one that failed, which comes first."""
+    """Return the ranks to list: the failed one first, the others in order."""
     ranks = sorted(rank for rank in tails.ranks if rank not in (0, failed))[:FOLDED_RANKS]
     return [*([failed] if failed is not None and failed in tails.ranks else []), *ranks]
 
 
 def ranks_html(tails: Tails, view: dict[str, Any], job_id: str, lines: int) -> str:
-    """The ranks but 0 with their last lines, folded; the one that failed is open and comes first."""
+    """Return all ranks except 0 with their last lines, folded; the failed one is open and comes first."""
     failed: int | None = view.get("failed_rank")
     listed, nodes = _listed(tails, failed), _nodes_of(view)
     characters = FOLDED_CHARACTERS // max(len(listed), 1)
@@ -216,7 +216,7 @@ def ranks_html(tails: Tails, view: dict[str, Any], job_id: str, lines: int) -> s
 
 
 def ranks_text(tails: Tails, view: dict[str, Any], job_id: str) -> str:
-    """The same in few words: who wrote how much, and the last lines of the one that failed."""
+    """Return the same in few words: who wrote how much, and the last lines of the failed rank."""
     failed: int | None = view.get("failed_rank")
     others = [rank for rank in tails.ranks if rank != 0]
     lines = [f"output of {len(others)} more ranks: gpuctl logs {job_id} --rank N"]

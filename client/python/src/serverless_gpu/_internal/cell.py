@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cell of a notebook: a card that is updated in place, the output of few ranks as ordinary output, and that of many folded in a list
-below the card, rank 0's apart. What they look like is card.py's.
+"""The cell of a notebook: a card that is updated in place, and the output of the ranks.
+
+The output of few ranks appears as ordinary output. With many ranks only that of rank 0 does, and the others are folded in a list below the
+card. card.py renders both.
 """
 
 from __future__ import annotations
@@ -20,16 +22,16 @@ from serverless_gpu._internal.printer import Printer
 from serverless_gpu._internal.rate_limit import RateLimit
 from serverless_gpu._internal.tails import LINES, Tails
 
-FEW_RANKS = 4  # whose output is shown as it comes
-FOLDS_S = 5.0  # between the first updates of the list of ranks: each of them folds what a person has unfolded
-SLOW_FOLDS_S = 60.0  # between those of a job that has run for long
-FIRST_VIEW_S = 1.0  # that the card waits for something to show
+FEW_RANKS = 4  # up to this many ranks, all output is shown as it comes
+FOLDS_S = 5.0  # between the first updates of the list of ranks: each update folds entries that a person has unfolded
+SLOW_FOLDS_S = 60.0  # between the updates of a job that has run for long
+FIRST_VIEW_S = 1.0  # the card waits this long for the first view of the job
 FOLDED_LINES = 20  # of a rank while the job runs
 
 
 @contextlib.contextmanager
 def _whole() -> Iterator[None]:
-    """Lets an interrupt of the kernel come after what is within, so that what was sent is known to have been sent."""
+    """Delay an interrupt of the kernel until the end of the block, so that it is known whether a message was sent."""
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
@@ -45,18 +47,18 @@ def _whole() -> Iterator[None]:
 
 
 class _Output:
-    """One output of the cell, which is replaced only by something else."""
+    """One output of the cell, which is replaced only when its content changes."""
 
     def __init__(self, display_id: str):
         self._id = display_id
         self._shown: str | None = None
 
     def is_shown(self) -> bool:
-        """Whether it is there."""
+        """Return whether it has been shown."""
         return self._shown is not None
 
     def show(self, html: str, text: str) -> None:
-        """Put it below what the cell has, or replace it."""
+        """Add it below the cell's other outputs, or replace it."""
         from IPython.display import display, update_display
 
         if html == self._shown:
@@ -94,7 +96,7 @@ class Cell:
         return self._ranks
 
     def take(self, items: list[Item]) -> None:
-        """Show output: of many ranks that of rank 0, and keep the others' last lines."""
+        """Show output: with many ranks only that of rank 0; keep the others' last lines."""
         if not self._card.is_shown():  # its place is above the output
             self._paint_card()
         if self._count_ranks() > 1:
@@ -110,7 +112,7 @@ class Cell:
         self._messages.say(text)
 
     def paint(self, board: Board) -> None:
-        """Show the card, and once in a while the list of ranks."""
+        """Show the card, and from time to time the list of ranks."""
         self._board = board
         if self._card.is_shown() or board.facts().view or time.monotonic() >= self._begun + FIRST_VIEW_S:
             self._paint_card()
@@ -120,7 +122,7 @@ class Cell:
             self._paint_folds(FOLDED_LINES)
 
     def finish(self, board: Board, state: str) -> None:
-        """Show how it ended and all last lines."""
+        """Show the end of the job and all last lines."""
         self._board = board
         self._rate_limit.finish()
         self._printer.finish()
@@ -130,7 +132,7 @@ class Cell:
             self._paint_folds(LINES)
 
     def leave(self, board: Board) -> None:
-        """Say that what is shown is not renewed."""
+        """Show that the card is no longer updated."""
         self._board = board
         self._paint_card("not followed any more")
 
@@ -139,6 +141,6 @@ class Cell:
         self._card.show(card.card_html(*arguments), card.card_text(*arguments))
 
     def _paint_folds(self, lines: int) -> None:
-        """The list of ranks, each with some of its last lines."""
+        """Show the list of ranks, each with some of its last lines."""
         view = self._board.facts().view
         self._folds.show(card.ranks_html(self._tails, view, self._job_id, lines), card.ranks_text(self._tails, view, self._job_id))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One call of a program in place of a function: a Python file runs once per rank, and there are no values.
+"""One call of a program instead of a function: a Python file runs once per rank, and there are no values.
 
-With remote=False it runs where it lies, in this process's working folder. Otherwise it travels with the working folder where it lies below
-that, else with the folder that it lies in. Where no folder is to travel, or that one is no project's, it is a file of its own, and with
-it, as one zip that is on the path of the ranks, go the modules and packages that lie beside it.
+With remote=False the file runs in its place, in this process's working folder. Otherwise it is sent with the working folder if it lies
+below that, else with its own folder. If no folder is to be sent, or that folder is not a project's, the file is sent by itself. The modules
+and packages beside it are then sent as one zip, which is on the path of the ranks.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from serverless_gpu._internal.payload import INLINE_BYTES, Payload
 from serverless_gpu.launcher import Options
 
 BESIDE = "gpuctl-beside.zip"
-BESIDE_FILES = 2000  # more than a project has: the file lies in a folder of other things
+BESIDE_FILES = 2000  # more than any project has: the folder holds other things
 BESIDE_BYTES = 64 * 1024 * 1024
 
-# The node says which GPUs a rank sees; this comes after it.
+# Runs after the node has set the visible GPUs of a rank.
 HIDING_GPUS = "import os, sys; os.environ['CUDA_VISIBLE_DEVICES'] = ''; os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
 
 
 def _beside(folder: Path) -> Iterator[tuple[str, Path]]:
-    """(path in the zip, file) of the modules of a folder and of the packages below it; hidden folders and environments are none."""
+    """Yield (path in the zip, file) for the modules of a folder and of the packages below it, without hidden folders and environments."""
     for where, folders, files in os.walk(folder):
         here = Path(where)
         folders[:] = sorted(name for name in folders if name.isidentifier() and not (here / name / "pyvenv.cfg").exists())
@@ -44,7 +44,7 @@ def _beside(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _zip_beside(file: Path) -> Payload | None:
-    """The modules beside the file; None where there are none, or more than belong to one project, which is warned of."""
+    """Return the modules beside the file; None if there are none, or, with a warning, more than a project has."""
     import zipfile
 
     buffer = io.BytesIO()
@@ -65,10 +65,10 @@ def _zip_beside(file: Path) -> Payload | None:
 
 
 def _in_its_folder(options: Options, path: Path) -> Options:
-    """Options by which the folder of a file travels, where the working folder would and does not hold it."""
+    """Return options that send the file's folder, if the working folder would be sent and does not contain the file."""
     try:
         here = Path(os.path.realpath(os.getcwd()))
-    except FileNotFoundError:  # it was deleted under us
+    except FileNotFoundError:  # the folder was deleted meanwhile
         here = Path("/nowhere")
     folder = Path(os.path.realpath(path)).parent
     if options.working_dir is not True or here in (folder, *folder.parents) or folder in (Path("/"), Path(os.path.realpath(Path.home()))):
@@ -83,7 +83,7 @@ class ProgramCall(DistributedFunctionCall):
 
     @classmethod
     def of_file(cls, file: str, arguments: Sequence[str], options: Options, hide_gpus: bool = False) -> ProgramCall:
-        """Read what travels, then find the controller; nothing is sent that changes anything. Raises FileNotFoundError."""
+        """Read the files to send, then find the controller. Nothing is submitted yet. Raises FileNotFoundError."""
         path = Path(os.path.abspath(file))
         if not path.is_file():
             raise FileNotFoundError(f"there is no file {path} to run")
@@ -91,14 +91,14 @@ class ProgramCall(DistributedFunctionCall):
         controller = connect(messages)
         options = defaults.resolve(controller, options)
         job = spec.build(options, lambda: None, own_host=controller.context.embedded)
-        start = ["python", *(["-c", HIDING_GPUS] if hide_gpus else [])]  # "python" stands for that of the job
+        start = ["python", *(["-c", HIDING_GPUS] if hide_gpus else [])]  # "python" stands for the job's Python
         if not options.remote:
             uploads = packaging.pack(job, options, controller.context, messages)
             job["command"] = [*start, str(path), *arguments]
             return cls(controller, options, job, Payload(), messages, uploads)
         try:
             uploads = packaging.pack(job, _in_its_folder(options, path), controller.context, messages)
-        except ValueError as error:  # the folder holds more than a project, say
+        except ValueError as error:  # for example because the folder is too large
             uploads = packaging.pack(job, options, controller.context, messages)
             warnings.warn(f"{path.name} goes without the folder that it lies in: {error}", stacklevel=5)
         inside = packaging.path_within(uploads, path)
@@ -109,7 +109,7 @@ class ProgramCall(DistributedFunctionCall):
         return call
 
     def _travel(self, path: Path) -> None:
-        """Name the files that travel; what is too large to ride in the job is sent before it."""
+        """Add the files to the job. Files that are too large for the job itself are uploaded first."""
         files: list[dict[str, str]] = []
         beside = _zip_beside(path)
         if beside is not None:
@@ -130,7 +130,7 @@ class ProgramCall(DistributedFunctionCall):
         return {}
 
     def results(self) -> list[Any]:
-        """Nothing. Raises JobFailed where the job did not succeed."""
+        """Return no values. Raises JobFailed if the job did not succeed."""
         assert self.job_id is not None and self.state is not None, "waiting comes first"
         if self.state != "SUCCEEDED":
             raise failure.of(self._asking(), self.job_id)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which controller is spoken to, and with which token: the one that the settings name, else the instance of one's own, started where it
-does not run.
+"""The controller to use, and the token for it: the one that the settings name, else the user's own instance, which is started if it does
+not run.
 
-A token never travels in the clear to another host unless the setting `insecure_plain_http` allows it by name.
+A token never goes unencrypted to another host unless the setting `insecure_plain_http` allows it.
 """
 
 from __future__ import annotations
@@ -20,22 +20,24 @@ TOKEN_BYTES = 4096
 
 
 class Context(NamedTuple):
-    """A controller to speak to."""
+    """A controller and the access to it."""
 
     url: str  # scheme, host and port; no slash at the end
     token: str
     token_file: str
     cacert: str | None  # None: the certificates that Python trusts
     state: Path
-    embedded: bool  # an instance of one's own, on this host
+    embedded: bool  # the user's own instance on this host
 
     def refreshed(self) -> Context:
-        """The same instance of one's own where it serves now; the same context where it does not run, or for any other controller."""
+        """Return the context with the present address of the user's own instance; unchanged if it does not run, and for any other
+        controller.
+        """
         url = embedded.running_url(self.state) if self.embedded else None
         return self if url is None else self._replace(url=url, token=_read_token(self.token_file))
 
     def revived(self) -> Context:
-        """The same, where an instance of one's own that has ended is started again first."""
+        """Return the refreshed context; start the user's own instance first if it has ended."""
         if self.embedded and embedded.running_url(self.state) is None:
             embedded.start(self.state)
         return self.refreshed()
@@ -96,7 +98,7 @@ def _load_own(settings: Settings, messages: Messages) -> Context:
 
 
 def load(messages: Messages) -> Context:
-    """The controller of this moment's settings."""
+    """Return the controller of the current settings."""
     settings = Settings()
     url = settings.get("url")
     return _load_named(url, settings) if url is not None else _load_own(settings, messages)

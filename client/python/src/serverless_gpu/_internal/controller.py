@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to the controller: one session with keep-alive, errors as one clear line, patience while the controller is away.
+"""Requests to the controller: one session with keep-alive, errors as one clear line, and retries while the controller is away.
 
-A request is repeated only where that is safe: a read, an upload named by its hash, a POST with an Idempotency-Key of its own. What the
-requests mean is left to the callers.
+A request is repeated only where that is safe: a read, an upload named by its hash, or a POST with its own Idempotency-Key. The callers
+interpret the replies.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 CONNECT_S = 5.0
 REPLY_S = 30.0
-RETRY_S = 30.0  # a controller is back within seconds
+RETRY_S = 30.0  # a controller is usually back within seconds
 STREAM_IDLE_S = 45.0  # three heartbeats of an event stream
-SAID_BYTES = 8 * 1024 * 1024  # of what is sent before a job: a person may wait for it
+SAID_BYTES = 8 * 1024 * 1024  # an upload before the job from this size on is announced, because a person waits for it
 BACKOFF_S = 0.1
 BACKOFF_MAX_S = 5.0
 CHUNK_BYTES = 1024 * 1024
 
 
 def next_pause(pause_s: float) -> float:
-    """The pause after this one, in seconds."""
+    """Return the pause after this one, in seconds."""
     return min(2 * pause_s, BACKOFF_MAX_S)
 
 
 def _why(error: BaseException) -> str:
-    """What is behind an exception of requests, in few words."""
+    """Return the reason behind an exception of requests, in few words."""
     seen: list[BaseException] = []
     waiting: list[object] = [error]
     while waiting:
@@ -59,7 +59,7 @@ def _one_line(*parts: str | None) -> str:
 
 
 class Controller:
-    """A controller, spoken to by one thread."""
+    """A controller, for use by one thread."""
 
     def __init__(self, context: contexts.Context, messages: Messages):
         self.context = context
@@ -71,7 +71,7 @@ class Controller:
 
     @property
     def session(self) -> requests.Session:
-        """The session; proxies apply to https only, and nothing but our token is ever sent as a credential."""
+        """The session. Proxies apply to https only, and the only credential ever sent is the token."""
         if self._session is None:
             import requests
 
@@ -104,12 +104,12 @@ class Controller:
             raise self.unreachable(_why(error)) from error
 
     def unreachable(self, why: str) -> ControllerUnreachable:
-        """The error that says so."""
+        """Return the error for a controller that cannot be reached."""
         remedy = "start it with `gpuctl up`" if self.context.embedded else "is gpuctld running there? GPUCTL_URL names another"
         return ControllerUnreachable(f"the controller at {self.context.url} cannot be reached ({why})", hint=remedy)
 
     def lost(self, error: ControllerError) -> None:
-        """Say once that the controller does not answer, and look where an instance of one's own serves now."""
+        """Say once that the controller does not answer, and look for a new address of the user's own instance."""
         if not self._lost:
             self._lost = True
             self.messages.say(f"{error}; trying again")
@@ -124,7 +124,7 @@ class Controller:
     # --- errors ---
 
     def _problem(self, response: requests.Response) -> ControllerError:
-        """The error of a reply with a status of 400 or more."""
+        """Return the error for a reply with status 400 or more."""
         try:
             document = response.json()
         except ValueError:
@@ -160,12 +160,12 @@ class Controller:
     def request(
         self, method: str, path: str, *, patience_s: float = RETRY_S, reply_s: float = REPLY_S, **options: Any
     ) -> requests.Response:
-        """Send it and return the reply, trying again for patience_s seconds while the controller is away or overloaded.
+        """Send the request and return the reply, trying again for patience_s seconds while the controller is away or overloaded.
 
-        A body must be bytes or something that can be iterated over again. Raises ControllerError.
+        A body must be bytes or an object that can be iterated over repeatedly. Raises ControllerError.
         """
         deadline = time.monotonic() + patience_s
-        pause = 0.0  # a kept connection may just have been closed: the first repetition is silent and at once
+        pause = 0.0  # a kept connection may just have been closed: the first retry is silent and immediate
         while True:
             try:
                 response = self._checked(self._send_once(method, path, timeout=(CONNECT_S, reply_s), **options))
@@ -180,7 +180,7 @@ class Controller:
             pause = next_pause(pause) or BACKOFF_S
 
     def get(self, path: str, **options: Any) -> Any:
-        """The JSON document at the path."""
+        """Return the JSON document at the path."""
         return self._document(self.request("GET", path, **options))
 
     def post(self, path: str, document: Any, key: str, **options: Any) -> Any:
@@ -188,12 +188,12 @@ class Controller:
         return self._document(self.request("POST", path, json=document, headers={"Idempotency-Key": key}, **options))
 
     def patch(self, path: str, document: Any, key: str, if_seq: int | None = None) -> Any:
-        """The same with PATCH; `if_seq`: only if the thing is still as it was at that seq."""
+        """Like `post`, with PATCH; `if_seq`: only if the object still has this seq."""
         match = {} if if_seq is None else {"If-Match": f'"{if_seq}"'}
         return self._document(self.request("PATCH", path, json=document, headers={"Idempotency-Key": key, **match}))
 
     def pages(self, path: str, name: str, cursor: str) -> Iterator[Any]:
-        """The items of a list over all its pages; `next` of each page is asked for as the parameter `cursor`."""
+        """Yield the items of a list over all its pages; `next` of each page becomes the parameter `cursor` of the next request."""
         joint = "&" if "?" in path else "?"
         position = ""
         while True:
@@ -213,14 +213,16 @@ class Controller:
 
     @contextlib.contextmanager
     def stream(self, path: str, headers: dict[str, str]) -> Iterator[Iterator[bytes]]:
-        """The body of a reply in pieces as they arrive. Tried once: raises ControllerUnreachable, also when it breaks off in the middle."""
+        """Yield the body of a reply in pieces as they arrive. There is no retry: raises ControllerUnreachable, also in the middle of the
+        body.
+        """
         response = self._checked(self._send_once("GET", path, timeout=(CONNECT_S, STREAM_IDLE_S), headers=headers, stream=True))
         ended = False
         try:
             yield self._pieces(response)
             ended = True
         finally:
-            if not ended:  # what was not read to its end cannot be kept for the next request
+            if not ended:  # a connection with an unread rest cannot be reused
                 response.close()
 
     def _pieces(self, response: requests.Response) -> Iterator[bytes]:
@@ -233,7 +235,7 @@ class Controller:
             raise self.unreachable(_why(error)) from error
 
     def put_blob(self, payload: Blob, what: str) -> None:
-        """Store the bytes under their hash, unless they are there. `what` tells a person who waits for many of them what they are."""
+        """Store the bytes under their hash, unless they are there. `what` describes them to a person who waits for a large upload."""
         path = f"/v1/blobs/{payload.sha256}"
         try:
             self.request("HEAD", path)
@@ -254,7 +256,7 @@ _kept = threading.local()
 
 
 def of_thread(context: contexts.Context, messages: Messages) -> Controller:
-    """That controller, with the connection of this thread's last call to it."""
+    """Return the controller with the connection of this thread's last call."""
     kept: Controller | None = getattr(_kept, "controller", None)
     if kept is None or kept.context != context or _kept.pid != os.getpid():
         kept = _kept.controller = Controller(context, messages)
@@ -265,5 +267,5 @@ def of_thread(context: contexts.Context, messages: Messages) -> Controller:
 
 
 def connect(messages: Messages) -> Controller:
-    """The controller of this moment's settings."""
+    """Return the controller of the current settings."""
     return of_thread(contexts.load(messages), messages)

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call leaves open until it is made, answered by the controller: how many GPUs "all of a node" are, and whether the nodes are this
-machine's own.
-"""
+"""Asks the controller for values that a call leaves open: the number of GPUs of a whole node, and whether the nodes are this machine."""
 
 from __future__ import annotations
 
@@ -17,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def _nodes(controller: Controller, gpu_type: str | None, remote: bool) -> list[dict[str, Any]]:
-    """The nodes that can take work, of that type, or one of "H100|A100" (in any letter case), where one is given; those of this host only
-    where not remote.
+    """Return the ready nodes; with gpu_type, those of the type or of one of "H100|A100" (in any letter case); with remote=False, those of
+    this host.
     """
     here = host.host_id()
     types = gpu_type.lower().split("|") if gpu_type else None
@@ -32,7 +30,7 @@ def _nodes(controller: Controller, gpu_type: str | None, remote: bool) -> list[d
 
 
 def gpus_of_a_node(controller: Controller, gpu_type: str | None, remote: bool) -> int:
-    """How many GPUs the largest of those nodes has. Raises GPUValidationError, a ValueError, where there is none."""
+    """Return the number of GPUs of the largest such node. Raises GPUValidationError, a ValueError, if there is none."""
     most = max((int(node["gpus"]) for node in _nodes(controller, gpu_type, remote)), default=0)
     if most < 1:
         kind = f" of type {gpu_type}" if gpu_type else ""
@@ -42,17 +40,17 @@ def gpus_of_a_node(controller: Controller, gpu_type: str | None, remote: bool) -
 
 
 def most_gpus(controller: Controller, remote: bool) -> int:
-    """How many GPUs, CPU slots aside, the largest of those nodes has; 0 where there is none."""
+    """Return the number of GPUs, without CPU slots, of the largest such node; 0 if there is none."""
     return max((int(node["gpus"]) for node in _nodes(controller, None, remote) if not node["slots"]), default=0)
 
 
 def slot_type(controller: Controller, remote: bool) -> str | None:
-    """The type that nodes without GPUs give their slots; None where there is no such node."""
+    """Return the type of CPU slots on nodes without GPUs; None if there is no such node."""
     return next((node["gpu_type"] for node in _nodes(controller, None, remote) if node["slots"]), None)
 
 
 def resolve(controller: Controller, options: Options) -> Options:
-    """The options with nothing left open."""
+    """Return the options with all open values filled in."""
     if options.gpus > 0 and options.remote is not None:
         return options
     closed = copy.copy(options)

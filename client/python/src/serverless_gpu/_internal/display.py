@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chooses how a job is shown while it is waited for: as a card in the cell of a notebook, with a progress line in a terminal, or line by
-line anywhere else. The only place that decides so.
+"""Chooses how to show a job during the wait: as a card in the cell of a notebook, with a progress line in a terminal, or line by line
+anywhere else. No other module decides this.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from serverless_gpu._internal.messages import Messages
 
 
 class Display(Protocol):
-    """Shows one job. `run` may be called again after an interrupt and goes on where it was."""
+    """Shows one job. `run` may be called again after an interrupt; it then continues at the same point."""
 
     def run(self) -> str:
         """Show the job until it is over; return its state. Raises ControllerError."""
 
 
 def in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook. IPython is not imported for it: a kernel has done so."""
+    """Return whether this process is the kernel of a notebook. Does not import IPython: a kernel has imported it already."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None
 
 
 def of(controller: Controller, job_id: str, messages: Messages, count_ranks: Callable[[], int]) -> Display:
-    """The display for a job, by where output goes at this moment. `count_ranks` is asked when the job has written something."""
+    """Return the display for a job that suits the present output. `count_ranks` is called once the job has written something."""
     if in_notebook():
         from serverless_gpu._internal.cell import Cell
         from serverless_gpu._internal.live_renderer import Live

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The instance of one's own: a private controller and node on this machine, for those who name no controller.
+"""The user's own instance: a private controller and node on this machine, for users who name no controller.
 
-It is found through its state folder without starting a process, and started by `gpuctl up`, which leaves alone what runs already. It ends
-by itself after ten minutes without jobs.
+Its state folder shows whether it runs, without starting a process. `gpuctl up` starts it, and leaves a running one alone. It ends by itself
+after ten minutes without jobs.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from serverless_gpu.errors import SettingsError
 
 START_S = 90  # `gpuctl up` itself gives up after 30 s on each of its two steps
 
-# From this package to where gpuctl lies in a checkout, in a tree of programs that was unpacked, and where pip puts a wheel's programs.
+# From this package to the folder of gpuctl: in a checkout, in an unpacked tree of programs, and in an installed wheel.
 PLACES = ("../../../../build/client/cli/gpuctl", "../../bin/gpuctl", "../../../../bin/gpuctl")
 
 
 def _start_time(pid: int) -> int | None:
-    """When the process was started, in ticks since boot; None when there is none, or only what is left of it."""
+    """Return the start time of a process in ticks since boot; None if there is none, or only a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
@@ -30,7 +30,7 @@ def _start_time(pid: int) -> int | None:
 
 
 def running_url(state: Path) -> str | None:
-    """The URL of the instance of that state folder; None when its controller does not run, however stale its files."""
+    """Return the URL of the instance with this state folder; None if its controller does not run, even if old files remain."""
     try:
         endpoint = json.loads((state / "endpoint").read_bytes())
         pid, started = (int(word) for word in (state / "controller.pid").read_text().split())
@@ -42,12 +42,12 @@ def running_url(state: Path) -> str | None:
 
 
 def token_file(state: Path) -> Path:
-    """The file that holds the instance's token."""
+    """Return the file with the instance's token."""
     return state / "controller" / "admin.token"
 
 
 def find_gpuctl() -> str:
-    """The path of gpuctl: in $GPUCTL_LIBEXEC, beside this package's own tree, or on PATH."""
+    """Return the path of gpuctl: in $GPUCTL_LIBEXEC, beside this package's own tree, or on PATH. Raises SettingsError."""
     import shutil
 
     libexec = os.environ.get("GPUCTL_LIBEXEC")
@@ -66,7 +66,9 @@ def find_gpuctl() -> str:
 
 
 def start(state: Path) -> bool:
-    """Start it, with this Python as that of its node, and wait until the node takes work. False where another process was quicker."""
+    """Start the instance, with this Python for its node, and wait until the node takes work. Return False if another process was faster.
+    Raises SettingsError.
+    """
     import subprocess
 
     program = find_gpuctl()

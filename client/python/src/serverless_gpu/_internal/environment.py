@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lock of this Python's environment: the text of a requirements file that names all that an installer of packages has put on sys.path,
-in its version, so that a node can make the same. Where it comes from other than an index, by its address.
+"""The lock of this Python's environment: a requirements file with the version of each package that an installer has put on sys.path, so
+that a node can build the same. A package that does not come from an index is listed by its address.
 
-Packages are found by the names of their .dist-info folders, none is imported and no metadata parsed. The lock is kept until one of the
-folders of sys.path changes, so that what `%pip install` adds is in the next one.
+Packages are found by the names of their .dist-info folders; none is imported and no metadata parsed. The lock is kept until one of the
+folders of sys.path changes, so the next lock includes packages from `%pip install`.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 SUFFIX = ".dist-info"
-OURS = frozenset(("gpuctl", "gpuctl-air", "gpuctl-pyspark", "serverless-gpu"))  # their modules travel with every function
+OURS = frozenset(("gpuctl", "gpuctl-air", "gpuctl-pyspark", "serverless-gpu"))  # their modules are sent with every function
 TOOLS = frozenset(("pip", "setuptools", "wheel", "pkg-resources"))  # every environment has its own
-NOT_INSTALLERS = ("", "debian")  # the system's packages are found where the system is
-# What PyTorch's own indexes have, one for each version of CUDA: torch==2.1.0+cu118 is to be had there alone.
+NOT_INSTALLERS = ("", "debian")  # packages of the system come from the system
+# Packages of PyTorch's own indexes, one index for each version of CUDA: torch==2.1.0+cu118 exists only there.
 PYTORCH = frozenset(("torch", "torchvision", "torchaudio", "torchtext", "torchao", "torchrec", "fbgemm-gpu", "torch-tensorrt", "xformers"))
 PYTORCH_INDEX = "https://download.pytorch.org/whl"
-ROOTS = ("", "src", "lib", "python")  # where the modules of a source tree lie
+ROOTS = ("", "src", "lib", "python")  # folders of a source tree that may hold its modules
 
 
 class Local(NamedTuple):
     """A package that was installed from a folder or a file of this machine, which no node can fetch."""
 
     name: str
-    place: str  # what it was installed from
-    roots: list[str]  # real paths of the folders that its modules are imported from, when they are read in place
+    place: str  # the path from which it was installed
+    roots: list[str]  # real paths of the folders from which its modules are imported, if they are read in place
     info: str = ""  # its .dist-info folder
     is_editable: bool = False
 
 
 class Lock(NamedTuple):
-    """A requirements file, "" when there is nothing in it, and what cannot be named in it."""
+    """A requirements file, "" if it is empty, and the packages that it cannot name."""
 
     text: str
     local: list[Local]
-    unlabelled: tuple[str, ...] = ()  # packages whose version had a label that no index is known for, as "name==1.0+label"
+    unlabelled: tuple[str, ...] = ()  # packages whose version label belongs to no known index, as "name==1.0+label"
 
 
 def _read(path: str) -> str:
@@ -56,21 +56,21 @@ def _read(path: str) -> str:
 
 
 def _from_metadata(folder: str) -> tuple[str, str]:
-    """Name and version as the metadata says, of a folder whose name does not tell; empty where nothing does."""
+    """Return name and version from the metadata, for a folder whose name lacks them; "" for missing ones."""
     head = _read(os.path.join(folder, "METADATA")).partition("\n\n")[0]
     found = dict(re.findall(r"^(Name|Version):[ \t]*(\S+)", head, re.MULTILINE))
     return found.get("Name", ""), found.get("Version", "")
 
 
 def _name_and_version(folder: str) -> tuple[str, str]:
-    """Of a .dist-info folder: the name as indexes spell it, and the version."""
+    """Return the name in the spelling of indexes, and the version, of a .dist-info folder."""
     parts = os.path.basename(folder)[: -len(SUFFIX)].split("-")
     name, version = parts if len(parts) == 2 and parts[1][:1].isdigit() else _from_metadata(folder)
     return re.sub(r"[-_.]+", "-", name).lower(), version.replace("_", "-")
 
 
 def _index_of(name: str, version: str) -> str | None:
-    """The index that gives a version with a label such as +cu118; None: none is known, or its build is of no use on a GPU."""
+    """Return the index for a version with a label such as +cu118; None if none is known, or if its build does not use GPUs."""
     label = version.partition("+")[2]
     if name not in PYTORCH or re.fullmatch(r"cu\d+", label) is None:
         return None
@@ -78,7 +78,7 @@ def _index_of(name: str, version: str) -> str | None:
 
 
 def _direct(folder: str) -> dict[str, Any]:
-    """Where a package was installed from, if not from an index."""
+    """Return the origin of a package that does not come from an index; {} otherwise."""
     try:
         found = json.loads(_read(os.path.join(folder, "direct_url.json")) or "{}")
     except ValueError:
@@ -87,14 +87,14 @@ def _direct(folder: str) -> dict[str, Any]:
 
 
 def _without_password(url: str) -> str:
-    """The address without a password: it stays on this machine. What names a variable, or a user alone, is no secret."""
+    """Return the address without a password, which stays on this machine. Variables and bare user names are no secrets."""
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
     return urlunsplit(parts._replace(netloc=host)) if at and ":" in user and "$" not in user else url
 
 
 def _address(direct: dict[str, Any]) -> str | None:
-    """What stands behind the @ for a package that was installed from an address; None for one of this machine."""
+    """Return the text behind the @ for a package that was installed from an address; None for one of this machine."""
     url = _without_password(str(direct.get("url", "")))
     if urlsplit(url).scheme in ("", "file"):
         return None
@@ -110,7 +110,7 @@ def _address(direct: dict[str, Any]) -> str | None:
 
 
 def module_names(folder: str) -> list[str]:
-    """The names that a package is imported by, as its .dist-info folder tells; none where that does not."""
+    """Return the import names of a package, from its .dist-info folder; [] if that does not tell."""
     names = _read(os.path.join(folder, "top_level.txt")).split()
     if not names:
         first = {line.split(",")[0].split("/")[0] for line in _read(os.path.join(folder, "RECORD")).splitlines()}
@@ -119,7 +119,7 @@ def module_names(folder: str) -> list[str]:
 
 
 def _import_root(name: str) -> str | None:
-    """The folder that a module is found in, for one that is not where its source tree would have it."""
+    """Return the folder in which a module is found, for a module outside its source tree."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
@@ -131,7 +131,7 @@ def _import_root(name: str) -> str | None:
 
 
 def _roots(folder: str, direct: dict[str, Any], place: str) -> list[str]:
-    """Where the modules of a package of this machine are read from: its source tree, by names or by the .pth file that leads there."""
+    """Return the folders from which a local package's modules are read: its source tree, by names or by its .pth file."""
     if not os.path.isdir(place):
         return []
     names = module_names(folder)
@@ -148,7 +148,7 @@ def _roots(folder: str, direct: dict[str, Any], place: str) -> list[str]:
 
 
 def _folders(place: str) -> Iterator[str]:
-    """The .dist-info folders of an entry of sys.path."""
+    """Yield the .dist-info folders of an entry of sys.path."""
     try:
         with os.scandir(place) as found:
             yield from sorted(entry.path for entry in found if entry.name.endswith(SUFFIX) and entry.name[0] != "~")
@@ -166,7 +166,7 @@ def _build(places: list[str]) -> Lock:
         name, version = _name_and_version(folder)
         if installer.lower() in NOT_INSTALLERS or not name or not version or name in lines or name in OURS or name in TOOLS:
             continue
-        direct = {} if installer == "conda" else _direct(folder)  # conda's says where it was built
+        direct = {} if installer == "conda" else _direct(folder)  # conda's direct_url.json names the place of its build
         address = _address(direct) if direct else None
         if not direct and "+" in version:
             index = _index_of(name, version)
@@ -185,7 +185,7 @@ def _build(places: list[str]) -> Lock:
 
 
 def _places() -> dict[str, int]:
-    """The folders of sys.path in its order, with the time of their last change."""
+    """Return the folders of sys.path in its order, with the time of their last change in ns."""
     found: dict[str, int] = {}
     for entry in sys.path:
         path = os.path.abspath(entry)
@@ -202,7 +202,7 @@ _kept: tuple[list[tuple[str, int]], Lock] | None = None
 
 
 def lock() -> Lock:
-    """The lock of this moment."""
+    """Return the present lock."""
     global _kept
     places = _places()
     key = list(places.items())
@@ -212,6 +212,6 @@ def lock() -> Lock:
 
 
 def is_read_from(local: Local, root: Path, inner: set[str]) -> list[str] | None:
-    """The paths from `root`, of its `inner` folders, that a package's modules are imported from; None where one lies elsewhere."""
+    """Return the paths from `root`, among its `inner` folders, from which a package's modules are imported; None if one lies elsewhere."""
     paths = [os.path.relpath(path, root) for path in local.roots]
     return paths if paths and all(path == "." or path in inner for path in paths) else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns a job that did not succeed into an exception: what the controller says of it, caused by what the rank raised, caused by the
+"""Turns an unsuccessful job into an exception: the controller's description of the failure, caused by the rank's exception, caused by the
 rank's traceback.
 """
 
@@ -18,9 +18,9 @@ _SOURCE = " " * 4
 
 
 def with_source(text: str, frames: Any) -> str:
-    """The traceback with the source lines that the rank could not read, such as those of a notebook's cells, where they are known here.
+    """Return the traceback with source lines that the rank could not read, such as those of notebook cells, if they are known here.
 
-    `frames` are the (file, line, name) that the rank itself saw; a line of the traceback that is none of them is left as it is.
+    `frames` are the (file, line, name) that the rank itself saw; other lines of the traceback stay unchanged.
     """
     known = {(str(file), int(line), str(name)) for file, line, name in frames or ()}
     lines = text.splitlines()
@@ -39,7 +39,7 @@ def with_source(text: str, frames: Any) -> str:
 
 
 def _told(row: dict[str, Any]) -> tuple[str, str]:
-    """What the error file of a rank says: (message, traceback)."""
+    """Return (message, traceback) from the error file of a rank."""
     error = row.get("error")
     message = error.get("message") if isinstance(error, dict) else None
     if not isinstance(message, dict):
@@ -49,7 +49,7 @@ def _told(row: dict[str, Any]) -> tuple[str, str]:
 
 
 def _raised(controller: Controller, row: dict[str, Any]) -> BaseException:
-    """The exception of a rank, caused by its traceback; a RemoteError where it cannot be rebuilt here."""
+    """Return the exception of a rank, caused by its traceback; a RemoteError if it cannot be rebuilt here."""
     message, trace = _told(row)
     exception: BaseException | None = None
     if row.get("sha256"):
@@ -58,7 +58,7 @@ def _raised(controller: Controller, row: dict[str, Any]) -> BaseException:
             message = f"{left['type']}: {left['message']}" if left["message"] else str(left["type"])
             trace = with_source(left["traceback"], left["frames"])
             exception = left["exception"]
-        except Exception as error:  # what rebuilds it may lack a module here, or be wrong in any way: the text is known without it
+        except Exception as error:  # rebuilding may need a missing module, or fail in any way; the text is known without it
             if isinstance(error, GpuctlError):
                 raise
     raised = exception if isinstance(exception, BaseException) else RemoteError(message)
@@ -92,7 +92,7 @@ def _sentence(view: dict[str, Any], row: dict[str, Any] | None) -> str:
 
 
 def of(controller: Controller, job_id: str) -> JobFailed:
-    """The exception for a job that has ended otherwise than SUCCEEDED."""
+    """Return the exception for a job that has ended in another state than SUCCEEDED."""
     view = controller.get(f"/v1/jobs/{job_id}")
     state, rank = str(view["state"]), view["failed_rank"]
     row = _first_exception(results.rows(controller, job_id), rank) if state == "FAILED" else None

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a folder travels: its files, folders and inner links, without what .gitignore and .gpuctlignore name, and without what belongs to
-this machine: repositories, environments, caches. Looking stops as soon as it is more than may travel. Reading files is bundle.py's.
+"""Lists the part of a folder that is sent: its files, folders and inner links, without the paths in .gitignore and .gpuctlignore, and
+without files of this machine: repositories, environments, caches.
+
+The walk stops as soon as it exceeds the limits. bundle.py reads the files.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from serverless_gpu._internal import ignore
 
 LIMIT_BYTES = 256 * 1024 * 1024
 LIMIT_FILES = 20_000
-NAMED = 3  # of the largest entries, and of what is left out
+NAMED = 3  # of the largest entries, and of left out ones
 LEFT_OUT = frozenset(
     (".git", ".hg", ".svn", "__pycache__", "node_modules", ".ipynb_checkpoints", "mlruns", ".mypy_cache", ".pytest_cache", ".ruff_cache",
      ".tox", ".nox", ".DS_Store")
@@ -27,24 +29,24 @@ REMEDY = (
 
 
 class Entry(NamedTuple):
-    """One entry. Of folders only the path and the mode count, of links only where they lead."""
+    """One entry. A folder has only path and mode, a link only its target."""
 
     path: str  # from the folder, with slashes
-    mode: int  # kind and permissions, as of lstat
+    mode: int  # type and permissions, as in lstat
     size: int  # bytes
     mtime_ns: int
     target: str  # of a link, else ""
-    source: str = ""  # real path of the file, where that is not the path in the folder
+    source: str = ""  # real path of the file, if it differs from the path in the folder
 
 
 class Listing(NamedTuple):
-    """What travels, in the order of a walk, and what was left out that somebody may miss."""
+    """The entries to send, in the order of the walk, and left out ones that a person may miss."""
 
     entries: list[Entry]
     missed: list[str]  # paths with the reason
 
     def folders(self) -> set[str]:
-        """The paths of the folders below."""
+        """Return the paths of the subfolders."""
         return {entry.path for entry in self.entries if stat.S_ISDIR(entry.mode)}
 
 
@@ -53,7 +55,7 @@ def _spell_size(size: int) -> str:
 
 
 class _Walk:
-    """One walk, which knows how much it has found."""
+    """One walk, with the sums of its findings."""
 
     def __init__(self, root: Path):
         self.root = root
@@ -61,7 +63,7 @@ class _Walk:
         self.missed: list[str] = []
         self._files = 0
         self._bytes = 0
-        self._shares: dict[str, tuple[int, int]] = {}  # of what lies directly in the folder: files, bytes
+        self._shares: dict[str, tuple[int, int]] = {}  # by top-level entry: files, bytes
 
     def run(self) -> Listing:
         rules, path = ignore.above(self.root)
@@ -69,7 +71,7 @@ class _Walk:
         return Listing(self.entries, self.missed)
 
     def _enter(self, folder: Path, path: str, rules: ignore.Ignore, top_path: str) -> None:
-        """One folder; `path` is from the root, `top_path` from where rules begin."""
+        """Walk one folder; `path` is relative to the root, `top_path` to the topmost folder with rules."""
         try:
             with os.scandir(folder) as found:
                 inner = sorted(found, key=lambda entry: entry.name)
@@ -92,7 +94,7 @@ class _Walk:
     def _take(self, entry: os.DirEntry[str], path: str) -> None:
         try:
             status = entry.stat(follow_symlinks=False)
-        except OSError:  # it is gone
+        except OSError:  # the entry is gone
             return
         if stat.S_ISLNK(status.st_mode):
             self._take_link(entry, path, status.st_mode)
@@ -104,7 +106,7 @@ class _Walk:
                 self.missed.append(f"{path} (it cannot be read)")
 
     def _take_link(self, entry: os.DirEntry[str], path: str, mode: int) -> None:
-        """A link that leads to something inside, by a path that does so on a node, too."""
+        """Take a link to a target inside, by a path that leads there on a node, too."""
         target = os.readlink(entry.path)
         real, root = os.path.realpath(entry.path), str(self.root)
         if real != root and not real.startswith(f"{root.rstrip('/')}/"):
@@ -125,7 +127,7 @@ class _Walk:
             raise ValueError(self._too_large())
 
     def _too_large(self) -> str:
-        """What to say, with the largest shares."""
+        """Return the message for a folder that is too large, with its largest entries."""
         by_files = self._files > LIMIT_FILES
         what = f"{LIMIT_FILES} files" if by_files else _spell_size(LIMIT_BYTES)
         shares = sorted(self._shares.items(), key=lambda share: (-share[1][0 if by_files else 1], share[0]))[:NAMED]
@@ -135,5 +137,7 @@ class _Walk:
 
 
 def listing(root: Path) -> Listing:
-    """What of the folder travels; `root` is a real path. Raises ValueError, with the largest entries, where it is more than may."""
+    """List the part of the folder that is sent; `root` is a real path. Raises ValueError, with the largest entries, if it exceeds the
+    limits.
+    """
     return _Walk(root).run()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the stream of a job's output to its end. No line is lost or told twice when the controller goes away in between: the stream is
-resumed behind the last event that was taken. How lines are shown is left to who takes them; why a job waits is watch.py's.
+"""Reads the stream of a job's output to its end. No line is lost or repeated when the controller goes away in between: the stream resumes
+behind the last event that was taken. The receiver shows the lines; watch.py reports why a job waits.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from serverless_gpu._internal.controller import BACKOFF_S, Controller, next_paus
 from serverless_gpu._internal.sse import Event, EventParser
 from serverless_gpu.errors import ControllerUnreachable
 
-Item = dict[str, Any]  # {"rank", "stream", "attempt", "text", ...}: a piece of what a rank wrote
+Item = dict[str, Any]  # {"rank", "stream", "attempt", "text", ...}: a piece of a rank's output
 
 
 class Follow:
-    """One job's output, given to `take` as (items, the id to go on behind). `run` may be called again after an interrupt."""
+    """One job's output, passed to `take` as (items, id for resuming). `run` may be called again after an interrupt."""
 
     def __init__(self, controller: Controller, job_id: str, take: Callable[[list[Item], str | None], None], last_id: str | None = None):
         self._controller = controller
@@ -28,11 +28,11 @@ class Follow:
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """Let a `run` on another thread end with the next that it hears of the controller, a heartbeat at the latest."""
+        """Make a `run` on another thread end with the next message from the controller, a heartbeat at the latest."""
         self._stopped.set()
 
     def run(self) -> str:
-        """Read until the job is over; return its state, "" when stopped. Raises ControllerError when the controller refuses to tell."""
+        """Read until the job has ended; return its state, "" if stopped. Raises ControllerError if the controller refuses the request."""
         pause = BACKOFF_S
         while self._state is None and not self._stopped.is_set():
             before = self._last_id

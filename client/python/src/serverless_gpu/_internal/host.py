@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which host this is, in the words of the agents: the SHA-256 of the machine id, so that the id itself stays here."""
+"""The id of this host, as agents compute it: the SHA-256 of the machine id, so that the machine id itself stays here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _first_word(path: Path) -> str:
 
 
 def host_id() -> str:
-    """64 hex digits. Where there is no machine id yet, the id of this boot takes its place."""
+    """Return 64 hex digits. Without a machine id, the id of this boot takes its place."""
     word = _first_word(MACHINE_ID)
     if not word or word == "uninitialized":
         word = _first_word(BOOT_ID)

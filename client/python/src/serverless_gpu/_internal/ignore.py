@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files of a folder are left at home, by the rules of .gitignore files: the nearest file decides, in it the last line that matches,
-and what lies in a folder that is left out is never looked at. A .gpuctlignore beside it goes before it.
+"""Decides by .gitignore rules which files of a folder are left out: the nearest file decides, and in it the last matching line. The content
+of an excluded folder is never looked at. A .gpuctlignore takes precedence over the .gitignore beside it.
 
-The globs are pathspec's. Which entry a line speaks about is decided here, one entry at a time and never through its parents, so that
-negated lines mean what they mean to git with every version of pathspec.
+pathspec matches the globs. This module decides which entries a line applies to, one entry at a time and never through its parents, so that
+negated lines work as in git with every version of pathspec.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 OWN = ".gpuctlignore"
-FILES = (".gitignore", OWN)  # the later goes before the earlier
+FILES = (".gitignore", OWN)  # the later takes precedence
 Matches = Callable[[str], Any]
 
 
 class _Rule(NamedTuple):
-    """One line. `by_path` is asked about the path below the line's folder, `by_name` about its last part; None takes any."""
+    """One line. `by_path` tests the path below the line's folder, `by_name` its last part; None matches any."""
 
     leaves_out: bool
     folders_only: bool
-    depth: int  # parts that the path must have; 0: any
+    depth: int  # number of parts that the path must have; 0: any
     by_path: Matches | None
     by_name: Matches | None
 
@@ -37,7 +37,7 @@ class _Rule(NamedTuple):
 
 
 def _glob(body: str) -> Matches | None:
-    """What tells whether a path matches; None for what git takes no notice of, such as a range that is none."""
+    """Return the test whether a path matches; None for patterns that git ignores, such as an invalid range."""
     import pathspec
 
     try:
@@ -48,7 +48,7 @@ def _glob(body: str) -> Matches | None:
 
 
 def _rule(line: str) -> _Rule | None:
-    """The rule of a line; None for an empty one or a comment."""
+    """Return the rule of a line; None for an empty line or a comment."""
     line = line.rstrip("\r\n")
     line = line if line.endswith("\\ ") else line.rstrip()
     negated = line.startswith("!")
@@ -57,7 +57,7 @@ def _rule(line: str) -> _Rule | None:
     body = body.rstrip("/")
     if not body or line.startswith("#"):
         return None
-    if body.startswith("**/") and body.count("/") == 1:  # at any depth, which is what a name alone means, too
+    if body.startswith("**/") and body.count("/") == 1:  # at any depth, as for a bare name
         body = body[len("**/") :]
     by_path = _glob(body.lstrip("/"))
     if by_path is None:
@@ -71,20 +71,20 @@ def _rule(line: str) -> _Rule | None:
 
 
 class _Level(NamedTuple):
-    """The rules of one folder, the last line first, and where paths below it begin."""
+    """The rules of one folder, the last line first, and the offset of paths below it."""
 
-    begin: int  # characters of the path that lead to the folder
+    begin: int  # length in characters of the path to the folder, with its slash
     rules: list[_Rule]
 
 
 class Ignore:
-    """The rules that hold in one folder: its own and those of the folders above it, nearest first."""
+    """The rules that apply in one folder: its own and those of the folders above it, nearest first."""
 
     def __init__(self, levels: tuple[_Level, ...] = ()):
         self._levels = levels
 
     def leaves_out(self, path: str, name: str, is_folder: bool) -> bool:
-        """Whether the entry is left out; `path` is from the topmost folder whose rules count, and `name` its last part."""
+        """Return whether the entry is left out; `path` is relative to the topmost folder with rules, and `name` is its last part."""
         for level in self._levels:
             below = path[level.begin :]
             for rule in level.rules:
@@ -93,7 +93,7 @@ class Ignore:
         return False
 
     def within(self, folder: Path, path: str) -> Ignore:
-        """The rules in a folder of that path, which is "" at the top."""
+        """Return the rules in the subfolder at `path`, which is "" at the top."""
         rules: list[_Rule] = []
         for name in FILES:
             try:
@@ -107,9 +107,9 @@ class Ignore:
 
 
 def above(folder: Path) -> tuple[Ignore, str]:
-    """The rules of the folders above, up to the top of its git repository, and the folder's path from there.
+    """Return the rules of the folders above, up to the top of the git repository, and the folder's path from there.
 
-    None hold where there is no repository, or where they would leave out the folder itself, which somebody has chosen.
+    There are no rules if there is no repository, or if they would exclude the folder itself, which the user has chosen.
     """
     for top in (folder, *folder.parents):
         if (top / ".git").exists():

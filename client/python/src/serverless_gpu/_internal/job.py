@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job that was submitted, for any number of threads: its state, its end, its output and its metrics are asked for when they are wanted.
+"""A submitted job, for any number of threads: its state, its end, its output and its metrics are fetched on demand.
 
-Nothing runs in the background. Each thread has a connection of its own. An instance of one's own that has ended meanwhile is started
-again, because it keeps the results. What a job runs, and what becomes of its values, is left to call.py.
+Nothing runs in the background. Each thread has its own connection. If the user's own instance has ended meanwhile, it is started again,
+because it keeps the results. call.py handles the function and its values.
 """
 
 from __future__ import annotations
@@ -19,24 +19,26 @@ from serverless_gpu._internal.messages import Messages
 from serverless_gpu._internal.watch import IDLE_S, TERMINAL
 from serverless_gpu.errors import ControllerError, ControllerUnreachable
 
-TAIL_BYTES = 64 * 1024  # the first guess of what holds the last lines
+TAIL_BYTES = 64 * 1024  # the first guess of the size of the last lines
 STREAMS = ("stdout", "stderr")
 
 
 class State(str):
-    """A state of a job, as a text. It may be called, too: `call.status()` says the same as `call.status`."""
+    """The state of a job, a str. It may be called, too: `call.status()` returns the same as `call.status`."""
 
     def __call__(self) -> str:
         return str(self)
 
 
 def seconds_left(deadline: float | None) -> float:
-    """Seconds until a deadline of time.monotonic(), which is never when None."""
+    """Return the seconds until a deadline of time.monotonic(); inf for None."""
     return math.inf if deadline is None else max(0.0, deadline - time.monotonic())
 
 
 def deadline_of(timeout: float | None) -> float | None:
-    """When a timeout of so many seconds from now is over. Raises TypeError and ValueError for what is no duration."""
+    """Return the time.monotonic() at which a timeout in seconds from now ends; None for None. Raises TypeError or ValueError if it is no
+    duration.
+    """
     if timeout is None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
@@ -47,17 +49,17 @@ def deadline_of(timeout: float | None) -> float | None:
 
 
 def _finite_or_float(value: Any) -> Any:
-    """The value of a point: JSON has texts for what is not finite."""
+    """Return the value of a point as a float, where JSON has a text for a value that is not finite."""
     return float(value) if isinstance(value, str) else value
 
 
 def last_lines(text: str, count: int) -> str:
-    """The last so many lines of a text, with their ends."""
+    """Return the last `count` lines of a text, with their line ends."""
     return "".join(text.splitlines(keepends=True)[-count:]) if count > 0 else ""
 
 
 class Job:
-    """A job by its id. `job_id` and `state`, the last state that was heard of, are None until it is submitted."""
+    """A job by its id. `job_id` and `state`, its last known state, are None until it is submitted."""
 
     def __init__(self, context: Context, messages: Messages) -> None:
         self.job_id: str | None = None
@@ -71,7 +73,7 @@ class Job:
     # --- asking ---
 
     def _asking(self) -> Controller:
-        """This thread's connection to the job's controller."""
+        """Return this thread's connection to the job's controller."""
         self._context = self._context.revived()
         return of_thread(self._context, self._messages)
 
@@ -81,24 +83,24 @@ class Job:
         return f"/v1/jobs/{self.job_id}{rest}"
 
     def _heard(self, view: dict[str, Any]) -> str:
-        """Keep the state of a view, unless a later one is known: answers of several threads may cross."""
+        """Keep the state of a view, unless a terminal one is known: answers of several threads may cross."""
         if self.state not in TERMINAL:
             self.state = str(view["state"])
         return str(self.state)
 
     @property
     def status(self) -> State:
-        """QUEUED, HELD, BLOCKED, STAGING, PLACED or RUNNING; at its end SUCCEEDED, FAILED, CANCELED or TIMED_OUT."""
+        """The state: QUEUED, HELD, BLOCKED, STAGING, PLACED or RUNNING; at the end SUCCEEDED, FAILED, CANCELED or TIMED_OUT."""
         return State(self.state if self.state in TERMINAL else self._heard(self._asking().get(self._path())))
 
     def done(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Return whether the job has ended, in success or not."""
         return self.status in TERMINAL
 
     def wait(self, timeout: float | None = None) -> str:
         """Wait until the job has ended and return its state.
 
-        `timeout` is in seconds; when it is over TimeoutError is raised, and the job runs on. A controller that is away is waited for.
+        Raises TimeoutError after `timeout` seconds (None: never); the job runs on. Waits for a controller that is away.
         """
         deadline = deadline_of(timeout)
         while self.state not in TERMINAL:
@@ -118,14 +120,14 @@ class Job:
         return TimeoutError(f"job {self.job_id} has not ended within {timeout} s ({why}); it runs on, and cancel() would end it")
 
     def explain(self) -> dict[str, Any]:
-        """Why the job waits: "reason" in one sentence, "start" as it is estimated, and "smallest_change" that would start it now.
+        """Return why the job waits: "reason" in one sentence, the estimated "start", and the "smallest_change" that would start it now.
 
-        Each is None where there is none: a job that has its GPUs waits for nothing. Raises ControllerError for a job that has ended.
+        Each is None if it does not apply: a job that has its GPUs does not wait. Raises ControllerError for an ended job.
         """
         return dict(self._asking().get(self._path("/explanation")))
 
     def cancel(self, patience_s: float = RETRY_S) -> bool:
-        """Ask for the end of the job, on all its nodes. False where it has ended already, and stays as it is."""
+        """Ask for the end of the job on all its nodes. Return False if it has ended already, which does not change it."""
         if self.state in TERMINAL:
             return False
         try:
@@ -137,18 +139,18 @@ class Job:
         return True
 
     def hold(self) -> None:
-        """Keep it back, while it waits. Raises ControllerError when it has GPUs, or has ended."""
+        """Hold the waiting job back. Raises ControllerError if it has GPUs or has ended."""
         self._heard(self._asking().post(self._path("/hold"), {}, uuid.uuid4().hex))
 
     def release(self) -> None:
-        """Let it wait for GPUs again. Raises ControllerError when it has ended."""
+        """Let the held job wait for GPUs again. Raises ControllerError if it has ended."""
         self._heard(self._asking().post(self._path("/release"), {}, uuid.uuid4().hex))
 
     def update(self, *, priority: int | None = None, time_limit_s: float | None = None, if_seq: int | None = None) -> dict[str, Any]:
-        """Change the priority or the time limit (0: none) and return the job as it then is.
+        """Change the priority or the time limit in seconds (0: none) and return the job's new view.
 
-        A limit counts from when the attempt was started. With `if_seq` nothing is changed unless that is the job's `seq` still. Raises
-        ControllerError, with code "precondition_failed" in that case.
+        A limit counts from the start of the attempt. With `if_seq` nothing changes unless the job's `seq` is still the same; otherwise it
+        raises ControllerError with code "precondition_failed". Raises ControllerError for other refusals, too.
         """
         named = {"priority": priority, "time_limit_s": time_limit_s}
         change = {name: value for name, value in named.items() if value is not None}
@@ -159,7 +161,7 @@ class Job:
     # --- what the ranks wrote ---
 
     def logs(self, rank: int = 0, stream: str = "stdout", tail: int | None = None) -> str:
-        """What a rank has written so far to "stdout" or "stderr", of the newest attempt; `tail` is how many lines of its end."""
+        """Return the output of a rank so far on "stdout" or "stderr", from the newest attempt; `tail`: only this many last lines."""
         if stream not in STREAMS:
             raise ValueError(f'stream must be "stdout" or "stderr", not {stream!r}')
         query = f"/logs?rank={int(rank)}&stream={stream}"
@@ -168,7 +170,7 @@ class Job:
         size = TAIL_BYTES
         while True:
             text = self._text(f"{query}&tail={size}")
-            if text.count("\n") > tail or len(text.encode()) < size:  # one line more than asked for: the first may be cut
+            if text.count("\n") > tail or len(text.encode()) < size:  # one line more than requested, because the first may be cut
                 return last_lines(text, tail)
             size *= 4
 
@@ -176,10 +178,10 @@ class Job:
         return bytes(self._asking().request("GET", self._path(query)).content).decode("utf-8", "replace")
 
     def metrics(self, name: str | None = None, rank: int | None = None) -> list[dict[str, Any]]:
-        """The points that the ranks of the newest attempt have logged so far, in the order of arrival, and then those logged by MLflow.
+        """Return the points that the ranks of the newest attempt have logged so far, in order of arrival, then those logged by MLflow.
 
-        Each is {"rank", "name", "value", "time"}, and "step" where one was given; `name` and `rank` leave out all others. The rank is None
-        of a point that was logged by MLflow.
+        Each is {"rank", "name", "value", "time"}, and "step" if one was given; `name` and `rank` select points. The rank of a point from
+        MLflow is None.
         """
         query = "?limit=10000"
         query += "" if name is None else f"&name={quote(name, safe='')}"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follows a job where the screen can be changed: threads read the output, the metrics and the state of the job, and the thread that waits
-for the job shows all of it, so that nothing is ever shown by two threads at once. What it looks like is the screen's.
+"""Follows a job on a screen that can be updated.
+
+Threads read the output, the metrics and the state of the job. Only the thread that waits for the job displays them, so two threads never
+write at once. The screen decides on the appearance.
 """
 
 from __future__ import annotations
@@ -19,15 +21,15 @@ from serverless_gpu._internal.tracked import Run, Tracked, line
 from serverless_gpu._internal.watch import Watch
 from serverless_gpu.errors import ControllerError
 
-PAUSE_S = 0.25  # at least between two paintings
-LAST_WORDS_S = 2.0  # that metrics may arrive after the job has ended
-INBOX = 64  # batches of output that wait to be shown; further ones wait at the controller
+PAUSE_S = 0.25  # shortest time between two updates
+LAST_WORDS_S = 2.0  # how long metrics may arrive after the end of the job
+INBOX = 64  # batches of output that wait to be shown; more wait at the controller
 
 
 class Screen(Protocol):
-    """Where a job is shown. All methods are called by one thread."""
+    """The place where a job is shown. One thread calls all methods."""
 
-    shows_state: bool  # the painting has the state of the job, which needs no messages then
+    shows_state: bool  # the screen shows the state of the job, which then needs no messages
 
     def take(self, items: list[Item]) -> None:
         """Show output."""
@@ -36,17 +38,17 @@ class Screen(Protocol):
         """Show a line about the job."""
 
     def paint(self, board: Board) -> None:
-        """Show what the board has now."""
+        """Show the present state of the board."""
 
     def finish(self, board: Board, state: str) -> None:
-        """Show the last of a job that has ended."""
+        """Show the final state of an ended job."""
 
     def leave(self, board: Board) -> None:
-        """Say that the job is not followed any more; it may be again."""
+        """Show that the job is no longer followed; it may be followed again."""
 
 
 class _Batch(NamedTuple):
-    """A piece of the stream of the output: what ranks wrote, or a note, or the end of the stream."""
+    """A piece of the output stream: output of ranks, a note, or the end of the stream."""
 
     items: list[Item]
     last_id: str | None = None
@@ -56,7 +58,7 @@ class _Batch(NamedTuple):
 
 
 class _Inbox(Messages):
-    """What the reading threads leave for the one that shows. It ends when nobody looks any more."""
+    """The queue from the reading threads to the displaying one. After `close` it drops everything."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -88,14 +90,14 @@ class _Inbox(Messages):
 
 
 class Live:
-    """One job. `run` may be called again after an interrupt and goes on where it was."""
+    """One job. `run` may be called again after an interrupt; it then continues at the same point."""
 
     def __init__(self, controller: Controller, job_id: str, screen: Screen):
         self._controller = controller
         self._job_id = job_id
         self._screen = screen
         self._board = Board()
-        self._last_id: str | None = None  # of the output that is shown
+        self._last_id: str | None = None  # id of the last event that was shown
         self._gauged_id: str | None = None
         self._painted = 0.0
         self._told: Run | None = None
@@ -124,7 +126,7 @@ class Live:
                 self._screen.leave(self._board)
 
     def _show(self, inbox: _Inbox) -> str:
-        """Until the stream of the output ends: its state."""
+        """Show the stream of the output until its end; return the state."""
         while True:
             if self._painted + PAUSE_S <= time.monotonic():
                 self._tell_run()
@@ -154,7 +156,7 @@ class Live:
         self._screen.finish(self._board, state)
 
     def _tell_run(self) -> None:
-        """In a line, where the painting does not have it."""
+        """Show the tracking run as a line, unless the screen shows it."""
         run = self._board.facts().run
         if not self._screen.shows_state and run is not None and run != self._told:
             self._told = run
@@ -162,7 +164,7 @@ class Live:
 
 
 def _read(follow: Follow, inbox: _Inbox) -> None:
-    """On a thread: the stream of the output into the inbox, and how it ended."""
+    """Thread: read the stream of the output into the inbox, and report its end."""
     try:
         inbox.put(_Batch([], state=follow.run()))
     except BaseException as error:

@@ -7,13 +7,13 @@ import sys
 
 
 class Messages:
-    """Says lines, or nothing at all when quiet."""
+    """Prints lines, or nothing when quiet."""
 
     def __init__(self, quiet: bool = False):
         self.quiet = quiet
 
     def say(self, text: str) -> None:
-        """Show one line; control characters in it are shown as '?'."""
+        """Print one line; control characters appear as '?'."""
         if self.quiet:
             return
         line = "".join(character if character.isprintable() else "?" for character in text)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the stream of a job's metrics and progress onto its board, on a thread and a connection of its own. It leaves it to the stream of
-the output to notice a controller that is away.
+"""Reads the stream of a job's metrics and progress onto its board, on a separate thread and connection. The reader of the output reports a
+controller that is away.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ class Gauge:
         self._controller = Controller(context, Messages(quiet=True))
         self._path = f"/v1/jobs/{job_id}/metrics"
         self._board = board
-        self.last_id = last_id  # of the last event on the board
+        self.last_id = last_id  # id of the last event on the board
         self._ended = False
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"gpuctl-gauge-{job_id}", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Put nothing on the board any more; the thread ends with the next that it hears, a heartbeat at the latest."""
+        """Stop writing to the board; the thread ends with the next message, a heartbeat at the latest."""
         self._stopped.set()
 
     def join(self, timeout_s: float) -> None:
-        """Wait until all of a job that has ended is on the board."""
+        """Wait, at most timeout_s seconds, until the board has everything from an ended job."""
         self._thread.join(timeout_s)
 
     def _run(self) -> None:

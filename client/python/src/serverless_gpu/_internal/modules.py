@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The modules that travel with every function: a zip of cloudpickle and of this package, which the ranks put first on their path; and of
-`databricks.air`, where it is in use and is ours.
+"""The modules that are sent with every function: a zip of cloudpickle and of this package, which comes first on the ranks' path. It
+includes our `databricks.air` if that is in use.
 
 The same versions give the same bytes, so that the controller stores them once. Bytecode lies beside each source, so that a rank compiles
-nothing; it is checked by nothing but the version of Python, and one that does not fit is passed over. The zip is kept in
-$XDG_CACHE_HOME/gpuctl.
+nothing. Python checks only the bytecode's version, and skips it if that does not match. The zip is cached in $XDG_CACHE_HOME/gpuctl.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from pathlib import Path
 from serverless_gpu._internal.payload import Payload
 from serverless_gpu._internal.settings import xdg_folder
 
-FORMAT = 2  # changes when the zip is made in another way
+FORMAT = 2  # rises when the zip is built differently
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def _names() -> tuple[str, ...]:
-    """The packages that travel."""
+    """Return the packages that are sent."""
     air = sys.modules.get("databricks.air")
     is_ours = air is not None and getattr(getattr(air, "distributed", None), "__module__", "").startswith("serverless_gpu.")
     return ("cloudpickle", "serverless_gpu", *(["databricks.air"] if is_ours else []))
 
 
 def _sources(names: tuple[str, ...]) -> list[tuple[str, Path]]:
-    """(path in the zip, file) of all modules, sorted; none where this package itself was imported from such a zip."""
+    """Return (path in the zip, file) of all modules, sorted; [] if this package itself was imported from such a zip."""
     found = []
     for name in names:
         spec = importlib.util.find_spec(name)
@@ -43,12 +42,12 @@ def _sources(names: tuple[str, ...]) -> list[tuple[str, Path]]:
 
 
 def _bytecode(name: str, source: bytes) -> bytes:
-    """The content of a .pyc that is not compared with its source."""
+    """Return the content of a .pyc that is not compared with its source."""
     import marshal
 
     code = compile(source, name, "exec", dont_inherit=True)
     flags = 0b01  # by hash, unchecked
-    body = marshal.dumps(code, 2)  # later formats depend on how often an object is referred to
+    body = marshal.dumps(code, 2)  # later formats depend on the number of references to an object
     return importlib.util.MAGIC_NUMBER + flags.to_bytes(4, "little") + importlib.util.source_hash(source) + body
 
 
@@ -58,7 +57,7 @@ def _build(sources: list[tuple[str, Path]]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name in sorted({name.split("/")[0] for name, _ in sources}):
-            archive.writestr(zipfile.ZipInfo(f"{name}/", EPOCH), b"")  # an importer of zips knows a namespace by it
+            archive.writestr(zipfile.ZipInfo(f"{name}/", EPOCH), b"")  # zipimport needs it to recognise a namespace package
         for name, file in sources:
             source = file.read_bytes()
             for entry, content in ((name, source), (f"{name}c", _bytecode(name, source))):
@@ -67,7 +66,7 @@ def _build(sources: list[tuple[str, Path]]) -> bytes:
 
 
 def _version(sources: list[tuple[str, Path]]) -> str:
-    """What the zip depends on: names, sizes and times of the sources, and the Python that compiles them."""
+    """Return a key of all that decides the zip: names, sizes and times of the sources, and the Python that compiles them."""
     digest = hashlib.sha256(b"%d " % FORMAT + importlib.util.MAGIC_NUMBER)
     for name, file in sources:
         status = file.stat()
@@ -76,7 +75,7 @@ def _version(sources: list[tuple[str, Path]]) -> str:
 
 
 def _read_kept(path: Path) -> bytes | None:
-    """The kept zip: its SHA-256 in hex, then its bytes. None where there is none, or one that was damaged."""
+    """Return the cached zip; None if there is none or it is damaged. The file is the zip's SHA-256 in hex, then its bytes."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -86,7 +85,7 @@ def _read_kept(path: Path) -> bytes | None:
 
 
 def _keep(path: Path, data: bytes) -> None:
-    """Put it there whole, or not at all: a cache that cannot be written costs time only."""
+    """Write the file completely or not at all: without a writable cache it only takes longer."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}.", delete=False) as file:
@@ -101,7 +100,7 @@ def _keep(path: Path, data: bytes) -> None:
 
 def _load(names: tuple[str, ...]) -> bytes:
     inherited = os.environ.get("GPUCTL_MODULES")
-    if inherited and __file__.startswith(inherited):  # a function that calls another one: what came here goes on
+    if inherited and __file__.startswith(inherited):  # a function that calls another one passes on its own zip
         return Path(inherited).read_bytes()
     sources = _sources(names)
     path = xdg_folder("XDG_CACHE_HOME", ".cache") / f"modules-{_version(sources)}"
@@ -117,7 +116,7 @@ _made_of: tuple[str, ...] = ()
 
 
 def modules() -> Payload:
-    """The zip; made once a process, and once more where `databricks.air` has come into use."""
+    """Return the zip; built once per process, and again when `databricks.air` comes into use."""
     global _made, _made_of
     names = _names()
     if _made is None or _made_of != names:

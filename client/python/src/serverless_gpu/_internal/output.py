@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The output of many ranks, brought into two streams.
+"""Merges the output of many ranks into two streams.
 
-With a prefix every line is of one rank and whole, and what a carriage return has overwritten is left out; without one, for a single rank,
-every character passes as it is. The order of arrival is kept.
+With a prefix, each line is complete and from one rank, without text that a carriage return has overwritten. Without a prefix, for a single
+rank, every character passes unchanged. The order of arrival is kept.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ LINE_CHARACTERS = 64 * 1024  # a longer line is shown in parts
 
 
 def _overwritten(line: str) -> str:
-    """The line without what a carriage return will have overwritten; one at its end has not yet done so."""
+    """Return the line without text that a carriage return has overwritten; one at the end of the line has not done so yet."""
     kept = line.rstrip("\r")
     return kept.rpartition("\r")[2] + line[len(kept) :]
 
 
 class Output:
-    """Shows pieces of output on sys.stdout and sys.stderr as they are at that moment."""
+    """Writes pieces of output to the current sys.stdout and sys.stderr."""
 
     def __init__(self, prefix: bool):
         self._prefix = prefix
-        self._partial: dict[tuple[int, str], str] = {}  # by rank and stream: what has begun and not ended
-        self._ready: list[str] = []  # of the stream `_target`
+        self._partial: dict[tuple[int, str], str] = {}  # by rank and stream: unfinished lines
+        self._ready: list[str] = []  # output for the stream `_target`
         self._target = "stdout"
 
     def write(self, rank: int, stream: str, text: str) -> None:
-        """Take a piece of what a rank wrote to "stdout" or "stderr"."""
+        """Take a piece of a rank's output on "stdout" or "stderr"."""
         if stream != self._target:
             self._hand_out()
             self._target = stream
@@ -52,11 +52,11 @@ class Output:
         return start + whole.replace("\n", f"\n{start}") + "\n"
 
     def flush(self) -> None:
-        """Show all whole lines now."""
+        """Show all complete lines now."""
         self._hand_out()
 
     def finish(self) -> None:
-        """Show what has begun and will not end, each as a line."""
+        """Show all unfinished lines, each as a line."""
         for rank, stream in list(self._partial):
             self.write(rank, stream, "\n")
         self._hand_out()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packages that no node can fetch, because they were installed from a folder or a file of this machine: what of them travels in the
-bundle, in a folder of its own that comes on the path of the job's Python.
+"""The packages that no node can fetch, because they were installed from a folder or a file of this machine. Their files are sent in the
+bundle, in a separate folder that is on the path of the job's Python.
 
-Of a package that pip has copied these are the files that its RECORD names, of an editable one its modules in its source tree. Both come
-with their metadata, so that versions and entry points are found. What .gitignore names travels, because built extensions are named there.
+Of a package that pip has copied, the files in its RECORD are sent; of an editable one, the modules in its source tree. Both include their
+metadata, so that versions and entry points are found. Files in .gitignore are sent, too, because it lists built extensions.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ METADATA = ("METADATA", "entry_points.txt", "top_level.txt", "INSTALLER")
 
 
 def _files(root: str, path: str) -> Iterator[str]:
-    """The files at a path below the root, or below it, by their paths from the root."""
+    """Yield the file at a path of the root, or all files below it, as paths from the root."""
     full = os.path.join(root, path)
     if os.path.isfile(full):
         yield path
     for place, folders, names in os.walk(full):
-        if os.path.exists(os.path.join(place, "pyvenv.cfg")):  # an environment of this machine
+        if os.path.exists(os.path.join(place, "pyvenv.cfg")):  # a Python environment of this machine
             folders.clear()
             continue
         folders[:] = sorted(name for name in folders if name not in LEFT_OUT)
@@ -34,7 +34,7 @@ def _files(root: str, path: str) -> Iterator[str]:
 
 
 def _recorded(local: Local) -> Iterator[tuple[str, str]]:
-    """(folder, path below it) of the files of a package that was copied; its programs are not below."""
+    """Yield (folder, path below it) for the files of a copied package; its programs lie elsewhere and are not included."""
     site = os.path.dirname(local.info)
     try:
         record = (Path(local.info) / "RECORD").read_text(encoding="utf-8", errors="replace")
@@ -47,7 +47,7 @@ def _recorded(local: Local) -> Iterator[tuple[str, str]]:
 
 
 def _sources(local: Local) -> Iterator[tuple[str, str]]:
-    """The same of an editable package: the modules that it is known to have, else all that lies where it is imported from."""
+    """Yield the same for an editable package: its known modules, else everything in the folder from which it is imported."""
     names = module_names(local.info)
     for root in local.roots:
         for name in names or sorted(os.listdir(root)):
@@ -59,7 +59,7 @@ def _sources(local: Local) -> Iterator[tuple[str, str]]:
 
 
 def entries(local: Local) -> list[Entry]:
-    """What of a package travels, folders first; nothing where its files are not to be found."""
+    """Return the entries of a package to send; [] if its files cannot be found."""
     found: dict[str, Entry] = {}
     for root, path in _sources(local) if local.is_editable else _recorded(local):
         source = os.path.realpath(os.path.join(root, path))
@@ -73,7 +73,7 @@ def entries(local: Local) -> list[Entry]:
 
 
 def with_folders(files: list[Entry]) -> list[Entry]:
-    """The files with the folders that they lie in, each once, sorted; of two files of one path the first."""
+    """Return the files with their folders, each once, sorted; of two files with one path the first."""
     every: dict[str, Entry] = {}
     for file in files:
         every.setdefault(file.path, file)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of this machine goes with a job to other ones: the environment of its Python, the working folder, variables. On this machine
-nothing does unless it is asked for by name, because the ranks see it all. What each of them is, is environment.py's, requirements.py's,
-bundle.py's and snapshot.py's; nothing is sent here.
+"""Collects everything of this machine that is sent with a job: the environment of its Python, the working folder, variables. On this
+machine itself only explicitly requested parts are sent, because the ranks see all of it. environment.py, requirements.py, bundle.py and
+snapshot.py make the parts; nothing is sent here.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from serverless_gpu._internal.messages import Messages
     from serverless_gpu.launcher import Options
 
-NAMED = 3  # of what is left out, in one line
+NAMED = 3  # of left out items, in one line
 
 _said: set[str] = set()
 
 
 def _say_once(messages: Messages, text: str) -> None:
-    """A line that is true for all calls of this process."""
+    """Print a line once per process."""
     if text not in _said and not messages.quiet:
         _said.add(text)
         messages.say(text)
@@ -44,7 +44,7 @@ def _some(items: list[str]) -> str:
 
 
 def _folder(options: Options, messages: Messages) -> str | None:
-    """The folder that travels, if any."""
+    """Return the folder to send, or None."""
     wanted = options.working_dir
     if wanted is None or wanted is False or (wanted is True and not options.remote):
         return None
@@ -52,7 +52,7 @@ def _folder(options: Options, messages: Messages) -> str | None:
         return os.path.expanduser(wanted)
     try:
         here = os.path.realpath(os.getcwd())
-    except FileNotFoundError:  # it was deleted under us
+    except FileNotFoundError:  # the folder was deleted meanwhile
         return None
     if here in ("/", os.path.realpath(os.path.expanduser("~"))):
         remedy = "working_dir=PATH sends a folder, and working_dir=False says that none is wanted"
@@ -74,14 +74,14 @@ def _bundle(root: str | None, extra: list[Entry], messages: Messages) -> Bundle 
 
 
 def _packages(root: str | None, own_host: bool, messages: Messages) -> tuple[list[Entry], list[str]]:
-    """Of the packages of this machine what travels beside the folder, and the folders for the path of the job's Python."""
+    """Return the entries of local packages to send besides the folder, and folders for the path of the job's Python."""
     found = environment.lock()
     inner = folder.listing(Path(os.path.realpath(root))).folders() if root is not None and found.local else set()
     files: list[Entry] = []
     paths: list[str] = []
     for local in found.local:
         roots = environment.is_read_from(local, Path(os.path.realpath(root)), inner) if root is not None else None
-        if roots is not None or own_host:  # it lies in the folder, or is there already
+        if roots is not None or own_host:  # it lies in the folder, or the node has it already
             paths += roots or []
             continue
         own = packages.entries(local)
@@ -96,7 +96,7 @@ def _packages(root: str | None, own_host: bool, messages: Messages) -> tuple[lis
 
 
 def _locked(own_host: bool, messages: Messages) -> str:
-    """The lock of this Python."""
+    """Return the lock of this Python."""
     found = environment.lock()
     for package in found.unlabelled if not own_host else ():
         remedy = "name it and its index in requirements=, such as --extra-index-url URL"
@@ -111,7 +111,7 @@ def _wants_lock(options: Options) -> bool:
 
 
 def _requirements(options: Options, own_host: bool, messages: Messages) -> str:
-    """The requirements file of the job, "" for none."""
+    """Return the requirements file of the job, "" for none."""
     wanted = options.requirements
     if _wants_lock(options):
         return _locked(own_host, messages)
@@ -121,7 +121,7 @@ def _requirements(options: Options, own_host: bool, messages: Messages) -> str:
 
 
 def path_within(uploads: Mapping[str, Blob], file: Path) -> str | None:
-    """Where a file lies in the folder that travels, from there; None where it does not travel."""
+    """Return the path of a file in the folder that is sent; None if it is not sent."""
     bundled = uploads.get("bundle.blob")
     if not isinstance(bundled, bundle.Bundle):
         return None
@@ -133,9 +133,9 @@ def path_within(uploads: Mapping[str, Blob], file: Path) -> str | None:
 
 
 def pack(job: dict[str, Any], options: Options, context: Context, messages: Messages) -> dict[str, Blob]:
-    """Complete a job by what goes with it; the blobs that it names then, by their fields.
+    """Add everything that is sent with a job to it; return the blobs that it then names, by field.
 
-    Raises ValueError, which RequirementsError is, for requirements and folders that cannot travel.
+    Raises ValueError, of which RequirementsError is a kind, for requirements and folders that cannot be sent.
     """
     blobs: dict[str, Blob] = {}
     root = _folder(options, messages)

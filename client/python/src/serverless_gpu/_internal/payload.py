@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function and its arguments as bytes: one line that names the Python that made them, then the pickle of (function, args, kwargs).
+"""A function and its arguments as bytes: one line with the version of the pickling Python, then the pickle of (function, args, kwargs).
 
-Pickling is cloudpickle's: what belongs to `__main__` travels by value, what belongs to an importable module by name. What cannot be
-pickled, or lies on a GPU, is named before anything is sent.
+cloudpickle pickles objects of `__main__` by value and objects of importable modules by name. Objects that cannot be pickled, or that lie on
+a GPU, are named in an error before anything is sent.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, Callable, Protocol
 from serverless_gpu.exceptions import SerializationError
 
 LIMIT_BYTES = 1024**3  # of one blob
-INLINE_BYTES = 32 * 1024  # what rides in the job itself
+INLINE_BYTES = 32 * 1024  # largest size inside the job itself
 
 
 class Blob(Protocol):
-    """Bytes that are sent, in pieces that can be asked for again and again."""
+    """Bytes to send, in pieces that can be iterated over repeatedly."""
 
     @property
     def sha256(self) -> str:
@@ -28,7 +28,7 @@ class Blob(Protocol):
 
     @property
     def size(self) -> int:
-        """How many bytes."""
+        """The size in bytes."""
 
     def __iter__(self) -> Iterator[bytes]: ...
 
@@ -36,11 +36,11 @@ class Blob(Protocol):
 
 
 class OnDevice(TypeError):
-    """A tensor lies in the memory of a GPU, or of another device of this machine, from where it does not travel."""
+    """A tensor lies in the memory of a GPU or another device of this machine, so it cannot be sent."""
 
 
 class Payload:
-    """Bytes in pieces, with their size and SHA-256. Large objects of the caller are referred to, not copied."""
+    """Bytes in pieces, with their size and SHA-256. Large objects of the caller are referenced, not copied."""
 
     def __init__(self, pieces: Sequence[bytes] = ()) -> None:
         self._pieces: list[bytes] = []
@@ -50,7 +50,7 @@ class Payload:
             self.write(piece)
 
     def write(self, piece: Any) -> int:
-        """Append the bytes of any buffer and return how many they are."""
+        """Append the bytes of any buffer and return their number."""
         part = piece if type(piece) is bytes else bytes(piece)
         self.size += len(part)
         if self.size > LIMIT_BYTES:
@@ -66,11 +66,11 @@ class Payload:
         return self._hash.hexdigest()
 
     def __iter__(self) -> Iterator[bytes]:
-        """The pieces, again and again."""
+        """Iterate over the pieces, repeatedly if needed."""
         return iter(self._pieces)
 
     def __len__(self) -> int:
-        """How many bytes, which is what an upload names as its length."""
+        """Return the size in bytes, which an upload uses as its length."""
         return self.size
 
     def joined(self) -> bytes:
@@ -79,18 +79,18 @@ class Payload:
 
 
 def _refuse_on_device(tensor: Any) -> None:
-    """Raise OnDevice for a tensor that is neither in ordinary memory nor without any."""
+    """Raise OnDevice for a tensor that is not in ordinary memory, unless it has no memory (meta)."""
     device = getattr(tensor, "device", None)
     if getattr(tensor, "is_cuda", False) or getattr(device, "type", "cpu") not in ("cpu", "meta"):
         raise OnDevice(f"it is a tensor on {device}")
 
 
 def dump(value: Any, file: Any) -> None:
-    """Pickle a value by cloudpickle. Raises OnDevice, or whatever pickling raises."""
+    """Pickle a value with cloudpickle. Raises OnDevice, or any exception of pickling."""
     import cloudpickle
 
     tensor: Any = getattr(sys.modules.get("torch"), "Tensor", None)
-    if tensor is None:  # then there can be none
+    if tensor is None:  # without torch there are no tensors
         cloudpickle.dump(value, file)
         return
 
@@ -106,8 +106,8 @@ def dump(value: Any, file: Any) -> None:
 def pack(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], names: Mapping[str, Any]) -> Payload:
     """Pickle a call.
 
-    `names` holds the arguments by the names of the parameters, for messages. Raises SerializationError, a TypeError, where something cannot
-    be pickled, naming it, and ValueError where the whole is larger than LIMIT_BYTES.
+    `names` maps parameter names to arguments, for messages. Raises SerializationError, a TypeError that names the part that cannot be
+    pickled, and ValueError if the whole is larger than LIMIT_BYTES.
     """
     payload = Payload([b"gpuctl-function 1 python=%d.%d\n" % sys.version_info[:2]])
     try:
@@ -125,12 +125,12 @@ def pack(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[st
 
 
 def loads(data: bytes) -> Any:
-    """What a pickle of a rank holds. Raises whatever unpickling raises."""
+    """Unpickle bytes from a rank. Raises any exception of unpickling."""
     return load(io.BytesIO(data))
 
 
 def load(file: Any) -> Any:
-    """The same from a file that is open for reading."""
+    """Unpickle from an open file. Raises any exception of unpickling."""
     import pickle
 
     import cloudpickle  # noqa: F401  (its pickles name it, and a failure to import it is better seen here)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what in a call cannot be pickled, and says so: which argument, or which variable that the function captures.
+"""Finds the part of a call that cannot be pickled, and names it: an argument, or a variable that the function captures.
 
-It pickles the parts one by one, so it is asked only when the whole has failed.
+It pickles the parts one by one, so it is used only after pickling the whole has failed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DEPTH = 8  # of functions that capture functions
 
 
 def _failure(value: Any) -> Exception | None:
-    """The exception that pickling the value raises, if any."""
+    """Return the exception that pickling the value raises, or None."""
     class Sink:
         def write(self, piece: bytes) -> int:
             return len(piece)
@@ -31,7 +31,7 @@ def _failure(value: Any) -> Exception | None:
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code of a function and of the functions inside it."""
+    """Yield the code of a function and of the functions inside it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -39,7 +39,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _captured(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """What the function takes with it: (how to call it in a message, the value)."""
+    """Yield the captured values of a function: (name for a message, value)."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         try:
             yield f"the captured variable {name!r}", cell.cell_contents
@@ -59,7 +59,7 @@ def _captured(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """One level below a value that cannot be pickled."""
+    """Yield the parts one level below a value that cannot be pickled."""
     value = getattr(value, "__wrapped__", value)
     if isinstance(value, types.MethodType):
         yield "the object that it is bound to", value.__self__
@@ -75,7 +75,9 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _trail(what: str, value: Any, error: Exception, depth: int) -> tuple[list[str], Any, Exception]:
-    """From a value that cannot be pickled down to the part that is the reason: the names on the way, the part, its exception."""
+    """Return the path from a value that cannot be pickled down to the part that is the reason: the names on the way, the part, its
+    exception.
+    """
     for name, part in _parts(value) if depth > 0 else ():
         failure = None if part is value else _failure(part)
         if failure is not None:
@@ -85,7 +87,9 @@ def _trail(what: str, value: Any, error: Exception, depth: int) -> tuple[list[st
 
 
 def explain(function: Callable[..., Any], arguments: Mapping[str, Any], error: Exception) -> str:
-    """One line on what cannot be pickled. `arguments` are by the names of the parameters; `error` is what pickling the whole raised."""
+    """Return one line about the part that cannot be pickled. `arguments` are keyed by parameter name; `error` is the exception of pickling
+    the whole.
+    """
     title = getattr(function, "__name__", None) or type(function).__name__
     candidates = [(f"the argument {name!r} of {title}()", value) for name, value in arguments.items()]
     candidates.append((f"{title}()", function))

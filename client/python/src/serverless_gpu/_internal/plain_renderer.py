@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follows a job where nothing on the screen can be changed afterwards, such as a file or a pipe: output and messages, line by line."""
+"""Follows a job where written text cannot be changed, such as in a file or a pipe: output and messages, line by line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from serverless_gpu._internal.watch import Watch
 
 
 class Plain:
-    """One job. `run` may be called again after an interrupt and goes on where it was."""
+    """One job. `run` may be called again after an interrupt; it then continues at the same point."""
 
     def __init__(self, controller: Controller, job_id: str, messages: Messages, count_ranks: Callable[[], int]):
         self._controller = controller

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of what a job writes is put into a notebook. A server of notebooks drops messages, whatever they hold, when a kernel sends more
-than about a megabyte a second, and a browser becomes slow with many megabytes; so what is too much is left out, and that is said. The last
-lines are always shown.
+"""Limits the output of a job in a notebook. A notebook server drops messages of any content when a kernel sends more than about a megabyte
+a second, and a browser becomes slow with many megabytes. So output beyond the limit is left out, with a note. The last lines are always
+shown.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Callable
 from serverless_gpu._internal.follow import Item
 from serverless_gpu._internal.tails import Tails
 
-BURST_BYTES = 1024 * 1024  # that may come at once
+BURST_BYTES = 1024 * 1024  # largest burst
 RATE_BYTES = 64 * 1024  # a second in the long run
 JOB_BYTES = 4 * 1024 * 1024  # of one job
-LINE_BYTES = 8  # beside its own characters: the prefix, and what JSON adds
-LAST_LINES = 50  # of each rank, shown in the end
+LINE_BYTES = 8  # overhead of a line: the prefix, and the escapes of JSON
+LAST_LINES = 50  # of each rank, shown at the end
 
 
 class Allowance:
-    """What a kernel may send. All methods may be called by any thread."""
+    """The amount that a kernel may send. Any thread may call all methods."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
@@ -30,7 +30,7 @@ class Allowance:
         self._at = clock()
 
     def spend(self, size: int, spare: int = 0) -> bool:
-        """Whether so many bytes may be sent now, with `spare` more left; then they count as sent."""
+        """Return whether `size` bytes may be sent now, with `spare` bytes left over; if so, count them as sent."""
         with self._lock:
             now = self._clock()
             self._left = min(self._left + (now - self._at) * RATE_BYTES, BURST_BYTES)
@@ -41,11 +41,11 @@ class Allowance:
             return True
 
 
-KERNEL = Allowance()  # all jobs of this process share it, as they share the connection
+KERNEL = Allowance()  # shared by all jobs of this process, which share its connection
 
 
 class RateLimit:
-    """Lets output of one job through to `show`, or keeps its last lines. What is left out is told to `say`."""
+    """Passes output of one job to `show`, or keeps its last lines. Reports omissions to `say`."""
 
     def __init__(self, job_id: str, show: Callable[[list[Item]], None], say: Callable[[str], None], allowance: Allowance = KERNEL):
         self._job_id = job_id
@@ -54,9 +54,9 @@ class RateLimit:
         self._allowance = allowance
         self._spent = 0
         self._withholds = False
-        self._lines = 0  # that were left out since it last let any through
-        self._begun: set[tuple[int, str]] = set()  # the streams whose line was begun and shown
-        self._torn: set[tuple[int, str]] = set()  # those whose line was begun and left out
+        self._lines = 0  # lines left out since output last passed
+        self._begun: set[tuple[int, str]] = set()  # streams whose unfinished line was shown
+        self._torn: set[tuple[int, str]] = set()  # streams whose unfinished line was left out
         self._tails = Tails()
 
     def take(self, items: list[Item]) -> None:
@@ -74,7 +74,7 @@ class RateLimit:
         self._pass_on(passed)
 
     def finish(self) -> None:
-        """Show the last lines of what was left out."""
+        """Show the last lines of the output that was left out."""
         if not self._withholds:
             return
         self._tails.finish()
@@ -87,7 +87,7 @@ class RateLimit:
 
     def _has_room(self, item: Item) -> bool:
         size = len(item["text"].encode("utf-8", "replace")) + LINE_BYTES * item["text"].count("\n")
-        spare = BURST_BYTES // 4 if self._withholds else 0  # then at least so much comes in one piece
+        spare = BURST_BYTES // 4 if self._withholds else 0  # so that output resumes with a large piece
         if self._spent + size > JOB_BYTES or not self._allowance.spend(size, spare):
             return False
         self._spent += size
@@ -106,7 +106,7 @@ class RateLimit:
         self._tails.take([item])
         self._lines += item["text"].count("\n")
         key = (item["rank"], item["stream"])
-        if key in self._begun:  # it would be joined to what comes after what is left out
+        if key in self._begun:  # else it would be joined to the text after the omission
             self._pass_on([{**item, "text": "\n"}])
         if item["text"].endswith("\n"):
             self._torn.discard(key)
@@ -120,7 +120,7 @@ class RateLimit:
         self._tails = Tails()
 
     def _mended(self, item: Item) -> Item:
-        """Without the end of a line whose beginning was left out."""
+        """Return the item without the rest of a line whose beginning was left out."""
         key = (item["rank"], item["stream"])
         if key not in self._torn:
             return item

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a notebook shows a job that failed: where it was called, the traceback of the rank once, and one line that says all; and an
-interrupt: where it was called. Without the frames of this package and of the kernel, which are of no use to who reads it.
+"""Shortens tracebacks in notebooks. A failed job shows the place of the call, the rank's traceback once, and one line with the error. An
+interrupt shows the place of the call. Frames of this package and of the kernel are left out, because they do not help the reader.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FILE = re.compile(r'(?m)^(?P<start> +)File "(?P<file>[^"\n]+)", line')
 
 
 def _name(file: str) -> str:
-    """The file as a person knows it: `Cell In[2]` for the source of a cell."""
+    """Return the name of the file as people know it: `Cell In[2]` for the source of a cell."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     told = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(file)
     return f'File "{file}"' if told is None else " ".join(told)
@@ -31,7 +31,7 @@ def _with_names(text: str) -> str:
 
 
 def _calls(raised: BaseException) -> str:
-    """The frames of the person's own code that led to the call; not those of a library in which the package itself was at that moment."""
+    """Return the frames of the person's own code that led to the call, without frames of libraries that this package called."""
     frames = traceback.extract_tb(raised.__traceback__)
     end = max((index for index, frame in enumerate(frames) if frame.filename.startswith(_HERE)), default=len(frames))
     own = [frame for frame in frames[:end] if not frame.filename.startswith(_HERE) and not _KERNEL.search(frame.filename)]
@@ -39,7 +39,7 @@ def _calls(raised: BaseException) -> str:
 
 
 def lines(failed: JobFailed) -> list[str]:
-    """What is shown in place of Python's own traceback."""
+    """Return the lines that replace Python's own traceback."""
     shown = [*_calls(failed).splitlines(), ""]
     raised = failed.__cause__
     trace = getattr(getattr(raised, "__cause__", None), "text", None)
@@ -51,5 +51,5 @@ def lines(failed: JobFailed) -> list[str]:
 
 
 def shorten(interrupt: KeyboardInterrupt) -> None:
-    """Let a notebook show where an interrupted call was made, and not where in this package it was met."""
+    """Make a notebook show the place of an interrupted call, instead of the interrupted line in this package."""
     vars(interrupt)["_render_traceback_"] = lambda: [*_calls(interrupt).splitlines(), "", "KeyboardInterrupt"]

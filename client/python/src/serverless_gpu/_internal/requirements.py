@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `requirements=` may be, as the text of a requirements file: a path of one, a pyproject.toml, or a list of lines. Files that it
-includes become part of it. What no node could fetch is refused with its line, and no line is shown with a password in it.
+"""Turns the parameter `requirements=` into the text of a requirements file: from the path of one, a pyproject.toml, or a list of lines.
+Included files become part of it. A line that no node could fetch is refused with its number, and passwords are masked in messages.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ WHEEL = re.compile(r"-(?P<python>[\w.]+)-(?P<abi>[\w.]+)-[\w.]+\.whl$")  # the e
 
 
 class RequirementsError(ValueError):
-    """The requirements cannot be sent: what they name is not there, cannot be understood, or could not be fetched by a node."""
+    """The requirements cannot be sent: a file is missing, a line cannot be parsed, or a node could not fetch it."""
 
 
 def _shown(line: str) -> str:
-    """A line for a message: short, and without a password."""
+    """Return a line for a message: short, and without a password."""
     return re.sub(r"://[^/@\s]*@", "://***@", line)[:120]
 
 
@@ -37,7 +37,7 @@ def _refuse(where: str, line: str, why: str) -> RequirementsError:
 
 
 def _is_of_this_machine(line: str) -> bool:
-    """Whether a requirement is a path, or "name @ path"."""
+    """Return whether a requirement is a path, or "name @ path"."""
     if line.startswith("-"):
         return False
     name, at, address = line.partition(";")[0].partition("@")
@@ -50,7 +50,7 @@ def _is_of_this_machine(line: str) -> bool:
 
 
 def _python_of_wheel(line: str) -> str | None:
-    """The Python that a wheel is for, "3.12", where that is one minor version and not this Python's."""
+    """Return the Python version of a wheel, "3.12", if it is for one minor version other than this Python's; else None."""
     target = line.partition(";")[0].rpartition("@")[2].partition("#")[0].strip()
     found = WHEEL.search(target)
     tags = re.findall(r"cp(3)(\d+)", found["python"]) if found is not None and "abi3" not in found["abi"] else []
@@ -59,7 +59,7 @@ def _python_of_wheel(line: str) -> str | None:
 
 
 def _check(line: str, where: str) -> None:
-    """Refuse what means something on this machine only, or to another Python. `line` is without a comment."""
+    """Refuse a line that is valid only on this machine, or for another Python. `line` is without a comment. Raises RequirementsError."""
     other = _python_of_wheel(line)
     if other is not None:
         own = "{}.{}".format(*sys.version_info[:2])
@@ -75,7 +75,7 @@ def _check(line: str, where: str) -> None:
 
 
 def _joined(text: str) -> Iterator[tuple[int, str, str]]:
-    """(number, line as it was written, the same without comment and continuation), of lines that a backslash continues the whole."""
+    """Yield (number, original line, line without comment and continuation); lines continued by a backslash are one."""
     held: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         held.append(line)
@@ -102,7 +102,7 @@ def _read(path: Path) -> str:
 
 
 def _travelling(text: str, name: str, folder: Path, within: tuple[Path, ...]) -> Iterator[str]:
-    """The lines of a text, with the files that it includes in the place of their lines. `within` are the files that lead here."""
+    """Yield the lines of a text, with included files in place of their lines. `within` are the files that led here."""
     for number, written, plain in _joined(text):
         where = f"{name}:{number}"
         include = INCLUDE.match(plain)
@@ -119,7 +119,7 @@ def _travelling(text: str, name: str, folder: Path, within: tuple[Path, ...]) ->
 
 
 def _of_pyproject(path: Path) -> list[str]:
-    """The lines of [project].dependencies."""
+    """Return the lines of [project].dependencies."""
     try:
         import tomllib as toml  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
@@ -140,7 +140,7 @@ def _of_pyproject(path: Path) -> list[str]:
 
 
 def check_form(value: Any) -> Any:
-    """Raise TypeError where the parameter is nothing that it may be; a list is copied."""
+    """Raise TypeError if the parameter has a type that it must not have; return it, a list as a copy."""
     if value is None or isinstance(value, (bool, os.PathLike)) or (isinstance(value, str) and value):
         return value
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and all(isinstance(line, str) for line in value):
@@ -149,7 +149,7 @@ def check_form(value: Any) -> Any:
 
 
 def text_of(value: str | os.PathLike[str] | list[str]) -> str:
-    """The requirements file that a path or a list stands for: each line ends with LF, "" for none. Raises RequirementsError."""
+    """Return the requirements file for a path or a list: each line ends with LF, "" for none. Raises RequirementsError."""
     lines: list[str]
     if isinstance(value, list):
         lines, name, folder = value, "line", Path.cwd()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ranks left behind: the rows of a job's results, and the objects in them. Every pickle is compared with its hash before it is
+"""The results of the ranks: the rows of a job's results, and the objects in them. Every pickle is compared with its hash before it is
 opened.
 """
 
@@ -14,12 +14,12 @@ from serverless_gpu._internal import payload
 from serverless_gpu._internal.controller import Controller
 from serverless_gpu.errors import ControllerError, ResultUnreadable
 
-MEMORY_BYTES = 256 * 1024 * 1024  # of a download; what is larger goes by a file
+MEMORY_BYTES = 256 * 1024 * 1024  # of a download in memory; a larger one goes to a file
 
 
 def rows(controller: Controller, job_id: str) -> list[dict[str, Any]]:
-    """The results of the newest attempt, by rank: {"rank", "kind": "value" | "exception", "size", "sha256", ...}, small pickles in
-    "base64".
+    """Return the results of the newest attempt, by rank: {"rank", "kind": "value" | "exception", "size", "sha256", ...}, with small pickles
+    in "base64".
     """
     found = list(controller.pages(f"/v1/jobs/{job_id}/results?bytes=1&limit=200", "results", "after"))
     return sorted(found, key=lambda row: int(row["rank"]))
@@ -31,7 +31,7 @@ def _check(digest: str, row: dict[str, Any]) -> None:
 
 
 def _download(controller: Controller, row: dict[str, Any]) -> Any:
-    """The object in a blob."""
+    """Return the object in a blob. Raises ControllerError, and any exception of unpickling."""
     with tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES) as file:
         digest = hashlib.sha256()
         with controller.stream(f"/v1/blobs/{row['sha256']}", {}) as pieces:
@@ -44,7 +44,7 @@ def _download(controller: Controller, row: dict[str, Any]) -> Any:
 
 
 def load(controller: Controller, row: dict[str, Any]) -> Any:
-    """The object in a row that has a pickle. Raises whatever unpickling raises, and ControllerError."""
+    """Return the object of a row that has a pickle. Raises ControllerError, and any exception of unpickling."""
     encoded: str | None = row.get("base64")
     if encoded is None:
         return _download(controller, row)
@@ -54,7 +54,7 @@ def load(controller: Controller, row: dict[str, Any]) -> Any:
 
 
 def value(controller: Controller, job_id: str, row: dict[str, Any]) -> Any:
-    """What a rank returned. Raises ResultUnreadable where this Python cannot rebuild it."""
+    """Return the value of a rank. Raises ResultUnreadable if this Python cannot rebuild it."""
     try:
         return load(controller, row)
     except ControllerError:

@@ -2,8 +2,8 @@
 """Settings as gpuctl reads them: GPUCTL_<NAME> in the environment, then $XDG_CONFIG_HOME/gpuctl/config (or ~/.config), then
 /etc/gpuctl/config. docs/configuration.md lists them.
 
-Both files hold lines `name = value`, in a section [gpuctl] or in none; dashes and underscores are alike, as are capitals. A file is
-understood whole or refused with its line. An empty value counts as none.
+Both files hold lines `name = value`, in a section [gpuctl] or in none; dashes and underscores are equivalent, as are upper and lower case.
+A file is accepted as a whole, or refused with the line that is wrong. An empty value counts as none.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OLDER_NAMES = {"ca_file": "cacert"}
 
 
 def xdg_folder(variable: str, fallback: str) -> Path:
-    """$VARIABLE/gpuctl, else ~/FALLBACK/gpuctl; a relative value is ignored, as the XDG specification wants it."""
+    """Return $VARIABLE/gpuctl, else ~/FALLBACK/gpuctl; a relative value is ignored, as the XDG specification requires."""
     base = os.environ.get(variable, "")
     return Path(base) / "gpuctl" if base.startswith("/") else Path(os.path.expanduser("~")) / fallback / "gpuctl"
 
@@ -42,7 +42,7 @@ def _refuse_unknown(name: str, where: str) -> None:
 
 
 def _split(line: str) -> tuple[str, str] | None:
-    """Name and value of `name = value` or `name: value`; None when it is neither. A value ends at " ;"."""
+    """Return name and value of `name = value` or `name: value`; None if the line is neither. A value ends at " ;"."""
     at = min((position for position in (line.find("="), line.find(":")) if position >= 0), default=-1)
     if at < 0:
         return None
@@ -79,13 +79,13 @@ def _read_file(path: Path) -> dict[str, str]:
 
 
 class Settings:
-    """The settings of this moment; changes of the environment show in the next one that is made."""
+    """The settings at the time of construction; later changes of the files do not show."""
 
     def __init__(self) -> None:
         self._files = [_read_file(xdg_folder("XDG_CONFIG_HOME", ".config") / "config"), _read_file(SYSTEM_FILE)]
 
     def get(self, name: str) -> str | None:
-        """The value of "url", "token_file", ... or None."""
+        """Return the value of "url", "token_file", ... or None."""
         value = os.environ.get(f"GPUCTL_{name.upper()}")
         for older, newer in OLDER_NAMES.items():
             if newer == name:
@@ -95,10 +95,10 @@ class Settings:
         return value or None
 
     def is_on(self, name: str) -> bool:
-        """Whether a setting says yes."""
+        """Return whether a setting is true, yes, on or 1."""
         return (self.get(name) or "").lower() in ("true", "yes", "on", "1")
 
     def state_folder(self) -> Path:
-        """Where the instance of one's own lives; absolute."""
+        """Return the folder of the user's own instance, an absolute path."""
         state = self.get("state")
         return Path(os.path.abspath(state)) if state else xdg_folder("XDG_STATE_HOME", ".local/state")

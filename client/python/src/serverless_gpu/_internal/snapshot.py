@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which environment variables of this process travel to other machines: those that it has set or changed itself, but for what belongs to
-this machine, and of those that it was started with the few that frameworks look for.
+"""Chooses which environment variables of this process are sent to other machines: variables that the process has set or changed itself,
+without those of this machine, and a few inherited ones that frameworks read.
 
-A value is never shown; what is left out is told by its name. Other credentials than a framework's own, such as those of a cloud, travel
-only where the notebook sets them, or by `env=`.
+A value is never shown; a variable that is left out is reported by name. Credentials other than a framework's own, such as a cloud's, are
+sent only if the notebook sets them, or by `env=`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from urllib.parse import urlsplit
 
 INITIAL = "/proc/self/environ"
 VALUE_BYTES = 32 * 1024
-ALL_BYTES = 56 * 1024  # of the 64 KiB that a job's variables may have; some are left for the node's own
+ALL_BYTES = 56 * 1024  # A job's variables may have 64 KiB; the rest is left for the node's own
 ALL_VARIABLES = 448  # of 512
 
-# Inherited ones that travel, by how their names begin.
+# Prefixes of inherited variables that are sent.
 FRAMEWORKS = (
     "MLFLOW_", "HF_", "HUGGING", "TRANSFORMERS_", "DATASETS_", "TOKENIZERS_", "WANDB_", "COMET_", "NEPTUNE_",
     "NCCL_", "TORCH_", "PYTORCH_", "TORCHDYNAMO_", "TORCHINDUCTOR_", "ACCELERATE_", "DEEPSPEED_", "CUBLAS_WORKSPACE_CONFIG",
     "CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS", "OMP_NUM_THREADS",
 )  # fmt: skip
 
-# Never: they belong to this machine, this process or this notebook.
+# Never sent: they belong to this machine, this process or this notebook.
 MACHINE = frozenset(
     (
         "_", "PATH", "HOME", "PWD", "OLDPWD", "USER", "USERNAME", "LOGNAME", "MAIL", "SHELL", "SHLVL", "TMPDIR", "TMP", "TEMP", "HOSTNAME",
@@ -36,15 +36,15 @@ MACHINE = frozenset(
         "WAYLAND_DISPLAY", "WINDOWID", "XAUTHORITY", "MPLBACKEND", "VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "KMP_INIT_AT_FORK",
         "TORCHINDUCTOR_CACHE_DIR", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "LISTEN_FDS", "LISTEN_PID", "NOTIFY_SOCKET",
         "INVOCATION_ID", "JOURNAL_STREAM", "MEMORY_PRESSURE_WATCH", "MEMORY_PRESSURE_WRITE", "KRB5CCNAME", "RAY_ADDRESS",
-        # what the nodes say
+        # set by the nodes
         "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "NNODES", "NUM_NODES", "NPROC_PER_NODE", "GROUP_RANK",
         "GROUP_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "CLUSTER_SPEC", "TF_CONFIG", "CUDA_VISIBLE_DEVICES", "CODE_SOURCE_PATH",
         "JAX_COORDINATOR_ADDRESS", "JAX_LOCAL_DEVICE_IDS",
-        # what the call says
+        # sent as options of the call
         "DATABRICKS_USE_RESERVED_GPU_POOL", "DATABRICKS_USE_POOL", "DATABRICKS_REMOTE_GPU_POOL_ID",
     )
 )  # fmt: skip
-# Of these, those that people set for their ranks: that they do not travel is told.
+# Variables of MACHINE or MACHINE_PREFIXES that people set for their ranks: a message says that they are not sent.
 ASKED_FOR = (
     "CUDA_VISIBLE_DEVICES", "GLOO_SOCKET_IFNAME", "LD_LIBRARY_PATH", "LD_PRELOAD", "MASTER_ADDR", "MASTER_PORT", "NCCL_SOCKET_IFNAME",
     "PATH", "PYTHONPATH", "TMPDIR", "WORLD_SIZE",
@@ -62,7 +62,7 @@ _AT_IMPORT = None if sys.platform == "linux" else dict(os.environ)
 
 
 def _at_start() -> dict[str, str] | None:
-    """The variables that this process was started with; None where what tells it was overwritten, as titles of processes are."""
+    """Return the variables that this process was started with; None if their memory was overwritten, as by a process title."""
     if _AT_IMPORT is not None:
         return _AT_IMPORT
     try:
@@ -84,7 +84,7 @@ def _is_of_machine(name: str) -> bool:
 
 
 def _address(url: str) -> tuple[str, int | None]:
-    """Host and port of an address, with one name for this host."""
+    """Return host and port of an address, with one name for this host."""
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").lower(), parts.port
@@ -94,22 +94,24 @@ def _address(url: str) -> tuple[str, int | None]:
 
 
 def _is_of_this_machine(uri: str) -> bool:
-    """Whether a tracking store is files of this machine."""
+    """Return whether a tracking store consists of files of this machine."""
     return uri == "" or "://" not in uri and not uri.startswith(("databricks", "uc")) or uri.startswith(("file:", "sqlite:"))
 
 
 def _name_of_experiment(identifier: str) -> str | None:
-    """The name of an experiment of the store that this process's MLflow uses; None where that is not known."""
+    """Return the name of an experiment in the store of this process's MLflow; None if it is not known."""
     mlflow: Any = sys.modules.get("mlflow")
     try:
         return str(mlflow.get_experiment(identifier).name)
-    except Exception:  # whatever a store raises
+    except Exception:  # a store may raise any type
         return None
 
 
 def _settle_registry(found: dict[str, str], explicit: Mapping[str, str | None], controller_url: str, here: bool) -> list[str]:
-    """A job that tracks with the controller registers models there, too: ranks reach neither files of this machine nor, without its
-    credentials, Databricks' registry. Returns the name where it is lost, with the reason.
+    """Drop the registry's address if the job tracks with the controller, so that models are registered there, too. Ranks reach neither
+    files of this machine nor, without its credentials, Databricks' registry.
+
+    Returns the name with the reason if the registry is out of reach, else an empty list.
     """
     uri = found.get(REGISTRY)
     if uri is None or REGISTRY in explicit:
@@ -123,8 +125,9 @@ def _settle_registry(found: dict[str, str], explicit: Mapping[str, str | None], 
 
 
 def _settle_tracking(found: dict[str, str], explicit: Mapping[str, str | None], controller_url: str, here: bool) -> list[str]:
-    """Where the controller is the job's tracking server, leave out what the nodes say: each attempt has a run and a token of its own.
-    The id of an experiment means nothing to another store, so its name travels. Returns the names that are lost, with the reason.
+    """If the controller is the job's tracking server, drop the variables that the nodes set: each attempt has its own run and token.
+
+    The id of an experiment means nothing to another store, so its name is sent. Returns the lost names with the reasons.
     """
     own = found.get(TRACKING[0])
     local = own is not None and TRACKING[0] not in explicit and not here and _is_of_this_machine(own)
@@ -154,13 +157,13 @@ def _wanted() -> dict[str, str]:
 
 
 def _is_set_here(name: str) -> bool:
-    """Whether this process has set the variable itself."""
+    """Return whether this process has set the variable itself."""
     start = _at_start()
     return start is not None and name in os.environ and start.get(name) != os.environ[name]
 
 
 def _unfit(value: str) -> str | None:
-    """Why a value cannot travel; None where it can."""
+    """Return why a value cannot be sent; None if it can."""
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
@@ -175,8 +178,9 @@ def _size(name: str, value: str) -> int:
 
 
 def take(explicit: Mapping[str, str | None], controller_url: str, here: bool = False) -> tuple[dict[str, str], list[str]]:
-    """The variables that travel beside the `explicit` ones, of which None says that it does not; and the names, each with the reason, of
-    those that should travel and cannot. here: to ranks on this machine.
+    """Return the variables to send beside the `explicit` ones, and the names, each with the reason, of wanted ones that cannot be sent.
+
+    A value of None in `explicit` means that the variable is not sent. `here` says that the ranks run on this machine.
     """
     found = _wanted()
     missed = _settle_tracking(found, explicit, controller_url, here)

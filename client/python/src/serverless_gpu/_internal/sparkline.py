@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small curve as an inline SVG: its numbers, from the oldest to the newest, between the lowest and the highest of them."""
+"""Draws a small curve as an inline SVG: numbers from the oldest to the newest, scaled between the lowest and the highest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MARGIN = 2
 
 
 def svg(points: list[float]) -> str:
-    """The curve in the colour of the text around it; "" for less than two points, which make none."""
+    """Return the curve in the colour of the surrounding text; "" for fewer than two points."""
     if len(points) < 2:
         return ""
     low, high = min(points), max(points)

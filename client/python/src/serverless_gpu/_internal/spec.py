@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job as the controller takes it, made from the options of a decorated function and from where this process runs.
+"""Builds a job as the controller takes it, from the options of a decorated function and from the place where this process runs.
 
-A field is sent only when somebody asked for it, so that the defaults are the controller's. The function itself is the call's part, and what
-of this machine goes with it is travel.py's.
+Only options that the caller has set become fields, so that the defaults are the controller's. The call adds the function itself, and
+packaging.py collects the files and packages of this machine.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ NAME_CHARACTERS = 63
 
 
 def name_of(function: Callable[..., Any]) -> str | None:
-    """The function's name as the name of a job: letters, digits, '.', '_' and '-', a letter or digit first. None when nothing is left of
-    it.
+    """Return the function's name as the name of a job: letters, digits, '.', '_' and '-', a letter or digit first. None if no such
+    character is left.
     """
     function = getattr(function, "func", function)  # of a partial
     name = getattr(function, "__name__", None) or type(function).__name__
@@ -32,7 +32,7 @@ def name_of(function: Callable[..., Any]) -> str | None:
 
 
 def _use_reserved_pool() -> bool | None:
-    """False when the environment says no; yes leaves the choice to the controller. Raises ValueError for other words."""
+    """Return False if the environment says no; None leaves the choice to the controller. Raises ValueError for other words."""
     word = os.environ.get("DATABRICKS_USE_RESERVED_GPU_POOL", "").strip()
     if word.lower() in ("false", "0", "no", "off"):
         return False
@@ -42,7 +42,7 @@ def _use_reserved_pool() -> bool | None:
 
 
 def _named_by_pth(folder: str) -> list[str]:
-    """The folders that the .pth files of a folder of packages add to sys.path."""
+    """Return the folders that the .pth files of a folder of packages add to sys.path."""
     found = []
     for file in Path(folder).glob("*.pth"):
         try:
@@ -55,7 +55,7 @@ def _named_by_pth(folder: str) -> list[str]:
 
 
 def _own_path() -> list[str]:
-    """The entries of sys.path that a fresh Python of this environment would not have: PYTHONPATH would put them before all that it has."""
+    """Return the entries of sys.path that a fresh Python of this environment lacks; PYTHONPATH would put them before its own ones."""
     import site
 
     stdlib = sysconfig.get_paths()["stdlib"]
@@ -73,16 +73,16 @@ def _own_path() -> list[str]:
 
 
 def _local(options: Options) -> dict[str, Any]:
-    """What makes the ranks on this host see what this process sees."""
+    """Return the fields that let the ranks on this host see the files and modules of this process."""
     path = os.pathsep.join([*filter(None, [options.env.get("PYTHONPATH")]), *_own_path()])
     fields: dict[str, Any] = {"host_id": host.host_id(), "env": {**options.env, **({"PYTHONPATH": path} if path else {})}}
-    with contextlib.suppress(FileNotFoundError):  # it was deleted under us
+    with contextlib.suppress(FileNotFoundError):  # the folder was deleted
         fields["workdir"] = os.getcwd()
     return fields
 
 
 def build(options: Options, function: Callable[..., Any], own_host: bool) -> dict[str, Any]:
-    """The job without its function. `own_host` says that all nodes of the controller are on this host."""
+    """Return the job without its function. `own_host` says that all nodes of the controller are on this host."""
     python = options.python
     if python is None and (own_host or not options.remote):
         python = sys.executable or None

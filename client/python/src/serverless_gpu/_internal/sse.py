@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The format of event streams: bytes in, whole events out. Connections, and what events mean, are left to the callers."""
+"""Parses the format of event streams: bytes in, whole events out. The callers keep the connections and interpret the events."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Event(NamedTuple):
-    """One event; `id` is None where it has none of its own."""
+    """One event; `id` is None if the event has none of its own."""
 
     name: str
     data: str
@@ -15,7 +15,7 @@ class Event(NamedTuple):
 
 
 def _parse(block: str) -> Event | None:
-    """An event from its lines; None when it has no data, as in comments."""
+    """Return the event of these lines; None if it has no data, as a comment has none."""
     first, middle, rest = block.partition("\ndata: ")
     if middle and first.startswith("id: ") and "\n" not in first and "\n" not in rest:  # a line of output: there may be millions
         return Event("message", rest, first[4:])
@@ -36,14 +36,14 @@ def _parse(block: str) -> Event | None:
 
 
 class EventParser:
-    """Takes the bytes of one connection. A line ends with LF or CR LF. Time is linear in the bytes, however they are cut."""
+    """Parses the bytes of one connection. A line ends with LF or CR LF. Time is linear in the bytes, however they are cut."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._carriage = b""  # a CR at the end of the last piece: what follows decides what it is
+        self._carriage = b""  # a CR at the end of the last piece: the next byte decides whether it belongs to a CR LF
 
     def feed(self, piece: bytes) -> list[Event]:
-        """The events that are complete with this piece; an event is complete with the empty line behind it."""
+        """Return the events that this piece completes; the empty line after an event completes it."""
         if self._carriage or b"\r" in piece:
             piece = self._carriage + piece
             self._carriage = piece[-1:] if piece.endswith(b"\r") else b""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last lines of each of many ranks, as they would stand in a terminal: a carriage return begins a line anew, colours are left out.
-Memory is bounded for each rank.
+"""Keeps the last lines of each of many ranks as a terminal would show them: a carriage return begins the line anew, and colours are left
+out. Memory is bounded for each rank.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class Tail:
     """The last lines of one rank."""
 
     def __init__(self) -> None:
-        self.count = 0  # of all lines, those that are gone included
+        self.count = 0  # of all lines, including dropped ones
         self._lines: deque[str] = deque()
         self._size = 0
-        self._begun = {"stdout": "", "stderr": ""}  # a line that has no end yet
+        self._begun = {"stdout": "", "stderr": ""}  # an unfinished line
 
     def write(self, stream: str, text: str) -> None:
-        """Take a piece of what the rank wrote."""
+        """Take a piece of the rank's output."""
         *whole, rest = (self._begun[stream] + text).split("\n")
         for line in whole:
             self._add(line)
@@ -44,18 +44,18 @@ class Tail:
             self._size -= len(self._lines.popleft()) + 1
 
     def finish(self) -> None:
-        """What has begun a line will not end it."""
+        """End the unfinished lines: the rank writes nothing more."""
         for stream, text in self._begun.items():
             if text:
                 self.write(stream, "\n")
 
     def bar(self) -> str:
-        """The line that the rank writes again and again in place, as progress bars do; "" where it has begun none."""
+        """Return the line that the rank rewrites in place, as progress bars do; "" if there is none."""
         begun = next((text for text in (self._begun["stderr"], self._begun["stdout"]) if "\r" in text), "")
         return _shown(begun)
 
     def last(self, lines: int, characters: int) -> list[str]:
-        """As many of the last lines as are wanted and fit; of the last one at least its end."""
+        """Return the last lines, as many as are wanted and fit. The last line is cut at its front if it does not fit."""
         chosen: list[str] = []
         for line in reversed(self._lines):
             if len(chosen) == lines or (chosen and len(line) > characters):
@@ -66,7 +66,7 @@ class Tail:
 
 
 class Tails:
-    """Those of all ranks that have written anything; only of the newest attempt."""
+    """The tails of all ranks that have written output, of the newest attempt only."""
 
     def __init__(self) -> None:
         self.ranks: dict[int, Tail] = {}
@@ -81,11 +81,11 @@ class Tails:
             self.ranks.setdefault(item["rank"], Tail()).write(item["stream"], item["text"])
 
     def bar(self) -> str:
-        """The progress bar of the lowest rank that has one, with the rank; "" where none has."""
+        """Return the progress bar of the lowest rank that has one, with the rank; "" if no rank has one."""
         bars = ((rank, self.ranks[rank].bar()) for rank in sorted(self.ranks))
         return next((f"[{rank}] {bar}" for rank, bar in bars if bar), "")
 
     def finish(self) -> None:
-        """Nothing comes any more."""
+        """End the unfinished lines of all ranks: no more output comes."""
         for tail in self.ranks.values():
             tail.finish()

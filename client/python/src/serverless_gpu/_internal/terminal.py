@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A terminal: output and messages line by line, and below them one line of progress, which is written anew in place and never kept. It is
-made of carriage returns and spaces only, so that any terminal can show it.
+"""Shows a job on a terminal: output and messages line by line, and below them one line of progress, which is rewritten in place and never
+kept. It uses only carriage returns and spaces, so that any terminal can show it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CELLS = 24  # of the bar
 
 
 def bar(progress: Progress, columns: int) -> str:
-    """The line, not longer than columns: "[#####-----]  50% epoch 1"."""
+    """Return the progress line, at most `columns` characters long: "[#####-----]  50% epoch 1"."""
     parts = []
     if progress.fraction is not None:
         full = round(progress.fraction * CELLS)
@@ -28,7 +28,7 @@ def bar(progress: Progress, columns: int) -> str:
 
 
 class Terminal:
-    """Shows one job on stdout and stderr as they are at that moment; the line is on stderr."""
+    """Shows one job on the current stdout and stderr; the progress line is on stderr."""
 
     shows_state = False
 
@@ -36,7 +36,7 @@ class Terminal:
         self._messages = messages
         self._printer = Printer(count_ranks)
         self._shown = ""
-        self._whole = True  # the last output has ended its line: another may be written there
+        self._whole = True  # whether the last output has ended its line, so that another may follow
 
     def take(self, items: list[Item]) -> None:
         """Show output."""
@@ -51,7 +51,7 @@ class Terminal:
         self._whole = True
 
     def paint(self, board: Board) -> None:
-        """Show the line, where there is progress and a place for it."""
+        """Show the progress line, if there is progress and the last line of output is complete."""
         progress = board.facts().progress
         if progress is None or not self._whole:
             return
@@ -62,12 +62,12 @@ class Terminal:
             self._shown = line
 
     def finish(self, board: Board, state: str) -> None:
-        """Show what has begun and will not end, and no line any more."""
+        """Show unfinished lines of output and remove the progress line."""
         self._clear()
         self._printer.finish()
 
     def leave(self, board: Board) -> None:
-        """No line any more."""
+        """Remove the progress line."""
         self._clear()
 
     def _clear(self) -> None:

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a job tracks with MLflow: asks the controller for the job's runs, and says so in a line once there is one. A job without a run has
-no line.
-"""
+"""Asks the controller for the MLflow runs of a job, and reports each run in one line. A job without a run gets no line."""
 
 from __future__ import annotations
 
@@ -13,12 +11,12 @@ from serverless_gpu._internal.controller import Controller
 from serverless_gpu._internal.messages import Messages
 from serverless_gpu.errors import ControllerError
 
-FIRST_S = 1.0  # from the start of the job to the first question; each next pause is twice as long ...
-REST_S = 60.0  # ... up to this, which is the pause once a run is known: another attempt has another one
+FIRST_S = 1.0  # from the start of the job to the first request; each further pause is twice as long ...
+REST_S = 60.0  # ... up to this. It is also the pause once a run is known, because another attempt has another run
 
 
 class Run(NamedTuple):
-    """A run as a person is told of it; `url` is "" where no page shows it."""
+    """A run as it is shown to a person; `url` is "" if no page shows the run."""
 
     text: str
     url: str
@@ -34,12 +32,12 @@ def _spell(run: dict[str, Any]) -> Run:
 
 
 def line(run: Run) -> str:
-    """In one line of plain text."""
+    """Return the run in one line of plain text."""
     return f"{run.text}: {run.url}" if run.url else run.text
 
 
 class Tracked:
-    """Asks on a thread until `stop`; tells each run once, from that thread or from the one that calls `finish`."""
+    """Asks on a thread until `stop`; reports each run once, from that thread or from the caller of `finish`."""
 
     def __init__(self, context: Context, job_id: str, tell: Callable[[Run], None]):
         self._controller = Controller(context, Messages(quiet=True))
@@ -51,11 +49,11 @@ class Tracked:
         threading.Thread(target=self._run, name=f"gpuctl-tracked-{job_id}", daemon=True).start()
 
     def stop(self) -> None:
-        """Ask no more. Does not wait for a request that is under way."""
+        """Stop asking. Does not wait for a request that is under way."""
         self._stopped.set()
 
     def finish(self, controller: Controller) -> None:
-        """The job has ended: ask a last time, by a controller of the calling thread, and no more."""
+        """Ask a last time, by a controller of the calling thread: the job has ended."""
         self._stopped.set()
         self._ask(controller)
 
@@ -66,7 +64,7 @@ class Tracked:
             pause = REST_S if self._told else min(2 * pause, REST_S)
 
     def _ask(self, controller: Controller) -> None:
-        """A controller that is away, or knows no runs, is no reason to say anything."""
+        """Ask once. Says nothing if the controller is away or knows no runs."""
         with self._lock:
             try:
                 runs = controller.get(self._path)["runs"]

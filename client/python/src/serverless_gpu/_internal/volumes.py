@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What serverless_gpu.data offers: files of a volume, split between ranks and workers; a loader whose place in them can be stored; and
-storage of torch.distributed.checkpoint in a volume.
+"""Implements serverless_gpu.data: the files of a volume, split between ranks and workers; a loader whose position in them can be stored;
+and storage of torch.distributed.checkpoint in a volume.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from serverless_gpu.data import Checkpointable
 PathLike = Union[str, "os.PathLike[str]"]
 
 NUM_WORKERS = 6  # processes that read ahead
-PREFETCH_FACTOR = 4  # batches that each of them holds ready
-TIMINGS_S = 10.0  # between two reports of them
-VERSION = 1  # of the states here
+PREFETCH_FACTOR = 4  # batches that each worker holds ready
+TIMINGS_S = 10.0  # between two reports of timings
+VERSION = 1  # of the states that this module makes
 
 
 def _place() -> tuple[int, int]:
-    """(rank, world) of this process, where torch.distributed is initialized."""
+    """Return (rank, world) of this process; (0, 1) if torch.distributed is not initialized."""
     return (dist.get_rank(), dist.get_world_size()) if dist.is_available() and dist.is_initialized() else (0, 1)
 
 
@@ -55,8 +55,9 @@ def _integer(state: dict[str, Any], name: str, least: int) -> int:
 
 
 class UCVolumeWriter(FileSystemWriter):
-    """Where `torch.distributed.checkpoint.save(..., storage_writer=UCVolumeWriter(path))` writes. The folder is made where it is missing;
-    further arguments are those of torch's FileSystemWriter.
+    """Writes the checkpoints of `torch.distributed.checkpoint.save(..., storage_writer=UCVolumeWriter(path))` to a folder.
+
+    The folder is made if it is missing. Further arguments are those of torch's FileSystemWriter.
     """
 
     def __init__(self, path: PathLike, **kwargs: Any):
@@ -64,36 +65,39 @@ class UCVolumeWriter(FileSystemWriter):
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: PathLike) -> bool:
-        """Whether it is a path, and no address; the folder need not be there yet."""
+        """Return whether the id is an absolute path and no URL; the folder need not exist yet."""
         return _is_path(checkpoint_id)
 
 
 class UCVolumeReader(FileSystemReader):
-    """Where `torch.distributed.checkpoint.load(..., storage_reader=UCVolumeReader(path))` reads. A path that is no folder is an error."""
+    """Reads the checkpoints of `torch.distributed.checkpoint.load(..., storage_reader=UCVolumeReader(path))` from a folder.
+
+    Raises NotMounted, which is a NotADirectoryError and a ValueError, if the path is no folder.
+    """
 
     def __init__(self, path: PathLike, **kwargs: Any):
         super().__init__(_mounted(path), **kwargs)
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: PathLike) -> bool:
-        """Whether it is a path, and no address."""
+        """Return whether the id is an absolute path and no URL."""
         return _is_path(checkpoint_id)
 
 
 class UCVolumeDataset(torch.utils.data.IterableDataset[str]):
-    """The paths of the files that lie in a folder itself, in their order, each for one rank and one worker of a DataLoader.
+    """Yields the paths of the files directly in a folder, sorted; each path goes to one rank and one worker of a DataLoader.
 
-    The ranks are those of torch.distributed where it is initialized when the iteration begins. The list of files is made once, so that
-    all ranks and workers count alike while files come. The state is how many paths this stream has given.
+    The ranks are those of torch.distributed if it is initialized when the iteration begins. The list of files is made once, so that all
+    ranks and workers count alike while files are added. The state is the number of paths that this stream has yielded.
     """
 
     def __init__(self, path: PathLike):
         self.paths = sorted(entry.path for entry in os.scandir(_mounted(path)) if entry.is_file())
         self._given = 0
-        self._skip: int | None = None  # what the next iteration leaves out, of a state that was loaded
+        self._skip: int | None = None  # how many paths the next iteration skips, from a loaded state
 
     def _stream(self) -> tuple[int, int, list[str]]:
-        """(rank, worker, its files)."""
+        """Return (rank, worker, the files of this worker)."""
         rank, world = _place()
         worker = torch.utils.data.get_worker_info()
         number, workers = (0, 1) if worker is None else (worker.id, worker.num_workers)
@@ -107,12 +111,12 @@ class UCVolumeDataset(torch.utils.data.IterableDataset[str]):
             yield file
 
     def state_dict(self) -> dict[str, Any]:
-        """What `load_state_dict` of the same rank and worker takes: the next iteration goes on there."""
+        """Return the state, from which `load_state_dict` of the same rank and worker continues."""
         rank, number, _ = self._stream()
         return {"version": VERSION, "delivered": self._given if self._skip is None else self._skip, "rank": rank, "worker_id": number}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from there. Raises ValueError for the state of another version, rank or worker."""
+        """Let the next iteration continue from the state. Raises ValueError for the state of another version, rank or worker."""
         rank, number, _ = self._stream()
         if state_dict.get("version") != VERSION:
             raise ValueError(f"the state is of version {state_dict.get('version')!r}, not {VERSION}")
@@ -123,7 +127,7 @@ class UCVolumeDataset(torch.utils.data.IterableDataset[str]):
 
 
 class _Collate:
-    """Makes batches, each with the worker that made it and the state of its dataset behind it: (batch, worker, state)."""
+    """Makes batches, each with its worker and the state of that worker's dataset after the batch: (batch, worker, state)."""
 
     def __init__(self, collate: Callable[[Any], Any], dataset: Any):
         self.collate = collate
@@ -137,7 +141,7 @@ class _Collate:
 
 
 class _Begin:
-    """Run first in each worker: what the user wants, then the state that the worker goes on from."""
+    """Runs first in each worker: the user's own function, then the state from which the worker continues."""
 
     def __init__(self, own: Callable[[int], None] | None):
         self.own = own
@@ -152,9 +156,10 @@ class _Begin:
 
 
 class _Timings:
-    """How long batches were waited for, and how long what was done with them took: mean and variance, to MLflow, every ten seconds.
+    """Measures how long the loop waits for batches and how long it uses them, and logs mean and variance to MLflow every ten seconds.
 
-    They go to the active run, or to that of MLFLOW_RUN_ID; where there is none, or no MLflow, nowhere. Nobody waits for a server.
+    They go to the active run, or to the run of MLFLOW_RUN_ID. Without a run or without MLflow they are dropped. Logging never waits for a
+    server.
     """
 
     def __init__(self) -> None:
@@ -165,7 +170,7 @@ class _Timings:
         self._sent = time.monotonic()
 
     def begin(self) -> None:
-        """An epoch begins."""
+        """Start over: an epoch begins."""
         self._rank, self._run, self._seconds, self._sent = _place()[0], _run(), {}, time.monotonic()
 
     def add(self, what: str, begin: float, end: float) -> None:
@@ -173,18 +178,18 @@ class _Timings:
         self._seconds.setdefault(what, []).append(end - begin)
 
     def step(self) -> None:
-        """A batch was taken."""
+        """Count a batch that was taken; send the timings if it is time."""
         if self._run and time.monotonic() - self._sent >= TIMINGS_S:
             self.send()
         self.steps += 1
 
     def end(self) -> None:
-        """The epoch ends; what is left has a step of its own."""
+        """Send the remaining timings under a step of their own: the epoch ends."""
         self.send()
         self.steps += 1
 
     def send(self) -> None:
-        """Send what was noted since the last time."""
+        """Send the durations since the last report."""
         seconds, self._seconds, self._sent = self._seconds, {}, time.monotonic()
         if not self._run or not seconds:
             return
@@ -202,7 +207,7 @@ class _Timings:
 
 
 def _run() -> str:
-    """The id of the MLflow run that the timings go to, or ""."""
+    """Return the id of the MLflow run for the timings, or ""."""
     named = os.environ.get("MLFLOW_RUN_ID", "")
     if not named and "mlflow" not in sys.modules:
         return ""
@@ -217,9 +222,9 @@ def _run() -> str:
 class DataLoader(torch.utils.data.DataLoader[Any]):
     """A torch.utils.data.DataLoader with six workers that hold four batches each and stay between epochs; all other arguments are torch's.
 
-    Where the dataset is Checkpointable, so is the loader: its state counts the batches that were taken, not those that were read ahead.
-    With num_workers=0 the process itself reads, and nothing is read ahead. How long batches take is logged to MLflow where a run is known:
-    dataloader/fetch_seconds/rank_0, dataloader/between_next_seconds/rank_0, and their variances.
+    If the dataset is Checkpointable, so is the loader: its state counts the batches that were taken, not the batches that were read ahead.
+    With num_workers=0 the process itself reads, and nothing is read ahead. If an MLflow run is known, the loader logs the durations in
+    seconds as dataloader/fetch_seconds/rank_0 and dataloader/between_next_seconds/rank_0, and their variances.
     """
 
     collate_fn: Any
@@ -271,12 +276,12 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             raise TypeError("the dataset has no state_dict and load_state_dict")
 
     def state_dict(self) -> dict[str, Any]:
-        """Where each worker is, by the batches that were taken of it. Raises TypeError where the dataset has no state."""
+        """Return the position of each worker, by the batches taken from it. Raises TypeError if the dataset has no state."""
         self._check_tracks()
         return {**self._grid(), "per_worker": dict(self._states)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from there with the next iteration. Raises ValueError where the world or the workers are other than they were."""
+        """Let the next iteration continue from the state. Raises ValueError if the version, the number of ranks or of workers differs."""
         self._check_tracks()
         for name, value in self._grid().items():
             if state_dict.get(name) != value:
@@ -286,6 +291,6 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         if self.num_workers == 0:
             for state in states.values():
                 self.dataset.load_state_dict(state)  # type: ignore[attr-defined]
-        if self._iterator is not None:  # the workers that stay have begun otherwise
+        if self._iterator is not None:  # persistent workers have begun elsewhere
             self._iterator._shutdown_workers()
             self._iterator = None

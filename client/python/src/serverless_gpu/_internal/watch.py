@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says why a job waits and when it starts again, one line each, only when it changes. Of a job that starts at once it says nothing.
+"""Reports why a job waits and when it starts again, in one line each, only on changes. It reports nothing about a job that starts at once.
 
-It runs beside the stream of the output, on a thread and a connection of its own, and leaves it to that stream to notice a controller that
-is away.
+It runs beside the stream of the output, on its own thread and connection. The stream notices a controller that is away.
 """
 
 from __future__ import annotations
@@ -16,16 +15,18 @@ from serverless_gpu._internal.controller import Controller
 from serverless_gpu._internal.messages import Messages
 from serverless_gpu.errors import ControllerError
 
-GRACE_S = 0.5  # a job that starts within it started at once
-ASK_S = 5  # how often the reason is asked for anew while a job waits
+GRACE_S = 0.5  # a job that starts within this time started at once
+ASK_S = 5  # interval at which the reason is asked for while a job waits
 IDLE_S = 60  # the longest wait that the controller grants
-SECONDS = re.compile(r"\b\d+ s\b")  # how long something takes already, which is not news
-WAITING = ("QUEUED", "HELD", "BLOCKED", "STAGING")  # no attempt is under way, and a reason says why
+SECONDS = re.compile(r"\b\d+ s\b")  # a duration so far, which is not news
+WAITING = ("QUEUED", "HELD", "BLOCKED", "STAGING")  # no attempt is under way, and the reason says why
 TERMINAL = ("SUCCEEDED", "FAILED", "CANCELED", "TIMED_OUT")
 
 
 class Watch:
-    """Watches one job until `stop` is called or the job ends. Who shows its state gets each view by `tell`, and messages of attempts."""
+    """Watches one job until `stop` is called or the job ends. With `tell`, each view goes to it, and only messages about attempts are
+    printed.
+    """
 
     def __init__(self, context: Context, job_id: str, messages: Messages, tell: Callable[[dict[str, Any]], None] | None = None):
         self._controller = Controller(context, Messages(quiet=True))
@@ -39,7 +40,7 @@ class Watch:
         threading.Thread(target=self._run, name=f"gpuctl-watch-{job_id}", daemon=True).start()
 
     def stop(self) -> None:
-        """Say nothing any more. Does not wait for a request that is under way."""
+        """Report nothing any more. Does not wait for a request that is under way."""
         self._stopped.set()
 
     def _run(self) -> None:

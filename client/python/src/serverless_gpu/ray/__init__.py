@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ray on GPU machines that you own: `@ray_launch(gpus=16, gpu_type="A10", remote=True)` runs a function as the driver of a Ray cluster
-that lives as long as the call. Ray itself is imported on the nodes alone.
+"""Runs Ray on GPU machines of your own: `@ray_launch(gpus=16, gpu_type="A10", remote=True)` runs a function as the driver of a Ray cluster
+that lives as long as the call. Only the nodes import Ray itself.
 """
 
 from __future__ import annotations

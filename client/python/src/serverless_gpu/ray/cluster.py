@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One node's part of a Ray job. Node rank 0 starts Ray's head, waits until all nodes have joined, runs the function as the driver in this
-process, and tells the others when it has ended. The others join and wait. Whoever finds that another one is gone waits a little before it
-says so: the one that failed first should be the one that is named.
+"""Runs one node's part of a Ray job. Node rank 0 starts Ray's head, waits until all nodes have joined, runs the function as the driver in
+this process, and tells the other nodes when it has ended. The other nodes join and wait.
+
+A node that finds another one gone waits 30 seconds before it reports that, so that the report of the first failed node comes first.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from serverless_gpu.ray import meeting
 from serverless_gpu.ray.monitor import RayMetricsMonitor
 from serverless_gpu.ray.node import RayFailed, RayNode, credentials, version
 
-WATCH_S = 1.0  # between two looks at Ray's process
-GONE_S = 30.0  # in which the job is stopped for the failure of another node
-COMPLETE_S = 60.0  # until Ray's own list of nodes has all that have joined
+WATCH_S = 1.0  # between two checks of Ray's process
+GONE_S = 30.0  # in this time the failure of another node stops the job
+COMPLETE_S = 60.0  # until Ray's own list of nodes has all joined nodes
 PAUSE_S = 0.1
 
 
 def run(call: Callable[[], Any], secret: str, metrics_interval_s: float | None) -> Any:
-    """The value of the call on node rank 0, None on the others."""
-    os.environ.update(credentials(secret))  # Ray reads them when it is imported
+    """Return the value of the call on node rank 0, None on the other nodes."""
+    os.environ.update(credentials(secret))  # Ray reads them on import
     version()
     node_rank = int(os.environ["NODE_RANK"])
     host, port = meeting.rendezvous()
@@ -38,7 +39,7 @@ def run(call: Callable[[], Any], secret: str, metrics_interval_s: float | None) 
 
 
 def _gone(who: str) -> RayFailed:
-    """The failure of another node, told when nobody has stopped this one for it."""
+    """Return the failure of another node, after the time in which that failure would have stopped this one."""
     time.sleep(GONE_S)
     return RayFailed(f"{who} of the Ray cluster is gone")
 
@@ -64,7 +65,7 @@ def _head(call: Callable[[], Any], host: meeting.Host, secret: str, metrics_inte
 
 
 def _gather(host: meeting.Host, node: RayNode) -> dict[int, int]:
-    """The ports of the nodes' metrics by node rank, once Ray is up on all of them."""
+    """Return the metrics ports of the nodes by node rank, once Ray runs on all of them."""
     host.gather()
     ports = {0: node.metrics_port}
     try:
@@ -78,7 +79,7 @@ def _gather(host: meeting.Host, node: RayNode) -> dict[int, int]:
 
 
 def connect() -> None:
-    """Make this process a driver. The function's own ray.init(...) replaces the connection; ray.state is there, wherever Ray keeps it."""
+    """Make this process a driver. The function's own ray.init(...) replaces the connection; ray.state exists, wherever Ray keeps it."""
     ray: Any = importlib.import_module("ray")
     original = ray.init
     original()
@@ -95,7 +96,7 @@ def connect() -> None:
 
 
 def _identify(ports: dict[int, int], host: meeting.Host) -> dict[str, Any]:
-    """Wait until Ray lists all nodes, tell each of the others which one it is, and return that of this node."""
+    """Wait until Ray lists all nodes, send each of the other nodes its row, and return the row of this node."""
     ray: Any = importlib.import_module("ray")
     end = time.monotonic() + COMPLETE_S
     while True:
@@ -110,14 +111,14 @@ def _identify(ports: dict[int, int], host: meeting.Host) -> dict[str, Any]:
         for rank, port in ports.items()
     }
     for peer in host.peers.values():
-        with contextlib.suppress(meeting.PeerGone):  # whose failure ends the job
+        with contextlib.suppress(meeting.PeerGone):  # the peer's failure ends the job
             peer.send(**rows[peer.node_rank])
     return rows[0]
 
 
 @contextlib.contextmanager
 def monitored(node: dict[str, Any], interval_s: float | None, is_head_node: bool) -> Any:
-    """Log the node's metrics, if that is wanted, while the body runs."""
+    """Log the node's metrics while the body runs; do nothing if `interval_s` is None."""
     if interval_s is None:
         yield
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decorator for Ray: it layers over `distributed`, with one rank a node, and puts the start of a Ray cluster around the function."""
+"""The decorator for Ray: uses `distributed` with one rank per node, and wraps the function in the start of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ SECRET_BYTES = 32
 
 
 class ClusterTask:
-    """What travels to the nodes: the function, and what its cluster needs to know. A call of it is one node's part of the job."""
+    """The object that is sent to the nodes: the function and the data of its cluster. A call of it runs one node's part of the job."""
 
     __wrapped__: Callable[..., Any]
 
     def __init__(self, function: Callable[..., Any], metrics_interval_s: float | None):
         functools.update_wrapper(self, function)
         self.metrics_interval_s = metrics_interval_s
-        self.secret = secrets.token_hex(SECRET_BYTES)  # all nodes have it with the function, and nobody else
+        self.secret = secrets.token_hex(SECRET_BYTES)  # sent to all nodes with the function, and to nobody else
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Bring up this node; on node rank 0 make the call, on the others wait for its end."""
+        """Start Ray on this node; call the function on node rank 0, wait for its end on the other nodes."""
         from serverless_gpu.ray import cluster
 
         return cluster.run(functools.partial(self.__wrapped__, *args, **kwargs), self.secret, self.metrics_interval_s)
 
 
 class RayFunction:
-    """A function that is the driver of a Ray cluster by `.distributed(...)`, and runs in this process by a plain call."""
+    """A function that runs as the driver of a Ray cluster by `.distributed(...)`, and in this process by a plain call."""
 
     __wrapped__: Callable[..., Any]
     __name__: str
@@ -47,22 +47,22 @@ class RayFunction:
         self._metrics_interval_s = metrics_interval_s
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function in this process; Ray is its own affair then."""
+        """Call the function in this process; it then has to start Ray itself."""
         return self.__wrapped__(*args, **kwargs)
 
     def distributed(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function once, with these arguments, as the driver of a Ray cluster over all nodes of the job.
 
-        Returns one item per node, the driver's value first and None for every other. Raises what `distributed` raises.
+        Returns one item per node, the driver's value first and None for every other. Raises the errors of `distributed`.
         """
         return self._decorate(ClusterTask(self.__wrapped__, self._metrics_interval_s)).distributed(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> RayFunction:
-        """As a method: bound to its object, which travels with it."""
+        """Return the method bound to its object, which is sent with it."""
         if instance is None:
             return self
         bound = functools.update_wrapper(functools.partial(self.__wrapped__, instance), self.__wrapped__)
-        del bound.__wrapped__  # its signature has one argument more
+        del bound.__wrapped__  # its signature has one more argument
         return RayFunction(bound, self._decorate, self._metrics_interval_s)
 
     def __repr__(self) -> str:
@@ -74,15 +74,15 @@ def ray_launch(
 ) -> Callable[[Callable[..., Any]], RayFunction]:
     """Make a function that drives a Ray cluster: `@ray_launch(gpus=16, gpu_type="A10", remote=True)`.
 
-    gpus       how many GPUs the cluster has, the total over all nodes; on nodes without GPUs it has as many CPUs
-    gpu_type, remote    as for `distributed`
-    metrics    True: each node logs Ray's system metrics every 10 seconds, see RayMetricsMonitor; a number: so many seconds apart; None:
-               with remote=True
-    options    all others of `distributed`, but launch_mode, which is "node": one rank a node runs Ray
+    gpus       how many GPUs the cluster has, the total over all nodes; on nodes without GPUs, how many CPUs
+    gpu_type, remote    as in `distributed`
+    metrics    True: each node logs Ray's system metrics every 10 seconds, see RayMetricsMonitor; False: none; a number: this many seconds
+               apart; None: as True with remote=True, else as False
+    options    all others of `distributed` except launch_mode, which is "node": one rank per node runs Ray
 
-    The function needs no ray.init(): it is connected when it starts. A ray.init(...) of its own replaces that connection. The nodes' Python
-    needs Ray: ray, or ray[default] for metrics, ray.util.state and Ray's dashboard, whose address ray.init() tells; with remote=True it has
-    what this Python has, or what `requirements` names.
+    The function needs no ray.init(): it is connected when it starts. Its own ray.init(...) replaces that connection. The nodes' Python
+    needs Ray: ray, or ray[default] for metrics, ray.util.state and Ray's dashboard, whose address ray.init() returns. With remote=True it
+    has the packages of this Python, or those of `requirements`. Raises TypeError and ValueError for wrong options.
     """
     if callable(gpus):
         raise TypeError("ray_launch takes options: write @ray_launch(gpus=1) over the function")
@@ -102,7 +102,7 @@ def ray_launch(
 
 
 def _interval_s(metrics: Any) -> float | None:
-    """Seconds between two samples; None for no metrics."""
+    """Return the seconds between two samples; None for no metrics."""
     if isinstance(metrics, bool):
         return 10.0 if metrics else None
     if not isinstance(metrics, (int, float)):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the nodes of a Ray job find each other: node rank 0 listens on MASTER_PORT, the others connect, and both sides exchange lines of
-JSON. A connection lives as long as the job, so that its end tells each side that the other is gone. A line that does not begin with the
-job's secret counts for nothing.
+"""Connects the nodes of a Ray job: node rank 0 listens on MASTER_PORT, the other nodes connect, and both sides exchange lines of JSON. A
+connection lives as long as the job, so that its end tells each side that the other is gone. A connection whose first line lacks the job's
+secret is closed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import socket
 import time
 from typing import Any
 
-START_S = 600.0  # from the first rank's start to the last node's, imports of Ray on a cold disk included
-HELLO_S = 10.0  # for what a peer says first
+START_S = 600.0  # from the first rank's start to the last node's, including imports of Ray from a cold disk
+HELLO_S = 10.0  # for a peer's first message
 PAUSE_S = 0.1  # between two attempts to connect
 LINE_BYTES = 64 * 1024
 
@@ -25,7 +25,7 @@ class PeerGone(Exception):
 
 
 class Peer:
-    """A connection to another node. Messages are objects of JSON."""
+    """A connection to another node. Messages are JSON objects."""
 
     def __init__(self, connection: socket.socket, node_rank: int):
         self.node_rank = node_rank  # of the other end
@@ -33,7 +33,7 @@ class Peer:
         self._rest = b""
 
     def fileno(self) -> int:
-        """For select: readable when a message has come, or the end."""
+        """Return the descriptor for select: readable when a message or the end has come."""
         return self._connection.fileno()
 
     def send(self, **message: Any) -> None:
@@ -45,7 +45,7 @@ class Peer:
             raise PeerGone(str(error)) from None
 
     def receive(self, within_s: float) -> dict[str, Any]:
-        """The next message. Raises PeerGone, and TimeoutError where it does not come in time."""
+        """Return the next message. Raises PeerGone, and TimeoutError if no message comes in time."""
         end = time.monotonic() + within_s
         while b"\n" not in self._rest:
             self._connection.settimeout(max(end - time.monotonic(), 0.001))
@@ -73,13 +73,13 @@ class Peer:
 
 
 def address_of(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
-    """The family and address of a TCP endpoint."""
+    """Return the family and address of a TCP endpoint."""
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     return family, address
 
 
 def own_address(host: str, port: int) -> str:
-    """From which of its addresses this node reaches another one; nothing is sent."""
+    """Return the address of this node by which it reaches another one; nothing is sent."""
     family, address = address_of(host, port)
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect(address)
@@ -87,8 +87,8 @@ def own_address(host: str, port: int) -> str:
 
 
 def _listener(host: str, port: int) -> socket.socket:
-    """A socket that listens on MASTER_PORT, which is held for this rank: it takes SO_REUSEADDR to get it. On the master's address alone
-    where that is one of this node's.
+    """Return a socket that listens on MASTER_PORT, on the master's address alone if this node has it. The attempt's shim holds the port for
+    this rank, so the socket needs SO_REUSEADDR to get it.
     """
     family, address = address_of(host, port)
     for target in (address, ("::" if family == socket.AF_INET6 else "", port)):
@@ -106,7 +106,7 @@ def _listener(host: str, port: int) -> socket.socket:
 
 
 class Host:
-    """The side of node rank 0: it listens from the beginning, and gathers all the others."""
+    """The side of node rank 0: listens from the beginning, and gathers all other nodes."""
 
     def __init__(self, host: str, port: int, nodes: int, secret: str):
         self._listener = _listener(host, port) if nodes > 1 else None
@@ -127,7 +127,7 @@ class Host:
             self._admit(Peer(connection, -1))
 
     def _admit(self, peer: Peer) -> None:
-        """Keep a connection whose first line proves that it is of this job."""
+        """Keep a connection whose first line proves that it belongs to this job; close any other."""
         rank = None
         with contextlib.suppress(PeerGone, TimeoutError):
             hello = peer.receive(HELLO_S)
@@ -140,14 +140,14 @@ class Host:
         self.peers[rank] = peer
 
     def finish(self) -> None:
-        """Tell all that the driver has ended, and part."""
+        """Tell all nodes that the driver has ended, and close the connections."""
         for peer in self.peers.values():
             with contextlib.suppress(PeerGone):
                 peer.send(done=True)
         self.close()
 
     def close(self) -> None:
-        """Part without a word."""
+        """Close the connections without a message."""
         for peer in self.peers.values():
             peer.close()
         if self._listener is not None:
@@ -176,5 +176,5 @@ def join(host: str, port: int, node_rank: int, secret: str) -> Peer:
 
 
 def rendezvous() -> tuple[str, int]:
-    """(MASTER_ADDR, MASTER_PORT)."""
+    """Return (MASTER_ADDR, MASTER_PORT)."""
     return os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ray's system metrics of one node: read from its Prometheus exporter, and logged as metrics of the job and to MLflow.
+"""Reads Ray's system metrics of one node from its Prometheus exporter, and logs them as metrics of the job and to MLflow.
 
-Ray splits each metric by process, worker and version. Here its samples are added up by the labels that mean something to a person, so that
-a job has some dozens of metrics and not thousands.
+Ray splits each metric by process, worker and version. This module adds the samples up by the labels that mean something to a person, so
+that a job has some dozens of metrics and not thousands.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from serverless_gpu import runtime
 READ_S = 5.0
 BATCH = 1000  # metrics that MLflow takes at once
 
-# Metric -> labels by which it is split. The first kind is the same on all nodes, and logged by the head alone.
+# Metric -> labels by which it is split. GLOBAL metrics are the same on all nodes, and the head alone logs them.
 GLOBAL: dict[str, tuple[str, ...]] = {
     "ray_tasks": ("State",),
     "ray_actors": ("State",),
@@ -51,7 +51,7 @@ _LABEL = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
 
 
 def samples(text: str) -> Iterator[tuple[str, dict[str, str], float]]:
-    """(metric, labels, value) of each line of Prometheus' text format that has a finite value."""
+    """Yield (metric, labels, value) for each line of Prometheus' text format that has a finite value."""
     for line in text.splitlines():
         found = _SAMPLE.match(line)
         if found is None:
@@ -66,23 +66,23 @@ def samples(text: str) -> Iterator[tuple[str, dict[str, str], float]]:
 
 
 def _part(word: str) -> str:
-    """A label's value as a part of a name that MLflow takes."""
+    """Return a label's value as a part of a name that MLflow accepts."""
     return re.sub(r"[^A-Za-z0-9_. -]", "_", word) or "none"
 
 
 class RayMetricsMonitor:
-    """Samples the metrics of one Ray node in a thread of its own, from `start` to `finish`.
+    """Samples the metrics of one Ray node in its own thread, from `start` to `finish`.
 
-    run_id               of MLflow, or None: then that of the active run, where this process has one
-    is_head_node         whether to log what is the same on all nodes, too
-    node_ip, ray_node_id     stand in the names of what is the node's own
+    run_id               of MLflow; None takes the active run of this process, if there is one
+    is_head_node         whether to log the metrics of the whole cluster, too
+    node_ip, ray_node_id     appear in the names of the node's own metrics
     metrics_export_port  where the node's exporter listens
     sampling_interval    seconds between two samples
 
-    Names are `system/<metric>/<labels>` for what is of the whole cluster, and `system/<node_ip>/ray_node_<id>/<metric>/<labels>` for what
-    is the node's. They go to `serverless_gpu.runtime.log_metrics`, and to MLflow in batches when it can be imported and is told of a run;
-    once that run is no longer RUNNING, the monitor ends. The attempt's own run gets them from the controller. A sample that cannot be read,
-    or not be logged, is left out.
+    Names are `system/<metric>/<labels>` for metrics of the whole cluster, and `system/<node_ip>/ray_node_<id>/<metric>/<labels>` for the
+    node's own. They go to `serverless_gpu.runtime.log_metrics`, and to MLflow in batches if it can be imported and a run is known. The
+    monitor ends when that run is no longer RUNNING. The controller copies the metrics to the attempt's own run. A sample that cannot be
+    read or logged is left out.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class RayMetricsMonitor:
             ended = self._ends.wait(self.sampling_interval)
             try:
                 ended = not self.sample() or ended
-            except Exception as error:  # the job is worth more than a sample
+            except Exception as error:  # a failed sample must not fail the job
                 self._warn(error)
 
     def _warn(self, error: Exception) -> None:
@@ -133,21 +133,21 @@ class RayMetricsMonitor:
             self._warned = True
 
     def sample(self) -> bool:
-        """Read and log once. False when the MLflow run has ended."""
+        """Read and log once. Return False if the MLflow run has ended."""
         metrics = self.named(self.read())
         step, self._step = self._step, self._step + 1
         runtime.log_metrics(metrics, step)
         return self._log_to_mlflow(metrics, step)
 
     def read(self) -> str:
-        """What the exporter says."""
+        """Return the text of the exporter."""
         host = f"[{self.node_ip}]" if ":" in self.node_ip else self.node_ip
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # another node of the cluster is not behind a proxy
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a node of the cluster is not behind a proxy
         with opener.open(f"http://{host}:{self.metrics_export_port}/metrics", timeout=READ_S) as reply:
             return str(reply.read().decode(errors="replace"))
 
     def named(self, text: str) -> dict[str, float]:
-        """The metrics in the exporter's text, by the names under which they are logged."""
+        """Return the metrics in the exporter's text, by the names under which they are logged."""
         own = f"system/{_part(self.node_ip)}/ray_node_{self.ray_node_id}"
         kinds = [("system", GLOBAL), (own, LOCAL)] if self.is_head_node else [(own, LOCAL)]
         sums: dict[str, float] = {}
@@ -162,7 +162,7 @@ class RayMetricsMonitor:
     # --- MLflow ---
 
     def _log_to_mlflow(self, metrics: dict[str, float], step: int) -> bool:
-        """False when the run has ended."""
+        """Log the metrics to MLflow. Return False if the run has ended."""
         if not (self.run_id or os.environ.get("MLFLOW_TRACKING_URI")):
             return True
         try:

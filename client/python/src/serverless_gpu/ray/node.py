@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ray's processes on one node: `ray start --block` in a session of its own, with the part of the node that is the job's, ports that no
-other Ray of the host has, and its files in the attempt's folder. Ending it ends what it started; what escapes that ends with the attempt.
+"""Runs Ray's processes on one node: `ray start --block` in its own session, with the job's part of the node, with ports that no other Ray
+of the host has, and with its files in the attempt's folder. Its end also ends its child processes; processes that escape end with the
+attempt.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from typing import Any
 from serverless_gpu.ray.meeting import START_S
 
 STOP_S = 10.0  # for Ray to end its processes by itself
-PAUSE_S = 0.05  # between two looks at what it says
-STORE_SHARE = 0.3  # of memory for objects, which is Ray's own share, too
+PAUSE_S = 0.05  # between two reads of Ray's log
+STORE_SHARE = 0.3  # of memory for objects; Ray's default share
 STORE_LEAST_BYTES = 80 * 1024**2  # Ray takes no less than 75 MB
 STORE_MOST_BYTES = 200 * 1000**3
-STARTED_TOO_SLOWLY = "timed out during startup"  # said by a Ray that gave up on its own processes, after a time that cannot be set
-NODES_HAVE_FOLDERS = (2, 55)  # the first Ray whose nodes may each have a folder of their own
-ASKS_FOR_TOKEN = (2, 52)  # the first Ray that takes orders from those alone who have the job's secret
+STARTED_TOO_SLOWLY = "timed out during startup"  # printed by a Ray that gave up on its own processes, after a time limit that cannot be set
+NODES_HAVE_FOLDERS = (2, 55)  # the first Ray whose nodes may each have their own folder
+ASKS_FOR_TOKEN = (2, 52)  # the first Ray that takes orders only with the job's secret
 
-# What tells a rank of the job who it is would mislead the workers of Ray, which are ranks of nothing or of Ray's own groups.
+# These variables describe a rank of the job. They would mislead Ray's workers, which are no ranks, or are ranks of Ray's own groups.
 RANK_NAMES = (
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_NAME", "ROLE_WORLD_SIZE",
     "NODE_RANK", "NNODES", "NUM_NODES", "NPROC_PER_NODE", "CLUSTER_SPEC", "MASTER_ADDR", "MASTER_PORT",
@@ -42,11 +43,11 @@ RANK_NAMES = (
 
 
 class RayFailed(RuntimeError):
-    """Ray did not start on a node, or ended before the driver. The text has what it said last."""
+    """Ray did not start on a node, or ended before the driver. The text has Ray's last output."""
 
 
 def version() -> tuple[int, int]:
-    """(major, minor) of the Ray in this Python. Raises RayFailed where there is none."""
+    """Return (major, minor) of the Ray in this Python. Raises RayFailed if there is none."""
     try:
         ray: Any = importlib.import_module("ray")
     except ImportError as error:
@@ -62,7 +63,7 @@ def version() -> tuple[int, int]:
 
 
 def _memory_bytes() -> int:
-    """Of the machine, or of the control group that this process is in."""
+    """Return the memory of the machine, or of this process's control group if that is less."""
     limit = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):
@@ -71,7 +72,10 @@ def _memory_bytes() -> int:
 
 
 def store_bytes(share: float) -> int:
-    """Of the object store of a job that has this share of the node: not more than that share of what is free in shared memory."""
+    """Return the bytes of the object store for a job that has this share of the node.
+
+    At most 90 % of that share of the free shared memory, but at least STORE_LEAST_BYTES.
+    """
     wanted = min(_memory_bytes() * STORE_SHARE, STORE_MOST_BYTES) * share
     with contextlib.suppress(OSError):
         room = os.statvfs("/dev/shm")
@@ -80,7 +84,7 @@ def store_bytes(share: float) -> int:
 
 
 def resources() -> list[str]:
-    """GPUs and CPUs as Ray counts them: the job's GPUs, with the same share of the cores; on CPU slots one CPU a slot."""
+    """Return options with the job's GPUs and CPUs: its GPUs, with the same share of the cores; on CPU slots one CPU per slot."""
     cores = len(os.sched_getaffinity(0))
     gpus = len([word for word in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if word.strip()])
     slots = int(os.environ["NPROC_PER_NODE"])
@@ -93,47 +97,47 @@ def resources() -> list[str]:
 
 
 def _make_folder() -> str:
-    """A folder for Ray's files, in the attempt's; where nothing tells of an attempt, among temporary files."""
+    """Make a folder for Ray's files in the attempt's folder; outside of an attempt, among temporary files."""
     results = os.environ.get("GPUCTL_RESULT_DIR", "")
     work = os.path.join(os.path.dirname(os.path.abspath(results)), "work")
     return tempfile.mkdtemp(prefix="ray-", dir=work if results and os.path.isdir(work) else None)
 
 
 def shared_folder(secret: str) -> str:
-    """For a Ray whose nodes all use the path that the head names: one that can be made on every node, and that no other job has. A node
-    that is not killed removes it.
+    """Return the path for a Ray whose nodes all use the head's path: it can be made on every node, and no other job has it. A node removes
+    it unless it is killed.
     """
     return f"/tmp/gpuctl-ray-{hashlib.sha256(secret.encode()).hexdigest()[:12]}"
 
 
 def environment(secret: str) -> dict[str, str]:
-    """What Ray's processes, and so its workers, inherit."""
+    """Return the environment of Ray's processes, and so of its workers."""
     kept = {name: value for name, value in os.environ.items() if name not in RANK_NAMES and not name.startswith("TORCHELASTIC_")}
     modules = os.environ.get("GPUCTL_MODULES")
-    if modules:  # functions of the driver may use serverless_gpu in tasks and actors
+    if modules:  # so that functions of the driver may use serverless_gpu in tasks and actors
         kept["PYTHONPATH"] = os.pathsep.join(filter(None, [modules, os.environ.get("PYTHONPATH")]))
     return {**kept, **credentials(secret)}
 
 
 def credentials(secret: str) -> dict[str, str]:
-    """The variables that make Ray take orders from those alone who have the secret, in versions that know how to."""
+    """Return the variables that make Ray take orders only with the secret, in versions that support it."""
     return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secret, "RAY_USAGE_STATS_ENABLED": "0"}
 
 
 def _free_port() -> int:
-    """A port that nobody has now. Ray binds most of its ports by itself, but wants to be told these."""
+    """Return a port that is free now. Ray binds most of its ports by itself, but needs these in advance."""
     with socket.socket() as probe:
         probe.bind(("", 0))
         return int(probe.getsockname()[1])
 
 
 def dashboard_host(own_address: str) -> str:
-    """Where the dashboard listens, through which commands can be run: without a token it is for this machine alone."""
+    """Return the address on which the dashboard listens. It can run commands, so without a token only this machine may reach it."""
     return own_address if version() >= ASKS_FOR_TOKEN else "127.0.0.1"
 
 
 def head_options(own_address: str) -> list[str]:
-    """What makes a node the head. It has Ray's dashboard where Ray has one, which is with ray[default]."""
+    """Return the options that make a node the head. It has Ray's dashboard if Ray is installed as ray[default]."""
     return [
         "--head", "--port=0", f"--ray-client-server-port={_free_port()}", f"--dashboard-host={dashboard_host(own_address)}",
         f"--dashboard-port={_free_port()}",
@@ -150,8 +154,8 @@ class RayNode:
         self.metrics_port = _free_port()
         self.address = ""  # of the cluster, "host:port", once it has started
         self._folder = _make_folder()
-        # Ray makes unix sockets deep in its folder, and their paths end at 107 bytes: it is told a short name for the folder, which is
-        # good for as long as this process has it open.
+        # Ray makes unix sockets deep in its folder, and the limit of their paths is 107 bytes. So Ray gets a short name for the folder,
+        # which is valid while this process has the folder open.
         self._opened = os.open(self._folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self._shared_folder = None if version() >= NODES_HAVE_FOLDERS else shared_folder(secret)
         self._log = os.path.join(self._folder, "start.log")
@@ -160,7 +164,7 @@ class RayNode:
 
     @classmethod
     def start(cls, own_address: str, head_address: str | None, secret: str) -> RayNode:
-        """Start Ray and wait until it is up: a new cluster, or a node more of the one at `head_address`. Raises RayFailed."""
+        """Start Ray and wait until it is up: a new cluster, or one more node of the cluster at `head_address`. Raises RayFailed."""
         node = cls(own_address, head_address, secret)
         try:
             said = node._started()
@@ -182,7 +186,7 @@ class RayNode:
             f"--node-ip-address={own_address}", "--min-worker-port=0", "--max-worker-port=0", "--dashboard-agent-listen-port=0",
             f"--metrics-export-port={self.metrics_port}",
         ]  # fmt: skip
-        env = {**environment(secret), "DASHBOARD_METRIC_PORT": str(_free_port())}  # else it is the same for each Ray of the host
+        env = {**environment(secret), "DASHBOARD_METRIC_PORT": str(_free_port())}  # without this, each Ray of the host has the same port
         with open(self._log, "wb") as log:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, start_new_session=True)
 
@@ -191,7 +195,7 @@ class RayNode:
         return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
     def _started(self) -> str:
-        """The address of a head that is up, and some text on another node."""
+        """Wait until Ray is up, and return the address of a head, or any text on another node."""
         end = time.monotonic() + START_S
         while time.monotonic() < end:
             if self._process.poll() is not None and STARTED_TOO_SLOWLY in self._said():
@@ -216,7 +220,7 @@ class RayNode:
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def stop(self) -> None:
-        """End Ray on this node: it is asked to, and then made to."""
+        """End Ray on this node: with SIGTERM, and after 10 seconds with SIGKILL."""
         with contextlib.suppress(ProcessLookupError):
             self._process.terminate()
         try:
